@@ -1,0 +1,50 @@
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Scopes;
+
+/// Names one transport, for example `shm`. Plug-ins bring names known only at run time.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransportId(Arc<str>);
+
+impl TransportId {
+    /// The transport called `name`.
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    /// The name used in policies, routes and logs.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TransportId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for TransportId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What a transport can do. Declared by the transport, relied on by selection, and checked by the
+/// conformance suite on both sides: what is declared works, what is not is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// How far apart the ends it connects may be.
+    pub scopes: Scopes,
+    /// It delivers every sample to a reliable reader, or answers Busy.
+    pub reliable: bool,
+    /// It lends memory that a reader sees without a copy.
+    pub loan: bool,
+    /// It carries typed values by reference.
+    pub typed: bool,
+    /// The largest sample it accepts.
+    pub sample_bytes_max: u64,
+    /// The most readers one writer can have on it.
+    pub readers_max: u32,
+}

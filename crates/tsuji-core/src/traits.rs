@@ -1,0 +1,126 @@
+use std::fmt;
+
+use crate::Reliability;
+
+/// What is known of a flow when its route is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traits {
+    /// Whether its samples are small or large.
+    pub size: Size,
+    /// How `size` came to be known.
+    pub size_origin: SizeOrigin,
+    /// The bytes of a typical sample, where a number is known.
+    pub sample_bytes: Option<u64>,
+    /// How far apart the two ends are, by proof.
+    pub scope: Scope,
+    /// What the matched QoS asks for.
+    pub reliability: Reliability,
+    /// Who the other end is.
+    pub peer: Peer,
+}
+
+/// The two classes of sample size; the line between them is the policy's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Size {
+    /// Below the line.
+    Small,
+    /// At or above the line.
+    Large,
+}
+
+/// Where the size of a flow's samples is known from, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SizeOrigin {
+    /// The type has a fixed size.
+    FixedType,
+    /// A running high percentile of what was really sent.
+    Sent,
+    /// The publisher's `expected_size`.
+    Expected,
+    /// The policy file states it for the topic.
+    Stated,
+    /// A prior by type: images and point clouds are large.
+    Prior,
+}
+
+/// How far apart the two ends of a flow are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// In one process, sharing the in-process registry.
+    Intra,
+    /// On one host, with memory that both can map.
+    Local,
+    /// Anywhere else.
+    Remote,
+}
+
+/// A set of scopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scopes {
+    /// [`Scope::Intra`] is in the set.
+    pub intra: bool,
+    /// [`Scope::Local`] is in the set.
+    pub local: bool,
+    /// [`Scope::Remote`] is in the set.
+    pub remote: bool,
+}
+
+impl Scopes {
+    /// Whether `scope` is in the set.
+    pub fn contains(self, scope: Scope) -> bool {
+        match scope {
+            Scope::Intra => self.intra,
+            Scope::Local => self.local,
+            Scope::Remote => self.remote,
+        }
+    }
+}
+
+/// Who the other end of a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// A tsuji endpoint.
+    Tsuji,
+    /// A plain ROS 2 node.
+    Plain(Vendor),
+}
+
+/// Whose middleware a plain ROS 2 node runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Vendor {
+    /// Eclipse Cyclone DDS.
+    Cyclone,
+    /// eProsima Fast DDS.
+    Fast,
+    /// Eclipse Zenoh.
+    Zenoh,
+    /// Any other.
+    Other,
+}
+
+macro_rules! words {
+    ($type:ty { $($pattern:pat => $word:literal,)* }) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self { $($pattern => $word,)* })
+            }
+        }
+    };
+}
+
+words!(Size { Self::Small => "small", Self::Large => "large", });
+words!(Scope { Self::Intra => "intra", Self::Local => "local", Self::Remote => "remote", });
+words!(SizeOrigin {
+    Self::FixedType => "the type has a fixed size",
+    Self::Sent => "what was really sent",
+    Self::Expected => "the publisher's expected_size",
+    Self::Stated => "the policy states it",
+    Self::Prior => "a prior by type",
+});
+words!(Peer {
+    Self::Tsuji => "tsuji",
+    Self::Plain(Vendor::Cyclone) => "cyclone",
+    Self::Plain(Vendor::Fast) => "fast",
+    Self::Plain(Vendor::Zenoh) => "zenoh",
+    Self::Plain(Vendor::Other) => "other",
+});
