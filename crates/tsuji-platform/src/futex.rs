@@ -1,0 +1,57 @@
+//! Sleeping on a word of memory that processes share.
+
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+use rustix::time::Timespec;
+
+/// Sleeps while `word` holds `expected`, for at most `timeout`. Returns early without a reason
+/// now and then, so the caller looks again. Works across processes.
+pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
+    let timeout = timeout.map(|it| Timespec {
+        tv_sec: i64::try_from(it.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(it.subsec_nanos()),
+    });
+    // Every outcome means the same to the caller: look again.
+    match futex::wait(word, futex::Flags::empty(), expected, timeout.as_ref()) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => (),
+        Err(error) => unreachable!("futex wait on a valid word: {error}"),
+    }
+}
+
+/// Wakes at most `count` threads that sleep on `word`, in any process.
+pub fn wake(word: &AtomicU32, count: u32) {
+    // A failure would mean that the word is not mapped, which a reference excludes.
+    let _ = futex::wake(word, futex::Flags::empty(), count);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn a_changed_word_does_not_sleep() {
+        wait(&AtomicU32::new(1), 0, None);
+    }
+
+    #[test]
+    fn a_wake_ends_the_sleep() {
+        let word = Arc::new(AtomicU32::new(0));
+        let waker = {
+            let word = Arc::clone(&word);
+            std::thread::spawn(move || {
+                word.store(1, Ordering::Release);
+                wake(&word, u32::MAX);
+            })
+        };
+        while word.load(Ordering::Acquire) == 0 {
+            wait(&word, 0, None);
+        }
+        waker.join().unwrap();
+    }
+}

@@ -1,0 +1,13 @@
+//! The Linux system calls that tsuji stands on, behind safe types.
+//!
+//! This crate knows memory, futexes, sockets, folders and clocks. It knows nothing of topics,
+//! samples, routes or ROS, and decides nothing.
+
+pub mod clock;
+pub mod fork;
+pub mod futex;
+pub mod memory;
+pub mod poll;
+pub mod process;
+pub mod socket;
+pub mod watch;

@@ -1,0 +1,225 @@
+//! Memory that processes share: a growable file without a name, and mappings of parts of it.
+//!
+//! The file lives as long as somebody holds a descriptor or a mapping, so a killed process leaves
+//! nothing behind. Every byte is reserved before it can be touched: a full memory is an error
+//! here, never a signal later.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// The unit of mapping, in bytes. Offsets and lengths are multiples of it.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// `bytes` rounded up to whole pages.
+pub fn whole_pages(bytes: u64) -> u64 {
+    bytes.next_multiple_of(page_bytes())
+}
+
+/// Where shared memory comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Backing {
+    /// The kernel's anonymous shared memory. Independent of any mounted file system.
+    #[default]
+    Anonymous,
+    /// A file without a name in this folder, which should be of a tmpfs, such as `/dev/shm`. Its
+    /// size limit then holds.
+    Folder(PathBuf),
+}
+
+/// A file of shared memory that has no name.
+#[derive(Debug)]
+pub struct Segment {
+    fd: OwnedFd,
+}
+
+impl Segment {
+    /// An empty segment. `name` is seen in `/proc/PID/maps` only.
+    pub fn create(name: &str, backing: &Backing) -> io::Result<Self> {
+        let fd = match backing {
+            Backing::Anonymous => {
+                let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+                let fd = rustix::fs::memfd_create(name, flags)?;
+                rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK)?;
+                fd
+            }
+            Backing::Folder(folder) => unnamed_file(folder)?,
+        };
+        Ok(Self { fd })
+    }
+
+    /// A segment that another process created and sent.
+    pub fn from_fd(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+
+    /// The bytes that are reserved.
+    pub fn len(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        u64::try_from(stat.st_size).map_err(io::Error::other)
+    }
+
+    /// Reserves `bytes` at `offset`, zeroed if they were not reserved before.
+    ///
+    /// Fails with `StorageFull` or `OutOfMemory` when the memory is not to be had.
+    pub fn reserve(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        rustix::io::retry_on_intr(|| {
+            rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), offset, bytes)
+        })?;
+        Ok(())
+    }
+
+    /// Gives the memory of `bytes` at `offset` back to the system. It reads as zero until it is
+    /// reserved again.
+    pub fn release(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(&self.fd, flags, offset, bytes)?;
+        Ok(())
+    }
+
+    /// Maps `bytes` at `offset`, both multiples of [`page_bytes`] and reserved before.
+    pub fn map(&self, offset: u64, bytes: u64) -> io::Result<Mapping> {
+        let end = offset.checked_add(bytes).ok_or_else(|| io::Error::other("offset overflows"))?;
+        if bytes == 0 || self.len()? < end {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("a mapping up to byte {end} of a segment of {} bytes", self.len()?),
+            ));
+        }
+        let len = usize::try_from(bytes).map_err(io::Error::other)?;
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
+        let address = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &self.fd,
+                offset,
+            )
+        }?;
+        let base = NonNull::new(address.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        Ok(Mapping { base, len })
+    }
+}
+
+impl AsFd for Segment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn unnamed_file(folder: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).map_err(|error| {
+        io::Error::new(
+            io::Error::from(error).kind(),
+            format!("{}: cannot create shared memory: {error}", folder.display()),
+        )
+    })
+}
+
+/// Part of a segment, mapped for reading and writing until dropped.
+pub struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain memory; what is shared in it is accessed through atomics or under
+// the protocol of whoever lays it out.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// The first byte.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// The bytes mapped.
+    pub fn bytes(&self) -> usize {
+        self.len
+    }
+
+    /// Makes every page present now, so that the first touch later costs nothing.
+    pub fn populate(&self) {
+        const MADV_POPULATE_WRITE: i32 = 23;
+        // SAFETY: the range is this mapping. Older kernels answer EINVAL and nothing is lost.
+        unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, MADV_POPULATE_WRITE) };
+    }
+
+    /// A pointer to a `T` at `offset`, or `None` where it would not fit or not be aligned.
+    pub fn at<T>(&self, offset: usize) -> Option<NonNull<T>> {
+        let end = offset.checked_add(size_of::<T>())?;
+        if self.len < end {
+            return None;
+        }
+        // SAFETY: `offset` is inside the mapping, as was just checked.
+        let pointer = unsafe { self.base.add(offset) }.cast::<T>();
+        pointer.is_aligned().then_some(pointer)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is this mapping and nobody can refer to it any more. Unmapping in a
+        // forked child only affects the child.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mapping").field("bytes", &self.len).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn two_mappings_of_one_segment_are_the_same_memory() {
+        let segment = Segment::create("test", &Backing::Anonymous).unwrap();
+        segment.reserve(0, page_bytes()).unwrap();
+        let one = segment.map(0, page_bytes()).unwrap();
+        let two = segment.map(0, page_bytes()).unwrap();
+        let (one, two) = (one.at::<AtomicU64>(8).unwrap(), two.at::<AtomicU64>(8).unwrap());
+        // SAFETY: both point into live mappings.
+        unsafe {
+            one.as_ref().store(7, Ordering::Relaxed);
+            assert_eq!(two.as_ref().load(Ordering::Relaxed), 7);
+        }
+    }
+
+    #[test]
+    fn what_is_not_reserved_cannot_be_mapped() {
+        let segment = Segment::create("test", &Backing::Anonymous).unwrap();
+        segment.reserve(0, page_bytes()).unwrap();
+        assert!(segment.map(0, 2 * page_bytes()).is_err());
+        assert!(segment.map(0, 0).is_err());
+        assert!(segment.map(u64::MAX - 1, page_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_pointer_outside_or_unaligned_is_refused() {
+        let segment = Segment::create("test", &Backing::Anonymous).unwrap();
+        segment.reserve(0, page_bytes()).unwrap();
+        let mapping = segment.map(0, page_bytes()).unwrap();
+        let end = mapping.bytes();
+        assert!(mapping.at::<u64>(end - 8).is_some());
+        assert!(mapping.at::<u64>(end - 4).is_none());
+        assert!(mapping.at::<u64>(4).is_none());
+        assert!(mapping.at::<u64>(usize::MAX).is_none());
+    }
+}

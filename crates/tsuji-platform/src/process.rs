@@ -1,0 +1,59 @@
+//! What a process is and uses.
+
+use std::fs;
+use std::io;
+
+/// The effective user id.
+pub fn user_id() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The process id, as this process's own namespace counts.
+pub fn id() -> u32 {
+    std::process::id()
+}
+
+/// Resident memory, in bytes.
+pub fn resident_bytes() -> io::Result<u64> {
+    status_kib("VmRSS:").map(|kib| kib * 1024)
+}
+
+/// Threads of this process.
+pub fn threads() -> io::Result<u64> {
+    status_kib("Threads:")
+}
+
+/// 16 random bytes from the kernel.
+pub fn random_token() -> io::Result<[u8; 16]> {
+    let mut token = [0; 16];
+    let mut filled = 0;
+    while filled < token.len() {
+        // SAFETY: the pointer and length describe the rest of `token`.
+        let got = unsafe {
+            libc::getrandom(token[filled..].as_mut_ptr().cast(), token.len() - filled, 0)
+        };
+        match usize::try_from(got) {
+            Ok(count) => filled += count,
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(token)
+}
+
+/// The host's name.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn status_kib(field: &str) -> io::Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    line.and_then(|rest| rest.split_whitespace().next())
+        .and_then(|word| word.parse().ok())
+        .ok_or_else(|| io::Error::other(format!("/proc/self/status has no {field}")))
+}

@@ -1,0 +1,229 @@
+//! Ordered, reliable, message-keeping sockets between processes of one host, which pass
+//! descriptors and tell who the other end is and when it is gone.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+/// The most descriptors one message carries.
+pub const MESSAGE_FDS_MAX: usize = 8;
+
+/// The most bytes one message carries. The kernel's default send buffer holds it whole.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Waits for connections at a path.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+}
+
+impl Listener {
+    /// Listens at `path`, which must not exist. It appears only when connections are accepted, so
+    /// whoever sees it and is refused knows that its owner is dead.
+    pub fn bind(path: &Path) -> io::Result<Self> {
+        let hidden = path.with_extension("new");
+        let _ = std::fs::remove_file(&hidden);
+        let fd = open()?;
+        rustix::net::bind(&fd, &SocketAddrUnix::new(&hidden)?)?;
+        rustix::net::listen(&fd, 1024)?;
+        std::fs::rename(&hidden, path)?;
+        Ok(Self { fd })
+    }
+
+    /// The next connection, or `None` when nobody waits. Never blocks.
+    pub fn accept(&self) -> io::Result<Option<Connection>> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        match rustix::net::accept_with(&self.fd, flags) {
+            Ok(fd) => Ok(Some(Connection { fd })),
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// One end of a connection. No call blocks.
+#[derive(Debug)]
+pub struct Connection {
+    fd: OwnedFd,
+}
+
+/// Who is at the other end, as the kernel vouches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The effective user id at the time of the connection.
+    pub user: u32,
+    /// The effective group id at the time of the connection.
+    pub group: u32,
+}
+
+/// What a message brought.
+#[derive(Debug)]
+pub struct Received {
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// The descriptors it carried.
+    pub fds: Vec<OwnedFd>,
+}
+
+impl Connection {
+    /// Connects to whoever listens at `path`. `ConnectionRefused` says that nobody does any more.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let fd = open()?;
+        rustix::net::connect(&fd, &SocketAddrUnix::new(path)?)?;
+        Ok(Self { fd })
+    }
+
+    /// Two ends of one connection.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, two) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        Ok((Self { fd: one }, Self { fd: two }))
+    }
+
+    /// Who is at the other end.
+    pub fn credentials(&self) -> io::Result<Credentials> {
+        let mut raw = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+        let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: `raw` and `len` are valid for writes and of the size that the option has. The
+        // wrapper of rustix panics on the process id 0 that another pid namespace gives.
+        let result = unsafe {
+            libc::getsockopt(
+                std::os::fd::AsRawFd::as_raw_fd(&self.fd),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut raw).cast(),
+                &raw mut len,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Credentials { user: raw.uid, group: raw.gid })
+    }
+
+    /// Sends one message. `WouldBlock` says that the other end is behind; nothing was sent.
+    pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
+        }
+        rustix::io::retry_on_intr(|| {
+            rustix::net::sendmsg(
+                &self.fd,
+                &[IoSlice::new(bytes)],
+                &mut ancillary,
+                SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Takes one message into `buffer`. `Ok(None)` says that the other end is gone, `WouldBlock`
+    /// that there is no message, `InvalidData` that it did not fit and was dropped.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let message = rustix::io::retry_on_intr(|| {
+            rustix::net::recvmsg(
+                &self.fd,
+                &mut [IoSliceMut::new(buffer)],
+                &mut ancillary,
+                RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
+            )
+        });
+        let message = match message {
+            Ok(message) => message,
+            Err(Errno::CONNRESET | Errno::PIPE) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut fds = Vec::new();
+        for part in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = part {
+                fds.extend(rights);
+            }
+        }
+        if message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "message too large"));
+        }
+        // Nobody sends empty messages, so an empty one is the end.
+        if message.bytes == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Received { bytes: message.bytes, fds }))
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn open() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_keep_their_edges_and_carry_descriptors() {
+        let (one, two) = Connection::pair().unwrap();
+        one.send(b"first", &[]).unwrap();
+        one.send(b"second", &[one.as_fd()]).unwrap();
+        let mut buffer = [0; 16];
+        let first = two.receive(&mut buffer).unwrap().unwrap();
+        assert_eq!((&buffer[..first.bytes], first.fds.len()), (&b"first"[..], 0));
+        let second = two.receive(&mut buffer).unwrap().unwrap();
+        assert_eq!((&buffer[..second.bytes], second.fds.len()), (&b"second"[..], 1));
+        let nothing = two.receive(&mut buffer).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_closed_end_is_news() {
+        let (one, two) = Connection::pair().unwrap();
+        drop(one);
+        assert!(two.receive(&mut [0; 16]).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_message_that_does_not_fit_is_refused() {
+        let (one, two) = Connection::pair().unwrap();
+        one.send(&[7; 32], &[]).unwrap();
+        let error = two.receive(&mut [0; 16]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_dead_listener_refuses() {
+        let path = std::env::temp_dir().join(format!("tsuji-socket-{}", std::process::id()));
+        let listener = Listener::bind(&path).unwrap();
+        let connection = Connection::connect(&path).unwrap();
+        let accepted = listener.accept().unwrap().unwrap();
+        let user = crate::process::user_id();
+        assert_eq!(accepted.credentials().unwrap().user, user);
+        assert_eq!(connection.credentials().unwrap().user, user);
+        drop(listener);
+        let error = Connection::connect(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,410 @@
+//! Waking: one doorbell for each wait set, in memory that processes share.
+//!
+//! A process owns one page of bells and cells. A **bell** is what a thread sleeps on. A **cell**
+//! stands for one thing that can become ready, and names the bell that it belongs to now; senders
+//! know the cell, so its owner can move it to another bell without telling them. Ringing a cell
+//! marks it ready at its bell, and wakes the bell only if somebody sleeps there.
+//!
+//! The order that loses no wake-up: a sender makes its data visible, fences, marks, fences, looks
+//! whether the bell sleeps. A sleeper says that it sleeps, fences, looks at the marks, sleeps.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tsuji_platform::fork::Generation;
+use tsuji_platform::futex;
+use tsuji_platform::memory::{Backing, Mapping, Segment, whole_pages};
+
+use crate::{Error, ErrorKind, Result};
+
+/// Bells of one process.
+pub const BELLS_MAX: u32 = 64;
+
+/// Cells of one process.
+pub const CELLS_MAX: u32 = 16 * 1024;
+
+/// Cells that one bell tells apart.
+pub const ENTITIES_MAX: u16 = 4096;
+
+/// The bells and cells of this process.
+#[derive(Debug)]
+pub struct Bells {
+    segment: Segment,
+    page: Page,
+    free: Mutex<Free>,
+    generation: Generation,
+}
+
+#[derive(Debug)]
+struct Free {
+    bells: Vec<u32>,
+    bells_used: u32,
+    cells: Vec<u32>,
+    cells_used: u32,
+}
+
+impl Bells {
+    /// A page of its own for this process.
+    pub fn create(backing: &Backing) -> Result<Arc<Self>> {
+        let failed = |error: io::Error| {
+            let kind = match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => ErrorKind::Exhausted,
+                _ => ErrorKind::Unexpected,
+            };
+            Error::new(kind, "create doorbells").because(error)
+        };
+        let segment = Segment::create("tsuji-bells", backing).map_err(failed)?;
+        segment.reserve(0, Page::bytes()).map_err(failed)?;
+        let page = Page { mapping: segment.map(0, Page::bytes()).map_err(failed)? };
+        let free = Mutex::new(Free { bells: vec![], bells_used: 0, cells: vec![], cells_used: 0 });
+        Ok(Arc::new(Self { segment, page, free, generation: Generation::current() }))
+    }
+
+    /// A bell that nobody else uses.
+    pub fn claim_bell(self: &Arc<Self>) -> Result<Bell> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = &mut *free;
+        let index = claim(&mut free.bells, &mut free.bells_used, BELLS_MAX).ok_or_else(|| {
+            Error::new(ErrorKind::Exhausted, "create a wait set")
+                .about(format!("at most {BELLS_MAX} a process"))
+        })?;
+        Ok(Bell { bells: Arc::clone(self), index })
+    }
+
+    /// A cell that nobody else uses and that rings nowhere.
+    pub fn claim_cell(self: &Arc<Self>) -> Result<Cell> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = &mut *free;
+        let index = claim(&mut free.cells, &mut free.cells_used, CELLS_MAX).ok_or_else(|| {
+            Error::new(ErrorKind::Exhausted, "create an endpoint")
+                .about(format!("at most {CELLS_MAX} in a process"))
+        })?;
+        self.page.cell(index).store(NOWHERE, Ordering::Release);
+        Ok(Cell { bells: Arc::clone(self), index })
+    }
+
+    /// Rings a cell of this process by its number.
+    pub fn ring(&self, cell: u32) {
+        self.page.ring(cell);
+    }
+}
+
+impl AsFd for Bells {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.segment.as_fd()
+    }
+}
+
+fn claim(free: &mut Vec<u32>, used: &mut u32, max: u32) -> Option<u32> {
+    if let Some(index) = free.pop() {
+        return Some(index);
+    }
+    (*used < max).then(|| {
+        *used += 1;
+        *used - 1
+    })
+}
+
+/// The bells and cells of another process, which can only be rung.
+#[derive(Debug)]
+pub struct RemoteBells {
+    page: Page,
+}
+
+impl RemoteBells {
+    /// Maps the page that another process sent.
+    pub fn open(fd: OwnedFd) -> io::Result<Self> {
+        let segment = Segment::from_fd(fd);
+        Ok(Self { page: Page { mapping: segment.map(0, Page::bytes())? } })
+    }
+
+    /// Rings a cell. A number that is out of range rings nothing.
+    pub fn ring(&self, cell: u32) {
+        self.page.ring(cell);
+    }
+}
+
+/// Something that can become ready. Dropping it frees its number.
+#[derive(Debug)]
+pub struct Cell {
+    bells: Arc<Bells>,
+    index: u32,
+}
+
+impl Cell {
+    /// The number by which senders of any process ring it.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// From now on it rings `bell`, which will call it `entity`.
+    pub fn attach(&self, bell: &Bell, entity: u16) {
+        let target = (bell.index << 16) | u32::from(entity);
+        self.bells.page.cell(self.index).store(target, Ordering::SeqCst);
+        // What became ready before may have rung the old bell.
+        self.ring();
+    }
+
+    /// From now on it rings nowhere.
+    pub fn detach(&self) {
+        self.bells.page.cell(self.index).store(NOWHERE, Ordering::SeqCst);
+    }
+
+    /// Rings it.
+    pub fn ring(&self) {
+        self.bells.page.ring(self.index);
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        if !self.bells.generation.is_current() {
+            return;
+        }
+        self.detach();
+        let mut free = self.bells.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.cells.push(self.index);
+    }
+}
+
+/// What one thread at a time sleeps on. Dropping it frees its number; cells attached to it must
+/// have been detached.
+#[derive(Debug)]
+pub struct Bell {
+    bells: Arc<Bells>,
+    index: u32,
+}
+
+impl Bell {
+    /// The page it belongs to.
+    pub fn bells(&self) -> &Arc<Bells> {
+        &self.bells
+    }
+
+    /// Sleeps until a cell attached here is rung or `timeout` has passed. Returns at once when one
+    /// was rung since the last [`drain`](Self::drain). May return without a reason.
+    ///
+    /// One thread at a time may wait on a bell.
+    pub fn wait(&self, timeout: Option<Duration>) {
+        let bell = self.bells.page.bell(self.index);
+        bell.state.store(ASLEEP, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if bell.summary.load(Ordering::Relaxed) == 0 {
+            futex::wait(&bell.state, ASLEEP, timeout);
+        }
+        bell.state.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Whether a cell attached here was rung since the last [`drain`](Self::drain).
+    pub fn is_rung(&self) -> bool {
+        self.bells.page.bell(self.index).summary.load(Ordering::Acquire) != 0
+    }
+
+    /// Calls `ready` with each entity that was rung, and forgets them.
+    pub fn drain(&self, mut ready: impl FnMut(u16)) {
+        let bell = self.bells.page.bell(self.index);
+        let summary = bell.summary.swap(0, Ordering::AcqRel);
+        for group in ones(summary) {
+            let marks = bell.ready[group].swap(0, Ordering::AcqRel);
+            fence(Ordering::SeqCst);
+            for mark in ones(marks) {
+                ready((group * 64 + mark) as u16);
+            }
+        }
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        if !self.bells.generation.is_current() {
+            return;
+        }
+        self.drain(|_| ());
+        let mut free = self.bells.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.bells.push(self.index);
+    }
+}
+
+fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (at < 64).then_some(at)
+    })
+}
+
+const NOWHERE: u32 = u32::MAX;
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+#[repr(C, align(64))]
+struct BellMemory {
+    state: AtomicU32,
+    summary: AtomicU64,
+    ready: [AtomicU64; 64],
+}
+
+/// All bells of a process, then all cells, in shared memory. All zero is a page at rest.
+#[derive(Debug)]
+struct Page {
+    mapping: Mapping,
+}
+
+impl Page {
+    const CELLS_AT: usize = BELLS_MAX as usize * size_of::<BellMemory>();
+
+    fn bytes() -> u64 {
+        whole_pages((Self::CELLS_AT + CELLS_MAX as usize * size_of::<AtomicU32>()) as u64)
+    }
+
+    /// `index` is below [`BELLS_MAX`].
+    fn bell(&self, index: u32) -> &BellMemory {
+        assert!(index < BELLS_MAX, "bell {index} of {BELLS_MAX}");
+        let at = self.mapping.base().cast::<BellMemory>();
+        // SAFETY: the page holds `BELLS_MAX` bells from its start, all valid when zeroed, and
+        // they are only accessed as atomics.
+        unsafe { at.add(index as usize).as_ref() }
+    }
+
+    /// `index` is below [`CELLS_MAX`].
+    fn cell(&self, index: u32) -> &AtomicU32 {
+        assert!(index < CELLS_MAX, "cell {index} of {CELLS_MAX}");
+        // SAFETY: the page holds `CELLS_MAX` atomics from `CELLS_AT`, which is aligned for them.
+        unsafe {
+            let cells = self.mapping.base().add(Self::CELLS_AT).cast::<AtomicU32>();
+            cells.add(index as usize).as_ref()
+        }
+    }
+
+    fn ring(&self, cell: u32) {
+        if CELLS_MAX <= cell {
+            return;
+        }
+        // Before the marks are looked at, what the sender did must be visible: a mark that is
+        // seen set is then one whose owner has yet to look.
+        fence(Ordering::SeqCst);
+        let target = self.cell(cell).load(Ordering::Relaxed);
+        let (index, entity) = (target >> 16, (target & 0xffff) as usize);
+        if BELLS_MAX <= index || ENTITIES_MAX as usize <= entity {
+            return;
+        }
+        let bell = self.bell(index);
+        let (group, mark) = (entity / 64, 1 << (entity % 64));
+        set(&bell.ready[group], mark);
+        set(&bell.summary, 1 << group);
+        fence(Ordering::SeqCst);
+        if bell.state.load(Ordering::Relaxed) == ASLEEP
+            && bell.state.swap(AWAKE, Ordering::AcqRel) == ASLEEP
+        {
+            futex::wake(&bell.state, 1);
+        }
+    }
+}
+
+/// Sets a bit, without taking the cache line when it is set already.
+fn set(word: &AtomicU64, bit: u64) {
+    if word.load(Ordering::Relaxed) & bit == 0 {
+        word.fetch_or(bit, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drained(bell: &Bell) -> Vec<u16> {
+        let mut all = Vec::new();
+        bell.drain(|entity| all.push(entity));
+        all
+    }
+
+    #[test]
+    fn a_bell_tells_which_cells_were_rung_once() {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let bell = bells.claim_bell().unwrap();
+        let cells: Vec<_> = (0..200).map(|_| bells.claim_cell().unwrap()).collect();
+        for (entity, cell) in cells.iter().enumerate() {
+            cell.attach(&bell, entity as u16 * 20);
+        }
+        assert_eq!(drained(&bell).len(), 200);
+        cells[3].ring();
+        cells[150].ring();
+        cells[3].ring();
+        bell.wait(None);
+        assert_eq!(drained(&bell), [60, 3000]);
+        assert!(!bell.is_rung());
+    }
+
+    #[test]
+    fn a_cell_that_moves_takes_its_news_along() {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let (one, two) = (bells.claim_bell().unwrap(), bells.claim_bell().unwrap());
+        let cell = bells.claim_cell().unwrap();
+        cell.ring();
+        cell.attach(&one, 0);
+        assert_eq!(drained(&one), [0]);
+        cell.attach(&two, 7);
+        drained(&two);
+        cell.ring();
+        assert_eq!((drained(&one), drained(&two)), (vec![], vec![7]));
+        cell.detach();
+        cell.ring();
+        assert_eq!((drained(&one), drained(&two)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn another_mapping_rings_the_same_bell() {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let bell = bells.claim_bell().unwrap();
+        let cell = bells.claim_cell().unwrap();
+        cell.attach(&bell, 5);
+        drained(&bell);
+        let remote = RemoteBells::open(bells.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        remote.ring(cell.index());
+        remote.ring(u32::MAX);
+        bell.wait(None);
+        assert_eq!(drained(&bell), [5]);
+    }
+
+    #[test]
+    fn numbers_run_out_and_come_back() {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let all: Vec<_> = (0..BELLS_MAX).map(|_| bells.claim_bell().unwrap()).collect();
+        assert_eq!(bells.claim_bell().unwrap_err().kind(), ErrorKind::Exhausted);
+        drop(all);
+        assert!(bells.claim_bell().is_ok());
+    }
+
+    #[test]
+    fn no_wake_up_is_lost_between_two_threads() {
+        const ROUNDS: u64 = 100_000;
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let ends: Vec<_> = (0..2)
+            .map(|_| {
+                let (bell, cell) = (bells.claim_bell().unwrap(), bells.claim_cell().unwrap());
+                cell.attach(&bell, 0);
+                (bell, cell)
+            })
+            .collect();
+        let turn = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for (me, (bell, _)) in ends.iter().enumerate() {
+                let (turn, other) = (&turn, &ends[1 - me].1);
+                scope.spawn(move || {
+                    for round in (me as u64..ROUNDS).step_by(2) {
+                        while turn.load(Ordering::Relaxed) != round {
+                            bell.wait(None);
+                            bell.drain(|_| ());
+                        }
+                        turn.store(round + 1, Ordering::Relaxed);
+                        other.ring();
+                    }
+                });
+            }
+        });
+        assert_eq!(turn.load(Ordering::Relaxed), ROUNDS);
+    }
+}

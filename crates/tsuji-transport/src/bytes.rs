@@ -1,0 +1,244 @@
+//! Bytes that somebody owns: the heap, a transport's memory, an engine's sample.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::{Error, ErrorKind, Result};
+
+/// Whoever owns the memory behind some [`Bytes`] or a [`Loan`].
+///
+/// An owner is told of each holder, so that one `Arc` made once can lend the same memory again and
+/// again without allocating.
+pub trait Owner: Any + Send + Sync {
+    /// One more value holds the memory.
+    fn retain(&self) {}
+
+    /// One value less holds the memory. At the last, the memory may be used again.
+    fn release(&self) {}
+
+    /// The owner as itself, for a transport to recognise its own memory.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Immutable bytes with shared ownership. Cloning copies no bytes.
+///
+/// A CDR encapsulation header stands at an address of 12 modulo 16, so that the body behind it is
+/// aligned to 16 bytes, wherever tsuji allocated the memory itself.
+pub struct Bytes {
+    owner: Arc<dyn Owner>,
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the bytes are immutable while held, and the owner is Send and Sync.
+unsafe impl Send for Bytes {}
+// SAFETY: as above.
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    /// Bytes that `owner` owns.
+    ///
+    /// # Safety
+    /// `len` bytes from `start` stay readable and unchanged between this call, which does not
+    /// call [`Owner::retain`], and the [`Owner::release`] of the last clone.
+    pub unsafe fn from_owner(owner: Arc<dyn Owner>, start: NonNull<u8>, len: usize) -> Self {
+        Self { owner, start, len }
+    }
+
+    /// A copy of `bytes` on the heap, with the alignment of a CDR body.
+    pub fn copy_from(bytes: &[u8]) -> Self {
+        let mut loan = Loan::on_heap(bytes.len());
+        loan.copy_from_slice(bytes);
+        loan.freeze()
+    }
+
+    /// The owner, for a transport to recognise its own memory.
+    pub fn owner(&self) -> &dyn Any {
+        self.owner.as_any()
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: guaranteed by whoever called `from_owner`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Clone for Bytes {
+    fn clone(&self) -> Self {
+        self.owner.retain();
+        Self { owner: Arc::clone(&self.owner), start: self.start, len: self.len }
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.owner.release();
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bytes({})", self.len)
+    }
+}
+
+/// Memory lent for one sample, to be filled in place. Dropping it unsent gives it back.
+///
+/// What it holds at first is arbitrary: old samples, never memory of anything else.
+pub struct Loan {
+    bytes: Bytes,
+}
+
+impl Loan {
+    /// A loan of memory that `owner` owns.
+    ///
+    /// # Safety
+    /// As for [`Bytes::from_owner`]; besides, the memory is initialised, writable, and nobody else
+    /// reads or writes it before [`Loan::freeze`].
+    pub unsafe fn from_owner(owner: Arc<dyn Owner>, start: NonNull<u8>, len: usize) -> Self {
+        // SAFETY: the caller promises it.
+        Self { bytes: unsafe { Bytes::from_owner(owner, start, len) } }
+    }
+
+    /// A loan of `len` zeroed bytes on the heap, with the alignment of a CDR body.
+    pub fn on_heap(len: usize) -> Self {
+        let blocks = (LEAD + len).div_ceil(size_of::<Block>());
+        let memory = HeapMemory { blocks: vec![Block([0; 16]); blocks].into_boxed_slice().into() };
+        let start = memory.start();
+        // SAFETY: `start` is followed by at least `len` zeroed bytes that the owner keeps, and
+        // nobody else knows of them.
+        unsafe { Self::from_owner(Arc::new(memory), start, len) }
+    }
+
+    /// Makes the loan shorter: the sample is its first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.len = self.bytes.len.min(len);
+    }
+
+    /// The sample, no longer to be changed.
+    pub fn freeze(self) -> Bytes {
+        self.bytes
+    }
+
+    /// The part of the loan at `range`, or an error when it is not inside.
+    pub fn part_mut(&mut self, range: Range<usize>) -> Result<&mut [u8]> {
+        let len = self.len();
+        self.get_mut(range.clone()).ok_or_else(|| {
+            Error::new(ErrorKind::Invalid, "loan")
+                .about(format!("bytes {range:?} of a loan of {len}"))
+        })
+    }
+}
+
+impl Deref for Loan {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl std::ops::DerefMut for Loan {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the memory is writable and this is its only holder, as `from_owner` demands.
+        unsafe { std::slice::from_raw_parts_mut(self.bytes.start.as_ptr(), self.bytes.len) }
+    }
+}
+
+impl fmt::Debug for Loan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loan({})", self.bytes.len)
+    }
+}
+
+/// Where the payload begins behind 16-byte alignment: a CDR header of 4 bytes then ends at 16.
+pub const LEAD: usize = 12;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Block([u8; 16]);
+
+/// Heap memory, kept as a raw pointer because holders write through pointers into it.
+struct HeapMemory {
+    blocks: HeapBlocks,
+}
+
+struct HeapBlocks {
+    base: NonNull<Block>,
+    count: usize,
+}
+
+impl From<Box<[Block]>> for HeapBlocks {
+    fn from(blocks: Box<[Block]>) -> Self {
+        let count = blocks.len();
+        let base = NonNull::from(Box::leak(blocks)).cast();
+        Self { base, count }
+    }
+}
+
+impl Drop for HeapBlocks {
+    fn drop(&mut self) {
+        let slice = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr(), self.count);
+        // SAFETY: the slice was leaked from a box of just this shape, and is dropped once.
+        drop(unsafe { Box::from_raw(slice) });
+    }
+}
+
+// SAFETY: plain memory, written only through a unique `Loan`.
+unsafe impl Send for HeapMemory {}
+// SAFETY: as above.
+unsafe impl Sync for HeapMemory {}
+
+impl HeapMemory {
+    fn start(&self) -> NonNull<u8> {
+        // SAFETY: there is at least one block, and it is longer than the lead.
+        unsafe { self.blocks.base.cast::<u8>().add(LEAD) }
+    }
+}
+
+impl Owner for HeapMemory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_loan_is_aligned_for_cdr_and_zeroed() {
+        for len in [0, 1, 4, 5, 16, 4096, 4097] {
+            let loan = Loan::on_heap(len);
+            assert_eq!(loan.as_ptr() as usize % 16, LEAD);
+            assert!(loan.iter().all(|byte| *byte == 0));
+            assert_eq!(loan.len(), len);
+        }
+    }
+
+    #[test]
+    fn clones_share_the_bytes() {
+        let mut loan = Loan::on_heap(3);
+        loan.copy_from_slice(b"abc");
+        loan.truncate(2);
+        let one = loan.freeze();
+        let two = one.clone();
+        assert_eq!(one.as_ptr(), two.as_ptr());
+        drop(one);
+        assert_eq!(&*two, b"ab");
+    }
+
+    #[test]
+    fn a_part_outside_the_loan_is_refused() {
+        let mut loan = Loan::on_heap(3);
+        assert!(loan.part_mut(1..3).is_ok());
+        assert_eq!(loan.part_mut(1..4).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}

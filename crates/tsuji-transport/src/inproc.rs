@@ -1,0 +1,352 @@
+//! Samples by reference between threads of one process. The reference implementation of the seam.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tsuji_core::{Capability, History, Scopes, TransportId};
+use tsuji_platform::fork::Generation;
+
+use crate::bell::Cell;
+use crate::{
+    Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Reader, Result, Sample, Sent,
+    Ticket, Transport, Writer,
+};
+
+/// A bus inside this process. Clones share it.
+#[derive(Clone, Debug)]
+pub struct InProcess {
+    bus: Arc<Bus>,
+}
+
+#[derive(Debug)]
+struct Bus {
+    inboxes: Mutex<HashMap<u64, Weak<Inbox>>>,
+    inboxes_made: AtomicU64,
+    generation: Generation,
+}
+
+impl Default for InProcess {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl InProcess {
+    /// A bus of its own.
+    pub fn new() -> Self {
+        let bus = Bus {
+            inboxes: Mutex::default(),
+            inboxes_made: AtomicU64::new(0),
+            generation: Generation::current(),
+        };
+        Self { bus: Arc::new(bus) }
+    }
+}
+
+impl Transport for InProcess {
+    fn id(&self) -> TransportId {
+        TransportId::new("inproc")
+    }
+
+    fn capability(&self) -> Capability {
+        Capability {
+            scopes: Scopes { intra: true, local: false, remote: false },
+            reliable: true,
+            loan: true,
+            typed: true,
+            sample_bytes_max: SAMPLE_BYTES_MAX,
+            readers_max: u32::MAX,
+        }
+    }
+
+    fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
+        let _ = endpoint;
+        let generation = self.bus.generation;
+        let connections = Mutex::default();
+        Ok(Arc::new(InProcessWriter { bus: self.clone(), connections, room, generation }))
+    }
+
+    fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
+        let limit = match endpoint.qos.history {
+            History::KeepLast(depth) => Limit { samples: depth.max(1) as usize, keep_all: false },
+            History::KeepAll => {
+                Limit { samples: endpoint.keep_all_max.max(1) as usize, keep_all: true }
+            }
+        };
+        let queue =
+            Queue { samples: VecDeque::new(), reserved: 0, waiting: Vec::new(), displaced: 0 };
+        let inbox = Arc::new(Inbox {
+            limit,
+            queue: Mutex::new(queue),
+            news,
+            closed: AtomicBool::new(false),
+        });
+        let number = self.bus.inboxes_made.fetch_add(1, Ordering::Relaxed);
+        lock(&self.bus.inboxes).insert(number, Arc::downgrade(&inbox));
+        Ok(Arc::new(InProcessReader { bus: self.clone(), inbox, number, gid: endpoint.gid }))
+    }
+}
+
+#[derive(Debug)]
+struct InProcessWriter {
+    bus: InProcess,
+    connections: Mutex<Connections>,
+    room: Arc<Cell>,
+    generation: Generation,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    all: Vec<(Gid, Arc<Inbox>)>,
+    /// Each inbox of `all` holds a place for the next sample.
+    reserved: bool,
+}
+
+impl InProcessWriter {
+    fn open(&self, operation: &'static str) -> Result<()> {
+        if self.generation.is_current() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Closed, operation).about("this is a forked child"))
+    }
+
+    fn reserve_all(&self, connections: &mut Connections) -> Result<()> {
+        if connections.reserved {
+            return Ok(());
+        }
+        for (at, (_, inbox)) in connections.all.iter().enumerate() {
+            if !inbox.reserve(&self.room) {
+                connections.all[..at].iter().for_each(|(_, inbox)| inbox.cancel());
+                return Err(busy());
+            }
+        }
+        connections.reserved = true;
+        Ok(())
+    }
+}
+
+impl Writer for InProcessWriter {
+    fn loan(&self, len: usize) -> Result<Loan> {
+        self.open("loan")?;
+        fits(len)?;
+        Ok(Loan::on_heap(len))
+    }
+
+    fn reserve(&self, len: usize) -> Result<()> {
+        self.open("reserve")?;
+        fits(len)?;
+        self.reserve_all(&mut lock(&self.connections))
+    }
+
+    fn cancel(&self) {
+        let mut connections = lock(&self.connections);
+        if std::mem::take(&mut connections.reserved) {
+            connections.all.iter().for_each(|(_, inbox)| inbox.cancel());
+        }
+    }
+
+    fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        self.open("send")?;
+        if let Payload::Bytes(bytes) = payload {
+            fits(bytes.len())?;
+        }
+        let mut connections = lock(&self.connections);
+        self.reserve_all(&mut connections)?;
+        connections.reserved = false;
+        let mut sent = Sent::default();
+        for (_, inbox) in &connections.all {
+            sent.readers += 1;
+            sent.displaced += inbox.push(Sample { envelope: *envelope, payload: payload.clone() });
+        }
+        Ok(sent)
+    }
+
+    fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        self.open("send")?;
+        let connections = lock(&self.connections);
+        let Some((_, inbox)) = connections.all.iter().find(|(gid, _)| *gid == reader) else {
+            return Err(not_connected(reader));
+        };
+        if !inbox.reserve(&self.room) {
+            return Err(busy());
+        }
+        let sample = Sample { envelope: *envelope, payload: payload.clone() };
+        Ok(Sent { readers: 1, displaced: inbox.push(sample) })
+    }
+
+    fn connect(&self, ticket: &Ticket) -> Result<()> {
+        self.open("connect")?;
+        let number = <[u8; 8]>::try_from(&*ticket.bytes).map(u64::from_le_bytes);
+        let number = number.map_err(|_| Error::new(ErrorKind::Invalid, "connect"))?;
+        let inbox = lock(&self.bus.bus.inboxes).get(&number).and_then(Weak::upgrade);
+        let inbox = inbox.ok_or_else(|| not_connected(ticket.reader))?;
+        self.cancel();
+        let mut connections = lock(&self.connections);
+        connections.all.retain(|(gid, _)| *gid != ticket.reader);
+        connections.all.push((ticket.reader, inbox));
+        Ok(())
+    }
+
+    fn disconnect(&self, reader: Gid) {
+        self.cancel();
+        lock(&self.connections).all.retain(|(gid, _)| *gid != reader);
+    }
+
+    fn readers(&self) -> usize {
+        lock(&self.connections).all.len()
+    }
+}
+
+impl Drop for InProcessWriter {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+#[derive(Debug)]
+struct InProcessReader {
+    bus: InProcess,
+    inbox: Arc<Inbox>,
+    number: u64,
+    gid: Gid,
+}
+
+impl Reader for InProcessReader {
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket> {
+        let _ = writer;
+        Ok(Ticket { peer, reader: self.gid, bytes: self.number.to_le_bytes().into() })
+    }
+
+    fn forget(&self, writer: Gid) {
+        let _ = writer;
+    }
+
+    fn take(&self) -> Result<Option<Sample>> {
+        if !self.bus.bus.generation.is_current() {
+            return Err(Error::new(ErrorKind::Closed, "take").about("this is a forked child"));
+        }
+        Ok(self.inbox.pop())
+    }
+
+    fn displaced(&self) -> u64 {
+        lock(&self.inbox.queue).displaced
+    }
+}
+
+impl Drop for InProcessReader {
+    fn drop(&mut self) {
+        self.inbox.closed.store(true, Ordering::Relaxed);
+        lock(&self.bus.bus.inboxes).remove(&self.number);
+        let mut queue = lock(&self.inbox.queue);
+        let samples = std::mem::take(&mut queue.samples);
+        queue.waiting.drain(..).for_each(|room| room.ring());
+        drop(queue);
+        // Payloads are the user's, and may do anything when dropped.
+        drop(samples);
+    }
+}
+
+struct Inbox {
+    limit: Limit,
+    queue: Mutex<Queue>,
+    news: Arc<Cell>,
+    closed: AtomicBool,
+}
+
+#[derive(Clone, Copy)]
+struct Limit {
+    samples: usize,
+    keep_all: bool,
+}
+
+struct Queue {
+    samples: VecDeque<Sample>,
+    /// Places promised to writers that have not sent yet. Only where all samples are kept.
+    reserved: usize,
+    /// Writers that found no place. One that is listed twice is rung once too often.
+    waiting: Vec<Arc<Cell>>,
+    displaced: u64,
+}
+
+impl Inbox {
+    fn reserve(&self, room: &Arc<Cell>) -> bool {
+        if !self.limit.keep_all || self.closed.load(Ordering::Relaxed) {
+            return true;
+        }
+        let mut queue = lock(&self.queue);
+        if self.limit.samples <= queue.samples.len() + queue.reserved {
+            if !queue.waiting.iter().any(|it| Arc::ptr_eq(it, room)) {
+                queue.waiting.push(Arc::clone(room));
+            }
+            return false;
+        }
+        queue.reserved += 1;
+        true
+    }
+
+    fn cancel(&self) {
+        if self.limit.keep_all {
+            let mut queue = lock(&self.queue);
+            queue.reserved = queue.reserved.saturating_sub(1);
+            queue.waiting.drain(..).for_each(|room| room.ring());
+        }
+    }
+
+    /// Adds a sample for which there is a place, and says how many it pushed out.
+    fn push(&self, sample: Sample) -> u32 {
+        if self.closed.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let mut queue = lock(&self.queue);
+        queue.reserved = queue.reserved.saturating_sub(1);
+        let mut oldest = None;
+        if !self.limit.keep_all && self.limit.samples <= queue.samples.len() {
+            oldest = queue.samples.pop_front();
+            queue.displaced += 1;
+        }
+        queue.samples.push_back(sample);
+        drop(queue);
+        self.news.ring();
+        u32::from(oldest.is_some())
+    }
+
+    fn pop(&self) -> Option<Sample> {
+        let mut queue = lock(&self.queue);
+        let sample = queue.samples.pop_front()?;
+        if !queue.waiting.is_empty() {
+            queue.waiting.drain(..).for_each(|room| room.ring());
+        }
+        Some(sample)
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("samples", &lock(&self.queue).samples.len()).finish()
+    }
+}
+
+fn fits(len: usize) -> Result<()> {
+    if len as u64 <= SAMPLE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::TooLarge, "send")
+        .about(format!("{len} bytes; at most {SAMPLE_BYTES_MAX}")))
+}
+
+fn busy() -> Error {
+    Error::new(ErrorKind::Busy, "send").about("a reader that keeps all is full")
+}
+
+fn not_connected(reader: Gid) -> Error {
+    Error::new(ErrorKind::Closed, "connect").about(format!("reader {reader} is not there"))
+}
+
+/// Nothing panics while holding these locks, so a poisoned one is still sound.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const SAMPLE_BYTES_MAX: u64 = 1 << 40;

@@ -1,0 +1,190 @@
+//! The seam between tsuji and whatever carries samples.
+//!
+//! A transport implements [`Transport`], [`Writer`] and [`Reader`], and passes
+//! `tsuji_conformance::suite!`. Nothing above this crate names a concrete transport, and nothing
+//! in it knows of policies, message types or ROS.
+//!
+//! How two ends meet: each process hands every other its [`Greeting`]. A reader's process calls
+//! [`Reader::accept`] for a writer and sends the [`Ticket`] to the writer's process, which calls
+//! [`Writer::connect`]. Whoever owns the control channel carries these; a transport does not.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use tsuji_core::{Capability, Qos, TransportId};
+
+pub mod bell;
+pub mod faulty;
+pub mod inproc;
+
+mod bytes;
+pub use bytes::{Bytes, LEAD, Loan, Owner};
+
+mod error;
+pub use error::{Error, ErrorKind, Result};
+
+mod sample;
+pub use sample::{Encoding, Envelope, Gid, Payload, Sample};
+
+use bell::Cell;
+
+/// One way to carry samples.
+///
+/// No call blocks. Calls may come from any thread. A transport never calls back into its caller;
+/// it rings the [`Cell`]s it was given. Values answer [`ErrorKind::Closed`] in a forked child.
+pub trait Transport: fmt::Debug + Send + Sync + 'static {
+    /// The name used in policies, routes and logs.
+    fn id(&self) -> TransportId;
+
+    /// What it can do on this machine. Fixed for the life of the value.
+    fn capability(&self) -> Capability;
+
+    /// Why it cannot take on more flows now, or `None` when it is well.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// What it counts, as names and numbers, for people to read.
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// What `peer` needs in order to exchange samples with this process.
+    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
+        let _ = peer;
+        Ok(Greeting::default())
+    }
+
+    /// Takes the greeting of `peer`. The answer goes back to it, for [`confirm`](Self::confirm).
+    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
+        let _ = (peer, greeting);
+        Ok(Vec::new())
+    }
+
+    /// Takes the answer of `peer` to this process's greeting. On success it is proved that the
+    /// transport reaches `peer`; a failure says why it does not.
+    fn confirm(&self, peer: PeerId, answer: &[u8]) -> Result<()> {
+        let _ = (peer, answer);
+        Ok(())
+    }
+
+    /// `peer` is dead. What it held is free again; what it sent whole is still delivered.
+    fn part(&self, peer: PeerId) {
+        let _ = peer;
+    }
+
+    /// Joins a topic as a writer. `room` is rung when a call that answered Busy may succeed.
+    fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>>;
+
+    /// Joins a topic as a reader. `news` is rung when [`Reader::take`] may have a sample.
+    fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>>;
+}
+
+/// The sending end of one topic over one transport. Dropping it leaves the topic; what its readers
+/// have not taken yet, they still take.
+///
+/// One thread at a time calls the methods that send or reserve; the caller keeps the order.
+pub trait Writer: fmt::Debug + Send + Sync {
+    /// Lends memory of `len` bytes, which readers will see without a copy.
+    ///
+    /// Busy when all memory is in use, TooLarge when it could never be lent, Unsupported without
+    /// [`Capability::loan`].
+    fn loan(&self, len: usize) -> Result<Loan>;
+
+    /// Makes sure that the next send of at most `len` bytes will not answer Busy. A reservation
+    /// ends with that send or with [`cancel`](Self::cancel).
+    fn reserve(&self, len: usize) -> Result<()>;
+
+    /// Gives a reservation back.
+    fn cancel(&self);
+
+    /// Sends one sample to every connected reader, or to none and answers why.
+    ///
+    /// On return the caller may reuse what it passed. A reader that keeps the last samples loses
+    /// its oldest when it is full; one that keeps all makes this answer Busy.
+    fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
+
+    /// Sends one sample to one connected reader, for late joiners.
+    fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
+
+    /// Sends to the reader that gave this ticket, from now on.
+    fn connect(&self, ticket: &Ticket) -> Result<()>;
+
+    /// Sends to this reader no more. A reader that is not connected is no error.
+    fn disconnect(&self, reader: Gid);
+
+    /// How many readers are connected.
+    fn readers(&self) -> usize;
+}
+
+/// What became of a sample that was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Readers that got it.
+    pub readers: u32,
+    /// Older samples that it pushed out of readers that were full.
+    pub displaced: u32,
+}
+
+/// The receiving end of one topic over one transport. Dropping it leaves the topic; samples taken
+/// from it stay valid.
+pub trait Reader: fmt::Debug + Send + Sync {
+    /// Makes room for a writer of process `peer`, and says how it connects.
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket>;
+
+    /// This writer sends nothing any more: it has disconnected, or its process is dead. What it
+    /// sent whole is still delivered.
+    fn forget(&self, writer: Gid);
+
+    /// The oldest sample that was not taken. Samples of one writer come in its order.
+    fn take(&self) -> Result<Option<Sample>>;
+
+    /// Samples lost because this reader was full, since it was opened.
+    fn displaced(&self) -> u64;
+}
+
+/// Names a process, more exactly one loaded copy of the in-process registry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub [u8; 16]);
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Who wants to join what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoint {
+    /// The full topic name.
+    pub topic: String,
+    /// The type's name, for engines that announce it.
+    pub type_name: String,
+    /// The endpoint's name.
+    pub gid: Gid,
+    /// What it offers or asks for. A reader keeps as many samples as its history says.
+    pub qos: Qos,
+    /// Samples that keep-all histories hold before a writer is Busy; at least 1.
+    pub keep_all_max: u32,
+}
+
+/// How a writer reaches a reader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ticket {
+    /// The reader's process.
+    pub peer: PeerId,
+    /// The reader.
+    pub reader: Gid,
+    /// What only the transport understands.
+    pub bytes: Vec<u8>,
+}
+
+/// What a process shows another before they exchange samples.
+#[derive(Debug, Default)]
+pub struct Greeting {
+    /// What only the transport understands.
+    pub bytes: Vec<u8>,
+    /// Descriptors of memory to share.
+    pub fds: Vec<OwnedFd>,
+}

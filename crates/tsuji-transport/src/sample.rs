@@ -1,0 +1,90 @@
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Bytes;
+
+/// Names one endpoint, everywhere and for ever.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gid(pub [u8; 16]);
+
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            write!(f, "{}{byte:02x}", if at == 0 { "" } else { "." })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What is known of a sample besides its payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Envelope {
+    /// The publisher.
+    pub gid: Gid,
+    /// Its number for this sample, from 1, without gaps.
+    pub sequence: u64,
+    /// When it was published, in nanoseconds since the Unix epoch.
+    pub wall_ns: i64,
+    /// The same on the publishing host's monotonic clock.
+    pub mono_ns: u64,
+    /// How the bytes are encoded.
+    pub encoding: Encoding,
+    /// The request that this sample answers.
+    pub related: Option<(Gid, u64)>,
+}
+
+/// How the bytes of a payload are encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Encoding {
+    /// CDR, version 1, with its header of 4 bytes.
+    #[default]
+    Cdr1 = 0,
+    /// Bytes that mean something to the two ends only.
+    Opaque = 1,
+}
+
+impl Encoding {
+    /// The encoding with this number on the wire.
+    pub fn from_number(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Cdr1),
+            1 => Some(Self::Opaque),
+            _ => None,
+        }
+    }
+}
+
+/// What a sample carries.
+#[derive(Clone)]
+pub enum Payload {
+    /// A value, shared by reference inside the process.
+    Typed(Arc<dyn Any + Send + Sync>),
+    /// Bytes, encoded as the envelope says.
+    Bytes(Bytes),
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Typed(_) => f.write_str("Typed"),
+            Self::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+/// One sample on its way.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// What is known of it.
+    pub envelope: Envelope,
+    /// What it carries.
+    pub payload: Payload,
+}
