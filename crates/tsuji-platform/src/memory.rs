@@ -61,7 +61,7 @@ impl Segment {
     }
 
     /// The bytes that are reserved.
-    pub fn len(&self) -> io::Result<u64> {
+    pub fn bytes(&self) -> io::Result<u64> {
         let stat = rustix::fs::fstat(&self.fd)?;
         u64::try_from(stat.st_size).map_err(io::Error::other)
     }
@@ -87,10 +87,10 @@ impl Segment {
     /// Maps `bytes` at `offset`, both multiples of [`page_bytes`] and reserved before.
     pub fn map(&self, offset: u64, bytes: u64) -> io::Result<Mapping> {
         let end = offset.checked_add(bytes).ok_or_else(|| io::Error::other("offset overflows"))?;
-        if bytes == 0 || self.len()? < end {
+        if bytes == 0 || self.bytes()? < end {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("a mapping up to byte {end} of a segment of {} bytes", self.len()?),
+                format!("a mapping up to byte {end} of a segment of {} bytes", self.bytes()?),
             ));
         }
         let len = usize::try_from(bytes).map_err(io::Error::other)?;

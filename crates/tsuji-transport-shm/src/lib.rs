@@ -1,0 +1,280 @@
+//! Samples by shared memory between processes of one host.
+//!
+//! Each process owns one **arena**, a growable file of memory without a name, and hands its
+//! descriptor to the others in its greeting. A writer's samples stand in **slots** of its process's
+//! arena; each slot has one bit for every reader that may still look at it. For each writer a
+//! reader keeps a **ring** of slot numbers in its own process's arena. Nothing has a name in any
+//! file system and no count has to be repaired, so a process killed at any instruction leaves
+//! nothing: its peers clear its bits, and the system frees its memory with the last mapping.
+//!
+//! This crate knows neither topics nor types: it is told who meets whom.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tsuji_core::{Capability, Scopes, TransportId};
+use tsuji_platform::fork::Generation;
+use tsuji_platform::memory::Backing;
+use tsuji_transport::bell::{Bells, Cell};
+use tsuji_transport::{
+    Endpoint, Error, ErrorKind, Greeting, PeerId, Reader, Result, Transport, Writer,
+};
+
+mod arena;
+mod layout;
+mod peer;
+mod reader;
+mod ring;
+mod slot;
+mod ticket;
+mod writer;
+
+use arena::{Arena, Block};
+use layout::{PROBES, READERS_MAX, VERSION};
+use peer::Peer;
+use reader::ShmReader;
+use ticket::RingTicket;
+use writer::{ShmWriter, WriterCore};
+
+/// Limits and places of the shared memory of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShmConfig {
+    /// Where the memory comes from.
+    pub backing: Backing,
+    /// The most bytes this process lends. At the limit a writer is Busy until a reader lets go;
+    /// a sample that could never fit is TooLarge.
+    pub memory_bytes_max: u64,
+}
+
+impl Default for ShmConfig {
+    fn default() -> Self {
+        Self { backing: Backing::Anonymous, memory_bytes_max: 4 << 30 }
+    }
+}
+
+/// The shared memory of this process.
+#[derive(Clone, Debug)]
+pub struct SharedMemory {
+    shared: Arc<Shared>,
+}
+
+impl SharedMemory {
+    /// Reserves what every process needs, some pages. `id` names this process, and `bells` is
+    /// where its waiting threads sleep.
+    pub fn create(id: PeerId, bells: &Arc<Bells>, config: &ShmConfig) -> Result<Self> {
+        let arena = Arena::create(&config.backing, config.memory_bytes_max)?;
+        let shared = Shared {
+            id,
+            arena,
+            bells: Arc::clone(bells),
+            generation: Generation::current(),
+            greetings: AtomicU32::new(0),
+            state: Mutex::default(),
+            dead_rings: AtomicU64::new(0),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+}
+
+impl Transport for SharedMemory {
+    fn id(&self) -> TransportId {
+        TransportId::new("shm")
+    }
+
+    fn capability(&self) -> Capability {
+        Capability {
+            scopes: Scopes { intra: true, local: true, remote: false },
+            reliable: true,
+            loan: true,
+            typed: false,
+            sample_bytes_max: self.shared.arena.block_bytes_max() - layout::DATA_AT as u64,
+            readers_max: READERS_MAX,
+        }
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let state = self.shared.lock();
+        vec![
+            ("reserved_bytes", self.shared.arena.reserved_bytes()),
+            ("memory_bytes_max", self.shared.arena.bytes_max()),
+            ("peers", state.peers.len() as u64),
+            ("writers_with_slots", state.writers.len() as u64),
+            ("rings_of_dropped_readers", state.rings.len() as u64),
+        ]
+    }
+
+    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
+        self.shared.open("greet")?;
+        let probe = self.shared.greetings.fetch_add(1, Ordering::Relaxed) % PROBES as u32;
+        self.shared.arena.header().probes[probe as usize].store(0, Ordering::Release);
+        self.shared.lock().probes.insert(peer, probe);
+        let fds = [self.shared.arena.as_owned()?, clone_fd(&*self.shared.bells)?];
+        let words = [VERSION, probe];
+        Ok(Greeting { bytes: words.map(u32::to_le_bytes).concat(), fds: fds.into() })
+    }
+
+    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
+        self.shared.open("meet")?;
+        let refused = |why: String| Error::new(ErrorKind::Unsupported, "meet").about(why);
+        let words = <[u8; 8]>::try_from(&*greeting.bytes)
+            .map_err(|_| refused(format!("a greeting of {} bytes", greeting.bytes.len())))?;
+        let (version, probe) = (word(&words, 0), word(&words, 4));
+        if version != VERSION {
+            return Err(refused(format!("its memory layout is {version}, ours is {VERSION}")));
+        }
+        let fds = <[_; 2]>::try_from(greeting.fds);
+        let [arena, bells] = fds.map_err(|fds| refused(format!("{} descriptors", fds.len())))?;
+        let known = Peer::open(peer, arena, bells)
+            .map_err(|error| refused("its memory cannot be mapped".to_owned()).because(error))?;
+        let probe_word = known.header().probes.get(probe as usize);
+        let probe_word = probe_word.ok_or_else(|| refused(format!("probe {probe}")))?;
+        let answer = proof(self.shared.id, peer);
+        probe_word.store(answer, Ordering::Release);
+        self.shared.lock().peers.insert(peer, Arc::new(known));
+        Ok(answer.to_le_bytes().into())
+    }
+
+    fn confirm(&self, peer: PeerId, answer: &[u8]) -> Result<()> {
+        self.shared.open("confirm")?;
+        let probe = self.shared.lock().probes.remove(&peer);
+        let refused = |why: &str| Error::new(ErrorKind::Unsupported, "confirm").about(why);
+        let probe = probe.ok_or_else(|| refused("it was not greeted"))?;
+        let found = self.shared.arena.header().probes[probe as usize].load(Ordering::Acquire);
+        let expected = proof(peer, self.shared.id);
+        if found != expected || answer != expected.to_le_bytes() {
+            return Err(refused("what it wrote is not in this memory"));
+        }
+        Ok(())
+    }
+
+    fn part(&self, peer: PeerId) {
+        if !self.shared.generation.is_current() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.peers.remove(&peer);
+        state.probes.remove(&peer);
+        for ring in state.rings.extract_if(.., |ring| ring.writer == peer) {
+            self.shared.arena.free(ring.block);
+        }
+        let writers = state.writers.clone();
+        drop(state);
+        writers.iter().for_each(|writer| writer.part(peer));
+        self.shared.sweep();
+    }
+
+    fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
+        let _ = endpoint;
+        self.shared.open("open a writer")?;
+        self.shared.sweep();
+        Ok(Arc::new(ShmWriter::open(Arc::clone(&self.shared), room)))
+    }
+
+    fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
+        self.shared.open("open a reader")?;
+        self.shared.sweep();
+        Ok(Arc::new(ShmReader::open(Arc::clone(&self.shared), endpoint, news)?))
+    }
+}
+
+/// What all endpoints of the process share.
+#[derive(Debug)]
+struct Shared {
+    id: PeerId,
+    arena: Arc<Arena>,
+    bells: Arc<Bells>,
+    generation: Generation,
+    greetings: AtomicU32,
+    state: Mutex<State>,
+    dead_rings: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    peers: HashMap<PeerId, Arc<Peer>>,
+    /// The probes that were named in greetings and not confirmed yet.
+    probes: HashMap<PeerId, u32>,
+    /// Writers, and what is left of closed ones while readers hold their samples.
+    writers: Vec<Arc<WriterCore>>,
+    /// Rings of dropped readers that their writers may still touch.
+    rings: Vec<DroppedRing>,
+}
+
+#[derive(Debug)]
+struct DroppedRing {
+    writer: PeerId,
+    ring: RingTicket,
+    block: Block,
+}
+
+impl Shared {
+    fn id(&self) -> PeerId {
+        self.id
+    }
+
+    fn open(&self, operation: &'static str) -> Result<()> {
+        if self.generation.is_current() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Closed, operation).about("this is a forked child"))
+    }
+
+    fn peer(&self, id: PeerId) -> Result<Arc<Peer>> {
+        let peer = self.lock().peers.get(&id).map(Arc::clone);
+        peer.ok_or_else(|| {
+            Error::new(ErrorKind::Closed, "connect").about(format!("process {id} is not known"))
+        })
+    }
+
+    fn remember_writer(&self, core: &Arc<WriterCore>) {
+        self.lock().writers.push(Arc::clone(core));
+    }
+
+    fn remember_ring(&self, writer: PeerId, ring: RingTicket, block: Block) {
+        self.lock().rings.push(DroppedRing { writer, ring, block });
+        self.dead_rings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Frees what nobody can touch any more.
+    fn sweep(&self) {
+        let mut state = self.lock();
+        for ring in state.rings.extract_if(.., |it| it.ring.header().left.load(Ordering::Acquire) != 0)
+        {
+            self.arena.free(ring.block);
+        }
+        // A writer that is open is held by its handle too.
+        state.writers.retain(|core| 1 < Arc::strong_count(core) || !core.dissolve());
+    }
+
+    /// Nothing panics while holding this lock, so a poisoned one is still sound.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Arena {
+    fn as_owned(&self) -> Result<std::os::fd::OwnedFd> {
+        clone_fd(self)
+    }
+}
+
+fn clone_fd(of: &impl std::os::fd::AsFd) -> Result<std::os::fd::OwnedFd> {
+    of.as_fd().try_clone_to_owned().map_err(|error: io::Error| {
+        Error::new(ErrorKind::Exhausted, "greet").about("descriptors").because(error)
+    })
+}
+
+fn word(bytes: &[u8; 8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// What `writer` writes into the memory of `owner`. Never zero.
+fn proof(writer: PeerId, owner: PeerId) -> u64 {
+    let mut mixed = 0x9e37_79b9_7f4a_7c15u64;
+    for byte in writer.0.iter().chain(&owner.0) {
+        mixed = (mixed ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
+    }
+    mixed | 1
+}

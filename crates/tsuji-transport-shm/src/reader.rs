@@ -1,0 +1,232 @@
+//! The receiving end: a ring for each writer, and views of what they sent.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tsuji_core::History;
+use tsuji_platform::clock;
+use tsuji_transport::bell::Cell;
+use tsuji_transport::{
+    Endpoint, Error, ErrorKind, Gid, Payload, PeerId, Reader, Result, Sample, Ticket,
+};
+
+use crate::Shared;
+use crate::arena::Block;
+use crate::peer::Peer;
+use crate::slot::RemoteSlot;
+use crate::ticket::{CAPACITY_MAX, RingTicket};
+
+#[derive(Debug)]
+pub(crate) struct ShmReader {
+    shared: Arc<Shared>,
+    gid: Gid,
+    capacity: u32,
+    keep_all: bool,
+    news: Arc<Cell>,
+    displaced_before: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    flows: Vec<Flow>,
+    /// The flow to look at first, so that none waits for ever.
+    next: usize,
+}
+
+impl ShmReader {
+    pub(crate) fn open(shared: Arc<Shared>, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Self> {
+        let (wanted, keep_all) = match endpoint.qos.history {
+            History::KeepLast(depth) => (depth, false),
+            History::KeepAll => (endpoint.keep_all_max, true),
+        };
+        if CAPACITY_MAX < wanted {
+            return Err(Error::new(ErrorKind::Unsupported, "open a reader")
+                .about(format!("a history of {wanted} samples; at most {CAPACITY_MAX}")));
+        }
+        Ok(Self {
+            shared,
+            gid: endpoint.gid,
+            capacity: wanted.max(1).next_power_of_two(),
+            keep_all,
+            news,
+            displaced_before: AtomicU64::new(0),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Nothing panics while holding this lock, so a poisoned one is still sound.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops the flow at `at`, which nobody writes to any more.
+    fn finish(&self, state: &mut State, at: usize) {
+        let flow = state.flows.remove(at);
+        self.displaced_before.fetch_add(flow.displaced(), Ordering::Relaxed);
+        self.shared.arena.free(flow.block);
+    }
+}
+
+impl Reader for ShmReader {
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket> {
+        self.shared.open("accept")?;
+        let known = self.shared.peer(peer)?;
+        self.forget(writer);
+        let block = self.shared.arena.alloc(RingTicket::bytes(self.capacity))?;
+        let ring = RingTicket::create(block, self.capacity, self.keep_all, self.news.index());
+        let bytes = RingTicket::encode(block.offset);
+        let slots = HashMap::default();
+        let flow = Flow { writer, peer: known, ring, block, head: 0, slots, is_over: false };
+        self.lock().flows.push(flow);
+        Ok(Ticket { peer: self.shared.id(), reader: self.gid, bytes })
+    }
+
+    fn forget(&self, writer: Gid) {
+        let mut state = self.lock();
+        for flow in state.flows.iter_mut().filter(|flow| flow.writer == writer) {
+            flow.is_over = true;
+        }
+        drop(state);
+        // Whoever waits for samples finds out that the last ones are here, or none.
+        self.news.ring();
+    }
+
+    fn take(&self) -> Result<Option<Sample>> {
+        self.shared.open("take")?;
+        let mut state = self.lock();
+        let state = &mut *state;
+        let mut left = state.flows.len();
+        while 0 < left {
+            left -= 1;
+            if state.flows.len() <= state.next {
+                state.next = 0;
+            }
+            let flow = &mut state.flows[state.next];
+            match flow.take()? {
+                Some(sample) => {
+                    state.next += 1;
+                    return Ok(Some(sample));
+                }
+                None if flow.is_over => self.finish(state, state.next),
+                None => state.next += 1,
+            }
+        }
+        Ok(None)
+    }
+
+    fn displaced(&self) -> u64 {
+        let now: u64 = self.lock().flows.iter().map(Flow::displaced).sum();
+        now + self.displaced_before.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for ShmReader {
+    fn drop(&mut self) {
+        if !self.shared.generation.is_current() {
+            return;
+        }
+        for mut flow in std::mem::take(&mut self.lock().flows) {
+            flow.ring.header().closed.store(1, Ordering::Release);
+            while let Ok(Some(sample)) = flow.take() {
+                drop(sample);
+            }
+            if flow.is_over {
+                self.shared.arena.free(flow.block);
+            } else {
+                self.shared.remember_ring(flow.peer.id, flow.ring, flow.block);
+            }
+        }
+    }
+}
+
+/// What comes from one writer.
+#[derive(Debug)]
+struct Flow {
+    writer: Gid,
+    peer: Arc<Peer>,
+    ring: RingTicket,
+    block: Block,
+    head: u64,
+    /// Slots seen so far, by number.
+    slots: HashMap<u32, Arc<RemoteSlot>, NumberHasher>,
+    is_over: bool,
+}
+
+impl Flow {
+    fn take(&mut self) -> Result<Option<Sample>> {
+        let Some(number) = self.ring.ring().pop(&mut self.head) else { return Ok(None) };
+        self.make_room_known();
+        let (envelope, bytes) = self.slot(number)?.view()?;
+        Ok(Some(Sample { envelope, payload: Payload::Bytes(bytes) }))
+    }
+
+    fn slot(&mut self, number: u32) -> Result<&Arc<RemoteSlot>> {
+        if SLOTS_MAX <= self.slots.len() && !self.slots.contains_key(&number) {
+            self.slots.retain(|_, slot| slot.is_in_use());
+        }
+        match self.slots.entry(number) {
+            std::collections::hash_map::Entry::Occupied(known) => Ok(known.into_mut()),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                let bit = self.ring.header().holder_bit.load(Ordering::Relaxed);
+                Ok(new.insert(Arc::new(RemoteSlot::open(&self.peer, number, bit)?)))
+            }
+        }
+    }
+
+    /// Rings a writer that waits for room: at once if half the ring is free or it has waited for
+    /// a while, so that it neither wakes for each sample nor waits for a slow reader.
+    fn make_room_known(&self) {
+        fence(Ordering::SeqCst);
+        let header = self.ring.header();
+        let waiting = &header.waiting;
+        if waiting.wanted.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let ring = self.ring.ring();
+        let unread = ring.tail.load(Ordering::Relaxed).saturating_sub(self.head);
+        let since_ns = waiting.since_ns.load(Ordering::Relaxed);
+        let is_patient = (ring.entries.len() as u64 / 2) < unread
+            && clock::monotonic_ns().saturating_sub(since_ns) < PATIENCE_NS;
+        if !is_patient && waiting.wanted.swap(0, Ordering::AcqRel) != 0 {
+            self.peer.bells.ring(header.room_cell.load(Ordering::Relaxed));
+        }
+    }
+
+    fn displaced(&self) -> u64 {
+        self.ring.header().producer.displaced.load(Ordering::Relaxed)
+    }
+}
+
+/// Slots remembered for each flow. Beyond it, those that are not in use are forgotten.
+const SLOTS_MAX: usize = 8192;
+
+const PATIENCE_NS: u64 = 200_000;
+
+/// Slot numbers are spread well enough by one multiplication.
+#[derive(Clone, Copy, Debug, Default)]
+struct NumberHasher(u64);
+
+impl std::hash::BuildHasher for NumberHasher {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        Self(0)
+    }
+}
+
+impl std::hash::Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        let mixed = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}

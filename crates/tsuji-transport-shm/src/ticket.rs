@@ -1,0 +1,92 @@
+//! How a writer finds the ring that a reader made for it.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tsuji_transport::{Error, ErrorKind, Result};
+
+use crate::arena::Block;
+use crate::layout::RingHeader;
+use crate::peer::Peer;
+use crate::ring::Ring;
+
+/// The most entries of one ring.
+pub(crate) const CAPACITY_MAX: u32 = 1 << 20;
+
+/// A ring in somebody's arena, checked once.
+#[derive(Debug)]
+pub(crate) struct RingTicket {
+    header: NonNull<RingHeader>,
+    entries: NonNull<AtomicU64>,
+    capacity: usize,
+    /// Keeps the memory mapped, where it is another process's.
+    _peer: Option<Arc<Peer>>,
+}
+
+// SAFETY: it points to shared memory that stays mapped and is accessed as atomics.
+unsafe impl Send for RingTicket {}
+// SAFETY: as above.
+unsafe impl Sync for RingTicket {}
+
+impl RingTicket {
+    /// The bytes that a ring of `capacity` takes.
+    pub(crate) fn bytes(capacity: u32) -> u64 {
+        size_of::<RingHeader>() as u64 + u64::from(capacity) * size_of::<AtomicU64>() as u64
+    }
+
+    /// Makes an empty ring in `block`, which nobody else knows yet.
+    pub(crate) fn create(block: Block, capacity: u32, keep_all: bool, news_cell: u32) -> Self {
+        debug_assert!(capacity.is_power_of_two() && Self::bytes(capacity) <= block.bytes);
+        // SAFETY: the block is as long as the ring, and nobody else looks at it. All zero is an
+        // empty ring.
+        unsafe { block.start.write_bytes(0, Self::bytes(capacity) as usize) };
+        let ring = Self::at(block.start, capacity, None);
+        let header = ring.header();
+        header.capacity.store(capacity, Ordering::Relaxed);
+        header.keep_all.store(u32::from(keep_all), Ordering::Relaxed);
+        header.news_cell.store(news_cell, Ordering::Release);
+        ring
+    }
+
+    /// What to send to the writer.
+    pub(crate) fn encode(offset: u64) -> Vec<u8> {
+        offset.to_le_bytes().into()
+    }
+
+    /// The ring that a peer's ticket names.
+    pub(crate) fn decode(bytes: &[u8], peer: &Arc<Peer>) -> Result<Self> {
+        let lies = |what: String| Error::new(ErrorKind::Invalid, "connect").about(what);
+        let offset = <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes);
+        let offset = offset.map_err(|_| lies(format!("a ticket of {} bytes", bytes.len())))?;
+        let span = peer.span(offset, size_of::<RingHeader>());
+        let span = span.map_err(|error| lies(error.to_string()))?;
+        // SAFETY: the span holds a header, aligned because offsets are.
+        let header = unsafe { span.start.cast::<RingHeader>().as_ref() };
+        let capacity = header.capacity.load(Ordering::Acquire);
+        let is_sound = capacity.is_power_of_two()
+            && capacity <= CAPACITY_MAX
+            && Self::bytes(capacity) <= span.bytes as u64;
+        if !is_sound {
+            return Err(lies(format!("a ring of {capacity} entries in {} bytes", span.bytes)));
+        }
+        Ok(Self::at(span.start, capacity, Some(Arc::clone(peer))))
+    }
+
+    fn at(start: NonNull<u8>, capacity: u32, peer: Option<Arc<Peer>>) -> Self {
+        // SAFETY: whoever calls this made sure that header and entries are there.
+        let entries = unsafe { start.add(size_of::<RingHeader>()) }.cast();
+        Self { header: start.cast(), entries, capacity: capacity as usize, _peer: peer }
+    }
+
+    pub(crate) fn header(&self) -> &RingHeader {
+        // SAFETY: checked when it was made; all fields are atomics.
+        unsafe { self.header.as_ref() }
+    }
+
+    pub(crate) fn ring(&self) -> Ring<'_> {
+        // SAFETY: checked when it was made; the capacity is the one that was checked.
+        let entries = unsafe { std::slice::from_raw_parts(self.entries.as_ptr(), self.capacity) };
+        Ring { tail: &self.header().producer.tail, entries }
+    }
+}

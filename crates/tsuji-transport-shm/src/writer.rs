@@ -1,0 +1,425 @@
+//! The sending end: slots to lend, and the rings of those who listen.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tsuji_platform::clock;
+use tsuji_transport::bell::{Bells, Cell};
+use tsuji_transport::{
+    Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Result, Sent, Ticket, Writer,
+};
+
+use crate::Shared;
+use crate::arena::{Arena, class};
+use crate::layout::{Bits, DATA_AT, READERS_MAX, RingHeader, SlotHeader, UNIT};
+use crate::peer::Peer;
+use crate::ring::Ring;
+use crate::slot::Slot;
+use crate::ticket::RingTicket;
+
+/// A writer. When it is dropped its slots stay until the last reader has let go of them.
+#[derive(Debug)]
+pub(crate) struct ShmWriter {
+    shared: Arc<Shared>,
+    core: Arc<WriterCore>,
+}
+
+impl ShmWriter {
+    pub(crate) fn open(shared: Arc<Shared>, room: Arc<Cell>) -> Self {
+        static WRITERS: AtomicU64 = AtomicU64::new(0);
+        let core = Arc::new(WriterCore {
+            number: WRITERS.fetch_add(1, Ordering::Relaxed),
+            arena: Arc::clone(&shared.arena),
+            bells: Arc::clone(&shared.bells),
+            room,
+            state: Mutex::default(),
+        });
+        shared.remember_writer(&core);
+        Self { shared, core }
+    }
+}
+
+impl Writer for ShmWriter {
+    fn loan(&self, len: usize) -> Result<Loan> {
+        self.shared.open("loan")?;
+        let mut state = self.core.lock();
+        let slot = self.core.slot(&mut state, len)?;
+        Ok(slot.lend(len))
+    }
+
+    fn reserve(&self, len: usize) -> Result<()> {
+        self.shared.open("reserve")?;
+        let mut state = self.core.lock();
+        self.core.room_everywhere(&state)?;
+        // Rings only get emptier until the next send, and the slot that is free now stays free.
+        let slot = self.core.slot(&mut state, len)?;
+        state.lent.pop_back();
+        state.free.push(slot);
+        Ok(())
+    }
+
+    fn cancel(&self) {}
+
+    fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        self.shared.open("send")?;
+        let mut state = self.core.lock();
+        let state = &mut *state;
+        if state.connections.is_empty() {
+            return Ok(Sent::default());
+        }
+        self.core.room_everywhere(state)?;
+        let (slot, len) = self.core.filled(state, payload)?;
+        slot.label(envelope, len);
+        slot.header().hold(&state.listening);
+        let mut sent = Sent::default();
+        for connection in &mut state.connections {
+            sent.readers += 1;
+            sent.displaced += connection.push(slot.number(), &self.core.arena);
+        }
+        for connection in &state.connections {
+            connection.ring_news();
+        }
+        Ok(sent)
+    }
+
+    fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        self.shared.open("send")?;
+        let mut state = self.core.lock();
+        let state = &mut *state;
+        let found = state.connections.iter().position(|it| it.reader == reader);
+        let at = found.ok_or_else(|| not_connected(reader))?;
+        if state.connections[at].is_full() {
+            return Err(busy());
+        }
+        let (slot, len) = self.core.filled(state, payload)?;
+        slot.label(envelope, len);
+        let connection = &mut state.connections[at];
+        slot.header().hold(&Bits::one(connection.bit));
+        let displaced = connection.push(slot.number(), &self.core.arena);
+        connection.ring_news();
+        Ok(Sent { readers: 1, displaced })
+    }
+
+    fn connect(&self, ticket: &Ticket) -> Result<()> {
+        self.shared.open("connect")?;
+        let peer = self.shared.peer(ticket.peer)?;
+        self.disconnect(ticket.reader);
+        let mut state = self.core.lock();
+        self.core.retire(&mut state);
+        let bit = state.listening.first_free(&state.retired_bits()).ok_or_else(|| {
+            Error::new(ErrorKind::Exhausted, "connect")
+                .about(format!("a writer has at most {READERS_MAX} readers"))
+        })?;
+        let connection = Connection::open(peer, ticket, bit, self.core.room.index())?;
+        state.listening.insert(bit);
+        state.connections.push(connection);
+        Ok(())
+    }
+
+    fn disconnect(&self, reader: Gid) {
+        let mut state = self.core.lock();
+        let found = state.connections.iter().position(|it| it.reader == reader);
+        if let Some(at) = found {
+            let connection = state.connections.remove(at);
+            self.core.leave(&mut state, &connection);
+        }
+    }
+
+    fn readers(&self) -> usize {
+        self.core.lock().connections.len()
+    }
+}
+
+impl Drop for ShmWriter {
+    fn drop(&mut self) {
+        if !self.shared.generation.is_current() {
+            return;
+        }
+        let mut state = self.core.lock();
+        for connection in std::mem::take(&mut state.connections) {
+            self.core.leave(&mut state, &connection);
+        }
+        drop(state);
+        self.shared.sweep();
+    }
+}
+
+/// What outlives the writer while readers hold its samples.
+#[derive(Debug)]
+pub(crate) struct WriterCore {
+    number: u64,
+    arena: Arc<Arena>,
+    bells: Arc<Bells>,
+    room: Arc<Cell>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    connections: Vec<Connection>,
+    /// The bits of `connections`.
+    listening: Bits,
+    /// Bits of readers that left, with their processes. A view may still hold a slot by them.
+    retired: Vec<(u32, PeerId)>,
+    /// Slots known to be free, the warmest last.
+    free: Vec<Arc<Slot>>,
+    /// Slots that were lent, the longest ago first.
+    lent: VecDeque<Arc<Slot>>,
+}
+
+impl State {
+    fn retired_bits(&self) -> Bits {
+        let mut bits = Bits::default();
+        self.retired.iter().for_each(|(bit, _)| bits.insert(*bit));
+        bits
+    }
+}
+
+impl WriterCore {
+    /// A slot for `len` bytes that nobody holds.
+    fn slot(&self, state: &mut State, len: usize) -> Result<Arc<Slot>> {
+        let need = (len as u64).saturating_add(DATA_AT as u64);
+        if self.arena.block_bytes_max() < need {
+            return Err(Error::new(ErrorKind::TooLarge, "loan")
+                .about(format!("{len} bytes; memory_bytes_max = {}", self.arena.bytes_max())));
+        }
+        let class = class(need);
+        let slot = match self.free_slot(state, class) {
+            Some(slot) => slot,
+            None => self.new_slot(state, class)?,
+        };
+        state.lent.push_back(Arc::clone(&slot));
+        Ok(slot)
+    }
+
+    /// A free slot of this class, the one freed last if there are several: it is still in the
+    /// processor's cache.
+    fn free_slot(&self, state: &mut State, class: u64) -> Option<Arc<Slot>> {
+        // The oldest is nearly always free already; if not, all are looked at before more memory
+        // is asked for.
+        for _ in 0..state.lent.len() {
+            let Some(slot) = state.lent.pop_front() else { break };
+            if !slot.is_free() {
+                state.lent.push_back(slot);
+            } else if slot.block().bytes == class {
+                return Some(slot);
+            } else {
+                state.free.push(slot);
+            }
+        }
+        let at = state.free.iter().rposition(|slot| slot.block().bytes == class)?;
+        Some(state.free.remove(at))
+    }
+
+    fn new_slot(&self, state: &mut State, class: u64) -> Result<Arc<Slot>> {
+        // The size of the samples has changed: what is free is of the wrong size.
+        state.free.drain(..).for_each(|slot| self.arena.free(slot.block()));
+        let block = match self.arena.alloc(class) {
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                self.starve();
+                // A slot that came free before the wish was known would ring nobody.
+                return self.free_slot(state, class).ok_or(error);
+            }
+            other => other?,
+        };
+        let header = block.start.cast::<SlotHeader>();
+        // SAFETY: the block is longer than a header, aligned for it, and new to everybody. All
+        // zero is a header that nobody holds.
+        unsafe { header.write_bytes(0, 1) };
+        let slot = Slot::new(Arc::clone(&self.arena), Arc::clone(&self.bells), block, self.number);
+        Ok(Arc::new(slot))
+    }
+
+    /// Asks to be rung when somebody lets go of a slot.
+    fn starve(&self) {
+        let cell = self.room.index() + 1;
+        let hungry = &self.arena.header().hungry;
+        let known = hungry.iter().any(|it| it.load(Ordering::Relaxed) == cell);
+        let placed = known
+            || hungry.iter().any(|it| {
+                it.compare_exchange(0, cell, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            });
+        if !placed {
+            // Whoever waited there is rung, and asks again.
+            let other = hungry[0].swap(cell, Ordering::AcqRel);
+            if other != 0 {
+                self.bells.ring(other - 1);
+            }
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    /// Busy if a reader that keeps all is full; then the room cell will ring.
+    fn room_everywhere(&self, state: &State) -> Result<()> {
+        let is_full = state.connections.iter().any(Connection::is_full);
+        if is_full { Err(busy()) } else { Ok(()) }
+    }
+
+    /// A slot that holds `payload`: its own, or a copy.
+    fn filled(&self, state: &mut State, payload: &Payload) -> Result<(Arc<Slot>, usize)> {
+        let Payload::Bytes(bytes) = payload else {
+            return Err(Error::new(ErrorKind::Unsupported, "send").about("a value by reference"));
+        };
+        let own = bytes.owner().downcast_ref::<Slot>().filter(|it| it.belongs_to(self.number));
+        if let Some(own) = own {
+            let number = own.number();
+            // The slot was lent, mostly just now.
+            let slot = state.lent.iter().rev().find(|slot| slot.number() == number);
+            if let Some(slot) = slot {
+                return Ok((Arc::clone(slot), bytes.len()));
+            }
+        }
+        let slot = self.slot(state, bytes.len())?;
+        let mut loan = slot.lend(bytes.len());
+        loan.copy_from_slice(bytes);
+        Ok((slot, bytes.len()))
+    }
+
+    /// Ends a connection in good order. What was sent is still to be taken, and what was taken may
+    /// still be held, so slots keep the reader's bit.
+    fn leave(&self, state: &mut State, connection: &Connection) {
+        if connection.header().closed.load(Ordering::Acquire) != 0 {
+            connection.recall(&self.arena);
+        }
+        connection.header().left.store(1, Ordering::Release);
+        state.listening.remove(connection.bit);
+        state.retired.push((connection.bit, connection.peer.id));
+        self.retire(state);
+    }
+
+    /// Forgets the bits that no slot carries any more.
+    fn retire(&self, state: &mut State) {
+        let State { retired, lent, .. } = state;
+        retired.retain(|(bit, _)| lent.iter().any(|slot| slot.header().is_held_by(*bit)));
+    }
+
+    /// Takes from a dead process what it held.
+    pub(crate) fn part(&self, peer: PeerId) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let mut bits: Vec<u32> = Vec::new();
+        state.connections.retain(|connection| {
+            let is_dead = connection.peer.id == peer;
+            if is_dead {
+                bits.push(connection.bit);
+            }
+            !is_dead
+        });
+        bits.iter().for_each(|bit| state.listening.remove(*bit));
+        bits.extend(state.retired.extract_if(.., |(_, id)| *id == peer).map(|(bit, _)| bit));
+        for slot in &state.lent {
+            bits.iter().for_each(|bit| slot.header().let_go(*bit));
+        }
+        if !bits.is_empty() {
+            self.room.ring();
+        }
+    }
+
+    /// Gives the slots of a closed writer back, and says whether all are.
+    pub(crate) fn dissolve(&self) -> bool {
+        let mut state = self.lock();
+        let State { lent, free, .. } = &mut *state;
+        free.drain(..).for_each(|slot| self.arena.free(slot.block()));
+        lent.retain(|slot| {
+            let is_free = slot.is_free();
+            if is_free {
+                self.arena.free(slot.block());
+            }
+            !is_free
+        });
+        lent.is_empty()
+    }
+
+    /// Nothing panics while holding this lock, so a poisoned one is still sound.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One reader that listens.
+#[derive(Debug)]
+struct Connection {
+    reader: Gid,
+    peer: Arc<Peer>,
+    ring: RingTicket,
+    keep_all: bool,
+    news_cell: u32,
+    bit: u32,
+    tail: u64,
+}
+
+impl Connection {
+    fn open(peer: Arc<Peer>, ticket: &Ticket, bit: u32, room_cell: u32) -> Result<Self> {
+        let ring = RingTicket::decode(&ticket.bytes, &peer)?;
+        let header = ring.header();
+        let keep_all = header.keep_all.load(Ordering::Relaxed) != 0;
+        let news_cell = header.news_cell.load(Ordering::Relaxed);
+        header.holder_bit.store(bit, Ordering::Relaxed);
+        header.room_cell.store(room_cell, Ordering::Relaxed);
+        Ok(Self { reader: ticket.reader, peer, ring, keep_all, news_cell, bit, tail: 0 })
+    }
+
+    fn header(&self) -> &RingHeader {
+        self.ring.header()
+    }
+
+    fn ring(&self) -> Ring<'_> {
+        self.ring.ring()
+    }
+
+    /// Whether nothing can be sent without pushing out what must be kept. If so, the reader will
+    /// ring the room cell.
+    fn is_full(&self) -> bool {
+        if !self.keep_all || !self.ring().is_full(self.tail) {
+            return false;
+        }
+        let header = self.header();
+        if header.closed.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        let waiting = &header.waiting;
+        waiting.since_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
+        waiting.wanted.store(1, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.ring().is_full(self.tail)
+    }
+
+    /// Hands a slot over that carries this reader's bit. Returns how many samples it pushed out.
+    fn push(&mut self, number: u32, arena: &Arena) -> u32 {
+        if self.header().closed.load(Ordering::Relaxed) != 0 {
+            self.let_go(number, arena);
+            return 0;
+        }
+        let pushed_out = self.ring().push(self.tail, number);
+        self.tail += 1;
+        let Some(old) = pushed_out else { return 0 };
+        self.let_go(old, arena);
+        self.header().producer.displaced.fetch_add(1, Ordering::Relaxed);
+        1
+    }
+
+    fn recall(&self, arena: &Arena) {
+        self.ring().recall(|number| self.let_go(number, arena));
+    }
+
+    fn let_go(&self, number: u32, arena: &Arena) {
+        if let Some(header) = arena.at::<SlotHeader>(u64::from(number) * UNIT) {
+            // SAFETY: entries of this ring are slots of this arena, which stay mapped. A number
+            // that a broken reader put there still is memory of this arena that only atomics touch.
+            unsafe { header.as_ref() }.let_go(self.bit);
+        }
+    }
+
+    fn ring_news(&self) {
+        self.peer.bells.ring(self.news_cell);
+    }
+}
+
+fn busy() -> Error {
+    Error::new(ErrorKind::Busy, "send").about("a reader that keeps all is full")
+}
+
+fn not_connected(reader: Gid) -> Error {
+    Error::new(ErrorKind::Closed, "send").about(format!("reader {reader} is not connected"))
+}
