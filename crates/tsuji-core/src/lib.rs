@@ -7,11 +7,35 @@
 mod capability;
 pub use capability::{Capability, TransportId};
 
+pub mod names;
+
+mod pattern;
+pub use pattern::{InvalidPattern, TopicPattern};
+
+mod policy;
+pub use policy::{
+    Conditions, DraftPolicy, Interop, InvalidPolicy, Origin, Policy, Prefer, Rule, RuleRef,
+    Setting, Sourced, StatedSize, TransportSettings,
+};
+
 mod qos;
-pub use qos::{Durability, History, Liveliness, Qos, Reliability};
+pub use qos::{Durability, History, InvalidQos, Liveliness, Qos, Reliability};
+
+pub mod route;
+
+pub mod rxo;
+
+mod select;
+pub use select::{Advantage, Basis, Because, Choice, Health, NoRoute, Offer, Reason, select};
+
+mod size;
+pub use size::{Estimate, SizeEstimator, SizeFacts};
 
 mod time;
 pub use time::Time;
 
 mod traits;
-pub use traits::{Peer, Scope, Scopes, Size, SizeOrigin, Traits, Vendor};
+pub use traits::{Peer, Peers, Scope, Scopes, Size, SizeOrigin, Traits, Vendor};
+
+mod words;
+pub use words::UnknownWord;

@@ -1,6 +1,7 @@
 use std::fmt;
 
 use crate::Reliability;
+use crate::words::words;
 
 /// What is known of a flow when its route is chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +67,9 @@ pub struct Scopes {
 }
 
 impl Scopes {
+    /// Every scope.
+    pub const ALL: Self = Self { intra: true, local: true, remote: true };
+
     /// Whether `scope` is in the set.
     pub fn contains(self, scope: Scope) -> bool {
         match scope {
@@ -85,6 +89,69 @@ pub enum Peer {
     Plain(Vendor),
 }
 
+/// A set of peers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peers {
+    /// [`Peer::Tsuji`] is in the set.
+    pub tsuji: bool,
+    /// Plain nodes on [`Vendor::Cyclone`] are in the set.
+    pub cyclone: bool,
+    /// Plain nodes on [`Vendor::Fast`] are in the set.
+    pub fast: bool,
+    /// Plain nodes on [`Vendor::Zenoh`] are in the set.
+    pub zenoh: bool,
+    /// Plain nodes on [`Vendor::Other`] are in the set.
+    pub other: bool,
+}
+
+impl Peers {
+    /// Tsuji endpoints only.
+    pub const TSUJI: Self =
+        Self { tsuji: true, cyclone: false, fast: false, zenoh: false, other: false };
+
+    /// Plain nodes of every vendor.
+    pub const PLAIN: Self =
+        Self { tsuji: false, cyclone: true, fast: true, zenoh: true, other: true };
+
+    /// Everybody.
+    pub const ALL: Self = Self { tsuji: true, ..Self::PLAIN };
+
+    /// Whether `peer` is in the set.
+    pub fn contains(self, peer: Peer) -> bool {
+        match peer {
+            Peer::Tsuji => self.tsuji,
+            Peer::Plain(Vendor::Cyclone) => self.cyclone,
+            Peer::Plain(Vendor::Fast) => self.fast,
+            Peer::Plain(Vendor::Zenoh) => self.zenoh,
+            Peer::Plain(Vendor::Other) => self.other,
+        }
+    }
+
+    /// Both sets together.
+    pub fn union(self, rhs: Self) -> Self {
+        Self {
+            tsuji: self.tsuji || rhs.tsuji,
+            cyclone: self.cyclone || rhs.cyclone,
+            fast: self.fast || rhs.fast,
+            zenoh: self.zenoh || rhs.zenoh,
+            other: self.other || rhs.other,
+        }
+    }
+}
+
+impl From<Peer> for Peers {
+    fn from(peer: Peer) -> Self {
+        let none = Self::default();
+        match peer {
+            Peer::Tsuji => Self::TSUJI,
+            Peer::Plain(Vendor::Cyclone) => Self { cyclone: true, ..none },
+            Peer::Plain(Vendor::Fast) => Self { fast: true, ..none },
+            Peer::Plain(Vendor::Zenoh) => Self { zenoh: true, ..none },
+            Peer::Plain(Vendor::Other) => Self { other: true, ..none },
+        }
+    }
+}
+
 /// Whose middleware a plain ROS 2 node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vendor {
@@ -98,29 +165,28 @@ pub enum Vendor {
     Other,
 }
 
-macro_rules! words {
-    ($type:ty { $($pattern:pat => $word:literal,)* }) => {
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(match self { $($pattern => $word,)* })
-            }
-        }
-    };
-}
+words!(Size, "size" { [Self::Small] => "small", [Self::Large] => "large", });
+words!(Scope, "scope" {
+    [Self::Intra] => "intra",
+    [Self::Local] => "local",
+    [Self::Remote] => "remote",
+});
+words!(Peer, "peer" {
+    [Self::Tsuji] => "tsuji",
+    [Self::Plain(Vendor::Cyclone)] => "cyclone",
+    [Self::Plain(Vendor::Fast)] => "fast",
+    [Self::Plain(Vendor::Zenoh)] => "zenoh",
+    [Self::Plain(Vendor::Other)] => "other",
+});
 
-words!(Size { Self::Small => "small", Self::Large => "large", });
-words!(Scope { Self::Intra => "intra", Self::Local => "local", Self::Remote => "remote", });
-words!(SizeOrigin {
-    Self::FixedType => "the type has a fixed size",
-    Self::Sent => "what was really sent",
-    Self::Expected => "the publisher's expected_size",
-    Self::Stated => "the policy states it",
-    Self::Prior => "a prior by type",
-});
-words!(Peer {
-    Self::Tsuji => "tsuji",
-    Self::Plain(Vendor::Cyclone) => "cyclone",
-    Self::Plain(Vendor::Fast) => "fast",
-    Self::Plain(Vendor::Zenoh) => "zenoh",
-    Self::Plain(Vendor::Other) => "other",
-});
+impl fmt::Display for SizeOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::FixedType => "the type has a fixed size",
+            Self::Sent => "what was really sent",
+            Self::Expected => "the publisher's expected_size",
+            Self::Stated => "the policy states it",
+            Self::Prior => "a prior by type",
+        })
+    }
+}

@@ -175,7 +175,7 @@ impl Meta {
 /// The head of a ring from one writer to one reader, in the reader's arena. The entries follow.
 #[repr(C, align(64))]
 pub(crate) struct RingHeader {
-    /// Entries, a power of two. Written by the reader before the writer knows of the ring.
+    /// Entries, at least one. Written by the reader before the writer knows of the ring.
     pub(crate) capacity: AtomicU32,
     /// The reader keeps all: the writer must not push anything out.
     pub(crate) keep_all: AtomicU32,

@@ -48,7 +48,7 @@ impl ShmReader {
         Ok(Self {
             shared,
             gid: endpoint.gid,
-            capacity: wanted.max(1).next_power_of_two(),
+            capacity: wanted.max(1),
             keep_all,
             news,
             displaced_before: AtomicU64::new(0),

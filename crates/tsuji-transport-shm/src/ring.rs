@@ -11,7 +11,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A view of the shared parts. `entries` has a power of two of them.
+/// A view of the shared parts. There is at least one entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring<'a> {
     /// Positions written so far.
@@ -70,7 +70,7 @@ impl Ring<'_> {
     }
 
     fn entry(&self, position: u64) -> &AtomicU64 {
-        &self.entries[(position as usize) & (self.entries.len() - 1)]
+        &self.entries[(position % self.entries.len() as u64) as usize]
     }
 }
 

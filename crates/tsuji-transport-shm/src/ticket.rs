@@ -37,7 +37,7 @@ impl RingTicket {
 
     /// Makes an empty ring in `block`, which nobody else knows yet.
     pub(crate) fn create(block: Block, capacity: u32, keep_all: bool, news_cell: u32) -> Self {
-        debug_assert!(capacity.is_power_of_two() && Self::bytes(capacity) <= block.bytes);
+        debug_assert!(0 < capacity && Self::bytes(capacity) <= block.bytes);
         // SAFETY: the block is as long as the ring, and nobody else looks at it. All zero is an
         // empty ring.
         unsafe { block.start.write_bytes(0, Self::bytes(capacity) as usize) };
@@ -64,8 +64,7 @@ impl RingTicket {
         // SAFETY: the span holds a header, aligned because offsets are.
         let header = unsafe { span.start.cast::<RingHeader>().as_ref() };
         let capacity = header.capacity.load(Ordering::Acquire);
-        let is_sound = capacity.is_power_of_two()
-            && capacity <= CAPACITY_MAX
+        let is_sound = (1..=CAPACITY_MAX).contains(&capacity)
             && Self::bytes(capacity) <= span.bytes as u64;
         if !is_sound {
             return Err(lies(format!("a ring of {capacity} entries in {} bytes", span.bytes)));

@@ -1,0 +1,42 @@
+# What each target does is in scripts/; `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-interop test-arm64 soak lint fmt bench loom miri fuzz clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+demo: ## run a small robot of real processes for about 20 seconds and show the road of each flow
+	@scripts/demo
+
+test: ## run what every change must pass: formatting, lints, tidiness, licences, all tests
+	@scripts/test
+
+test-interop: ## run the tests that build long: the arm64 cross build and conformance under emulation
+	@scripts/test-interop
+
+test-arm64: ## cross-build for arm64 and run the conformance suite under qemu-user
+	@scripts/test-arm64
+
+soak: ## run what takes long: fuzz, loom, miri, endurance tests, full measurements
+	@scripts/soak
+
+lint: ## check formatting, clippy, tidiness, licences; cargo-deny and shellcheck where installed
+	@scripts/lint
+
+fmt: ## format the sources
+	@cargo fmt --all
+
+bench: ## measure tsuji beside the raw carriers; rows go to target/bench/passing.json
+	@scripts/bench
+
+loom: ## try the interleavings of the lock-free code under loom
+	@scripts/loom
+
+miri: ## interpret the lock-free and parsing code under miri (needs a nightly toolchain)
+	@scripts/miri
+
+fuzz: ## feed random and broken input for TSUJI_SOAK_SECONDS a test (default 60)
+	@scripts/fuzz
+
+clean: ## remove everything built
+	@cargo clean

@@ -1,0 +1,423 @@
+use std::collections::HashSet;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::words::words;
+use crate::{Peers, Reliability, Scopes, Size, TopicPattern, Traits, TransportId};
+
+/// Ordered rules from traits to transports, resolved: whatever is built can be decided by.
+///
+/// Immutable, so that a decision and its reasons belong to one policy. The default has no rule at
+/// all; every flow then takes the last resort.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policy(DraftPolicy);
+
+impl Policy {
+    /// The size line until it is set: 64 KiB, the line of the paper that tsuji starts from.
+    pub const SIZE_LINE_BYTES_DEFAULT: u64 = 64 * 1024;
+
+    /// The most rules, of both kinds together. A decision looks at each of them.
+    pub const RULES_MAX: usize = 2000;
+
+    /// The most transports that one rule names.
+    pub const TRANSPORTS_PER_RULE_MAX: usize = 32;
+
+    /// Resolves a draft: puts its rules in the order of their priorities, the highest first; equal
+    /// priorities stay in the order in which they are given.
+    pub fn new(mut draft: DraftPolicy) -> Result<Self, InvalidPolicy> {
+        if draft.size_line_bytes.value == 0 {
+            return Err(InvalidPolicy::SizeLineZero);
+        }
+        if draft.rules.len() + draft.forbids.len() > Self::RULES_MAX {
+            return Err(InvalidPolicy::TooManyRules);
+        }
+        let mut names = HashSet::new();
+        for rule in draft.rules.iter().chain(&draft.forbids) {
+            if rule.name.as_ref().is_some_and(|name| !names.insert(name)) {
+                return Err(InvalidPolicy::NameTwice { rule: rule.reference() });
+            }
+            let named = &rule.transports;
+            if named.is_empty() || named.len() > Self::TRANSPORTS_PER_RULE_MAX {
+                return Err(InvalidPolicy::TransportCount { rule: rule.reference() });
+            }
+            for (at, transport) in named.iter().enumerate() {
+                if named[..at].contains(transport) {
+                    return Err(InvalidPolicy::NamedTwice {
+                        rule: rule.reference(),
+                        transport: transport.clone(),
+                    });
+                }
+            }
+        }
+        for (at, one) in draft.transports.iter().enumerate() {
+            if draft.transports[..at].iter().any(|other| other.transport == one.transport) {
+                return Err(InvalidPolicy::SettingsTwice { transport: one.transport.clone() });
+            }
+        }
+        draft.rules.sort_by_key(|rule| std::cmp::Reverse(rule.priority));
+        draft.forbids.sort_by_key(|rule| std::cmp::Reverse(rule.priority));
+        Ok(Self(draft))
+    }
+
+    /// What the user would rather have, where there is a choice.
+    pub fn prefer(&self) -> Prefer {
+        self.0.prefer.value
+    }
+
+    /// Which plain ROS 2 peers are to be met.
+    pub fn interop(&self) -> Interop {
+        self.0.interop.value
+    }
+
+    /// Samples of at least so many bytes are large.
+    pub fn size_line_bytes(&self) -> u64 {
+        self.0.size_line_bytes.value
+    }
+
+    /// The rules that choose, in the order in which they are tried.
+    pub fn rules(&self) -> &[Rule] {
+        &self.0.rules
+    }
+
+    /// The rules that forbid. A transport that any fitting one names is never chosen.
+    pub fn forbids(&self) -> &[Rule] {
+        &self.0.forbids
+    }
+
+    /// The topics whose sizes are stated; the first pattern that matches a topic counts.
+    pub fn stated_sizes(&self) -> &[StatedSize] {
+        &self.0.stated_sizes
+    }
+
+    /// What is stated of `topic`'s size.
+    pub fn stated_size(&self, topic: &str) -> Option<&StatedSize> {
+        self.0.stated_sizes.iter().find(|stated| stated.topic.matches(topic))
+    }
+
+    /// What is set for transports.
+    pub fn transports(&self) -> &[TransportSettings] {
+        &self.0.transports
+    }
+
+    /// What is set for one transport.
+    pub fn settings(&self, transport: &TransportId) -> Option<&TransportSettings> {
+        self.0.transports.iter().find(|settings| settings.transport == *transport)
+    }
+
+    /// Everything, with origins, to be shown or written out, or changed into another policy.
+    pub fn parts(&self) -> &DraftPolicy {
+        &self.0
+    }
+}
+
+/// The parts of a [`Policy`], before they are put in order and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DraftPolicy {
+    /// Latency or memory.
+    pub prefer: Sourced<Prefer>,
+    /// Which plain ROS 2 peers are to be met.
+    pub interop: Sourced<Interop>,
+    /// Samples of at least so many bytes are large; at least 1.
+    pub size_line_bytes: Sourced<u64>,
+    /// The rules that choose.
+    pub rules: Vec<Rule>,
+    /// The rules that forbid.
+    pub forbids: Vec<Rule>,
+    /// Stated sizes by topic.
+    pub stated_sizes: Vec<StatedSize>,
+    /// Settings by transport, each transport once.
+    pub transports: Vec<TransportSettings>,
+}
+
+impl Default for DraftPolicy {
+    fn default() -> Self {
+        Self {
+            prefer: Sourced { value: Prefer::Latency, origin: None },
+            interop: Sourced { value: Interop::Rtps, origin: None },
+            size_line_bytes: Sourced { value: Policy::SIZE_LINE_BYTES_DEFAULT, origin: None },
+            rules: Vec::new(),
+            forbids: Vec::new(),
+            stated_sizes: Vec::new(),
+            transports: Vec::new(),
+        }
+    }
+}
+
+/// Why a draft is not a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InvalidPolicy {
+    /// With a line at 0 every sample would be large.
+    SizeLineZero,
+    /// More than [`Policy::RULES_MAX`].
+    TooManyRules,
+    /// A rule names no transport, or more than [`Policy::TRANSPORTS_PER_RULE_MAX`].
+    TransportCount {
+        /// The rule.
+        rule: RuleRef,
+    },
+    /// A rule has the name of another.
+    NameTwice {
+        /// The rule.
+        rule: RuleRef,
+    },
+    /// A rule names a transport twice.
+    NamedTwice {
+        /// The rule.
+        rule: RuleRef,
+        /// The transport.
+        transport: TransportId,
+    },
+    /// A transport has two groups of settings.
+    SettingsTwice {
+        /// The transport.
+        transport: TransportId,
+    },
+}
+
+impl fmt::Display for InvalidPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SizeLineZero => f.write_str("the size line is 0 bytes; allowed: 1 and more"),
+            Self::TooManyRules => write!(f, "more than {} rules", Policy::RULES_MAX),
+            Self::TransportCount { rule } => {
+                let max = Policy::TRANSPORTS_PER_RULE_MAX;
+                write!(f, "{rule} names no transport or too many; allowed: 1 to {max}")
+            }
+            Self::NameTwice { rule } => write!(f, "{rule} has the name of another rule"),
+            Self::NamedTwice { rule, transport } => write!(f, "{rule} names {transport} twice"),
+            Self::SettingsTwice { transport } => write!(f, "{transport} has settings twice"),
+        }
+    }
+}
+
+impl Error for InvalidPolicy {}
+
+/// One rule: for flows of these traits, these transports, the best first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// What the rule is called, if anything; no two rules of a policy share a name.
+    pub name: Option<Arc<str>>,
+    /// Rules of a higher priority are tried first.
+    pub priority: i32,
+    /// Which flows it is for.
+    pub conditions: Conditions,
+    /// What it names, in order; at least one, none twice.
+    pub transports: Vec<TransportId>,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+impl Rule {
+    /// What a reason calls this rule.
+    pub fn reference(&self) -> RuleRef {
+        RuleRef { name: self.name.clone(), origin: self.origin.clone() }
+    }
+}
+
+/// Which flows a rule is for. Every condition that is given must hold; none given is every flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conditions {
+    /// The size class.
+    pub size: Option<Size>,
+    /// The scopes.
+    pub scope: Option<Scopes>,
+    /// The reliability.
+    pub reliability: Option<Reliability>,
+    /// Who the other end is.
+    pub peer: Option<Peers>,
+    /// The topic.
+    pub topic: Option<TopicPattern>,
+    /// What the policy prefers.
+    pub prefer: Option<Prefer>,
+}
+
+impl Conditions {
+    /// Whether a flow of `traits` on `topic` is meant, under a policy that prefers `prefer`.
+    pub fn fit(&self, traits: &Traits, topic: &str, prefer: Prefer) -> bool {
+        self.size.is_none_or(|size| size == traits.size)
+            && self.scope.is_none_or(|scopes| scopes.contains(traits.scope))
+            && self.reliability.is_none_or(|reliability| reliability == traits.reliability)
+            && self.peer.is_none_or(|peers| peers.contains(traits.peer))
+            && self.prefer.is_none_or(|wanted| wanted == prefer)
+            && self.topic.as_ref().is_none_or(|pattern| pattern.matches(topic))
+    }
+}
+
+/// Names a rule in a reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleRef {
+    /// What it is called, if anything.
+    pub name: Option<Arc<str>>,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+impl fmt::Display for RuleRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "rule {name:?} ({})", self.origin),
+            None => write!(f, "the rule at {}", self.origin),
+        }
+    }
+}
+
+/// A place in a policy file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The file, as messages name it.
+    pub file: Arc<str>,
+    /// The line, counted from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A value, and where it was set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it is written; `None` where nobody set it.
+    pub origin: Option<Origin>,
+}
+
+/// The size that a policy states for a topic, used until samples show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatedSize {
+    /// For which topics.
+    pub topic: TopicPattern,
+    /// The class; where it is not given, it follows from `expected_bytes`.
+    pub size: Option<Size>,
+    /// The bytes of a typical sample.
+    pub expected_bytes: Option<u64>,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// What is set for one transport.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TransportSettings {
+    /// Which transport.
+    pub transport: TransportId,
+    /// The library that brings it, for a plug-in.
+    pub plugin: Option<Arc<str>>,
+    /// Its settings, each key once. Their meaning is the transport's own affair.
+    pub settings: Vec<Setting>,
+    /// Where the transport was first written of.
+    pub origin: Origin,
+}
+
+/// One `key = value`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The key.
+    pub key: Arc<str>,
+    /// The value, as it is written.
+    pub value: Arc<str>,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// What the user would rather have, where there is a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Prefer {
+    /// Short delays, at the price of memory.
+    Latency,
+    /// Little memory, at the price of delay.
+    Memory,
+}
+
+/// Which plain ROS 2 peers are to be met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Interop {
+    /// Those on DDS.
+    Rtps,
+    /// Those on Zenoh.
+    Zenoh,
+    /// Those on either.
+    Both,
+    /// None; no ROS name is announced.
+    None,
+}
+
+words!(Prefer, "preference" { [Self::Latency] => "latency", [Self::Memory] => "memory", });
+words!(Interop, "kind of interop" {
+    [Self::Rtps] => "rtps",
+    [Self::Zenoh] => "zenoh",
+    [Self::Both] => "both",
+    [Self::None] => "none",
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(name: &str, priority: i32, transports: &[&str]) -> Rule {
+        Rule {
+            name: Some(name.into()),
+            priority,
+            conditions: Conditions::default(),
+            transports: transports.iter().map(|name| TransportId::new(name)).collect(),
+            origin: Origin { file: "t.xml".into(), line: 1 },
+        }
+    }
+
+    #[test]
+    fn rules_stand_by_priority_then_as_given() {
+        let rules = vec![
+            rule("a", 0, &["x"]),
+            rule("b", 5, &["x"]),
+            rule("c", 0, &["x"]),
+            rule("d", -1, &["x"]),
+        ];
+        let policy = Policy::new(DraftPolicy { rules, ..DraftPolicy::default() }).unwrap();
+        let order: Vec<_> = policy.rules().iter().filter_map(|rule| rule.name.as_deref()).collect();
+        assert_eq!(order, ["b", "a", "c", "d"]);
+    }
+
+    #[track_caller]
+    fn refused(draft: DraftPolicy, expect: &str) {
+        assert_eq!(Policy::new(draft).unwrap_err().to_string(), expect);
+    }
+
+    #[test]
+    fn what_is_no_policy() {
+        let base = DraftPolicy::default;
+        refused(
+            DraftPolicy { size_line_bytes: Sourced { value: 0, origin: None }, ..base() },
+            "the size line is 0 bytes; allowed: 1 and more",
+        );
+        refused(
+            DraftPolicy { rules: vec![rule("a", 0, &[])], ..base() },
+            "rule \"a\" (t.xml:1) names no transport or too many; allowed: 1 to 32",
+        );
+        refused(
+            DraftPolicy { forbids: vec![rule("a", 0, &["x", "y", "x"])], ..base() },
+            "rule \"a\" (t.xml:1) names x twice",
+        );
+        refused(
+            DraftPolicy { rules: vec![rule("a", 0, &["x"]); Policy::RULES_MAX + 1], ..base() },
+            "more than 2000 rules",
+        );
+        refused(
+            DraftPolicy {
+                rules: vec![rule("a", 0, &["x"])],
+                forbids: vec![rule("a", 0, &["x"])],
+                ..base()
+            },
+            "rule \"a\" (t.xml:1) has the name of another rule",
+        );
+        let settings = TransportSettings {
+            transport: TransportId::new("x"),
+            plugin: None,
+            settings: Vec::new(),
+            origin: Origin { file: "t.xml".into(), line: 2 },
+        };
+        refused(DraftPolicy { transports: vec![settings; 2], ..base() }, "x has settings twice");
+    }
+}

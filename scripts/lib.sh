@@ -1,0 +1,149 @@
+# shellcheck shell=bash
+# Sourced by the scripts beside it: where things are, how a step is said, run and counted.
+
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly ROOT
+cd "$ROOT"
+
+# rustup puts cargo here; a shell that was open during its installation does not know it yet.
+if ! command -v cargo >/dev/null && [ -x "${HOME:-}/.cargo/bin/cargo" ]; then
+    PATH="$HOME/.cargo/bin:$PATH"
+fi
+
+TARGET_DIR=${CARGO_TARGET_DIR:-$ROOT/target}
+readonly TARGET_DIR
+readonly LOGS=$TARGET_DIR/logs
+mkdir -p "$LOGS"
+
+# What a script returns when this machine cannot do its work at all, as in automake.
+# shellcheck disable=SC2034  # read by the scripts that source this file
+readonly NOT_POSSIBLE_HERE=77
+
+if [ "${CI:-}" = true ]; then
+    export CARGO_INCREMENTAL=0
+fi
+# `step` pipes the output into a log, which would cost the colours.
+if [ -t 1 ]; then
+    export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-always}
+fi
+
+SCRIPT=$(basename "$0")
+STEPS=()
+FAILED=0
+: >"$LOGS/$SCRIPT.log"
+
+say() {
+    printf '%s\n' "$*"
+}
+
+# step NAME COMMAND… : runs it, shows and logs its output, remembers how it ended. Later steps run all the same.
+step() {
+    local name=$1 status=0 start=$SECONDS
+    shift
+    say
+    say "== $name"
+    "$@" </dev/null 2>&1 | tee -a "$LOGS/$SCRIPT.log" || status=$?
+    case $status in
+    0) STEPS+=("$(printf '%-22s ok       %5d s' "$name" $((SECONDS - start)))") ;;
+    "$NOT_POSSIBLE_HERE") STEPS+=("$(printf '%-22s NOT RUN  %5d s' "$name" $((SECONDS - start)))") ;;
+    *)
+        STEPS+=("$(printf '%-22s FAILED   %5d s' "$name" $((SECONDS - start)))")
+        FAILED=1
+        ;;
+    esac
+}
+
+# finish: says how every step ended, adds up the test runners' closing lines, exits 1 when anything failed.
+finish() {
+    say
+    say "== make $SCRIPT"
+    if [ ${#STEPS[@]} -gt 0 ]; then
+        printf '   %s\n' "${STEPS[@]}"
+    fi
+    sed 's/\x1b\[[0-9;]*m//g' "$LOGS/$SCRIPT.log" | awk '
+        /^watchdog: .* was killed$/ { killed++ }
+        /^test result: / { gsub(";", ""); runs++; passed += $4; failed += $6; ignored += $8 }
+        END {
+            if (runs) printf "   tests: %d passed, %d failed, %d ignored, by %d test runners\n", passed, failed, ignored, runs
+            if (killed) printf "   %d test runners hung and were killed\n", killed
+        }'
+    if [ "$FAILED" -ne 0 ]; then
+        say "   FAILED"
+        exit 1
+    fi
+    say "   passed"
+}
+
+# cargo_watched COMMAND ARGUMENT… : cargo, with each test binary under the watchdog that cuts a hang (never a duration).
+cargo_watched() {
+    local command=$1 host xtask
+    shift
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    xtask=$(cargo xtask path)
+    cargo --config "target.$host.runner=[\"$xtask\", \"watch\", \"--\"]" "$command" "$@"
+}
+
+# members CRATE… : prints `--package CRATE` for those that are in the workspace.
+members() {
+    local name
+    for name in "$@"; do
+        if [ -f "crates/$name/Cargo.toml" ]; then
+            printf -- '--package\n%s\n' "$name"
+        fi
+    done
+}
+
+# members_with PATTERN : prints `--package CRATE` for those whose sources match.
+members_with() {
+    { grep -rlE --include '*.rs' "$1" crates || true; } | cut -d / -f 2 | sort -u | while read -r name; do
+        printf -- '--package\n%s\n' "$name"
+    done
+}
+
+# newer_or_same A B : whether version A is at least B.
+newer_or_same() {
+    [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
+}
+
+# rust_version_min: the oldest Rust that the workspace states to work with.
+rust_version_min() {
+    sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml
+}
+
+# needs COMMAND=PACKAGE… : installs with apt-get the packages whose command (or absolute path) is missing.
+needs() {
+    local pair missing=() as_root=()
+    for pair in "$@"; do
+        local thing=${pair%%=*} package=${pair#*=}
+        case $thing in
+        /*) [ -e "$thing" ] || missing+=("$package") ;;
+        *) PATH="$PATH:/usr/sbin:/sbin" command -v "$thing" >/dev/null || missing+=("$package") ;;
+        esac
+    done
+    if [ ${#missing[@]} -eq 0 ]; then
+        return
+    fi
+    if ! command -v apt-get >/dev/null; then
+        say "error: missing: ${missing[*]} (Debian's names), and there is no apt-get here; please install them." >&2
+        return 1
+    fi
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! command -v sudo >/dev/null; then
+            say "error: missing: ${missing[*]}. As root: apt-get install ${missing[*]}" >&2
+            return 1
+        fi
+        as_root=(sudo)
+        # Without a terminal nobody can type a password: fail at once and say so.
+        [ -t 0 ] || as_root=(sudo -n)
+    fi
+    say "Installing with apt-get: ${missing[*]}"
+    local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
+    if ! { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } \
+        >"$LOGS/apt.log" 2>&1; then
+        tail -n 20 "$LOGS/apt.log" >&2
+        say "error: apt-get could not install: ${missing[*]}" >&2
+        return 1
+    fi
+}

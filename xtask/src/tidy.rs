@@ -1,0 +1,449 @@
+//! What rustc and clippy do not check: the edges between crates, documents that keep up, leftovers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::metadata::{self, DependencyKind, Package};
+
+/// Which crate may depend on which; `dev:` and `build:` allow only that kind of dependency. An edge
+/// missing here is a design question, not an oversight.
+const ALLOWED_EDGES: &[(&str, &[&str])] = &[
+    ("tsuji-core", &[]),
+    ("tsuji-platform", &[]),
+    ("tsuji-msg", &[]),
+    ("tsuji-policy", &["tsuji-core"]),
+    ("tsuji-transport", &["tsuji-core", "tsuji-platform", "dev:tsuji-conformance"]),
+    ("tsuji-conformance", &["tsuji-core", "tsuji-platform", "tsuji-transport"]),
+    (
+        "tsuji-transport-shm",
+        &["tsuji-core", "tsuji-platform", "tsuji-transport", "dev:tsuji-conformance"],
+    ),
+    ("tsuji-interfaces", &["tsuji-msg"]),
+    (
+        "tsuji",
+        &[
+            "tsuji-core",
+            "tsuji-interfaces",
+            "tsuji-msg",
+            "tsuji-platform",
+            "tsuji-policy",
+            "tsuji-transport",
+            "tsuji-transport-shm",
+        ],
+    ),
+    ("tsuji-lab", &["tsuji", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
+    (
+        "tsuji-cli",
+        &["tsuji", "tsuji-core", "tsuji-interfaces", "tsuji-lab", "tsuji-msg", "tsuji-policy"],
+    ),
+    ("tsuji-demo", &["tsuji", "tsuji-interfaces", "tsuji-msg"]),
+    ("xtask", &[]),
+];
+
+/// Where system calls, shared memory and owners of foreign bytes are; every other crate forbids
+/// unsafe code.
+const MAY_BE_UNSAFE: &[&str] =
+    &["tsuji", "tsuji-platform", "tsuji-transport", "tsuji-transport-shm"];
+
+/// The one file that names transports, and the names that stand nowhere else but in a transport's
+/// own sources.
+const REGISTRY: &str = "crates/tsuji/src/registry.rs";
+const TRANSPORTS: &[(&str, &str)] = &[("tsuji-transport-shm", concat!("tsuji_transport", "_shm"))];
+
+/// A file longer than this wants to be two.
+const RUST_LINES_MAX: usize = 1200;
+
+/// Said in the first lines of a file that a program wrote.
+const GENERATED: &str = concat!("@", "generated");
+
+/// What is not left in a source: it is done, or it is written down as a limit where users look.
+const LEFTOVERS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+const SOURCES: &[&str] = &[".rs", ".toml", ".sh", ".xml", "Makefile", "scripts/", ".ci/"];
+
+/// Folders of somebody's machine.
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+
+/// Documents that name every crate. The first must exist.
+const MAPS: &[&str] = &["ARCHITECTURE.md", "README.md"];
+
+/// The files of the repository by their path in it, and the packages of the workspace.
+struct Repository {
+    files: BTreeMap<String, String>,
+    packages: Vec<Package>,
+}
+
+/// Everything that is not as it should be in the repository at `root`.
+pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
+    let root = root.canonicalize().map_err(|error| format!("{}: {error}", root.display()))?;
+    let mut packages = metadata::packages(&root, &["--no-deps"])?;
+    for package in &mut packages {
+        package.manifest = relative(&root, &package.manifest);
+        for it in &mut package.roots {
+            it.path = relative(&root, &it.path);
+        }
+    }
+    let mut files = BTreeMap::new();
+    read_tree(&root, &root, &mut files).map_err(|error| format!("{}: {error}", root.display()))?;
+    Ok(check(&Repository { files, packages }))
+}
+
+fn check(repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for package in &repository.packages {
+        complaints.extend(edges(package));
+        complaints.extend(manifest(package, repository));
+        complaints.extend(crate_roots(package, repository));
+    }
+    for (path, text) in &repository.files {
+        complaints.extend(transports_named(path, text));
+        complaints.extend(length(path, text));
+        complaints.extend(leftovers(path, text));
+        complaints.extend(machine_paths(path, text));
+    }
+    complaints.extend(decisions(repository));
+    complaints.extend(maps(repository));
+    complaints
+}
+
+fn edges(package: &Package) -> Vec<String> {
+    let name = &package.name;
+    let Some((_, allowed)) = ALLOWED_EDGES.iter().find(|(it, _)| it == name) else {
+        return vec![format!("{name} is not in the table of allowed edges in xtask/src/tidy.rs")];
+    };
+    let inside = |dependency: &str| {
+        ALLOWED_EDGES.iter().any(|(it, _)| *it == dependency) || dependency.starts_with("tsuji")
+    };
+    package
+        .dependencies
+        .iter()
+        .filter(|it| inside(&it.name))
+        .filter_map(|it| {
+            let (prefix, kind) = match it.kind {
+                DependencyKind::Normal => ("", "depend"),
+                DependencyKind::Dev => ("dev:", "depend in its tests"),
+                DependencyKind::Build => ("build:", "depend in its build script"),
+            };
+            let edge = format!("{prefix}{}", it.name);
+            let fits = allowed.contains(&it.name.as_str()) || allowed.contains(&edge.as_str());
+            (!fits).then(|| format!("{name} must not {kind} on {}", it.name))
+        })
+        .collect()
+}
+
+fn manifest(package: &Package, repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let path = &package.manifest;
+    if package.description.as_deref().is_none_or(str::is_empty) {
+        complaints.push(format!("{path} has no description"));
+    }
+    let text = repository.files.get(path).map_or("", String::as_str);
+    let inherits = text
+        .split_once("\n[lints]\n")
+        .is_some_and(|(_, rest)| rest.lines().next() == Some("workspace = true"));
+    if !inherits {
+        complaints
+            .push(format!("{path} does not take the workspace's lints: [lints] workspace = true"));
+    }
+    complaints
+}
+
+fn crate_roots(package: &Package, repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for root in &package.roots {
+        let path = &root.path;
+        let text = repository.files.get(path).map_or("", String::as_str);
+        if root.is_library && !text.starts_with("//!") {
+            complaints.push(format!(
+                "{path} does not open with //! and what the crate does and does not do"
+            ));
+        }
+        let may_be_unsafe = MAY_BE_UNSAFE.contains(&package.name.as_str());
+        if !may_be_unsafe && !text.contains("#![forbid(unsafe_code)]") {
+            complaints.push(format!("{path} lacks #![forbid(unsafe_code)]"));
+        }
+    }
+    complaints
+}
+
+fn transports_named(path: &str, text: &str) -> Vec<String> {
+    if !path.ends_with(".rs") || path == REGISTRY {
+        return Vec::new();
+    }
+    TRANSPORTS
+        .iter()
+        .filter(|(package, name)| {
+            !path.starts_with(&format!("crates/{package}/")) && text.contains(name)
+        })
+        .map(|(_, name)| format!("{path} names {name}; only {REGISTRY} may"))
+        .collect()
+}
+
+fn length(path: &str, text: &str) -> Option<String> {
+    let generated = text.lines().take(5).any(|line| line.contains(GENERATED));
+    let lines = text.lines().count();
+    (path.ends_with(".rs") && !generated && lines > RUST_LINES_MAX)
+        .then(|| format!("{path} has {lines} lines; at most {RUST_LINES_MAX}"))
+}
+
+fn leftovers(path: &str, text: &str) -> Vec<String> {
+    if !SOURCES.iter().any(|it| path.ends_with(it) || path.starts_with(it)) {
+        return Vec::new();
+    }
+    let words = |line: &str, leftover: &str| {
+        line.split(|it: char| !it.is_alphanumeric() && it != '_').any(|word| word == leftover)
+    };
+    lines_with(text, |line| LEFTOVERS.iter().any(|it| words(line, it)))
+        .map(|(number, line)| format!("{path}:{number}: left over: {line}"))
+        .collect()
+}
+
+fn machine_paths(path: &str, text: &str) -> Vec<String> {
+    let stands_alone = |before: &str| {
+        !before.ends_with(|it: char| {
+            it.is_alphanumeric() || matches!(it, '_' | '-' | '.' | '~' | '}' | '{')
+        })
+    };
+    let found = |line: &str| {
+        MACHINE_PATHS
+            .iter()
+            .any(|it| line.match_indices(it).any(|(at, _)| stands_alone(&line[..at])))
+    };
+    lines_with(text, found)
+        .map(|(number, line)| format!("{path}:{number}: a path of one machine: {line}"))
+        .collect()
+}
+
+/// Decisions are numbered from 0001 on, each number once.
+fn decisions(repository: &Repository) -> Vec<String> {
+    let names = repository.files.keys().filter_map(|path| path.strip_prefix("docs/decisions/"));
+    let names = names.filter(|it| *it != "README.md" && it.ends_with(".md") && !it.contains('/'));
+    let mut complaints = Vec::new();
+    for (index, name) in names.enumerate() {
+        let expected = format!("{:04}-", index + 1);
+        if !name.starts_with(&expected) {
+            complaints.push(format!("docs/decisions/{name}: the next number is {expected}"));
+            break;
+        }
+    }
+    complaints
+}
+
+fn maps(repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for path in MAPS {
+        let Some(text) = repository.files.get(*path) else { continue };
+        let crates = repository.packages.iter().filter(|it| it.manifest.starts_with("crates/"));
+        let missing = crates.filter(|it| !text.contains(&format!("`{}`", it.name)));
+        complaints.extend(missing.map(|it| format!("{path} does not mention `{}`", it.name)));
+    }
+    if !repository.files.contains_key(MAPS[0]) {
+        complaints.push(format!("{} is missing", MAPS[0]));
+    }
+    complaints
+}
+
+fn lines_with(text: &str, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = (usize, &str)> {
+    (1..)
+        .zip(text.lines())
+        .filter(move |(_, line)| wanted(line))
+        .map(|(number, line)| (number, line.trim()))
+}
+
+/// Reads every text below `dir`, except what is built and git's own files.
+fn read_tree(root: &Path, dir: &Path, files: &mut BTreeMap<String, String>) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            let built = path.join("CACHEDIR.TAG").exists() || entry.file_name() == "target";
+            if !built && entry.file_name() != ".git" {
+                read_tree(root, &path, files)?;
+            }
+        } else if kind.is_file() {
+            // What is not UTF-8 is data.
+            if let Ok(text) = String::from_utf8(fs::read(&path)?) {
+                files.insert(relative(root, &path.to_string_lossy()), text);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn relative(root: &Path, path: &str) -> String {
+    let path = Path::new(path);
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::{Dependency, Root};
+
+    #[test]
+    fn this_workspace_is_tidy() {
+        let found = complaints(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+        assert!(found.is_empty(), "\n{}", found.join("\n"));
+    }
+
+    #[test]
+    fn crates_depend_only_on_what_they_may() {
+        let check = |name: &str, kind: DependencyKind, on: &str, expect: &[&str]| {
+            let dependencies = vec![Dependency { name: on.to_owned(), kind }];
+            let package = Package { name: name.to_owned(), dependencies, ..Package::default() };
+            assert_eq!(edges(&package), expect);
+        };
+        use DependencyKind::{Build, Dev, Normal};
+        check("tsuji-policy", Normal, "tsuji-core", &[]);
+        check("tsuji-policy", Dev, "tsuji-core", &[]);
+        check("tsuji-interfaces", Build, "tsuji-msg", &[]);
+        check("tsuji-core", Normal, "libc", &[]);
+        check("tsuji-transport", Dev, "tsuji-conformance", &[]);
+        check(
+            "tsuji-transport",
+            Normal,
+            "tsuji-conformance",
+            &["tsuji-transport must not depend on tsuji-conformance"],
+        );
+        check(
+            "tsuji-core",
+            Dev,
+            "tsuji-msg",
+            &["tsuji-core must not depend in its tests on tsuji-msg"],
+        );
+        check(
+            "tsuji-core",
+            Build,
+            "tsuji-new",
+            &["tsuji-core must not depend in its build script on tsuji-new"],
+        );
+        check(
+            "tsuji-new",
+            Normal,
+            "libc",
+            &["tsuji-new is not in the table of allowed edges in xtask/src/tidy.rs"],
+        );
+    }
+
+    /// A repository of one good crate, `tsuji-core`, and `files` over it.
+    fn repository(files: &[(&str, &str)]) -> Repository {
+        let good = [
+            ("ARCHITECTURE.md", "`tsuji-core` decides."),
+            ("crates/tsuji-core/Cargo.toml", "[package]\n\n[lints]\nworkspace = true\n"),
+            ("crates/tsuji-core/src/lib.rs", "//! Decides.\n#![forbid(unsafe_code)]\n"),
+        ];
+        let package = Package {
+            name: "tsuji-core".to_owned(),
+            description: Some("Decides.".to_owned()),
+            manifest: "crates/tsuji-core/Cargo.toml".to_owned(),
+            roots: vec![Root { is_library: true, path: "crates/tsuji-core/src/lib.rs".to_owned() }],
+            ..Package::default()
+        };
+        let files = good
+            .iter()
+            .chain(files)
+            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+            .collect();
+        Repository { files, packages: vec![package] }
+    }
+
+    fn check_file(path: &str, text: &str, expect: &[&str]) {
+        assert_eq!(check(&repository(&[(path, text)])), expect, "{path}: {text}");
+    }
+
+    #[test]
+    fn a_manifest_takes_the_lints_and_says_what_the_crate_is() {
+        let expect = [
+            "crates/tsuji-core/Cargo.toml does not take the workspace's lints: [lints] workspace = true",
+        ];
+        check_file("crates/tsuji-core/Cargo.toml", "[package]\n[lints.rust]\n", &expect);
+        let mut nameless = repository(&[]);
+        nameless.packages[0].description = None;
+        assert_eq!(check(&nameless), ["crates/tsuji-core/Cargo.toml has no description"]);
+    }
+
+    #[test]
+    fn a_crate_says_what_it_does_and_forbids_unsafe_code() {
+        let path = "crates/tsuji-core/src/lib.rs";
+        check_file(
+            path,
+            "//! Decides.\n",
+            &["crates/tsuji-core/src/lib.rs lacks #![forbid(unsafe_code)]"],
+        );
+        check_file(
+            path,
+            "#![forbid(unsafe_code)]\n//! Decides.\n",
+            &[
+                "crates/tsuji-core/src/lib.rs does not open with //! and what the crate does and does not do",
+            ],
+        );
+    }
+
+    #[test]
+    fn only_the_registry_names_a_transport() {
+        let text = format!("use {}::Shm;\n", TRANSPORTS[0].1);
+        check_file(REGISTRY, &text, &[]);
+        check_file("crates/tsuji-transport-shm/tests/conformance.rs", &text, &[]);
+        let complaint =
+            format!("crates/tsuji/src/node.rs names {}; only {REGISTRY} may", TRANSPORTS[0].1);
+        check_file("crates/tsuji/src/node.rs", &text, &[&complaint]);
+    }
+
+    #[test]
+    fn a_file_by_hand_has_a_length() {
+        let long = "\n".repeat(RUST_LINES_MAX + 1);
+        check_file("a.rs", &long[1..], &[]);
+        check_file("a.rs", &long, &["a.rs has 1201 lines; at most 1200"]);
+        check_file("a.rs", &format!("// {GENERATED}\n{long}"), &[]);
+        check_file("a.md", &long, &[]);
+    }
+
+    #[test]
+    fn nothing_is_left_over() {
+        let [word, ..] = LEFTOVERS else { unreachable!() };
+        check_file(
+            "scripts/a",
+            &format!("# {word}: later"),
+            &[&format!("scripts/a:1: left over: # {word}: later")],
+        );
+        check_file("a.rs", &format!("const {word}S: u8 = 0;"), &[]);
+        check_file("a.md", &format!("No {word}."), &[]);
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_seen_and_parts_of_others_are_not() {
+        let [work, _, home] = MACHINE_PATHS else { unreachable!() };
+        let text = format!("cd {home}me");
+        check_file("a.md", &text, &[&format!("a.md:1: a path of one machine: {text}")]);
+        check_file(
+            "a.md",
+            &format!("https://example.org{work}a and ~{work}a and ./net{work}a"),
+            &[],
+        );
+    }
+
+    #[test]
+    fn decisions_are_numbered_without_gaps() {
+        let check_names = |names: &[&str], expect: &[&str]| {
+            let paths: Vec<String> =
+                names.iter().map(|it| format!("docs/decisions/{it}")).collect();
+            let files: Vec<(&str, &str)> = paths.iter().map(|it| (it.as_str(), "")).collect();
+            assert_eq!(check(&repository(&files)), expect);
+        };
+        check_names(&["README.md", "0001-a.md", "0002-b.md"], &[]);
+        check_names(&["0002-b.md"], &["docs/decisions/0002-b.md: the next number is 0001-"]);
+        check_names(
+            &["0001-a.md", "0001-b.md"],
+            &["docs/decisions/0001-b.md: the next number is 0002-"],
+        );
+        check_names(&["0001-a.md", "b.md"], &["docs/decisions/b.md: the next number is 0002-"]);
+    }
+
+    #[test]
+    fn the_maps_mention_every_crate() {
+        check_file("README.md", "Nothing.", &["README.md does not mention `tsuji-core`"]);
+        check_file("ARCHITECTURE.md", "", &["ARCHITECTURE.md does not mention `tsuji-core`"]);
+    }
+}
