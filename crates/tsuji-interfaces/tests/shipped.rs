@@ -1,0 +1,151 @@
+//! Every shipped interface: generated types, dynamic messages and hashes known from elsewhere
+//! agree.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "../../tsuji-msg/tests/support/random.rs"]
+#[allow(dead_code, reason = "the definitions in it are for the tests of tsuji-msg")]
+mod random;
+
+use proptest::prelude::*;
+use random::Random;
+use std::sync::LazyLock;
+use tsuji_interfaces::{Shipped, names};
+use tsuji_msg::{
+    DynamicMessage, EchoStyle, InPlace, JsonStyle, Kind, Message, Resolver, Service, TypeName,
+    TypeSet,
+};
+
+static TYPES: LazyLock<TypeSet<Shipped>> = LazyLock::new(|| TypeSet::new(Shipped));
+
+// `each_message!(check, arguments)` and `each_service!(check)`, over everything that was generated.
+include!(concat!(env!("OUT_DIR"), "/each.rs"));
+
+#[test]
+fn constants_are_what_the_dynamic_path_computes() {
+    fn check<M: Message>() {
+        let ty = TYPES.load(M::TYPE_NAME).unwrap();
+        assert_eq!(M::TYPE_HASH, ty.hash(), "{}", M::TYPE_NAME);
+        assert_eq!(M::FIXED_SIZE, ty.fixed_size(), "{}", M::TYPE_NAME);
+        assert_eq!(M::DEFINITION, ty.full_text(), "{}", M::TYPE_NAME);
+    }
+    each_message!(check);
+}
+
+#[test]
+fn services_are_what_the_dynamic_path_computes() {
+    fn check<S: Service>() {
+        let service = TYPES.load_service(S::TYPE_NAME).unwrap();
+        assert_eq!(S::TYPE_HASH, service.hash, "{}", S::TYPE_NAME);
+        assert_eq!(S::Request::TYPE_HASH, service.request.hash());
+        assert_eq!(S::Response::TYPE_NAME, service.response.name().to_string());
+    }
+    each_service!(check);
+}
+
+#[test]
+fn hashes_known_from_elsewhere() {
+    let mut count = 0;
+    for line in include_str!("data/known_hashes.txt").lines().filter(|line| !line.starts_with('#'))
+    {
+        let (name, hash) = line.split_once(' ').unwrap();
+        let parsed: TypeName = name.parse().unwrap();
+        let found = if parsed.kind() == Kind::Service && names().any(|shipped| shipped == name) {
+            TYPES.load_service(name).unwrap().hash
+        } else {
+            TYPES.load(name).unwrap().hash().to_owned()
+        };
+        assert_eq!(found, hash, "{name}");
+        count += 1;
+    }
+    assert!(count > 170);
+}
+
+#[test]
+fn defaults_agree() {
+    fn check<M: Message>() {
+        let ty = TYPES.load(M::TYPE_NAME).unwrap();
+        assert_eq!(
+            M::default().to_vec().unwrap(),
+            DynamicMessage::new(ty).encode().unwrap(),
+            "{}",
+            M::TYPE_NAME
+        );
+    }
+    each_message!(check);
+}
+
+#[test]
+fn every_name_loads() {
+    assert!(names().len() > 200);
+    for name in names() {
+        let parsed: TypeName = name.parse().unwrap();
+        match parsed.kind() {
+            Kind::Service => drop(TYPES.load_service(name).unwrap()),
+            _ => drop(TYPES.load(name).unwrap()),
+        }
+    }
+    assert!(Shipped.definition(Kind::Message, "std_msgs", "Nothing").is_none());
+    assert!(Shipped.definition(Kind::Service, "std_msgs", "String").is_none());
+}
+
+#[test]
+fn messages_drawn_in_place() {
+    fn check<M: InPlace>() {
+        let message = M::default();
+        for len in [0, 7] {
+            let mut out = vec![0; message.in_place_size(len)];
+            let range = message.serialize_in_place(len, &mut out).unwrap();
+            assert_eq!(range.len(), len * size_of::<M::Item>(), "{}", M::TYPE_NAME);
+            M::deserialize(&out).unwrap();
+        }
+    }
+    use tsuji_interfaces::{nav_msgs, sensor_msgs, std_msgs};
+    check::<sensor_msgs::msg::Image>();
+    check::<sensor_msgs::msg::CompressedImage>();
+    check::<sensor_msgs::msg::PointCloud2>();
+    check::<nav_msgs::msg::OccupancyGrid>();
+    check::<std_msgs::msg::UInt8MultiArray>();
+    check::<std_msgs::msg::Float64MultiArray>();
+    let mut out = vec![0xaa; sensor_msgs::msg::PointCloud2::default().in_place_size(5)];
+    let cloud = sensor_msgs::msg::PointCloud2 { is_dense: true, ..Default::default() };
+    let range = cloud.serialize_in_place(5, &mut out).unwrap();
+    assert!(out[range].iter().all(|byte| *byte == 0xaa), "the caller's bytes were touched");
+    assert_eq!(out.last(), Some(&1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn random_messages_agree(seed: u64) {
+        fn check<M: Message>(seed: u64) {
+            let ty = TYPES.load(M::TYPE_NAME).unwrap();
+            let dynamic = Random(seed).message(&ty);
+            let bytes = dynamic.encode().unwrap();
+            let typed = M::deserialize(&bytes).unwrap();
+            assert_eq!(typed.serialized_size(), bytes.len());
+            assert_eq!(typed.to_vec().unwrap(), bytes);
+            assert_eq!(DynamicMessage::decode(&ty, &bytes).unwrap(), dynamic);
+            assert_eq!(format!("{:?}", typed.view()), format!("{:?}", M::view_cdr(&bytes).unwrap()));
+            let yaml = dynamic.to_yaml(EchoStyle::default());
+            assert_eq!(DynamicMessage::from_yaml(&ty, &yaml).unwrap(), dynamic, "{yaml}");
+            let json = dynamic.to_json(JsonStyle::default());
+            assert_eq!(DynamicMessage::from_json(&ty, &json).unwrap().to_json(JsonStyle::default()), json);
+        }
+        each_message!(check, seed);
+    }
+
+    #[test]
+    fn cut_messages_are_errors(seed: u64) {
+        fn check<M: Message>(seed: u64) {
+            let ty = TYPES.load(M::TYPE_NAME).unwrap();
+            let mut random = Random(seed);
+            let bytes = random.message(&ty).encode().unwrap();
+            for _ in 0..10 {
+                let cut = &bytes[..random.below(bytes.len())];
+                assert!(M::deserialize(cut).is_err() && M::view_cdr(cut).is_err(), "{}", M::TYPE_NAME);
+            }
+        }
+        each_message!(check, seed);
+    }
+}

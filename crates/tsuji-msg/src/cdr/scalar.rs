@@ -1,0 +1,146 @@
+use super::ByteOrder;
+use bytemuck::{CheckedBitPattern, NoUninit, Zeroable};
+use std::fmt::Debug;
+
+/// A number or `bool` with a fixed size in CDR. Sealed: the set is that of ROS 2.
+pub trait Scalar:
+    CheckedBitPattern
+    + NoUninit
+    + Zeroable
+    + Copy
+    + Default
+    + PartialEq
+    + Debug
+    + Send
+    + Sync
+    + sealed::Sealed
+    + 'static
+{
+    /// Size and alignment in CDR.
+    const SIZE: usize = size_of::<Self>();
+
+    /// The value with its bytes reversed.
+    #[must_use]
+    fn swapped(self) -> Self;
+
+    /// The value in the first [`Scalar::SIZE`] bytes; none if the bit pattern is not allowed or
+    /// bytes are missing.
+    fn from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Self>;
+
+    /// All values in `bytes`, copied as a block when the byte order allows it; none if a bit
+    /// pattern is not allowed.
+    fn vec_from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Vec<Self>>;
+
+    /// Fills `out` from as many bytes; false if a bit pattern is not allowed or the lengths differ.
+    fn fill_from_bytes(out: &mut [Self], bytes: &[u8], order: ByteOrder) -> bool;
+
+    /// Whether every bit pattern in `bytes` is allowed.
+    fn check_bytes(bytes: &[u8]) -> bool;
+}
+
+mod sealed {
+    /// Keeps [`Scalar`](super::Scalar) to the scalars of ROS 2.
+    #[expect(unnameable_types, reason = "what nobody can name nobody can implement")]
+    pub trait Sealed {}
+}
+
+macro_rules! number {
+    ($($type:ty, $value:ident => $swapped:expr;)*) => {$(
+        impl sealed::Sealed for $type {}
+
+        impl Scalar for $type {
+            #[inline]
+            fn swapped(self) -> Self {
+                let $value = self;
+                $swapped
+            }
+
+            #[inline]
+            fn from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Self> {
+                let bytes = *bytes.first_chunk()?;
+                Some(match order {
+                    ByteOrder::Little => Self::from_le_bytes(bytes),
+                    ByteOrder::Big => Self::from_be_bytes(bytes),
+                })
+            }
+
+            fn vec_from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Vec<Self>> {
+                if order.is_native()
+                    && let Ok(aligned) = bytemuck::try_cast_slice::<u8, Self>(bytes)
+                {
+                    return Some(aligned.to_vec());
+                }
+                let mut values = vec![Self::zeroed(); bytes.len() / Self::SIZE];
+                Self::fill_from_bytes(&mut values, bytes, order).then_some(values)
+            }
+
+            fn fill_from_bytes(out: &mut [Self], bytes: &[u8], order: ByteOrder) -> bool {
+                let target: &mut [u8] = bytemuck::cast_slice_mut(out);
+                if target.len() != bytes.len() {
+                    return false;
+                }
+                target.copy_from_slice(bytes);
+                if !order.is_native() {
+                    for value in out {
+                        *value = value.swapped();
+                    }
+                }
+                true
+            }
+
+            #[inline]
+            fn check_bytes(_: &[u8]) -> bool {
+                true
+            }
+        }
+    )*};
+}
+
+number! {
+    u8, value => value;
+    i8, value => value;
+    u16, value => value.swap_bytes();
+    i16, value => value.swap_bytes();
+    u32, value => value.swap_bytes();
+    i32, value => value.swap_bytes();
+    u64, value => value.swap_bytes();
+    i64, value => value.swap_bytes();
+    f32, value => Self::from_bits(value.to_bits().swap_bytes());
+    f64, value => Self::from_bits(value.to_bits().swap_bytes());
+}
+
+impl sealed::Sealed for bool {}
+
+impl Scalar for bool {
+    #[inline]
+    fn swapped(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn from_bytes(bytes: &[u8], _: ByteOrder) -> Option<Self> {
+        match bytes.first() {
+            Some(0) => Some(false),
+            Some(1) => Some(true),
+            _ => None,
+        }
+    }
+
+    fn vec_from_bytes(bytes: &[u8], _: ByteOrder) -> Option<Vec<Self>> {
+        bytemuck::checked::try_cast_slice::<u8, Self>(bytes).ok().map(<[Self]>::to_vec)
+    }
+
+    fn fill_from_bytes(out: &mut [Self], bytes: &[u8], _: ByteOrder) -> bool {
+        match bytemuck::checked::try_cast_slice::<u8, Self>(bytes) {
+            Ok(values) if values.len() == out.len() => {
+                out.copy_from_slice(values);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn check_bytes(bytes: &[u8]) -> bool {
+        bytes.iter().all(|byte| *byte <= 1)
+    }
+}

@@ -1,0 +1,287 @@
+use super::{DynamicMessage, List, Value};
+use crate::cdr::{Bounds, ByteOrder, CdrError, CdrProblem, Count, Reader, Sink, Writer};
+use crate::definition::{Base, FieldType, ScalarKind, Shape};
+use crate::types::TypeDescription;
+use crate::wire::{WString, Wire};
+use std::sync::Arc;
+
+type Nested = Arc<TypeDescription>;
+
+impl DynamicMessage {
+    /// Reads a sample of either byte order. Bytes after the message are taken for padding.
+    pub fn decode(ty: &Nested, sample: &[u8]) -> Result<Self, CdrError> {
+        read_message(ty, &mut Reader::new(sample)?)
+    }
+
+    /// Header and body, little endian.
+    pub fn encode(&self) -> Result<Vec<u8>, CdrError> {
+        self.encode_as(Vec::with_capacity(self.serialized_size()), ByteOrder::Little)
+    }
+
+    /// Writes header and body into a sink, such as a [`Slice`](crate::cdr::Slice) of a loan.
+    pub fn encode_as<S: Sink>(&self, sink: S, order: ByteOrder) -> Result<S, CdrError> {
+        let mut writer = Writer::new(sink, order)?;
+        write_message(self, &mut writer)?;
+        Ok(writer.into_sink())
+    }
+
+    /// Exact bytes that this message takes, header included.
+    pub fn serialized_size(&self) -> usize {
+        self.encode_as(Count::default(), ByteOrder::Little).map_or(0, |count| count.position())
+    }
+}
+
+fn write_message<S: Sink>(
+    message: &DynamicMessage,
+    writer: &mut Writer<S>,
+) -> Result<(), CdrError> {
+    if message.ty.fields().is_empty() {
+        return writer.scalar(0_u8);
+    }
+    for (field, value) in message.fields() {
+        write_field(&field.ty, value, writer).map_err(|error| error.within(&field.name))?;
+    }
+    Ok(())
+}
+
+fn write_field<S: Sink>(
+    ty: &FieldType<Nested>,
+    value: &Value,
+    writer: &mut Writer<S>,
+) -> Result<(), CdrError> {
+    match (ty.shape, value) {
+        (Shape::Single, Value::List(_)) => Err(wrong_type(writer.position(), &ty.base)),
+        (Shape::Single, value) => write_single(&ty.base, value, writer),
+        (shape, Value::List(list)) => {
+            check_length(shape, list.len(), writer.position())?;
+            if !matches!(shape, Shape::Array(_)) {
+                writer.length(list.len())?;
+            }
+            write_list(&ty.base, list, writer)
+        }
+        _ => Err(wrong_type(writer.position(), &ty.base)),
+    }
+}
+
+fn write_single<S: Sink>(
+    base: &Base<Nested>,
+    value: &Value,
+    writer: &mut Writer<S>,
+) -> Result<(), CdrError> {
+    use ScalarKind as K;
+    match (base, value) {
+        (Base::Scalar(K::Bool), Value::Bool(value)) => writer.scalar(*value),
+        (Base::Scalar(K::Byte | K::Char | K::U8), Value::U8(value)) => writer.scalar(*value),
+        (Base::Scalar(K::I8), Value::I8(value)) => writer.scalar(*value),
+        (Base::Scalar(K::U16), Value::U16(value)) => writer.scalar(*value),
+        (Base::Scalar(K::I16), Value::I16(value)) => writer.scalar(*value),
+        (Base::Scalar(K::U32), Value::U32(value)) => writer.scalar(*value),
+        (Base::Scalar(K::I32), Value::I32(value)) => writer.scalar(*value),
+        (Base::Scalar(K::U64), Value::U64(value)) => writer.scalar(*value),
+        (Base::Scalar(K::I64), Value::I64(value)) => writer.scalar(*value),
+        (Base::Scalar(K::F32), Value::F32(value)) => writer.scalar(*value),
+        (Base::Scalar(K::F64), Value::F64(value)) => writer.scalar(*value),
+        (Base::String { .. } | Base::WString { .. }, Value::Text(text)) => {
+            write_text(base, text, writer)
+        }
+        (Base::Nested(nested), Value::Message(message)) if *message.ty == **nested => {
+            write_message(message, writer)
+        }
+        _ => Err(wrong_type(writer.position(), base)),
+    }
+}
+
+fn write_list<S: Sink>(
+    base: &Base<Nested>,
+    list: &List,
+    writer: &mut Writer<S>,
+) -> Result<(), CdrError> {
+    use ScalarKind as K;
+    match (base, list) {
+        (Base::Scalar(K::Bool), List::Bool(items)) => writer.scalars(items),
+        (Base::Scalar(K::Byte | K::Char | K::U8), List::U8(items)) => writer.scalars(items),
+        (Base::Scalar(K::I8), List::I8(items)) => writer.scalars(items),
+        (Base::Scalar(K::U16), List::U16(items)) => writer.scalars(items),
+        (Base::Scalar(K::I16), List::I16(items)) => writer.scalars(items),
+        (Base::Scalar(K::U32), List::U32(items)) => writer.scalars(items),
+        (Base::Scalar(K::I32), List::I32(items)) => writer.scalars(items),
+        (Base::Scalar(K::U64), List::U64(items)) => writer.scalars(items),
+        (Base::Scalar(K::I64), List::I64(items)) => writer.scalars(items),
+        (Base::Scalar(K::F32), List::F32(items)) => writer.scalars(items),
+        (Base::Scalar(K::F64), List::F64(items)) => writer.scalars(items),
+        (Base::String { .. } | Base::WString { .. }, List::Text(items)) => {
+            each(items, |text| write_text(base, text, writer))
+        }
+        (Base::Nested(nested), List::Message(items)) => each(items, |message| {
+            if *message.ty == **nested {
+                write_message(message, writer)
+            } else {
+                Err(wrong_type(writer.position(), base))
+            }
+        }),
+        _ => Err(wrong_type(writer.position(), base)),
+    }
+}
+
+fn write_text<S: Sink>(
+    base: &Base<Nested>,
+    text: &String,
+    writer: &mut Writer<S>,
+) -> Result<(), CdrError> {
+    if !S::COUNTS {
+        check_text(base, text, writer.position())?;
+    }
+    if matches!(base, Base::WString { .. }) { writer.wstring(text) } else { writer.string(text) }
+}
+
+fn each<T>(items: &[T], mut write: impl FnMut(&T) -> Result<(), CdrError>) -> Result<(), CdrError> {
+    for (index, item) in items.iter().enumerate() {
+        write(item).map_err(|error| error.within_element(index))?;
+    }
+    Ok(())
+}
+
+fn read_message(ty: &Nested, reader: &mut Reader<'_>) -> Result<DynamicMessage, CdrError> {
+    if ty.fields().is_empty() {
+        reader.scalar::<u8>()?;
+    }
+    let mut values = Vec::with_capacity(ty.fields().len());
+    for field in ty.fields() {
+        values.push(read_field(&field.ty, reader).map_err(|error| error.within(&field.name))?);
+    }
+    Ok(DynamicMessage { ty: ty.clone(), values })
+}
+
+fn read_field(ty: &FieldType<Nested>, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
+    let offset = reader.offset();
+    let count = match ty.shape {
+        Shape::Single => return read_single(&ty.base, reader),
+        Shape::Array(count) => {
+            // Memory for the elements is taken only if the bytes for them are there.
+            if ty.min_size() > reader.left() {
+                return Err(CdrError::new(
+                    offset,
+                    CdrProblem::Truncated { needed: ty.min_size(), left: reader.left() },
+                ));
+            }
+            count as usize
+        }
+        Shape::Sequence | Shape::Bounded(_) => reader.length(ty.base.min_size())?,
+    };
+    check_length(ty.shape, count, offset)?;
+    read_list(&ty.base, count, reader).map(Value::List)
+}
+
+fn read_single(base: &Base<Nested>, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
+    use ScalarKind as K;
+    Ok(match base {
+        Base::Scalar(K::Bool) => Value::Bool(reader.scalar()?),
+        Base::Scalar(K::Byte | K::Char | K::U8) => Value::U8(reader.scalar()?),
+        Base::Scalar(K::I8) => Value::I8(reader.scalar()?),
+        Base::Scalar(K::U16) => Value::U16(reader.scalar()?),
+        Base::Scalar(K::I16) => Value::I16(reader.scalar()?),
+        Base::Scalar(K::U32) => Value::U32(reader.scalar()?),
+        Base::Scalar(K::I32) => Value::I32(reader.scalar()?),
+        Base::Scalar(K::U64) => Value::U64(reader.scalar()?),
+        Base::Scalar(K::I64) => Value::I64(reader.scalar()?),
+        Base::Scalar(K::F32) => Value::F32(reader.scalar()?),
+        Base::Scalar(K::F64) => Value::F64(reader.scalar()?),
+        Base::String { .. } | Base::WString { .. } => Value::Text(read_text(base, reader)?),
+        Base::Nested(nested) => Value::Message(read_message(nested, reader)?),
+    })
+}
+
+fn read_list(base: &Base<Nested>, count: usize, reader: &mut Reader<'_>) -> Result<List, CdrError> {
+    let mut list = List::empty(base);
+    each_list_read(&mut list, base, count, reader)?;
+    Ok(list)
+}
+
+fn each_list_read(
+    list: &mut List,
+    base: &Base<Nested>,
+    count: usize,
+    reader: &mut Reader<'_>,
+) -> Result<(), CdrError> {
+    match list {
+        List::Bool(items) => *items = reader.scalars(count)?,
+        List::U8(items) => *items = reader.scalars(count)?,
+        List::I8(items) => *items = reader.scalars(count)?,
+        List::U16(items) => *items = reader.scalars(count)?,
+        List::I16(items) => *items = reader.scalars(count)?,
+        List::U32(items) => *items = reader.scalars(count)?,
+        List::I32(items) => *items = reader.scalars(count)?,
+        List::U64(items) => *items = reader.scalars(count)?,
+        List::I64(items) => *items = reader.scalars(count)?,
+        List::F32(items) => *items = reader.scalars(count)?,
+        List::F64(items) => *items = reader.scalars(count)?,
+        List::Text(items) => {
+            items.reserve_exact(count);
+            for index in 0..count {
+                items.push(read_text(base, reader).map_err(|error| error.within_element(index))?);
+            }
+        }
+        List::Message(items) => {
+            // An empty list of messages names no type, so the description does.
+            let Base::Nested(nested) = base else { return Err(wrong_type(reader.offset(), base)) };
+            items.reserve_exact(count);
+            for index in 0..count {
+                items.push(
+                    read_message(nested, reader).map_err(|error| error.within_element(index))?,
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_text(base: &Base<Nested>, reader: &mut Reader<'_>) -> Result<String, CdrError> {
+    let offset = reader.offset();
+    let text = match base {
+        Base::WString { .. } => WString::read(reader)?.0,
+        _ => String::read(reader)?,
+    };
+    check_text(base, &text, offset)?;
+    Ok(text)
+}
+
+fn check_length(shape: Shape, length: usize, offset: usize) -> Result<(), CdrError> {
+    let (bound, right) = match shape {
+        Shape::Array(count) => (count, length == count as usize),
+        Shape::Bounded(bound) => (bound, length <= bound as usize),
+        Shape::Single | Shape::Sequence => return Ok(()),
+    };
+    if right {
+        Ok(())
+    } else {
+        Err(CdrError::new(offset, CdrProblem::Bound { length, bound: bound as usize }))
+    }
+}
+
+fn check_text(base: &Base<Nested>, text: &String, offset: usize) -> Result<(), CdrError> {
+    match base {
+        Base::String { bound: Some(bound) } => {
+            Bounds { items: None, text: Some(*bound as usize) }.check(text, offset)
+        }
+        Base::WString { bound: Some(bound) } => {
+            let length = text.encode_utf16().count();
+            let bound = *bound as usize;
+            if length <= bound {
+                Ok(())
+            } else {
+                Err(CdrError::new(offset, CdrProblem::Bound { length, bound }))
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn wrong_type(offset: usize, base: &Base<Nested>) -> CdrError {
+    let expected = match base {
+        Base::Scalar(kind) => kind.name(),
+        Base::String { .. } => "string",
+        Base::WString { .. } => "wstring",
+        Base::Nested(_) => "message",
+    };
+    CdrError::new(offset, CdrProblem::Type { expected })
+}

@@ -1,0 +1,21 @@
+//! Names that generated code uses, under one roof, so that a message called `String` or `Result`
+//! shadows nothing.
+
+pub use crate::cdr::{Bounds, Reader, Sink, Writer};
+pub use crate::message::{InPlace, Message, Service};
+pub use crate::view::{ArrayView, SeqView};
+pub use crate::wire::{WString, Wire};
+pub use std::borrow::Cow;
+pub use std::default::Default;
+pub use std::ops::Range;
+pub use std::option::Option;
+pub use std::string::String;
+pub use std::vec::Vec;
+
+/// What reading and writing answer.
+pub type Result<T> = std::result::Result<T, crate::cdr::CdrError>;
+
+/// The limits of a field's type.
+pub const fn bounds(items: Option<usize>, text: Option<usize>) -> Bounds {
+    Bounds { items, text }
+}

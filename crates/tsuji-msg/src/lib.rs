@@ -1,0 +1,32 @@
+//! ROS 2 interfaces: their definitions, their type hashes, and their messages as bytes, as Rust
+//! types and as values whose type is only known at run time.
+//!
+//! This crate knows text, bytes and type descriptions. It knows no topic, no transport and no file:
+//! a [`Resolver`] hands it the text of definitions.
+#![forbid(unsafe_code)]
+
+pub mod cdr;
+pub mod codegen;
+pub mod definition;
+mod dynamic;
+pub mod generated;
+mod hash;
+mod message;
+mod name;
+mod types;
+mod view;
+pub mod wire;
+
+pub use cdr::{CdrError, CdrProblem};
+pub use definition::Kind;
+pub use dynamic::{
+    Bytes, Detail, DynamicMessage, EchoStyle, JsonStyle, List, Now, Value, ValueError,
+};
+pub use message::{InPlace, Message, Service, encode_as};
+pub use name::{NameError, TypeName};
+pub use types::{
+    ActionDescription, Field, LoadError, NESTING_MAX, Resolver, ServiceDescription, TYPE_BYTES_MAX,
+    TypeDescription, TypeSet, load,
+};
+pub use view::{ArrayView, SeqIter, SeqView};
+pub use wire::{Element, WString, Wire};

@@ -1,0 +1,186 @@
+//! Typed messages: what generated code implements and everything else uses.
+
+use crate::cdr::{ByteOrder, CdrError, Count, Reader, Scalar, Sink, Slice, Writer};
+use crate::wire::Wire;
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// A message whose Rust type was generated from its definition.
+///
+/// ```
+/// use tsuji_msg::{CdrError, Message};
+///
+/// fn round_trip<M: Message>(message: &M) -> Result<(), CdrError> {
+///     let bytes = message.to_vec()?;
+///     let copy = M::deserialize(&bytes)?;
+///     let in_place = M::view_cdr(&bytes)?;
+///     assert_eq!(copy, *message);
+///     assert_eq!(format!("{in_place:?}"), format!("{:?}", message.view()));
+///     Ok(())
+/// }
+/// ```
+///
+/// A sample starts with the 4-byte encapsulation header. Put that header at an address that is
+/// [`HEADER_OFFSET_MOD_16`](crate::cdr::HEADER_OFFSET_MOD_16) modulo 16, and every array in it is
+/// aligned in place.
+pub trait Message: Wire + Clone + Debug + Default + PartialEq + Send + Sync {
+    /// The type's name, such as `sensor_msgs/msg/Image`.
+    const TYPE_NAME: &'static str;
+
+    /// The type's hash, `RIHS01_` and 64 hexadecimal digits.
+    const TYPE_HASH: &'static str;
+
+    /// Bytes of every sample, header included, if all samples have the same size.
+    const FIXED_SIZE: Option<usize>;
+
+    /// The definition, followed by those of the types that it uses, each under a line of `=` and a
+    /// line `MSG: name`.
+    const DEFINITION: &'static str;
+
+    /// Exact bytes that this value takes, header included. Costs nothing for what is in arrays of
+    /// numbers.
+    #[inline]
+    fn serialized_size(&self) -> usize {
+        if let Some(size) = Self::FIXED_SIZE {
+            return size;
+        }
+        // Counting does not fail; what breaks a limit of its type fails when it is written.
+        encode(self, Count::default()).map_or(0, |count| count.position())
+    }
+
+    /// Writes header and body, little endian, and tells the bytes written.
+    #[inline]
+    fn serialize_into(&self, out: &mut [u8]) -> Result<usize, CdrError> {
+        Ok(encode(self, Slice::new(out))?.position())
+    }
+
+    /// Appends header and body, little endian.
+    fn serialize_onto(&self, out: &mut Vec<u8>) -> Result<(), CdrError> {
+        let start = out.len();
+        let size = self.serialized_size();
+        out.reserve(size);
+        let mut writer = Writer::new(Appended { out, start }, ByteOrder::Little)?;
+        match self.write(&mut writer) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    /// Header and body, little endian.
+    fn to_vec(&self) -> Result<Vec<u8>, CdrError> {
+        encode(self, Vec::with_capacity(self.serialized_size()))
+    }
+
+    /// Reads a sample of either byte order. Bytes after the message are taken for padding.
+    #[inline]
+    fn deserialize(bytes: &[u8]) -> Result<Self, CdrError> {
+        Self::read(&mut Reader::new(bytes)?)
+    }
+
+    /// Views this value, with the type that a view of a sample has, so that a callback is written
+    /// once.
+    #[inline]
+    fn view(&self) -> Self::View<'_> {
+        self.as_view()
+    }
+
+    /// Views a sample in place, of either byte order. Every byte is checked here, so using the view
+    /// cannot fail.
+    #[inline]
+    fn view_cdr(bytes: &[u8]) -> Result<Self::View<'_>, CdrError> {
+        Self::read_view(&mut Reader::new(bytes)?)
+    }
+}
+
+/// A service: a request and its response.
+pub trait Service: 'static {
+    /// What a client sends.
+    type Request: Message;
+    /// What a server answers.
+    type Response: Message;
+
+    /// The service's name, such as `std_srvs/srv/SetBool`.
+    const TYPE_NAME: &'static str;
+
+    /// The service's hash, `RIHS01_` and 64 hexadecimal digits.
+    const TYPE_HASH: &'static str;
+}
+
+/// A message that is mostly one long array of numbers, which can be drawn straight into the
+/// sample's memory.
+///
+/// Implemented for every message with exactly one unbounded sequence of numbers at its top level.
+pub trait InPlace: Message {
+    /// What the long array holds.
+    type Item: Scalar;
+
+    /// Writes everything but the contents of the long array, and tells where they belong in the
+    /// sample.
+    fn write_around<S: Sink>(
+        &self,
+        len: usize,
+        writer: &mut Writer<S>,
+    ) -> Result<Range<usize>, CdrError>;
+
+    /// Exact bytes of the sample when the long array has `len` elements; what it holds in `self`
+    /// does not count.
+    fn in_place_size(&self, len: usize) -> usize {
+        let count = || {
+            let mut writer = Writer::new(Count::default(), ByteOrder::Little)?;
+            self.write_around(len, &mut writer)?;
+            Ok::<_, CdrError>(writer.position())
+        };
+        count().unwrap_or(0)
+    }
+
+    /// Writes the whole sample but the `len` elements of the long array, and answers their range of
+    /// bytes in `out`. Their bytes are left as they are; the caller fills them, in little-endian
+    /// order.
+    fn serialize_in_place(&self, len: usize, out: &mut [u8]) -> Result<Range<usize>, CdrError> {
+        let mut writer = Writer::new(Slice::new(out), ByteOrder::Little)?;
+        self.write_around(len, &mut writer)
+    }
+}
+
+/// Writes a message in either byte order into any sink.
+pub fn encode_as<M: Wire, S: Sink>(message: &M, sink: S, order: ByteOrder) -> Result<S, CdrError> {
+    let mut writer = Writer::new(sink, order)?;
+    message.write(&mut writer)?;
+    Ok(writer.into_sink())
+}
+
+#[inline]
+fn encode<M: Wire, S: Sink>(message: &M, sink: S) -> Result<S, CdrError> {
+    encode_as(message, sink, ByteOrder::Little)
+}
+
+/// The end of a vector that may hold something already.
+struct Appended<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl Sink for Appended<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
+        self.out.put(bytes)
+    }
+
+    #[inline]
+    fn zeros(&mut self, count: usize) -> Result<(), CdrError> {
+        self.out.zeros(count)
+    }
+
+    #[inline]
+    fn skip(&mut self, count: usize) -> Result<(), CdrError> {
+        self.out.skip(count)
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        self.out.len() - self.start
+    }
+}

@@ -1,0 +1,458 @@
+//! How each Rust type of a field is written, read and viewed. Generated code builds on this; users
+//! of messages want [`Message`](crate::Message).
+
+use crate::cdr::{CdrError, Reader, Scalar, Sink, Writer};
+use crate::view::{ArrayView, SeqView};
+use std::borrow::Cow;
+use std::fmt::{self, Debug};
+use std::ops::{Deref, DerefMut};
+
+/// A value that has a place in a CDR body.
+pub trait Wire: Sized + 'static {
+    /// The value seen in place: over a typed value or over CDR bytes alike.
+    type View<'a>: Clone + Debug;
+
+    /// Fewest bytes that a value takes, padding not counted. Bounds what a sequence's count can
+    /// claim.
+    const MIN_SIZE: usize;
+
+    /// Writes the value.
+    fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError>;
+
+    /// Reads a value.
+    fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError>;
+
+    /// Views this value.
+    fn as_view(&self) -> Self::View<'_>;
+
+    /// Views a value in CDR bytes.
+    fn read_view<'a>(reader: &mut Reader<'a>) -> Result<Self::View<'a>, CdrError>;
+}
+
+/// A value that arrays and sequences can hold.
+pub trait Element: Wire + Clone + Debug + Default + PartialEq {
+    /// An array or sequence of these seen in place.
+    type Seq<'a>: Clone + Debug;
+
+    /// Writes all items, without a count.
+    fn write_items<S: Sink>(items: &[Self], writer: &mut Writer<S>) -> Result<(), CdrError>;
+
+    /// Reads `count` items; the caller has checked the count against the bytes left.
+    fn read_items(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Self>, CdrError>;
+
+    /// Reads as many items as `out` has.
+    fn read_array(reader: &mut Reader<'_>, out: &mut [Self]) -> Result<(), CdrError>;
+
+    /// Views items.
+    fn view_items(items: &[Self]) -> Self::Seq<'_>;
+
+    /// Views `count` items in CDR bytes; the caller has checked the count against the bytes left.
+    fn read_view_items<'a>(
+        reader: &mut Reader<'a>,
+        count: usize,
+    ) -> Result<Self::Seq<'a>, CdrError>;
+
+    /// Length of a text, in what its bound counts; 0 for what is no text.
+    #[inline]
+    fn text_len(&self) -> usize {
+        0
+    }
+
+    /// Length of a viewed text, in what its bound counts; 0 for what is no text.
+    #[inline]
+    fn view_text_len(_view: &Self::View<'_>) -> usize {
+        0
+    }
+}
+
+/// What a `string<=10` or a `T[<=5]` limits.
+pub trait Bounded {
+    /// Elements of a sequence; 0 for what is no sequence.
+    fn items(&self) -> usize {
+        0
+    }
+
+    /// Longest text in it, in bytes, or in UTF-16 code units for a wide string; 0 for what holds no
+    /// text.
+    fn text_max(&self) -> usize {
+        0
+    }
+}
+
+/// A `wstring`: UTF-16 on the wire, a `String` in Rust.
+///
+/// A type of its own because the wire form differs. It derefs to `String`.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WString(pub String);
+
+impl Deref for WString {
+    type Target = String;
+
+    fn deref(&self) -> &String {
+        &self.0
+    }
+}
+
+impl DerefMut for WString {
+    fn deref_mut(&mut self) -> &mut String {
+        &mut self.0
+    }
+}
+
+impl Debug for WString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for WString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl From<&str> for WString {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for WString {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl Wire for String {
+    type View<'a> = &'a str;
+    const MIN_SIZE: usize = 4;
+
+    #[inline]
+    fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError> {
+        writer.string(self)
+    }
+
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
+        reader.string().map(Self::from)
+    }
+
+    #[inline]
+    fn as_view(&self) -> &str {
+        self
+    }
+
+    #[inline]
+    fn read_view<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
+        reader.string()
+    }
+}
+
+impl Bounded for String {
+    fn text_max(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Bounded for &str {
+    fn text_max(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Wire for WString {
+    /// Borrowed over a typed value, decoded over CDR.
+    type View<'a> = Cow<'a, str>;
+    const MIN_SIZE: usize = 4;
+
+    fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError> {
+        writer.wstring(&self.0)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
+        reader.wstring().map(Self)
+    }
+
+    fn as_view(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0)
+    }
+
+    fn read_view<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, CdrError> {
+        reader.wstring().map(Cow::Owned)
+    }
+}
+
+impl Bounded for WString {
+    fn text_max(&self) -> usize {
+        self.0.encode_utf16().count()
+    }
+}
+
+impl Bounded for Cow<'_, str> {
+    fn text_max(&self) -> usize {
+        self.encode_utf16().count()
+    }
+}
+
+impl<T: Element> Wire for Vec<T> {
+    type View<'a> = T::Seq<'a>;
+    const MIN_SIZE: usize = 4;
+
+    #[inline]
+    fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError> {
+        writer.length(self.len())?;
+        T::write_items(self, writer)
+    }
+
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
+        let count = reader.length(T::MIN_SIZE)?;
+        T::read_items(reader, count)
+    }
+
+    #[inline]
+    fn as_view(&self) -> T::Seq<'_> {
+        T::view_items(self)
+    }
+
+    #[inline]
+    fn read_view<'a>(reader: &mut Reader<'a>) -> Result<T::Seq<'a>, CdrError> {
+        let count = reader.length(T::MIN_SIZE)?;
+        T::read_view_items(reader, count)
+    }
+}
+
+impl<T: Element> Bounded for Vec<T> {
+    fn items(&self) -> usize {
+        self.len()
+    }
+
+    fn text_max(&self) -> usize {
+        self.iter().map(T::text_len).max().unwrap_or(0)
+    }
+}
+
+impl<T: Element, const N: usize> Wire for [T; N] {
+    type View<'a> = T::Seq<'a>;
+    const MIN_SIZE: usize = T::MIN_SIZE.saturating_mul(N);
+
+    #[inline]
+    fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError> {
+        T::write_items(self, writer)
+    }
+
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
+        let mut items = std::array::from_fn(|_| T::default());
+        T::read_array(reader, &mut items)?;
+        Ok(items)
+    }
+
+    #[inline]
+    fn as_view(&self) -> T::Seq<'_> {
+        T::view_items(self)
+    }
+
+    #[inline]
+    fn read_view<'a>(reader: &mut Reader<'a>) -> Result<T::Seq<'a>, CdrError> {
+        T::read_view_items(reader, N)
+    }
+}
+
+impl<T: Element, const N: usize> Bounded for [T; N] {
+    fn text_max(&self) -> usize {
+        self.iter().map(T::text_len).max().unwrap_or(0)
+    }
+}
+
+impl<T: Scalar> Bounded for &[T] {
+    fn items(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<T: Scalar> Bounded for ArrayView<'_, T> {
+    fn items(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<T: Element> Bounded for SeqView<'_, T> {
+    fn items(&self) -> usize {
+        self.len()
+    }
+
+    fn text_max(&self) -> usize {
+        self.iter().map(|item| T::view_text_len(&item)).max().unwrap_or(0)
+    }
+}
+
+/// A scalar on its own.
+macro_rules! single {
+    ($type:ty) => {
+        impl Wire for $type {
+            type View<'a> = Self;
+            const MIN_SIZE: usize = size_of::<Self>();
+
+            #[inline]
+            fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError> {
+                writer.scalar(*self)
+            }
+
+            #[inline]
+            fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
+                reader.scalar()
+            }
+
+            #[inline]
+            fn as_view(&self) -> Self {
+                *self
+            }
+
+            #[inline]
+            fn read_view<'a>(reader: &mut Reader<'a>) -> Result<Self, CdrError> {
+                reader.scalar()
+            }
+        }
+    };
+}
+
+/// Scalars in a row, read and written as a block.
+macro_rules! block {
+    () => {
+        #[inline]
+        fn write_items<S: Sink>(items: &[Self], writer: &mut Writer<S>) -> Result<(), CdrError> {
+            writer.scalars(items)
+        }
+
+        #[inline]
+        fn read_items(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Self>, CdrError> {
+            reader.scalars(count)
+        }
+
+        #[inline]
+        fn read_array(reader: &mut Reader<'_>, out: &mut [Self]) -> Result<(), CdrError> {
+            reader.scalars_into(out)
+        }
+    };
+}
+
+/// Scalars of one byte: a sequence of them is a slice wherever it lies.
+macro_rules! narrow {
+    ($($type:ty)*) => {$(
+        single!($type);
+
+        impl Element for $type {
+            type Seq<'a> = &'a [Self];
+            block!();
+
+            #[inline]
+            fn view_items(items: &[Self]) -> &[Self] {
+                items
+            }
+
+            #[inline]
+            fn read_view_items<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [Self], CdrError> {
+                let bytes = reader.scalar_bytes::<Self>(count)?;
+                // The bytes were checked just now, and one-byte values have no alignment to miss.
+                Ok(bytemuck::checked::try_cast_slice(bytes).unwrap_or_default())
+            }
+        }
+    )*};
+}
+
+/// Scalars of several bytes: a sequence of them may be unaligned or in the other byte order.
+macro_rules! wide {
+    ($($type:ty)*) => {$(
+        single!($type);
+
+        impl Element for $type {
+            type Seq<'a> = ArrayView<'a, Self>;
+            block!();
+
+            #[inline]
+            fn view_items(items: &[Self]) -> ArrayView<'_, Self> {
+                ArrayView::from(items)
+            }
+
+            #[inline]
+            fn read_view_items<'a>(
+                reader: &mut Reader<'a>,
+                count: usize,
+            ) -> Result<ArrayView<'a, Self>, CdrError> {
+                Ok(ArrayView::from_bytes(reader.scalar_bytes::<Self>(count)?, reader.order()))
+            }
+        }
+    )*};
+}
+
+narrow!(bool u8 i8);
+wide!(u16 i16 u32 i32 u64 i64 f32 f64);
+
+/// Values that are read one by one: texts and messages.
+macro_rules! one_by_one {
+    () => {
+        type Seq<'a> = SeqView<'a, Self>;
+
+        fn write_items<S: Sink>(items: &[Self], writer: &mut Writer<S>) -> Result<(), CdrError> {
+            for (index, item) in items.iter().enumerate() {
+                item.write(writer).map_err(|error| error.within_element(index))?;
+            }
+            Ok(())
+        }
+
+        fn read_items(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Self>, CdrError> {
+            let mut items = Vec::with_capacity(count);
+            for index in 0..count {
+                items.push(Self::read(reader).map_err(|error| error.within_element(index))?);
+            }
+            Ok(items)
+        }
+
+        fn read_array(reader: &mut Reader<'_>, out: &mut [Self]) -> Result<(), CdrError> {
+            for (index, item) in out.iter_mut().enumerate() {
+                *item = Self::read(reader).map_err(|error| error.within_element(index))?;
+            }
+            Ok(())
+        }
+
+        fn view_items(items: &[Self]) -> SeqView<'_, Self> {
+            SeqView::from(items)
+        }
+
+        fn read_view_items<'a>(
+            reader: &mut Reader<'a>,
+            count: usize,
+        ) -> Result<SeqView<'a, Self>, CdrError> {
+            SeqView::read(reader, count)
+        }
+    };
+}
+
+impl Element for String {
+    one_by_one!();
+
+    fn text_len(&self) -> usize {
+        self.text_max()
+    }
+
+    fn view_text_len(view: &&str) -> usize {
+        view.text_max()
+    }
+}
+
+impl Element for WString {
+    one_by_one!();
+
+    fn text_len(&self) -> usize {
+        self.text_max()
+    }
+
+    fn view_text_len(view: &Cow<'_, str>) -> usize {
+        view.text_max()
+    }
+}
+
+impl<M: crate::Message> Element for M {
+    one_by_one!();
+}

@@ -1,0 +1,316 @@
+//! Generated types against the dynamic messages of the same definitions, over every shape of field.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "support/random.rs"]
+mod random;
+
+// Written by `UPDATE=1 cargo test -p tsuji-msg --test codegen`, and checked by that test.
+include!("data/shapes.rs");
+
+use proptest::prelude::*;
+use random::{Random, shapes as definitions};
+use shapes::msg::{Arrays, Blob, Empty, Keywords, Nested, Point, Scalars, Texts};
+use shapes::srv::{Ask, AskRequest, AskResponse, NothingRequest};
+use std::sync::Arc;
+use tsuji_msg::cdr::{ByteOrder, CdrProblem};
+use tsuji_msg::{
+    DynamicMessage, InPlace, Message, Service, TypeDescription, TypeSet, Value, encode_as,
+};
+
+/// Does the same for every generated message.
+macro_rules! each_type {
+    ($check:ident $(, $argument:expr)*) => {{
+        $check::<Arrays>($($argument),*);
+        $check::<Blob>($($argument),*);
+        $check::<Empty>($($argument),*);
+        $check::<Keywords>($($argument),*);
+        $check::<Nested>($($argument),*);
+        $check::<Point>($($argument),*);
+        $check::<Scalars>($($argument),*);
+        $check::<Texts>($($argument),*);
+        $check::<AskRequest>($($argument),*);
+        $check::<AskResponse>($($argument),*);
+        $check::<NothingRequest>($($argument),*);
+    }};
+}
+
+fn description<M: Message>() -> Arc<TypeDescription> {
+    TypeSet::new(definitions()).load(M::TYPE_NAME).unwrap()
+}
+
+#[test]
+fn constants_agree_with_the_dynamic_path() {
+    fn check<M: Message>() {
+        let ty = description::<M>();
+        assert_eq!(M::TYPE_HASH, ty.hash());
+        assert_eq!(M::FIXED_SIZE, ty.fixed_size());
+        assert_eq!(M::DEFINITION, ty.full_text());
+        assert_eq!(M::MIN_SIZE, ty.min_size());
+    }
+    each_type!(check);
+    let ask = TypeSet::new(definitions()).load_service(Ask::TYPE_NAME).unwrap();
+    assert_eq!(Ask::TYPE_HASH, ask.hash);
+    assert_eq!(<Ask as Service>::Request::TYPE_NAME, "shapes/srv/Ask_Request");
+    assert_eq!(Keywords::TYPE + Keywords::NAME.len() as u8, 2);
+    assert!(Keywords::FAR.is_infinite());
+}
+
+#[test]
+fn defaults_are_those_of_the_definitions() {
+    fn check<M: Message>() {
+        let bytes = M::default().to_vec().unwrap();
+        assert_eq!(
+            bytes,
+            DynamicMessage::new(description::<M>()).encode().unwrap(),
+            "{}",
+            M::TYPE_NAME
+        );
+    }
+    each_type!(check);
+    assert_eq!(Texts::default().short, "it's");
+    assert_eq!(Texts::default().plain, "hello # world");
+    assert_eq!(Arrays::default().data, [1, 2, 255]);
+    assert_eq!(Keywords::default().crate_, 5);
+    assert_eq!(Scalars::default().u64, u64::MAX);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// One value, four ways to read it, two byte orders, four sinks: all agree.
+    #[test]
+    fn typed_and_dynamic_agree(seed: u64) {
+        fn check<M: Message>(seed: u64) {
+            let ty = description::<M>();
+            let dynamic = Random(seed).message(&ty);
+            let bytes = dynamic.encode().unwrap();
+            assert_eq!(bytes.len(), dynamic.serialized_size());
+
+            let typed = M::deserialize(&bytes).unwrap();
+            assert_eq!(typed.to_vec().unwrap(), bytes);
+            assert_eq!(typed.serialized_size(), bytes.len());
+            let mut exact = vec![0xee; bytes.len()];
+            assert_eq!(typed.serialize_into(&mut exact).unwrap(), bytes.len());
+            assert_eq!(exact, bytes);
+            let mut appended = vec![1, 2, 3];
+            typed.serialize_onto(&mut appended).unwrap();
+            assert_eq!(appended[3..], bytes);
+            for short in 0..bytes.len() {
+                let problem = typed.serialize_into(&mut exact[..short]).unwrap_err();
+                assert!(matches!(problem.problem(), CdrProblem::NoRoom { .. }));
+            }
+
+            let big = encode_as(&typed, Vec::new(), ByteOrder::Big).unwrap();
+            assert_eq!(big.len(), bytes.len());
+            assert_eq!(dynamic.encode_as(Vec::new(), ByteOrder::Big).unwrap(), big);
+            assert_eq!(M::deserialize(&big).unwrap(), typed);
+            assert_eq!(DynamicMessage::decode(&ty, &big).unwrap(), dynamic);
+            assert_eq!(DynamicMessage::decode(&ty, &bytes).unwrap(), dynamic);
+
+            // Views print the same whatever they stand over.
+            let seen = format!("{:?}", typed.view());
+            assert_eq!(format!("{:?}", M::view_cdr(&bytes).unwrap()), seen);
+            assert_eq!(format!("{:?}", M::view_cdr(&big).unwrap()), seen);
+
+            let mut padded = bytes;
+            padded.extend([0, 0, 0]);
+            assert_eq!(M::deserialize(&padded).unwrap(), typed);
+        }
+        each_type!(check, seed);
+    }
+
+    #[test]
+    fn a_cut_message_is_an_error(seed: u64) {
+        fn check<M: Message>(seed: u64) {
+            let ty = description::<M>();
+            let bytes = Random(seed).message(&ty).encode().unwrap();
+            for end in 0..bytes.len() {
+                let cut = &bytes[..end];
+                assert!(M::deserialize(cut).is_err(), "{} cut at {end} of {}", M::TYPE_NAME, bytes.len());
+                assert!(M::view_cdr(cut).is_err());
+                assert!(DynamicMessage::decode(&ty, cut).is_err());
+            }
+        }
+        each_type!(check, seed);
+    }
+
+    #[test]
+    fn random_bytes_are_read_alike_and_never_panic(seed: u64, order in 0_u8..2, len in 0_usize..400) {
+        fn check<M: Message>(bytes: &[u8]) {
+            let ty = description::<M>();
+            let typed = M::deserialize(bytes);
+            let view = M::view_cdr(bytes);
+            let dynamic = DynamicMessage::decode(&ty, bytes);
+            assert_eq!(typed.is_ok(), view.is_ok(), "{typed:?} {view:?}");
+            assert_eq!(typed.is_ok(), dynamic.is_ok(), "{typed:?} {dynamic:?}");
+            if let Ok(view) = view {
+                let _ = format!("{view:?}");
+            }
+        }
+        let mut random = Random(seed);
+        let mut bytes = vec![0, order, 0, 0];
+        // Small values make lengths that are sometimes right.
+        bytes.extend((0..len).map(|_| if random.below(3) > 0 { 0 } else { random.below(4) as u8 }));
+        each_type!(check, &bytes);
+    }
+
+    #[test]
+    fn one_wrong_byte_never_panics(seed: u64) {
+        fn check<M: Message>(seed: u64) {
+            let ty = description::<M>();
+            let mut random = Random(seed);
+            let mut bytes = random.message(&ty).encode().unwrap();
+            for _ in 0..8 {
+                let at = random.below(bytes.len());
+                bytes[at] = random.next() as u8;
+                if let Ok(view) = M::view_cdr(&bytes) {
+                    let _ = format!("{view:?}");
+                }
+                assert_eq!(M::deserialize(&bytes).is_ok(), DynamicMessage::decode(&ty, &bytes).is_ok());
+            }
+        }
+        each_type!(check, seed);
+    }
+}
+
+#[test]
+fn views_borrow_in_place() {
+    let blob = Blob { samples: vec![1, 2, 3], unit: "m".into(), ..Blob::default() };
+    let bytes = aligned(&blob.to_vec().unwrap());
+    let bytes = bytes.sample();
+    let view = Blob::view_cdr(bytes).unwrap();
+    let samples = view.samples.as_slice().unwrap();
+    assert_eq!(samples, [1, 2, 3]);
+    let range = bytes.as_ptr_range();
+    assert!(range.contains(&samples.as_ptr().cast()));
+    assert!(range.contains(&view.unit.as_ptr()));
+    assert_eq!(blob.view().samples.as_slice(), Some(&[1, 2, 3][..]));
+    assert_eq!(view.samples.get(2), Some(3));
+    assert_eq!(view.samples.get(3), None);
+    assert_eq!(view.samples.get(usize::MAX), None);
+    assert_eq!(view.samples.to_vec(), blob.samples);
+
+    let unaligned = [&[0][..], bytes].concat();
+    let view = Blob::view_cdr(&unaligned[1..]).unwrap();
+    assert_eq!(view.samples.iter().collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(view.samples.to_vec(), blob.samples);
+    let big = encode_as(&blob, Vec::new(), ByteOrder::Big).unwrap();
+    let view = Blob::view_cdr(&big).unwrap();
+    assert_eq!(view.samples.as_slice(), None);
+    assert_eq!(view.samples.iter().rev().collect::<Vec<_>>(), [3, 2, 1]);
+}
+
+#[test]
+fn sequences_of_messages_are_walked_in_place() {
+    let point = |x| Point { tag: 1, x, y: 2.0 };
+    let nested = Nested {
+        points: vec![point(0.0), point(1.0), point(2.0)],
+        texts: vec![Texts { many: vec!["a".into(), "b".into()], ..Texts::default() }],
+        ..Nested::default()
+    };
+    let bytes = nested.to_vec().unwrap();
+    for view in [nested.view(), Nested::view_cdr(&bytes).unwrap()] {
+        assert_eq!(view.points.len(), 3);
+        assert_eq!(view.points.iter().map(|point| point.x).sum::<f64>(), 3.0);
+        assert_eq!(view.points.get(2), Some(point(2.0)));
+        assert!(view.points.get(3).is_none());
+        assert_eq!(view.points.iter().len(), 3);
+        let text = view.texts.get(0).unwrap();
+        assert_eq!(text.many.iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(text.wide, "日本");
+        assert!(!view.points.is_empty() && view.empties.is_empty());
+    }
+}
+
+#[test]
+fn an_array_is_drawn_in_place() {
+    let blob = Blob {
+        origin: Point { tag: 9, x: 1.5, y: 2.5 },
+        unit: "mV".into(),
+        after: 7,
+        ..Blob::default()
+    };
+    for len in [0, 1, 5, 1000] {
+        let mut out = vec![0xaa; blob.in_place_size(len)];
+        let range = blob.serialize_in_place(len, &mut out).unwrap();
+        assert_eq!(range.len(), len * 2);
+        assert_eq!(range.start % 2, 0);
+        for (index, place) in out[range].chunks_exact_mut(2).enumerate() {
+            place.copy_from_slice(&(index as u16).to_le_bytes());
+        }
+        let whole = Blob { samples: (0..len as u16).collect(), ..blob.clone() };
+        assert_eq!(out, whole.to_vec().unwrap());
+        out.pop();
+        assert!(blob.serialize_in_place(len, &mut out).is_err());
+    }
+    // A size beyond all memory is an error and no overflow.
+    assert!(blob.serialize_in_place(usize::MAX, &mut [0; 64]).is_err());
+    assert!(blob.in_place_size(usize::MAX) >= usize::MAX / 2);
+}
+
+#[test]
+fn limits_of_types_are_kept_on_both_sides() {
+    let long = Texts { short: "eleven bytes".into(), ..Texts::default() };
+    assert!(long.serialized_size() > 0);
+    let error = long.serialize_into(&mut [0; 256]).unwrap_err();
+    assert_eq!(error.field(), "short");
+    assert_eq!(*error.problem(), CdrProblem::Bound { length: 12, bound: 10 });
+    let wide = Texts { wide_short: "🚁🚁a".into(), ..Texts::default() };
+    assert_eq!(*wide.to_vec().unwrap_err().problem(), CdrProblem::Bound { length: 5, bound: 4 });
+    let many = Texts { bounded: vec!["a".into(); 3], ..Texts::default() };
+    assert_eq!(many.to_vec().unwrap_err().field(), "bounded");
+    let item = Texts { bounded: vec!["abcd".into()], ..Texts::default() };
+    assert!(item.to_vec().is_err());
+
+    // The same bytes read by a type without the limits show what a limited type refuses.
+    let mut message = DynamicMessage::new(description::<Texts>());
+    message.set("short", Value::Text("eleven bytes".into())).unwrap();
+    assert!(message.encode().is_err());
+    let loose = TypeSet::new(definitions()).load_text("shapes/msg/Loose", LOOSE_TEXTS).unwrap();
+    let mut message = DynamicMessage::new(loose);
+    message.set("short", Value::Text("eleven bytes".into())).unwrap();
+    let bytes = message.encode().unwrap();
+    assert_eq!(Texts::deserialize(&bytes).unwrap_err().field(), "short");
+    assert_eq!(Texts::view_cdr(&bytes).unwrap_err().field(), "short");
+    assert_eq!(
+        DynamicMessage::decode(&description::<Texts>(), &bytes).unwrap_err().field(),
+        "short"
+    );
+}
+
+const LOOSE_TEXTS: &str = "string plain\nstring short\nwstring wide\nwstring wide_short\nstring[] many\nstring[] bounded\n\
+                           string[2] pair\nwstring[] wides\nstring[2] short_pair\n";
+
+#[test]
+fn errors_name_the_field() {
+    let nested = Nested { texts: vec![Texts::default(); 2], ..Nested::default() };
+    let bytes = nested.to_vec().unwrap();
+    let error = Nested::deserialize(&bytes[..bytes.len() - 1]).unwrap_err();
+    assert_eq!(error.field(), "forty[39]");
+    let mut bad = Scalars::default().to_vec().unwrap();
+    bad[4] = 2;
+    assert_eq!(
+        Scalars::deserialize(&bad).unwrap_err().to_string(),
+        "a_bool: byte 4: a bool is 2; allowed are 0 and 1"
+    );
+}
+
+/// A sample whose header lies at 12 modulo 16.
+struct Aligned {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn sample(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.len]
+    }
+}
+
+fn aligned(sample: &[u8]) -> Aligned {
+    let mut memory = vec![0; sample.len() + 32];
+    let start = (0..16).find(|start| (memory.as_ptr() as usize + start) % 16 == 12).unwrap();
+    memory[start..start + sample.len()].copy_from_slice(sample);
+    Aligned { memory, start, len: sample.len() }
+}

@@ -1,0 +1,30 @@
+//! Any bytes read as any shipped message: what reads must write the same message again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::{Arc, LazyLock};
+use tsuji_interfaces::{Shipped, names};
+use tsuji_msg::{DynamicMessage, EchoStyle, JsonStyle, TypeDescription, TypeSet};
+
+static TYPES: LazyLock<Vec<Arc<TypeDescription>>> = LazyLock::new(|| {
+    let set = TypeSet::new(Shipped);
+    names()
+        .filter(|name| name.contains("/msg/"))
+        .map(|name| set.load(name).expect("a shipped message"))
+        .collect()
+});
+
+fuzz_target!(|data: &[u8]| {
+    let Some((first, sample)) = data.split_first() else { return };
+    let ty = &TYPES[usize::from(*first) % TYPES.len()];
+    let Ok(message) = DynamicMessage::decode(ty, sample) else { return };
+    let bytes = message.encode().expect("what was read can be written");
+    assert_eq!(bytes.len(), message.serialized_size());
+    let again = DynamicMessage::decode(ty, &bytes).expect("what was written can be read");
+    // Compared as bytes: a NaN is not equal to itself.
+    assert_eq!(again.encode().expect("again"), bytes);
+    let _ = message.to_json(JsonStyle::default());
+    let yaml = message.to_yaml(EchoStyle::default());
+    let back = DynamicMessage::from_yaml(ty, &yaml).expect("what was printed can be read");
+    assert_eq!(back.to_yaml(EchoStyle::default()), yaml);
+});
