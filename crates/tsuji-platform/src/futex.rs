@@ -27,6 +27,27 @@ pub fn wake(word: &AtomicU32, count: u32) {
     let _ = futex::wake(word, futex::Flags::empty(), count);
 }
 
+/// Sets `word` to 0 and wakes one thread that sleeps on it, in one step: whoever is killed here has
+/// done both or neither.
+pub fn clear_and_wake_one(word: &AtomicU32) {
+    // The operation for the second word, which is the same one: set it to 0, and wake nobody more.
+    const SET: i32 = 0;
+    const WHEN_NEGATIVE: i32 = 2;
+    let operation = (SET << 28) | (WHEN_NEGATIVE << 24);
+    // SAFETY: both pointers are to a word that is valid for the call; no time-out is passed.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE_OP,
+            1,
+            0usize,
+            word.as_ptr(),
+            operation,
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -37,6 +58,22 @@ mod tests {
     #[test]
     fn a_changed_word_does_not_sleep() {
         wait(&AtomicU32::new(1), 0, None);
+    }
+
+    #[test]
+    fn clearing_wakes_and_clears() {
+        let word = Arc::new(AtomicU32::new(1));
+        let sleeper = {
+            let word = Arc::clone(&word);
+            std::thread::spawn(move || {
+                while word.load(Ordering::Acquire) == 1 {
+                    wait(&word, 1, None);
+                }
+            })
+        };
+        clear_and_wake_one(&word);
+        sleeper.join().unwrap();
+        assert_eq!(word.load(Ordering::Acquire), 0);
     }
 
     #[test]

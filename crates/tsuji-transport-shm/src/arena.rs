@@ -86,9 +86,10 @@ impl Arena {
         unsafe { self.header.base().cast::<ArenaHeader>().as_ref() }
     }
 
-    /// The most bytes that [`alloc`](Self::alloc) can ever give in one piece.
+    /// The most bytes that are given in one piece: half of all, since rings and small samples
+    /// need memory too, and a flow of one sample at a time stands still.
     pub(crate) fn block_bytes_max(&self) -> u64 {
-        self.bytes_max.saturating_sub(self.header.bytes() as u64).min(OFFSET_MAX)
+        (self.bytes_max / 2).min(OFFSET_MAX / 2)
     }
 
     /// Bytes that the system holds for this arena.
@@ -135,8 +136,11 @@ impl Arena {
         if free.is_hollow {
             let bytes = whole_pages(class);
             let fits = state.reserved + bytes <= self.bytes_max;
-            let reserved =
-                if fits { self.segment.reserve(free.offset, bytes).map_err(failed) } else { Err(full(self.bytes_max)) };
+            let reserved = if fits {
+                self.segment.reserve(free.offset, bytes).map_err(failed)
+            } else {
+                Err(full(self.bytes_max))
+            };
             if let Err(error) = reserved {
                 state.free.entry(class).or_default().push(free);
                 return Err(error);

@@ -175,6 +175,8 @@ impl Meta {
 /// The head of a ring from one writer to one reader, in the reader's arena. The entries follow.
 #[repr(C, align(64))]
 pub(crate) struct RingHeader {
+    /// Tells this ring from one that stood here before. Zero is no ring.
+    pub(crate) serial: AtomicU64,
     /// Entries, at least one. Written by the reader before the writer knows of the ring.
     pub(crate) capacity: AtomicU32,
     /// The reader keeps all: the writer must not push anything out.

@@ -157,6 +157,7 @@ impl Transport for SharedMemory {
         state.peers.remove(&peer);
         state.probes.remove(&peer);
         for ring in state.rings.extract_if(.., |ring| ring.writer == peer) {
+            ring.ring.retire();
             self.shared.arena.free(ring.block);
         }
         let writers = state.writers.clone();
@@ -240,8 +241,10 @@ impl Shared {
     /// Frees what nobody can touch any more.
     fn sweep(&self) {
         let mut state = self.lock();
-        for ring in state.rings.extract_if(.., |it| it.ring.header().left.load(Ordering::Acquire) != 0)
+        for ring in
+            state.rings.extract_if(.., |it| it.ring.header().left.load(Ordering::Acquire) != 0)
         {
+            ring.ring.retire();
             self.arena.free(ring.block);
         }
         // A writer that is open is held by its handle too.

@@ -65,6 +65,7 @@ impl ShmReader {
     fn finish(&self, state: &mut State, at: usize) {
         let flow = state.flows.remove(at);
         self.displaced_before.fetch_add(flow.displaced(), Ordering::Relaxed);
+        flow.ring.retire();
         self.shared.arena.free(flow.block);
     }
 }
@@ -76,7 +77,7 @@ impl Reader for ShmReader {
         self.forget(writer);
         let block = self.shared.arena.alloc(RingTicket::bytes(self.capacity))?;
         let ring = RingTicket::create(block, self.capacity, self.keep_all, self.news.index());
-        let bytes = RingTicket::encode(block.offset);
+        let bytes = ring.encode(block.offset);
         let slots = HashMap::default();
         let flow = Flow { writer, peer: known, ring, block, head: 0, slots, is_over: false };
         self.lock().flows.push(flow);
@@ -103,13 +104,23 @@ impl Reader for ShmReader {
             if state.flows.len() <= state.next {
                 state.next = 0;
             }
+            let writer = state.flows[state.next].writer;
+            if state.flows[..state.next].iter().any(|earlier| earlier.writer == writer) {
+                // The writer came back: what it sent before comes first.
+                state.next += 1;
+                continue;
+            }
             let flow = &mut state.flows[state.next];
             match flow.take()? {
                 Some(sample) => {
                     state.next += 1;
                     return Ok(Some(sample));
                 }
-                None if flow.is_over => self.finish(state, state.next),
+                None if flow.is_over => {
+                    self.finish(state, state.next);
+                    // A later flow of the same writer may have been passed over for this one.
+                    left = state.flows.len();
+                }
                 None => state.next += 1,
             }
         }
@@ -133,6 +144,7 @@ impl Drop for ShmReader {
                 drop(sample);
             }
             if flow.is_over {
+                flow.ring.retire();
                 self.shared.arena.free(flow.block);
             } else {
                 self.shared.remember_ring(flow.peer.id, flow.ring, flow.block);

@@ -179,8 +179,7 @@ mod loom_tests {
     #[test]
     fn each_value_comes_out_once_on_one_side() {
         loom::model(|| {
-            let memory =
-                Arc::new((AtomicU64::new(0), [AtomicU64::new(0), AtomicU64::new(0)]));
+            let memory = Arc::new((AtomicU64::new(0), [AtomicU64::new(0), AtomicU64::new(0)]));
             let theirs = Arc::clone(&memory);
             let producer = thread::spawn(move || {
                 let ring = Ring { tail: &theirs.0, entries: &theirs.1 };

@@ -169,9 +169,7 @@ impl RemoteSlot {
         let owner: Arc<dyn Owner> = Arc::<Self>::clone(self);
         // SAFETY: the bytes are inside the mapping, as was just checked, and the bit keeps the
         // writer from changing them until the last release.
-        let bytes = unsafe {
-            Bytes::from_owner(owner, self.header.cast::<u8>().add(DATA_AT), len)
-        };
+        let bytes = unsafe { Bytes::from_owner(owner, self.header.cast::<u8>().add(DATA_AT), len) };
         Ok((envelope, bytes))
     }
 }

@@ -41,33 +41,46 @@ impl RingTicket {
         // SAFETY: the block is as long as the ring, and nobody else looks at it. All zero is an
         // empty ring.
         unsafe { block.start.write_bytes(0, Self::bytes(capacity) as usize) };
+        static SERIALS: AtomicU64 = AtomicU64::new(1);
         let ring = Self::at(block.start, capacity, None);
         let header = ring.header();
+        header.serial.store(SERIALS.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         header.capacity.store(capacity, Ordering::Relaxed);
         header.keep_all.store(u32::from(keep_all), Ordering::Relaxed);
         header.news_cell.store(news_cell, Ordering::Release);
         ring
     }
 
-    /// What to send to the writer.
-    pub(crate) fn encode(offset: u64) -> Vec<u8> {
-        offset.to_le_bytes().into()
+    /// What to send to the writer of the ring at `offset`.
+    pub(crate) fn encode(&self, offset: u64) -> Vec<u8> {
+        let serial = self.header().serial.load(Ordering::Relaxed);
+        [offset, serial].map(u64::to_le_bytes).concat()
+    }
+
+    /// Nobody will use this ring again: whoever still holds a ticket is refused.
+    pub(crate) fn retire(&self) {
+        self.header().serial.store(0, Ordering::Release);
     }
 
     /// The ring that a peer's ticket names.
     pub(crate) fn decode(bytes: &[u8], peer: &Arc<Peer>) -> Result<Self> {
         let lies = |what: String| Error::new(ErrorKind::Invalid, "connect").about(what);
-        let offset = <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes);
-        let offset = offset.map_err(|_| lies(format!("a ticket of {} bytes", bytes.len())))?;
+        let words = <[u8; 16]>::try_from(bytes).map(u128::from_le_bytes);
+        let words = words.map_err(|_| lies(format!("a ticket of {} bytes", bytes.len())))?;
+        let (offset, serial) = (words as u64, (words >> 64) as u64);
         let span = peer.span(offset, size_of::<RingHeader>());
         let span = span.map_err(|error| lies(error.to_string()))?;
         // SAFETY: the span holds a header, aligned because offsets are.
         let header = unsafe { span.start.cast::<RingHeader>().as_ref() };
         let capacity = header.capacity.load(Ordering::Acquire);
-        let is_sound = (1..=CAPACITY_MAX).contains(&capacity)
-            && Self::bytes(capacity) <= span.bytes as u64;
+        let is_sound =
+            (1..=CAPACITY_MAX).contains(&capacity) && Self::bytes(capacity) <= span.bytes as u64;
         if !is_sound {
             return Err(lies(format!("a ring of {capacity} entries in {} bytes", span.bytes)));
+        }
+        let known = header.serial.load(Ordering::Acquire);
+        if serial == 0 || known != serial || header.closed.load(Ordering::Acquire) != 0 {
+            return Err(Error::new(ErrorKind::Closed, "connect").about("the reader is gone"));
         }
         Ok(Self::at(span.start, capacity, Some(Arc::clone(peer))))
     }

@@ -74,8 +74,9 @@ impl Writer for ShmWriter {
         slot.header().hold(&state.listening);
         let mut sent = Sent::default();
         for connection in &mut state.connections {
-            sent.readers += 1;
-            sent.displaced += connection.push(slot.number(), &self.core.arena);
+            let pushed = connection.push(slot.number(), &self.core.arena);
+            sent.readers += pushed.readers;
+            sent.displaced += pushed.displaced;
         }
         for connection in &state.connections {
             connection.ring_news();
@@ -96,9 +97,9 @@ impl Writer for ShmWriter {
         slot.label(envelope, len);
         let connection = &mut state.connections[at];
         slot.header().hold(&Bits::one(connection.bit));
-        let displaced = connection.push(slot.number(), &self.core.arena);
+        let sent = connection.push(slot.number(), &self.core.arena);
         connection.ring_news();
-        Ok(Sent { readers: 1, displaced })
+        Ok(sent)
     }
 
     fn connect(&self, ticket: &Ticket) -> Result<()> {
@@ -385,18 +386,18 @@ impl Connection {
         self.ring().is_full(self.tail)
     }
 
-    /// Hands a slot over that carries this reader's bit. Returns how many samples it pushed out.
-    fn push(&mut self, number: u32, arena: &Arena) -> u32 {
+    /// Hands a slot over that carries this reader's bit.
+    fn push(&mut self, number: u32, arena: &Arena) -> Sent {
         if self.header().closed.load(Ordering::Relaxed) != 0 {
             self.let_go(number, arena);
-            return 0;
+            return Sent::default();
         }
         let pushed_out = self.ring().push(self.tail, number);
         self.tail += 1;
-        let Some(old) = pushed_out else { return 0 };
+        let Some(old) = pushed_out else { return Sent { readers: 1, displaced: 0 } };
         self.let_go(old, arena);
         self.header().producer.displaced.fetch_add(1, Ordering::Relaxed);
-        1
+        Sent { readers: 1, displaced: 1 }
     }
 
     fn recall(&self, arena: &Arena) {

@@ -10,30 +10,39 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tsuji_platform::fork::Generation;
-use tsuji_platform::futex;
-use tsuji_platform::memory::{Backing, Mapping, Segment, whole_pages};
+use tsuji_platform::memory::Backing;
 
+use crate::sync::{AtomicU64, Ordering, Word, fence, futex};
 use crate::{Error, ErrorKind, Result};
 
-/// Bells of one process.
-pub const BELLS_MAX: u32 = 64;
+#[cfg(any(loom, miri))]
+mod model;
+#[cfg(any(loom, miri))]
+use model::{Page, Share};
+
+#[cfg(not(any(loom, miri)))]
+mod shared;
+#[cfg(not(any(loom, miri)))]
+use shared::{Page, Share};
+
+/// Bells of one process. Loom, which tries every interleaving, is given few of everything.
+pub const BELLS_MAX: u32 = if cfg!(loom) { 2 } else { 64 };
 
 /// Cells of one process.
-pub const CELLS_MAX: u32 = 16 * 1024;
+pub const CELLS_MAX: u32 = if cfg!(loom) { 4 } else { 16 * 1024 };
 
 /// Cells that one bell tells apart.
-pub const ENTITIES_MAX: u16 = 4096;
+pub const ENTITIES_MAX: u16 = if cfg!(loom) { 128 } else { 4096 };
 
 /// The bells and cells of this process.
 #[derive(Debug)]
 pub struct Bells {
-    segment: Segment,
     page: Page,
+    share: Share,
     free: Mutex<Free>,
     generation: Generation,
 }
@@ -56,15 +65,14 @@ impl Bells {
             };
             Error::new(kind, "create doorbells").because(error)
         };
-        let segment = Segment::create("tsuji-bells", backing).map_err(failed)?;
-        segment.reserve(0, Page::bytes()).map_err(failed)?;
-        let page = Page { mapping: segment.map(0, Page::bytes()).map_err(failed)? };
+        let (page, share) = Page::create(backing).map_err(failed)?;
         let free = Mutex::new(Free { bells: vec![], bells_used: 0, cells: vec![], cells_used: 0 });
-        Ok(Arc::new(Self { segment, page, free, generation: Generation::current() }))
+        Ok(Arc::new(Self { page, share, free, generation: Generation::current() }))
     }
 
     /// A bell that nobody else uses.
     pub fn claim_bell(self: &Arc<Self>) -> Result<Bell> {
+        self.open("create a wait set")?;
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let free = &mut *free;
         let index = claim(&mut free.bells, &mut free.bells_used, BELLS_MAX).ok_or_else(|| {
@@ -76,6 +84,7 @@ impl Bells {
 
     /// A cell that nobody else uses and that rings nowhere.
     pub fn claim_cell(self: &Arc<Self>) -> Result<Cell> {
+        self.open("create an endpoint")?;
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let free = &mut *free;
         let index = claim(&mut free.cells, &mut free.cells_used, CELLS_MAX).ok_or_else(|| {
@@ -90,11 +99,18 @@ impl Bells {
     pub fn ring(&self, cell: u32) {
         self.page.ring(cell);
     }
+
+    fn open(&self, operation: &'static str) -> Result<()> {
+        if self.generation.is_current() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Closed, operation).about("this is a forked child"))
+    }
 }
 
 impl AsFd for Bells {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.segment.as_fd()
+        self.share.as_fd()
     }
 }
 
@@ -117,8 +133,7 @@ pub struct RemoteBells {
 impl RemoteBells {
     /// Maps the page that another process sent.
     pub fn open(fd: OwnedFd) -> io::Result<Self> {
-        let segment = Segment::from_fd(fd);
-        Ok(Self { page: Page { mapping: segment.map(0, Page::bytes())? } })
+        Ok(Self { page: Page::open(fd)? })
     }
 
     /// Rings a cell. A number that is out of range rings nothing.
@@ -190,12 +205,14 @@ impl Bell {
     /// One thread at a time may wait on a bell.
     pub fn wait(&self, timeout: Option<Duration>) {
         let bell = self.bells.page.bell(self.index);
-        bell.state.store(ASLEEP, Ordering::Relaxed);
+        // Swaps and not stores, so that all changes of the state stand in one chain, which loom can
+        // follow. Sleeping costs far more.
+        bell.state.swap(ASLEEP, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if bell.summary.load(Ordering::Relaxed) == 0 {
             futex::wait(&bell.state, ASLEEP, timeout);
         }
-        bell.state.store(AWAKE, Ordering::Relaxed);
+        bell.state.swap(AWAKE, Ordering::AcqRel);
     }
 
     /// Whether a cell attached here was rung since the last [`drain`](Self::drain).
@@ -237,48 +254,23 @@ fn ones(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 const NOWHERE: u32 = u32::MAX;
+/// What [`futex::clear_and_wake_one`] sets.
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
+/// One bell in the page of a process. All zero is a bell at rest.
+#[derive(Debug)]
 #[repr(C, align(64))]
 struct BellMemory {
-    state: AtomicU32,
+    /// [`AWAKE`] or [`ASLEEP`].
+    state: Word,
+    /// A bit for each word of `ready` that may have a bit.
     summary: AtomicU64,
-    ready: [AtomicU64; 64],
-}
-
-/// All bells of a process, then all cells, in shared memory. All zero is a page at rest.
-#[derive(Debug)]
-struct Page {
-    mapping: Mapping,
+    /// A bit for each entity that was rung.
+    ready: [AtomicU64; ENTITIES_MAX as usize / 64],
 }
 
 impl Page {
-    const CELLS_AT: usize = BELLS_MAX as usize * size_of::<BellMemory>();
-
-    fn bytes() -> u64 {
-        whole_pages((Self::CELLS_AT + CELLS_MAX as usize * size_of::<AtomicU32>()) as u64)
-    }
-
-    /// `index` is below [`BELLS_MAX`].
-    fn bell(&self, index: u32) -> &BellMemory {
-        assert!(index < BELLS_MAX, "bell {index} of {BELLS_MAX}");
-        let at = self.mapping.base().cast::<BellMemory>();
-        // SAFETY: the page holds `BELLS_MAX` bells from its start, all valid when zeroed, and
-        // they are only accessed as atomics.
-        unsafe { at.add(index as usize).as_ref() }
-    }
-
-    /// `index` is below [`CELLS_MAX`].
-    fn cell(&self, index: u32) -> &AtomicU32 {
-        assert!(index < CELLS_MAX, "cell {index} of {CELLS_MAX}");
-        // SAFETY: the page holds `CELLS_MAX` atomics from `CELLS_AT`, which is aligned for them.
-        unsafe {
-            let cells = self.mapping.base().add(Self::CELLS_AT).cast::<AtomicU32>();
-            cells.add(index as usize).as_ref()
-        }
-    }
-
     fn ring(&self, cell: u32) {
         if CELLS_MAX <= cell {
             return;
@@ -296,22 +288,24 @@ impl Page {
         set(&bell.ready[group], mark);
         set(&bell.summary, 1 << group);
         fence(Ordering::SeqCst);
-        if bell.state.load(Ordering::Relaxed) == ASLEEP
-            && bell.state.swap(AWAKE, Ordering::AcqRel) == ASLEEP
-        {
-            futex::wake(&bell.state, 1);
+        if bell.state.load(Ordering::Relaxed) == ASLEEP {
+            // One step: a sender killed between the two would leave a sleeper that nobody wakes.
+            futex::clear_and_wake_one(&bell.state);
         }
     }
 }
 
 /// Sets a bit, without taking the cache line when it is set already.
+///
+/// Whoever set it may be about to set another, or dead. The acquire lets this thread see what the
+/// drain before that one cleared, so that it sets the other itself.
 fn set(word: &AtomicU64, bit: u64) {
-    if word.load(Ordering::Relaxed) & bit == 0 {
+    if word.load(Ordering::Acquire) & bit == 0 {
         word.fetch_or(bit, Ordering::AcqRel);
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

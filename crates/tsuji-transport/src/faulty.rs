@@ -1,10 +1,12 @@
 //! A transport that misbehaves on command: it loses, repeats, delays and cuts what another carries.
 //!
 //! Faults are drawn from a seed, so a run repeats. A delay is counted in samples, not in time.
+//! Samples sent to one reader only are neither lost nor repeated, and never overtake those that are
+//! held back.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tsuji_core::{Capability, TransportId};
 
@@ -23,11 +25,12 @@ pub struct Faults {
     pub duplicate: f64,
     /// The share of samples that are held back, and with them all that follow, in order.
     pub delay: f64,
-    /// How many samples are held at most before they are all let go.
+    /// How many samples are held at most. The next send after that lets them all go; so does
+    /// dropping the writer.
     pub delay_samples: usize,
-    /// Every call answers Closed.
+    /// Opening, connecting, lending and sending answer Closed. What has arrived is still taken.
     pub cut: bool,
-    /// Every send answers Busy.
+    /// Sending and reserving answer Busy.
     pub busy: bool,
 }
 
@@ -53,7 +56,8 @@ struct State {
     faults: Faults,
     counts: FaultCounts,
     random: u64,
-    rooms: Vec<Arc<Cell>>,
+    /// The room cells of writers, some of which may be gone.
+    rooms: Vec<Weak<Cell>>,
 }
 
 impl Faulty {
@@ -69,7 +73,7 @@ impl Faulty {
     pub fn set(&self, faults: Faults) {
         let mut state = lock(&self.state);
         state.faults = faults;
-        state.rooms.iter().for_each(|room| room.ring());
+        state.rooms.iter().filter_map(Weak::upgrade).for_each(|room| room.ring());
     }
 
     /// What went wrong so far.
@@ -133,7 +137,10 @@ impl Transport for Faulty {
 
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
         self.pass("open a writer")?;
-        lock(&self.state).rooms.push(Arc::clone(&room));
+        let mut state = lock(&self.state);
+        state.rooms.retain(|room| 0 < room.strong_count());
+        state.rooms.push(Arc::downgrade(&room));
+        drop(state);
         let inner = self.inner.open_writer(endpoint, room)?;
         Ok(Arc::new(FaultyWriter { faulty: self.clone(), inner, held: Mutex::default() }))
     }
@@ -180,7 +187,6 @@ impl FaultyWriter {
             return Fate::Hold;
         }
         if duplicate {
-            state.counts.duplicated += 1;
             return Fate::Duplicate;
         }
         Fate::Send
@@ -225,8 +231,13 @@ impl Writer for FaultyWriter {
                 Ok(Sent::default())
             }
             Fate::Duplicate => {
-                self.inner.send(envelope, payload)?;
-                self.inner.send(envelope, payload)
+                let mut sent = self.inner.send(envelope, payload)?;
+                // A reservation is for one: where there is no place for a second, none is sent.
+                if let Ok(again) = self.inner.send(envelope, payload) {
+                    sent.displaced += again.displaced;
+                    lock(&self.faulty.state).counts.duplicated += 1;
+                }
+                Ok(sent)
             }
             Fate::Hold => {
                 self.inner.cancel();
@@ -238,6 +249,7 @@ impl Writer for FaultyWriter {
 
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
         self.faulty.pass("send")?;
+        self.let_go(&mut lock(&self.held))?;
         self.inner.send_to(reader, envelope, payload)
     }
 
@@ -252,6 +264,16 @@ impl Writer for FaultyWriter {
 
     fn readers(&self) -> usize {
         self.inner.readers()
+    }
+}
+
+impl Drop for FaultyWriter {
+    fn drop(&mut self) {
+        let mut held = std::mem::take(self.held.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let is_cut = lock(&self.faulty.state).faults.cut;
+        if is_cut || self.let_go(&mut held).is_err() {
+            lock(&self.faulty.state).counts.lost += held.len() as u64;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tsuji_core::{Capability, History, Scopes, TransportId};
@@ -43,6 +43,18 @@ impl InProcess {
         };
         Self { bus: Arc::new(bus) }
     }
+
+    fn open(&self, operation: &'static str) -> Result<()> {
+        if self.is_current() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Closed, operation).about("this is a forked child"))
+    }
+
+    /// In a forked child a lock may be held by a thread that is not there any more.
+    fn is_current(&self) -> bool {
+        self.bus.generation.is_current()
+    }
 }
 
 impl Transport for InProcess {
@@ -63,26 +75,20 @@ impl Transport for InProcess {
 
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
         let _ = endpoint;
-        let generation = self.bus.generation;
+        self.open("open a writer")?;
         let connections = Mutex::default();
-        Ok(Arc::new(InProcessWriter { bus: self.clone(), connections, room, generation }))
+        Ok(Arc::new(InProcessWriter { bus: self.clone(), connections, room }))
     }
 
     fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
+        self.open("open a reader")?;
         let limit = match endpoint.qos.history {
             History::KeepLast(depth) => Limit { samples: depth.max(1) as usize, keep_all: false },
             History::KeepAll => {
                 Limit { samples: endpoint.keep_all_max.max(1) as usize, keep_all: true }
             }
         };
-        let queue =
-            Queue { samples: VecDeque::new(), reserved: 0, waiting: Vec::new(), displaced: 0 };
-        let inbox = Arc::new(Inbox {
-            limit,
-            queue: Mutex::new(queue),
-            news,
-            closed: AtomicBool::new(false),
-        });
+        let inbox = Arc::new(Inbox { limit, queue: Mutex::default(), news });
         let number = self.bus.inboxes_made.fetch_add(1, Ordering::Relaxed);
         lock(&self.bus.inboxes).insert(number, Arc::downgrade(&inbox));
         Ok(Arc::new(InProcessReader { bus: self.clone(), inbox, number, gid: endpoint.gid }))
@@ -94,7 +100,6 @@ struct InProcessWriter {
     bus: InProcess,
     connections: Mutex<Connections>,
     room: Arc<Cell>,
-    generation: Generation,
 }
 
 #[derive(Debug, Default)]
@@ -102,16 +107,11 @@ struct Connections {
     all: Vec<(Gid, Arc<Inbox>)>,
     /// Each inbox of `all` holds a place for the next sample.
     reserved: bool,
+    /// Empty between sends; kept for its memory.
+    displaced: Vec<Sample>,
 }
 
 impl InProcessWriter {
-    fn open(&self, operation: &'static str) -> Result<()> {
-        if self.generation.is_current() {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Closed, operation).about("this is a forked child"))
-    }
-
     fn reserve_all(&self, connections: &mut Connections) -> Result<()> {
         if connections.reserved {
             return Ok(());
@@ -129,18 +129,21 @@ impl InProcessWriter {
 
 impl Writer for InProcessWriter {
     fn loan(&self, len: usize) -> Result<Loan> {
-        self.open("loan")?;
+        self.bus.open("loan")?;
         fits(len)?;
         Ok(Loan::on_heap(len))
     }
 
     fn reserve(&self, len: usize) -> Result<()> {
-        self.open("reserve")?;
+        self.bus.open("reserve")?;
         fits(len)?;
         self.reserve_all(&mut lock(&self.connections))
     }
 
     fn cancel(&self) {
+        if !self.bus.is_current() {
+            return;
+        }
         let mut connections = lock(&self.connections);
         if std::mem::take(&mut connections.reserved) {
             connections.all.iter().for_each(|(_, inbox)| inbox.cancel());
@@ -148,36 +151,47 @@ impl Writer for InProcessWriter {
     }
 
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
-        self.open("send")?;
+        self.bus.open("send")?;
         if let Payload::Bytes(bytes) = payload {
             fits(bytes.len())?;
         }
         let mut connections = lock(&self.connections);
         self.reserve_all(&mut connections)?;
         connections.reserved = false;
+        let mut displaced = std::mem::take(&mut connections.displaced);
         let mut sent = Sent::default();
         for (_, inbox) in &connections.all {
-            sent.readers += 1;
-            sent.displaced += inbox.push(Sample { envelope: *envelope, payload: payload.clone() });
+            let sample = Sample { envelope: *envelope, payload: payload.clone() };
+            sent.readers += u32::from(inbox.push(sample, &mut displaced));
+        }
+        sent.displaced = displaced.len() as u32;
+        drop(connections);
+        // Payloads are the user's, and may do anything when dropped.
+        displaced.clear();
+        if displaced.capacity() != 0 {
+            lock(&self.connections).displaced = displaced;
         }
         Ok(sent)
     }
 
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
-        self.open("send")?;
+        self.bus.open("send")?;
         let connections = lock(&self.connections);
-        let Some((_, inbox)) = connections.all.iter().find(|(gid, _)| *gid == reader) else {
-            return Err(not_connected(reader));
-        };
+        let found = connections.all.iter().find(|(gid, _)| *gid == reader);
+        let inbox = found.map(|(_, inbox)| Arc::clone(inbox));
+        drop(connections);
+        let inbox = inbox.ok_or_else(|| not_connected(reader))?;
         if !inbox.reserve(&self.room) {
             return Err(busy());
         }
         let sample = Sample { envelope: *envelope, payload: payload.clone() };
-        Ok(Sent { readers: 1, displaced: inbox.push(sample) })
+        let mut displaced = Vec::new();
+        let readers = u32::from(inbox.push(sample, &mut displaced));
+        Ok(Sent { readers, displaced: displaced.len() as u32 })
     }
 
     fn connect(&self, ticket: &Ticket) -> Result<()> {
-        self.open("connect")?;
+        self.bus.open("connect")?;
         let number = <[u8; 8]>::try_from(&*ticket.bytes).map(u64::from_le_bytes);
         let number = number.map_err(|_| Error::new(ErrorKind::Invalid, "connect"))?;
         let inbox = lock(&self.bus.bus.inboxes).get(&number).and_then(Weak::upgrade);
@@ -190,8 +204,18 @@ impl Writer for InProcessWriter {
     }
 
     fn disconnect(&self, reader: Gid) {
-        self.cancel();
-        lock(&self.connections).all.retain(|(gid, _)| *gid != reader);
+        if !self.bus.is_current() {
+            return;
+        }
+        let mut connections = lock(&self.connections);
+        let is_reserved = connections.reserved;
+        connections.all.retain(|(gid, inbox)| {
+            let stays = *gid != reader;
+            if !stays && is_reserved {
+                inbox.cancel();
+            }
+            stays
+        });
     }
 
     fn readers(&self) -> usize {
@@ -216,6 +240,7 @@ struct InProcessReader {
 impl Reader for InProcessReader {
     fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket> {
         let _ = writer;
+        self.bus.open("accept")?;
         Ok(Ticket { peer, reader: self.gid, bytes: self.number.to_le_bytes().into() })
     }
 
@@ -224,9 +249,7 @@ impl Reader for InProcessReader {
     }
 
     fn take(&self) -> Result<Option<Sample>> {
-        if !self.bus.bus.generation.is_current() {
-            return Err(Error::new(ErrorKind::Closed, "take").about("this is a forked child"));
-        }
+        self.bus.open("take")?;
         Ok(self.inbox.pop())
     }
 
@@ -237,9 +260,12 @@ impl Reader for InProcessReader {
 
 impl Drop for InProcessReader {
     fn drop(&mut self) {
-        self.inbox.closed.store(true, Ordering::Relaxed);
+        if !self.bus.is_current() {
+            return;
+        }
         lock(&self.bus.bus.inboxes).remove(&self.number);
         let mut queue = lock(&self.inbox.queue);
+        queue.is_closed = true;
         let samples = std::mem::take(&mut queue.samples);
         queue.waiting.drain(..).for_each(|room| room.ring());
         drop(queue);
@@ -252,7 +278,6 @@ struct Inbox {
     limit: Limit,
     queue: Mutex<Queue>,
     news: Arc<Cell>,
-    closed: AtomicBool,
 }
 
 #[derive(Clone, Copy)]
@@ -261,7 +286,10 @@ struct Limit {
     keep_all: bool,
 }
 
+#[derive(Default)]
 struct Queue {
+    /// The reader is gone. What is sent here is dropped.
+    is_closed: bool,
     samples: VecDeque<Sample>,
     /// Places promised to writers that have not sent yet. Only where all samples are kept.
     reserved: usize,
@@ -272,10 +300,13 @@ struct Queue {
 
 impl Inbox {
     fn reserve(&self, room: &Arc<Cell>) -> bool {
-        if !self.limit.keep_all || self.closed.load(Ordering::Relaxed) {
+        if !self.limit.keep_all {
             return true;
         }
         let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return true;
+        }
         if self.limit.samples <= queue.samples.len() + queue.reserved {
             if !queue.waiting.iter().any(|it| Arc::ptr_eq(it, room)) {
                 queue.waiting.push(Arc::clone(room));
@@ -294,22 +325,22 @@ impl Inbox {
         }
     }
 
-    /// Adds a sample for which there is a place, and says how many it pushed out.
-    fn push(&self, sample: Sample) -> u32 {
-        if self.closed.load(Ordering::Relaxed) {
-            return 0;
-        }
+    /// Adds a sample for which there is a place, unless the reader is gone. What it pushes out is
+    /// added to `displaced`, for the caller to drop when it holds no lock.
+    fn push(&self, sample: Sample, displaced: &mut Vec<Sample>) -> bool {
         let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return false;
+        }
         queue.reserved = queue.reserved.saturating_sub(1);
-        let mut oldest = None;
         if !self.limit.keep_all && self.limit.samples <= queue.samples.len() {
-            oldest = queue.samples.pop_front();
+            displaced.extend(queue.samples.pop_front());
             queue.displaced += 1;
         }
         queue.samples.push_back(sample);
         drop(queue);
         self.news.ring();
-        u32::from(oldest.is_some())
+        true
     }
 
     fn pop(&self) -> Option<Sample> {

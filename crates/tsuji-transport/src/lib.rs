@@ -27,6 +27,8 @@ pub use error::{Error, ErrorKind, Result};
 mod sample;
 pub use sample::{Encoding, Envelope, Gid, Payload, Sample};
 
+mod sync;
+
 use bell::Cell;
 
 /// One way to carry samples.
@@ -93,7 +95,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
     fn loan(&self, len: usize) -> Result<Loan>;
 
     /// Makes sure that the next send of at most `len` bytes will not answer Busy. A reservation
-    /// ends with that send or with [`cancel`](Self::cancel).
+    /// ends with that send, with [`cancel`](Self::cancel), or when a reader is connected.
     fn reserve(&self, len: usize) -> Result<()>;
 
     /// Gives a reservation back.

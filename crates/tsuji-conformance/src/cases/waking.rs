@@ -1,0 +1,92 @@
+//! Who sleeps is woken, and no more often than needed.
+
+use std::sync::Barrier;
+
+use crate::world::{Keep, World, wait};
+
+/// An arrival marks its cell once until the mark is drained; after everything was taken, the next
+/// arrival marks it again.
+pub fn an_arrival_rings_and_is_drained_once(world: World) {
+    let (writer, reader) = world.pair("marks", Keep::All(10));
+    let bell = reader.bell();
+    let drained = || {
+        let mut entities = Vec::new();
+        bell.drain(|entity| entities.push(entity));
+        entities
+    };
+    for round in 0..100 {
+        assert!(!bell.is_rung());
+        for _ in 0..=round % 3 {
+            writer.send(10);
+        }
+        assert!(bell.is_rung(), "{round}");
+        bell.wait(None);
+        assert_eq!((drained(), drained()), (vec![7], vec![]));
+        assert_eq!(reader.numbers().len(), 1 + round % 3);
+    }
+    writer.try_send_to(reader.gid, 10).unwrap();
+    assert_eq!(drained(), [7]);
+}
+
+/// A thread that sleeps, or is about to, finds the sample.
+pub fn an_arrival_wakes_a_sleeper(world: World) {
+    const ROUNDS: usize = 5000;
+    let (writer, reader) = world.pair("sleeper", Keep::All(1));
+    let start = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let bell = reader.bell();
+            for _ in 0..ROUNDS {
+                start.wait();
+                reader.take_when_there_is_one(&bell);
+            }
+        });
+        let room = writer.bell();
+        for _ in 0..ROUNDS {
+            start.wait();
+            writer.send_when_there_is_room(&room, 10);
+        }
+    });
+}
+
+/// A reader's cell moves to another bell while samples come, and the writer is not told.
+pub fn a_moved_cell_rings_its_new_bell(world: World) {
+    let (writer, reader) = world.pair("moved", Keep::All(10));
+    let one = reader.bell();
+    writer.send(10);
+    assert!(one.is_rung());
+    let two = world.two().bells.claim_bell().unwrap();
+    reader.news.attach(&two, 9);
+    let mut rung = Vec::new();
+    two.drain(|entity| rung.push(entity));
+    assert_eq!(rung, [9], "what waits already is told to the new bell");
+    one.drain(|_| ());
+    reader.numbers();
+    writer.send(10);
+    assert!(two.is_rung() && !one.is_rung());
+    reader.news.detach();
+}
+
+/// Two threads wake each other through the transport, and neither ever sleeps for good.
+pub fn one_hundred_thousand_times_ping_pong(world: World) {
+    const ROUNDS: u64 = 100_000;
+    let (ping, ping_reader) = world.pair("ping", Keep::Last(1));
+    let (pong, pong_reader) =
+        (world.two().writer("pong"), world.one().reader("pong", Keep::All(1)));
+    pong.connect(&pong_reader);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let bell = ping_reader.bell();
+            for _ in 0..ROUNDS / 2 {
+                ping_reader.take_when_there_is_one(&bell);
+                pong.send(10);
+            }
+        });
+        let bell = pong_reader.bell();
+        for _ in 0..ROUNDS / 2 {
+            ping.send(10);
+            wait(&bell, || pong_reader.take());
+        }
+    });
+    assert_eq!(ping_reader.reader.displaced(), 0);
+}

@@ -1,0 +1,432 @@
+//! Contexts: where nodes live.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tsuji_core::Policy;
+use tsuji_core::names::RemapRule;
+
+use crate::control::protocol::Control;
+use crate::directory::Answers;
+use crate::executor::{Executor, ExecutorCore};
+use crate::graph::join;
+use crate::host::{Host, Place};
+use crate::{
+    Error, ErrorKind, Graph, Node, Result, RouteReport, Stranger, TransportReport, registry,
+};
+
+/// Where nodes live: a domain, a policy, and this process's part in it. Clones are the same
+/// context; it ends with the last of them, or when it is shut down.
+#[derive(Clone)]
+pub struct Context {
+    core: Arc<ContextCore>,
+}
+
+struct ContextCore {
+    host: Arc<Host>,
+    is_isolated: bool,
+    remap_rules: Vec<RemapRule>,
+    arguments: Vec<String>,
+    /// Wakes those who await messages. Made when the first does.
+    waking: Mutex<Option<Waking>>,
+}
+
+struct Waking {
+    core: Arc<ExecutorCore>,
+}
+
+impl Context {
+    /// A context by the environment: `ROS_DOMAIN_ID`, `TSUJI_POLICY`, `TSUJI_RUNTIME_DIR`.
+    pub fn new() -> Result<Self> {
+        Self::builder().build()
+    }
+
+    /// Begins to make a context.
+    pub fn builder() -> ContextBuilder {
+        ContextBuilder::default()
+    }
+
+    /// A node in the root namespace.
+    pub fn node(&self, name: &str) -> Result<Node> {
+        self.node_in(name, "/")
+    }
+
+    /// A node in a namespace, such as `/robot`.
+    pub fn node_in(&self, name: &str, namespace: &str) -> Result<Node> {
+        Node::new(self, name, namespace)
+    }
+
+    /// Whether it is not shut down.
+    pub fn is_ok(&self) -> bool {
+        self.core.host.open("use").is_ok()
+    }
+
+    /// Ends every spin, every wait and every publish of this context. Later calls answer Closed.
+    ///
+    /// Contexts of one process and domain that are not isolated end together.
+    pub fn shutdown(&self) {
+        self.core.host.stop();
+    }
+
+    /// Shuts down on SIGINT and SIGTERM.
+    pub fn shutdown_on_signals(&self) -> Result<()> {
+        let failed = |error: std::io::Error| crate::host::unexpected("signals", error);
+        let host = Arc::clone(&self.core.host);
+        let mut signals = signal_hook::iterator::Signals::new([
+            signal_hook::consts::SIGINT,
+            signal_hook::consts::SIGTERM,
+        ])
+        .map_err(failed)?;
+        std::thread::Builder::new()
+            .name("tsuji-signals".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                if signals.forever().next().is_some() {
+                    host.stop();
+                }
+            })
+            .map_err(failed)?;
+        Ok(())
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(self.core.host.policy())
+    }
+
+    /// The domain.
+    pub fn domain(&self) -> u32 {
+        self.core.host.domain()
+    }
+
+    /// The folder where the processes of this domain find each other.
+    pub fn runtime_folder(&self) -> &Path {
+        self.core.host.folder()
+    }
+
+    /// The arguments that are not between `--ros-args` and `--`.
+    pub fn arguments(&self) -> &[String] {
+        &self.core.arguments
+    }
+
+    /// Waits until every process that was there when this context was made has told all it has.
+    /// Answers how many there are.
+    pub fn settle(&self, timeout: Duration) -> Result<usize> {
+        let settled = self.core.host.wait_for(timeout, |directory| {
+            directory.links.are_settled().then(|| directory.links.peers().count())
+        })?;
+        settled.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Timeout,
+                format!("a process of the domain did not answer within {timeout:?}"),
+            )
+        })
+    }
+
+    /// What is known of all processes of the domain on this host.
+    pub fn graph(&self) -> Graph {
+        self.core.host.directory().graph(&self.core.host)
+    }
+
+    /// Waits until `done` answers something about the graph, and answers it, or `None` when the
+    /// time is up.
+    pub fn wait_for_graph<T>(
+        &self,
+        timeout: Duration,
+        mut done: impl FnMut(&Graph) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let host = &self.core.host;
+        host.wait_for(timeout, |directory| done(&directory.graph(host)))
+    }
+
+    /// Every flow of the domain on this host, with its road and the reason. Processes that do not
+    /// answer within `timeout` are left out.
+    pub fn routes(&self, timeout: Duration) -> Result<Vec<RouteReport>> {
+        let host = &self.core.host;
+        host.open("ask for routes")?;
+        let mut directory = host.directory();
+        directory.questions += 1;
+        let question = directory.questions;
+        let waiting = directory.links.peers().collect();
+        directory.answers.insert(question, Answers { halves: Vec::new(), waiting });
+        directory.links.broadcast(&Control::AskRoutes { question });
+        let own = directory.halves(host);
+        drop(directory);
+        let waited = host.wait_for(timeout, |directory| {
+            let answers = directory.answers.get(&question)?;
+            answers.waiting.is_empty().then_some(())
+        });
+        let answers = host.directory().answers.remove(&question).unwrap_or_default();
+        waited?;
+        Ok(join([own, answers.halves].concat()))
+    }
+
+    /// Processes in the run-time folder that could not be met, and why.
+    pub fn strangers(&self) -> Vec<Stranger> {
+        self.core.host.directory().strangers.clone()
+    }
+
+    /// What the transports of this process can do.
+    pub fn transports(&self) -> Vec<TransportReport> {
+        let works = self.core.host.transports().iter().map(|transport| {
+            let capability = transport.capability();
+            let scopes = tsuji_core::Scope::ALL.iter();
+            TransportReport {
+                name: transport.id().to_string(),
+                scopes: scopes
+                    .filter(|scope| capability.scopes.contains(**scope))
+                    .map(|scope| scope.to_string())
+                    .collect(),
+                reliable: capability.reliable,
+                loan: capability.loan,
+                typed: capability.typed,
+                sample_bytes_max: capability.sample_bytes_max,
+                readers_max: capability.readers_max,
+                trouble: transport.trouble(),
+                figures: transport
+                    .figures()
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect(),
+            }
+        });
+        let fails = self.core.host.failed().iter().map(|(id, reason)| TransportReport {
+            name: id.to_string(),
+            scopes: Vec::new(),
+            reliable: false,
+            loan: false,
+            typed: false,
+            sample_bytes_max: 0,
+            readers_max: 0,
+            trouble: Some(reason.clone()),
+            figures: Vec::new(),
+        });
+        works.chain(fails).collect()
+    }
+
+    pub(crate) fn host(&self) -> &Arc<Host> {
+        &self.core.host
+    }
+
+    pub(crate) fn remap_rules(&self) -> &[RemapRule] {
+        &self.core.remap_rules
+    }
+
+    /// What wakes those who await messages.
+    pub(crate) fn waking(&self) -> Result<Arc<ExecutorCore>> {
+        let mut waking = self.core.waking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waking) = &*waking {
+            return Ok(Arc::clone(&waking.core));
+        }
+        let core = Executor::start_waking(self.host())?;
+        *waking = Some(Waking { core: Arc::clone(&core) });
+        Ok(core)
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("host", &self.core.host).finish_non_exhaustive()
+    }
+}
+
+impl Drop for ContextCore {
+    fn drop(&mut self) {
+        let waking = self.waking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waking) = waking {
+            waking.core.end();
+        }
+        if self.is_isolated {
+            self.host.stop();
+        } else {
+            Host::leave(&self.host);
+        }
+    }
+}
+
+/// What a context will be. What is not said comes from the environment.
+#[derive(Debug, Default)]
+pub struct ContextBuilder {
+    domain: Option<u32>,
+    arguments: Vec<String>,
+    policy: Option<Policy>,
+    policy_file: Option<PathBuf>,
+    runtime_dir: Option<PathBuf>,
+    is_isolated: bool,
+}
+
+impl ContextBuilder {
+    /// The domain, 0 to 232; else `ROS_DOMAIN_ID`, else 0.
+    #[must_use]
+    pub fn domain(mut self, domain: u32) -> Self {
+        self.domain = Some(domain);
+        self
+    }
+
+    /// The program's arguments. Between `--ros-args` and `--` (or the end) `-r FROM:=TO` remaps
+    /// names, `__node:=NAME` and `__ns:=NAMESPACE` among them.
+    #[must_use]
+    pub fn args(mut self, arguments: impl IntoIterator<Item = String>) -> Self {
+        self.arguments = arguments.into_iter().collect();
+        self
+    }
+
+    /// The policy; else that of the policy file.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// The policy file; else the one that `TSUJI_POLICY` names, else the built-in default.
+    #[must_use]
+    pub fn policy_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.policy_file = Some(path.into());
+        self
+    }
+
+    /// The folder under which processes find each other; else `TSUJI_RUNTIME_DIR`, else one of
+    /// this user's in `/tmp`.
+    #[must_use]
+    pub fn runtime_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.runtime_dir = Some(path.into());
+        self
+    }
+
+    /// Behaves as a process of its own: it shares neither memory nor the in-process road with other
+    /// contexts of this process.
+    #[must_use]
+    pub fn isolated(mut self) -> Self {
+        self.is_isolated = true;
+        self
+    }
+
+    /// Makes the context.
+    pub fn build(self) -> Result<Context> {
+        refuse_what_is_not_obeyed()?;
+        let domain = match self.domain {
+            Some(domain) => domain,
+            None => domain_from_environment()?,
+        };
+        if DOMAIN_MAX < domain {
+            return Err(Error::invalid(format!(
+                "domain id {domain} is out of range; allowed: 0 to {DOMAIN_MAX}"
+            )));
+        }
+        let policy = match self.policy {
+            Some(policy) => policy,
+            None => load_policy(self.policy_file)?,
+        };
+        let (remap_rules, arguments) = split_arguments(&self.arguments)?;
+        let folder = runtime_dir(self.runtime_dir)?.join(format!("domain-{domain}"));
+        let place = Place { domain, folder };
+        let policy = Arc::new(policy);
+        let host = if self.is_isolated {
+            Host::start(place, &policy)?
+        } else {
+            Host::shared(place, &policy)?
+        };
+        let is_isolated = self.is_isolated;
+        let waking = Mutex::default();
+        let core = ContextCore { host, is_isolated, remap_rules, arguments, waking };
+        Ok(Context { core: Arc::new(core) })
+    }
+}
+
+/// Never plain text where somebody asked for security.
+fn refuse_what_is_not_obeyed() -> Result<()> {
+    let is_on = |name: &str| std::env::var(name).is_ok_and(|value| value == "true");
+    if !is_on("ROS_SECURITY_ENABLE") {
+        return Ok(());
+    }
+    if std::env::var("ROS_SECURITY_STRATEGY").is_ok_and(|value| value == "Enforce") {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "ROS_SECURITY_ENABLE=true with ROS_SECURITY_STRATEGY=Enforce: tsuji does not support \
+             DDS security yet; unset one of the two to start without it",
+        ));
+    }
+    tracing::warn!(
+        "ROS_SECURITY_ENABLE=true: tsuji does not support DDS security yet; nothing is encrypted"
+    );
+    Ok(())
+}
+
+fn domain_from_environment() -> Result<u32> {
+    match std::env::var("ROS_DOMAIN_ID") {
+        Ok(text) if text.trim().is_empty() => Ok(0),
+        Ok(text) => text.trim().parse().map_err(|_| {
+            Error::invalid(format!("ROS_DOMAIN_ID={text:?}; allowed: 0 to {DOMAIN_MAX}"))
+        }),
+        Err(_) => Ok(0),
+    }
+}
+
+fn load_policy(path: Option<PathBuf>) -> Result<Policy> {
+    let from_environment = || {
+        let path = std::env::var_os("TSUJI_POLICY").filter(|path| !path.is_empty());
+        path.map(PathBuf::from)
+    };
+    let Some(path) = path.or_else(from_environment) else {
+        return Ok(tsuji_policy::builtin_default());
+    };
+    let name = path.display().to_string();
+    let bytes = std::fs::read(&path)
+        .map_err(|error| Error::invalid(format!("policy file {name}")).because(error))?;
+    tsuji_policy::load(&name, &bytes, registry::KNOWN)
+        .map_err(|errors| Error::invalid(errors.to_string()))
+}
+
+fn runtime_dir(path: Option<PathBuf>) -> Result<PathBuf> {
+    let from_environment = || {
+        let path = std::env::var_os("TSUJI_RUNTIME_DIR").filter(|path| !path.is_empty());
+        path.map(PathBuf::from)
+    };
+    // Not below XDG_RUNTIME_DIR: it is set in some sessions of a user and not in others, which
+    // would then not find each other.
+    let default = || {
+        let user = tsuji_platform::process::user_id();
+        PathBuf::from(format!("/tmp/tsuji-{user}"))
+    };
+    let path = path.or_else(from_environment).unwrap_or_else(default);
+    std::path::absolute(&path).map_err(|error| {
+        Error::invalid(format!("run-time folder {}", path.display())).because(error)
+    })
+}
+
+/// The remapping rules, and the arguments that are the program's own.
+fn split_arguments(arguments: &[String]) -> Result<(Vec<RemapRule>, Vec<String>)> {
+    let (mut rules, mut own) = (Vec::new(), Vec::new());
+    let mut arguments = arguments.iter();
+    let mut is_ros = false;
+    while let Some(argument) = arguments.next() {
+        match (is_ros, argument.as_str()) {
+            (_, "--ros-args") => is_ros = true,
+            (true, "--") => is_ros = false,
+            (true, "-r" | "--remap") => {
+                let rule = arguments
+                    .next()
+                    .ok_or_else(|| Error::invalid(format!("{argument} needs FROM:=TO after it")))?;
+                rules.push(rule.parse().map_err(|error: tsuji_core::names::NameError| {
+                    Error::invalid(error.to_string())
+                })?);
+            }
+            (true, "-p" | "--param" | "--params-file" | "--log-level" | "-e" | "--enclave") => {
+                let value = arguments.next().map_or("", String::as_str);
+                tracing::warn!("--ros-args {argument} {value}: not supported yet, ignored");
+            }
+            (true, other) => {
+                return Err(Error::invalid(format!(
+                    "--ros-args {other:?}; allowed: -r FROM:=TO, -p, --params-file, --log-level, \
+                     and -- to end them"
+                )));
+            }
+            (false, _) => own.push(argument.clone()),
+        }
+    }
+    Ok((rules, own))
+}
+
+/// The highest domain id for which ROS 2 has ports.
+const DOMAIN_MAX: u32 = 232;

@@ -1,0 +1,476 @@
+//! The control channels: how processes of one host find each other and what they say.
+//!
+//! Each participant listens at a socket in the run-time folder of its domain. A newcomer connects
+//! to everyone it finds there; two newcomers that connect to each other at once keep one of the two
+//! connections. One thread for each participant reads what comes; what is to be said is sent by
+//! whoever says it. The hang-up of a connection is the news of a death.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tsuji_core::TransportId;
+use tsuji_platform::clock;
+use tsuji_platform::poll::Ready;
+use tsuji_platform::process;
+use tsuji_platform::socket::{Connection, Listener, MESSAGE_BYTES_MAX};
+use tsuji_platform::watch::{FolderEvent, FolderWatch};
+use tsuji_transport::{Gid, Greeting, PeerId};
+
+use crate::directory::Directory;
+use crate::graph::Stranger;
+use crate::host::{Host, unexpected};
+use crate::{Error, ErrorKind, Result};
+use protocol::{Control, FrameError, GreetingRecord, Hello, decode, encode};
+
+pub(crate) mod link;
+pub(crate) mod protocol;
+
+/// Where others knock.
+pub(crate) struct Door {
+    folder: PathBuf,
+    path: PathBuf,
+    listener: Listener,
+    watch: Option<FolderWatch>,
+}
+
+impl Door {
+    /// Opens the door of participant `id` in `folder`, which is made if it is not there.
+    pub(crate) fn open(folder: &Path, id: PeerId) -> Result<Self> {
+        prepare_folder(folder)?;
+        let path = folder.join(format!("{id}.sock"));
+        let listener = Listener::bind(&path).map_err(|error| {
+            let context = format!("cannot open a socket in {}", folder.display());
+            unexpected(&context, error)
+        })?;
+        // Without the watch only a folder that somebody removes goes unnoticed.
+        let watch = FolderWatch::new(folder)
+            .inspect_err(|error| tracing::warn!(%error, "the run-time folder is not watched"))
+            .ok();
+        Ok(Self { folder: folder.to_owned(), path, listener, watch })
+    }
+
+    /// The sockets of the others.
+    fn neighbours(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(&self.folder) else { return Vec::new() };
+        let paths = entries.flatten().map(|entry| entry.path());
+        paths
+            .filter(|path| path.extension() == Some(OsStr::new("sock")) && *path != self.path)
+            .collect()
+    }
+}
+
+/// Makes the folder, for this user alone or for the group that the folder above it belongs to.
+fn prepare_folder(folder: &Path) -> Result<()> {
+    let failed = |error: io::Error| {
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull => ErrorKind::Exhausted,
+            _ => ErrorKind::Invalid,
+        };
+        Error::new(kind, format!("run-time folder {}", folder.display())).because(error)
+    };
+    let parent = folder.parent().unwrap_or(folder);
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(parent).map_err(failed)?;
+    let metadata = std::fs::symlink_metadata(parent).map_err(failed)?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    let is_for_group = mode & 0o070 == 0o070;
+    let is_ours = metadata.uid() == process::user_id();
+    if !metadata.is_dir() || !(is_ours || is_for_group) || mode & 0o002 != 0 {
+        return Err(Error::invalid(format!(
+            "run-time folder {}: owner {}, mode {mode:o}; allowed: a folder of user {} that others \
+             cannot write to, or one that its group can; set TSUJI_RUNTIME_DIR to another",
+            parent.display(),
+            metadata.uid(),
+            process::user_id(),
+        )));
+    }
+    if !folder.exists() {
+        match std::fs::create_dir(folder) {
+            Ok(()) => (),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
+            Err(error) => return Err(failed(error)),
+        }
+        let mode = std::fs::Permissions::from_mode(mode);
+        // Somebody else of the group may have made it first, and set it.
+        let _ = std::fs::set_permissions(folder, mode);
+    }
+    Ok(())
+}
+
+/// Connects to everyone who is there, and starts the thread that listens.
+pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
+    let setup = |error| unexpected("control channel", error);
+    host.poll.add(&door.listener, LISTENER).map_err(setup)?;
+    host.poll.add(&host.nudge, NUDGE).map_err(setup)?;
+    if let Some(watch) = &door.watch {
+        host.poll.add(watch, WATCH).map_err(setup)?;
+    }
+    host.directory().links.watch_with(Arc::clone(&host.poll));
+    for path in door.neighbours() {
+        knock(&host, &path);
+    }
+    let mut keeper = Keeper { host, door, buffer: vec![0; MESSAGE_BYTES_MAX] };
+    std::thread::Builder::new()
+        .name("tsuji-control".to_owned())
+        .stack_size(256 * 1024)
+        .spawn(move || keeper.run())
+        .map_err(setup)
+}
+
+const LISTENER: u64 = 0;
+const NUDGE: u64 = 1;
+const WATCH: u64 = 2;
+
+/// Connects to the socket at `path`, and says hello.
+fn knock(host: &Arc<Host>, path: &Path) {
+    let Some(peer) = peer_of(path) else { return };
+    let mut directory = host.directory();
+    if directory.links.peers().any(|it| it == peer) || directory.links.ours_to(peer).is_some() {
+        return;
+    }
+    let stranger = |reason: String| Stranger { path: path.display().to_string(), reason };
+    match Connection::connect(path) {
+        Ok(connection) => match directory.links.add(connection, Some(peer)) {
+            Ok(key) => say_hello(host, &mut directory, key, peer),
+            Err(error) => directory.note_stranger(stranger(error.to_string())),
+        },
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // Its owner died: the socket is all that is left of it.
+            tracing::debug!(path = %path.display(), "removed the socket of a dead process");
+            let _ = std::fs::remove_file(path);
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (),
+        Err(error) => directory.note_stranger(stranger(format!("cannot connect: {error}"))),
+    }
+}
+
+fn peer_of(path: &Path) -> Option<PeerId> {
+    let name = path.file_stem()?.to_str()?;
+    let mut token = [0; 16];
+    if name.len() != 32 || !name.is_ascii() {
+        return None;
+    }
+    for (at, byte) in token.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&name[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(PeerId(token))
+}
+
+fn say_hello(host: &Host, directory: &mut Directory, key: u64, peer: PeerId) {
+    let mut greetings = Vec::new();
+    let mut all_fds: Vec<OwnedFd> = Vec::new();
+    for transport in host.transports() {
+        if !transport.capability().scopes.local {
+            continue;
+        }
+        match transport.greeting(peer) {
+            Ok(Greeting { bytes, fds }) => {
+                let transport = transport.id().to_string();
+                greetings.push(GreetingRecord { transport, bytes, fds: fds.len() as u32 });
+                all_fds.extend(fds);
+            }
+            Err(error) => tracing::warn!(transport = %transport.id(), %error, "no greeting"),
+        }
+    }
+    let hello = Hello {
+        token: host.id.0,
+        pid: host.info.pid,
+        program: host.info.program.clone(),
+        host: host.info.host.clone(),
+        greetings,
+    };
+    directory.links.send_on(key, encode(&Control::Hello(hello)), all_fds);
+}
+
+/// The thread of one participant.
+struct Keeper {
+    host: Arc<Host>,
+    door: Door,
+    buffer: Vec<u8>,
+}
+
+impl Keeper {
+    fn run(&mut self) {
+        let mut events = Vec::new();
+        while !self.host.is_stopping() {
+            let due_ns = self.host.directory().due_ns();
+            let timeout =
+                due_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
+            if let Err(error) = self.host.poll.wait(timeout, &mut events) {
+                tracing::error!(%error, "the control channel ends");
+                break;
+            }
+            for event in &events {
+                self.handle(*event);
+            }
+            let mut directory = self.host.directory();
+            if due_ns.is_some() {
+                directory.on_time(clock::monotonic_ns());
+            }
+            for key in directory.links.broken() {
+                self.drop_link(&mut directory, key);
+            }
+            drop(directory);
+            self.host.tell();
+        }
+        let mut directory = self.host.directory();
+        for key in directory.links.keys() {
+            self.drop_link(&mut directory, key);
+        }
+        drop(directory);
+        let _ = std::fs::remove_file(&self.door.path);
+    }
+
+    fn handle(&mut self, event: Ready) {
+        match event.key {
+            LISTENER => self.accept(),
+            NUDGE => self.host.nudge.take(),
+            WATCH => self.look_at_folder(),
+            key => {
+                if event.writable {
+                    self.host.directory().links.flush(key);
+                }
+                if event.readable {
+                    self.read(key);
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        loop {
+            match self.door.listener.accept() {
+                Ok(Some(connection)) => self.let_in(connection),
+                Ok(None) => return,
+                Err(error) => {
+                    // Out of descriptors, most likely: who knocked is told by the hang-up.
+                    tracing::warn!(%error, "a process could not be let in");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn let_in(&mut self, connection: Connection) {
+        let mut directory = self.host.directory();
+        let stranger =
+            |reason: String| Stranger { path: self.door.folder.display().to_string(), reason };
+        match connection.credentials() {
+            Ok(other) if other.user == process::user_id() || self.is_for_group() => {
+                if let Err(error) = directory.links.add(connection, None) {
+                    directory.note_stranger(stranger(error.to_string()));
+                }
+            }
+            Ok(other) => directory.note_stranger(stranger(format!(
+                "a process of user {}; allowed: user {}, or a group's run-time folder",
+                other.user,
+                process::user_id()
+            ))),
+            Err(error) => directory.note_stranger(stranger(error.to_string())),
+        }
+    }
+
+    /// Whoever can write to a group's folder is a member of it.
+    fn is_for_group(&self) -> bool {
+        let metadata = std::fs::metadata(&self.door.folder);
+        metadata.is_ok_and(|it| it.permissions().mode() & 0o070 == 0o070)
+    }
+
+    /// Opens the door again if somebody removed it.
+    fn look_at_folder(&mut self) {
+        let Some(watch) = &self.door.watch else { return };
+        let own = self.door.path.file_name();
+        let is_gone = watch.drain().iter().any(|event| match event {
+            FolderEvent::Vanished(name) => Some(name.as_os_str()) == own,
+            FolderEvent::Unsure => !self.door.path.exists(),
+            FolderEvent::Appeared(_) => false,
+        });
+        if !is_gone || self.host.is_stopping() {
+            return;
+        }
+        let _ = self.host.poll.remove(watch);
+        let _ = self.host.poll.remove(&self.door.listener);
+        match Door::open(&self.door.folder, self.host.id) {
+            Ok(door) => {
+                tracing::warn!(path = %door.path.display(), "the socket was removed; made again");
+                self.door = door;
+                let mut added = self.host.poll.add(&self.door.listener, LISTENER);
+                if let (Ok(()), Some(watch)) = (&added, &self.door.watch) {
+                    added = self.host.poll.add(watch, WATCH);
+                }
+                if let Err(error) = added {
+                    tracing::error!(%error, "new processes will not find this one");
+                }
+                for path in self.door.neighbours() {
+                    knock(&self.host, &path);
+                }
+            }
+            Err(error) => tracing::error!(%error, "new processes will not find this one"),
+        }
+    }
+
+    fn read(&mut self, key: u64) {
+        let host = Arc::clone(&self.host);
+        // A neighbour with very much to say must not keep the others waiting.
+        for _ in 0..READ_BATCH {
+            let mut directory = host.directory();
+            let Some(link) = directory.links.get(key) else { return };
+            let received = match link.connection.receive(&mut self.buffer) {
+                Ok(Some(received)) => received,
+                Ok(None) => return self.drop_link(&mut directory, key),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    tracing::warn!(%error, "a control channel failed");
+                    return self.drop_link(&mut directory, key);
+                }
+            };
+            match decode(&self.buffer[..received.bytes]) {
+                Ok(control) => self.obey(&mut directory, key, control, received.fds),
+                Err(error) => {
+                    let reason = match error {
+                        FrameError::Version(theirs) => format!(
+                            "it speaks version {theirs} of the control protocol, this is {}; \
+                             treated as a plain peer",
+                            protocol::VERSION
+                        ),
+                        FrameError::Garbage => "what it says is not the control protocol".into(),
+                    };
+                    let path = directory.links.peer(key).map(|it| it.to_string());
+                    let path = path.unwrap_or_else(|| self.door.folder.display().to_string());
+                    directory.note_stranger(Stranger { path, reason });
+                    return self.drop_link(&mut directory, key);
+                }
+            }
+        }
+    }
+
+    fn obey(&self, directory: &mut Directory, key: u64, control: Control, fds: Vec<OwnedFd>) {
+        let host = &self.host;
+        let peer = directory.links.peer(key);
+        match (control, peer) {
+            (Control::Hello(hello), None) => self.welcome(directory, key, hello, fds),
+            (_, None) | (Control::Hello(_), Some(_)) => {
+                let reason = "it did not say hello, or twice".to_owned();
+                let path = self.door.folder.display().to_string();
+                directory.note_stranger(Stranger { path, reason });
+                self.drop_link(directory, key);
+            }
+            (Control::Met(answers), Some(peer)) => self.prove(directory, key, peer, &answers),
+            (Control::Settled, Some(_)) => {
+                if let Some(link) = directory.links.get(key) {
+                    link.is_settled = true;
+                }
+            }
+            (Control::Node(record), Some(peer)) => directory.know_node(peer, record),
+            (Control::NodeGone(gid), Some(_)) => directory.forget_node(Gid(gid)),
+            (Control::Endpoint(record), Some(peer)) => directory.know_endpoint(host, peer, record),
+            (Control::EndpointGone(gid), Some(_)) => directory.forget_endpoint(host, Gid(gid)),
+            (Control::Offer { flow, epoch, transport }, Some(peer)) => {
+                directory.offered(host, peer, flow, epoch, &transport);
+            }
+            (Control::Answer { flow, epoch, ticket }, Some(peer)) => {
+                directory.answered(host, peer, flow, epoch, ticket);
+            }
+            (Control::Cut { flow, first, .. }, Some(_)) => directory.cut(flow, first),
+            (Control::Closed { flow, .. }, Some(_)) => directory.closed(flow),
+            (Control::Alive(gid), Some(_)) => directory.alive(Gid(gid)),
+            (Control::AskRoutes { question }, Some(peer)) => {
+                for half in directory.halves(host) {
+                    let half = Some(Box::new(half));
+                    directory.links.send(peer, &Control::Route { question, half });
+                }
+                directory.links.send(peer, &Control::Route { question, half: None });
+            }
+            (Control::Route { question, half }, Some(peer)) => {
+                if let Some(answers) = directory.answers.get_mut(&question) {
+                    match half {
+                        Some(half) => answers.halves.push(*half),
+                        None => answers.waiting.retain(|it| *it != peer),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A process has introduced itself.
+    fn welcome(&self, directory: &mut Directory, key: u64, hello: Hello, fds: Vec<OwnedFd>) {
+        let host = &self.host;
+        let peer = PeerId(hello.token);
+        let Some(link) = directory.links.get(key) else { return };
+        let is_ours = link.target.is_some();
+        let is_wrong = link.target.is_some_and(|target| target != peer) || peer == host.id;
+        let is_known = directory.links.peers().any(|it| it == peer);
+        if is_wrong || is_known {
+            return self.drop_link(directory, key);
+        }
+        if !is_ours && let Some(ours) = directory.links.ours_to(peer) {
+            // Both connected at once. Both keep the connection that the lower number made.
+            let loser = if host.id < peer { key } else { ours };
+            directory.links.remove(loser);
+            if loser == key {
+                return;
+            }
+        }
+        let greetings = hello.greetings.clone();
+        directory.links.name(key, hello);
+        if !is_ours {
+            say_hello(host, directory, key, peer);
+        }
+        let mut fds = fds.into_iter();
+        let mut answers = Vec::new();
+        for greeting in greetings {
+            let own: Vec<OwnedFd> = fds.by_ref().take(greeting.fds as usize).collect();
+            let transport = host.transport(&greeting.transport);
+            let answer = match transport {
+                Some(it) => it
+                    .meet(peer, Greeting { bytes: greeting.bytes, fds: own })
+                    .map_err(|error| error.to_string()),
+                None => Err("not in this build".to_owned()),
+            };
+            answers.push((greeting.transport, answer));
+        }
+        directory.links.send(peer, &Control::Met(answers));
+        for control in directory.introduction(host) {
+            directory.links.send(peer, &control);
+        }
+    }
+
+    /// A process has answered this one's greetings.
+    fn prove(
+        &self,
+        directory: &mut Directory,
+        key: u64,
+        peer: PeerId,
+        answers: &[(String, Result<Vec<u8>, String>)],
+    ) {
+        let mut proofs = Vec::new();
+        for (name, answer) in answers {
+            let Some(transport) = self.host.transport(name) else { continue };
+            let obstacle = match answer {
+                Ok(answer) => transport.confirm(peer, answer).err().map(|it| it.to_string()),
+                Err(reason) => Some(reason.clone()),
+            };
+            proofs.push((TransportId::new(name), obstacle));
+        }
+        if let Some(link) = directory.links.get(key) {
+            link.proofs = Some(proofs);
+        }
+        directory.match_peer(&self.host, peer);
+    }
+
+    fn drop_link(&self, directory: &mut Directory, key: u64) {
+        if let Some(peer) = directory.links.remove(key) {
+            directory.forget_peer(&self.host, peer);
+        }
+    }
+}
+
+/// Messages of one connection that are read before others are looked at.
+const READ_BATCH: usize = 256;

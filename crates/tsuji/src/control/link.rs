@@ -1,0 +1,217 @@
+//! The connections to other processes, and what is still to be said on them.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use tsuji_core::TransportId;
+use tsuji_platform::poll::Poll;
+use tsuji_platform::socket::Connection;
+use tsuji_transport::PeerId;
+
+use crate::control::protocol::{Control, Hello, encode};
+use crate::graph::ProcessInfo;
+
+/// All connections, by a number of their own and by peer.
+#[derive(Default)]
+pub(crate) struct Links {
+    all: HashMap<u64, Link>,
+    by_peer: HashMap<PeerId, u64>,
+    made: u64,
+    poll: Option<Arc<Poll>>,
+}
+
+/// One connection.
+pub(crate) struct Link {
+    pub(crate) connection: Connection,
+    /// The peer that this process connected to, if it did and not the other.
+    pub(crate) target: Option<PeerId>,
+    /// Who it is, once it has said so.
+    pub(crate) hello: Option<Hello>,
+    /// Each transport, with the obstacle if it does not reach the peer. `None` until both ends
+    /// have found out.
+    pub(crate) proofs: Option<Vec<(TransportId, Option<String>)>>,
+    pub(crate) is_settled: bool,
+    outbox: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    is_broken: bool,
+    wants_write: bool,
+}
+
+impl Links {
+    pub(crate) fn watch_with(&mut self, poll: Arc<Poll>) {
+        self.poll = Some(poll);
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        connection: Connection,
+        target: Option<PeerId>,
+    ) -> io::Result<u64> {
+        let key = LINK_KEYS + self.made;
+        self.made += 1;
+        if let Some(poll) = &self.poll {
+            poll.add(&connection, key)?;
+        }
+        let link = Link {
+            connection,
+            target,
+            hello: None,
+            proofs: None,
+            is_settled: false,
+            outbox: VecDeque::new(),
+            is_broken: false,
+            wants_write: false,
+        };
+        self.all.insert(key, link);
+        Ok(key)
+    }
+
+    pub(crate) fn get(&mut self, key: u64) -> Option<&mut Link> {
+        self.all.get_mut(&key)
+    }
+
+    /// Gives the link its peer.
+    pub(crate) fn name(&mut self, key: u64, hello: Hello) {
+        if let Some(link) = self.all.get_mut(&key) {
+            self.by_peer.insert(PeerId(hello.token), key);
+            link.hello = Some(hello);
+        }
+    }
+
+    /// The link that this process made to `peer`, if it did.
+    pub(crate) fn ours_to(&self, peer: PeerId) -> Option<u64> {
+        let found = self.all.iter().find(|(_, link)| link.target == Some(peer));
+        found.map(|(key, _)| *key)
+    }
+
+    /// Drops a link. Answers the peer that cannot be reached any more.
+    pub(crate) fn remove(&mut self, key: u64) -> Option<PeerId> {
+        let link = self.all.remove(&key)?;
+        if let Some(poll) = &self.poll {
+            // Dropping the descriptor would do it too, unless a child shares it.
+            let _ = poll.remove(&link.connection);
+        }
+        let peer = PeerId(link.hello?.token);
+        if self.by_peer.get(&peer) == Some(&key) {
+            self.by_peer.remove(&peer);
+            return Some(peer);
+        }
+        None
+    }
+
+    pub(crate) fn peer(&self, key: u64) -> Option<PeerId> {
+        self.all.get(&key)?.hello.as_ref().map(|hello| PeerId(hello.token))
+    }
+
+    /// Whether samples can be exchanged with this peer, on one transport or another.
+    pub(crate) fn is_met(&self, peer: PeerId) -> bool {
+        self.of(peer).is_some_and(|link| link.proofs.is_some())
+    }
+
+    /// Why a transport does not reach a peer, or `None` when it does.
+    pub(crate) fn obstacle(&self, peer: PeerId, transport: &TransportId) -> Option<String> {
+        let proofs = self.of(peer).and_then(|link| link.proofs.as_ref());
+        let Some(proofs) = proofs else { return Some("the process has not been met".to_owned()) };
+        match proofs.iter().find(|(id, _)| id == transport) {
+            Some((_, obstacle)) => obstacle.clone(),
+            None => Some("not in the peer's build".to_owned()),
+        }
+    }
+
+    pub(crate) fn process(&self, peer: PeerId) -> ProcessInfo {
+        let hello = self.of(peer).and_then(|link| link.hello.as_ref());
+        hello.map_or_else(ProcessInfo::default, |hello| ProcessInfo {
+            token: peer.to_string(),
+            pid: hello.pid,
+            program: hello.program.clone(),
+            host: hello.host.clone(),
+        })
+    }
+
+    /// Peers that have introduced themselves.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.by_peer.keys().copied()
+    }
+
+    /// Whether every connection has told all it had at the start.
+    pub(crate) fn are_settled(&self) -> bool {
+        self.all.values().all(|link| link.is_settled && link.proofs.is_some())
+    }
+
+    pub(crate) fn keys(&self) -> Vec<u64> {
+        self.all.keys().copied().collect()
+    }
+
+    /// Connections that failed while something was said on them.
+    pub(crate) fn broken(&self) -> Vec<u64> {
+        let broken = self.all.iter().filter(|(_, link)| link.is_broken);
+        broken.map(|(key, _)| *key).collect()
+    }
+
+    pub(crate) fn send(&mut self, peer: PeerId, control: &Control) {
+        if let Some(key) = self.by_peer.get(&peer).copied() {
+            self.send_on(key, encode(control), Vec::new());
+        }
+    }
+
+    pub(crate) fn broadcast(&mut self, control: &Control) {
+        if self.by_peer.is_empty() {
+            return;
+        }
+        let frame = encode(control);
+        for key in self.by_peer.values().copied().collect::<Vec<_>>() {
+            // Whoever has not been told what there was before will be told everything then.
+            self.send_on(key, frame.clone(), Vec::new());
+        }
+    }
+
+    pub(crate) fn send_on(&mut self, key: u64, frame: Vec<u8>, fds: Vec<OwnedFd>) {
+        let Some(link) = self.all.get_mut(&key) else { return };
+        if OUTBOX_MAX <= link.outbox.len() {
+            // It has not read for so long that it is as good as dead.
+            link.is_broken = true;
+            return;
+        }
+        link.outbox.push_back((frame, fds));
+        self.flush(key);
+    }
+
+    /// Sends what the other end takes, and asks to be told when it takes more.
+    pub(crate) fn flush(&mut self, key: u64) {
+        let Some(link) = self.all.get_mut(&key) else { return };
+        while let Some((frame, fds)) = link.outbox.front() {
+            let borrowed: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+            match link.connection.send(frame, &borrowed) {
+                Ok(()) => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    // The reading side finds the same and removes it.
+                    link.is_broken = true;
+                    link.outbox.clear();
+                    break;
+                }
+            }
+            link.outbox.pop_front();
+        }
+        let wants_write = !link.outbox.is_empty();
+        if wants_write != link.wants_write
+            && let Some(poll) = &self.poll
+        {
+            link.wants_write = wants_write;
+            // If it fails the link is broken, and reading finds out.
+            let _ = poll.want_write(&link.connection, key, wants_write);
+        }
+    }
+
+    fn of(&self, peer: PeerId) -> Option<&Link> {
+        self.all.get(self.by_peer.get(&peer)?)
+    }
+}
+
+/// Numbers of links start here; below are the thread's own descriptors.
+pub(crate) const LINK_KEYS: u64 = 1000;
+
+/// Messages that wait for one peer. A peer that is further behind is dropped, and what lived in it
+/// is forgotten.
+const OUTBOX_MAX: usize = 100_000;

@@ -1,0 +1,239 @@
+//! What processes tell each other over a control channel.
+//!
+//! A frame is a magic word, a version and one [`Control`]. The first two never change their place,
+//! so that a process of another version is recognised, not misread.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
+use tsuji_transport::Gid;
+
+use crate::graph::RouteHalf;
+
+/// Changes with every change of this file.
+pub(crate) const VERSION: u32 = 1;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
+
+/// One message of the control channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Control {
+    /// Who I am, and how each transport greets. The descriptors of all greetings follow in order.
+    Hello(Hello),
+    /// How each greeting was answered, in the order of the greetings; `Err` says why it was not.
+    Met(Vec<(String, Result<Vec<u8>, String>)>),
+    /// Everything that was there at the time of Hello has been told.
+    Settled,
+    /// A node is there.
+    Node(NodeRecord),
+    /// A node is gone.
+    NodeGone([u8; 16]),
+    /// An endpoint is there.
+    Endpoint(EndpointRecord),
+    /// An endpoint is gone.
+    EndpointGone([u8; 16]),
+    /// From the publisher: open your end of this flow on this transport.
+    Offer { flow: Flow, epoch: u32, transport: String },
+    /// From the subscription: the ticket, or why not.
+    Answer { flow: Flow, epoch: u32, ticket: Result<Vec<u8>, String> },
+    /// From the publisher: this epoch's road carries from this sequence number on.
+    Cut { flow: Flow, epoch: u32, first: u64 },
+    /// From the publisher: this epoch's road brings nothing any more.
+    Closed { flow: Flow, epoch: u32 },
+    /// A publisher whose liveliness is manual says that it is alive.
+    Alive([u8; 16]),
+    /// Tell me the halves of all flows that you know.
+    AskRoutes { question: u64 },
+    /// One of them; `None` is the last.
+    Route { question: u64, half: Option<Box<RouteHalf>> },
+}
+
+/// A publisher and a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Flow {
+    pub(crate) publisher: [u8; 16],
+    pub(crate) subscription: [u8; 16],
+}
+
+impl Flow {
+    pub(crate) fn new(publisher: Gid, subscription: Gid) -> Self {
+        Self { publisher: publisher.0, subscription: subscription.0 }
+    }
+}
+
+/// A process introduces itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) token: [u8; 16],
+    pub(crate) pid: u32,
+    pub(crate) program: String,
+    pub(crate) host: String,
+    pub(crate) greetings: Vec<GreetingRecord>,
+}
+
+/// One transport's greeting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct GreetingRecord {
+    pub(crate) transport: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) fds: u32,
+}
+
+/// A node, as others see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NodeRecord {
+    pub(crate) gid: [u8; 16],
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+}
+
+/// An endpoint, as others see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EndpointRecord {
+    pub(crate) gid: [u8; 16],
+    pub(crate) node: [u8; 16],
+    pub(crate) is_publisher: bool,
+    pub(crate) topic: String,
+    pub(crate) type_name: String,
+    pub(crate) type_hash: String,
+    pub(crate) qos: QosRecord,
+}
+
+/// A QoS on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct QosRecord {
+    depth: Option<u32>,
+    reliable: bool,
+    transient_local: bool,
+    deadline: Option<Duration>,
+    lifespan: Option<Duration>,
+    manual: bool,
+    lease: Option<Duration>,
+}
+
+impl From<Qos> for QosRecord {
+    fn from(qos: Qos) -> Self {
+        Self {
+            depth: match qos.history {
+                History::KeepLast(depth) => Some(depth),
+                History::KeepAll => None,
+            },
+            reliable: qos.reliability == Reliability::Reliable,
+            transient_local: qos.durability == Durability::TransientLocal,
+            deadline: qos.deadline,
+            lifespan: qos.lifespan,
+            manual: qos.liveliness == Liveliness::ManualByTopic,
+            lease: qos.liveliness_lease,
+        }
+    }
+}
+
+impl From<QosRecord> for Qos {
+    fn from(it: QosRecord) -> Self {
+        Self {
+            history: it.depth.map_or(History::KeepAll, History::KeepLast),
+            reliability: [Reliability::BestEffort, Reliability::Reliable][usize::from(it.reliable)],
+            durability: [Durability::Volatile, Durability::TransientLocal]
+                [usize::from(it.transient_local)],
+            deadline: it.deadline,
+            lifespan: it.lifespan,
+            liveliness: [Liveliness::Automatic, Liveliness::ManualByTopic][usize::from(it.manual)],
+            liveliness_lease: it.lease,
+        }
+    }
+}
+
+/// Why a frame is not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FrameError {
+    /// The other process speaks another version.
+    Version(u32),
+    /// It is no frame at all.
+    Garbage,
+}
+
+/// The frame of one message.
+pub(crate) fn encode(control: &Control) -> Vec<u8> {
+    let mut frame = [MAGIC, VERSION].map(u32::to_le_bytes).concat();
+    // Writing to a vector fails for types without a known length only, and there are none.
+    if let Ok(body) = postcard::to_stdvec(control) {
+        frame.extend(body);
+    }
+    frame
+}
+
+/// The message of one frame.
+pub(crate) fn decode(frame: &[u8]) -> Result<Control, FrameError> {
+    let word = |at: usize| {
+        let bytes = frame.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(u32::from_le_bytes).ok_or(FrameError::Garbage)
+    };
+    if word(0)? != MAGIC {
+        return Err(FrameError::Garbage);
+    }
+    match word(4)? {
+        VERSION => postcard::from_bytes(&frame[8..]).map_err(|_| FrameError::Garbage),
+        other => Err(FrameError::Version(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow() -> Flow {
+        Flow::new(Gid([1; 16]), Gid([2; 16]))
+    }
+
+    #[test]
+    fn a_message_survives_its_frame() {
+        let qos = Qos {
+            history: History::KeepAll,
+            deadline: Some(Duration::from_millis(3)),
+            ..Qos::DEFAULT
+        };
+        let endpoint = EndpointRecord {
+            gid: [3; 16],
+            node: [4; 16],
+            is_publisher: true,
+            topic: "/chatter".into(),
+            type_name: "std_msgs/msg/String".into(),
+            type_hash: String::new(),
+            qos: qos.into(),
+        };
+        assert_eq!(Qos::from(endpoint.qos), qos);
+        for control in [
+            Control::Endpoint(endpoint),
+            Control::Answer { flow: flow(), epoch: 7, ticket: Err("no".into()) },
+            Control::Cut { flow: flow(), epoch: 7, first: u64::MAX },
+            Control::Settled,
+        ] {
+            assert_eq!(decode(&encode(&control)), Ok(control));
+        }
+    }
+
+    #[test]
+    fn another_version_is_recognised() {
+        let mut frame = encode(&Control::Settled);
+        frame[4] = 99;
+        assert_eq!(decode(&frame), Err(FrameError::Version(99)));
+    }
+
+    #[test]
+    fn garbage_and_truncation_are_refused() {
+        let frame = encode(&Control::Offer { flow: flow(), epoch: 1, transport: "shm".into() });
+        for len in 0..frame.len() {
+            assert_eq!(decode(&frame[..len]), Err(FrameError::Garbage), "{len}");
+        }
+        let mut random = 1u64;
+        for len in 0..2000 {
+            let mut bytes = encode(&Control::Settled)[..8].to_vec();
+            for _ in 0..len % 300 {
+                random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                bytes.push((random >> 56) as u8);
+            }
+            let _ = decode(&bytes);
+        }
+    }
+}

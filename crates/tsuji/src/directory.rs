@@ -1,0 +1,677 @@
+//! Who is there, who matches whom, and which road each flow has.
+//!
+//! This file decides and keeps tables; what must be said to other processes it leaves in the
+//! outboxes of their links, which the control thread sends.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tsuji_core::{Health, Offer, Qos, Scope, Traits, TransportId, rxo, select};
+use tsuji_platform::clock;
+use tsuji_transport::{Gid, PeerId, Ticket, Transport};
+
+use crate::control::link::Links;
+use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord};
+use crate::events::{PublisherEvent, SubscriptionEvent};
+use crate::graph::{
+    DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, RouteHalf,
+    RouteState, Stranger, full_name,
+};
+use crate::host::Host;
+use crate::publication::Publication;
+use crate::reception::Reception;
+
+/// The tables of one participant.
+#[derive(Default)]
+pub(crate) struct Directory {
+    pub(crate) links: Links,
+    nodes: HashMap<Gid, Known<NodeRecord>>,
+    endpoints: HashMap<Gid, Known<EndpointRecord>>,
+    topics: HashMap<String, Vec<Gid>>,
+    publications: HashMap<Gid, Arc<Publication>>,
+    receptions: HashMap<Gid, Arc<Reception>>,
+    /// Flows whose publisher lives here.
+    flows: HashMap<Flow, Route>,
+    /// Transports on which this process has met itself.
+    met_self: Vec<TransportId>,
+    pub(crate) strangers: Vec<Stranger>,
+    /// Answers to questions that are under way.
+    pub(crate) answers: HashMap<u64, Answers>,
+    pub(crate) questions: u64,
+}
+
+/// What others have answered so far.
+#[derive(Default)]
+pub(crate) struct Answers {
+    pub(crate) halves: Vec<RouteHalf>,
+    /// Peers that have not answered all yet.
+    pub(crate) waiting: Vec<PeerId>,
+}
+
+/// Something, and the process it lives in.
+struct Known<T> {
+    record: T,
+    peer: PeerId,
+}
+
+/// A flow whose publisher lives here.
+struct Route {
+    state: RouteState,
+    epoch: u32,
+    choice: Option<Decision>,
+    /// Transports that failed for this flow, and why.
+    excluded: Vec<(TransportId, String)>,
+    mismatches: Vec<String>,
+    since_wall_ns: i64,
+}
+
+/// What selection returned, kept to be shown.
+struct Decision {
+    traits: Traits,
+    transport: Option<TransportId>,
+    because: String,
+    rejected: Vec<(String, String)>,
+}
+
+impl Directory {
+    pub(crate) fn add_node(&mut self, host: &Host, record: NodeRecord) {
+        self.links.broadcast(&Control::Node(record.clone()));
+        self.know_node(host.id, record);
+    }
+
+    pub(crate) fn remove_node(&mut self, gid: Gid) {
+        self.links.broadcast(&Control::NodeGone(gid.0));
+        self.nodes.remove(&gid);
+    }
+
+    pub(crate) fn add_publication(&mut self, host: &Host, publication: &Arc<Publication>) {
+        let record = EndpointRecord {
+            gid: publication.gid.0,
+            node: publication.node.0,
+            is_publisher: true,
+            topic: publication.topic.clone(),
+            type_name: publication.type_name.clone(),
+            type_hash: publication.type_hash.clone(),
+            qos: publication.qos.into(),
+        };
+        self.publications.insert(publication.gid, Arc::clone(publication));
+        self.add_local(host, record);
+    }
+
+    pub(crate) fn add_reception(&mut self, host: &Host, reception: &Arc<Reception>) {
+        let record = EndpointRecord {
+            gid: reception.gid.0,
+            node: reception.node.0,
+            is_publisher: false,
+            topic: reception.topic.clone(),
+            type_name: reception.type_name.clone(),
+            type_hash: reception.type_hash.clone(),
+            qos: reception.qos.into(),
+        };
+        self.receptions.insert(reception.gid, Arc::clone(reception));
+        self.add_local(host, record);
+    }
+
+    pub(crate) fn remove_local(&mut self, host: &Host, gid: Gid) {
+        self.links.broadcast(&Control::EndpointGone(gid.0));
+        self.forget_endpoint(host, gid);
+        if let Some(publication) = self.publications.remove(&gid) {
+            publication.close();
+        }
+        if let Some(reception) = self.receptions.remove(&gid) {
+            reception.close();
+        }
+    }
+
+    pub(crate) fn know_node(&mut self, peer: PeerId, record: NodeRecord) {
+        if self.nodes.len() < NODES_MAX {
+            self.nodes.insert(Gid(record.gid), Known { record, peer });
+        }
+    }
+
+    pub(crate) fn forget_node(&mut self, gid: Gid) {
+        self.nodes.remove(&gid);
+    }
+
+    /// Takes note of an endpoint, and matches it if its process has been met.
+    pub(crate) fn know_endpoint(&mut self, host: &Host, peer: PeerId, record: EndpointRecord) {
+        let gid = Gid(record.gid);
+        if ENDPOINTS_MAX <= self.endpoints.len() || self.endpoints.contains_key(&gid) {
+            return;
+        }
+        self.topics.entry(record.topic.clone()).or_default().push(gid);
+        self.endpoints.insert(gid, Known { record, peer });
+        if peer == host.id || self.links.is_met(peer) {
+            self.match_endpoint(host, gid);
+        }
+    }
+
+    /// A process has been met: what is known of it can be matched now.
+    pub(crate) fn match_peer(&mut self, host: &Host, peer: PeerId) {
+        let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
+        let theirs: Vec<Gid> = theirs.map(|(gid, _)| *gid).collect();
+        theirs.into_iter().for_each(|gid| self.match_endpoint(host, gid));
+    }
+
+    pub(crate) fn forget_endpoint(&mut self, host: &Host, gid: Gid) {
+        let Some(known) = self.endpoints.remove(&gid) else { return };
+        let topic = &known.record.topic;
+        if let Some(endpoints) = self.topics.get_mut(topic) {
+            endpoints.retain(|it| *it != gid);
+            if endpoints.is_empty() {
+                self.topics.remove(topic);
+            }
+        }
+        let flows = self.flows.keys();
+        let ended = flows.filter(|flow| flow.publisher == gid.0 || flow.subscription == gid.0);
+        for flow in ended.copied().collect::<Vec<_>>() {
+            self.end_flow(host, flow);
+        }
+        if known.record.is_publisher {
+            for reception in self.receptions.values() {
+                if reception.topic == known.record.topic {
+                    reception.forget(gid);
+                }
+            }
+        }
+    }
+
+    /// A process is gone: so is all that lived in it.
+    pub(crate) fn forget_peer(&mut self, host: &Host, peer: PeerId) {
+        host.transports().iter().for_each(|transport| transport.part(peer));
+        self.nodes.retain(|_, known| known.peer != peer);
+        let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
+        for gid in theirs.map(|(gid, _)| *gid).collect::<Vec<_>>() {
+            self.forget_endpoint(host, gid);
+        }
+        for answers in self.answers.values_mut() {
+            answers.waiting.retain(|it| *it != peer);
+        }
+    }
+
+    /// A publisher elsewhere wants this end of a flow opened.
+    pub(crate) fn offered(
+        &mut self,
+        host: &Host,
+        peer: PeerId,
+        flow: Flow,
+        epoch: u32,
+        transport: &str,
+    ) {
+        let ticket = self.accept(host, peer, flow, transport);
+        let ticket = ticket.map(|ticket| ticket.bytes);
+        self.links.send(peer, &Control::Answer { flow, epoch, ticket });
+    }
+
+    /// The subscription's process has opened its end, or says why not.
+    pub(crate) fn answered(
+        &mut self,
+        host: &Host,
+        peer: PeerId,
+        flow: Flow,
+        epoch: u32,
+        ticket: Result<Vec<u8>, String>,
+    ) {
+        let Some(route) = self.flows.get_mut(&flow) else { return };
+        if route.epoch != epoch || route.state != RouteState::Opening {
+            return;
+        }
+        let chosen = route.choice.as_ref().and_then(|choice| choice.transport.clone());
+        let Some(id) = chosen else { return };
+        let connected = ticket.and_then(|bytes| {
+            let ticket = Ticket { peer, reader: Gid(flow.subscription), bytes };
+            self.connect(host, flow, &id, &ticket)
+        });
+        match connected {
+            Ok(first) => self.links.send(peer, &Control::Cut { flow, epoch, first }),
+            Err(reason) => self.exclude_and_try_again(host, flow, id, reason),
+        }
+    }
+
+    pub(crate) fn cut(&mut self, flow: Flow, first: u64) {
+        if let Some(reception) = self.receptions.get(&Gid(flow.subscription)) {
+            reception.cut(Gid(flow.publisher), first);
+        }
+    }
+
+    pub(crate) fn closed(&mut self, flow: Flow) {
+        if let Some(reception) = self.receptions.get(&Gid(flow.subscription)) {
+            reception.forget(Gid(flow.publisher));
+        }
+    }
+
+    pub(crate) fn alive(&mut self, publisher: Gid) {
+        let Some(known) = self.endpoints.get(&publisher) else { return };
+        for gid in self.topics.get(&known.record.topic).into_iter().flatten() {
+            if let Some(reception) = self.receptions.get(gid) {
+                reception.alive(publisher);
+            }
+        }
+    }
+
+    /// Says to all subscriptions that a publisher is alive.
+    pub(crate) fn assert_alive(&mut self, publisher: Gid) {
+        self.alive(publisher);
+        self.links.broadcast(&Control::Alive(publisher.0));
+    }
+
+    /// What a newcomer is told.
+    pub(crate) fn introduction(&self, host: &Host) -> Vec<Control> {
+        let nodes = self.nodes.values().filter(|known| known.peer == host.id);
+        let endpoints = self.endpoints.values().filter(|known| known.peer == host.id);
+        let nodes = nodes.map(|known| Control::Node(known.record.clone()));
+        let endpoints = endpoints.map(|known| Control::Endpoint(known.record.clone()));
+        nodes.chain(endpoints).chain([Control::Settled]).collect()
+    }
+
+    /// Remembers a process that could not be met, to be shown.
+    pub(crate) fn note_stranger(&mut self, stranger: Stranger) {
+        tracing::debug!(path = %stranger.path, reason = %stranger.reason, "a stranger");
+        if !self.strangers.contains(&stranger) && self.strangers.len() < STRANGERS_MAX {
+            self.strangers.push(stranger);
+        }
+    }
+
+    /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        let publications = self.publications.values().filter_map(|it| it.due_ns());
+        publications.chain(self.receptions.values().filter_map(|it| it.due_ns())).min()
+    }
+
+    pub(crate) fn on_time(&self, now_ns: u64) {
+        self.publications.values().for_each(|it| it.on_time(now_ns));
+        self.receptions.values().for_each(|it| it.on_time(now_ns));
+    }
+
+    pub(crate) fn graph(&self, host: &Host) -> Graph {
+        let mut nodes: Vec<NodeInfo> = self
+            .nodes
+            .iter()
+            .map(|(gid, known)| NodeInfo {
+                gid: *gid,
+                name: known.record.name.clone(),
+                namespace: known.record.namespace.clone(),
+                process: self.process(host, known.peer),
+            })
+            .collect();
+        nodes.sort_by_key(|node| (node.fully_qualified_name(), node.gid));
+        let mut endpoints: Vec<EndpointInfo> = self
+            .endpoints
+            .iter()
+            .map(|(gid, known)| EndpointInfo {
+                gid: *gid,
+                kind: if known.record.is_publisher {
+                    EndpointKind::Publisher
+                } else {
+                    EndpointKind::Subscription
+                },
+                topic: known.record.topic.clone(),
+                type_name: known.record.type_name.clone(),
+                type_hash: known.record.type_hash.clone(),
+                qos: known.record.qos.into(),
+                node: self.node_name(Gid(known.record.node)),
+                process: self.process(host, known.peer),
+            })
+            .collect();
+        endpoints.sort_by(|a, b| (&a.topic, a.kind, a.gid).cmp(&(&b.topic, b.kind, b.gid)));
+        Graph { nodes, endpoints }
+    }
+
+    /// What this process knows of flows.
+    pub(crate) fn halves(&self, host: &Host) -> Vec<RouteHalf> {
+        let decisions = self.flows.iter().filter_map(|(flow, route)| {
+            let publisher = self.endpoints.get(&Gid(flow.publisher))?;
+            let traits = route.choice.as_ref().map(|choice| &choice.traits);
+            let word = |of: fn(&Traits) -> String| traits.map(of).unwrap_or_default();
+            Some(RouteHalf::Decision(DecisionHalf {
+                publisher: flow.publisher,
+                subscription: flow.subscription,
+                topic: publisher.record.topic.clone(),
+                type_name: publisher.record.type_name.clone(),
+                publisher_end: self.end(host, Gid(flow.publisher)),
+                subscription_end: self.end(host, Gid(flow.subscription)),
+                state: route.state,
+                transport: route.choice.as_ref()?.transport.as_ref().map(ToString::to_string),
+                because: route.choice.as_ref().map(|it| it.because.clone()).unwrap_or_default(),
+                rejected: route.choice.as_ref().map(|it| it.rejected.clone()).unwrap_or_default(),
+                mismatches: route.mismatches.clone(),
+                size: word(|it| it.size.to_string()),
+                size_origin: word(|it| it.size_origin.to_string()),
+                sample_bytes: traits.and_then(|it| it.sample_bytes),
+                scope: word(|it| it.scope.to_string()),
+                reliability: word(|it| it.reliability.to_string()),
+                peer: word(|it| it.peer.to_string()),
+                epoch: route.epoch,
+                since_wall_ns: route.since_wall_ns,
+            }))
+        });
+        let counts = self.receptions.values().flat_map(|reception| reception.halves());
+        decisions.chain(counts.map(RouteHalf::Count)).collect()
+    }
+
+    /// How many subscriptions a publisher of this process has.
+    pub(crate) fn readers(&self, publisher: Gid) -> usize {
+        self.publications.get(&publisher).map_or(0, |it| it.readers())
+    }
+
+    /// How many publishers a subscription of this process has.
+    pub(crate) fn writers(&self, subscription: Gid) -> usize {
+        self.receptions.get(&subscription).map_or(0, |it| it.writers())
+    }
+
+    fn add_local(&mut self, host: &Host, record: EndpointRecord) {
+        self.links.broadcast(&Control::Endpoint(record.clone()));
+        self.know_endpoint(host, host.id, record);
+    }
+
+    /// Matches one endpoint with all others of its topic.
+    fn match_endpoint(&mut self, host: &Host, gid: Gid) {
+        let Some(known) = self.endpoints.get(&gid) else { return };
+        let is_publisher = known.record.is_publisher;
+        let others = self.topics.get(&known.record.topic).into_iter().flatten().copied();
+        for other in others.collect::<Vec<_>>() {
+            let flow = if is_publisher { Flow::new(gid, other) } else { Flow::new(other, gid) };
+            self.match_flow(host, flow);
+        }
+    }
+
+    fn match_flow(&mut self, host: &Host, flow: Flow) {
+        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        let known = self.endpoints.get(&publisher).zip(self.endpoints.get(&subscription));
+        let Some((offers, asks)) = known else { return };
+        let is_mine = |known: &Known<EndpointRecord>| known.peer == host.id;
+        let reachable = |it: &Known<EndpointRecord>| is_mine(it) || self.links.is_met(it.peer);
+        let is_flow = offers.record.is_publisher && !asks.record.is_publisher;
+        if !is_flow
+            || !(is_mine(offers) || is_mine(asks))
+            || !(reachable(offers) && reachable(asks))
+        {
+            return;
+        }
+        if self.flows.contains_key(&flow) {
+            return;
+        }
+        let mismatch = type_mismatch(&offers.record, &asks.record);
+        let (offered, asked): (Qos, Qos) = (offers.record.qos.into(), asks.record.qos.into());
+        let mismatches: Vec<String> = match (&mismatch, rxo::check(&offered, &asked)) {
+            (Some(mismatch), _) => vec![mismatch.clone()],
+            (None, Err(mismatches)) => mismatches.iter().map(ToString::to_string).collect(),
+            (None, Ok(())) => Vec::new(),
+        };
+        if !mismatches.is_empty() {
+            self.tell_mismatch(flow, mismatch, mismatches);
+            return;
+        }
+        if is_mine(offers) {
+            self.flows.insert(flow, Route::new());
+            self.find_road(host, flow);
+        }
+    }
+
+    fn tell_mismatch(&mut self, flow: Flow, mismatch: Option<String>, mismatches: Vec<String>) {
+        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        if let Some(publication) = self.publications.get(&publisher) {
+            let topic = &publication.topic;
+            tracing::warn!(%topic, reason = %mismatches.join("; "), "a subscription does not fit");
+            publication.events.push(match &mismatch {
+                Some(mismatch) => {
+                    PublisherEvent::IncompatibleType { subscription, mismatch: mismatch.clone() }
+                }
+                None => {
+                    PublisherEvent::IncompatibleQos { subscription, mismatches: mismatches.clone() }
+                }
+            });
+            let mut route = Route::new();
+            route.state = RouteState::Incompatible;
+            route.choice = Some(Decision {
+                traits: publication.traits(
+                    Scope::Local,
+                    publication.qos.reliability,
+                    &tsuji_core::Policy::default(),
+                ),
+                transport: None,
+                because: format!("incompatible: {}", mismatches.join("; ")),
+                rejected: Vec::new(),
+            });
+            route.mismatches = mismatches.clone();
+            self.flows.insert(flow, route);
+        }
+        if let Some(reception) = self.receptions.get(&subscription) {
+            let topic = &reception.topic;
+            tracing::warn!(%topic, reason = %mismatches.join("; "), "a publisher does not fit");
+            reception.events.push(match mismatch {
+                Some(mismatch) => SubscriptionEvent::IncompatibleType { publisher, mismatch },
+                None => SubscriptionEvent::IncompatibleQos { publisher, mismatches },
+            });
+        }
+    }
+
+    /// Chooses a road for a flow whose publisher lives here, and begins to open it.
+    fn find_road(&mut self, host: &Host, flow: Flow) {
+        let subscription = Gid(flow.subscription);
+        let Some(publication) = self.publications.get(&Gid(flow.publisher)).cloned() else {
+            return;
+        };
+        let Some(known) = self.endpoints.get(&subscription) else { return };
+        let (peer, asked) = (known.peer, Qos::from(known.record.qos));
+        let scope = if peer == host.id { Scope::Intra } else { Scope::Local };
+        let traits = publication.traits(scope, asked.reliability, host.policy());
+        let offers = self.offers(host, &publication, flow, peer);
+        let chosen = select(&traits, host.policy(), &publication.topic, &offers);
+        let Some(route) = self.flows.get_mut(&flow) else { return };
+        route.epoch += 1;
+        route.since_wall_ns = clock::wall_ns();
+        let shown = |rejected: &[(TransportId, tsuji_core::Reason)]| {
+            rejected.iter().map(|(id, reason)| (id.to_string(), reason.to_string())).collect()
+        };
+        let choice = match chosen {
+            Ok(choice) => choice,
+            Err(none) => {
+                tracing::warn!(topic = %publication.topic, "{none}");
+                route.state = RouteState::NoRoute;
+                route.choice = Some(Decision {
+                    traits,
+                    transport: None,
+                    because: none.to_string(),
+                    rejected: shown(&none.rejected),
+                });
+                return;
+            }
+        };
+        route.state = RouteState::Opening;
+        route.choice = Some(Decision {
+            traits,
+            transport: Some(choice.transport.clone()),
+            because: choice.because.to_string(),
+            rejected: shown(&choice.rejected),
+        });
+        let epoch = route.epoch;
+        let id = choice.transport;
+        tracing::debug!(topic = %publication.topic, transport = %id, because = %choice.because, "route");
+        if peer != host.id {
+            self.links.send(peer, &Control::Offer { flow, epoch, transport: id.to_string() });
+            return;
+        }
+        let opened = self.meet_self(host, &id).and_then(|()| {
+            let ticket = self.accept(host, host.id, flow, id.as_str())?;
+            self.connect(host, flow, &id, &ticket)
+        });
+        match opened {
+            Ok(first) => {
+                if let Some(reception) = self.receptions.get(&subscription) {
+                    reception.cut(Gid(flow.publisher), first);
+                }
+            }
+            Err(reason) => self.exclude_and_try_again(host, flow, id, reason),
+        }
+    }
+
+    fn offers(
+        &self,
+        host: &Host,
+        publication: &Publication,
+        flow: Flow,
+        peer: PeerId,
+    ) -> Vec<Offer> {
+        let excluded = self.flows.get(&flow).map_or(&[][..], |route| &route.excluded);
+        let mut offers: Vec<Offer> = Vec::new();
+        for transport in host.transports() {
+            let id = transport.id();
+            let mut offer = Offer::new(id.clone(), transport.capability());
+            offer.readers = publication.readers_on(&id);
+            let failed =
+                excluded.iter().find(|(it, _)| *it == id).map(|(_, reason)| reason.clone());
+            let unproved = || match peer {
+                _ if peer == host.id || !offer.capability.scopes.local => None,
+                _ => self.links.obstacle(peer, &id),
+            };
+            if let Some(trouble) = transport.trouble() {
+                offer.health = Health::Exhausted(trouble.into());
+            } else if let Some(failed) = failed.or_else(unproved) {
+                offer.health = Health::Failed(failed.into());
+            }
+            offers.push(offer);
+        }
+        offers
+    }
+
+    /// Opens the subscription's end, which lives here.
+    fn accept(
+        &mut self,
+        host: &Host,
+        peer: PeerId,
+        flow: Flow,
+        transport: &str,
+    ) -> Result<Ticket, String> {
+        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        let reception = self.receptions.get(&subscription);
+        let reception = reception.ok_or_else(|| "the subscription is gone".to_owned())?;
+        let transport = host.transport(transport);
+        let transport = transport.ok_or_else(|| "not in the subscription's build".to_owned())?;
+        let offered = self.endpoints.get(&publisher).map(|known| known.record.qos.into());
+        let offered = offered.unwrap_or(Qos::DEFAULT);
+        let ticket = reception.accept(transport, peer, publisher, &offered);
+        ticket.map_err(|error| error.to_string())
+    }
+
+    /// Opens the publisher's end, which lives here.
+    fn connect(
+        &mut self,
+        host: &Host,
+        flow: Flow,
+        id: &TransportId,
+        ticket: &Ticket,
+    ) -> Result<u64, String> {
+        let publication = self.publications.get(&Gid(flow.publisher));
+        let publication = publication.ok_or_else(|| "the publisher is gone".to_owned())?;
+        let asked = self.endpoints.get(&Gid(flow.subscription)).map(|it| it.record.qos.into());
+        let asked: Qos = asked.ok_or_else(|| "the subscription is gone".to_owned())?;
+        let transport: &Arc<dyn Transport> =
+            host.transport(id.as_str()).ok_or_else(|| "not in this build".to_owned())?;
+        let reception = self.receptions.get(&Gid(flow.subscription));
+        let value_type = reception.and_then(|reception| reception.value_type);
+        let first = publication.connect(transport, ticket, &asked, value_type);
+        let first = first.map_err(|error| error.to_string())?;
+        if let Some(route) = self.flows.get_mut(&flow) {
+            route.state = RouteState::Active;
+            route.since_wall_ns = clock::wall_ns();
+        }
+        publication.events.push(PublisherEvent::Matched { current: publication.readers() });
+        Ok(first)
+    }
+
+    fn exclude_and_try_again(&mut self, host: &Host, flow: Flow, id: TransportId, reason: String) {
+        let Some(route) = self.flows.get_mut(&flow) else { return };
+        tracing::warn!(transport = %id, reason, "a road could not be opened");
+        route.excluded.push((id, reason));
+        self.find_road(host, flow);
+    }
+
+    fn end_flow(&mut self, host: &Host, flow: Flow) {
+        let Some(route) = self.flows.remove(&flow) else { return };
+        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        let Some(publication) = self.publications.get(&publisher) else { return };
+        if route.state == RouteState::Active {
+            publication.disconnect(subscription);
+            publication.events.push(PublisherEvent::Matched { current: publication.readers() });
+        }
+        match self.endpoints.get(&subscription).map(|known| known.peer) {
+            Some(peer) if peer != host.id => {
+                self.links.send(peer, &Control::Closed { flow, epoch: route.epoch });
+            }
+            Some(_) => self.closed(flow),
+            None => (),
+        }
+    }
+
+    /// Lets a transport that connects processes connect this one with itself.
+    fn meet_self(&mut self, host: &Host, id: &TransportId) -> Result<(), String> {
+        if self.met_self.contains(id) {
+            return Ok(());
+        }
+        let transport =
+            host.transport(id.as_str()).ok_or_else(|| "not in this build".to_owned())?;
+        let met = transport
+            .greeting(host.id)
+            .and_then(|greeting| transport.meet(host.id, greeting))
+            .and_then(|answer| transport.confirm(host.id, &answer));
+        met.map_err(|error| error.to_string())?;
+        self.met_self.push(id.clone());
+        Ok(())
+    }
+
+    fn end(&self, host: &Host, gid: Gid) -> EndReport {
+        let Some(known) = self.endpoints.get(&gid) else { return EndReport::default() };
+        let process = self.process(host, known.peer);
+        EndReport {
+            gid: gid.to_string(),
+            node: self.node_name(Gid(known.record.node)),
+            pid: process.pid,
+            program: process.program,
+            host: process.host,
+        }
+    }
+
+    fn node_name(&self, gid: Gid) -> String {
+        let node = self.nodes.get(&gid).map(|known| &known.record);
+        node.map_or_else(|| "?".to_owned(), |node| full_name(&node.namespace, &node.name))
+    }
+
+    fn process(&self, host: &Host, peer: PeerId) -> ProcessInfo {
+        if peer == host.id {
+            return host.info.clone();
+        }
+        self.links.process(peer)
+    }
+}
+
+impl Route {
+    fn new() -> Self {
+        Self {
+            state: RouteState::Opening,
+            epoch: 0,
+            choice: None,
+            excluded: Vec::new(),
+            mismatches: Vec::new(),
+            since_wall_ns: clock::wall_ns(),
+        }
+    }
+}
+
+/// What is different between the types of two endpoints, if anything. An unknown hash fits any.
+fn type_mismatch(offers: &EndpointRecord, asks: &EndpointRecord) -> Option<String> {
+    if offers.type_name != asks.type_name {
+        let (offered, asked) = (&offers.type_name, &asks.type_name);
+        return Some(format!("type: offered {offered}, requested {asked}"));
+    }
+    let (offered, asked) = (&offers.type_hash, &asks.type_hash);
+    let differ = offered != asked && !offered.is_empty() && !asked.is_empty();
+    differ.then(|| format!("type {}: offered {offered}, requested {asked}", offers.type_name))
+}
+
+/// Beyond so many, endpoints of other processes are not taken note of.
+const ENDPOINTS_MAX: usize = 200_000;
+/// Beyond so many, strangers are only logged.
+const STRANGERS_MAX: usize = 100;
+/// Beyond so many, nodes of other processes are not taken note of.
+const NODES_MAX: usize = 50_000;

@@ -1,0 +1,118 @@
+//! What endpoints tell of themselves, besides samples.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tsuji_transport::Gid;
+use tsuji_transport::bell::Cell;
+
+/// Something that a publisher should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PublisherEvent {
+    /// A subscription came or went.
+    Matched {
+        /// How many there are now.
+        current: usize,
+    },
+    /// A subscription asks for more than this publisher offers.
+    IncompatibleQos {
+        /// The subscription.
+        subscription: Gid,
+        /// What does not fit, such as `reliability: offered best_effort, requested reliable`.
+        mismatches: Vec<String>,
+    },
+    /// A subscription of this topic has another type.
+    IncompatibleType {
+        /// The subscription.
+        subscription: Gid,
+        /// Both types.
+        mismatch: String,
+    },
+    /// No sample was published within the offered deadline.
+    DeadlineMissed {
+        /// How often so far.
+        total: u64,
+    },
+    /// The publisher did not show in time that it is alive.
+    LivelinessLost,
+}
+
+/// Something that a subscription should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubscriptionEvent {
+    /// A publisher came or went.
+    Matched {
+        /// How many there are now.
+        current: usize,
+    },
+    /// A publisher offers less than this subscription asks for.
+    IncompatibleQos {
+        /// The publisher.
+        publisher: Gid,
+        /// What does not fit, such as `reliability: offered best_effort, requested reliable`.
+        mismatches: Vec<String>,
+    },
+    /// A publisher of this topic has another type.
+    IncompatibleType {
+        /// The publisher.
+        publisher: Gid,
+        /// Both types.
+        mismatch: String,
+    },
+    /// No sample came within the requested deadline.
+    DeadlineMissed {
+        /// How often so far.
+        total: u64,
+    },
+    /// A publisher became alive, or ceased to be.
+    LivelinessChanged {
+        /// Matched publishers that are alive.
+        alive: usize,
+        /// Matched publishers that are not.
+        not_alive: usize,
+    },
+    /// Samples did not arrive.
+    MessageLost {
+        /// How many so far.
+        total: u64,
+    },
+}
+
+/// Events that wait for their handler. At most [`EVENTS_MAX`]: the oldest is dropped first, and
+/// since each carries totals nothing is lost but a step.
+#[derive(Debug)]
+pub(crate) struct Events<E> {
+    waiting: Mutex<VecDeque<E>>,
+    cell: OnceLock<Arc<Cell>>,
+}
+
+pub(crate) const EVENTS_MAX: usize = 256;
+
+impl<E> Events<E> {
+    pub(crate) fn new() -> Self {
+        Self { waiting: Mutex::default(), cell: OnceLock::new() }
+    }
+
+    /// From now on events are kept, and `cell` is rung for each.
+    pub(crate) fn listen(&self, cell: Arc<Cell>) {
+        // A second listener would take the first one's events; there is only ever one.
+        let _ = self.cell.set(cell);
+    }
+
+    pub(crate) fn push(&self, event: E) {
+        let Some(cell) = self.cell.get() else { return };
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if EVENTS_MAX <= waiting.len() {
+            waiting.pop_front();
+        }
+        waiting.push_back(event);
+        drop(waiting);
+        cell.ring();
+    }
+
+    pub(crate) fn pop(&self) -> Option<E> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}

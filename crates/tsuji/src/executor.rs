@@ -1,0 +1,440 @@
+//! Running callbacks: one thread or several, one place to sleep in.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tsuji_platform::clock;
+use tsuji_transport::bell::{Bell, Cell, ENTITIES_MAX};
+
+use crate::host::Host;
+use crate::{Context, Error, ErrorKind, Node, Result};
+
+/// Something that an executor runs when it is ready.
+pub(crate) trait Entity: Send + Sync {
+    /// What is rung when it may be ready; `None` for what is ready by time only.
+    fn cell(&self) -> Option<&Arc<Cell>>;
+
+    /// Runs one piece of work, if there is one. Calls `more` before the user's code if there may
+    /// be further pieces. Never runs twice at a time.
+    fn run(&self, more: &mut dyn FnMut());
+
+    /// When it is ready by time, on the monotonic clock.
+    fn due_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// The group that it shares with others.
+    fn group(&self) -> &CallbackGroup;
+}
+
+/// Callbacks that do not overlap, or may. One callback never overlaps with itself.
+#[derive(Clone, Debug)]
+pub struct CallbackGroup {
+    number: u64,
+    kind: CallbackGroupKind,
+}
+
+/// Whether callbacks of a group may overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallbackGroupKind {
+    /// One at a time.
+    MutuallyExclusive,
+    /// Any number of different ones at a time.
+    Reentrant,
+}
+
+impl CallbackGroup {
+    pub(crate) fn new(kind: CallbackGroupKind) -> Self {
+        static GROUPS: AtomicU64 = AtomicU64::new(0);
+        Self { number: GROUPS.fetch_add(1, Ordering::Relaxed), kind }
+    }
+
+    /// Whether its callbacks may overlap.
+    pub fn kind(&self) -> CallbackGroupKind {
+        self.kind
+    }
+}
+
+/// Runs the callbacks of nodes on one thread or several.
+///
+/// Threads that have nothing to do sleep; one of them sleeps on the doorbell, the others wait for
+/// it to find more work than it can do alone.
+pub struct Executor {
+    core: Arc<ExecutorCore>,
+    threads: usize,
+    nodes: Vec<Node>,
+}
+
+impl Executor {
+    /// An executor without nodes, of one thread.
+    pub fn new(context: &Context) -> Result<Self> {
+        let core = ExecutorCore::new(context.host())?;
+        Ok(Self { core, threads: 1, nodes: Vec::new() })
+    }
+
+    /// Runs callbacks on so many threads, at least 1, the one that calls [`spin`](Self::spin)
+    /// among them.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Adds a node: what it has now and what it will get. A node belongs to one executor.
+    pub fn add(&mut self, node: &Node) -> Result<&mut Self> {
+        node.join(&self.core)?;
+        self.nodes.push(node.clone());
+        Ok(self)
+    }
+
+    /// Runs callbacks until the context is shut down.
+    pub fn spin(&mut self) -> Result<()> {
+        self.spin_until(|| false)
+    }
+
+    /// Runs callbacks until `done` says so, which is asked after each callback and whenever
+    /// something happened, or until the context is shut down.
+    pub fn spin_until(&mut self, done: impl Fn() -> bool + Sync) -> Result<()> {
+        let until = Until { done: &done, give_up_ns: None, once: false };
+        self.run(&until)
+    }
+
+    /// Runs what is ready; if nothing is, waits for something for at most `timeout`.
+    pub fn spin_once(&mut self, timeout: Duration) -> Result<()> {
+        let give_up_ns = crate::publication::after(clock::monotonic_ns(), timeout);
+        let until = Until { done: &|| false, give_up_ns: Some(give_up_ns), once: true };
+        self.core.work(&until);
+        Ok(())
+    }
+
+    /// Starts the thread that wakes those who await messages. It ends with
+    /// [`ExecutorCore::end`].
+    pub(crate) fn start_waking(host: &Arc<Host>) -> Result<Arc<ExecutorCore>> {
+        let core = ExecutorCore::new(host)?;
+        let working = Arc::clone(&core);
+        let spawned = std::thread::Builder::new()
+            .name("tsuji-await".to_owned())
+            .stack_size(256 * 1024)
+            .spawn(move || working.work(&Until { done: &|| false, give_up_ns: None, once: false }));
+        spawned.map_err(|error| Error::new(ErrorKind::Exhausted, "threads").because(error))?;
+        Ok(core)
+    }
+
+    fn run(&self, until: &Until<'_>) -> Result<()> {
+        self.core.host.open("spin")?;
+        self.core.lock().is_ending = false;
+        std::thread::scope(|scope| {
+            for number in 1..self.threads {
+                let name = format!("tsuji-spin-{number}");
+                let core = &self.core;
+                let spawned = std::thread::Builder::new()
+                    .name(name)
+                    .spawn_scoped(scope, move || core.work(until));
+                if let Err(error) = spawned {
+                    self.core.end();
+                    return Err(Error::new(ErrorKind::Exhausted, "threads").because(error));
+                }
+            }
+            self.core.work(until);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.nodes.iter().for_each(Node::leave);
+        self.core.clear();
+    }
+}
+
+/// When to stop.
+struct Until<'a> {
+    done: &'a (dyn Fn() -> bool + Sync),
+    give_up_ns: Option<u64>,
+    once: bool,
+}
+
+pub(crate) struct ExecutorCore {
+    host: Arc<Host>,
+    bell: Bell,
+    /// Rung when threads should look at the state anew.
+    guard: Arc<Cell>,
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+struct State {
+    /// By the number that the bell knows them by; number 0 is the guard.
+    entities: Vec<Option<Entry>>,
+    free: Vec<u16>,
+    ready: VecDeque<u16>,
+    busy_groups: Vec<u64>,
+    has_leader: bool,
+    waiting: usize,
+    is_ending: bool,
+}
+
+struct Entry {
+    entity: Weak<dyn Entity>,
+    is_queued: bool,
+    is_running: bool,
+    has_time: bool,
+}
+
+impl ExecutorCore {
+    pub(crate) fn new(host: &Arc<Host>) -> Result<Arc<Self>> {
+        let bell = host.bells().claim_bell()?;
+        let guard = Arc::new(host.bells().claim_cell()?);
+        guard.attach(&bell, 0);
+        host.wake_at_end(&guard);
+        let state = State {
+            entities: vec![None],
+            free: Vec::new(),
+            ready: VecDeque::new(),
+            busy_groups: Vec::new(),
+            has_leader: false,
+            waiting: 0,
+            is_ending: false,
+        };
+        Ok(Arc::new(Self {
+            host: Arc::clone(host),
+            bell,
+            guard,
+            state: Mutex::new(state),
+            more: Condvar::new(),
+        }))
+    }
+
+    /// Runs this entity from now on.
+    pub(crate) fn attach(&self, entity: &Arc<dyn Entity>) -> Result<()> {
+        let mut state = self.lock();
+        let number = match state.free.pop() {
+            Some(number) => number,
+            None if state.entities.len() < ENTITIES_MAX as usize => {
+                state.entities.push(None);
+                (state.entities.len() - 1) as u16
+            }
+            None => {
+                return Err(Error::new(
+                    ErrorKind::Exhausted,
+                    format!("an executor runs at most {ENTITIES_MAX} callbacks"),
+                ));
+            }
+        };
+        let has_time = entity.due_ns().is_some();
+        state.entities[number as usize] = Some(Entry {
+            entity: Arc::downgrade(entity),
+            is_queued: false,
+            is_running: false,
+            has_time,
+        });
+        drop(state);
+        match entity.cell() {
+            Some(cell) => cell.attach(&self.bell, number),
+            None => self.guard.ring(),
+        }
+        Ok(())
+    }
+
+    /// Runs this entity no longer. A callback that runs just now runs to its end.
+    pub(crate) fn detach(&self, entity: &Arc<dyn Entity>) {
+        if let Some(cell) = entity.cell() {
+            cell.detach();
+        }
+        let mut state = self.lock();
+        let same = |entry: &Option<Entry>| {
+            entry
+                .as_ref()
+                .is_some_and(|it| std::ptr::addr_eq(it.entity.as_ptr(), Arc::as_ptr(entity)))
+        };
+        if let Some(number) = state.entities.iter().position(same) {
+            state.entities[number] = None;
+            let number = number as u16;
+            state.ready.retain(|it| *it != number);
+            state.free.push(number);
+        }
+    }
+
+    /// Wakes the threads to look at everything anew.
+    pub(crate) fn wake(&self) {
+        self.guard.ring();
+    }
+
+    fn clear(&self) {
+        let entries: Vec<Entry> = self.lock().entities.drain(..).flatten().collect();
+        for entity in entries.iter().filter_map(|entry| entry.entity.upgrade()) {
+            if let Some(cell) = entity.cell() {
+                cell.detach();
+            }
+        }
+    }
+
+    pub(crate) fn end(&self) {
+        self.lock().is_ending = true;
+        self.more.notify_all();
+        self.guard.ring();
+    }
+
+    /// One thread's work until the end.
+    fn work(&self, until: &Until<'_>) {
+        let mut state = self.lock();
+        let mut has_run = false;
+        let mut has_waited = false;
+        loop {
+            if state.is_ending || self.host.is_stopping() {
+                break;
+            }
+            if let Some((number, entity)) = state.next_ready() {
+                drop(state);
+                self.run(number, &entity);
+                drop(entity);
+                has_run = true;
+                if (until.done)() {
+                    self.end();
+                }
+                state = self.lock();
+                continue;
+            }
+            if until.once && (has_run || has_waited) {
+                break;
+            }
+            if state.has_leader {
+                state.waiting += 1;
+                state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.waiting -= 1;
+                continue;
+            }
+            state.has_leader = true;
+            let due_ns = state.due_ns();
+            drop(state);
+            let is_over = self.sleep(due_ns, until);
+            has_waited |= is_over;
+            if (until.done)() {
+                self.end();
+            }
+            state = self.lock();
+            state.has_leader = false;
+            state.gather(&self.bell);
+            if state.waiting != 0 && 1 < state.ready.len() {
+                self.more.notify_all();
+            }
+        }
+        drop(state);
+        // Whoever waits finds the end too, or takes the lead.
+        self.more.notify_all();
+    }
+
+    /// Sleeps until something is rung or due. Answers whether the time is up.
+    fn sleep(&self, due_ns: Option<u64>, until: &Until<'_>) -> bool {
+        let now_ns = clock::monotonic_ns();
+        let wake_ns = [due_ns, until.give_up_ns].into_iter().flatten().min();
+        let timeout = wake_ns.map(|it| Duration::from_nanos(it.saturating_sub(now_ns)));
+        self.bell.wait(timeout);
+        until.give_up_ns.is_some_and(|it| it <= clock::monotonic_ns())
+    }
+
+    fn run(&self, number: u16, entity: &Arc<dyn Entity>) {
+        entity.run(&mut || {
+            let mut state = self.lock();
+            if let Some(Some(entry)) = state.entities.get_mut(number as usize)
+                && !std::mem::replace(&mut entry.is_queued, true)
+            {
+                state.ready.push_back(number);
+            }
+        });
+        let mut state = self.lock();
+        let group = entity.group();
+        if group.kind == CallbackGroupKind::MutuallyExclusive {
+            state.busy_groups.retain(|it| *it != group.number);
+        }
+        let mut is_timed = false;
+        if let Some(Some(entry)) = state.entities.get_mut(number as usize) {
+            entry.is_running = false;
+            is_timed = entry.has_time;
+        }
+        if is_timed && state.has_leader {
+            // Whoever sleeps did not reckon with the next time of what just ran.
+            self.guard.ring();
+        }
+        if state.waiting != 0 && !state.ready.is_empty() {
+            self.more.notify_one();
+        }
+    }
+
+    /// Nothing panics while holding this lock, so a poisoned one is still sound.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The next entity that may run now; it is marked as running.
+    fn next_ready(&mut self) -> Option<(u16, Arc<dyn Entity>)> {
+        for at in 0..self.ready.len() {
+            let number = self.ready[at];
+            let Some(Some(entry)) = self.entities.get_mut(number as usize) else {
+                self.ready.remove(at);
+                return self.next_ready();
+            };
+            if entry.is_running {
+                continue;
+            }
+            let Some(entity) = entry.entity.upgrade() else {
+                self.entities[number as usize] = None;
+                self.free.push(number);
+                self.ready.remove(at);
+                return self.next_ready();
+            };
+            let group = entity.group();
+            if group.kind == CallbackGroupKind::MutuallyExclusive {
+                if self.busy_groups.contains(&group.number) {
+                    continue;
+                }
+                self.busy_groups.push(group.number);
+            }
+            entry.is_queued = false;
+            entry.is_running = true;
+            self.ready.remove(at);
+            return Some((number, entity));
+        }
+        None
+    }
+
+    /// Takes note of all that was rung or is due.
+    fn gather(&mut self, bell: &Bell) {
+        let Self { entities, ready, .. } = self;
+        bell.drain(|number| {
+            if let Some(Some(entry)) = entities.get_mut(number as usize)
+                && !std::mem::replace(&mut entry.is_queued, true)
+            {
+                ready.push_back(number);
+            }
+        });
+        let mut now_ns = None;
+        for (number, entry) in entities.iter_mut().enumerate() {
+            let Some(entry) = entry.as_mut().filter(|it| it.has_time && !it.is_queued) else {
+                continue;
+            };
+            let due_ns = entry.entity.upgrade().and_then(|it| it.due_ns());
+            if due_ns.is_some_and(|it| it <= *now_ns.get_or_insert_with(clock::monotonic_ns)) {
+                entry.is_queued = true;
+                ready.push_back(number as u16);
+            }
+        }
+    }
+
+    fn due_ns(&self) -> Option<u64> {
+        let timed = self.entities.iter().flatten().filter(|it| it.has_time && !it.is_running);
+        timed.filter_map(|entry| entry.entity.upgrade()?.due_ns()).min()
+    }
+}
+
+/// Runs the callbacks of one node on this thread until the context is shut down.
+pub fn spin(node: &Node) -> Result<()> {
+    let mut executor = Executor::new(node.context())?;
+    executor.add(node)?;
+    executor.spin()
+}

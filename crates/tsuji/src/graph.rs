@@ -1,0 +1,322 @@
+//! What can be seen of the whole system: nodes, endpoints, routes.
+
+use serde::{Deserialize, Serialize};
+use tsuji_core::Qos;
+use tsuji_transport::Gid;
+
+/// All that a process knows of the others and of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// Nodes, by full name.
+    pub nodes: Vec<NodeInfo>,
+    /// Endpoints, by topic, publishers first.
+    pub endpoints: Vec<EndpointInfo>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// Its number.
+    pub gid: Gid,
+    /// Its name, without namespace.
+    pub name: String,
+    /// Its namespace, `/` or `/robot`.
+    pub namespace: String,
+    /// Where it lives.
+    pub process: ProcessInfo,
+}
+
+impl NodeInfo {
+    /// Namespace and name.
+    pub fn fully_qualified_name(&self) -> String {
+        full_name(&self.namespace, &self.name)
+    }
+}
+
+pub(crate) fn full_name(namespace: &str, name: &str) -> String {
+    format!("{}/{name}", namespace.trim_end_matches('/'))
+}
+
+/// A publisher or a subscription.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointInfo {
+    /// Its number.
+    pub gid: Gid,
+    /// What it is.
+    pub kind: EndpointKind,
+    /// The full topic name.
+    pub topic: String,
+    /// Such as `std_msgs/msg/String`.
+    pub type_name: String,
+    /// Such as `RIHS01_…`; empty when it is not known.
+    pub type_hash: String,
+    /// What it offers or asks for.
+    pub qos: Qos,
+    /// The node's full name.
+    pub node: String,
+    /// Where it lives.
+    pub process: ProcessInfo,
+}
+
+/// What an endpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndpointKind {
+    /// It sends.
+    Publisher,
+    /// It receives.
+    Subscription,
+}
+
+/// A process that takes part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessInfo {
+    /// Names the process, whatever its id means to whoever looks.
+    pub token: String,
+    /// Its id, as its own namespace counts.
+    pub pid: u32,
+    /// Its program's name.
+    pub program: String,
+    /// Its host's name.
+    pub host: String,
+}
+
+/// A process in the run-time folder that could not be met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stranger {
+    /// Its socket.
+    pub path: String,
+    /// Why it was not met.
+    pub reason: String,
+}
+
+/// What a transport of this process can do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TransportReport {
+    /// Its name.
+    pub name: String,
+    /// How far it reaches, of intra, local and remote.
+    pub scopes: Vec<String>,
+    /// It delivers reliably.
+    pub reliable: bool,
+    /// It lends memory.
+    pub loan: bool,
+    /// It carries values by reference.
+    pub typed: bool,
+    /// The largest sample it accepts.
+    pub sample_bytes_max: u64,
+    /// The most readers of one writer.
+    pub readers_max: u32,
+    /// Why it does not work now.
+    pub trouble: Option<String>,
+    /// What it counts.
+    pub figures: Vec<(String, u64)>,
+}
+
+/// One flow, as seen from both ends.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RouteReport {
+    /// The full topic name.
+    pub topic: String,
+    /// Such as `sensor_msgs/msg/Image`.
+    pub type_name: String,
+    /// Who sends.
+    pub publisher: EndReport,
+    /// Who receives.
+    pub subscription: EndReport,
+    /// How far it has come.
+    pub state: RouteState,
+    /// The transport that carries it.
+    pub transport: Option<String>,
+    /// Why this transport.
+    pub because: String,
+    /// Every other transport, and why not.
+    pub rejected: Vec<(String, String)>,
+    /// What does not fit, when the two ends are incompatible.
+    pub mismatches: Vec<String>,
+    /// small or large.
+    pub size: String,
+    /// How the size is known.
+    pub size_origin: String,
+    /// The bytes of a typical sample.
+    pub sample_bytes: Option<u64>,
+    /// intra, local or remote.
+    pub scope: String,
+    /// reliable or best_effort.
+    pub reliability: String,
+    /// Who the other end is.
+    pub peer: String,
+    /// Counts the routes that the flow has had.
+    pub epoch: u32,
+    /// Since when it has this route, in nanoseconds since the Unix epoch.
+    pub since_wall_ns: i64,
+    /// Samples received.
+    pub samples: u64,
+    /// Bytes received; values by reference count as nothing.
+    pub bytes: u64,
+    /// Samples a second, of late.
+    pub rate_hz: f64,
+    /// Bytes a second, of late.
+    pub bytes_per_s: f64,
+    /// From publish() to the subscription's taking it.
+    pub latency: Option<LatencyReport>,
+    /// Samples pushed out of the subscription's full queue.
+    pub displaced: u64,
+    /// Samples whose lifespan had passed.
+    pub expired: u64,
+    /// Samples that were no valid message of the type.
+    pub invalid: u64,
+    /// Samples that never came.
+    pub lost: u64,
+    /// Samples that came once more and were not delivered.
+    pub duplicates: u64,
+}
+
+/// One end of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EndReport {
+    /// The endpoint's number.
+    pub gid: String,
+    /// The node's full name.
+    pub node: String,
+    /// The process id, as its own namespace counts.
+    pub pid: u32,
+    /// The program.
+    pub program: String,
+    /// The host.
+    pub host: String,
+}
+
+/// How far a flow has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RouteState {
+    /// The two ends are agreeing on the road.
+    Opening,
+    /// Samples flow.
+    Active,
+    /// QoS or type do not fit.
+    Incompatible,
+    /// No transport can carry it.
+    NoRoute,
+}
+
+/// How long samples were on their way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyReport {
+    /// Half of them were faster.
+    pub median_us: f64,
+    /// One in a hundred was slower.
+    pub p99_us: f64,
+    /// None was slower.
+    pub max_us: f64,
+    /// `monotonic` on one host, else `wall`.
+    pub clock: String,
+}
+
+/// What one end knows of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum RouteHalf {
+    /// The publisher's end, which decides.
+    Decision(DecisionHalf),
+    /// The subscription's end, which counts.
+    Count(CountHalf),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DecisionHalf {
+    pub(crate) publisher: [u8; 16],
+    pub(crate) subscription: [u8; 16],
+    pub(crate) topic: String,
+    pub(crate) type_name: String,
+    pub(crate) publisher_end: EndReport,
+    pub(crate) subscription_end: EndReport,
+    pub(crate) state: RouteState,
+    pub(crate) transport: Option<String>,
+    pub(crate) because: String,
+    pub(crate) rejected: Vec<(String, String)>,
+    pub(crate) mismatches: Vec<String>,
+    pub(crate) size: String,
+    pub(crate) size_origin: String,
+    pub(crate) sample_bytes: Option<u64>,
+    pub(crate) scope: String,
+    pub(crate) reliability: String,
+    pub(crate) peer: String,
+    pub(crate) epoch: u32,
+    pub(crate) since_wall_ns: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CountHalf {
+    pub(crate) publisher: [u8; 16],
+    pub(crate) subscription: [u8; 16],
+    pub(crate) samples: u64,
+    pub(crate) bytes: u64,
+    pub(crate) rate_hz: f64,
+    pub(crate) bytes_per_s: f64,
+    pub(crate) latency: Option<LatencyReport>,
+    pub(crate) displaced: u64,
+    pub(crate) expired: u64,
+    pub(crate) invalid: u64,
+    pub(crate) lost: u64,
+    pub(crate) duplicates: u64,
+}
+
+/// Puts the two halves of each flow together. A flow whose publisher did not answer is left out.
+pub(crate) fn join(halves: Vec<RouteHalf>) -> Vec<RouteReport> {
+    let mut counts = std::collections::HashMap::new();
+    let mut decisions = Vec::new();
+    for half in halves {
+        match half {
+            RouteHalf::Decision(half) => decisions.push(half),
+            RouteHalf::Count(half) => {
+                counts.insert((half.publisher, half.subscription), half);
+            }
+        }
+    }
+    let mut reports: Vec<RouteReport> = decisions
+        .into_iter()
+        .map(|half| {
+            let key = (half.publisher, half.subscription);
+            report(half, counts.remove(&key).unwrap_or_default())
+        })
+        .collect();
+    reports.sort_by(|a, b| {
+        let key = |it: &RouteReport| {
+            (it.topic.clone(), it.publisher.gid.clone(), it.subscription.gid.clone())
+        };
+        key(a).cmp(&key(b))
+    });
+    reports
+}
+
+fn report(decision: DecisionHalf, count: CountHalf) -> RouteReport {
+    RouteReport {
+        topic: decision.topic,
+        type_name: decision.type_name,
+        publisher: decision.publisher_end,
+        subscription: decision.subscription_end,
+        state: decision.state,
+        transport: decision.transport,
+        because: decision.because,
+        rejected: decision.rejected,
+        mismatches: decision.mismatches,
+        size: decision.size,
+        size_origin: decision.size_origin,
+        sample_bytes: decision.sample_bytes,
+        scope: decision.scope,
+        reliability: decision.reliability,
+        peer: decision.peer,
+        epoch: decision.epoch,
+        since_wall_ns: decision.since_wall_ns,
+        samples: count.samples,
+        bytes: count.bytes,
+        rate_hz: count.rate_hz,
+        bytes_per_s: count.bytes_per_s,
+        latency: count.latency,
+        displaced: count.displaced,
+        expired: count.expired,
+        invalid: count.invalid,
+        lost: count.lost,
+        duplicates: count.duplicates,
+    }
+}

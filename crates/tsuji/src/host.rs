@@ -1,0 +1,279 @@
+//! This process among the others of its domain: its number, its transports, its policy, and the
+//! thread that keeps the control channels.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tsuji_core::{Policy, TransportId};
+use tsuji_platform::fork::Generation;
+use tsuji_platform::poll::{Nudge, Poll};
+use tsuji_platform::process;
+use tsuji_transport::bell::{Bells, Cell};
+use tsuji_transport::{Gid, PeerId, Transport};
+
+use crate::control::{self, Door};
+use crate::directory::Directory;
+use crate::graph::ProcessInfo;
+use crate::{Error, ErrorKind, Result, registry};
+
+/// One participant. A process has one for each domain and run-time folder, unless a context asks
+/// for one of its own.
+pub(crate) struct Host {
+    pub(crate) id: PeerId,
+    pub(crate) info: ProcessInfo,
+    domain: u32,
+    folder: PathBuf,
+    policy: Arc<Policy>,
+    bells: Arc<Bells>,
+    transports: Vec<Arc<dyn Transport>>,
+    failed: Vec<(TransportId, String)>,
+    directory: Mutex<Directory>,
+    changed: Condvar,
+    pub(crate) poll: Arc<Poll>,
+    pub(crate) nudge: Nudge,
+    generation: Generation,
+    stopping: AtomicBool,
+    gids: AtomicU32,
+    /// Contexts that share it.
+    contexts: AtomicU32,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Rung when the context shuts down, for those who sleep.
+    sleepers: Mutex<Vec<Weak<Cell>>>,
+}
+
+/// Where a participant stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) domain: u32,
+    pub(crate) folder: PathBuf,
+}
+
+/// The participants of this process that are not isolated.
+static SHARED: Mutex<Option<HashMap<Place, Weak<Host>>>> = Mutex::new(None);
+
+impl Host {
+    /// The participant of this process at `place`, made when it is not there yet.
+    pub(crate) fn shared(place: Place, policy: &Arc<Policy>) -> Result<Arc<Self>> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let hosts = shared.get_or_insert_with(HashMap::new);
+        if let Some(host) = hosts.get(&place).and_then(Weak::upgrade)
+            && host.generation.is_current()
+            && !host.stopping.load(Ordering::Acquire)
+        {
+            if host.policy != *policy {
+                return Err(Error::invalid(
+                    "another context of this process has another policy; allowed: the same policy, \
+                     or an isolated context",
+                ));
+            }
+            host.contexts.fetch_add(1, Ordering::AcqRel);
+            return Ok(host);
+        }
+        let host = Self::start(place.clone(), policy)?;
+        hosts.insert(place, Arc::downgrade(&host));
+        Ok(host)
+    }
+
+    /// A participant of its own.
+    pub(crate) fn start(place: Place, policy: &Arc<Policy>) -> Result<Arc<Self>> {
+        let token = process::random_token().map_err(|error| unexpected("random numbers", error))?;
+        let id = PeerId(token);
+        let bells = Bells::create(&registry::bells_backing(policy)?)?;
+        let opened = registry::open(id, &bells, policy)?;
+        for (transport, reason) in &opened.failed {
+            tracing::warn!(%transport, reason, "a transport does not work");
+        }
+        let door = Door::open(&place.folder, id)?;
+        let poll = Arc::new(Poll::new().map_err(|error| unexpected("poll", error))?);
+        let nudge = Nudge::new().map_err(|error| unexpected("eventfd", error))?;
+        let host = Arc::new(Self {
+            id,
+            info: ProcessInfo {
+                token: id.to_string(),
+                pid: process::id(),
+                program: program_name(),
+                host: process::host_name(),
+            },
+            domain: place.domain,
+            folder: place.folder,
+            policy: Arc::clone(policy),
+            bells,
+            transports: opened.transports,
+            failed: opened.failed,
+            directory: Mutex::new(Directory::default()),
+            changed: Condvar::new(),
+            poll,
+            nudge,
+            generation: Generation::current(),
+            stopping: AtomicBool::new(false),
+            gids: AtomicU32::new(1),
+            contexts: AtomicU32::new(1),
+            thread: Mutex::new(None),
+            sleepers: Mutex::default(),
+        });
+        let thread = control::start(Arc::clone(&host), door)?;
+        *host.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(host)
+    }
+
+    pub(crate) fn domain(&self) -> u32 {
+        self.domain
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    pub(crate) fn bells(&self) -> &Arc<Bells> {
+        &self.bells
+    }
+
+    pub(crate) fn transports(&self) -> &[Arc<dyn Transport>] {
+        &self.transports
+    }
+
+    pub(crate) fn transport(&self, name: &str) -> Option<&Arc<dyn Transport>> {
+        self.transports.iter().find(|it| it.id().as_str() == name)
+    }
+
+    pub(crate) fn failed(&self) -> &[(TransportId, String)] {
+        &self.failed
+    }
+
+    /// Samples that a keep-all history holds before its publisher waits.
+    pub(crate) fn keep_all_max(&self) -> u32 {
+        KEEP_ALL_MAX
+    }
+
+    /// A number for an endpoint or a node.
+    pub(crate) fn new_gid(&self) -> Gid {
+        let mut gid = self.id.0;
+        let count = self.gids.fetch_add(1, Ordering::Relaxed);
+        gid[12..].copy_from_slice(&count.to_be_bytes());
+        Gid(gid)
+    }
+
+    /// Fails in a forked child and after the end.
+    pub(crate) fn open(&self, operation: &str) -> Result<()> {
+        if !self.generation.is_current() {
+            return Err(Error::closed(format!(
+                "{operation}: this is a forked child; make a context of its own"
+            )));
+        }
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(Error::closed(format!("{operation}: the context is shut down")));
+        }
+        Ok(())
+    }
+
+    /// Whether this is the process that made it, and not a forked child.
+    pub(crate) fn is_current(&self) -> bool {
+        self.generation.is_current()
+    }
+
+    /// One context of those that share the participant is gone; with the last it ends.
+    pub(crate) fn leave(host: &Arc<Self>) {
+        if host.contexts.fetch_sub(1, Ordering::AcqRel) == 1 {
+            host.stop();
+        }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// The directory, to look at or to change. [`Host::tell`] after a change that others wait for.
+    pub(crate) fn directory(&self) -> MutexGuard<'_, Directory> {
+        self.directory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those who wait for a change of the directory.
+    pub(crate) fn tell(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits until `done` answers something, looking at the directory after each change.
+    pub(crate) fn wait_for<T>(
+        &self,
+        timeout: Duration,
+        mut done: impl FnMut(&mut Directory) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut directory = self.directory();
+        loop {
+            self.open("wait")?;
+            if let Some(it) = done(&mut directory) {
+                return Ok(Some(it));
+            }
+            let left = deadline.map_or(timeout, |it| it.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let waited = self.changed.wait_timeout(directory, left);
+            directory = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// From now on `cell` is rung when the participant ends.
+    pub(crate) fn wake_at_end(&self, cell: &Arc<Cell>) {
+        let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        sleepers.retain(|it| 0 < it.strong_count());
+        sleepers.push(Arc::downgrade(cell));
+        drop(sleepers);
+        if self.is_stopping() {
+            cell.ring();
+        }
+    }
+
+    /// Ends the participant: everybody who waits is woken, and peers see it leave.
+    pub(crate) fn stop(&self) {
+        if !self.generation.is_current() || self.stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.nudge.give();
+        let sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        sleepers.iter().filter_map(Weak::upgrade).for_each(|cell| cell.ring());
+        drop(sleepers);
+        // Whoever waits holds the lock until it sleeps.
+        drop(self.directory());
+        self.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A panic there was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("id", &self.id).field("domain", &self.domain).finish()
+    }
+}
+
+fn program_name() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from);
+    let name = path.as_deref().and_then(Path::file_name);
+    name.map_or_else(|| "?".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+pub(crate) fn unexpected(what: &str, error: std::io::Error) -> Error {
+    let kind = match error.raw_os_error() {
+        // EMFILE, ENFILE, ENOMEM, ENOSPC.
+        Some(24 | 23 | 12 | 28) => ErrorKind::Exhausted,
+        _ => ErrorKind::Unexpected,
+    };
+    Error::new(kind, what).because(error)
+}
+
+const KEEP_ALL_MAX: u32 = 1024;

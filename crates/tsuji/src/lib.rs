@@ -1,0 +1,80 @@
+//! Nodes that exchange ROS 2 messages, each flow over the road that suits it: a pointer inside the
+//! process, shared memory inside the host.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use tsuji::{Context, Qos};
+//! use tsuji_interfaces::std_msgs::msg::String as Text;
+//!
+//! let context = Context::new()?;
+//! let node = context.node("talker")?;
+//! let publisher = node.create_publisher::<Text>("chatter", Qos::DEFAULT)?;
+//! let mut count = 0;
+//! let _timer = node.create_timer(Duration::from_millis(500), move || {
+//!     count += 1;
+//!     if let Err(error) = publisher.publish(Text { data: format!("hello {count}").into() }) {
+//!         eprintln!("{error}");
+//!     }
+//! })?;
+//! tsuji::spin(&node)?;
+//! # Ok::<_, tsuji::Error>(())
+//! ```
+//!
+//! This crate knows no rmw structures, no WebSockets and no terminals. Which transports exist is
+//! known to `registry.rs` alone.
+
+pub use tsuji_core as core;
+pub use tsuji_core::{Durability, History, Liveliness, Qos, Reliability, Scope, Size};
+pub use tsuji_msg::{InPlace, Message};
+pub use tsuji_transport::{Bytes, Gid, Loan};
+
+mod context;
+pub use context::{Context, ContextBuilder};
+
+mod control;
+mod directory;
+
+mod error;
+pub use error::{Error, ErrorKind, Result};
+
+mod events;
+pub use events::{PublisherEvent, SubscriptionEvent};
+
+mod executor;
+pub use executor::{CallbackGroup, CallbackGroupKind, Executor, spin};
+
+mod graph;
+pub use graph::{
+    EndReport, EndpointInfo, EndpointKind, Graph, LatencyReport, NodeInfo, ProcessInfo,
+    RouteReport, RouteState, Stranger, TransportReport,
+};
+
+mod host;
+
+mod node;
+pub use node::{Node, PublisherBuilder, RawSubscriptionBuilder, RawType, SubscriptionBuilder};
+
+mod publication;
+pub use publication::PublisherCounters;
+
+mod publisher;
+pub use publisher::{LoanedMessage, Publishable, Publisher, RawPublisher};
+
+mod reception;
+pub use reception::SubscriptionCounters;
+
+mod registry;
+pub use registry::KNOWN as KNOWN_TRANSPORTS;
+
+mod statistics;
+
+mod subscription;
+pub use subscription::{
+    MessageInfo, Messages, RawSample, RawSubscription, Received, Recv, Subscription,
+};
+
+mod timer;
+pub use timer::Timer;
+
+mod wait_set;
+pub use wait_set::WaitSet;

@@ -1,0 +1,561 @@
+//! What stands behind every subscription, whatever its type: one queue over all roads, and what it
+//! counts.
+
+use std::any::TypeId;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tsuji_core::{History, Liveliness, Qos, TransportId};
+use tsuji_msg::CdrError;
+use tsuji_platform::clock;
+use tsuji_transport::bell::Cell;
+use tsuji_transport::{
+    Encoding, Endpoint, Gid, Payload, PeerId, Reader, Sample, Ticket, Transport,
+};
+
+use crate::events::{Events, SubscriptionEvent};
+use crate::graph::{CountHalf, LatencyReport};
+use crate::host::Host;
+use crate::publication::{after, nanos};
+use crate::statistics::Histogram;
+use crate::{Error, Result};
+
+/// What a subscription has seen so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubscriptionCounters {
+    /// Samples handed to the user.
+    pub received: u64,
+    /// Samples pushed out of the full queue by newer ones.
+    pub displaced: u64,
+    /// Samples whose lifespan had passed.
+    pub expired: u64,
+    /// Samples that were no valid message of the type.
+    pub invalid: u64,
+    /// Samples that never came, the displaced ones not counted.
+    pub lost: u64,
+    /// Samples that came once more and were not delivered.
+    pub duplicates: u64,
+}
+
+/// Whether bytes are a valid message.
+pub(crate) type Check = fn(&[u8]) -> Result<(), CdrError>;
+
+pub(crate) struct Reception {
+    pub(crate) gid: Gid,
+    pub(crate) node: Gid,
+    pub(crate) topic: String,
+    pub(crate) type_name: String,
+    pub(crate) type_hash: String,
+    pub(crate) qos: Qos,
+    pub(crate) events: Events<SubscriptionEvent>,
+    pub(crate) news: Arc<Cell>,
+    pub(crate) value_type: Option<TypeId>,
+    host: Arc<Host>,
+    check: Option<Check>,
+    is_closed: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    roads: Vec<(TransportId, Arc<dyn Reader>)>,
+    /// Samples that were taken off their roads. Used where several flows share the depth.
+    queue: VecDeque<Sample>,
+    flows: HashMap<Gid, FlowCount>,
+    counters: SubscriptionCounters,
+    missing: u64,
+    /// Samples pushed out of `queue`, and those of roads that were closed.
+    displaced: u64,
+    last_sample_ns: u64,
+    deadline_missed: u64,
+    deadline_from_ns: u64,
+}
+
+/// What comes from one publisher.
+struct FlowCount {
+    /// Its road is open at this end.
+    is_open: bool,
+    /// The publisher sends on it.
+    is_connected: bool,
+    next: Option<u64>,
+    samples: u64,
+    bytes: u64,
+    missing: u64,
+    expired: u64,
+    invalid: u64,
+    duplicates: u64,
+    latency: Option<Histogram>,
+    rate: Rate,
+    last_sign_ns: u64,
+    manual_lease_ns: Option<u64>,
+    /// How long its samples stay valid: the shorter of what the two ends say.
+    lifespan_ns: Option<u64>,
+    is_alive: bool,
+}
+
+/// Counts of the last whole interval of about a second.
+#[derive(Default)]
+struct Rate {
+    from_ns: u64,
+    samples: u64,
+    bytes: u64,
+    last: Option<(f64, f64)>,
+}
+
+impl Rate {
+    fn add(&mut self, now_ns: u64, samples: u64, bytes: u64) {
+        let elapsed = now_ns.saturating_sub(self.from_ns);
+        if RATE_NS <= elapsed {
+            let seconds = elapsed as f64 / 1e9;
+            let is_fresh = self.from_ns != 0 && elapsed < 4 * RATE_NS;
+            self.last = is_fresh
+                .then(|| (self.samples as f64 / seconds, self.bytes as f64 / seconds))
+                .or(if self.from_ns == 0 { None } else { Some((0.0, 0.0)) });
+            (self.from_ns, self.samples, self.bytes) = (now_ns, 0, 0);
+        }
+        self.samples += samples;
+        self.bytes += bytes;
+    }
+
+    fn now(&mut self, now_ns: u64) -> (f64, f64) {
+        let elapsed = now_ns.saturating_sub(self.from_ns);
+        if RATE_NS <= elapsed && self.from_ns != 0 {
+            self.add(now_ns, 0, 0);
+        } else if self.last.is_none() && 0 < elapsed && self.from_ns != 0 {
+            let seconds = elapsed as f64 / 1e9;
+            return (self.samples as f64 / seconds, self.bytes as f64 / seconds);
+        }
+        self.last.unwrap_or_default()
+    }
+}
+
+const RATE_NS: u64 = 1_000_000_000;
+
+/// What is needed to make a reception.
+pub(crate) struct ReceptionSpec {
+    pub(crate) gid: Gid,
+    pub(crate) node: Gid,
+    pub(crate) topic: String,
+    pub(crate) type_name: String,
+    pub(crate) type_hash: String,
+    pub(crate) qos: Qos,
+    pub(crate) check: Option<Check>,
+    /// The Rust type of values that it takes by reference.
+    pub(crate) value_type: Option<TypeId>,
+}
+
+impl Reception {
+    pub(crate) fn new(host: &Arc<Host>, spec: ReceptionSpec) -> Result<Self> {
+        let state = State {
+            roads: Vec::new(),
+            queue: VecDeque::new(),
+            flows: HashMap::new(),
+            counters: SubscriptionCounters::default(),
+            missing: 0,
+            displaced: 0,
+            last_sample_ns: clock::monotonic_ns(),
+            deadline_missed: 0,
+            deadline_from_ns: 0,
+        };
+        Ok(Self {
+            gid: spec.gid,
+            node: spec.node,
+            topic: spec.topic,
+            type_name: spec.type_name,
+            type_hash: spec.type_hash,
+            qos: spec.qos,
+            events: Events::new(),
+            news: Arc::new(host.bells().claim_cell()?),
+            host: Arc::clone(host),
+            check: spec.check,
+            value_type: spec.value_type,
+            is_closed: AtomicBool::new(false),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// The oldest valid sample, with the time of this call on the monotonic clock.
+    pub(crate) fn take(&self) -> Result<Option<(Sample, u64)>> {
+        self.open("take")?;
+        let mut state = self.lock();
+        let state = &mut *state;
+        loop {
+            let sample = match state.next(self.qos.history) {
+                Ok(Some(sample)) => sample,
+                Ok(None) => return Ok(None),
+                Err(error) if error.kind() == tsuji_transport::ErrorKind::Invalid => {
+                    state.counters.invalid += 1;
+                    tracing::warn!(topic = %self.topic, %error, "a sample was dropped");
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let now_ns = clock::monotonic_ns();
+            if self.admit(state, &sample, now_ns) {
+                return Ok(Some((sample, now_ns)));
+            }
+        }
+    }
+
+    pub(crate) fn counters(&self) -> SubscriptionCounters {
+        self.lock().counters_now()
+    }
+
+    /// How many publishers are connected.
+    pub(crate) fn writers(&self) -> usize {
+        self.lock().flows.values().filter(|flow| flow.is_connected).count()
+    }
+
+    /// Opens this end of a flow.
+    pub(crate) fn accept(
+        &self,
+        transport: &Arc<dyn Transport>,
+        peer: PeerId,
+        writer: Gid,
+        offered: &Qos,
+    ) -> Result<Ticket> {
+        self.open("accept")?;
+        let mut state = self.lock();
+        let id = transport.id();
+        let known = state.roads.iter().find(|(road, _)| *road == id);
+        let reader = match known {
+            Some((_, reader)) => Arc::clone(reader),
+            None => {
+                let reader = transport.open_reader(&self.endpoint(), Arc::clone(&self.news))?;
+                state.roads.push((id, Arc::clone(&reader)));
+                reader
+            }
+        };
+        let ticket = reader.accept(peer, writer)?;
+        let manual_lease_ns = offered
+            .liveliness_lease
+            .filter(|_| offered.liveliness == Liveliness::ManualByTopic)
+            .map(nanos);
+        let flow = state.flows.entry(writer).or_insert_with(FlowCount::new);
+        flow.is_open = true;
+        flow.is_alive = true;
+        flow.manual_lease_ns = manual_lease_ns;
+        flow.lifespan_ns =
+            [offered.lifespan, self.qos.lifespan].into_iter().flatten().min().map(nanos);
+        flow.last_sign_ns = clock::monotonic_ns();
+        Ok(ticket)
+    }
+
+    /// The publisher sends on its road, from the sample `first` on.
+    pub(crate) fn cut(&self, writer: Gid, first: u64) {
+        let mut state = self.lock();
+        let Some(flow) = state.flows.get_mut(&writer).filter(|flow| flow.is_open) else { return };
+        flow.is_connected = true;
+        flow.next.get_or_insert(first);
+        self.tell_matched(&state);
+    }
+
+    /// This publisher sends nothing any more. What it sent is still delivered.
+    pub(crate) fn forget(&self, writer: Gid) {
+        let mut state = self.lock();
+        state.roads.iter().for_each(|(_, reader)| reader.forget(writer));
+        let Some(flow) = state.flows.get_mut(&writer).filter(|flow| flow.is_open) else { return };
+        flow.is_open = false;
+        flow.is_connected = false;
+        // Counts of publishers that left are kept for a while, not for ever.
+        if FLOWS_KEPT_MAX < state.flows.len() {
+            state.flows.retain(|_, flow| flow.is_open);
+        }
+        self.tell_matched(&state);
+    }
+
+    /// The publisher showed that it is alive.
+    pub(crate) fn alive(&self, writer: Gid) {
+        let mut state = self.lock();
+        if let Some(flow) = state.flows.get_mut(&writer) {
+            flow.last_sign_ns = clock::monotonic_ns();
+            if !std::mem::replace(&mut flow.is_alive, true) {
+                self.tell_liveliness(&state);
+            }
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        let mut state = self.lock();
+        let roads = std::mem::take(&mut state.roads);
+        let queue = std::mem::take(&mut state.queue);
+        drop(state);
+        drop((roads, queue));
+        self.news.ring();
+    }
+
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        let state = self.lock();
+        let deadline = self
+            .qos
+            .deadline
+            .filter(|_| state.flows.values().any(|flow| flow.is_connected))
+            .map(|it| after(state.last_sample_ns.max(state.deadline_from_ns), it));
+        let leases = state.flows.values().filter(|flow| flow.is_connected && flow.is_alive);
+        let lease = leases.filter_map(|it| Some(it.last_sign_ns + it.manual_lease_ns?)).min();
+        [deadline, lease].into_iter().flatten().min()
+    }
+
+    pub(crate) fn on_time(&self, now_ns: u64) {
+        let mut state = self.lock();
+        if let Some(deadline) = self.qos.deadline
+            && state.flows.values().any(|flow| flow.is_connected)
+        {
+            let from = state.last_sample_ns.max(state.deadline_from_ns);
+            let missed = now_ns.saturating_sub(from) / nanos(deadline);
+            if 0 < missed {
+                state.deadline_from_ns = from + missed * nanos(deadline);
+                state.deadline_missed += missed;
+                let total = state.deadline_missed;
+                self.events.push(SubscriptionEvent::DeadlineMissed { total });
+            }
+        }
+        let mut changed = false;
+        for flow in state.flows.values_mut().filter(|flow| flow.is_connected && flow.is_alive) {
+            if flow.manual_lease_ns.is_some_and(|lease| flow.last_sign_ns + lease <= now_ns) {
+                flow.is_alive = false;
+                changed = true;
+            }
+        }
+        if changed {
+            self.tell_liveliness(&state);
+        }
+    }
+
+    pub(crate) fn halves(&self) -> Vec<CountHalf> {
+        let now_ns = clock::monotonic_ns();
+        let mut state = self.lock();
+        let total = state.counters_now();
+        let missing = state.missing.max(1);
+        let connected = state.flows.iter_mut().filter(|(_, flow)| flow.is_connected);
+        connected
+            .map(|(gid, flow)| {
+                let (rate_hz, bytes_per_s) = flow.rate.now(now_ns);
+                let quantile = |share| {
+                    let histogram = flow.latency.as_ref()?;
+                    Some(histogram.quantile_ns(share)? as f64 / 1e3)
+                };
+                let latency = quantile(0.5).zip(quantile(0.99)).zip(flow.latency.as_ref());
+                // Roads count what they push out for all writers together: each flow's share of it
+                // is its share of what is missing.
+                let displaced = (total.displaced * flow.missing / missing).min(flow.missing);
+                CountHalf {
+                    publisher: gid.0,
+                    subscription: self.gid.0,
+                    samples: flow.samples,
+                    bytes: flow.bytes,
+                    rate_hz,
+                    bytes_per_s,
+                    latency: latency.map(|((median_us, p99_us), histogram)| LatencyReport {
+                        median_us,
+                        p99_us,
+                        max_us: histogram.max_ns() as f64 / 1e3,
+                        clock: "monotonic".to_owned(),
+                    }),
+                    displaced,
+                    expired: flow.expired,
+                    invalid: flow.invalid,
+                    lost: flow.missing - displaced,
+                    duplicates: flow.duplicates,
+                }
+            })
+            .collect()
+    }
+
+    /// Counts a sample, and says whether the user gets it.
+    fn admit(&self, state: &mut State, sample: &Sample, now_ns: u64) -> bool {
+        let envelope = &sample.envelope;
+        let flow = state.flows.entry(envelope.gid).or_insert_with(FlowCount::new);
+        flow.last_sign_ns = now_ns;
+        let came_back = flow.is_connected && !std::mem::replace(&mut flow.is_alive, true);
+        let mut newly_missing = 0;
+        match flow.next {
+            Some(next) if envelope.sequence < next => {
+                flow.duplicates += 1;
+                state.counters.duplicates += 1;
+                return false;
+            }
+            Some(next) => newly_missing = envelope.sequence - next,
+            None => (),
+        }
+        flow.next = Some(envelope.sequence + 1);
+        flow.missing += newly_missing;
+        state.missing += newly_missing;
+        state.last_sample_ns = now_ns;
+        let is_expired = flow.lifespan_ns.is_some_and(|lifespan_ns| {
+            let age = clock::wall_ns().saturating_sub(envelope.wall_ns);
+            u64::try_from(age).is_ok_and(|age_ns| lifespan_ns <= age_ns)
+        });
+        if is_expired {
+            flow.expired += 1;
+            state.counters.expired += 1;
+            return false;
+        }
+        let mut bytes = 0;
+        if let Payload::Bytes(payload) = &sample.payload {
+            bytes = payload.len() as u64;
+            let is_cdr = envelope.encoding == Encoding::Cdr1;
+            if let Some(check) = self.check
+                && let Err(error) = if is_cdr {
+                    check(payload).map_err(|it| it.to_string())
+                } else {
+                    Err("not CDR".into())
+                }
+            {
+                flow.invalid += 1;
+                state.counters.invalid += 1;
+                if flow.invalid == 1 {
+                    let publisher = envelope.gid;
+                    tracing::warn!(topic = %self.topic, %publisher, %error, "an invalid sample was dropped");
+                }
+                return false;
+            }
+        }
+        flow.samples += 1;
+        flow.bytes += bytes;
+        flow.rate.add(now_ns, 1, bytes);
+        let latency = flow.latency.get_or_insert_with(Histogram::new);
+        latency.add(now_ns.saturating_sub(envelope.mono_ns));
+        state.counters.received += 1;
+        if came_back {
+            self.tell_liveliness(state);
+        }
+        if 0 < newly_missing {
+            let total = state.counters_now().lost;
+            if 0 < total {
+                self.events.push(SubscriptionEvent::MessageLost { total });
+            }
+        }
+        true
+    }
+
+    fn tell_matched(&self, state: &State) {
+        let current = state.flows.values().filter(|flow| flow.is_connected).count();
+        self.events.push(SubscriptionEvent::Matched { current });
+        self.tell_liveliness(state);
+    }
+
+    fn tell_liveliness(&self, state: &State) {
+        let mut counts = [0, 0];
+        for flow in state.flows.values().filter(|flow| flow.is_connected) {
+            counts[usize::from(flow.is_alive)] += 1;
+        }
+        let [not_alive, alive] = counts;
+        self.events.push(SubscriptionEvent::LivelinessChanged { alive, not_alive });
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            topic: self.topic.clone(),
+            type_name: self.type_name.clone(),
+            gid: self.gid,
+            qos: self.qos,
+            keep_all_max: self.host.keep_all_max(),
+        }
+    }
+
+    fn open(&self, operation: &str) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed(format!("{operation} on {}: it was closed", self.topic)));
+        }
+        self.host.open(operation)
+    }
+
+    /// Nothing panics while holding this lock, so a poisoned one is still sound.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The oldest sample. One flow alone is read straight off its road, which keeps its depth;
+    /// several share one queue of that depth.
+    fn next(&mut self, history: History) -> Result<Option<Sample>, tsuji_transport::Error> {
+        if let Some(sample) = self.queue.pop_front() {
+            let is_keep_all = history == History::KeepAll;
+            if is_keep_all || self.is_simple() {
+                return Ok(Some(sample));
+            }
+            self.queue.push_front(sample);
+        }
+        if self.is_simple() {
+            return self.roads.first().map_or(Ok(None), |(_, reader)| reader.take());
+        }
+        self.gather(history)?;
+        Ok(self.queue.pop_front())
+    }
+
+    fn is_simple(&self) -> bool {
+        self.roads.len() <= 1 && self.flows.len() <= 1
+    }
+
+    /// Takes what all roads have, at most what the depth lets be kept, in the order of sending.
+    fn gather(&mut self, history: History) -> Result<(), tsuji_transport::Error> {
+        let depth = match history {
+            History::KeepLast(depth) => depth as usize,
+            // Samples that wait on their roads hold their writers back, as they must.
+            History::KeepAll => 1,
+        };
+        let before = self.queue.len();
+        for (_, reader) in &self.roads {
+            // A fast writer could keep this going for ever; a few rounds are all that can matter.
+            for _ in 0..depth.saturating_mul(2 * self.flows.len()).max(1) {
+                match reader.take() {
+                    Ok(Some(sample)) => self.queue.push_back(sample),
+                    Ok(None) => break,
+                    // What was gathered is not lost for it: the caller asks again.
+                    Err(error) if self.queue.len() == before => return Err(error),
+                    Err(_) => {
+                        self.counters.invalid += 1;
+                        break;
+                    }
+                }
+            }
+        }
+        if before + 1 < self.queue.len() {
+            let key = |sample: &Sample| (sample.envelope.mono_ns, sample.envelope.sequence);
+            self.queue.make_contiguous().sort_unstable_by_key(key);
+        }
+        if let History::KeepLast(depth) = history {
+            while (depth as usize) < self.queue.len() {
+                self.queue.pop_front();
+                self.displaced += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn counters_now(&self) -> SubscriptionCounters {
+        let on_roads: u64 = self.roads.iter().map(|(_, reader)| reader.displaced()).sum();
+        let displaced = on_roads + self.displaced;
+        let lost = self.missing.saturating_sub(displaced);
+        SubscriptionCounters { displaced, lost, ..self.counters }
+    }
+}
+
+impl FlowCount {
+    fn new() -> Self {
+        Self {
+            is_open: false,
+            is_connected: false,
+            next: None,
+            samples: 0,
+            bytes: 0,
+            missing: 0,
+            expired: 0,
+            invalid: 0,
+            duplicates: 0,
+            latency: None,
+            rate: Rate::default(),
+            last_sign_ns: 0,
+            manual_lease_ns: None,
+            lifespan_ns: None,
+            is_alive: true,
+        }
+    }
+}
+
+/// Counts of publishers that left, kept for reports. Beyond it they are dropped.
+const FLOWS_KEPT_MAX: usize = 256;

@@ -1,0 +1,345 @@
+//! Nodes exchange messages: in one process by reference, between isolated contexts (which behave
+//! as processes of their own) by shared memory.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tsuji::{Context, Durability, ErrorKind, Executor, History, Qos, Reliability, RouteState};
+use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji_interfaces::std_msgs::msg::{String as Text, UInt64};
+
+/// Only there to end a hung test.
+const HANG: Duration = Duration::from_secs(30);
+
+/// A run-time folder of its own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static FOLDERS: AtomicU64 = AtomicU64::new(0);
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tsuji-test-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn process(&self) -> Context {
+        Context::builder().runtime_dir(&self.0).domain(7).isolated().build().unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn keep_all() -> Qos {
+    Qos { history: History::KeepAll, ..Qos::DEFAULT }
+}
+
+#[test]
+fn a_value_reaches_a_subscription_in_the_process_by_reference() {
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("both").unwrap();
+    let publisher = node.create_publisher::<Text>("chatter", Qos::DEFAULT).unwrap();
+    let subscription = node.subscription::<Text>("/chatter").build().unwrap();
+    assert_eq!((publisher.matched(), subscription.matched()), (1, 1));
+    let message = Arc::new(Text { data: "hello".into() });
+    publisher.publish(Arc::clone(&message)).unwrap();
+    let received = subscription.take().unwrap().unwrap();
+    assert!(Arc::ptr_eq(&received.message(), &message));
+    assert_eq!(received.view().data, "hello");
+    assert_eq!(received.info().sequence, 1);
+    publisher.publish(&*message).unwrap();
+    publisher.publish(Text { data: "again".into() }).unwrap();
+    assert_eq!(subscription.take().unwrap().unwrap().view().data, "hello");
+    assert_eq!(subscription.take().unwrap().unwrap().view().data, "again");
+    assert!(subscription.take().unwrap().is_none());
+    let routes = context.routes(HANG).unwrap();
+    assert_eq!(routes.len(), 1);
+    assert_eq!(routes[0].transport.as_deref(), Some("inproc"));
+    assert_eq!((routes[0].samples, routes[0].state), (3, RouteState::Active));
+}
+
+#[test]
+fn a_picture_drawn_in_a_loan_is_seen_in_place_by_another_process() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let publisher = one.node("camera").unwrap().create_publisher::<Image>("image", Qos::DEFAULT);
+    let publisher = publisher.unwrap();
+    let viewer = two.node("viewer").unwrap();
+    let subscription = viewer.subscription::<Image>("image").build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    let template = Image { width: 640, height: 480, encoding: "mono8".into(), ..Image::default() };
+    let mut set = tsuji::WaitSet::new(&two).unwrap();
+    set.add(&subscription).unwrap();
+    for round in 0..20u8 {
+        let mut loan = publisher.loan(&template, 640 * 480).unwrap();
+        loan.data_mut().fill(round);
+        publisher.publish(loan).unwrap();
+        let received = loop {
+            if let Some(received) = subscription.take().unwrap() {
+                break received;
+            }
+            assert!(!set.wait(HANG).unwrap().is_empty());
+        };
+        let view = received.view();
+        assert_eq!((view.width, view.height, view.encoding), (640, 480, "mono8"));
+        assert!(view.data.len() == 640 * 480 && view.data.iter().all(|byte| *byte == round));
+        assert!(!received.is_by_reference());
+    }
+    let routes = one.routes(HANG).unwrap();
+    assert_eq!(routes[0].transport.as_deref(), Some("shm"));
+    assert_eq!((routes[0].samples, routes[0].lost), (20, 0));
+    assert!(routes[0].because.contains("local"), "{}", routes[0].because);
+}
+
+#[test]
+fn callbacks_run_while_spinning_and_timers_keep_their_pace() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let talker = one.node("talker").unwrap();
+    let publisher = talker.create_publisher::<UInt64>("count", keep_all()).unwrap();
+    let listener = two.node("listener").unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let _subscription = listener
+        .create_subscription::<UInt64>("count", keep_all(), move |message| {
+            sink.lock().unwrap().push(message.view().data);
+        })
+        .unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let mut count = 0;
+    let _timer = talker
+        .create_timer(Duration::from_millis(1), move || {
+            publisher.publish(UInt64 { data: count }).unwrap();
+            count += 1;
+        })
+        .unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| tsuji::spin(&talker).unwrap());
+        let mut executor = Executor::new(&two).unwrap().threads(3);
+        executor.add(&listener).unwrap();
+        executor.spin_until(|| 50 <= seen.lock().unwrap().len()).unwrap();
+        one.shutdown();
+    });
+    let seen = seen.lock().unwrap();
+    assert_eq!(*seen, (0..seen.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_late_joiner_gets_what_transient_local_keeps() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let qos = |depth| Qos {
+        durability: Durability::TransientLocal,
+        history: History::KeepLast(depth),
+        ..Qos::DEFAULT
+    };
+    let publisher = one.node("map").unwrap().create_publisher::<Text>("map", qos(3)).unwrap();
+    for number in 0..10 {
+        publisher.publish(Text { data: number.to_string().into() }).unwrap();
+    }
+    let late = two.node("late").unwrap();
+    let same = one.node("same").unwrap();
+    for (node, depth, expect) in [(&late, 5, "789"), (&late, 2, "89"), (&same, 10, "789")] {
+        let subscription = node.subscription::<Text>("map").qos(qos(depth)).build().unwrap();
+        subscription.wait_for_publishers(1, HANG).unwrap();
+        let mut set = tsuji::WaitSet::new(node.context()).unwrap();
+        set.add(&subscription).unwrap();
+        let mut got = String::new();
+        while got.len() < expect.len() {
+            match subscription.take().unwrap() {
+                Some(received) => got.push_str(received.view().data),
+                None => assert!(!set.wait(HANG).unwrap().is_empty()),
+            }
+        }
+        assert_eq!(got, expect);
+    }
+    let volatile = two.node("v").unwrap().subscription::<Text>("map").build().unwrap();
+    volatile.wait_for_publishers(1, HANG).unwrap();
+    publisher.publish(Text { data: "new".into() }).unwrap();
+    let mut set = tsuji::WaitSet::new(&two).unwrap();
+    set.add(&volatile).unwrap();
+    let first = loop {
+        if let Some(received) = volatile.take().unwrap() {
+            break received;
+        }
+        set.wait(HANG).unwrap();
+    };
+    assert_eq!(first.view().data, "new");
+}
+
+#[test]
+fn keep_all_holds_the_publisher_back_and_loses_nothing() {
+    const COUNT: u64 = 20_000;
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let publisher = one
+        .node("fast")
+        .unwrap()
+        .publisher::<UInt64>("flood")
+        .qos(keep_all())
+        .max_blocking(HANG)
+        .build()
+        .unwrap();
+    let reader = two.node("slow").unwrap();
+    let subscription = reader.subscription::<UInt64>("flood").qos(keep_all()).build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for data in 0..COUNT {
+                publisher.publish(UInt64 { data }).unwrap();
+            }
+        });
+        let mut set = tsuji::WaitSet::new(&two).unwrap();
+        set.add(&subscription).unwrap();
+        let mut next = 0;
+        while next < COUNT {
+            match subscription.take().unwrap() {
+                Some(received) => {
+                    assert_eq!(received.view().data, next);
+                    next += 1;
+                }
+                None => assert!(!set.wait(HANG).unwrap().is_empty()),
+            }
+        }
+    });
+    let counters = subscription.counters();
+    assert_eq!((counters.received, counters.lost, counters.displaced), (COUNT, 0, 0));
+}
+
+#[test]
+fn a_full_keep_all_subscription_answers_busy_after_the_wait() {
+    let folder = Folder::new();
+    for remote in [false, true] {
+        let one = folder.process();
+        let two = if remote { folder.process() } else { one.clone() };
+        let publisher = one
+            .node("p")
+            .unwrap()
+            .publisher::<UInt64>("t")
+            .qos(keep_all())
+            .max_blocking(Duration::from_millis(5))
+            .build()
+            .unwrap();
+        let subscription =
+            two.node("s").unwrap().subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+        publisher.wait_for_subscriptions(1, HANG).unwrap();
+        let mut sent = 0;
+        let error = loop {
+            match publisher.publish(UInt64 { data: sent }) {
+                Ok(()) => sent += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert_eq!(publisher.counters().dropped, 1);
+        let mut next = 0;
+        while let Some(received) = subscription.take().unwrap() {
+            assert_eq!(received.view().data, next);
+            next += 1;
+        }
+        assert_eq!(next, sent);
+        publisher.publish(UInt64 { data: 0 }).unwrap();
+    }
+}
+
+#[test]
+fn qos_that_does_not_fit_is_told_to_both_sides() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (to_publisher, to_subscription) = (Arc::clone(&told), Arc::clone(&told));
+    let talker = one.node("talker").unwrap();
+    let best_effort = Qos { reliability: Reliability::BestEffort, ..Qos::DEFAULT };
+    let _publisher = talker
+        .publisher::<Text>("t")
+        .qos(best_effort)
+        .on_event(move |event| to_publisher.lock().unwrap().push(format!("pub {event:?}")))
+        .build()
+        .unwrap();
+    let listener = two.node("listener").unwrap();
+    let _subscription = listener
+        .subscription::<Text>("t")
+        .on_event(move |event| to_subscription.lock().unwrap().push(format!("sub {event:?}")))
+        .build()
+        .unwrap();
+    let is_told = || {
+        let told = told.lock().unwrap();
+        ["pub Incomp", "sub Incomp"].iter().all(|it| told.iter().any(|line| line.starts_with(it)))
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| tsuji::spin(&talker).unwrap());
+        let mut executor = Executor::new(&two).unwrap();
+        executor.add(&listener).unwrap();
+        while !is_told() {
+            executor.spin_once(Duration::from_millis(20)).unwrap();
+        }
+        one.shutdown();
+    });
+    let told = told.lock().unwrap().join("\n");
+    assert!(told.contains("reliability: offered best_effort, requested reliable"), "{told}");
+}
+
+#[test]
+fn a_topic_with_two_types_does_not_match_and_says_why() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let publisher = one.node("a").unwrap().create_publisher::<Text>("t", Qos::DEFAULT).unwrap();
+    let _other = two.node("b").unwrap().subscription::<UInt64>("t").build().unwrap();
+    let _good = two.node("c").unwrap().subscription::<Text>("t").build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let routes = one.routes(HANG).unwrap();
+    let mut states: Vec<_> = routes.iter().map(|it| (it.state, it.mismatches.join(" "))).collect();
+    states.sort_by_key(|(_, mismatches)| mismatches.clone());
+    assert_eq!(states[0], (RouteState::Active, String::new()));
+    assert_eq!(states[1].0, RouteState::Incompatible);
+    assert!(states[1].1.contains("std_msgs/msg/UInt64"), "{}", states[1].1);
+}
+
+#[test]
+fn the_picture_flow_of_thirty_milliseconds_does_not_stop_after_ten() {
+    // ROS 2's in-process path did, see the decision on QoS: here a slow start is all it takes.
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("n").unwrap();
+    let publisher = node.create_publisher::<Image>("image", Qos::DEFAULT).unwrap();
+    let subscription = node.subscription::<Image>("image").build().unwrap();
+    let image = Arc::new(Image { data: vec![7; 640 * 480 * 3].into(), ..Image::default() });
+    let mut received = 0;
+    for round in 0..500u64 {
+        publisher.publish(Arc::clone(&image)).unwrap();
+        // The subscription falls behind by far more than its depth, then goes on.
+        if round % 50 == 49 {
+            let mut last = 0;
+            while let Some(message) = subscription.take().unwrap() {
+                received += 1;
+                last = message.info().sequence;
+            }
+            assert_eq!(last, round + 1);
+        }
+    }
+    let counters = subscription.counters();
+    assert_eq!((received, counters.displaced, counters.lost), (100, 400, 0));
+}
+
+#[test]
+fn a_process_that_leaves_is_noticed() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let publisher = one.node("a").unwrap().create_publisher::<Text>("t", Qos::DEFAULT).unwrap();
+    let subscription = two.node("b").unwrap().subscription::<Text>("t").build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    assert_eq!(one.graph().nodes.len(), 2);
+    drop(subscription);
+    two.shutdown();
+    one.wait_for_graph(HANG, |graph| (graph.nodes.len() == 1).then_some(())).unwrap().unwrap();
+    assert_eq!(publisher.matched(), 0);
+    publisher.publish(Text::default()).unwrap();
+    assert!(two.node("c").is_err());
+}
