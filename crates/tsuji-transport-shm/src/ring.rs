@@ -6,10 +6,7 @@
 //! compare-exchange that fails if the producer replaced it. So each value comes out exactly once,
 //! on one side or the other, and no state has to be repaired after a death.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 /// A view of the shared parts. There is at least one entry.
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_comes_out_once_on_one_side() {
+    fn miri_each_value_comes_out_once_on_one_side() {
         const COUNT: u64 = if cfg!(miri) { 300 } else { 1_000_000 };
         let memory = Memory::new(8);
         let mut taken = Vec::new();
@@ -166,34 +163,5 @@ mod tests {
         let mut all = [taken, given_back].concat();
         all.sort_unstable();
         assert_eq!(all, (1..=COUNT as u32).collect::<Vec<_>>());
-    }
-}
-
-#[cfg(all(test, loom))]
-mod loom_tests {
-    use loom::sync::Arc;
-    use loom::thread;
-
-    use super::*;
-
-    #[test]
-    fn each_value_comes_out_once_on_one_side() {
-        loom::model(|| {
-            let memory = Arc::new((AtomicU64::new(0), [AtomicU64::new(0), AtomicU64::new(0)]));
-            let theirs = Arc::clone(&memory);
-            let producer = thread::spawn(move || {
-                let ring = Ring { tail: &theirs.0, entries: &theirs.1 };
-                (0..4).filter_map(|tail| ring.push(tail, tail as u32 + 1)).collect::<Vec<_>>()
-            });
-            let ring = Ring { tail: &memory.0, entries: &memory.1 };
-            let mut head = 0;
-            let mut taken: Vec<u32> = (0..2).filter_map(|_| ring.pop(&mut head)).collect();
-            let given_back = producer.join().unwrap();
-            taken.extend(std::iter::from_fn(|| ring.pop(&mut head)));
-            assert!(taken.is_sorted(), "{taken:?}");
-            let mut all = [taken, given_back].concat();
-            all.sort_unstable();
-            assert_eq!(all, [1, 2, 3, 4]);
-        });
     }
 }
