@@ -383,7 +383,7 @@ impl Keeper {
             (Control::Alive(gid), Some(_)) => directory.alive(Gid(gid)),
             (Control::AskRoutes { question }, Some(peer)) => {
                 for half in directory.halves(host) {
-                    let half = Some(Box::new(half));
+                    let half = Some(half);
                     directory.links.send(peer, &Control::Route { question, half });
                 }
                 directory.links.send(peer, &Control::Route { question, half: None });
@@ -391,7 +391,7 @@ impl Keeper {
             (Control::Route { question, half }, Some(peer)) => {
                 if let Some(answers) = directory.answers.get_mut(&question) {
                     match half {
-                        Some(half) => answers.halves.push(*half),
+                        Some(half) => answers.halves.push(half),
                         None => answers.waiting.retain(|it| *it != peer),
                     }
                 }

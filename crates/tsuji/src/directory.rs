@@ -323,7 +323,7 @@ impl Directory {
             let publisher = self.endpoints.get(&Gid(flow.publisher))?;
             let traits = route.choice.as_ref().map(|choice| &choice.traits);
             let word = |of: fn(&Traits) -> String| traits.map(of).unwrap_or_default();
-            Some(RouteHalf::Decision(DecisionHalf {
+            Some(RouteHalf::Decision(Box::new(DecisionHalf {
                 publisher: flow.publisher,
                 subscription: flow.subscription,
                 topic: publisher.record.topic.clone(),
@@ -343,7 +343,7 @@ impl Directory {
                 peer: word(|it| it.peer.to_string()),
                 epoch: route.epoch,
                 since_wall_ns: route.since_wall_ns,
-            }))
+            })))
         });
         let counts = self.receptions.values().flat_map(|reception| reception.halves());
         decisions.chain(counts.map(RouteHalf::Count)).collect()

@@ -217,7 +217,7 @@ pub struct LatencyReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum RouteHalf {
     /// The publisher's end, which decides.
-    Decision(DecisionHalf),
+    Decision(Box<DecisionHalf>),
     /// The subscription's end, which counts.
     Count(CountHalf),
 }
@@ -267,7 +267,7 @@ pub(crate) fn join(halves: Vec<RouteHalf>) -> Vec<RouteReport> {
     let mut decisions = Vec::new();
     for half in halves {
         match half {
-            RouteHalf::Decision(half) => decisions.push(half),
+            RouteHalf::Decision(half) => decisions.push(*half),
             RouteHalf::Count(half) => {
                 counts.insert((half.publisher, half.subscription), half);
             }

@@ -321,7 +321,7 @@ impl<'a, P> PublisherBuilder<'a, P> {
         self
     }
 
-    fn make(self) -> Result<(Node, Arc<Publication>, Option<Arc<dyn Entity>>)> {
+    fn make(self) -> Result<RawPublisher> {
         let topic = self.node.resolve(&self.topic)?;
         self.qos.validate().map_err(|error| Error::invalid(format!("{topic}: {error}")))?;
         let host = self.node.context().host();
@@ -355,23 +355,21 @@ impl<'a, P> PublisherBuilder<'a, P> {
         if self.qos.deadline.is_some() || self.qos.liveliness_lease.is_some() {
             host.nudge.give();
         }
-        Ok((self.node.clone(), publication, entity))
+        Ok(RawPublisher::new(self.node.clone(), publication, entity))
     }
 }
 
 impl<M: Message> PublisherBuilder<'_, Publisher<M>> {
     /// Makes the publisher.
     pub fn build(self) -> Result<Publisher<M>> {
-        let (node, publication, entity) = self.make()?;
-        Ok(Publisher::new(RawPublisher::new(node, publication, entity)))
+        Ok(Publisher::new(self.make()?))
     }
 }
 
 impl PublisherBuilder<'_, RawPublisher> {
     /// Makes the publisher.
     pub fn build(self) -> Result<RawPublisher> {
-        let (node, publication, entity) = self.make()?;
-        Ok(RawPublisher::new(node, publication, entity))
+        self.make()
     }
 }
 

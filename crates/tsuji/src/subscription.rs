@@ -388,13 +388,10 @@ impl Entity for RawEntity {
     }
 
     fn run(&self, more: &mut dyn FnMut()) {
-        match self.reception.take() {
-            Ok(Some((sample, now_ns))) => {
-                more();
-                (self.each.lock().unwrap_or_else(PoisonError::into_inner))(sample, now_ns);
-            }
-            // Closed is the end of it; whoever closed it knows.
-            Ok(None) | Err(_) => (),
+        // An error says that it is closed; whoever closed it knows.
+        if let Ok(Some((sample, now_ns))) = self.reception.take() {
+            more();
+            (self.each.lock().unwrap_or_else(PoisonError::into_inner))(sample, now_ns);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Nodes exchange messages: in one process by reference, between isolated contexts (which behave
 //! as processes of their own) by shared memory.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -142,7 +144,7 @@ fn a_late_joiner_gets_what_transient_local_keeps() {
     };
     let publisher = one.node("map").unwrap().create_publisher::<Text>("map", qos(3)).unwrap();
     for number in 0..10 {
-        publisher.publish(Text { data: number.to_string().into() }).unwrap();
+        publisher.publish(Text { data: number.to_string() }).unwrap();
     }
     let late = two.node("late").unwrap();
     let same = one.node("same").unwrap();
@@ -310,7 +312,7 @@ fn the_picture_flow_of_thirty_milliseconds_does_not_stop_after_ten() {
     let node = context.node("n").unwrap();
     let publisher = node.create_publisher::<Image>("image", Qos::DEFAULT).unwrap();
     let subscription = node.subscription::<Image>("image").build().unwrap();
-    let image = Arc::new(Image { data: vec![7; 640 * 480 * 3].into(), ..Image::default() });
+    let image = Arc::new(Image { data: vec![7; 640 * 480 * 3], ..Image::default() });
     let mut received = 0;
     for round in 0..500u64 {
         publisher.publish(Arc::clone(&image)).unwrap();

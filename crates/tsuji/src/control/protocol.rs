@@ -46,7 +46,7 @@ pub(crate) enum Control {
     /// Tell me the halves of all flows that you know.
     AskRoutes { question: u64 },
     /// One of them; `None` is the last.
-    Route { question: u64, half: Option<Box<RouteHalf>> },
+    Route { question: u64, half: Option<RouteHalf> },
 }
 
 /// A publisher and a subscription.
