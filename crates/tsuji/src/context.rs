@@ -306,14 +306,14 @@ impl ContextBuilder {
     pub fn build(self) -> Result<Context> {
         refuse_what_is_not_obeyed()?;
         let domain = match self.domain {
-            Some(domain) => domain,
+            Some(domain) if domain <= DOMAIN_MAX => domain,
+            Some(domain) => {
+                return Err(Error::invalid(format!(
+                    "domain id {domain} is out of range; allowed: 0 to {DOMAIN_MAX}"
+                )));
+            }
             None => domain_from_environment()?,
         };
-        if DOMAIN_MAX < domain {
-            return Err(Error::invalid(format!(
-                "domain id {domain} is out of range; allowed: 0 to {DOMAIN_MAX}"
-            )));
-        }
         let policy = match self.policy {
             Some(policy) => policy,
             None => load_policy(self.policy_file)?,
@@ -356,9 +356,12 @@ fn refuse_what_is_not_obeyed() -> Result<()> {
 fn domain_from_environment() -> Result<u32> {
     match std::env::var("ROS_DOMAIN_ID") {
         Ok(text) if text.trim().is_empty() => Ok(0),
-        Ok(text) => text.trim().parse().map_err(|_| {
-            Error::invalid(format!("ROS_DOMAIN_ID={text:?}; allowed: 0 to {DOMAIN_MAX}"))
-        }),
+        Ok(text) => {
+            let domain = text.trim().parse().ok().filter(|domain| *domain <= DOMAIN_MAX);
+            domain.ok_or_else(|| {
+                Error::invalid(format!("ROS_DOMAIN_ID={text:?}; allowed: 0 to {DOMAIN_MAX}"))
+            })
+        }
         Err(_) => Ok(0),
     }
 }

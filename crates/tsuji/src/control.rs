@@ -63,7 +63,24 @@ impl Door {
             .filter(|path| path.extension() == Some(OsStr::new("sock")) && *path != self.path)
             .collect()
     }
+
+    /// Removes what processes left that were killed while they opened their doors.
+    fn remove_half_open(&self) {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|it| Path::new(&it.file_name()).extension() == Some(OsStr::new(HALF_OPEN)))
+        {
+            let age = entry.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
+            if age.is_ok_and(|age| age.is_ok_and(|age| HALF_OPEN_AGE < age)) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
 }
+
+/// How [`Listener::bind`] calls a socket that nobody can connect to yet.
+const HALF_OPEN: &str = "new";
+/// No door takes so long to open.
+const HALF_OPEN_AGE: Duration = Duration::from_secs(60);
 
 /// Makes the folder, for this user alone or for the group that the folder above it belongs to.
 fn prepare_folder(folder: &Path) -> Result<()> {
@@ -113,6 +130,7 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
         host.poll.add(watch, WATCH).map_err(setup)?;
     }
     host.directory().links.watch_with(Arc::clone(&host.poll));
+    door.remove_half_open();
     for path in door.neighbours() {
         knock(&host, &path);
     }

@@ -412,7 +412,10 @@ impl Directory {
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
         if let Some(publication) = self.publications.get(&publisher) {
             let topic = &publication.topic;
-            tracing::warn!(%topic, reason = %mismatches.join("; "), "a subscription does not fit");
+            if !publication.events.is_heard() {
+                let reason = mismatches.join("; ");
+                tracing::warn!(%topic, reason, "a subscription does not fit");
+            }
             publication.events.push(match &mismatch {
                 Some(mismatch) => {
                     PublisherEvent::IncompatibleType { subscription, mismatch: mismatch.clone() }
@@ -438,7 +441,10 @@ impl Directory {
         }
         if let Some(reception) = self.receptions.get(&subscription) {
             let topic = &reception.topic;
-            tracing::warn!(%topic, reason = %mismatches.join("; "), "a publisher does not fit");
+            if !reception.events.is_heard() {
+                let reason = mismatches.join("; ");
+                tracing::warn!(%topic, reason, "a publisher does not fit");
+            }
             reception.events.push(match mismatch {
                 Some(mismatch) => SubscriptionEvent::IncompatibleType { publisher, mismatch },
                 None => SubscriptionEvent::IncompatibleQos { publisher, mismatches },

@@ -101,6 +101,11 @@ impl<E> Events<E> {
         let _ = self.cell.set(cell);
     }
 
+    /// Whether somebody listens.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.cell.get().is_some()
+    }
+
     pub(crate) fn push(&self, event: E) {
         let Some(cell) = self.cell.get() else { return };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -235,20 +235,21 @@ impl Host {
 
     /// Ends the participant: everybody who waits is woken, and peers see it leave.
     pub(crate) fn stop(&self) {
-        if !self.generation.is_current() || self.stopping.swap(true, Ordering::AcqRel) {
+        if !self.generation.is_current() {
             return;
         }
-        self.nudge.give();
-        let sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
-        sleepers.iter().filter_map(Weak::upgrade).for_each(|cell| cell.ring());
-        drop(sleepers);
-        // Whoever waits holds the lock until it sleeps.
-        drop(self.directory());
-        self.changed.notify_all();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
+        if !self.stopping.swap(true, Ordering::AcqRel) {
+            self.nudge.give();
+            let sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+            sleepers.iter().filter_map(Weak::upgrade).for_each(|cell| cell.ring());
+            drop(sleepers);
+            // Whoever waits holds the lock until it sleeps.
+            drop(self.directory());
+            self.changed.notify_all();
+        }
+        // A second caller waits for the first, so that nobody returns before the socket is gone.
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take() {
             // A panic there was reported when it happened.
             let _ = thread.join();
         }

@@ -1,0 +1,252 @@
+//! `tsuji doctor`: what this machine offers, what is in the way, and what mends it.
+
+use serde_json::{Value as Json, json};
+use tsuji::{Context, KNOWN_TRANSPORTS, TransportReport};
+use tsuji_core::Policy;
+
+use crate::failure::Told;
+use crate::figures;
+use crate::output::{Colour, Output, Paint};
+use crate::policy;
+use crate::session::{Globals, SETTLE};
+use crate::table::wrapped;
+
+mod environment;
+mod folder;
+mod machine;
+
+pub(crate) const EXAMPLES: &str = "\
+Each line says what was found; under what should be mended stands the command that mends it.
+Exit code 1 if something is broken, so that tsuji does not work; warnings do not count.
+
+Examples:
+  tsuji doctor
+  tsuji doctor --json | jq '.[] | select(.state == \"broken\")'";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON: an array of findings
+    #[arg(long)]
+    json: bool,
+}
+
+/// Characters of the word for a state.
+const STATE_WIDTH: usize = 7;
+
+/// Characters that a line of text has at least, however narrow the terminal.
+const TEXT_WIDTH_MIN: usize = 30;
+
+/// A transport that accepts so much has no limit of its own.
+const NO_LIMIT_BYTES: u64 = 1 << 40;
+
+/// One thing that was looked at.
+#[derive(Debug)]
+struct Finding {
+    area: &'static str,
+    what: String,
+    state: State,
+    /// What was found.
+    found: String,
+    /// A command that mends it, or what to do.
+    mend: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Good,
+    /// Good to know.
+    Note,
+    /// Works, but less well than it could, or otherwise than one may think.
+    Warning,
+    /// Does not work.
+    Broken,
+}
+
+impl Finding {
+    fn new(
+        area: &'static str,
+        what: impl Into<String>,
+        state: State,
+        found: impl Into<String>,
+    ) -> Self {
+        Self { area, what: what.into(), state, found: found.into(), mend: None }
+    }
+
+    fn mend(mut self, mend: impl Into<String>) -> Self {
+        self.mend = Some(mend.into());
+        self
+    }
+}
+
+pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let findings = examine(globals);
+    if args.json {
+        let json: Vec<Json> = findings.iter().map(Finding::json).collect();
+        out.line(serde_json::to_string_pretty(&json)?)?;
+    } else {
+        for line in lines(&findings, out.columns(), out.paint) {
+            out.line(line)?;
+        }
+    }
+    match findings.iter().any(|it| it.state == State::Broken) {
+        true => Err(Told(1).into()),
+        false => Ok(()),
+    }
+}
+
+fn examine(globals: &Globals) -> Vec<Finding> {
+    let (policy, in_force) = policy_in_force(globals);
+    // Before anything joins, since whoever joins cleans up.
+    let folder = folder::examine();
+    let joined = globals
+        .context(policy.clone())
+        .and_then(|it| Ok(it.settle(SETTLE).map(|peers| (it, peers))?));
+    let (reports, met) = match &joined {
+        Ok((context, peers)) => (context.transports(), neighbours(context, *peers)),
+        Err(error) => {
+            let finding = Finding::new("neighbours", "join", State::Broken, error.to_string());
+            (Vec::new(), vec![finding.mend("mend what is broken above or below, then try again")])
+        }
+    };
+    let parts = [
+        vec![in_force],
+        machine::examine(&policy, &reports),
+        folder,
+        transports(&reports),
+        met,
+        environment::examine(),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+fn policy_in_force(globals: &Globals) -> (Policy, Finding) {
+    let file = globals.policy_file();
+    match policy::in_force(globals) {
+        Ok(policy) => {
+            let found = match &file {
+                Some(file) => format!("{} over the built-in default", file.display()),
+                None => "the built-in default".to_owned(),
+            };
+            (policy, Finding::new("policy", "in force", State::Good, found))
+        }
+        Err(_) => {
+            let file = file.unwrap_or_default().display().to_string();
+            let finding =
+                Finding::new("policy", "in force", State::Broken, format!("{file} is refused"))
+                    .mend(format!("tsuji policy check {file}"));
+            (tsuji_policy::builtin_default(), finding)
+        }
+    }
+}
+
+fn transports(reports: &[TransportReport]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = reports.iter().map(transport).collect();
+    let absent: Vec<&str> = KNOWN_TRANSPORTS
+        .iter()
+        .copied()
+        .filter(|name| !reports.iter().any(|it| it.name == *name))
+        .collect();
+    if !absent.is_empty() && !reports.is_empty() {
+        let text = format!(
+            "{}: this build reaches no other host and no plain ROS 2 node",
+            absent.join(", ")
+        );
+        findings.push(Finding::new("transports", "not in this build", State::Note, text));
+    }
+    findings
+}
+
+fn transport(report: &TransportReport) -> Finding {
+    if let Some(trouble) = &report.trouble {
+        return Finding::new("transports", &report.name, State::Broken, trouble);
+    }
+    let mut offers = vec![report.scopes.join(" and ")];
+    offers.extend(report.typed.then(|| "values by reference".to_owned()));
+    offers.extend(report.loan.then(|| "loans".to_owned()));
+    // Without a limit of its own there is nothing to say.
+    if report.sample_bytes_max < NO_LIMIT_BYTES {
+        offers.push(format!("samples up to {}", figures::bytes(report.sample_bytes_max)));
+    }
+    Finding::new("transports", &report.name, State::Good, offers.join(", "))
+}
+
+fn neighbours(context: &Context, peers: usize) -> Vec<Finding> {
+    let found = match peers {
+        0 => "nobody else in this domain".to_owned(),
+        1 => "1 other process met".to_owned(),
+        _ => format!("{peers} other processes met"),
+    };
+    let mut findings = vec![Finding::new(
+        "neighbours",
+        format!("domain {}", context.domain()),
+        State::Good,
+        found,
+    )];
+    for stranger in context.strangers() {
+        let text = format!("{}: {}", stranger.path, stranger.reason);
+        findings.push(Finding::new("neighbours", "not met", State::Warning, text).mend(
+            "end that process, or run it with the same tsuji and as the same user; TSUJI_RUNTIME_DIR keeps systems apart",
+        ));
+    }
+    findings
+}
+
+fn lines(findings: &[Finding], columns: Option<usize>, paint: Paint) -> Vec<String> {
+    let width = findings.iter().map(|it| it.what.chars().count()).max().unwrap_or(0);
+    let indent = 2 + STATE_WIDTH + 2 + width + 2;
+    let room =
+        columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent).max(TEXT_WIDTH_MIN));
+    let mut lines = Vec::new();
+    let mut area = "";
+    for finding in findings {
+        if finding.area != area {
+            area = finding.area;
+            lines.push(paint.text(Colour::Strong, area));
+        }
+        let (word, colour) = finding.state.word();
+        let word = paint.text(colour, format_args!("{word:<STATE_WIDTH$}"));
+        for (at, text) in finding.found.lines().flat_map(|it| wrapped(it, room)).enumerate() {
+            lines.push(match at {
+                0 => format!("  {word}  {:width$}  {text}", finding.what),
+                _ => format!("{:indent$}{text}", ""),
+            });
+        }
+        if let Some(mend) = &finding.mend {
+            // In one line, so that it can be copied whole.
+            lines.push(format!("{:indent$}{} {mend}", "", paint.text(Colour::Strong, "mend:")));
+        }
+    }
+    let broken = findings.iter().filter(|it| it.state == State::Broken).count();
+    let warnings = findings.iter().filter(|it| it.state == State::Warning).count();
+    lines.push(match (broken, warnings) {
+        (0, 0) => paint.text(Colour::Good, "All is well."),
+        (0, _) => {
+            paint.text(Colour::Warning, format_args!("Nothing is broken; warnings: {warnings}."))
+        }
+        _ => paint.text(Colour::Error, format_args!("Broken: {broken}, warnings: {warnings}.")),
+    });
+    lines
+}
+
+impl State {
+    fn word(self) -> (&'static str, Colour) {
+        match self {
+            Self::Good => ("ok", Colour::Good),
+            Self::Note => ("note", Colour::Dim),
+            Self::Warning => ("warning", Colour::Warning),
+            Self::Broken => ("broken", Colour::Error),
+        }
+    }
+}
+
+impl Finding {
+    fn json(&self) -> Json {
+        json!({
+            "area": self.area,
+            "what": self.what,
+            "state": self.state.word().0,
+            "found": self.found,
+            "mend": self.mend,
+        })
+    }
+}

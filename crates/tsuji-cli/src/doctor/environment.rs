@@ -1,0 +1,106 @@
+//! The environment variables that ROS 2 programs know: which are obeyed, which are not, and why.
+
+use std::env;
+use std::path::Path;
+
+use super::{Finding, State};
+
+/// Variables of engines that are not in this build.
+const OF_ENGINES: &[(&str, &str)] = &[
+    ("CYCLONEDDS_URI", "cyclonedds"),
+    ("FASTRTPS_DEFAULT_PROFILES_FILE", "fastdds"),
+    ("FASTDDS_DEFAULT_PROFILES_FILE", "fastdds"),
+    ("ROS_DISCOVERY_SERVER", "fastdds"),
+    ("ZENOH_SESSION_CONFIG_URI", "zenoh"),
+    ("ZENOH_ROUTER_CONFIG_URI", "zenoh"),
+];
+
+/// Variables that say how far discovery reaches beyond this host.
+const OF_DISCOVERY: &[&str] =
+    &["ROS_LOCALHOST_ONLY", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS"];
+
+pub(super) fn examine() -> Vec<Finding> {
+    let mut findings = vec![domain()];
+    findings.extend(
+        value("TSUJI_RUNTIME_DIR")
+            .map(|it| finding("TSUJI_RUNTIME_DIR", State::Good, format!("{it}: obeyed"))),
+    );
+    findings.extend(value("TSUJI_POLICY").map(|it| {
+        finding("TSUJI_POLICY", State::Good, format!("{it}: obeyed, unless --policy names another"))
+    }));
+    findings.extend(value("AMENT_PREFIX_PATH").map(|it| ament(&it)));
+    findings.extend(security());
+    findings.extend(value("RMW_IMPLEMENTATION").map(|it| {
+        let text = format!("{it}: no effect; tsuji chooses the road of each flow itself, and this build meets no plain ROS 2 node");
+        finding("RMW_IMPLEMENTATION", State::Note, text)
+    }));
+    for name in OF_DISCOVERY {
+        findings.extend(value(name).map(|it| {
+            finding(name, State::Note, format!("{it}: no effect; this build never leaves the host"))
+        }));
+    }
+    for (name, engine) in OF_ENGINES {
+        findings.extend(value(name).map(|it| {
+            finding(name, State::Note, format!("{it}: no effect; {engine} is not in this build"))
+        }));
+    }
+    findings
+}
+
+fn domain() -> Finding {
+    const NAME: &str = "ROS_DOMAIN_ID";
+    let Some(text) = value(NAME) else {
+        return finding(NAME, State::Good, "not set: domain 0");
+    };
+    match text.parse::<u32>() {
+        Ok(domain) if domain <= 232 => finding(NAME, State::Good, format!("{domain}: obeyed")),
+        _ => finding(NAME, State::Broken, format!("{text:?} is no domain; allowed: 0 to 232"))
+            .mend("unset ROS_DOMAIN_ID"),
+    }
+}
+
+fn ament(path: &str) -> Finding {
+    const NAME: &str = "AMENT_PREFIX_PATH";
+    let folders: Vec<&str> = path.split(':').filter(|it| !it.is_empty()).collect();
+    let missing: Vec<&str> = folders.iter().copied().filter(|it| !Path::new(it).is_dir()).collect();
+    if missing.is_empty() {
+        return finding(
+            NAME,
+            State::Good,
+            format!("interfaces are looked for in {} folders first", folders.len()),
+        );
+    }
+    finding(NAME, State::Warning, format!("no such folder: {}", missing.join(", ")))
+        .mend("source the setup file of the workspace again")
+}
+
+fn security() -> Option<Finding> {
+    const NAME: &str = "ROS_SECURITY_ENABLE";
+    let enabled = value(NAME)?;
+    if enabled != "true" {
+        return Some(finding(NAME, State::Good, format!("{enabled}: security is off")));
+    }
+    let enforced = value("ROS_SECURITY_STRATEGY").is_some_and(|it| it == "Enforce");
+    let found = if enforced {
+        finding(
+            NAME,
+            State::Broken,
+            "true, and Enforce: tsuji has no DDS-Security yet and refuses to start",
+        )
+    } else {
+        finding(
+            NAME,
+            State::Warning,
+            "true: tsuji has no DDS-Security yet; messages are protected by the user's rights only",
+        )
+    };
+    Some(found.mend("unset ROS_SECURITY_ENABLE"))
+}
+
+fn finding(name: &str, state: State, found: impl Into<String>) -> Finding {
+    Finding::new("environment", name, state, found)
+}
+
+fn value(name: &str) -> Option<String> {
+    env::var_os(name).map(|it| it.to_string_lossy().into_owned()).filter(|it| !it.is_empty())
+}

@@ -1,0 +1,189 @@
+//! Interfaces by name: those of an installed ROS 2 first, then those that ship with tsuji.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tsuji_interfaces::{AmentIndex, Chain, Shipped};
+use tsuji_msg::{Kind, LoadError, Resolver, TypeDescription, TypeName, TypeSet};
+
+use crate::failure::Usage;
+
+/// Names that are suggested for an unknown one.
+const SUGGESTIONS_MAX: usize = 3;
+
+/// Bytes of an entry of the ament index; a longer one is treated as missing.
+const INDEX_BYTES_MAX: u64 = 1 << 20;
+
+/// Every interface that this environment knows.
+#[derive(Debug)]
+pub(crate) struct Interfaces {
+    ament: AmentIndex,
+    types: TypeSet<Chain>,
+}
+
+impl Interfaces {
+    /// What `AMENT_PREFIX_PATH` names, over what ships with tsuji.
+    pub(crate) fn from_environment() -> Self {
+        let path = env::var("AMENT_PREFIX_PATH").unwrap_or_default();
+        let ament = AmentIndex::from_env_value(&path);
+        let chain = Chain(vec![Box::new(ament.clone()), Box::new(Shipped)]);
+        Self { ament, types: TypeSet::new(chain) }
+    }
+
+    /// A message type, also one that is a part of a service or an action.
+    pub(crate) fn message(&self, name: &str) -> anyhow::Result<Arc<TypeDescription>> {
+        self.types.load(name).map_err(|error| self.explain(name, error))
+    }
+
+    /// Like [`TypeSet`], with suggestions where a name is unknown.
+    pub(crate) fn types(&self) -> &TypeSet<Chain> {
+        &self.types
+    }
+
+    /// The text of the definition of `name`.
+    pub(crate) fn definition(&self, name: &TypeName) -> anyhow::Result<String> {
+        let text = self.types.resolver().definition(name.kind(), name.package(), name.name());
+        text.map(std::borrow::Cow::into_owned).ok_or_else(|| self.unknown(&name.to_string()))
+    }
+
+    /// All names in their order, such as `sensor_msgs/msg/Image`.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let shipped = tsuji_interfaces::names().map(str::to_owned);
+        shipped.chain(self.ament.prefixes().iter().flat_map(|it| installed(it))).collect()
+    }
+
+    /// What is said of an unknown name: what may have been meant, and where was looked.
+    pub(crate) fn unknown(&self, name: &str) -> anyhow::Error {
+        let names = self.names();
+        let mut text = format!("unknown interface \"{name}\"");
+        let suggestions = suggestions(name, &names);
+        if !suggestions.is_empty() {
+            text.push_str(&format!("; did you mean {}?", suggestions.join(" or ")));
+        }
+        let prefixes = match self.ament.prefixes().len() {
+            0 => String::new(),
+            1 => "AMENT_PREFIX_PATH (1 folder) and ".to_owned(),
+            more => format!("AMENT_PREFIX_PATH ({more} folders) and "),
+        };
+        text.push_str(&format!(
+            "; searched {prefixes}what ships with tsuji, `tsuji interface list` lists all {}",
+            names.len()
+        ));
+        Usage(text).into()
+    }
+
+    /// An error of the loader, in the words of a user.
+    pub(crate) fn explain(&self, name: &str, error: LoadError) -> anyhow::Error {
+        match error {
+            LoadError::Missing { used_by: None, .. } => self.unknown(name),
+            LoadError::Name(_) if !self.near(name).is_empty() => self.unknown(name),
+            LoadError::Name(_) | LoadError::Kind { .. } => Usage(error.to_string()).into(),
+            error => error.into(),
+        }
+    }
+
+    fn near(&self, name: &str) -> Vec<String> {
+        suggestions(name, &self.names())
+    }
+}
+
+/// The interfaces that one prefix registers.
+fn installed(prefix: &Path) -> Vec<String> {
+    let index = prefix.join("share/ament_index/resource_index/rosidl_interfaces");
+    let mut names = Vec::new();
+    for entry in fs::read_dir(index).into_iter().flatten().flatten() {
+        let package = entry.file_name().to_string_lossy().into_owned();
+        if entry.metadata().map_or(true, |it| it.len() > INDEX_BYTES_MAX) {
+            continue;
+        }
+        for file in fs::read_to_string(entry.path()).unwrap_or_default().lines() {
+            let file = Path::new(file);
+            let part = |it: Option<&std::ffi::OsStr>| {
+                it.unwrap_or_default().to_string_lossy().into_owned()
+            };
+            let kind = part(file.parent().map(Path::as_os_str));
+            // Each interface is listed as an `.idl` file too.
+            if ["msg", "srv", "action"].contains(&kind.as_str()) && part(file.extension()) == kind {
+                names.push(format!("{package}/{kind}/{}", part(file.file_stem())));
+            }
+        }
+    }
+    names
+}
+
+/// The known names that `name` was most likely meant to be, the likeliest first.
+fn suggestions(name: &str, names: &BTreeSet<String>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let wanted_last = last(&wanted);
+    let mut near: Vec<(usize, &String)> = names
+        .iter()
+        .filter_map(|known| {
+            let lower = known.to_lowercase();
+            let short = lower.replacen("/msg/", "/", 1);
+            let whole = distance(&wanted, &lower).min(distance(&wanted, &short));
+            // `Image` or `geometry_msgs/Image` finds sensor_msgs/msg/Image.
+            let end = distance(wanted_last, last(&lower));
+            let limit = wanted_last.chars().count() / 4;
+            let by_end = (end <= limit).then_some(end * 2 + 1);
+            let by_whole = (whole <= 2).then_some(whole * 2);
+            by_whole.into_iter().chain(by_end).min().map(|distance| (distance, known))
+        })
+        .collect();
+    near.sort();
+    let best = near.first().map_or(0, |(distance, _)| *distance);
+    let near = near.into_iter().take_while(|(distance, _)| *distance <= best + 1);
+    near.map(|(_, known)| known.clone()).take(SUGGESTIONS_MAX).collect()
+}
+
+fn last(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// How many letters must be put in, left out or changed to turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The heading that `ros2 interface list` gives a kind.
+pub(crate) fn heading(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Message => "Messages:",
+        Kind::Service => "Services:",
+        Kind::Action => "Actions:",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, expect: &[&str]) {
+        let names = tsuji_interfaces::names().map(str::to_owned).collect();
+        assert_eq!(suggestions(name, &names), expect);
+    }
+
+    #[test]
+    fn what_was_meant() {
+        check("std_msgs/msg/Sting", &["std_msgs/msg/String", "example_interfaces/msg/String"]);
+        check("std_msgs/sTring", &["std_msgs/msg/String", "example_interfaces/msg/String"]);
+        check("geometry_msgs/msg/Image", &["sensor_msgs/msg/Image"]);
+        check("Twist", &["geometry_msgs/msg/Twist"]);
+        check("sensor_msgs/msg/Imge", &["sensor_msgs/msg/Image"]);
+        check("my_msgs/msg/Nonsense", &[]);
+    }
+}

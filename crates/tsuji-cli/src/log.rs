@@ -1,0 +1,59 @@
+//! What the library says while a command runs: warnings and errors, one line each.
+
+use std::fmt::{Debug, Write};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::output;
+
+/// From now on warnings of the library go to standard error.
+pub(crate) fn listen() {
+    // Nobody else in this process sets one.
+    let _ = tracing::subscriber::set_global_default(Lines);
+}
+
+struct Lines;
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // What the directory says of endpoints the commands are told as events, and tell.
+        *metadata.level() <= Level::WARN && metadata.target() != "tsuji::directory"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        output::warning(format_args!("{}{}", line.message, line.fields));
+    }
+
+    // The library has no spans.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // Writing to a String does not fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, "; {name}: {value:?}"),
+        };
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+}

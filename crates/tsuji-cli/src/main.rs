@@ -1,0 +1,93 @@
+//! The command `tsuji`: what flows where, by which road, and why.
+//!
+//! This crate reads flags and writes text. What another program could want is in `tsuji`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::output::Output;
+use crate::session::Globals;
+
+mod doctor;
+mod failure;
+mod figures;
+mod interface;
+mod interfaces;
+mod lab;
+mod log;
+mod node;
+mod offers;
+mod output;
+mod policy;
+mod qos;
+mod routes;
+mod session;
+mod table;
+mod topic;
+
+fn main() -> ExitCode {
+    // Wrong flags end here, with exit code 2.
+    let cli = Cli::parse();
+    log::listen();
+    failure::finish(run(&cli))
+}
+
+/// See and use the roads that ROS 2 messages take
+#[derive(Debug, Parser)]
+#[command(name = "tsuji", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    after_help = "Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_RUNTIME_DIR, AMENT_PREFIX_PATH, NO_COLOR.\n\
+    `tsuji doctor` says what each of them is here."
+)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, made from the command line")]
+enum Command {
+    /// See, receive and send what topics carry
+    #[command(subcommand)]
+    Topic(topic::Command),
+    /// See the nodes
+    #[command(subcommand)]
+    Node(node::Command),
+    /// See what messages and services are made of
+    #[command(subcommand)]
+    Interface(interface::Command),
+    /// Show the road of each flow, why it is that one, and how it does
+    #[command(after_help = routes::EXAMPLES)]
+    Routes(routes::Args),
+    /// Check, show and question the policy that chooses the roads
+    #[command(subcommand)]
+    Policy(policy::Command),
+    /// Say what this machine offers, what is in the way, and what mends it
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::Args),
+    /// Measure tsuji beside the raw carriers
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Lab(lab::Args),
+}
+
+fn run(cli: &Cli) -> anyhow::Result<()> {
+    let mut out = Output::stdout();
+    let globals = &cli.globals;
+    let result = match &cli.command {
+        Command::Topic(command) => topic::run(command, globals, &mut out),
+        Command::Node(command) => node::run(command, globals, &mut out),
+        Command::Interface(command) => interface::run(command, &mut out),
+        Command::Routes(args) => routes::run(args, globals, &mut out),
+        Command::Policy(command) => policy::run(command, globals, &mut out),
+        Command::Doctor(args) => doctor::run(args, globals, &mut out),
+        Command::Lab(args) => lab::run(args, &mut out),
+    };
+    // What was found before an error is still worth reading.
+    let flushed = std::io::Write::flush(&mut out);
+    result?;
+    Ok(flushed?)
+}

@@ -1,0 +1,69 @@
+//! What the transports of this build offer, for a decision on paper.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use tsuji::{Context, TransportReport};
+use tsuji_core::{Capability, Health, Offer, Policy, Scopes, TransportId};
+
+/// The offers of this build's transports under the settings of `policy`.
+///
+/// They are opened in a folder of their own, so that nobody else notices.
+pub(crate) fn of_this_build(policy: &Policy) -> anyhow::Result<Vec<Offer>> {
+    let folder = Folder::create()?;
+    let context =
+        Context::builder().isolated().runtime_dir(&folder.0).policy(policy.clone()).build()?;
+    Ok(context.transports().into_iter().map(offer).collect())
+}
+
+fn offer(report: TransportReport) -> Offer {
+    let reaches = |scope: &str| report.scopes.iter().any(|it| it == scope);
+    let capability = Capability {
+        scopes: Scopes {
+            intra: reaches("intra"),
+            local: reaches("local"),
+            remote: reaches("remote"),
+        },
+        reliable: report.reliable,
+        loan: report.loan,
+        typed: report.typed,
+        sample_bytes_max: report.sample_bytes_max,
+        readers_max: report.readers_max,
+    };
+    let health = match report.trouble {
+        Some(trouble) => Health::Failed(trouble.into()),
+        None => Health::Good,
+    };
+    Offer { health, ..Offer::new(TransportId::new(&report.name), capability) }
+}
+
+/// Names that are tried for a folder.
+const NAMES_MAX: u32 = 100;
+
+/// A folder that is gone when this is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> io::Result<Self> {
+        let mut result = Err(io::ErrorKind::AlreadyExists.into());
+        // A folder of that name is one that a killed process with this number left.
+        for attempt in 0..NAMES_MAX {
+            let name = format!("tsuji-offline-{}-{attempt}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            result = fs::DirBuilder::new().mode(0o700).create(&path).map(|()| Self(path));
+            if !result.as_ref().is_err_and(|it| it.kind() == io::ErrorKind::AlreadyExists) {
+                break;
+            }
+        }
+        result
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // An empty folder that stays does no harm, and there is nobody left to tell.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

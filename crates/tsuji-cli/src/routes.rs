@@ -1,0 +1,346 @@
+//! `tsuji routes`: the road of each flow, why it is that one, and how it does.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use tsuji::{EndReport, RouteReport, RouteState};
+use tsuji_core::TopicPattern;
+
+use crate::figures;
+use crate::output::{Colour, Output, Paint};
+use crate::session::{Globals, LOOK_AGAIN, Session};
+use crate::table::{Cell, Column, Table, shorten_end, wrapped};
+
+pub(crate) const EXAMPLES: &str = "\
+Columns: SIZE small or large, REACH intra (one process), local (this host) or remote, RATE and BYTES/S of late,
+MEDIAN and P99 from publish() to the subscription (~: by two wall clocks, which may differ),
+DROPS displaced + expired + invalid + lost + duplicates.
+
+Examples:
+  tsuji routes
+  tsuji routes --topic '/camera/**' --why
+  tsuji routes --watch -i 0.5
+  tsuji routes --json | jq '.[] | {topic, transport, because}'";
+
+/// How long the other processes have to answer.
+const ANSWER: Duration = Duration::from_secs(2);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only topics of this pattern: * is any run of characters in a token, ** any run of tokens
+    #[arg(long, value_name = "PATTERN")]
+    topic: Option<TopicPattern>,
+    /// Show the full reason under each flow, and why each other transport was not taken
+    #[arg(long)]
+    why: bool,
+    /// Show it again and again, in place
+    #[arg(short, long)]
+    watch: bool,
+    /// The time between two looks
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = crate::topic::seconds)]
+    interval: Duration,
+    /// Print JSON: an array of flows; with --watch one line each time
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let session = Session::open(globals)?;
+    if args.watch {
+        return watch(args, &session, out);
+    }
+    let routes = routes(args, &session)?;
+    if args.json {
+        return Ok(out.line(serde_json::to_string_pretty(&routes)?)?);
+    }
+    for line in lines(args, &routes, out.columns(), out.paint) {
+        out.line(line)?;
+    }
+    Ok(())
+}
+
+fn routes(args: &Args, session: &Session) -> anyhow::Result<Vec<RouteReport>> {
+    let mut routes = session.context.routes(ANSWER)?;
+    routes.retain(|it| args.topic.as_ref().is_none_or(|pattern| pattern.matches(&it.topic)));
+    Ok(routes)
+}
+
+fn watch(args: &Args, session: &Session, out: &mut Output) -> anyhow::Result<()> {
+    let mut screen = Screen::new(out)?;
+    let result = look_again_and_again(args, session, &mut screen, out);
+    // Also after an error the cursor must be seen again.
+    screen.leave(out)?;
+    match result {
+        // Ctrl-C in the middle of asking is an end like any other.
+        Err(_) if !session.context.is_ok() => Ok(()),
+        result => result,
+    }
+}
+
+fn look_again_and_again(
+    args: &Args,
+    session: &Session,
+    screen: &mut Screen,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    while session.context.is_ok() {
+        let end = Instant::now() + args.interval;
+        let routes = routes(args, session)?;
+        if args.json {
+            out.line(serde_json::to_string(&routes)?)?;
+            out.flush()?;
+        } else {
+            screen.show(lines(args, &routes, out.columns(), out.paint), out)?;
+        }
+        while session.context.is_ok() && Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(LOOK_AGAIN));
+        }
+    }
+    Ok(())
+}
+
+/// Lines that are written over those before, on a terminal; elsewhere one after the other.
+struct Screen {
+    is_terminal: bool,
+    /// Lines that stand there from the last time.
+    shown: usize,
+}
+
+impl Screen {
+    fn new(out: &mut Output) -> std::io::Result<Self> {
+        let is_terminal = out.rows().is_some();
+        if is_terminal {
+            // No cursor, and no line that takes two, which would put the next look out of place.
+            write!(out, "\x1b[?25l\x1b[?7l")?;
+        }
+        Ok(Self { is_terminal, shown: 0 })
+    }
+
+    fn show(&mut self, mut lines: Vec<String>, out: &mut Output) -> std::io::Result<()> {
+        if let Some(rows) = out.rows()
+            && lines.len() >= rows
+        {
+            // What has scrolled off the screen could not be written over.
+            let hidden = lines.len() - (rows - 2);
+            lines.truncate(rows - 2);
+            lines.push(
+                out.paint
+                    .text(Colour::Dim, format_args!("… {hidden} more lines; --topic shows fewer")),
+            );
+        }
+        if self.is_terminal && self.shown > 0 {
+            write!(out, "\x1b[{}A", self.shown)?;
+        }
+        for line in &lines {
+            let clear = if self.is_terminal { "\x1b[K" } else { "" };
+            writeln!(out, "{line}{clear}")?;
+        }
+        if self.is_terminal {
+            write!(out, "\x1b[J")?;
+        } else {
+            writeln!(out)?;
+        }
+        self.shown = lines.len();
+        out.flush()
+    }
+
+    fn leave(&self, out: &mut Output) -> std::io::Result<()> {
+        if self.is_terminal {
+            write!(out, "\x1b[?7h\x1b[?25h")?;
+        }
+        out.flush()
+    }
+}
+
+/// The table: one line a flow where there is room, else two more with what is less important.
+fn lines(args: &Args, routes: &[RouteReport], width: Option<usize>, paint: Paint) -> Vec<String> {
+    if routes.is_empty() {
+        let text = match &args.topic {
+            Some(pattern) => format!("No flows on {pattern}."),
+            None => "No flows: no publisher here has a subscription that matches.".to_owned(),
+        };
+        return vec![text];
+    }
+    let wide = wide_table(routes);
+    let fits = width.is_none_or(|width| wide.natural_width() <= width + WIDE_SHORTENED_MAX);
+    let table = if fits { wide } else { narrow_table(routes) };
+    let mut printed = table.lines(width, paint).into_iter();
+    let mut lines: Vec<String> = printed.next().into_iter().collect();
+    for (line, route) in printed.zip(routes) {
+        lines.push(line);
+        if !fits {
+            let details = details(route).into_iter();
+            let details = details.map(|it| match width {
+                Some(width) => shorten_end(&it, width),
+                None => it,
+            });
+            lines.extend(details.map(|it| paint.text(Colour::Dim, it)));
+        }
+        if args.why {
+            lines.extend(why(route, width, paint));
+        }
+    }
+    lines
+}
+
+/// Characters that may be left out before the table breaks into three lines a flow.
+const WIDE_SHORTENED_MAX: usize = 40;
+
+fn wide_table(routes: &[RouteReport]) -> Table {
+    let mut table = Table::new(&[
+        Column::name("TOPIC", 12),
+        Column::name("TYPE", 12),
+        Column::name("FROM", 12),
+        Column::name("TO", 12),
+        Column::whole("SIZE"),
+        Column::whole("REACH"),
+        Column::whole("RELIABILITY"),
+        Column::whole("ROAD"),
+        Column::number("RATE"),
+        Column::number("BYTES/S"),
+        Column::number("MEDIAN µs"),
+        Column::number("P99 µs"),
+        Column::number("DROPS"),
+        Column::sentence("BECAUSE", 16),
+    ]);
+    for route in routes {
+        let mut cells: Vec<Cell> = vec![
+            route.topic.clone().into(),
+            route.type_name.clone().into(),
+            end(&route.publisher).into(),
+            end(&route.subscription).into(),
+            route.size.clone().into(),
+            route.scope.clone().into(),
+            route.reliability.clone().into(),
+        ];
+        cells.extend(measured(route));
+        cells.push(Cell::new(reason(route), Colour::Dim));
+        table.row(cells);
+    }
+    table
+}
+
+fn narrow_table(routes: &[RouteReport]) -> Table {
+    let mut table = Table::new(&[
+        Column::name("TOPIC", 12),
+        Column::whole("ROAD"),
+        Column::number("RATE"),
+        Column::number("BYTES/S"),
+        Column::number("MEDIAN µs"),
+        Column::number("P99 µs"),
+        Column::number("DROPS"),
+    ]);
+    for route in routes {
+        let mut cells: Vec<Cell> = vec![route.topic.clone().into()];
+        cells.extend(measured(route));
+        table.row(cells);
+    }
+    table
+}
+
+/// From ROAD to DROPS.
+fn measured(route: &RouteReport) -> Vec<Cell> {
+    let latency = |pick: fn(&tsuji::LatencyReport) -> f64| match &route.latency {
+        Some(latency) => {
+            let clock = if latency.clock == "wall" { "~" } else { "" };
+            format!("{clock}{}", figures::micros(pick(latency)))
+        }
+        None => "-".to_owned(),
+    };
+    let drops = drops(route);
+    let drops_colour = if drops > 0 { Colour::Warning } else { Colour::Plain };
+    vec![
+        road(route),
+        figures::rate(route.rate_hz).into(),
+        figures::throughput(route.bytes_per_s).into(),
+        latency(|it| it.median_us).into(),
+        latency(|it| it.p99_us).into(),
+        Cell::new(drops.to_string(), drops_colour),
+    ]
+}
+
+fn road(route: &RouteReport) -> Cell {
+    match (route.state, &route.transport) {
+        (RouteState::Active, Some(transport)) => Cell::new(transport, Colour::Name),
+        (RouteState::Opening, Some(transport)) => Cell::new(format!("{transport}…"), Colour::Dim),
+        (RouteState::Incompatible, _) => Cell::new("none: QoS", Colour::Error),
+        (RouteState::NoRoute, _) => Cell::new("none", Colour::Error),
+        (RouteState::Active | RouteState::Opening, None) => Cell::new("…", Colour::Dim),
+    }
+}
+
+/// The second and third line of a flow where the terminal is narrow.
+fn details(route: &RouteReport) -> [String; 2] {
+    let RouteReport { publisher, subscription, size, scope, reliability, .. } = route;
+    let type_name = route.type_name.rsplit('/').next().unwrap_or_default();
+    [
+        format!("  {} → {}", end(publisher), end(subscription)),
+        format!("  {type_name}, {size}, {scope}, {reliability}; {}", reason(route)),
+    ]
+}
+
+/// What decided, without the traits that stand in columns of their own.
+fn reason(route: &RouteReport) -> String {
+    if !route.mismatches.is_empty() {
+        return route.mismatches.join("; ");
+    }
+    let basis = route.because.split("; ").next().unwrap_or_default();
+    // Where a rule is written is for --why.
+    basis.split(" (").next().unwrap_or_default().to_owned()
+}
+
+/// The lines of `--why`.
+fn why(route: &RouteReport, width: Option<usize>, paint: Paint) -> Vec<String> {
+    const TITLE: usize = 16;
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(TITLE));
+    let mut lines = Vec::new();
+    let mut say = |title: &str, text: &str| {
+        for (at, part) in wrapped(text, room).iter().enumerate() {
+            let title = if at == 0 { title } else { "" };
+            let title = paint.text(Colour::Strong, format_args!("    {title:<12}"));
+            lines.push(format!("{title}{part}"));
+        }
+    };
+    say("because", &route.because);
+    for mismatch in &route.mismatches {
+        say("mismatch", mismatch);
+    }
+    for (transport, reason) in &route.rejected {
+        say("rejected", &format!("{transport}: {reason}"));
+    }
+    let samples = format!("{} samples, {}", route.samples, figures::bytes(route.bytes));
+    let typical =
+        route.sample_bytes.map(|it| format!(", typically {it} bytes ({})", route.size_origin));
+    say("received", &format!("{samples}{}", typical.unwrap_or_default()));
+    if let Some(latency) = &route.latency {
+        let [median, p99, max] =
+            [latency.median_us, latency.p99_us, latency.max_us].map(figures::micros);
+        say(
+            "latency",
+            &format!(
+                "median {median} µs, p99 {p99} µs, max {max} µs, by the {} clock",
+                latency.clock
+            ),
+        );
+    }
+    let RouteReport { displaced, expired, invalid, lost, duplicates, .. } = route;
+    say(
+        "drops",
+        &format!(
+            "{displaced} displaced, {expired} expired, {invalid} invalid, {lost} lost, {duplicates} duplicates"
+        ),
+    );
+    say("route", &format!("number {} of this flow", route.epoch));
+    lines
+}
+
+fn drops(route: &RouteReport) -> u64 {
+    let RouteReport { displaced, expired, invalid, lost, duplicates, .. } = route;
+    [displaced, expired, invalid, lost, duplicates].into_iter().sum()
+}
+
+/// A node and its process.
+fn end(end: &EndReport) -> String {
+    format!("{} ({} {})", end.node, end.program, end.pid)
+}

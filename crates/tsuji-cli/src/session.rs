@@ -1,0 +1,93 @@
+//! A command's part in the system: its context, and what it sees of the others.
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tsuji::{Context, Graph, Node};
+use tsuji_core::Policy;
+
+use crate::policy;
+
+/// How long other processes have to tell what they have.
+pub(crate) const SETTLE: Duration = Duration::from_secs(2);
+
+/// How long to wait where something else ends the waiting anyway.
+pub(crate) const A_WHILE: Duration = Duration::from_secs(3600);
+
+/// How often what cannot be waited for is looked at again.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The flags of every command.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Globals {
+    /// The policy file, instead of TSUJI_POLICY
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    policy: Option<PathBuf>,
+    /// The ROS domain, 0 to 232, instead of ROS_DOMAIN_ID
+    #[arg(long, global = true, value_name = "N", help_heading = "Global options", value_parser = clap::value_parser!(u32).range(0..=232))]
+    domain_id: Option<u32>,
+}
+
+impl Globals {
+    /// The policy file that these flags or the environment name.
+    pub(crate) fn policy_file(&self) -> Option<PathBuf> {
+        let said = env::var_os("TSUJI_POLICY").filter(|it| !it.is_empty()).map(PathBuf::from);
+        self.policy.clone().or(said)
+    }
+
+    /// A context under these flags, which SIGINT and SIGTERM end.
+    pub(crate) fn context(&self, policy: Policy) -> anyhow::Result<Context> {
+        let mut builder = Context::builder().policy(policy);
+        if let Some(domain) = self.domain_id {
+            builder = builder.domain(domain);
+        }
+        let context = builder.build()?;
+        context.shutdown_on_signals()?;
+        Ok(context)
+    }
+}
+
+/// A context that has met the others.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The context.
+    pub(crate) context: Context,
+}
+
+impl Session {
+    /// Joins the domain and hears what the others have.
+    pub(crate) fn open(globals: &Globals) -> anyhow::Result<Self> {
+        let context = globals.context(policy::in_force(globals)?)?;
+        context.settle(SETTLE)?;
+        Ok(Self { context })
+    }
+
+    /// All that is known of the system.
+    pub(crate) fn graph(&self) -> Graph {
+        self.context.graph()
+    }
+
+    /// A node that `node list` hides, as `ros2` names its own.
+    pub(crate) fn hidden_node(&self) -> anyhow::Result<Node> {
+        Ok(self.context.node(&format!("_tsuji_cli_{}", std::process::id()))?)
+    }
+
+    /// Looks at the graph after each change until `look` finds something; `None` when the command
+    /// is to end.
+    pub(crate) fn wait_for<T>(&self, mut look: impl FnMut(&Graph) -> Option<T>) -> Option<T> {
+        // Waiting fails when the context is shut down, which is how a command ends.
+        while let Ok(found) = self.context.wait_for_graph(A_WHILE, &mut look) {
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}
+
+/// Whether a name is one that `ros2` hides: a token of it begins with an underscore.
+pub(crate) fn is_hidden(name: &str) -> bool {
+    name.split('/').any(|token| token.starts_with('_'))
+}

@@ -1,0 +1,103 @@
+//! `tsuji topic`: what is sent and received.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clap::Subcommand;
+use tsuji::{EndpointKind, Graph};
+use tsuji_core::names;
+
+use crate::output::{self, Output};
+use crate::session::Globals;
+
+mod echo;
+mod hz;
+mod info;
+mod list;
+mod listener;
+mod publish;
+mod python;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the topics that are published or subscribed to
+    #[command(
+        after_help = "Examples:\n  tsuji topic list\n  tsuji topic list -t\n  tsuji topic list --verbose"
+    )]
+    List(list::Args),
+    /// Show a topic's type, publishers and subscriptions
+    #[command(
+        after_help = "Examples:\n  tsuji topic info /chatter\n  tsuji topic info -v /camera/image"
+    )]
+    Info(info::Args),
+    /// Print the messages of a topic
+    #[command(
+        after_help = "Without QoS flags the QoS is chosen that receives from every publisher there is.\n\n\
+        Examples:\n  tsuji topic echo /chatter\n  tsuji topic echo --once /camera/image --no-arr\n  \
+        tsuji topic echo /odom --field pose.pose.position\n  \
+        tsuji topic echo /scan sensor_msgs/msg/LaserScan --qos-reliability best_effort"
+    )]
+    Echo(echo::Args),
+    /// Publish messages on a topic
+    #[command(
+        after_help = "The values are YAML; fields that are not named keep their defaults. A header given as\n\
+        `auto` and a stamp given as `now` take the current time.\n\n\
+        Examples:\n  tsuji topic pub /chatter std_msgs/msg/String '{data: hello}'\n  \
+        tsuji topic pub -r 10 /cmd_vel geometry_msgs/msg/Twist '{linear: {x: 0.5}}'\n  \
+        tsuji topic pub --once /goal geometry_msgs/msg/PoseStamped '{header: auto}'"
+    )]
+    Pub(publish::Args),
+    /// Measure at which rate messages come
+    #[command(
+        after_help = "Examples:\n  tsuji topic hz /camera/image\n  tsuji topic hz -w 100 /scan"
+    )]
+    Hz(hz::Args),
+}
+
+pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    match command {
+        Command::List(args) => list::run(args, globals, out),
+        Command::Info(args) => info::run(args, globals, out),
+        Command::Echo(args) => echo::run(args, globals, out),
+        Command::Pub(args) => publish::run(args, globals, out),
+        Command::Hz(args) => hz::run(args, globals, out),
+    }
+}
+
+/// A topic as a user writes it, as the full name in the root namespace.
+fn full_name(text: &str) -> Result<String, String> {
+    // A private name has no meaning here: the command's node has none that others use.
+    let refused = || "allowed: a name such as /chatter or chatter".to_owned();
+    if text.starts_with('~') || text.contains('{') {
+        return Err(refused());
+    }
+    names::expand_topic(text, "tsuji", "/").map_err(|error| error.to_string())
+}
+
+/// The types that `topic` has, by name.
+fn types(graph: &Graph, topic: &str) -> BTreeSet<String> {
+    let here = graph.endpoints.iter().filter(|it| it.topic == topic);
+    here.map(|it| it.type_name.clone()).collect()
+}
+
+/// Whether somebody publishes on `topic`.
+fn is_published(graph: &Graph, topic: &str) -> bool {
+    let publishers = graph.endpoints.iter().filter(|it| it.kind == EndpointKind::Publisher);
+    publishers.into_iter().any(|it| it.topic == topic)
+}
+
+fn join(types: &BTreeSet<String>) -> String {
+    types.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// A positive number of seconds, with a fraction if need be.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let value = text.parse::<f64>().ok().filter(|it| *it > 0.0);
+    let duration = value.and_then(|it| Duration::try_from_secs_f64(it).ok());
+    duration.ok_or_else(|| "allowed: a number of seconds above 0, such as 2.5".to_owned())
+}
+
+/// Says once that nobody is there yet, in the words of `ros2`.
+fn not_published(topic: &str) {
+    output::warning(format_args!("topic [{topic}] does not appear to be published yet"));
+}

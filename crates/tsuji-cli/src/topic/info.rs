@@ -1,0 +1,204 @@
+//! `tsuji topic info`.
+
+use serde_json::{Value as Json, json};
+use tsuji::{EndpointInfo, EndpointKind};
+use tsuji_core::rxo;
+
+use crate::failure::Told;
+use crate::output::{self, Colour, Output};
+use crate::qos;
+use crate::session::{Globals, Session};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = super::full_name)]
+    topic: String,
+    /// Show each publisher and subscription with its node, GID, type hash and QoS
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let session = Session::open(globals)?;
+    let graph = session.graph();
+    let types = super::types(&graph, &args.topic);
+    if types.is_empty() {
+        output::error(format_args!("Unknown topic '{}'", args.topic));
+        return Err(Told(1).into());
+    }
+    let of = |kind| -> Vec<&EndpointInfo> {
+        let here = graph.endpoints.iter().filter(|it| it.topic == args.topic);
+        here.filter(|it| it.kind == kind).collect()
+    };
+    let (publishers, subscriptions) = (of(EndpointKind::Publisher), of(EndpointKind::Subscription));
+    let misfits = misfits(&publishers, &subscriptions);
+    if args.json {
+        let json = json!({
+            "topic": args.topic,
+            "types": types,
+            "publishers": publishers.iter().map(|it| endpoint_json(it)).collect::<Vec<_>>(),
+            "subscriptions": subscriptions.iter().map(|it| endpoint_json(it)).collect::<Vec<_>>(),
+            "incompatible": misfits.iter().map(Misfit::json).collect::<Vec<_>>(),
+        });
+        return Ok(out.line(serde_json::to_string_pretty(&json)?)?);
+    }
+    let types: Vec<&String> = types.iter().collect();
+    match types.as_slice() {
+        [one] => out.line(format_args!("Type: {one}"))?,
+        // As a Python list, which is what `ros2` prints.
+        many => {
+            let quoted: Vec<String> = many.iter().map(|it| format!("'{it}'")).collect();
+            out.line(format_args!("Type: [{}]", quoted.join(", ")))?;
+        }
+    }
+    let ends = [("Publisher", &publishers), ("Subscription", &subscriptions)];
+    for (name, endpoints) in ends {
+        if args.verbose {
+            out.line("")?;
+        }
+        out.line(format_args!("{name} count: {}", endpoints.len()))?;
+        if args.verbose {
+            for endpoint in endpoints {
+                out.line("")?;
+                show(endpoint, out)?;
+            }
+        }
+    }
+    if misfits.is_empty() {
+        return Ok(());
+    }
+    out.line("")?;
+    out.line(
+        out.paint.text(Colour::Warning, format_args!("Incompatible pairs: {}", misfits.len())),
+    )?;
+    for misfit in misfits {
+        let Misfit { publisher, subscription, reasons } = misfit;
+        out.line(format_args!(
+            "  {} -> {}: {}",
+            end(publisher),
+            end(subscription),
+            reasons.join("; ")
+        ))?;
+    }
+    Ok(())
+}
+
+/// The lines of `ros2 topic info -v`, and which process it is.
+fn show(endpoint: &EndpointInfo, out: &mut Output) -> anyhow::Result<()> {
+    let (namespace, name) = split(&endpoint.node);
+    let kind = match endpoint.kind {
+        EndpointKind::Publisher => "PUBLISHER",
+        EndpointKind::Subscription => "SUBSCRIPTION",
+    };
+    let hash = if endpoint.type_hash.is_empty() { "INVALID" } else { &endpoint.type_hash };
+    out.line(format_args!("Node name: {name}"))?;
+    out.line(format_args!("Node namespace: {namespace}"))?;
+    out.line(format_args!("Topic type: {}", endpoint.type_name))?;
+    out.line(format_args!("Topic type hash: {hash}"))?;
+    out.line(format_args!("Endpoint type: {kind}"))?;
+    out.line(format_args!("GID: {}", endpoint.gid))?;
+    out.line("QoS profile:")?;
+    for line in qos::lines(&endpoint.qos) {
+        out.line(format_args!("  {line}"))?;
+    }
+    let process = &endpoint.process;
+    out.line(format_args!(
+        "Process: {} (pid {} on {})",
+        process.program, process.pid, process.host
+    ))?;
+    Ok(())
+}
+
+/// A publisher and a subscription of one topic between which nothing flows.
+struct Misfit<'a> {
+    publisher: &'a EndpointInfo,
+    subscription: &'a EndpointInfo,
+    reasons: Vec<String>,
+}
+
+impl Misfit<'_> {
+    fn json(&self) -> Json {
+        json!({
+            "publisher": self.publisher.gid.to_string(),
+            "subscription": self.subscription.gid.to_string(),
+            "reasons": self.reasons,
+        })
+    }
+}
+
+fn misfits<'a>(
+    publishers: &[&'a EndpointInfo],
+    subscriptions: &[&'a EndpointInfo],
+) -> Vec<Misfit<'a>> {
+    let mut misfits = Vec::new();
+    for publisher in publishers {
+        for subscription in subscriptions {
+            let mut reasons = type_misfit(publisher, subscription);
+            if let Err(mismatches) = rxo::check(&publisher.qos, &subscription.qos) {
+                reasons.extend(mismatches.iter().map(ToString::to_string));
+            }
+            if !reasons.is_empty() {
+                misfits.push(Misfit { publisher, subscription, reasons });
+            }
+        }
+    }
+    misfits
+}
+
+fn type_misfit(publisher: &EndpointInfo, subscription: &EndpointInfo) -> Vec<String> {
+    let (offered, requested) = (&publisher.type_name, &subscription.type_name);
+    if offered != requested {
+        return vec![format!("type: offered {offered}, requested {requested}")];
+    }
+    let (offered, requested) = (&publisher.type_hash, &subscription.type_hash);
+    if offered != requested && !offered.is_empty() && !requested.is_empty() {
+        return vec![format!("type hash: offered {offered}, requested {requested}")];
+    }
+    Vec::new()
+}
+
+fn endpoint_json(endpoint: &EndpointInfo) -> Json {
+    let (namespace, name) = split(&endpoint.node);
+    let qos = &endpoint.qos;
+    let nanos = |it: Option<std::time::Duration>| {
+        it.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX))
+    };
+    json!({
+        "node": name,
+        "namespace": namespace,
+        "type": endpoint.type_name,
+        "type_hash": endpoint.type_hash,
+        "gid": endpoint.gid.to_string(),
+        "qos": {
+            "reliability": qos.reliability.to_string(),
+            "history": qos.history.to_string(),
+            "durability": qos.durability.to_string(),
+            "lifespan_ns": nanos(qos.lifespan),
+            "deadline_ns": nanos(qos.deadline),
+            "liveliness": qos.liveliness.to_string(),
+            "liveliness_lease_ns": nanos(qos.liveliness_lease),
+        },
+        "process": {
+            "program": endpoint.process.program,
+            "pid": endpoint.process.pid,
+            "host": endpoint.process.host,
+        },
+    })
+}
+
+fn end(endpoint: &EndpointInfo) -> String {
+    format!("{} ({} {})", endpoint.node, endpoint.process.program, endpoint.process.pid)
+}
+
+/// Namespace and name of a full node name.
+fn split(node: &str) -> (&str, &str) {
+    match node.rsplit_once('/') {
+        Some(("", name)) => ("/", name),
+        Some((namespace, name)) => (namespace, name),
+        None => ("/", node),
+    }
+}

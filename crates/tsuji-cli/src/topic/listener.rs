@@ -1,0 +1,75 @@
+//! Receiving whatever type a topic has.
+
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use tsuji::{
+    Executor, RawSample, RawSubscription, RawType, SubscriptionCounters, SubscriptionEvent,
+};
+use tsuji_core::Qos;
+
+use crate::output;
+use crate::session::Session;
+
+/// A subscription, and the samples that came.
+pub(super) struct Listener {
+    executor: Executor,
+    subscription: RawSubscription,
+    samples: Receiver<RawSample>,
+}
+
+impl Listener {
+    /// Subscribes. Publishers that do not fit are told on standard error.
+    pub(super) fn open(
+        session: &Session,
+        topic: &str,
+        of: RawType,
+        qos: Qos,
+    ) -> anyhow::Result<Self> {
+        let node = session.hidden_node()?;
+        // What a turn of the executor brings is taken before the next, so this stays short.
+        let (sender, samples) = mpsc::channel();
+        let name = topic.to_owned();
+        let subscription = node
+            .raw_subscription(topic, of)
+            .qos(qos)
+            .on_event(move |event| tell(&name, event))
+            .callback(move |sample| {
+                // The receiver is gone only when the command ends.
+                let _ = sender.send(sample);
+            })?;
+        let mut executor = Executor::new(&session.context)?;
+        executor.add(&node)?;
+        Ok(Self { executor, subscription, samples })
+    }
+
+    /// Waits until something happened, at most so long.
+    pub(super) fn wait(&mut self, at_most: Duration) -> anyhow::Result<()> {
+        Ok(self.executor.spin_once(at_most)?)
+    }
+
+    /// The oldest sample that was not taken.
+    pub(super) fn take(&self) -> Option<RawSample> {
+        self.samples.try_recv().ok()
+    }
+
+    /// What the subscription has seen so far.
+    pub(super) fn counters(&self) -> SubscriptionCounters {
+        self.subscription.counters()
+    }
+}
+
+fn tell(topic: &str, event: SubscriptionEvent) {
+    match event {
+        SubscriptionEvent::IncompatibleQos { mismatches, .. } => output::warning(format_args!(
+            "New publisher discovered on topic '{topic}', offering incompatible QoS. No messages will be received \
+             from it. {}",
+            mismatches.join("; ")
+        )),
+        SubscriptionEvent::IncompatibleType { mismatch, .. } => output::warning(format_args!(
+            "New publisher discovered on topic '{topic}', of another type. No messages will be received from it. \
+             {mismatch}"
+        )),
+        _ => {}
+    }
+}

@@ -1,0 +1,210 @@
+//! `tsuji topic pub`.
+
+use std::io::Write;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tsuji::{Context, ErrorKind, Executor, PublisherEvent, RawPublisher, RawType};
+use tsuji_core::Qos;
+use tsuji_msg::{DynamicMessage, Now};
+
+use super::python;
+use crate::failure::Usage;
+use crate::interfaces::Interfaces;
+use crate::output::{self, Output};
+use crate::qos::QosFlags;
+use crate::session::{Globals, LOOK_AGAIN, Session};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = super::full_name)]
+    topic: String,
+    /// The type, such as std_msgs/msg/String
+    #[arg(value_name = "TYPE")]
+    type_name: String,
+    /// The values of the message, in YAML
+    #[arg(
+        value_name = "VALUES",
+        default_value = "{}",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    values: String,
+    /// Messages a second
+    #[arg(short, long, value_name = "HZ", default_value = "1", value_parser = rate)]
+    rate: Duration,
+    /// Print only every so many messages; 0 prints none
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    print: u64,
+    /// Publish one message and end
+    #[arg(short = '1', long, conflicts_with = "times")]
+    once: bool,
+    /// Publish so many messages and end
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    times: Option<u64>,
+    /// Wait until so many subscriptions match; without it 1 with --once and --times, else 0
+    #[arg(short, long, value_name = "N")]
+    wait_matching_subscriptions: Option<usize>,
+    /// Give up the waiting after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
+    max_wait_time_secs: Option<Duration>,
+    /// Stay so many seconds after the last message, so that slow receivers have it
+    #[arg(long, value_name = "SECONDS", default_value = "0.1", value_parser = super::seconds)]
+    keep_alive: Duration,
+    /// The name of the node that publishes
+    #[arg(short, long, value_name = "NAME")]
+    node_name: Option<String>,
+    #[command(flatten)]
+    qos: QosFlags,
+}
+
+pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let ty = Interfaces::from_environment().message(&args.type_name)?;
+    let stamped = DynamicMessage::from_yaml_at(&ty, &args.values, now());
+    let first = stamped.map_err(|error| Usage(format!("the values are no {ty}: {error}")))?;
+
+    let session = Session::open(globals)?;
+    let node = match &args.node_name {
+        Some(name) => session.context.node(name)?,
+        None => session.hidden_node()?,
+    };
+    let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
+    let topic = args.topic.clone();
+    let publisher = node
+        .raw_publisher(&args.topic, raw)
+        .qos(args.qos.over(Qos::DEFAULT)?)
+        .expected_size(first.serialized_size() as u64)
+        .on_event(move |event| tell(&topic, event))
+        .build()?;
+    let mut executor = Executor::new(&session.context)?;
+    executor.add(&node)?;
+    let mut talker = Talker { context: session.context.clone(), publisher, executor };
+    if talker.has_whom_to_talk_to(args, out)? {
+        talk(args, first, &mut talker, out)?;
+    }
+    Ok(())
+}
+
+fn talk(
+    args: &Args,
+    first: DynamicMessage,
+    talker: &mut Talker,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    // Only a message with `auto` or `now` in it differs from time to time.
+    let is_fixed = DynamicMessage::from_yaml(first.ty(), &args.values).is_ok();
+    let mut message = first;
+    out.line("publisher: beginning loop")?;
+    out.flush()?;
+    let times = if args.once { Some(1) } else { args.times };
+    let mut next = Instant::now();
+    let mut count = 0;
+    while talker.context.is_ok() && times.is_none_or(|times| count < times) {
+        count += 1;
+        if !is_fixed {
+            message = DynamicMessage::from_yaml_at(message.ty(), &args.values, now())?;
+        }
+        if args.print != 0 && count % args.print == 0 {
+            out.line(format_args!("publishing #{count}: {}\n", python::repr(&message)))?;
+            out.flush()?;
+        }
+        talker.publish(&message.encode()?)?;
+        // After a delay the rate goes on from now; what was missed is not made up for in a burst.
+        next = (next + args.rate).max(Instant::now());
+        if times.is_none_or(|times| count < times) {
+            talker.pause_until(next)?;
+        }
+    }
+    talker.pause_until(Instant::now() + args.keep_alive)
+}
+
+/// The publisher, and what runs its events.
+struct Talker {
+    context: Context,
+    publisher: RawPublisher,
+    executor: Executor,
+}
+
+impl Talker {
+    /// Waits for the subscriptions that were asked for. `false` when the command is to end.
+    fn has_whom_to_talk_to(&mut self, args: &Args, out: &mut Output) -> anyhow::Result<bool> {
+        let is_short = args.once || args.times.is_some();
+        let wanted = args.wait_matching_subscriptions.unwrap_or_else(|| usize::from(is_short));
+        let began = Instant::now();
+        let mut told = Duration::ZERO;
+        while self.publisher.matched() < wanted {
+            if !self.context.is_ok() {
+                return Ok(false);
+            }
+            if args.max_wait_time_secs.is_some_and(|it| it <= began.elapsed()) {
+                anyhow::bail!(
+                    "Timed out waiting for subscribers: Expected {wanted} subscribers but only got {} subscribers",
+                    self.publisher.matched()
+                );
+            }
+            // Once a second, as `ros2` does.
+            if told <= began.elapsed() {
+                out.line(format_args!(
+                    "Waiting for at least {wanted} matching subscription(s)..."
+                ))?;
+                out.flush()?;
+                told += Duration::from_secs(1);
+            }
+            // That a subscription matched is an event, which ends the pause.
+            self.executor.spin_once(LOOK_AGAIN)?;
+        }
+        Ok(self.context.is_ok())
+    }
+
+    /// Publishes one message, however long a subscription that keeps all makes it wait.
+    fn publish(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        while self.context.is_ok() {
+            match self.publisher.publish_bytes(bytes) {
+                Err(error) if error.kind() == ErrorKind::Busy => {}
+                Err(_) if !self.context.is_ok() => {}
+                result => return Ok(result?),
+            }
+        }
+        Ok(())
+    }
+
+    fn pause_until(&mut self, end: Instant) -> anyhow::Result<()> {
+        while self.context.is_ok() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.executor.spin_once(left)?;
+        }
+        Ok(())
+    }
+}
+
+fn tell(topic: &str, event: PublisherEvent) {
+    match event {
+        PublisherEvent::IncompatibleQos { mismatches, .. } => output::warning(format_args!(
+            "New subscription discovered on topic '{topic}', requesting incompatible QoS. No messages will be sent \
+             to it. {}",
+            mismatches.join("; ")
+        )),
+        PublisherEvent::IncompatibleType { mismatch, .. } => output::warning(format_args!(
+            "New subscription discovered on topic '{topic}', of another type. No messages will be sent to it. \
+             {mismatch}"
+        )),
+        _ => {}
+    }
+}
+
+fn now() -> Now {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now { sec: i32::try_from(since.as_secs()).unwrap_or(i32::MAX), nanosec: since.subsec_nanos() }
+}
+
+/// A rate as the time between two messages.
+fn rate(text: &str) -> Result<Duration, String> {
+    let hz = text.parse::<f64>().ok().filter(|it| *it > 0.0 && it.is_finite());
+    let period = hz.and_then(|it| Duration::try_from_secs_f64(1.0 / it).ok());
+    period.ok_or_else(|| {
+        "allowed: a number of messages a second above 0, such as 0.5 or 100".to_owned()
+    })
+}

@@ -1,0 +1,18 @@
+//! The command as users run it: real processes in a run-time folder of their own.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "cli/doctor.rs"]
+mod doctor;
+#[path = "cli/interface.rs"]
+mod interface;
+#[path = "cli/policy.rs"]
+mod policy;
+#[path = "cli/routes.rs"]
+mod routes;
+#[path = "cli/support.rs"]
+mod support;
+#[path = "cli/topic.rs"]
+mod topic;
+#[path = "cli/usage.rs"]
+mod usage;

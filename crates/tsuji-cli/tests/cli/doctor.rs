@@ -1,0 +1,158 @@
+//! `tsuji doctor`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+
+use crate::support::World;
+
+const TEXT: &str = "std_msgs/msg/String";
+
+/// The finding of this name.
+#[track_caller]
+fn finding(json: &serde_json::Value, area: &str, what: &str) -> (String, String, String) {
+    let found = json.as_array().unwrap().iter().find(|it| it["area"] == area && it["what"] == what);
+    let found = found.unwrap_or_else(|| panic!("no {area}, {what}: {json:#}"));
+    let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+    (text("state"), text("found"), text("mend"))
+}
+
+#[test]
+fn a_machine_that_is_well() {
+    let world = World::new();
+    let out = world.run(&["doctor"]);
+    assert_eq!((out.code, out.err.as_str()), (Some(0), ""), "{out:?}");
+    for area in ["policy", "machine", "run-time folder", "transports", "neighbours", "environment"]
+    {
+        assert!(out.out.lines().any(|it| it == area), "{out:?}");
+    }
+    let json = world.run(&["doctor", "--json"]).json();
+    assert_eq!(finding(&json, "transports", "shm").0, "ok");
+    assert_eq!(finding(&json, "transports", "inproc").0, "ok");
+    let (state, found, _) = finding(&json, "transports", "not in this build");
+    assert!(state == "note" && found.starts_with("cyclonedds, fastdds, zenoh"), "{found}");
+    assert_eq!(finding(&json, "neighbours", "domain 0").1, "nobody else in this domain");
+    let _publisher = world.start(&["topic", "pub", "/x", TEXT]);
+    let met = |it: &crate::support::Ended| {
+        finding(&it.json(), "neighbours", "domain 0").1 == "1 other process met"
+    };
+    world.run_until(&["doctor", "--json"], met);
+}
+
+#[test]
+fn a_folder_that_everybody_may_write_to() {
+    let world = World::new();
+    fs::create_dir(world.run_time()).unwrap();
+    fs::set_permissions(world.run_time(), fs::Permissions::from_mode(0o777)).unwrap();
+    let ended = world.run(&["doctor", "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let (state, found, mend) = finding(&ended.json(), "run-time folder", "path");
+    assert_eq!(state, "broken");
+    assert!(found.ends_with("mode 777: everybody may write to it"), "{found}");
+    assert_eq!(mend, format!("chmod o-w {}", world.run_time().display()));
+    // And what is said to mend it does.
+    assert!(std::process::Command::new("sh").args(["-c", &mend]).status().unwrap().success());
+    assert_eq!(world.run(&["doctor"]).code, Some(0));
+}
+
+#[test]
+fn a_folder_that_is_none() {
+    let world = World::new();
+    world.write("run", "a file");
+    let ended = world.run(&["doctor", "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let json = ended.json();
+    let (state, _, mend) = finding(&json, "run-time folder", "path");
+    assert_eq!((state, mend), ("broken".to_owned(), format!("rm {}", world.run_time().display())));
+    assert_eq!(finding(&json, "neighbours", "join").0, "broken");
+}
+
+#[test]
+fn what_killed_processes_leave() {
+    let world = World::new();
+    let mut publisher = world.start(&["topic", "pub", "/x", TEXT]);
+    publisher.out("publishing #1");
+    publisher.kill();
+    let folder = world.run_time().join("domain-0");
+    drop(UnixListener::bind(folder.join(format!("{:032x}.sock", 7))).unwrap());
+    let (state, found, _) =
+        finding(&world.run(&["doctor", "--json"]).json(), "run-time folder", "leftovers");
+    assert_eq!((state.as_str(), found.split(' ').next()), ("note", Some("2")), "{found}");
+    let (state, found, _) =
+        finding(&world.run(&["doctor", "--json"]).json(), "run-time folder", "leftovers");
+    assert_eq!((state.as_str(), found.as_str()), ("ok", "none"));
+}
+
+#[test]
+fn somebody_who_cannot_be_met() {
+    let world = World::new();
+    world.run(&["topic", "list"]).good();
+    // It listens, but is none of us.
+    let path = world.run_time().join("domain-0").join(format!("{:032x}.sock", 8));
+    let _listener = UnixListener::bind(&path).unwrap();
+    let ended = world.run(&["doctor", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let (state, found, mend) = finding(&ended.json(), "neighbours", "not met");
+    assert_eq!(state, "warning");
+    assert!(found.starts_with(&path.display().to_string()), "{found}");
+    assert!(!mend.is_empty());
+    assert_eq!(finding(&ended.json(), "run-time folder", "leftovers").0, "ok");
+}
+
+#[test]
+fn a_policy_that_is_refused() {
+    let world = World::new();
+    world.write("bad.xml", "<tsuji prefer=\"speed\"/>");
+    let ended = world.run(&["doctor", "--json", "--policy", "bad.xml"]);
+    assert_eq!(ended.code, Some(1));
+    let (state, _, mend) = finding(&ended.json(), "policy", "in force");
+    assert_eq!((state.as_str(), mend.as_str()), ("broken", "tsuji policy check bad.xml"));
+}
+
+#[test]
+fn a_memory_folder_that_is_missing() {
+    let world = World::new();
+    let folder = world.path("no/such");
+    let policy = format!(
+        "<tsuji><transport name=\"shm\"><set key=\"backing\" value=\"{}\"/></transport></tsuji>",
+        folder.display()
+    );
+    world.write("mine.xml", &policy);
+    let ended = world.run(&["doctor", "--json", "--policy", "mine.xml"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let json = ended.json();
+    assert_eq!(finding(&json, "machine", "memory folder").0, "broken");
+    assert_eq!(finding(&json, "transports", "shm").0, "broken");
+}
+
+#[test]
+fn the_environment() {
+    let world = World::new();
+    let variables = [
+        ("ROS_DOMAIN_ID", "7"),
+        ("ROS_LOCALHOST_ONLY", "1"),
+        ("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp"),
+        ("CYCLONEDDS_URI", "file:///x"),
+        ("AMENT_PREFIX_PATH", "/no/such/prefix"),
+        ("ROS_SECURITY_ENABLE", "true"),
+    ];
+    let ended = world.run_with(&variables, &["doctor", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    let state = |name: &str| finding(&json, "environment", name).0;
+    assert_eq!(finding(&json, "environment", "ROS_DOMAIN_ID").1, "7: obeyed");
+    assert_eq!(state("ROS_LOCALHOST_ONLY"), "note");
+    assert_eq!(state("RMW_IMPLEMENTATION"), "note");
+    assert_eq!(state("CYCLONEDDS_URI"), "note");
+    assert_eq!(state("AMENT_PREFIX_PATH"), "warning");
+    assert_eq!(state("ROS_SECURITY_ENABLE"), "warning");
+    let broken = [
+        ("ROS_DOMAIN_ID", "999"),
+        ("ROS_SECURITY_ENABLE", "true"),
+        ("ROS_SECURITY_STRATEGY", "Enforce"),
+    ];
+    let ended = world.run_with(&broken, &["doctor", "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(finding(&ended.json(), "environment", "ROS_DOMAIN_ID").2, "unset ROS_DOMAIN_ID");
+    assert_eq!(finding(&ended.json(), "environment", "ROS_SECURITY_ENABLE").0, "broken");
+}

@@ -1,0 +1,260 @@
+//! Processes that end with their test, and waiting for what they print.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Cuts a hang. Nothing is expected to take any part of it.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// A run-time folder of its own, and an environment without anybody's settings.
+pub(crate) struct World {
+    folder: PathBuf,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            env::temp_dir().join(format!("tsuji-cli-test-{}-{number}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        Self { folder }
+    }
+
+    /// A path for files of the test.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Writes a file of the test.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The folder in which the processes of this world meet.
+    pub(crate) fn run_time(&self) -> PathBuf {
+        self.path("run")
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let program = env!("CARGO_BIN_EXE_tsuji");
+        // Under emulation the kernel cannot run the program by itself.
+        let runner = env::var("TSUJI_TEST_RUNNER").unwrap_or_default();
+        let mut words = runner.split_whitespace().chain([program]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).args(arguments).current_dir(&self.folder);
+        let foreign = |name: &str| {
+            ["ROS_", "TSUJI_", "RMW_", "AMENT_", "CYCLONEDDS", "FAST", "ZENOH"]
+                .iter()
+                .any(|it| name.starts_with(it))
+        };
+        for (name, _) in env::vars().filter(|(name, _)| foreign(name)) {
+            command.env_remove(name);
+        }
+        command
+            .env_remove("COLUMNS")
+            .env_remove("NO_COLOR")
+            .env("TSUJI_RUNTIME_DIR", self.run_time());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        Running::new(&mut self.command(arguments)).end()
+    }
+
+    /// Runs a command to its end with variables of the environment.
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
+        let mut command = self.command(arguments);
+        Running::new(command.envs(variables.iter().copied())).end()
+    }
+
+    /// Starts a command.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        Running::new(&mut self.command(arguments))
+    }
+
+    /// Runs a command again and again until what it prints is what is waited for.
+    pub(crate) fn run_until(&self, arguments: &[&str], done: impl Fn(&Ended) -> bool) -> Ended {
+        let began = Instant::now();
+        loop {
+            let ended = self.run(arguments);
+            if done(&ended) {
+                return ended;
+            }
+            assert!(began.elapsed() < WATCHDOG, "waited in vain: {ended:?}");
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A process that was started; it is killed if it still runs at the end of the test.
+pub(crate) struct Running {
+    child: Child,
+    out: Receiver<String>,
+    err: Receiver<String>,
+    seen_out: Vec<String>,
+    seen_err: Vec<String>,
+}
+
+/// What a process printed, and its exit code.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: Option<i32>,
+}
+
+impl Running {
+    fn new(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = lines(child.stdout.take().unwrap());
+        let err = lines(child.stderr.take().unwrap());
+        Self { child, out, err, seen_out: Vec::new(), seen_err: Vec::new() }
+    }
+
+    /// Waits for a line of standard output.
+    pub(crate) fn out(&mut self, wanted: &str) {
+        await_line(&self.out, &mut self.seen_out, wanted, "standard output");
+    }
+
+    /// Waits for a line of standard error.
+    pub(crate) fn err(&mut self, wanted: &str) {
+        await_line(&self.err, &mut self.seen_err, wanted, "standard error");
+    }
+
+    /// Presses Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        let kill = format!("kill -INT {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    /// Kills it, so that it cannot tidy up.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Ended {
+        drain(&self.out, &mut self.seen_out);
+        drain(&self.err, &mut self.seen_err);
+        let code = self.child.wait().unwrap().code();
+        let text = |lines: &[String]| lines.iter().map(|it| format!("{it}\n")).collect::<String>();
+        Ended { out: text(&self.seen_out), err: text(&self.seen_err), code }
+    }
+
+    /// Presses Ctrl-C and waits for the end.
+    pub(crate) fn stop(self) -> Ended {
+        self.interrupt();
+        self.end()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// What it printed, after it ended well and without a word on standard error.
+    #[track_caller]
+    pub(crate) fn good(self) -> String {
+        assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{self:?}");
+        self.out
+    }
+
+    /// What it said on standard error, after it ended with `code` and without a result.
+    #[track_caller]
+    pub(crate) fn bad(self, code: i32) -> String {
+        assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{self:?}");
+        self.err
+    }
+
+    /// What it printed, as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// The first line that a process prints, after which nobody reads any more.
+pub(crate) fn first_line_then_hang_up(command: &mut Command) -> (String, Ended) {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let err = lines(child.stderr.take().unwrap());
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    drop(reader);
+    let (_, out) = mpsc::channel();
+    let running = Running { child, out, err, seen_out: Vec::new(), seen_err: Vec::new() };
+    (line, running.end())
+}
+
+/// A folder's entries by name.
+pub(crate) fn entries(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|it| it.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+#[track_caller]
+fn await_line(lines: &Receiver<String>, seen: &mut Vec<String>, wanted: &str, what: &str) {
+    loop {
+        match lines.recv_timeout(WATCHDOG) {
+            Ok(line) => {
+                let found = line.contains(wanted);
+                seen.push(line);
+                if found {
+                    return;
+                }
+            }
+            Err(error) => panic!("no {wanted:?} on {what} ({error}): {seen:#?}"),
+        }
+    }
+}
+
+#[track_caller]
+fn drain(lines: &Receiver<String>, seen: &mut Vec<String>) {
+    loop {
+        match lines.recv_timeout(WATCHDOG) {
+            Ok(line) => seen.push(line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("the process does not end: {seen:#?}"),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The carriers that are compared, behind two small traits.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::probe::Arrivals;
+
+mod condvar;
+mod iceoryx;
+mod tsuji;
+
+/// One way of handing a picture over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// Mutex, queue and condition variable; the picture behind an `Arc`.
+    Condvar,
+    /// The same, the picture copied when it is sent.
+    CondvarClone,
+    /// iceoryx2, the picture drawn in a loan.
+    IceoryxLoan,
+    /// iceoryx2, the finished picture copied into a loan when it is sent.
+    IceoryxMemcpy,
+    /// tsuji, an `Arc` published and the same `Arc` received.
+    TsujiPointer,
+    /// tsuji, a reference published.
+    TsujiPublish,
+    /// tsuji, the picture drawn in a loan and read as a view.
+    TsujiLoan,
+    /// tsuji, a message of a fixed size.
+    TsujiTyped,
+    /// tsuji, bytes that are serialised already.
+    TsujiBytes,
+}
+
+impl Carrier {
+    const ALL: [Self; 9] = [
+        Self::Condvar,
+        Self::CondvarClone,
+        Self::IceoryxLoan,
+        Self::IceoryxMemcpy,
+        Self::TsujiPointer,
+        Self::TsujiPublish,
+        Self::TsujiLoan,
+        Self::TsujiTyped,
+        Self::TsujiBytes,
+    ];
+
+    /// Its name between this program and its children.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Condvar => "condvar",
+            Self::CondvarClone => "condvar-clone",
+            Self::IceoryxLoan => "iceoryx2-loan",
+            Self::IceoryxMemcpy => "iceoryx2-memcpy",
+            Self::TsujiPointer => "tsuji-pointer",
+            Self::TsujiPublish => "tsuji-publish",
+            Self::TsujiLoan => "tsuji-loan",
+            Self::TsujiTyped => "tsuji-typed",
+            Self::TsujiBytes => "tsuji-bytes",
+        }
+    }
+
+    /// Whether it is tsuji that carries.
+    pub(crate) fn is_tsuji(self) -> bool {
+        self.word().starts_with("tsuji")
+    }
+}
+
+impl fmt::Display for Carrier {
+    /// The name in a row. For tsuji, what carries is known once a route is there.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_tsuji() { f.pad("tsuji") } else { f.pad(&format!("raw:{}", self.word())) }
+    }
+}
+
+/// What a child process plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It sends, another process receives.
+    Sender,
+    /// It receives.
+    Receiver,
+    /// One thread sends, another one receives.
+    Both,
+}
+
+/// How samples follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// One at a time, each to a receiver that has fallen asleep.
+    Paced,
+    /// As fast as they are taken, none lost.
+    Stream,
+}
+
+/// All that a child must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
+    /// The carrier.
+    pub(crate) carrier: Carrier,
+    /// The part of this child.
+    pub(crate) role: Role,
+    /// How samples follow each other.
+    pub(crate) flow: Flow,
+    /// Bytes of a picture.
+    pub(crate) size: usize,
+    /// Least rest of the receiver between two samples.
+    pub(crate) pause_us: u64,
+    /// Processes that receive.
+    pub(crate) receivers: usize,
+    /// Whether, in one process, publisher and subscription are of one node.
+    pub(crate) one_node: bool,
+    /// A folder of this run, for whatever needs one.
+    pub(crate) folder: PathBuf,
+    /// A name that no other flow of this run has, made of letters, digits and `_`.
+    pub(crate) name: String,
+}
+
+impl Spec {
+    /// As one word of a command line.
+    pub(crate) fn to_json(&self) -> String {
+        let role = match self.role {
+            Role::Sender => "sender",
+            Role::Receiver => "receiver",
+            Role::Both => "both",
+        };
+        json!({
+            "carrier": self.carrier.word(),
+            "role": role,
+            "stream": self.flow == Flow::Stream,
+            "size": self.size,
+            "pause_us": self.pause_us,
+            "receivers": self.receivers,
+            "one_node": self.one_node,
+            "folder": self.folder.to_string_lossy(),
+            "name": self.name,
+        })
+        .to_string()
+    }
+
+    /// From what [`to_json`](Self::to_json) wrote.
+    pub(crate) fn from_json(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let word = |field: &str| value[field].as_str().ok_or_else(|| format!("{field} is missing"));
+        let number = |field: &str| {
+            let number = value[field].as_u64().and_then(|it| usize::try_from(it).ok());
+            number.ok_or_else(|| format!("{field} is missing"))
+        };
+        let flag =
+            |field: &str| value[field].as_bool().ok_or_else(|| format!("{field} is missing"));
+        let carrier = word("carrier")?;
+        Ok(Self {
+            carrier: Carrier::ALL
+                .into_iter()
+                .find(|it| it.word() == carrier)
+                .ok_or_else(|| format!("no carrier {carrier}"))?,
+            role: match word("role")? {
+                "sender" => Role::Sender,
+                "receiver" => Role::Receiver,
+                "both" => Role::Both,
+                other => return Err(format!("no role {other}")),
+            },
+            flow: if flag("stream")? { Flow::Stream } else { Flow::Paced },
+            size: number("size")?,
+            pause_us: number("pause_us")? as u64,
+            receivers: number("receivers")?,
+            one_node: flag("one_node")?,
+            folder: word("folder")?.into(),
+            name: word("name")?.to_owned(),
+        })
+    }
+}
+
+/// The sending end.
+pub(crate) trait Sender {
+    /// Takes a place for the next picture.
+    fn prepare(&mut self) -> Result<(), String>;
+
+    /// Draws the picture of that number there.
+    fn draw(&mut self, number: u64) -> Result<(), String>;
+
+    /// Sends it.
+    fn publish(&mut self) -> Result<(), String>;
+
+    /// What carries, once somebody receives; nothing where the carrier's name says it all.
+    fn transport(&mut self) -> Option<String> {
+        None
+    }
+}
+
+/// The receiving end. Each picture is handed to the [`Arrivals`] it was opened with.
+pub(crate) trait Receiver {
+    /// Sleeps and delivers in the calling thread until the end.
+    fn run(self: Box<Self>, end: &End) -> Result<(), String>;
+}
+
+/// Says that it is over.
+#[derive(Default)]
+pub(crate) struct End {
+    over: AtomicBool,
+    wake: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl End {
+    /// Whether it is over. A receiver without a wake looks at least every [`LOOK_AGAIN`].
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Calls `wake` when it is over.
+    pub(crate) fn on_end(&self, wake: impl FnOnce() + Send + 'static) {
+        *self.wake.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(wake));
+        if self.is_over() {
+            self.call();
+        }
+    }
+
+    /// Now it is over.
+    pub(crate) fn now(&self) {
+        self.over.store(true, Ordering::Release);
+        self.call();
+    }
+
+    fn call(&self) {
+        let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+}
+
+/// Begins the names of the files in `/dev/shm` that a run in `folder` may leave.
+pub(crate) fn shared_memory_prefix(folder: &Path) -> String {
+    iceoryx::prefix(folder)
+}
+
+/// How long a raw receiver sleeps at most.
+pub(crate) const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// Opens the sending end of a flow between two processes.
+pub(crate) fn open_sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
+    match spec.carrier {
+        Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => iceoryx::sender(spec),
+        Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
+        _ => tsuji::sender(spec),
+    }
+}
+
+/// Opens the receiving end of a flow between two processes.
+pub(crate) fn open_receiver(
+    spec: &Spec,
+    arrivals: Arc<Arrivals>,
+) -> Result<Box<dyn Receiver>, String> {
+    match spec.carrier {
+        Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => iceoryx::receiver(spec, arrivals),
+        Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
+        _ => tsuji::receiver(spec, arrivals),
+    }
+}
+
+/// The two ends of a flow inside this process.
+pub(crate) type Ends = (Box<dyn Sender>, Box<dyn Receiver + Send>);
+
+/// Opens both ends inside this process.
+pub(crate) fn open_both(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, String> {
+    match spec.carrier {
+        Carrier::Condvar | Carrier::CondvarClone => Ok(condvar::ends(spec, arrivals)),
+        Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => Err(unfit(spec)),
+        _ => tsuji::ends(spec, arrivals),
+    }
+}
+
+fn unfit(spec: &Spec) -> String {
+    format!("{} cannot be {:?}", spec.carrier.word(), spec.role)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spec_comes_back_from_its_text() {
+        for (carrier, role, flow) in [
+            (Carrier::Condvar, Role::Both, Flow::Paced),
+            (Carrier::IceoryxLoan, Role::Sender, Flow::Stream),
+            (Carrier::TsujiLoan, Role::Receiver, Flow::Paced),
+        ] {
+            let spec = Spec {
+                carrier,
+                role,
+                flow,
+                size: 64,
+                pause_us: 40,
+                receivers: 8,
+                one_node: false,
+                folder: "/tmp/a folder".into(),
+                name: "loan_64".to_owned(),
+            };
+            assert_eq!(Spec::from_json(&spec.to_json()), Ok(spec));
+        }
+        assert!(Spec::from_json("{}").is_err());
+    }
+}

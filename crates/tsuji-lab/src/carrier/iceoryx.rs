@@ -1,0 +1,214 @@
+//! iceoryx2 as its documentation uses it: one publish-subscribe service for the pictures, one event
+//! service to wake by, the receiver asleep in a `WaitSet`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use iceoryx2::port::listener::Listener;
+use iceoryx2::port::notifier::Notifier;
+use iceoryx2::port::publisher::Publisher;
+use iceoryx2::port::subscriber::Subscriber;
+use iceoryx2::prelude::*;
+use iceoryx2::sample_mut::SampleMut;
+use iceoryx2::sample_mut_uninit::SampleMutUninit;
+use iceoryx2::service::port_factory::{event, publish_subscribe};
+
+use crate::carrier::{Carrier, End, Flow, LOOK_AGAIN, Receiver, Sender, Spec};
+use crate::picture::{NUMBER_BYTES, Pictures};
+use crate::probe::Arrivals;
+
+/// Begins the names of the files that iceoryx2 makes in `/dev/shm` for a run in `folder`.
+pub(crate) fn prefix(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    format!("{name}_")
+}
+
+type Node = iceoryx2::node::Node<ipc::Service>;
+
+struct Services {
+    samples: publish_subscribe::PortFactory<ipc::Service, [u8], ()>,
+    events: event::PortFactory<ipc::Service>,
+    /// Dropped last, after what lives on it.
+    _node: Node,
+}
+
+fn open(spec: &Spec) -> Result<Services, String> {
+    set_log_level(LogLevel::Fatal);
+    let mut config = Config::default();
+    let root = spec.folder.join("iceoryx2");
+    let root = iceoryx2_path(&root)?;
+    config.global.set_root_path(&root);
+    config.global.prefix =
+        FileName::new(prefix(&spec.folder).as_bytes()).map_err(said("prefix"))?;
+    let node = NodeBuilder::new()
+        .config(&config)
+        .signal_handling_mode(SignalHandlingMode::Disabled)
+        .create::<ipc::Service>()
+        .map_err(said("create a node"))?;
+    let processes = spec.receivers + 2;
+    let name = spec.name.as_str().try_into().map_err(said("name"))?;
+    let samples = node
+        .service_builder(&name)
+        .publish_subscribe::<[u8]>()
+        .max_publishers(1)
+        .max_subscribers(spec.receivers)
+        .max_nodes(processes)
+        .subscriber_max_buffer_size(buffered(spec))
+        .subscriber_max_borrowed_samples(2)
+        .history_size(0)
+        .enable_safe_overflow(spec.flow == Flow::Paced)
+        .open_or_create()
+        .map_err(said("open the publish-subscribe service"))?;
+    let events = node
+        .service_builder(&name)
+        .event()
+        .max_notifiers(1)
+        .max_listeners(spec.receivers)
+        .max_nodes(processes)
+        .open_or_create()
+        .map_err(said("open the event service"))?;
+    Ok(Services { samples, events, _node: node })
+}
+
+/// Samples that wait for a subscriber at most. Each costs the memory of a sample.
+fn buffered(spec: &Spec) -> usize {
+    if spec.flow == Flow::Stream && spec.size <= SMALL { 1024 } else { 8 }
+}
+
+const SMALL: usize = 4096;
+
+fn iceoryx2_path(path: &Path) -> Result<iceoryx2::prelude::Path, String> {
+    iceoryx2::prelude::Path::new(path.as_os_str().as_encoded_bytes()).map_err(said("root path"))
+}
+
+pub(crate) fn sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
+    let services = open(spec)?;
+    let publisher = services
+        .samples
+        .publisher_builder()
+        .initial_max_slice_len(spec.size.max(NUMBER_BYTES))
+        .max_loaned_samples(2)
+        .backpressure_strategy(match spec.flow {
+            Flow::Paced => BackpressureStrategy::DiscardData,
+            Flow::Stream => BackpressureStrategy::RetryUntilDelivered,
+        })
+        .create()
+        .map_err(said("create a publisher"))?;
+    let notifier =
+        services.events.notifier_builder().create().map_err(said("create a notifier"))?;
+    let pictures = Pictures::new(spec.size);
+    Ok(Box::new(Sending {
+        finished: vec![0; pictures.size()],
+        copies: spec.carrier == Carrier::IceoryxMemcpy,
+        receivers: spec.receivers,
+        pictures,
+        place: None,
+        drawn: None,
+        publisher,
+        notifier,
+        _services: services,
+    }))
+}
+
+type Uninit = SampleMutUninit<ipc::Service, [std::mem::MaybeUninit<u8>], ()>;
+
+struct Sending {
+    pictures: Pictures,
+    /// The finished picture, where it is copied.
+    finished: Vec<u8>,
+    copies: bool,
+    receivers: usize,
+    place: Option<Uninit>,
+    drawn: Option<SampleMut<ipc::Service, [u8], ()>>,
+    publisher: Publisher<ipc::Service, [u8], ()>,
+    notifier: Notifier<ipc::Service>,
+    _services: Services,
+}
+
+impl Sending {
+    fn loan(&self) -> Result<Uninit, String> {
+        self.publisher.loan_slice_uninit(self.pictures.size()).map_err(said("loan"))
+    }
+}
+
+impl Sender for Sending {
+    fn prepare(&mut self) -> Result<(), String> {
+        if !self.copies {
+            self.place = Some(self.loan()?);
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        if self.copies {
+            self.pictures.draw(number, &mut self.finished);
+            return Ok(());
+        }
+        let place = self.place.take().ok_or("no place to draw in")?;
+        let mut drawn = place.write_from_slice(self.pictures.content(number));
+        drawn.payload_mut()[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
+        self.drawn = Some(drawn);
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        let sample = match self.drawn.take() {
+            Some(drawn) => drawn,
+            None => self.loan()?.write_from_slice(&self.finished),
+        };
+        let taken = sample.send().map_err(said("send"))?;
+        self.notifier.notify().map_err(said("notify"))?;
+        // A full buffer or a subscriber that has not mapped the publisher is no error to iceoryx2.
+        if taken == self.receivers { Ok(()) } else { Err(format!("{taken} have taken it")) }
+    }
+}
+
+pub(crate) fn receiver(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Box<dyn Receiver>, String> {
+    let services = open(spec)?;
+    let subscriber =
+        services.samples.subscriber_builder().create().map_err(said("create a subscriber"))?;
+    let listener =
+        services.events.listener_builder().create().map_err(said("create a listener"))?;
+    Ok(Box::new(Receiving { subscriber, listener, arrivals, _services: services }))
+}
+
+struct Receiving {
+    subscriber: Subscriber<ipc::Service, [u8], ()>,
+    listener: Listener<ipc::Service>,
+    arrivals: Arc<Arrivals>,
+    _services: Services,
+}
+
+impl Receiving {
+    fn take_all(&self) -> Result<(), String> {
+        while let Some(sample) = self.subscriber.receive().map_err(said("receive"))? {
+            self.arrivals.arrived(sample.payload());
+        }
+        Ok(())
+    }
+}
+
+impl Receiver for Receiving {
+    fn run(self: Box<Self>, end: &End) -> Result<(), String> {
+        let wait_set = WaitSetBuilder::new()
+            .signal_handling_mode(SignalHandlingMode::Disabled)
+            .create::<ipc::Service>()
+            .map_err(said("create a wait set"))?;
+        let _attached = wait_set.attach_notification(&self.listener).map_err(said("attach"))?;
+        while !end.is_over() {
+            wait_set
+                .wait_and_process_once_with_timeout(|_| CallbackProgression::Continue, LOOK_AGAIN)
+                .map_err(said("wait"))?;
+            self.take_all()?;
+            // One `try_wait` a wake-up loses wake-ups for good; until 0 it does not. What was sent
+            // while they were taken is looked for once more.
+            while self.listener.try_wait(|_| ()).map_err(said("take events"))? != 0 {}
+            self.take_all()?;
+        }
+        Ok(())
+    }
+}
+
+fn said<E: std::fmt::Debug>(what: &'static str) -> impl Fn(E) -> String {
+    move |error| format!("iceoryx2: {what}: {error:?}")
+}

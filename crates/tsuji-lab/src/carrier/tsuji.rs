@@ -1,0 +1,329 @@
+//! tsuji as a program would use it: nodes, publishers, and callbacks run by the thread that spins.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tsuji::{
+    Context, Executor, History, LoanedMessage, Node, Publisher, Qos, RawPublisher, RawSubscription,
+    RawType, Subscription,
+};
+use tsuji_interfaces::geometry_msgs::msg::Inertia;
+use tsuji_interfaces::sensor_msgs::msg::Image;
+
+use crate::carrier::{Carrier, End, Ends, Flow, Receiver, Sender, Spec};
+use crate::picture::Pictures;
+use crate::probe::Arrivals;
+
+pub(crate) fn sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
+    let context = context(spec)?;
+    let node = context.node("sender").map_err(said)?;
+    sending(spec, &node)
+}
+
+pub(crate) fn receiver(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Box<dyn Receiver>, String> {
+    let context = context(spec)?;
+    let node = context.node("receiver").map_err(said)?;
+    Ok(Box::new(receiving(spec, &node, arrivals)?))
+}
+
+pub(crate) fn ends(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, String> {
+    let context = context(spec)?;
+    let receiving_node = context.node("receiver").map_err(said)?;
+    let sending_node = if spec.one_node {
+        receiving_node.clone()
+    } else {
+        context.node("sender").map_err(said)?
+    };
+    let receiving = receiving(spec, &receiving_node, arrivals)?;
+    Ok((sending(spec, &sending_node)?, Box::new(receiving)))
+}
+
+fn context(spec: &Spec) -> Result<Context, String> {
+    Context::builder().runtime_dir(&spec.folder).build().map_err(said)
+}
+
+fn qos(spec: &Spec) -> Qos {
+    match spec.flow {
+        Flow::Paced => Qos::DEFAULT,
+        Flow::Stream => Qos { history: History::KeepAll, ..Qos::DEFAULT },
+    }
+}
+
+fn sending(spec: &Spec, node: &Node) -> Result<Box<dyn Sender>, String> {
+    let pictures = Pictures::new(spec.size);
+    let base =
+        Base { node: node.clone(), topic: String::new(), pictures, receivers: spec.receivers };
+    let images = || {
+        let publisher = node.publisher::<Image>(&spec.name).qos(qos(spec));
+        publisher.expected_size(spec.size as u64).max_blocking(PATIENCE).build().map_err(said)
+    };
+    Ok(match spec.carrier {
+        Carrier::TsujiLoan => {
+            let publisher = images()?;
+            let base = base.of(&publisher);
+            Box::new(Loans { base, publisher, template: image(0), loaned: None })
+        }
+        Carrier::TsujiPointer => {
+            let publisher = images()?;
+            let base = base.of(&publisher);
+            let frames = (0..FRAMES).map(|_| Arc::new(image(spec.size))).collect();
+            Box::new(Pointers { base, publisher, frames })
+        }
+        Carrier::TsujiTyped => {
+            let publisher = node.publisher::<Inertia>(&spec.name).qos(qos(spec));
+            let publisher = publisher.max_blocking(PATIENCE).build().map_err(said)?;
+            let base = base.of(&publisher);
+            Box::new(Typed { base, publisher, message: Inertia::default() })
+        }
+        Carrier::TsujiBytes => {
+            let publisher = node.raw_publisher(&spec.name, bytes_type()).qos(qos(spec));
+            let publisher = publisher.max_blocking(PATIENCE).build().map_err(said)?;
+            let base = base.of(&publisher);
+            Box::new(Serialised { base, publisher, sample: vec![0; spec.size] })
+        }
+        _ => {
+            let publisher = images()?;
+            let base = base.of(&publisher);
+            Box::new(References { base, publisher, frame: image(spec.size) })
+        }
+    })
+}
+
+/// Frames in rotation; one is free again when the receiver has dropped it.
+const FRAMES: usize = 4;
+
+/// How long a publisher waits for room, or for its subscriptions.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn image(size: usize) -> Image {
+    Image { encoding: "bgr8".into(), data: vec![0; size], ..Image::default() }
+}
+
+fn bytes_type() -> RawType {
+    RawType { name: "tsuji_lab/msg/Bytes".to_owned(), hash: String::new() }
+}
+
+/// CDR, little endian, before the number of a serialised sample.
+const CDR_HEADER: [u8; 4] = [0, 1, 0, 0];
+
+/// What all senders know.
+struct Base {
+    node: Node,
+    topic: String,
+    pictures: Pictures,
+    /// Subscriptions that are still to come.
+    receivers: usize,
+}
+
+impl Base {
+    fn of(mut self, publisher: &RawPublisher) -> Self {
+        self.topic = publisher.topic().to_owned();
+        self
+    }
+
+    fn meet(&mut self, publisher: &RawPublisher) -> Result<(), String> {
+        match std::mem::take(&mut self.receivers) {
+            0 => Ok(()),
+            count => publisher.wait_for_subscriptions(count, PATIENCE).map_err(said),
+        }
+    }
+
+    fn transport(&self) -> Option<String> {
+        let routes = self.node.context().routes(Duration::from_secs(2)).ok()?;
+        let route = routes.into_iter().find(|it| it.topic == self.topic && it.transport.is_some());
+        route?.transport
+    }
+}
+
+struct Loans {
+    base: Base,
+    publisher: Publisher<Image>,
+    template: Image,
+    loaned: Option<LoanedMessage<Image>>,
+}
+
+impl Sender for Loans {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.base.meet(&self.publisher)?;
+        let loaned = self.publisher.loan(&self.template, self.base.pictures.size());
+        self.loaned = Some(loaned.map_err(said)?);
+        Ok(())
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        let loaned = self.loaned.as_mut().ok_or("no place to draw in")?;
+        self.base.pictures.draw(number, loaned.data_mut());
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        let loaned = self.loaned.take().ok_or("nothing is drawn")?;
+        self.publisher.publish(loaned).map_err(said)
+    }
+
+    fn transport(&mut self) -> Option<String> {
+        self.base.transport()
+    }
+}
+
+struct Pointers {
+    base: Base,
+    publisher: Publisher<Image>,
+    frames: VecDeque<Arc<Image>>,
+}
+
+impl Sender for Pointers {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.base.meet(&self.publisher)?;
+        self.frames.rotate_left(1);
+        if Arc::get_mut(&mut self.frames[0]).is_none() {
+            self.frames[0] = Arc::new(image(self.base.pictures.size()));
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        let frame = Arc::get_mut(&mut self.frames[0]).ok_or("the frame is in use")?;
+        self.base.pictures.draw(number, &mut frame.data);
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        self.publisher.publish(Arc::clone(&self.frames[0])).map_err(said)
+    }
+
+    fn transport(&mut self) -> Option<String> {
+        self.base.transport()
+    }
+}
+
+struct References {
+    base: Base,
+    publisher: Publisher<Image>,
+    frame: Image,
+}
+
+impl Sender for References {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.base.meet(&self.publisher)
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        self.base.pictures.draw(number, &mut self.frame.data);
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        self.publisher.publish(&self.frame).map_err(said)
+    }
+
+    fn transport(&mut self) -> Option<String> {
+        self.base.transport()
+    }
+}
+
+/// A message of a fixed size, the number in its first field.
+struct Typed {
+    base: Base,
+    publisher: Publisher<Inertia>,
+    message: Inertia,
+}
+
+impl Sender for Typed {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.base.meet(&self.publisher)
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        self.message.m = f64::from_bits(number);
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        self.publisher.publish(self.message).map_err(said)
+    }
+
+    fn transport(&mut self) -> Option<String> {
+        self.base.transport()
+    }
+}
+
+/// A sample that is serialised already, the number behind its header.
+struct Serialised {
+    base: Base,
+    publisher: RawPublisher,
+    sample: Vec<u8>,
+}
+
+impl Sender for Serialised {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.base.meet(&self.publisher)
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        self.sample[..4].copy_from_slice(&CDR_HEADER);
+        self.sample[4..12].copy_from_slice(&number.to_le_bytes());
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        self.publisher.publish_bytes(&self.sample).map_err(said)
+    }
+
+    fn transport(&mut self) -> Option<String> {
+        self.base.transport()
+    }
+}
+
+fn receiving(spec: &Spec, node: &Node, arrivals: Arc<Arrivals>) -> Result<Receiving, String> {
+    let images = || node.subscription::<Image>(&spec.name).qos(qos(spec));
+    let subscription = match spec.carrier {
+        Carrier::TsujiPointer => Kept::Images(
+            images().callback(move |it| arrivals.arrived(&it.message().data)).map_err(said)?,
+        ),
+        Carrier::TsujiTyped => Kept::Typed(
+            node.subscription::<Inertia>(&spec.name)
+                .qos(qos(spec))
+                .callback(move |it| arrivals.arrived(&it.view().m.to_bits().to_le_bytes()))
+                .map_err(said)?,
+        ),
+        Carrier::TsujiBytes => Kept::Bytes(
+            node.raw_subscription(&spec.name, bytes_type())
+                .qos(qos(spec))
+                .callback(move |it| arrivals.arrived(it.bytes.get(4..).unwrap_or_default()))
+                .map_err(said)?,
+        ),
+        _ => Kept::Images(
+            images().callback(move |it| arrivals.arrived(it.view().data)).map_err(said)?,
+        ),
+    };
+    Ok(Receiving { node: node.clone(), _subscription: subscription })
+}
+
+/// A subscription lives as long as it is kept.
+#[expect(dead_code, reason = "they are kept, and need nothing else")]
+enum Kept {
+    Images(Subscription<Image>),
+    Typed(Subscription<Inertia>),
+    Bytes(RawSubscription),
+}
+
+struct Receiving {
+    node: Node,
+    _subscription: Kept,
+}
+
+impl Receiver for Receiving {
+    fn run(self: Box<Self>, end: &End) -> Result<(), String> {
+        let context = self.node.context().clone();
+        end.on_end(move || context.shutdown());
+        let mut executor = Executor::new(self.node.context()).map_err(said)?;
+        executor.add(&self.node).map_err(said)?;
+        executor.spin().map_err(said)
+    }
+}
+
+fn said(error: tsuji::Error) -> String {
+    format!("tsuji: {error}")
+}

@@ -1,0 +1,340 @@
+//! A child process: one end of a flow, or both, told what to do by lines on its standard input.
+//!
+//! It answers each line with one line of JSON. When its input ends, it ends.
+
+use std::io::{self, BufRead, Write};
+use std::os::unix::net::UnixListener;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tsuji_platform::clock::{monotonic_ns, thread_cpu_ns};
+
+use crate::Allocations;
+use crate::carrier::{self, End, Flow, Role, Sender, Spec};
+use crate::picture::GREETING;
+use crate::probe::{self, Arrivals, BLOCK_MAX, Meter, Pacer};
+
+/// Plays the part that `text`, a [`Spec`], describes.
+pub(crate) fn play(text: &str, allocations: Option<Allocations>) -> i32 {
+    let played = Spec::from_json(text).and_then(|spec| match spec.role {
+        Role::Both => both(&spec, allocations),
+        Role::Sender => sender(&spec, allocations),
+        Role::Receiver => receiver(&spec, allocations),
+    });
+    match played {
+        Ok(()) => 0,
+        Err(error) => {
+            answer(&json!({ "failed": error }));
+            1
+        }
+    }
+}
+
+fn answer(value: &Value) {
+    // Nobody listens any more when this fails, and the input ends as well.
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{value}").and_then(|()| out.flush());
+}
+
+/// Calls `obey` with each line of the input.
+fn obey_each(mut obey: impl FnMut(&str) -> Result<Value, String>) -> Result<(), String> {
+    let mut line = String::with_capacity(256);
+    let mut input = io::stdin().lock();
+    loop {
+        line.clear();
+        match input.read_line(&mut line) {
+            Ok(0) | Err(_) => return Ok(()),
+            Ok(_) => answer(&obey(line.trim_end())?),
+        }
+    }
+}
+
+fn both(spec: &Spec, allocations: Option<Allocations>) -> Result<(), String> {
+    let meter = Arc::<Meter>::default();
+    let (near, far) = probe::pair().map_err(|error| error.to_string())?;
+    let arrivals = Arrivals::paced(spec.size, far, Arc::clone(&meter));
+    let (sender, receiver) = carrier::open_both(spec, Arc::clone(&arrivals))?;
+    let end = Arc::new(End::default());
+    let (tell, told) = mpsc::channel();
+    let receiving = thread::Builder::new().name("receiver".to_owned()).spawn({
+        let end = Arc::clone(&end);
+        move || {
+            // The sender is waiting for this.
+            let _ = tell.send(probe::this_thread());
+            receiver.run(&end)
+        }
+    });
+    let receiving = receiving.map_err(|error| error.to_string())?;
+    let thread = told.recv().map_err(|error| error.to_string())?;
+    let pacer = thread.and_then(|thread| Pacer::new(near, &thread, pause(spec)));
+    let pacer = pacer.map_err(|error| error.to_string())?;
+    let mut sending = Sending::new(sender, spec, meter, allocations);
+    sending.pacer = Some(pacer);
+    answer(&json!({ "open": true }));
+    let obeyed = obey_each(|line| match line {
+        "report" => Ok(report(&arrivals)),
+        _ => sending.obey(line),
+    });
+    end.now();
+    let received = receiving.join().map_err(|_| "the receiving thread panicked".to_owned())?;
+    obeyed.and(received)
+}
+
+fn sender(spec: &Spec, allocations: Option<Allocations>) -> Result<(), String> {
+    let meter = Arc::<Meter>::default();
+    let listener = match spec.flow {
+        Flow::Paced => Some(probe::listen(&spec.folder, &spec.name)),
+        Flow::Stream => None,
+    };
+    let listener = listener.transpose().map_err(|error| error.to_string())?;
+    let mut sending = Sending::new(carrier::open_sender(spec)?, spec, meter, allocations);
+    sending.listener = listener;
+    answer(&json!({ "open": true }));
+    obey_each(|line| sending.obey(line))
+}
+
+fn pause(spec: &Spec) -> Duration {
+    Duration::from_micros(spec.pause_us)
+}
+
+/// What a process that sends keeps.
+struct Sending {
+    sender: Box<dyn Sender>,
+    flow: Flow,
+    pause: Duration,
+    /// Otherwise two readings of the clock would be a good part of a sample.
+    draws_long: bool,
+    listener: Option<UnixListener>,
+    pacer: Option<Pacer>,
+    meter: Arc<Meter>,
+    allocations: Option<Allocations>,
+    next: u64,
+    /// Number, begin of the drawing, begin of the sending.
+    sent: Vec<(u64, u64, u64)>,
+}
+
+impl Sending {
+    fn new(
+        sender: Box<dyn Sender>,
+        spec: &Spec,
+        meter: Arc<Meter>,
+        allocations: Option<Allocations>,
+    ) -> Self {
+        let sent = Vec::with_capacity(BLOCK_MAX);
+        let (listener, pacer, next) = (None, None, 0);
+        Self {
+            sender,
+            flow: spec.flow,
+            pause: pause(spec),
+            draws_long: DRAWS_LONG_MIN <= spec.size,
+            listener,
+            pacer,
+            meter,
+            allocations,
+            next,
+            sent,
+        }
+    }
+
+    fn obey(&mut self, line: &str) -> Result<Value, String> {
+        match line.split_once(' ').and_then(|(word, count)| Some((word, count.parse().ok()?))) {
+            Some(("block", count)) => self.block(count),
+            Some(("stream", count)) => self.stream(count),
+            None if line == "greet" => self.greet(),
+            None if line == "transport" => Ok(json!({ "transport": self.sender.transport() })),
+            _ => Err(format!("`{line}` is no command")),
+        }
+    }
+
+    fn greet(&mut self) -> Result<Value, String> {
+        if self.flow == Flow::Stream {
+            let _ = self.send(GREETING);
+            return Ok(json!({ "greeted": true }));
+        }
+        if let Some(listener) = self.listener.take() {
+            self.pacer = Some(probe::accept(&listener, self.pause).map_err(|error| error.to_string())?);
+        }
+        let mut refusal = String::new();
+        for _ in 0..GREETINGS_MAX {
+            // Until both ends know each other a greeting may be refused or get lost.
+            if let Err(error) = self.send(GREETING) {
+                refusal = format!(": {error}");
+            }
+            let pacer = self.pacer.as_mut().ok_or("nobody has joined")?;
+            if pacer.is_greeted()? {
+                return Ok(json!({ "greeted": true }));
+            }
+        }
+        Err(format!("nothing arrives{refusal}"))
+    }
+
+    fn send(&mut self, number: u64) -> Result<(), String> {
+        self.sender.prepare()?;
+        self.sender.draw(number)?;
+        self.sender.publish()
+    }
+
+    /// Sends pictures one by one, each to a receiver that sleeps.
+    fn block(&mut self, count: u64) -> Result<Value, String> {
+        let pacer = self.pacer.as_mut().ok_or("not greeted")?;
+        let (mut refused, mut silent) = (0, 0);
+        self.sent.clear();
+        let allocated = self.allocations.map(|count| count());
+        let used = self.meter.used_ns();
+        for _ in 0..count {
+            let number = self.next;
+            self.next += 1;
+            let excluded = self.meter.exclude();
+            pacer.wait_until_asleep()?;
+            let begun = monotonic_ns();
+            drop(excluded);
+            self.sender.prepare()?;
+            let excluded = self.meter.exclude();
+            self.sender.draw(number)?;
+            drop(excluded);
+            let at = monotonic_ns();
+            let published = self.sender.publish();
+            let _excluded = self.meter.exclude();
+            if published.is_err() {
+                refused += 1;
+                continue;
+            }
+            self.sent.push((number, begun, at));
+            silent = if pacer.is_acknowledged(number) { 0 } else { silent + 1 };
+            if SILENT_MAX <= silent {
+                break;
+            }
+        }
+        let cpu_ns = self.meter.used_ns().saturating_sub(used);
+        let allocated = self.allocations.zip(allocated).map(|(count, before)| count() - before);
+        let sent: Vec<_> =
+            self.sent.iter().map(|(number, begun, at)| [number, begun, at]).collect();
+        Ok(json!({ "sent": sent, "refused": refused, "cpu_ns": cpu_ns, "allocations": allocated }))
+    }
+
+    /// Sends pictures as fast as they are taken.
+    fn stream(&mut self, count: u64) -> Result<Value, String> {
+        let mut drawing_ns = 0;
+        let used = self.meter.used_ns();
+        let began = monotonic_ns();
+        for _ in 0..count {
+            self.sender.prepare()?;
+            let before = if self.draws_long { thread_cpu_ns() } else { 0 };
+            self.sender.draw(self.next)?;
+            if self.draws_long {
+                drawing_ns += thread_cpu_ns() - before;
+            }
+            self.sender.publish()?;
+            self.next += 1;
+        }
+        let cpu_ns = self.meter.used_ns().saturating_sub(used);
+        Ok(json!({ "began": began, "cpu_ns": cpu_ns, "drawing_ns": drawing_ns }))
+    }
+}
+
+const DRAWS_LONG_MIN: usize = 4096;
+
+const GREETINGS_MAX: u32 = 50;
+
+/// A block is given up after so many pictures in a row that nobody acknowledged.
+const SILENT_MAX: u32 = 3;
+
+fn receiver(spec: &Spec, allocations: Option<Allocations>) -> Result<(), String> {
+    let meter = Arc::<Meter>::default();
+    let arrivals = match spec.flow {
+        Flow::Paced => {
+            let acknowledge = probe::join(&spec.folder, &spec.name);
+            let acknowledge = acknowledge.map_err(|error| error.to_string())?;
+            Arrivals::paced(spec.size, acknowledge, Arc::clone(&meter))
+        }
+        Flow::Stream => Arrivals::stream(Arc::clone(&meter)),
+    };
+    let receiver = carrier::open_receiver(spec, Arc::clone(&arrivals))?;
+    let end = Arc::new(End::default());
+    let control = thread::Builder::new().name("control".to_owned()).spawn({
+        let end = Arc::clone(&end);
+        let mut listening = Listening { arrivals, meter, allocations, used: 0, allocated: 0 };
+        move || {
+            answer(&json!({ "open": true }));
+            let _ = listening.obey_all();
+            end.now();
+            // Whatever the receiver waits for, nobody wants it any more.
+            thread::sleep(GRACE);
+            std::process::exit(0);
+        }
+    });
+    control.map_err(|error| error.to_string())?;
+    receiver.run(&end)
+}
+
+/// How long a receiver may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The thread of a receiving process that answers; what it uses is left out.
+struct Listening {
+    arrivals: Arc<Arrivals>,
+    meter: Arc<Meter>,
+    allocations: Option<Allocations>,
+    used: u64,
+    allocated: u64,
+}
+
+impl Listening {
+    fn obey_all(&mut self) -> Result<(), String> {
+        let meter = Arc::clone(&self.meter);
+        let mut line = String::with_capacity(256);
+        let mut input = io::stdin().lock();
+        loop {
+            self.used = meter.used_ns();
+            self.allocated = self.allocations.map_or(0, |count| count());
+            let excluded = meter.exclude();
+            line.clear();
+            if matches!(input.read_line(&mut line), Ok(0) | Err(_)) {
+                return Ok(());
+            }
+            let waited = self.wait(line.trim_end())?;
+            let allocated = self.allocations.map(|count| count() - self.allocated);
+            drop(excluded);
+            let cpu_ns = meter.used_ns().saturating_sub(self.used);
+            let _excluded = meter.exclude();
+            let mut value = match waited {
+                Some(value) => value,
+                None => report(&self.arrivals),
+            };
+            value["cpu_ns"] = cpu_ns.into();
+            value["allocations"] = json!(allocated);
+            answer(&value);
+        }
+    }
+
+    /// Does what is asked; a report is left to be made when the accounts are closed.
+    fn wait(&self, line: &str) -> Result<Option<Value>, String> {
+        let (word, count) = line.split_once(' ').unwrap_or((line, ""));
+        match (word, count.parse::<u64>()) {
+            ("report", _) => Ok(None),
+            ("await", Ok(count)) => {
+                self.arrivals.await_count(count);
+                Ok(Some(json!({})))
+            }
+            ("greeted", _) => {
+                let reached = self.arrivals.wait_for_count(GREETED_PATIENCE);
+                Ok(Some(json!({ "greeted": reached.at.is_some() })))
+            }
+            ("reached", _) => {
+                let reached = self.arrivals.wait_for_count(probe::SILENCE);
+                Ok(Some(json!({ "at": reached.at, "missing": reached.missing })))
+            }
+            _ => Err(format!("`{line}` is no command")),
+        }
+    }
+}
+
+const GREETED_PATIENCE: Duration = Duration::from_millis(200);
+
+fn report(arrivals: &Arrivals) -> Value {
+    let paced = arrivals.take_paced();
+    let arrived: Vec<_> = paced.arrived.iter().map(|(number, at)| [number, at]).collect();
+    json!({ "arrived": arrived, "damaged": paced.damaged })
+}

@@ -1,0 +1,433 @@
+//! Child processes: started, asked, ended.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{self, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::carrier::{Role, Spec};
+use crate::interrupt::Interrupt;
+
+/// Why something was not measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The user wants it to end.
+    Interrupted,
+    /// It did not work.
+    Failed(String),
+}
+
+impl From<String> for Stop {
+    fn from(error: String) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// How this program starts itself as a child.
+#[derive(Clone, Debug)]
+pub struct Program {
+    words: Vec<OsString>,
+}
+
+impl Program {
+    /// The program that runs now, with the words that lead to the laboratory, such as `lab`.
+    pub fn current(lead: &[&str]) -> std::io::Result<Self> {
+        let mut words = vec![std::env::current_exe()?.into_os_string()];
+        words.extend(lead.iter().map(OsString::from));
+        Ok(Self { words })
+    }
+
+    /// Another program in the same folder.
+    pub(crate) fn beside(&self, name: &str) -> Option<Self> {
+        let path = Path::new(&self.words[0]).parent()?.join(name);
+        path.is_file().then(|| Self { words: vec![path.into_os_string()] })
+    }
+}
+
+/// What all children of a run share.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    /// How children are started.
+    pub(crate) program: Program,
+    /// The user's wish to end.
+    pub(crate) interrupt: Interrupt,
+    folder: Arc<Folder>,
+}
+
+impl Stage {
+    /// A stage with a folder of its own, which goes when the last clone does.
+    pub(crate) fn new(program: Program, interrupt: Interrupt) -> Result<Self, String> {
+        static STAGES: AtomicU32 = AtomicU32::new(0);
+        let number = STAGES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tsuji-lab-{}-{number}", process::id());
+        let path = std::env::temp_dir().join(name);
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| format!("create {}: {error}", path.display()))?;
+        Ok(Self { program, interrupt, folder: Arc::new(Folder(path)) })
+    }
+
+    /// The same stage for children of another program.
+    pub(crate) fn with_program(&self, program: Program) -> Self {
+        Self { program, ..self.clone() }
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder.0
+    }
+}
+
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // iceoryx2 leaves files when its process is killed, and a few when it is not.
+        let prefix = crate::carrier::shared_memory_prefix(&self.0);
+        for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One child process. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Child {
+    process: process::Child,
+    input: Option<ChildStdin>,
+    answers: Receiver<String>,
+    complaints: Arc<Mutex<VecDeque<String>>>,
+    interrupt: Interrupt,
+}
+
+impl Child {
+    /// Starts one with the hidden argument `mode` and its text.
+    pub(crate) fn start(stage: &Stage, mode: &str, text: &str) -> Result<Self, Stop> {
+        let [program, lead @ ..] = &*stage.program.words else {
+            return Err("no program".to_owned().into());
+        };
+        let mut process = Command::new(program)
+            .args(lead)
+            .args([mode, text])
+            .env_remove("TSUJI_POLICY")
+            .env("TSUJI_RUNTIME_DIR", stage.folder())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C is for the parent, which ends its children in order.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| format!("start {}: {error}", program.display()))?;
+        let (input, output) = (process.stdin.take(), process.stdout.take());
+        let errors = process.stderr.take();
+        let (tell, answers) = mpsc::channel();
+        let complaints = Arc::<Mutex<VecDeque<String>>>::default();
+        if let Some(output) = output {
+            thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    if tell.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        if let Some(errors) = errors {
+            let complaints = Arc::clone(&complaints);
+            thread::spawn(move || {
+                for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                    let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+                    complaints.push_back(line);
+                    if COMPLAINTS_MAX < complaints.len() {
+                        complaints.pop_front();
+                    }
+                }
+            });
+        }
+        let interrupt = stage.interrupt.clone();
+        Ok(Self { process, input, answers, complaints, interrupt })
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Tells it to do something without waiting for the answer.
+    pub(crate) fn tell(&mut self, command: &str) -> Result<(), Stop> {
+        let Some(input) = &mut self.input else { return Err("it has ended".to_owned().into()) };
+        let written = writeln!(input, "{command}").and_then(|()| input.flush());
+        // Why it has gone is in its last answer.
+        if written.is_err() { self.answer().map(drop) } else { Ok(()) }
+    }
+
+    /// Tells it to do something, and waits for the answer.
+    pub(crate) fn ask(&mut self, command: &str) -> Result<Value, Stop> {
+        self.tell(command)?;
+        self.answer()
+    }
+
+    /// Waits for an answer.
+    pub(crate) fn answer(&mut self) -> Result<Value, Stop> {
+        let begin = Instant::now();
+        loop {
+            if self.interrupt.is_set() {
+                return Err(Stop::Interrupted);
+            }
+            match self.answers.recv_timeout(LOOK) {
+                Ok(line) => {
+                    let value: Value = serde_json::from_str(&line)
+                        .map_err(|error| format!("`{line}` is no answer: {error}"))?;
+                    return match value["failed"].as_str() {
+                        Some(error) => Err(self.with_complaints(error).into()),
+                        None => Ok(value),
+                    };
+                }
+                Err(RecvTimeoutError::Timeout) if begin.elapsed() < HANGS => (),
+                Err(RecvTimeoutError::Timeout) => {
+                    let error = format!("no answer for {} s", HANGS.as_secs());
+                    return Err(self.with_complaints(&error).into());
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.process.try_wait().ok().flatten();
+                    let status = status.map_or(String::new(), |it| format!(" ({it})"));
+                    return Err(self.with_complaints(&format!("it ended{status}")).into());
+                }
+            }
+        }
+    }
+
+    fn with_complaints(&self, error: &str) -> String {
+        let complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        if complaints.is_empty() {
+            return error.to_owned();
+        }
+        let all: Vec<&str> = complaints.iter().map(String::as_str).collect();
+        format!("{error}; it said: {}", all.join(" / "))
+    }
+
+    /// Kills it and leaves to others what it leaves.
+    pub(crate) fn kill(mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Says that it shall end, without waiting for it.
+    pub(crate) fn dismiss(&mut self) {
+        self.input = None;
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.dismiss();
+        let begin = Instant::now();
+        while begin.elapsed() < ENDS {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Lines of complaint that are kept; the oldest go first.
+const COMPLAINTS_MAX: usize = 5;
+
+/// How often a wish to end is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A child that has not answered for so long hangs.
+const HANGS: Duration = Duration::from_secs(120);
+
+/// A child that has not ended after so long is killed.
+const ENDS: Duration = Duration::from_secs(4);
+
+/// The children of one flow at a time.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    /// The name of what carries.
+    pub(crate) carrier: String,
+    sender: Child,
+    receivers: Vec<Child>,
+}
+
+/// What one block brought.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block {
+    /// From the sending to the arrival, µs, of all that arrived.
+    pub(crate) passing_us: Vec<f64>,
+    /// From the begin of the drawing to the arrival, µs, of the same.
+    pub(crate) whole_us: Vec<f64>,
+    /// Samples that should have been sent.
+    pub(crate) count: u64,
+    /// Samples that did not arrive as they were sent.
+    pub(crate) lost: u64,
+    /// Those of them that arrived damaged.
+    pub(crate) damaged: u64,
+    /// Processor time of both sides.
+    pub(crate) cpu_us: f64,
+    /// Allocations of both sides, where they are counted.
+    pub(crate) allocations: Option<u64>,
+}
+
+impl Crew {
+    /// Starts the children of a flow, and returns when a picture has come through.
+    pub(crate) fn start(stage: &Stage, spec: &Spec) -> Result<Self, Stop> {
+        let start = |role| {
+            let spec = Spec { role, ..spec.clone() };
+            let mut child = Child::start(stage, CHILD, &spec.to_json())?;
+            child.answer().map(|_| child)
+        };
+        let mut sender = start(spec.role)?;
+        let count = if spec.role == Role::Sender { spec.receivers } else { 0 };
+        let receivers: Vec<_> =
+            (0..count).map(|_| start(Role::Receiver)).collect::<Result<_, _>>()?;
+        sender.ask("greet")?;
+        let mut crew = Self { carrier: spec.carrier.to_string(), sender, receivers };
+        crew.name_transport()?;
+        Ok(crew)
+    }
+
+    fn name_transport(&mut self) -> Result<(), Stop> {
+        let answer = self.sender.ask("transport")?;
+        if let Some(transport) = answer["transport"].as_str() {
+            self.carrier = format!("tsuji:{transport}");
+        }
+        Ok(())
+    }
+
+    /// Sends `count` pictures one at a time.
+    pub(crate) fn block(&mut self, count: u64) -> Result<Block, Stop> {
+        let sent = self.sender.ask(&format!("block {count}"))?;
+        let receiver = self.receivers.first_mut().unwrap_or(&mut self.sender);
+        let received = receiver.ask("report")?;
+        let triple = |it: &Value| Some((it[0].as_u64()?, it[1].as_u64()?, it[2].as_u64()?));
+        let pair = |it: &Value| Some((it[0].as_u64()?, it[1].as_u64()?));
+        let arrived = received["arrived"].as_array().map_or(&[][..], Vec::as_slice);
+        let arrived: HashMap<u64, u64> = arrived.iter().filter_map(pair).collect();
+        let mut block = Block { count, ..Block::default() };
+        let sent_list = sent["sent"].as_array().map_or(&[][..], Vec::as_slice);
+        for (number, begun, at) in sent_list.iter().filter_map(triple) {
+            if let Some(arrived) = arrived.get(&number) {
+                block.passing_us.push(arrived.saturating_sub(at) as f64 / 1000.0);
+                block.whole_us.push(arrived.saturating_sub(begun) as f64 / 1000.0);
+            }
+        }
+        block.lost = count - block.passing_us.len() as u64;
+        block.damaged = received["damaged"].as_u64().unwrap_or(0);
+        let sum = |field: &str| {
+            let (sent, received) = (sent[field].as_u64(), received[field].as_u64());
+            Some(sent? + received.unwrap_or(0))
+        };
+        block.cpu_us = sum("cpu_ns").unwrap_or(0) as f64 / 1000.0;
+        block.allocations = sum("allocations");
+        Ok(block)
+    }
+}
+
+/// What one block of a stream brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Streamed {
+    /// From the first sending to the last arrival.
+    pub(crate) seconds: f64,
+    /// Samples that did not come, of all receivers.
+    pub(crate) missing: u64,
+    /// Processor time of the sender but for the drawing.
+    pub(crate) sender_cpu_us: f64,
+    /// Processor time of the drawing.
+    pub(crate) drawing_cpu_us: f64,
+    /// Processor time of all receivers.
+    pub(crate) receivers_cpu_us: f64,
+}
+
+/// The children of a stream.
+#[derive(Debug)]
+pub(crate) struct StreamCrew {
+    crew: Crew,
+    sent: u64,
+}
+
+impl StreamCrew {
+    /// Starts the children of a stream, and returns when a picture has come through to all.
+    pub(crate) fn start(stage: &Stage, spec: &Spec) -> Result<Self, Stop> {
+        let mut crew = Crew::start(stage, spec)?;
+        for receiver in &mut crew.receivers {
+            for attempt in 0.. {
+                if receiver.ask("greeted")?["greeted"] == true {
+                    break;
+                }
+                if GREETINGS_MAX <= attempt {
+                    return Err("nothing arrives".to_owned().into());
+                }
+                crew.sender.ask("greet")?;
+            }
+        }
+        crew.name_transport()?;
+        Ok(Self { crew, sent: 0 })
+    }
+
+    /// The name of what carries.
+    pub(crate) fn carrier(&self) -> &str {
+        &self.crew.carrier
+    }
+
+    /// Sends `count` samples as fast as they are taken, and waits until all have them.
+    pub(crate) fn block(&mut self, count: u64) -> Result<Streamed, Stop> {
+        self.sent += count;
+        for receiver in &mut self.crew.receivers {
+            receiver.ask(&format!("await {}", self.sent))?;
+        }
+        let sent = self.crew.sender.ask(&format!("stream {count}"))?;
+        let number = |value: &Value, field: &str| value[field].as_u64().unwrap_or(0);
+        let began = number(&sent, "began");
+        let drawing = number(&sent, "drawing_ns");
+        let mut streamed = Streamed {
+            seconds: 0.0,
+            missing: 0,
+            sender_cpu_us: number(&sent, "cpu_ns").saturating_sub(drawing) as f64 / 1000.0,
+            drawing_cpu_us: drawing as f64 / 1000.0,
+            receivers_cpu_us: 0.0,
+        };
+        for receiver in &mut self.crew.receivers {
+            receiver.tell("reached")?;
+        }
+        for receiver in &mut self.crew.receivers {
+            let reached = receiver.answer()?;
+            streamed.missing += number(&reached, "missing");
+            streamed.receivers_cpu_us += number(&reached, "cpu_ns") as f64 / 1000.0;
+            let took = number(&reached, "at").saturating_sub(began) as f64 / 1e9;
+            streamed.seconds = streamed.seconds.max(took);
+        }
+        Ok(streamed)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // All at once, so that many end as fast as one.
+        self.sender.dismiss();
+        self.receivers.iter_mut().for_each(Child::dismiss);
+    }
+}
+
+const GREETINGS_MAX: u32 = 50;
+
+/// The hidden argument that makes this program one of its own children.
+pub(crate) const CHILD: &str = "--child";

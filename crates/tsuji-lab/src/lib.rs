@@ -1,0 +1,102 @@
+//! Measures tsuji beside the raw carriers: a mutex with a condition variable, and iceoryx2.
+//!
+//! It measures through tsuji's public interface, so a number here is a number that a user can have.
+//! It asserts nothing: it prints what it found, and says of each bar whether it was met. How it
+//! measures, and what its figures do not say, is in `docs/lab.md`.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+
+mod arguments;
+mod carrier;
+mod child;
+mod crew;
+mod interrupt;
+mod limits;
+mod machine;
+mod passing;
+mod picture;
+mod probe;
+mod report;
+mod statistics;
+
+pub use crew::Program;
+
+use arguments::{Asked, HELP, Options};
+use crew::{CHILD, Stage, Stop};
+use interrupt::{INTERRUPTED, Interrupt};
+use report::{Report, Screen};
+
+/// Tells how many allocations this process has made, where a program counts them.
+pub type Allocations = fn() -> u64;
+
+/// Does what `tsuji lab` followed by `words` asks, printing to `out`. The answer is the exit code.
+///
+/// `program` is how to start this same program again, as the child processes that it measures.
+/// `allocations` is given by `tsuji-lab-alloc` alone.
+pub fn main(
+    words: &[String],
+    program: Program,
+    allocations: Option<Allocations>,
+    out: &mut dyn Write,
+) -> i32 {
+    if let [mode, text] = words {
+        match mode.as_str() {
+            CHILD => return child::play(text, allocations),
+            limits::STAND => return limits::stand(text),
+            limits::FIRST => return limits::first(text),
+            _ => (),
+        }
+    }
+    // A reader that has gone needs no help.
+    match arguments::parse(words) {
+        Ok(Asked::Help) => {
+            let _ = write!(out, "{HELP}");
+            0
+        }
+        Ok(Asked::Passing(options)) => measure(&options, program, out, passing::run),
+        Ok(Asked::Limits(options)) => measure(&options, program, out, limits::run),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
+            2
+        }
+    }
+}
+
+type Run = fn(&Stage, &Options, &mut Screen<'_>, &mut Report) -> Result<(), Stop>;
+
+fn measure(options: &Options, program: Program, out: &mut dyn Write, run: Run) -> i32 {
+    let complain = |error: &str| {
+        let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
+    };
+    let stage = match Stage::new(program, Interrupt::listen()) {
+        Ok(stage) => stage,
+        Err(error) => {
+            complain(&error);
+            return 1;
+        }
+    };
+    let machine = machine::describe();
+    let mut screen = Screen::new(out);
+    screen.line(&machine::line(&machine));
+    let mut report = Report::default();
+    let ended = run(&stage, options, &mut screen, &mut report);
+    screen.line(&report.summary());
+    if let Some(path) = &options.json
+        && let Err(error) = report.write_json(&machine, path)
+    {
+        complain(&error);
+        return 1;
+    }
+    match ended {
+        Ok(()) => i32::from(!report.is_whole()),
+        Err(Stop::Interrupted) => {
+            complain("interrupted; what is above was measured");
+            INTERRUPTED
+        }
+        Err(Stop::Failed(error)) => {
+            complain(&error);
+            1
+        }
+    }
+}

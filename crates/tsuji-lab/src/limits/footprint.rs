@@ -1,0 +1,304 @@
+//! What a process takes: memory, threads, descriptors, the time to its first sample, and wake-ups
+//! when nothing happens.
+
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tsuji::{Context, Executor, Node, Publisher, Subscription};
+use tsuji_interfaces::geometry_msgs::msg::Inertia;
+use tsuji_platform::clock::monotonic_ns;
+
+use crate::crew::{Child, Stage, Stop};
+use crate::limits::Run;
+use crate::statistics::{Bar, Interval, interval_of_median};
+
+/// The hidden argument of a process that stands there with some topics.
+pub(crate) const STAND: &str = "--stand";
+
+/// The hidden argument of a process that sends or receives one sample.
+pub(crate) const FIRST: &str = "--first";
+
+/// Memory, threads and descriptors.
+pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let intra = Troupe::start(run.stage, Scope::Intra, 1)?;
+    let what = "footprint-inproc";
+    figures(run, what, &intra, [Some(6.0), Some(2.0), None])?;
+    drop(intra);
+    let one = Troupe::start(run.stage, Scope::Shm, 1)?;
+    figures(run, "footprint-shm-1", &one, [Some(10.0), Some(4.0), None])?;
+    drop(one);
+    let many = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
+    let what = format!("footprint-shm-{TOPICS}");
+    figures(run, &what, &many, [Some(60.0), None, Some(1000.0)])
+}
+
+/// Topics of a process with many.
+const TOPICS: usize = 200;
+
+/// Resident MB, threads and descriptors, each with its bar.
+fn figures(
+    run: &mut Run<'_, '_>,
+    what: &str,
+    troupe: &Troupe,
+    bars: [Option<f64>; 3],
+) -> Result<(), Stop> {
+    let id = troupe.children[0].id();
+    let status = Status::of(id)?;
+    let names = ["RSS", "threads", "descriptors"];
+    let units = ["MB", "", ""];
+    let resident = status.kib("VmRSS:") as f64 * 1024.0 / 1e6;
+    // One of the threads is the laboratory's own.
+    let threads = status.kib("Threads:").saturating_sub(1) as f64;
+    let descriptors = fs::read_dir(format!("/proc/{id}/fd")).map_or(0, Iterator::count) as f64;
+    let of = format!(
+        "of it {:.1} MB of files, {:.1} MB shared",
+        status.kib("RssFile:") as f64 * 1024.0 / 1e6,
+        status.kib("RssShmem:") as f64 * 1024.0 / 1e6
+    );
+    for (at, figure) in [resident, threads, descriptors].into_iter().enumerate() {
+        let bar = bars[at].map(Bar::AtMost);
+        let of = if at == 0 { of.clone() } else { String::new() };
+        let figure = Some(Interval::exactly(figure));
+        run.judge(format!("{what} {}", names[at]), of, figure, units[at], bar);
+    }
+    Ok(())
+}
+
+/// From the start of two processes to the first sample, beside what killed ones left.
+pub(crate) fn startup(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let all = if run.options.quick { 2 } else { run.options.blocks.min(STARTS_MAX) };
+    let (mut clean, mut beside) = (Vec::new(), Vec::new());
+    for at in 0..all {
+        run.screen.progress(&format!("startup: {} of {all}", at + 1));
+        clean.push(first_sample_ms(run.stage)?);
+        let troupe = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
+        troupe.children.into_iter().for_each(Child::kill);
+        beside.push(first_sample_ms(run.stage)?);
+    }
+    run.judge("startup, nothing left over", "", interval_of_median(&clean), "ms", None);
+    let bar = Some(Bar::AtMost(100.0));
+    let what = format!("startup beside {TOPICS} leftovers");
+    run.judge(what, "both processes killed", interval_of_median(&beside), "ms", bar);
+    Ok(())
+}
+
+const STARTS_MAX: usize = 20;
+
+fn first_sample_ms(stage: &Stage) -> Result<f64, Stop> {
+    let begin = monotonic_ns();
+    let folder = stage.folder().to_string_lossy();
+    let start = |sends: bool| {
+        Child::start(stage, FIRST, &json!({ "folder": folder, "sends": sends }).to_string())
+    };
+    let (mut receiver, mut sender) = (start(false)?, start(true)?);
+    let arrived = receiver.answer()?["at"].as_u64().ok_or_else(|| "no time".to_owned())?;
+    sender.answer()?;
+    Ok(arrived.saturating_sub(begin) as f64 / 1e6)
+}
+
+/// Wake-ups of a process that has nothing to do.
+pub(crate) fn idle(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let troupe = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
+    thread::sleep(SETTLED);
+    let ids: Vec<u32> = troupe.children.iter().map(Child::id).collect();
+    let before: Vec<u64> = ids.iter().map(|id| switches(*id)).collect::<Result<_, _>>()?;
+    let wait = if run.options.quick { IDLE_QUICK } else { IDLE };
+    let begin = Instant::now();
+    while begin.elapsed() < wait {
+        if run.stage.interrupt.is_set() {
+            return Err(Stop::Interrupted);
+        }
+        run.screen.progress(&format!("idle: {} s", begin.elapsed().as_secs()));
+        thread::sleep(Duration::from_millis(200));
+    }
+    let mut woken = 0;
+    for (id, before) in ids.iter().zip(before) {
+        woken = woken.max(switches(*id)? - before);
+    }
+    let what = format!("wake-ups in {} s", wait.as_secs());
+    let of = format!("{TOPICS} publishers and {TOPICS} subscriptions");
+    run.judge(what, of, Some(Interval::exactly(woken as f64)), "", Some(Bar::AtMost(0.0)));
+    Ok(())
+}
+
+/// For what follows the last sample, such as acknowledgements, to have happened.
+const SETTLED: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(10);
+const IDLE_QUICK: Duration = Duration::from_secs(2);
+
+/// How often the threads of a process have gone to sleep or been put aside.
+fn switches(id: u32) -> Result<u64, Stop> {
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).map_err(|error| error.to_string())?;
+    let mut sum = 0;
+    for task in tasks.flatten() {
+        let status = Status::read(&task.path().join("status"))?;
+        sum += status.kib("voluntary_ctxt_switches:") + status.kib("nonvoluntary_ctxt_switches:");
+    }
+    Ok(sum)
+}
+
+struct Status(String);
+
+impl Status {
+    fn of(id: u32) -> Result<Self, Stop> {
+        Self::read(Path::new(&format!("/proc/{id}/status")))
+    }
+
+    fn read(path: &Path) -> Result<Self, Stop> {
+        let text = fs::read_to_string(path);
+        Ok(Self(text.map_err(|error| format!("{}: {error}", path.display()))?))
+    }
+
+    /// The number behind `field`, in KiB where it is an amount of memory.
+    fn kib(&self, field: &str) -> u64 {
+        let line = self.0.lines().find_map(|line| line.strip_prefix(field));
+        line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Intra,
+    Shm,
+}
+
+/// The processes of a footprint, after each topic has brought samples.
+struct Troupe {
+    children: Vec<Child>,
+}
+
+impl Troupe {
+    fn start(stage: &Stage, scope: Scope, topics: usize) -> Result<Self, Stop> {
+        let folder = stage.folder().to_string_lossy();
+        let start = |sends: &str, receives: &str| {
+            let text = json!({
+                "folder": folder, "topics": topics, "sends": sends, "receives": receives,
+            });
+            Child::start(stage, STAND, &text.to_string())
+        };
+        let mut children = match scope {
+            Scope::Intra => vec![start("here", "here")?],
+            Scope::Shm => vec![start("there", "back")?, start("back", "there")?],
+        };
+        for child in &mut children {
+            child.answer()?;
+        }
+        Ok(Self { children })
+    }
+}
+
+/// A process with some topics, which sends and receives on each of them and then only stands there.
+pub(crate) fn stand(text: &str) -> i32 {
+    ended(standing(text))
+}
+
+fn standing(text: &str) -> Result<(), String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let word = |field: &str| value[field].as_str().unwrap_or_default();
+    let topics = value["topics"].as_u64().unwrap_or(1) as usize;
+    let context = Context::builder().runtime_dir(word("folder")).build().map_err(said)?;
+    let node = context.node(&format!("sends_{}", word("sends"))).map_err(said)?;
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let mut kept: Vec<(Publisher<Inertia>, Subscription<Inertia>)> = Vec::new();
+    for at in 0..topics {
+        let publisher = node.publisher::<Inertia>(&format!("{}_{at}", word("sends")));
+        let subscription = node.subscription::<Inertia>(&format!("{}_{at}", word("receives")));
+        let arrived = Arc::clone(&arrived);
+        let each = move |_| {
+            arrived.fetch_add(1, Ordering::Relaxed);
+        };
+        kept.push((publisher.build().map_err(said)?, subscription.callback(each).map_err(said)?));
+    }
+    for (publisher, subscription) in &kept {
+        publisher.wait_for_subscriptions(1, PATIENCE).map_err(said)?;
+        subscription.wait_for_publishers(1, PATIENCE).map_err(said)?;
+    }
+    for _ in 0..SAMPLES {
+        for (publisher, _) in &kept {
+            publisher.publish(Inertia::default()).map_err(said)?;
+        }
+    }
+    let mut executor = Executor::new(&context).map_err(said)?;
+    executor.add(&node).map_err(said)?;
+    let expected = SAMPLES * topics;
+    executor.spin_until(|| expected <= arrived.load(Ordering::Relaxed)).map_err(said)?;
+    answer(&json!({ "stands": true }));
+    let ending = context.clone();
+    thread::spawn(move || {
+        // Nothing is expected but the end.
+        let _ = io::stdin().lock().read_line(&mut String::new());
+        ending.shutdown();
+    });
+    executor.spin().map_err(said)
+}
+
+/// Samples on each topic: fewer than a subscription keeps.
+const SAMPLES: usize = 5;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A process that sends or receives one sample and says when.
+pub(crate) fn first(text: &str) -> i32 {
+    ended(one_sample(text))
+}
+
+fn one_sample(text: &str) -> Result<(), String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let folder = PathBuf::from(value["folder"].as_str().unwrap_or_default());
+    let context = Context::builder().runtime_dir(folder).build().map_err(said)?;
+    if value["sends"] == true {
+        let node = context.node("first_sender").map_err(said)?;
+        let publisher = publisher(&node)?;
+        publisher.wait_for_subscriptions(1, PATIENCE).map_err(said)?;
+        publisher.publish(Inertia::default()).map_err(said)?;
+        answer(&json!({ "sent": true }));
+        // Until the receiver has it and the parent says so.
+        let _ = io::stdin().lock().read_line(&mut String::new());
+        return Ok(());
+    }
+    let node = context.node("first_receiver").map_err(said)?;
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let _subscription = node
+        .subscription::<Inertia>("first")
+        .callback({
+            let arrived = Arc::clone(&arrived);
+            move |_| {
+                answer(&json!({ "at": monotonic_ns() }));
+                arrived.store(1, Ordering::Relaxed);
+            }
+        })
+        .map_err(said)?;
+    let mut executor = Executor::new(&context).map_err(said)?;
+    executor.add(&node).map_err(said)?;
+    executor.spin_until(|| arrived.load(Ordering::Relaxed) != 0).map_err(said)
+}
+
+fn publisher(node: &Node) -> Result<Publisher<Inertia>, String> {
+    node.publisher::<Inertia>("first").build().map_err(said)
+}
+
+fn ended(result: Result<(), String>) -> i32 {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            answer(&json!({ "failed": error }));
+            1
+        }
+    }
+}
+
+fn answer(value: &Value) {
+    let mut out = io::stdout().lock();
+    // Nobody listens any more when this fails.
+    let _ = writeln!(out, "{value}").and_then(|()| out.flush());
+}
+
+fn said(error: tsuji::Error) -> String {
+    format!("tsuji: {error}")
+}

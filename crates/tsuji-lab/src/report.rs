@@ -1,0 +1,318 @@
+//! What was measured, as rows, verdicts, tables and JSON.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::crew::Block;
+use crate::statistics::{Bar, Interval, Verdict, mean, quantile, sorted};
+
+/// All of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    rows: Vec<Row>,
+    judged: Vec<Judged>,
+    skipped: Vec<(String, String)>,
+}
+
+/// One carrier in one case.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// The case.
+    pub(crate) case: String,
+    /// What carried.
+    pub(crate) carrier: String,
+    /// Bytes of a sample.
+    pub(crate) size_bytes: usize,
+    /// Samples that should have been sent.
+    pub(crate) count: u64,
+    /// Samples that did not arrive as they were sent.
+    pub(crate) lost: u64,
+    /// Those of them that arrived damaged.
+    pub(crate) damaged: u64,
+    /// Mean, median, 99th percentile and most of the time from `publish` to the callback.
+    pub(crate) passing_us: [f64; 4],
+    /// Median of the time from the begin of the drawing to the callback.
+    pub(crate) draw_and_pass_us: f64,
+    /// Processor time of both sides for one sample.
+    pub(crate) cpu_us: f64,
+}
+
+impl Row {
+    /// The row of all blocks of a carrier.
+    pub(crate) fn of(case: &str, carrier: &str, size_bytes: usize, blocks: &[Block]) -> Self {
+        let all = |times: fn(&Block) -> &Vec<f64>| {
+            sorted(blocks.iter().flat_map(|it| times(it).iter().copied()).collect())
+        };
+        let passing = all(|it| &it.passing_us);
+        let count = blocks.iter().map(|it| it.count).sum();
+        Self {
+            case: case.to_owned(),
+            carrier: carrier.to_owned(),
+            size_bytes,
+            count,
+            lost: blocks.iter().map(|it| it.lost).sum(),
+            damaged: blocks.iter().map(|it| it.damaged).sum(),
+            passing_us: [
+                mean(&passing),
+                quantile(&passing, 0.5),
+                quantile(&passing, 0.99),
+                quantile(&passing, 1.0),
+            ],
+            draw_and_pass_us: quantile(&all(|it| &it.whole_us), 0.5),
+            cpu_us: blocks.iter().map(|it| it.cpu_us).sum::<f64>() / count as f64,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let [mean, median, p99, max] = self.passing_us.map(rounded);
+        json!({
+            "case": self.case,
+            "carrier": self.carrier,
+            "size_bytes": self.size_bytes,
+            "count": self.count,
+            "lost": self.lost,
+            "damaged": self.damaged,
+            "mean_us": mean,
+            "median_us": median,
+            "p99_us": p99,
+            "max_us": max,
+            "cpu_us_per_sample": rounded(self.cpu_us),
+            "draw_and_pass_median_us": rounded(self.draw_and_pass_us),
+        })
+    }
+
+    /// The words above the rows of a table.
+    pub(crate) const HEAD: &str = "case                     carrier                     bytes   count  \
+        lost     mean   median      p99      max  CPU/sample  draw+pass";
+
+    /// One line of a table, µs.
+    pub(crate) fn line(&self) -> String {
+        let [mean, median, p99, max] = self.passing_us;
+        format!(
+            "{:24} {:22} {:>10} {:>7} {:>5} {mean:>8.1} {median:>8.1} {p99:>8.1} {max:>8.1} \
+             {:>11.2} {:>10.1}",
+            self.case,
+            self.carrier,
+            self.size_bytes,
+            self.count,
+            self.lost,
+            self.cpu_us,
+            self.draw_and_pass_us,
+        )
+    }
+}
+
+/// A figure beside its bar, or a figure that has none.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    /// What it is, such as `loan median`.
+    pub(crate) what: String,
+    /// Of what and against what, such as `tsuji:shm / raw:iceoryx2-loan`.
+    pub(crate) of: String,
+    /// Bytes of a sample, where that matters.
+    pub(crate) size_bytes: Option<usize>,
+    /// The figure.
+    pub(crate) figure: Interval,
+    /// Its unit; `×` for a ratio.
+    pub(crate) unit: &'static str,
+    /// What it has to keep to.
+    pub(crate) bar: Option<Bar>,
+}
+
+impl Judged {
+    /// What is said of the bar.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        self.bar.map(|it| it.judge(self.figure))
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "what": self.what,
+            "of": self.of,
+            "size_bytes": self.size_bytes,
+            "figure": rounded(self.figure.middle),
+            "low": rounded(self.figure.low),
+            "high": rounded(self.figure.high),
+            "unit": self.unit,
+            "at_most": match self.bar { Some(Bar::AtMost(bar)) => Some(bar), _ => None },
+            "at_least": match self.bar { Some(Bar::AtLeast(bar)) => Some(bar), _ => None },
+            "verdict": self.verdict().map(|it| it.to_string()),
+        })
+    }
+
+    /// One line of a table.
+    pub(crate) fn line(&self) -> String {
+        let Interval { low, middle, high } = self.figure;
+        let size = self.size_bytes.map_or(String::new(), |it| it.to_string());
+        let mut line = format!("{:30} {size:>8} {:>10} {:3}", self.what, shown(middle), self.unit);
+        let interval = format!("[{}, {}]", shown(low), shown(high));
+        let interval = if low == high { String::new() } else { interval };
+        let _ = write!(line, " {interval:22}");
+        if let (Some(bar), Some(verdict)) = (self.bar, self.verdict()) {
+            let _ = write!(line, " {:15} {verdict:13}", bar.to_string());
+        } else {
+            let _ = write!(line, " {:29}", "");
+        }
+        let _ = write!(line, " {}", self.of);
+        line.trim_end().to_owned()
+    }
+}
+
+/// As many digits as say something.
+fn shown(figure: f64) -> String {
+    match figure.abs() {
+        it if 1000.0 <= it => format!("{figure:.0}"),
+        it if 100.0 <= it || figure == 0.0 => format!("{figure:.0}"),
+        it if 10.0 <= it => format!("{figure:.1}"),
+        _ => format!("{figure:.2}"),
+    }
+}
+
+/// To the nanosecond, which is less than the clock knows.
+fn rounded(figure: f64) -> Option<f64> {
+    figure.is_finite().then(|| (figure * 1000.0).round() / 1000.0)
+}
+
+impl Report {
+    /// Keeps and prints a row.
+    pub(crate) fn row(&mut self, screen: &mut Screen<'_>, row: Row) {
+        if self.rows.is_empty() {
+            screen.line(Row::HEAD);
+        }
+        screen.line(&row.line());
+        self.rows.push(row);
+    }
+
+    /// Keeps a figure, and prints it.
+    pub(crate) fn judged(&mut self, screen: &mut Screen<'_>, judged: Judged) {
+        screen.line(&format!("  {}", judged.line()));
+        self.judged.push(judged);
+    }
+
+    /// Keeps and says why something was not measured.
+    pub(crate) fn skipped(&mut self, screen: &mut Screen<'_>, what: &str, why: &str) {
+        screen.line(&format!("{what}: skipped: {why}"));
+        self.skipped.push((what.to_owned(), why.to_owned()));
+    }
+
+    /// Whether everything was measured and nothing was lost.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.skipped.is_empty() && self.rows.iter().all(|it| it.lost == 0)
+    }
+
+    /// How many bars got which verdict.
+    pub(crate) fn summary(&self) -> String {
+        let count = |wanted| self.judged.iter().filter(|it| it.verdict() == Some(wanted)).count();
+        let mut text = format!(
+            "bars met: {}, not met: {}, inconclusive: {}",
+            count(Verdict::Met),
+            count(Verdict::NotMet),
+            count(Verdict::Inconclusive)
+        );
+        let lost: u64 = self.rows.iter().map(|it| it.lost).sum();
+        let _ = write!(text, "; samples lost: {lost}");
+        if !self.skipped.is_empty() {
+            let _ = write!(text, "; not measured: {}", self.skipped.len());
+        }
+        text
+    }
+
+    /// Writes all of it.
+    pub(crate) fn write_json(&self, machine: &Value, path: &Path) -> Result<(), String> {
+        let (ratios, figures): (Vec<_>, Vec<_>) = self.judged.iter().partition(|it| it.unit == "×");
+        let skipped = self.skipped.iter().map(|(what, why)| json!({ "what": what, "why": why }));
+        let value = json!({
+            "machine": machine,
+            "rows": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+            "ratios": ratios.into_iter().map(Judged::to_json).collect::<Vec<_>>(),
+            "figures": figures.into_iter().map(Judged::to_json).collect::<Vec<_>>(),
+            "skipped": skipped.collect::<Vec<_>>(),
+        });
+        let text = serde_json::to_string_pretty(&value).map_err(|error| error.to_string())?;
+        fs::write(path, text + "\n").map_err(|error| format!("write {}: {error}", path.display()))
+    }
+}
+
+/// Where the user reads: lines, and on a terminal a line of progress below them.
+pub(crate) struct Screen<'a> {
+    out: &'a mut dyn Write,
+    has_progress: bool,
+    is_written: bool,
+}
+
+impl<'a> Screen<'a> {
+    /// Lines go to `out`, progress to the standard error output if that is a terminal.
+    pub(crate) fn new(out: &'a mut dyn Write) -> Self {
+        Self { out, has_progress: io::stderr().is_terminal(), is_written: false }
+    }
+
+    /// Prints a line above the progress.
+    pub(crate) fn line(&mut self, text: &str) {
+        self.clear();
+        // A reader that has gone does not end a measurement.
+        let _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
+    }
+
+    /// Replaces the line of progress.
+    pub(crate) fn progress(&mut self, text: &str) {
+        if self.has_progress {
+            let _ = write!(io::stderr(), "\r\x1b[K{text}");
+            self.is_written = true;
+        }
+    }
+
+    /// Removes the line of progress.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_written) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_sums_up_its_blocks() {
+        let block = |times: &[f64], lost| Block {
+            passing_us: times.to_vec(),
+            whole_us: times.iter().map(|it| it * 2.0).collect(),
+            count: times.len() as u64 + lost,
+            lost,
+            cpu_us: 10.0,
+            ..Block::default()
+        };
+        let row = Row::of("c", "raw:x", 64, &[block(&[1.0, 3.0], 0), block(&[2.0], 1)]);
+        assert_eq!((row.count, row.lost), (4, 1));
+        assert_eq!(row.passing_us, [2.0, 2.0, 2.98, 3.0]);
+        assert_eq!((row.draw_and_pass_us, row.cpu_us), (4.0, 5.0));
+        assert_eq!(row.to_json()["p99_us"], 2.98);
+    }
+
+    #[test]
+    fn nothing_measured_is_null_and_not_a_number_that_is_none() {
+        let row = Row::of("c", "raw:x", 64, &[]);
+        assert_eq!(row.to_json()["median_us"], Value::Null);
+    }
+
+    #[test]
+    fn a_verdict_is_said_with_its_bar() {
+        let judged = Judged {
+            what: "loan median".to_owned(),
+            of: "a / b".to_owned(),
+            size_bytes: Some(64),
+            figure: Interval { low: 1.0, middle: 1.1, high: 1.2 },
+            unit: "×",
+            bar: Some(Bar::AtMost(1.3)),
+        };
+        let line = judged.line();
+        assert!(line.contains("[1.00, 1.20]") && line.contains("at most 1.3"), "{line}");
+        assert!(line.contains(" met ") && line.ends_with("a / b"), "{line}");
+        assert_eq!(judged.to_json()["verdict"], "met");
+    }
+}
