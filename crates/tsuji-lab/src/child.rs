@@ -154,7 +154,8 @@ impl Sending {
             return Ok(json!({ "greeted": true }));
         }
         if let Some(listener) = self.listener.take() {
-            self.pacer = Some(probe::accept(&listener, self.pause).map_err(|error| error.to_string())?);
+            self.pacer =
+                Some(probe::accept(&listener, self.pause).map_err(|error| error.to_string())?);
         }
         let mut refusal = String::new();
         for _ in 0..GREETINGS_MAX {

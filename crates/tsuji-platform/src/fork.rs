@@ -4,11 +4,24 @@
 //! child would release what the parent still uses. Owners of such things keep the [`Generation`]
 //! they were made in and do nothing in another one.
 
+//!
+//! A child also keeps its parent's sockets open, so that nobody would notice the parent's death.
+//! Sockets whose hang-up is news are therefore [`Unshared`]: a child finds nothing behind them.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static INSTALL: Once = Once::new();
+
+/// A bit for each descriptor that a child must not share. A handler may neither lock nor allocate.
+static UNSHARED: [AtomicU64; DESCRIPTORS_MAX / 64] =
+    [const { AtomicU64::new(0) }; DESCRIPTORS_MAX / 64];
+/// Words of [`UNSHARED`] that were ever used.
+static UNSHARED_WORDS: AtomicUsize = AtomicUsize::new(0);
+/// Descriptors from this number on stay shared with children, as if they were not [`Unshared`].
+const DESCRIPTORS_MAX: usize = 1 << 20;
 
 /// The process, as counted by forks since the first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +30,7 @@ pub struct Generation(u32);
 impl Generation {
     /// The calling process.
     pub fn current() -> Self {
-        INSTALL.call_once(|| {
-            // SAFETY: the handler only adds to an atomic, which is safe in a freshly forked child.
-            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        });
+        install();
         Self(GENERATION.load(Ordering::Relaxed))
     }
 
@@ -31,6 +41,105 @@ impl Generation {
     }
 }
 
+/// A descriptor that a forked child does not share: there it is `/dev/null`, or closed where that
+/// cannot be opened.
+#[derive(Debug)]
+pub(crate) struct Unshared(OwnedFd);
+
+impl Unshared {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        install();
+        if let Some((at, bit)) = place(&fd) {
+            UNSHARED_WORDS.fetch_max(at + 1, Ordering::Relaxed);
+            UNSHARED[at].fetch_or(bit, Ordering::Relaxed);
+        }
+        Self(fd)
+    }
+}
+
+impl AsFd for Unshared {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for Unshared {
+    fn drop(&mut self) {
+        // The number may be another descriptor's as soon as this one is closed.
+        if let Some((at, bit)) = place(&self.0) {
+            UNSHARED[at].fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+}
+
+fn place(fd: &OwnedFd) -> Option<(usize, u64)> {
+    let number = usize::try_from(fd.as_raw_fd()).ok().filter(|it| *it < DESCRIPTORS_MAX)?;
+    Some((number / 64, 1 << (number % 64)))
+}
+
+fn install() {
+    INSTALL.call_once(|| {
+        // SAFETY: the handler only changes atomics and makes system calls, which is safe in a
+        // freshly forked child.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    let words = UNSHARED_WORDS.load(Ordering::Relaxed);
+    if words == 0 {
+        return;
+    }
+    // SAFETY: a path that ends with zero.
+    let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    for (at, word) in UNSHARED.iter().take(words).enumerate() {
+        let mut bits = word.swap(0, Ordering::Relaxed);
+        while bits != 0 {
+            let fd = (at * 64) as i32 + bits.trailing_zeros() as i32;
+            bits &= bits - 1;
+            // SAFETY: the number is one that an `Unshared` owns. Its copy in this child goes on
+            // owning what is put there. Where nothing can be put there, the number is given up;
+            // the copy's destructor will then close it once more, which is refused.
+            unsafe {
+                if null < 0 || libc::dup3(null, fd, libc::O_CLOEXEC) < 0 {
+                    libc::close(fd);
+                }
+            }
+        }
+    }
+    if 0 <= null {
+        // SAFETY: opened above, and nobody else knows of it.
+        unsafe { libc::close(null) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_childs_life_does_not_keep_an_unshared_descriptor_open() {
+        let (mut kept, given) = UnixStream::pair().unwrap();
+        let (mut stop, stopper) = UnixStream::pair().unwrap();
+        let given = Unshared::new(given.into());
+        // SAFETY: the child only reads a descriptor and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            drop(stopper);
+            let _ = stop.read(&mut [0]);
+            // SAFETY: ends the child, running nothing of the parent's.
+            unsafe { libc::_exit(0) };
+        }
+        drop(given);
+        assert_eq!(kept.read(&mut [0]).unwrap(), 0, "the other end is closed");
+        drop(stopper);
+        let mut status = 0;
+        // SAFETY: a child that nobody else waits for.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+    }
 }

@@ -4,7 +4,9 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -12,37 +14,51 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
+use crate::fork::Unshared;
+
 /// The most descriptors one message carries.
 pub const MESSAGE_FDS_MAX: usize = 8;
 
 /// The most bytes one message carries. The kernel's default send buffer holds it whole.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// Waits for connections at a path.
+/// Waits for connections at a path. Gone in a forked child.
 #[derive(Debug)]
 pub struct Listener {
-    fd: OwnedFd,
+    fd: Unshared,
+    /// Given up for a moment when descriptors run out, so that whoever knocks is not left waiting.
+    reserve: Mutex<Option<OwnedFd>>,
 }
 
 impl Listener {
     /// Listens at `path`, which must not exist. It appears only when connections are accepted, so
-    /// whoever sees it and is refused knows that its owner is dead.
-    pub fn bind(path: &Path) -> io::Result<Self> {
+    /// whoever sees it and is refused knows that its owner is dead. Who may write to it by `mode`
+    /// may connect.
+    pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
         let hidden = path.with_extension("new");
         let _ = std::fs::remove_file(&hidden);
         let fd = open()?;
         rustix::net::bind(&fd, &SocketAddrUnix::new(&hidden)?)?;
+        std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(mode))?;
         rustix::net::listen(&fd, 1024)?;
         std::fs::rename(&hidden, path)?;
-        Ok(Self { fd })
+        Ok(Self { fd, reserve: Mutex::new(Some(null()?)) })
     }
 
-    /// The next connection, or `None` when nobody waits. Never blocks.
+    /// The next connection, or `None` when nobody waits. Never blocks. When descriptors have run
+    /// out, whoever knocked sees a hang-up, and the answer is the error.
     pub fn accept(&self) -> io::Result<Option<Connection>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         match rustix::net::accept_with(&self.fd, flags) {
-            Ok(fd) => Ok(Some(Connection { fd })),
+            Ok(fd) => Ok(Some(Connection { fd: Unshared::new(fd) })),
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
+            Err(error @ (Errno::MFILE | Errno::NFILE)) => {
+                let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+                drop(reserve.take());
+                drop(rustix::net::accept_with(&self.fd, flags));
+                *reserve = null().ok();
+                Err(error.into())
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -54,10 +70,11 @@ impl AsFd for Listener {
     }
 }
 
-/// One end of a connection. No call blocks.
+/// One end of a connection. No call blocks. Gone in a forked child, so that the other end sees this
+/// process's death although children of it live.
 #[derive(Debug)]
 pub struct Connection {
-    fd: OwnedFd,
+    fd: Unshared,
 }
 
 /// Who is at the other end, as the kernel vouches.
@@ -91,7 +108,7 @@ impl Connection {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (one, two) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok((Self { fd: one }, Self { fd: two }))
+        Ok((Self { fd: Unshared::new(one) }, Self { fd: Unshared::new(two) }))
     }
 
     /// Who is at the other end.
@@ -102,7 +119,7 @@ impl Connection {
         // wrapper of rustix panics on the process id 0 that another pid namespace gives.
         let result = unsafe {
             libc::getsockopt(
-                std::os::fd::AsRawFd::as_raw_fd(&self.fd),
+                std::os::fd::AsRawFd::as_raw_fd(&self.fd.as_fd()),
                 libc::SOL_SOCKET,
                 libc::SO_PEERCRED,
                 (&raw mut raw).cast(),
@@ -174,9 +191,14 @@ impl AsFd for Connection {
     }
 }
 
-fn open() -> io::Result<OwnedFd> {
+fn null() -> io::Result<OwnedFd> {
+    Ok(std::fs::File::open("/dev/null")?.into())
+}
+
+fn open() -> io::Result<Unshared> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+    let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    Ok(Unshared::new(fd))
 }
 
 #[cfg(test)]
@@ -215,7 +237,7 @@ mod tests {
     #[test]
     fn a_dead_listener_refuses() {
         let path = std::env::temp_dir().join(format!("tsuji-socket-{}", std::process::id()));
-        let listener = Listener::bind(&path).unwrap();
+        let listener = Listener::bind(&path, 0o700).unwrap();
         let connection = Connection::connect(&path).unwrap();
         let accepted = listener.accept().unwrap().unwrap();
         let user = crate::process::user_id();

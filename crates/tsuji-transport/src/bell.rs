@@ -97,7 +97,7 @@ impl Bells {
 
     /// Rings a cell of this process by its number.
     pub fn ring(&self, cell: u32) {
-        self.page.ring(cell);
+        self.page.ring(cell, From::ThisProcess);
     }
 
     fn open(&self, operation: &'static str) -> Result<()> {
@@ -138,7 +138,7 @@ impl RemoteBells {
 
     /// Rings a cell. A number that is out of range rings nothing.
     pub fn ring(&self, cell: u32) {
-        self.page.ring(cell);
+        self.page.ring(cell, From::AnotherProcess);
     }
 }
 
@@ -157,6 +157,9 @@ impl Cell {
 
     /// From now on it rings `bell`, which will call it `entity`.
     pub fn attach(&self, bell: &Bell, entity: u16) {
+        if !self.bells.generation.is_current() {
+            return;
+        }
         let target = (bell.index << 16) | u32::from(entity);
         self.bells.page.cell(self.index).store(target, Ordering::SeqCst);
         // What became ready before may have rung the old bell.
@@ -165,12 +168,16 @@ impl Cell {
 
     /// From now on it rings nowhere.
     pub fn detach(&self) {
+        // A forked child would move its parent's cell.
+        if !self.bells.generation.is_current() {
+            return;
+        }
         self.bells.page.cell(self.index).store(NOWHERE, Ordering::SeqCst);
     }
 
     /// Rings it.
     pub fn ring(&self) {
-        self.bells.page.ring(self.index);
+        self.bells.page.ring(self.index, From::ThisProcess);
     }
 }
 
@@ -270,8 +277,17 @@ struct BellMemory {
     ready: [AtomicU64; ENTITIES_MAX as usize / 64],
 }
 
+/// Who rings.
+#[derive(Clone, Copy)]
+enum From {
+    /// A thread of the process that sleeps.
+    ThisProcess,
+    /// A thread of another.
+    AnotherProcess,
+}
+
 impl Page {
-    fn ring(&self, cell: u32) {
+    fn ring(&self, cell: u32, from: From) {
         if CELLS_MAX <= cell {
             return;
         }
@@ -288,9 +304,18 @@ impl Page {
         set(&bell.ready[group], mark);
         set(&bell.summary, 1 << group);
         fence(Ordering::SeqCst);
-        if bell.state.load(Ordering::Relaxed) == ASLEEP {
-            // One step: a sender killed between the two would leave a sleeper that nobody wakes.
-            futex::clear_and_wake_one(&bell.state);
+        if bell.state.load(Ordering::Relaxed) != ASLEEP {
+            return;
+        }
+        match from {
+            // One step: a process killed between two would leave a sleeper that nobody wakes.
+            From::AnotherProcess => futex::clear_and_wake_one(&bell.state),
+            // Two are faster, and whoever dies here takes the sleeper along.
+            From::ThisProcess => {
+                if bell.state.swap(AWAKE, Ordering::AcqRel) == ASLEEP {
+                    futex::wake(&bell.state, 1);
+                }
+            }
         }
     }
 }

@@ -68,6 +68,11 @@ mod model {
             }
         }
 
+        pub(crate) fn wake(word: &Word, count: u32) {
+            let _sleepers = word.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+            (0..count).for_each(|_| word.woken.notify_one());
+        }
+
         pub(crate) fn clear_and_wake_one(word: &Word) {
             let _sleepers = word.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
             word.swap(0, Ordering::AcqRel);

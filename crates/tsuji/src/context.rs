@@ -126,6 +126,9 @@ impl Context {
 
     /// What is known of all processes of the domain on this host.
     pub fn graph(&self) -> Graph {
+        if !self.core.host.is_current() {
+            return Graph::default();
+        }
         self.core.host.directory().graph(&self.core.host)
     }
 
@@ -164,11 +167,17 @@ impl Context {
 
     /// Processes in the run-time folder that could not be met, and why.
     pub fn strangers(&self) -> Vec<Stranger> {
+        if !self.core.host.is_current() {
+            return Vec::new();
+        }
         self.core.host.directory().strangers.clone()
     }
 
     /// What the transports of this process can do.
     pub fn transports(&self) -> Vec<TransportReport> {
+        if !self.core.host.is_current() {
+            return Vec::new();
+        }
         let works = self.core.host.transports().iter().map(|transport| {
             let capability = transport.capability();
             let scopes = tsuji_core::Scope::ALL.iter();
@@ -233,6 +242,9 @@ impl std::fmt::Debug for Context {
 
 impl Drop for ContextCore {
     fn drop(&mut self) {
+        if !self.host.is_current() {
+            return;
+        }
         let waking = self.waking.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waking) = waking {
             waking.core.end();

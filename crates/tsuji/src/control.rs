@@ -44,7 +44,18 @@ impl Door {
     pub(crate) fn open(folder: &Path, id: PeerId) -> Result<Self> {
         prepare_folder(folder)?;
         let path = folder.join(format!("{id}.sock"));
-        let listener = Listener::bind(&path).map_err(|error| {
+        let too_long = path.as_os_str().len().saturating_sub(SOCKET_PATH_MAX);
+        if 0 < too_long {
+            return Err(Error::invalid(format!(
+                "run-time folder {}: its path is {too_long} bytes too long for a socket in it; \
+                 allowed: {SOCKET_PATH_MAX} with the socket's name; set TSUJI_RUNTIME_DIR to \
+                 another",
+                folder.display()
+            )));
+        }
+        // The folder's group, if it is one's, may connect.
+        let mode = if is_for_group(folder) { 0o770 } else { 0o700 };
+        let listener = Listener::bind(&path, mode).map_err(|error| {
             let context = format!("cannot open a socket in {}", folder.display());
             unexpected(&context, error)
         })?;
@@ -67,7 +78,8 @@ impl Door {
     /// Removes what processes left that were killed while they opened their doors.
     fn remove_half_open(&self) {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        for entry in entries.filter(|it| Path::new(&it.file_name()).extension() == Some(OsStr::new(HALF_OPEN)))
+        for entry in entries
+            .filter(|it| Path::new(&it.file_name()).extension() == Some(OsStr::new(HALF_OPEN)))
         {
             let age = entry.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
             if age.is_ok_and(|age| age.is_ok_and(|age| HALF_OPEN_AGE < age)) {
@@ -77,10 +89,17 @@ impl Door {
     }
 }
 
+/// The kernel's limit, less the zero at the end.
+const SOCKET_PATH_MAX: usize = 107;
 /// How [`Listener::bind`] calls a socket that nobody can connect to yet.
 const HALF_OPEN: &str = "new";
 /// No door takes so long to open.
 const HALF_OPEN_AGE: Duration = Duration::from_secs(60);
+
+/// Whoever can write to a group's folder is a member of it.
+fn is_for_group(folder: &Path) -> bool {
+    std::fs::metadata(folder).is_ok_and(|it| it.permissions().mode() & 0o070 == 0o070)
+}
 
 /// Makes the folder, for this user alone or for the group that the folder above it belongs to.
 fn prepare_folder(folder: &Path) -> Result<()> {
@@ -96,6 +115,13 @@ fn prepare_folder(folder: &Path) -> Result<()> {
     builder.recursive(true).mode(0o700);
     builder.create(parent).map_err(failed)?;
     let metadata = std::fs::symlink_metadata(parent).map_err(failed)?;
+    if metadata.is_symlink() {
+        return Err(Error::invalid(format!(
+            "run-time folder {}: a symbolic link, which others may point elsewhere; allowed: the \
+             folder itself; set TSUJI_RUNTIME_DIR to it",
+            parent.display()
+        )));
+    }
     let mode = metadata.permissions().mode() & 0o7777;
     let is_for_group = mode & 0o070 == 0o070;
     let is_ours = metadata.uid() == process::user_id();
@@ -280,8 +306,14 @@ impl Keeper {
         let mut directory = self.host.directory();
         let stranger =
             |reason: String| Stranger { path: self.door.folder.display().to_string(), reason };
+        if NAMELESS_MAX <= directory.links.nameless() {
+            directory.note_stranger(stranger(format!(
+                "more than {NAMELESS_MAX} connections that do not say who they are"
+            )));
+            return;
+        }
         match connection.credentials() {
-            Ok(other) if other.user == process::user_id() || self.is_for_group() => {
+            Ok(other) if other.user == process::user_id() || is_for_group(&self.door.folder) => {
                 if let Err(error) = directory.links.add(connection, None) {
                     directory.note_stranger(stranger(error.to_string()));
                 }
@@ -293,12 +325,6 @@ impl Keeper {
             ))),
             Err(error) => directory.note_stranger(stranger(error.to_string())),
         }
-    }
-
-    /// Whoever can write to a group's folder is a member of it.
-    fn is_for_group(&self) -> bool {
-        let metadata = std::fs::metadata(&self.door.folder);
-        metadata.is_ok_and(|it| it.permissions().mode() & 0o070 == 0o070)
     }
 
     /// Opens the door again if somebody removed it.
@@ -360,13 +386,20 @@ impl Keeper {
                         ),
                         FrameError::Garbage => "what it says is not the control protocol".into(),
                     };
-                    let path = directory.links.peer(key).map(|it| it.to_string());
-                    let path = path.unwrap_or_else(|| self.door.folder.display().to_string());
+                    let path = self.place_of(&mut directory, key);
                     directory.note_stranger(Stranger { path, reason });
                     return self.drop_link(&mut directory, key);
                 }
             }
         }
+    }
+
+    /// The socket of whoever is at the other end, as far as it is known.
+    fn place_of(&self, directory: &mut Directory, key: u64) -> String {
+        let target = directory.links.get(key).and_then(|link| link.target);
+        let peer = directory.links.peer(key).or(target);
+        let path = peer.map(|peer| self.door.folder.join(format!("{peer}.sock")));
+        path.as_deref().unwrap_or(&self.door.folder).display().to_string()
     }
 
     fn obey(&self, directory: &mut Directory, key: u64, control: Control, fds: Vec<OwnedFd>) {
@@ -376,7 +409,7 @@ impl Keeper {
             (Control::Hello(hello), None) => self.welcome(directory, key, hello, fds),
             (_, None) | (Control::Hello(_), Some(_)) => {
                 let reason = "it did not say hello, or twice".to_owned();
-                let path = self.door.folder.display().to_string();
+                let path = self.place_of(directory, key);
                 directory.note_stranger(Stranger { path, reason });
                 self.drop_link(directory, key);
             }
@@ -387,18 +420,35 @@ impl Keeper {
                 }
             }
             (Control::Node(record), Some(peer)) => directory.know_node(peer, record),
-            (Control::NodeGone(gid), Some(_)) => directory.forget_node(Gid(gid)),
+            (Control::NodeGone(gid), Some(peer)) => directory.node_gone(peer, Gid(gid)),
             (Control::Endpoint(record), Some(peer)) => directory.know_endpoint(host, peer, record),
-            (Control::EndpointGone(gid), Some(_)) => directory.forget_endpoint(host, Gid(gid)),
+            (Control::EndpointGone(gid), Some(peer)) => {
+                if directory.lives_in(Gid(gid), peer) {
+                    directory.forget_endpoint(host, Gid(gid));
+                }
+            }
             (Control::Offer { flow, epoch, transport }, Some(peer)) => {
                 directory.offered(host, peer, flow, epoch, &transport);
             }
             (Control::Answer { flow, epoch, ticket }, Some(peer)) => {
                 directory.answered(host, peer, flow, epoch, ticket);
             }
-            (Control::Cut { flow, first, .. }, Some(_)) => directory.cut(flow, first),
-            (Control::Closed { flow, .. }, Some(_)) => directory.closed(flow),
-            (Control::Alive(gid), Some(_)) => directory.alive(Gid(gid)),
+            // Whoever speaks of an endpoint that is not its own is not listened to.
+            (Control::Cut { flow, first, .. }, Some(peer)) => {
+                if directory.lives_in(Gid(flow.publisher), peer) {
+                    directory.cut(flow, first);
+                }
+            }
+            (Control::Closed { flow, .. }, Some(peer)) => {
+                if directory.lives_in(Gid(flow.publisher), peer) {
+                    directory.closed(flow);
+                }
+            }
+            (Control::Alive(gid), Some(peer)) => {
+                if directory.lives_in(Gid(gid), peer) {
+                    directory.alive(Gid(gid));
+                }
+            }
             (Control::AskRoutes { question }, Some(peer)) => {
                 for half in directory.halves(host) {
                     let half = Some(half);
@@ -489,6 +539,9 @@ impl Keeper {
         }
     }
 }
+
+/// Connections that have not said hello. Beyond it nobody is let in until one of them does or goes.
+const NAMELESS_MAX: usize = 1024;
 
 /// Messages of one connection that are read before others are looked at.
 const READ_BATCH: usize = 256;

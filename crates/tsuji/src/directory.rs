@@ -124,19 +124,32 @@ impl Directory {
     }
 
     pub(crate) fn know_node(&mut self, peer: PeerId, record: NodeRecord) {
-        if self.nodes.len() < NODES_MAX {
+        let is_anothers = self.nodes.get(&Gid(record.gid)).is_some_and(|it| it.peer != peer);
+        if self.nodes.len() < NODES_MAX && !is_anothers {
             self.nodes.insert(Gid(record.gid), Known { record, peer });
         }
     }
 
-    pub(crate) fn forget_node(&mut self, gid: Gid) {
-        self.nodes.remove(&gid);
+    /// A node of `peer` is gone.
+    pub(crate) fn node_gone(&mut self, peer: PeerId, gid: Gid) {
+        if self.nodes.get(&gid).is_some_and(|known| known.peer == peer) {
+            self.nodes.remove(&gid);
+        }
+    }
+
+    /// Whether this endpoint is known, and of `peer`.
+    pub(crate) fn lives_in(&self, endpoint: Gid, peer: PeerId) -> bool {
+        self.endpoints.get(&endpoint).is_some_and(|known| known.peer == peer)
     }
 
     /// Takes note of an endpoint, and matches it if its process has been met.
     pub(crate) fn know_endpoint(&mut self, host: &Host, peer: PeerId, record: EndpointRecord) {
         let gid = Gid(record.gid);
         if ENDPOINTS_MAX <= self.endpoints.len() || self.endpoints.contains_key(&gid) {
+            return;
+        }
+        if let Err(error) = Qos::from(record.qos).validate() {
+            tracing::warn!(topic = %record.topic, %error, "an endpoint of another process is ignored");
             return;
         }
         self.topics.entry(record.topic.clone()).or_default().push(gid);
@@ -198,8 +211,11 @@ impl Directory {
         epoch: u32,
         transport: &str,
     ) {
-        let ticket = self.accept(host, peer, flow, transport);
-        let ticket = ticket.map(|ticket| ticket.bytes);
+        let ticket = if self.lives_in(Gid(flow.publisher), peer) {
+            self.accept(host, peer, flow, transport).map(|ticket| ticket.bytes)
+        } else {
+            Err("the publisher is not known".to_owned())
+        };
         self.links.send(peer, &Control::Answer { flow, epoch, ticket });
     }
 
@@ -213,7 +229,9 @@ impl Directory {
         ticket: Result<Vec<u8>, String>,
     ) {
         let Some(route) = self.flows.get_mut(&flow) else { return };
-        if route.epoch != epoch || route.state != RouteState::Opening {
+        let is_theirs =
+            self.endpoints.get(&Gid(flow.subscription)).is_some_and(|it| it.peer == peer);
+        if !is_theirs || route.epoch != epoch || route.state != RouteState::Opening {
             return;
         }
         let chosen = route.choice.as_ref().and_then(|choice| choice.transport.clone());

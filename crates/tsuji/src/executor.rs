@@ -16,8 +16,8 @@ pub(crate) trait Entity: Send + Sync {
     /// What is rung when it may be ready; `None` for what is ready by time only.
     fn cell(&self) -> Option<&Arc<Cell>>;
 
-    /// Runs one piece of work, if there is one. Calls `more` before the user's code if there may
-    /// be further pieces. Never runs twice at a time.
+    /// Runs one piece of work, if there is one. Calls `more` if there may be further pieces. Never
+    /// runs twice at a time.
     fn run(&self, more: &mut dyn FnMut());
 
     /// When it is ready by time, on the monotonic clock.
@@ -103,10 +103,11 @@ impl Executor {
 
     /// Runs what is ready; if nothing is, waits for something for at most `timeout`.
     pub fn spin_once(&mut self, timeout: Duration) -> Result<()> {
+        self.core.host.open("spin")?;
         let give_up_ns = crate::publication::after(clock::monotonic_ns(), timeout);
         let until = Until { done: &|| false, give_up_ns: Some(give_up_ns), once: true };
         self.core.work(&until);
-        Ok(())
+        self.core.is_of_this_process()
     }
 
     /// Starts the thread that wakes those who await messages. It ends with
@@ -138,13 +139,16 @@ impl Executor {
                 }
             }
             self.core.work(until);
-            Ok(())
+            self.core.is_of_this_process()
         })
     }
 }
 
 impl Drop for Executor {
     fn drop(&mut self) {
+        if !self.core.host.is_current() {
+            return;
+        }
         self.nodes.iter().for_each(Node::leave);
         self.core.clear();
     }
@@ -278,13 +282,18 @@ impl ExecutorCore {
         self.guard.ring();
     }
 
+    /// Fails in a forked child, which a callback may have turned into.
+    fn is_of_this_process(&self) -> Result<()> {
+        if self.host.is_current() { Ok(()) } else { self.host.open("spin") }
+    }
+
     /// One thread's work until the end.
     fn work(&self, until: &Until<'_>) {
         let mut state = self.lock();
         let mut has_run = false;
         let mut has_waited = false;
         loop {
-            if state.is_ending || self.host.is_stopping() {
+            if state.is_ending || self.host.is_stopping() || !self.host.is_current() {
                 break;
             }
             if let Some((number, entity)) = state.next_ready() {
@@ -337,15 +346,11 @@ impl ExecutorCore {
     }
 
     fn run(&self, number: u16, entity: &Arc<dyn Entity>) {
-        entity.run(&mut || {
-            let mut state = self.lock();
-            if let Some(Some(entry)) = state.entities.get_mut(number as usize)
-                && !std::mem::replace(&mut entry.is_queued, true)
-            {
-                state.ready.push_back(number);
-            }
-        });
+        // While it runs nobody else may run it, so it is soon enough to queue it again afterwards.
+        let mut has_more = false;
+        entity.run(&mut || has_more = true);
         let mut state = self.lock();
+        let state = &mut *state;
         let group = entity.group();
         if group.kind == CallbackGroupKind::MutuallyExclusive {
             state.busy_groups.retain(|it| *it != group.number);
@@ -354,6 +359,9 @@ impl ExecutorCore {
         if let Some(Some(entry)) = state.entities.get_mut(number as usize) {
             entry.is_running = false;
             is_timed = entry.has_time;
+            if has_more && !std::mem::replace(&mut entry.is_queued, true) {
+                state.ready.push_back(number);
+            }
         }
         if is_timed && state.has_leader {
             // Whoever sleeps did not reckon with the next time of what just ran.

@@ -206,6 +206,8 @@ impl Host {
         timeout: Duration,
         mut done: impl FnMut(&mut Directory) -> Option<T>,
     ) -> Result<Option<T>> {
+        // Before the lock, which a forked child may find held for ever.
+        self.open("wait")?;
         let deadline = Instant::now().checked_add(timeout);
         let mut directory = self.directory();
         loop {

@@ -90,7 +90,24 @@ struct State {
     /// The end of the last period that was missed.
     deadline_from_ns: u64,
     lease_lost: bool,
+    /// How far the wall clock is ahead of the monotonic one, and when that was seen.
+    wall_ahead_ns: i64,
+    wall_seen_ns: u64,
 }
+
+impl State {
+    /// The wall clock at `mono_ns`. The distance of the two clocks is looked at ten times a second,
+    /// which costs less than a second clock for every sample.
+    fn wall_ns(&mut self, mono_ns: u64) -> i64 {
+        if WALL_FRESH_NS <= mono_ns.saturating_sub(self.wall_seen_ns) {
+            self.wall_seen_ns = mono_ns;
+            self.wall_ahead_ns = clock::wall_ns().saturating_sub_unsigned(clock::monotonic_ns());
+        }
+        self.wall_ahead_ns.saturating_add_unsigned(mono_ns)
+    }
+}
+
+const WALL_FRESH_NS: u64 = 100_000_000;
 
 /// One transport on which this publisher sends.
 struct Road {
@@ -127,6 +144,8 @@ impl Publication {
             deadline_missed: 0,
             deadline_from_ns: 0,
             lease_lost: false,
+            wall_ahead_ns: 0,
+            wall_seen_ns: 0,
         };
         Ok(Self {
             gid: spec.gid,
@@ -172,16 +191,20 @@ impl Publication {
     }
 
     pub(crate) fn counters(&self) -> PublisherCounters {
-        self.lock().counters
+        // A forked child may find the lock held for ever.
+        if self.host.is_current() { self.lock().counters } else { PublisherCounters::default() }
     }
 
     /// How many subscriptions are connected.
     pub(crate) fn readers(&self) -> usize {
-        self.lock().readers.len()
+        if self.host.is_current() { self.lock().readers.len() } else { 0 }
     }
 
     /// Whether somebody in this process wants values by reference.
     pub(crate) fn has_readers_by_value(&self) -> bool {
+        if !self.host.is_current() {
+            return false;
+        }
         let state = self.lock();
         let by_value = state.roads.iter().any(|road| road.typed && 0 < road.readers);
         by_value || self.qos.durability == Durability::TransientLocal
@@ -387,7 +410,7 @@ impl Publication {
         let envelope = Envelope {
             gid: self.gid,
             sequence: state.next_sequence,
-            wall_ns: clock::wall_ns(),
+            wall_ns: state.wall_ns(mono_ns),
             mono_ns,
             ..Envelope::default()
         };

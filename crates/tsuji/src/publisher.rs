@@ -244,14 +244,15 @@ impl RawPublisher {
 
 impl Drop for RawPublisher {
     fn drop(&mut self) {
+        let host = self.node.context().host();
+        if !host.is_current() {
+            return;
+        }
         if let Some(entity) = &self.entity {
             self.node.run_no_more(entity);
         }
-        let host = self.node.context().host();
-        if host.is_current() {
-            host.directory().remove_local(host, self.publication.gid);
-            host.tell();
-        }
+        host.directory().remove_local(host, self.publication.gid);
+        host.tell();
     }
 }
 

@@ -2,7 +2,7 @@
 //! counts.
 
 use std::any::TypeId;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -62,7 +62,7 @@ struct State {
     roads: Vec<(TransportId, Arc<dyn Reader>)>,
     /// Samples that were taken off their roads. Used where several flows share the depth.
     queue: VecDeque<Sample>,
-    flows: HashMap<Gid, FlowCount>,
+    flows: Flows,
     counters: SubscriptionCounters,
     missing: u64,
     /// Samples pushed out of `queue`, and those of roads that were closed.
@@ -71,6 +71,46 @@ struct State {
     deadline_missed: u64,
     deadline_from_ns: u64,
 }
+
+/// What comes from each publisher. There are few, and the one that sends most comes to stand first:
+/// looking along a list is then cheaper than hashing.
+#[derive(Default)]
+struct Flows {
+    all: Vec<(Gid, FlowCount)>,
+}
+
+impl Flows {
+    /// The counts of this publisher, made when they are not there yet.
+    fn of(&mut self, writer: Gid) -> &mut FlowCount {
+        let at = match self.all.iter().position(|(gid, _)| *gid == writer) {
+            Some(at) if at < NEAR => at,
+            Some(at) => {
+                self.all.swap(at, at / 2);
+                at / 2
+            }
+            None => {
+                self.all.push((writer, FlowCount::new()));
+                self.all.len() - 1
+            }
+        };
+        &mut self.all[at].1
+    }
+
+    fn get_mut(&mut self, writer: Gid) -> Option<&mut FlowCount> {
+        self.all.iter_mut().find(|(gid, _)| *gid == writer).map(|(_, flow)| flow)
+    }
+
+    fn values(&self) -> impl Iterator<Item = &FlowCount> {
+        self.all.iter().map(|(_, flow)| flow)
+    }
+
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut FlowCount> {
+        self.all.iter_mut().map(|(_, flow)| flow)
+    }
+}
+
+/// Places that are looked at soon enough to stay as they are.
+const NEAR: usize = 8;
 
 /// What comes from one publisher.
 struct FlowCount {
@@ -150,7 +190,7 @@ impl Reception {
         let state = State {
             roads: Vec::new(),
             queue: VecDeque::new(),
-            flows: HashMap::new(),
+            flows: Flows::default(),
             counters: SubscriptionCounters::default(),
             missing: 0,
             displaced: 0,
@@ -199,11 +239,18 @@ impl Reception {
     }
 
     pub(crate) fn counters(&self) -> SubscriptionCounters {
+        // A forked child may find the lock held for ever.
+        if !self.host.is_current() {
+            return SubscriptionCounters::default();
+        }
         self.lock().counters_now()
     }
 
     /// How many publishers are connected.
     pub(crate) fn writers(&self) -> usize {
+        if !self.host.is_current() {
+            return 0;
+        }
         self.lock().flows.values().filter(|flow| flow.is_connected).count()
     }
 
@@ -232,7 +279,7 @@ impl Reception {
             .liveliness_lease
             .filter(|_| offered.liveliness == Liveliness::ManualByTopic)
             .map(nanos);
-        let flow = state.flows.entry(writer).or_insert_with(FlowCount::new);
+        let flow = state.flows.of(writer);
         flow.is_open = true;
         flow.is_alive = true;
         flow.manual_lease_ns = manual_lease_ns;
@@ -245,7 +292,7 @@ impl Reception {
     /// The publisher sends on its road, from the sample `first` on.
     pub(crate) fn cut(&self, writer: Gid, first: u64) {
         let mut state = self.lock();
-        let Some(flow) = state.flows.get_mut(&writer).filter(|flow| flow.is_open) else { return };
+        let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open) else { return };
         flow.is_connected = true;
         flow.next.get_or_insert(first);
         self.tell_matched(&state);
@@ -255,12 +302,12 @@ impl Reception {
     pub(crate) fn forget(&self, writer: Gid) {
         let mut state = self.lock();
         state.roads.iter().for_each(|(_, reader)| reader.forget(writer));
-        let Some(flow) = state.flows.get_mut(&writer).filter(|flow| flow.is_open) else { return };
+        let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open) else { return };
         flow.is_open = false;
         flow.is_connected = false;
         // Counts of publishers that left are kept for a while, not for ever.
-        if FLOWS_KEPT_MAX < state.flows.len() {
-            state.flows.retain(|_, flow| flow.is_open);
+        if FLOWS_KEPT_MAX < state.flows.all.len() {
+            state.flows.all.retain(|(_, flow)| flow.is_open);
         }
         self.tell_matched(&state);
     }
@@ -268,7 +315,7 @@ impl Reception {
     /// The publisher showed that it is alive.
     pub(crate) fn alive(&self, writer: Gid) {
         let mut state = self.lock();
-        if let Some(flow) = state.flows.get_mut(&writer) {
+        if let Some(flow) = state.flows.get_mut(writer) {
             flow.last_sign_ns = clock::monotonic_ns();
             if !std::mem::replace(&mut flow.is_alive, true) {
                 self.tell_liveliness(&state);
@@ -294,7 +341,8 @@ impl Reception {
             .filter(|_| state.flows.values().any(|flow| flow.is_connected))
             .map(|it| after(state.last_sample_ns.max(state.deadline_from_ns), it));
         let leases = state.flows.values().filter(|flow| flow.is_connected && flow.is_alive);
-        let lease = leases.filter_map(|it| Some(it.last_sign_ns + it.manual_lease_ns?)).min();
+        let lease =
+            leases.filter_map(|it| Some(it.last_sign_ns.saturating_add(it.manual_lease_ns?))).min();
         [deadline, lease].into_iter().flatten().min()
     }
 
@@ -314,7 +362,10 @@ impl Reception {
         }
         let mut changed = false;
         for flow in state.flows.values_mut().filter(|flow| flow.is_connected && flow.is_alive) {
-            if flow.manual_lease_ns.is_some_and(|lease| flow.last_sign_ns + lease <= now_ns) {
+            if flow
+                .manual_lease_ns
+                .is_some_and(|lease| flow.last_sign_ns.saturating_add(lease) <= now_ns)
+            {
                 flow.is_alive = false;
                 changed = true;
             }
@@ -329,9 +380,9 @@ impl Reception {
         let mut state = self.lock();
         let total = state.counters_now();
         let missing = state.missing.max(1);
-        let connected = state.flows.iter_mut().filter(|(_, flow)| flow.is_connected);
+        let connected = state.flows.all.iter_mut().filter(|(_, flow)| flow.is_connected);
         connected
-            .map(|(gid, flow)| {
+            .map(|(gid, flow): &mut (Gid, FlowCount)| {
                 let (rate_hz, bytes_per_s) = flow.rate.now(now_ns);
                 let quantile = |share| {
                     let histogram = flow.latency.as_ref()?;
@@ -367,7 +418,7 @@ impl Reception {
     /// Counts a sample, and says whether the user gets it.
     fn admit(&self, state: &mut State, sample: &Sample, now_ns: u64) -> bool {
         let envelope = &sample.envelope;
-        let flow = state.flows.entry(envelope.gid).or_insert_with(FlowCount::new);
+        let flow = state.flows.of(envelope.gid);
         flow.last_sign_ns = now_ns;
         let came_back = flow.is_connected && !std::mem::replace(&mut flow.is_alive, true);
         let mut newly_missing = 0;
@@ -380,7 +431,7 @@ impl Reception {
             Some(next) => newly_missing = envelope.sequence - next,
             None => (),
         }
-        flow.next = Some(envelope.sequence + 1);
+        flow.next = Some(envelope.sequence.saturating_add(1));
         flow.missing += newly_missing;
         state.missing += newly_missing;
         state.last_sample_ns = now_ns;
@@ -488,7 +539,7 @@ impl State {
     }
 
     fn is_simple(&self) -> bool {
-        self.roads.len() <= 1 && self.flows.len() <= 1
+        self.roads.len() <= 1 && self.flows.all.len() <= 1
     }
 
     /// Takes what all roads have, at most what the depth lets be kept, in the order of sending.
@@ -501,7 +552,7 @@ impl State {
         let before = self.queue.len();
         for (_, reader) in &self.roads {
             // A fast writer could keep this going for ever; a few rounds are all that can matter.
-            for _ in 0..depth.saturating_mul(2 * self.flows.len()).max(1) {
+            for _ in 0..depth.saturating_mul(2 * self.flows.all.len()).max(1) {
                 match reader.take() {
                     Ok(Some(sample)) => self.queue.push_back(sample),
                     Ok(None) => break,

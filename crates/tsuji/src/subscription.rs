@@ -347,6 +347,10 @@ impl RawSubscription {
 
 impl Drop for RawSubscription {
     fn drop(&mut self) {
+        let host = self.node.context().host();
+        if !host.is_current() {
+            return;
+        }
         self.entities.iter().for_each(|entity| self.node.run_no_more(entity));
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(entity) = waker {
@@ -355,11 +359,8 @@ impl Drop for RawSubscription {
                 waking.detach(&entity);
             }
         }
-        let host = self.node.context().host();
-        if host.is_current() {
-            host.directory().remove_local(host, self.reception.gid);
-            host.tell();
-        }
+        host.directory().remove_local(host, self.reception.gid);
+        host.tell();
     }
 }
 

@@ -43,6 +43,9 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
+        if !self.node.context().host().is_current() {
+            return;
+        }
         let entity: Arc<dyn Entity> = Arc::<TimerEntity>::clone(&self.entity);
         self.node.run_no_more(&entity);
     }

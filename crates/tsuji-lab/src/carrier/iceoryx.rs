@@ -44,7 +44,14 @@ fn open(spec: &Spec) -> Result<Services, String> {
         .config(&config)
         .signal_handling_mode(SignalHandlingMode::Disabled)
         .create::<ipc::Service>()
-        .map_err(said("create a node"))?;
+        .map_err(|error| {
+            let error = said("create a node")(error);
+            // iceoryx2 does not say so itself.
+            match shared_memory_trouble(&spec.name) {
+                Some(trouble) => format!("{error} (/dev/shm cannot be written: {trouble})"),
+                None => error,
+            }
+        })?;
     let processes = spec.receivers + 2;
     let name = spec.name.as_str().try_into().map_err(said("name"))?;
     let samples = node
@@ -76,6 +83,15 @@ fn buffered(spec: &Spec) -> usize {
 }
 
 const SMALL: usize = 4096;
+
+/// Why no file can be made where POSIX shared memory is.
+fn shared_memory_trouble(name: &str) -> Option<std::io::Error> {
+    let probe = Path::new("/dev/shm").join(format!("{name}_{}_probe", std::process::id()));
+    let trouble = std::fs::write(&probe, b"x").err();
+    // Where nothing was written there is nothing to remove.
+    let _ = std::fs::remove_file(probe);
+    trouble
+}
 
 fn iceoryx2_path(path: &Path) -> Result<iceoryx2::prelude::Path, String> {
     iceoryx2::prelude::Path::new(path.as_os_str().as_encoded_bytes()).map_err(said("root path"))

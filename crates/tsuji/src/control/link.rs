@@ -134,9 +134,16 @@ impl Links {
         self.by_peer.keys().copied()
     }
 
-    /// Whether every connection has told all it had at the start.
+    /// Whether everybody has told all it had at the start. Whoever knocked and has not said who
+    /// it is is not waited for.
     pub(crate) fn are_settled(&self) -> bool {
-        self.all.values().all(|link| link.is_settled && link.proofs.is_some())
+        let mut known = self.all.values().filter(|it| it.target.is_some() || it.hello.is_some());
+        known.all(|link| link.is_settled && link.proofs.is_some())
+    }
+
+    /// Connections made by others that have not said who they are.
+    pub(crate) fn nameless(&self) -> usize {
+        self.all.values().filter(|it| it.target.is_none() && it.hello.is_none()).count()
     }
 
     pub(crate) fn keys(&self) -> Vec<u64> {

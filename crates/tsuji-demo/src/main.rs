@@ -1,0 +1,144 @@
+//! A small robot of real processes, and the road that each of its flows takes.
+//!
+//! This program uses tsuji as anybody's would: nothing here reaches behind the public API. Started
+//! plainly it is the operator, who starts the robot's processes (itself, by a role), watches them,
+//! adds up what was sent and received, and ends them.
+#![forbid(unsafe_code)]
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::robot::Role;
+
+mod crew;
+mod operator;
+mod picture;
+mod robot;
+mod screen;
+mod tally;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match parse(&arguments) {
+        Ok(Task::Help) => write!(std::io::stdout(), "{USAGE}").map(|()| true).map_err(Into::into),
+        Ok(Task::Play(role)) => robot::play(role).map(|()| true),
+        Ok(Task::Operate(settings)) => operator::run(&settings),
+        Err(wrong) => {
+            complain(&format!("{wrong}\n\n{USAGE}"));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(&format!("tsuji-demo: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What goes wrong in this program is shown, not handled.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// How the operator shows the robot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    /// Drawn over again and again, with the picture.
+    InPlace,
+    /// A table now and then, one below the other.
+    Plain,
+    /// One JSON object at the end.
+    Json,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Settings {
+    time: Duration,
+    show: Show,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Task {
+    Help,
+    Operate(Settings),
+    Play(Role),
+}
+
+fn parse(arguments: &[String]) -> std::result::Result<Task, String> {
+    let is_terminal = std::io::stdout().is_terminal();
+    let show = if is_terminal { Show::InPlace } else { Show::Plain };
+    let mut settings = Settings { time: TIME_DEFAULT, show };
+    let mut arguments = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "-h" | "--help" => return Ok(Task::Help),
+            "--plain" => settings.show = Show::Plain,
+            "--json" => settings.show = Show::Json,
+            "--seconds" => {
+                let value = arguments.next().unwrap_or_default();
+                let seconds = value.parse().ok().filter(|it| SECONDS.contains(it));
+                settings.time = seconds.map(Duration::from_secs).ok_or_else(|| {
+                    let (least, most) = (SECONDS.start(), SECONDS.end());
+                    format!("--seconds {value:?}; allowed: a whole number, {least} to {most}")
+                })?;
+            }
+            "--role" => {
+                let value = arguments.next().unwrap_or_default();
+                let role = Role::ALL.into_iter().find(|it| it.name() == value);
+                return role.map(Task::Play).ok_or_else(|| format!("--role {value:?}"));
+            }
+            other => return Err(format!("{other:?}; allowed: --seconds N, --plain, --json")),
+        }
+    }
+    Ok(Task::Operate(settings))
+}
+
+#[expect(clippy::print_stderr, reason = "a program says what went wrong")]
+fn complain(text: &str) {
+    eprint!("{text}");
+}
+
+const TIME_DEFAULT: Duration = Duration::from_secs(20);
+const SECONDS: std::ops::RangeInclusive<u64> = 1..=86_400;
+
+const USAGE: &str = "\
+A small robot of real processes, and the road that each of its flows takes.
+
+Usage: tsuji-demo [--seconds N] [--plain] [--json]
+
+  --seconds N  how long the robot runs [default: 20]
+  --plain      a table every 5 seconds instead of one that is drawn over; so too on no terminal
+  --json       one JSON object at the end and nothing else
+
+Exit code 1 when a sample was lost or wrong or a process died. Ctrl-C ends it early, with a summary.
+Environment: ROS_DOMAIN_ID, TSUJI_POLICY, NO_COLOR.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line() {
+        let check = |line: &str, expect: std::result::Result<Task, &str>| {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            match (parse(&arguments), expect) {
+                (Err(got), Err(expect)) => assert!(got.contains(expect), "{got}"),
+                (got, expect) => assert_eq!(got.ok(), expect.ok(), "{line}"),
+            }
+        };
+        let operate = |seconds, show| {
+            Ok(Task::Operate(Settings { time: Duration::from_secs(seconds), show }))
+        };
+        check("--plain", operate(20, Show::Plain));
+        check("--json --seconds 3", operate(3, Show::Json));
+        check("--help", Ok(Task::Help));
+        check("--role viewer", Ok(Task::Play(Role::Viewer)));
+        check("--seconds", Err("allowed: a whole number"));
+        check("--seconds 0", Err("1 to 86400"));
+        check("--fast", Err("\"--fast\"; allowed"));
+        check("--role cook", Err("cook"));
+    }
+}

@@ -1,0 +1,219 @@
+//! The demonstration as its user runs it, with real processes.
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tsuji::Context;
+use tsuji_interfaces::sensor_msgs::msg::Image;
+
+/// Only there to end a hung test.
+const HANG: Duration = Duration::from_secs(120);
+
+/// A demonstration, killed when it hangs. Its own processes end with it.
+struct Demo {
+    pid: u32,
+    child: Option<Child>,
+}
+
+impl Demo {
+    fn start(arguments: &[&str]) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_tsuji-demo"))
+            .args(arguments)
+            .env_remove("TSUJI_RUNTIME_DIR")
+            .env_remove("TSUJI_POLICY")
+            .env("ROS_DOMAIN_ID", "9")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { pid: child.id(), child: Some(child) }
+    }
+
+    fn runtime_dir(&self) -> PathBuf {
+        PathBuf::from(format!("/tmp/tsuji-demo-{}", self.pid))
+    }
+
+    fn signal(pid: u32, signal: &str) {
+        let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits until pictures have come, and answers the ids of the robot's processes.
+    fn processes_at_work(&self) -> Vec<u32> {
+        let begun = Instant::now();
+        while !self.runtime_dir().exists() {
+            assert!(begun.elapsed() < HANG);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let context = Context::builder().runtime_dir(self.runtime_dir()).domain(9).isolated();
+        let context = context.build().unwrap();
+        loop {
+            assert!(begun.elapsed() < HANG);
+            let routes = context.routes(HANG).unwrap();
+            let at_work = routes.iter().filter(|it| 3 < it.samples).count();
+            if at_work == 5 {
+                let ends = routes.iter().flat_map(|it| [it.publisher.pid, it.subscription.pid]);
+                let mut pids: Vec<u32> = ends.filter(|pid| *pid != self.pid).collect();
+                pids.sort_unstable();
+                pids.dedup();
+                return pids;
+            }
+        }
+    }
+
+    fn end(mut self) -> Output {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (seen, pid) = (Arc::clone(&is_over), self.pid);
+        std::thread::spawn(move || {
+            std::thread::sleep(HANG);
+            if !seen.load(Ordering::Relaxed) {
+                Self::signal(pid, "KILL");
+            }
+        });
+        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(!self.runtime_dir().exists());
+        output
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A run-time folder, removed at the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    PathBuf::from(format!("/proc/{pid}")).exists()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[track_caller]
+fn check_nothing_lost(summary: &Value) {
+    assert_eq!(summary["ok"], true, "{summary:#}");
+    assert_eq!(summary["flows"].as_array().unwrap().len(), 5);
+    for flow in summary["flows"].as_array().unwrap() {
+        assert_eq!((&flow["lost"], &flow["wrong"]), (&0.into(), &0.into()), "{flow:#}");
+        assert_eq!(flow["sent"], flow["received"], "{flow:#}");
+        assert!(flow["sent"].as_u64().unwrap() > 0, "{flow:#}");
+    }
+}
+
+#[test]
+fn it_ends_by_itself_and_nothing_is_lost() {
+    let output = Demo::start(&["--seconds", "3", "--json"]).end();
+    let summary = json(&output);
+    assert!(output.status.success(), "{summary:#}");
+    check_nothing_lost(&summary);
+    let road = |from: &str, to: &str| {
+        let flows = summary["flows"].as_array().unwrap();
+        let flow = flows.iter().find(|it| it["from"] == from && it["to"] == to).unwrap();
+        flow["route"]["transport"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(road("/camera", "/detector"), "inproc");
+    for (from, to) in [
+        ("/camera", "/viewer"),
+        ("/detector", "/viewer"),
+        ("/viewer", "/operator"),
+        ("/commander", "/base"),
+    ] {
+        assert_eq!(road(from, to), "shm", "{from} {to}");
+    }
+}
+
+#[test]
+fn without_a_terminal_it_prints_plain_text() {
+    let output = Demo::start(&["--seconds", "1"]).end();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("Nothing lost") && !text.contains('\x1b'), "{text}");
+}
+
+#[test]
+fn ctrl_c_ends_all_of_it_with_a_summary() {
+    let demo = Demo::start(&["--seconds", "3600", "--json"]);
+    let processes = demo.processes_at_work();
+    assert_eq!(processes.len(), 4);
+    // Twice, as from a terminal and from a program in between that passes it on.
+    Demo::signal(demo.pid, "INT");
+    Demo::signal(demo.pid, "INT");
+    let output = demo.end();
+    let summary = json(&output);
+    assert!(output.status.success(), "{summary:#}");
+    check_nothing_lost(&summary);
+    assert!(processes.into_iter().all(|pid| !is_alive(pid)));
+}
+
+#[test]
+fn a_process_that_dies_is_told_and_ends_it() {
+    let demo = Demo::start(&["--seconds", "3600", "--json"]);
+    let processes = demo.processes_at_work();
+    Demo::signal(processes[0], "KILL");
+    let output = demo.end();
+    assert_eq!(output.status.code(), Some(1));
+    let summary = json(&output);
+    assert_eq!(summary["ok"], false);
+    let trouble = summary["troubles"][0].as_str().unwrap();
+    assert!(trouble.contains("died") && trouble.contains("SIGKILL"), "{summary:#}");
+    assert!(processes.into_iter().all(|pid| !is_alive(pid)));
+}
+
+#[test]
+fn a_killed_operator_leaves_no_process() {
+    let demo = Demo::start(&["--seconds", "3600", "--json"]);
+    let processes = demo.processes_at_work();
+    Demo::signal(demo.pid, "KILL");
+    let begun = Instant::now();
+    while processes.iter().any(|pid| is_alive(*pid)) {
+        assert!(begun.elapsed() < HANG);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::fs::remove_dir_all(demo.runtime_dir()).unwrap();
+}
+
+#[test]
+fn one_loan_reaches_both_the_process_and_the_other() {
+    let folder = Folder(std::env::temp_dir().join(format!("tsuji-loan-{}", std::process::id())));
+    let process =
+        || Context::builder().runtime_dir(&folder.0).domain(9).isolated().build().unwrap();
+    let (one, two) = (process(), process());
+    let publisher = one.node("camera").unwrap().publisher::<Image>("image").build().unwrap();
+    let same = one.node("detector").unwrap().subscription::<Image>("image").build().unwrap();
+    let other = two.node("viewer").unwrap().subscription::<Image>("image").build().unwrap();
+    publisher.wait_for_subscriptions(2, HANG).unwrap();
+    let mut loan = publisher.loan(&Image::default(), 100_000).unwrap();
+    loan.data_mut().fill(7);
+    let drawn_at = loan.bytes().as_ptr();
+    publisher.publish(loan).unwrap();
+    let received = same.take().unwrap().unwrap();
+    assert_eq!(received.bytes().unwrap().as_ptr(), drawn_at);
+    let mut set = tsuji::WaitSet::new(&two).unwrap();
+    set.add(&other).unwrap();
+    let received = loop {
+        if let Some(received) = other.take().unwrap() {
+            break received;
+        }
+        set.wait(HANG).unwrap();
+    };
+    assert!(received.view().data.iter().all(|byte| *byte == 7));
+}
