@@ -18,9 +18,13 @@ pub(crate) struct Ring<'a> {
 }
 
 impl Ring<'_> {
-    /// Whether the entry for position `tail` is still to be taken.
-    pub(crate) fn is_full(&self, tail: u64) -> bool {
-        self.entry(tail).load(Ordering::Acquire) != 0
+    /// Whether as many entries are still to be taken before position `tail` as there are places,
+    /// or `unread_max`.
+    pub(crate) fn is_full(&self, tail: u64, unread_max: u64) -> bool {
+        let back = unread_max.min(self.entries.len() as u64);
+        let Some(position) = tail.checked_sub(back) else { return false };
+        let seen = self.entry(position).load(Ordering::Acquire);
+        seen != 0 && seen & LOW == position & LOW
     }
 
     /// Writes `value`, not zero, at position `tail`, which the producer counts. Returns the oldest
@@ -110,7 +114,8 @@ mod tests {
         let memory = Memory::new(4);
         let (ring, mut head) = (memory.ring(), 0);
         for tail in 0..10 {
-            assert_eq!(ring.is_full(tail), 4 <= tail);
+            assert_eq!(ring.is_full(tail, u64::MAX), 4 <= tail);
+            assert_eq!(ring.is_full(tail, 2), 2 <= tail);
             let pushed_out = ring.push(tail, tail as u32 + 1);
             assert_eq!(pushed_out, (4 <= tail).then(|| tail as u32 - 3));
         }

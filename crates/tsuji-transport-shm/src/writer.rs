@@ -51,7 +51,7 @@ impl Writer for ShmWriter {
     fn reserve(&self, len: usize) -> Result<()> {
         self.shared.open("reserve")?;
         let mut state = self.core.lock();
-        self.core.room_everywhere(&state)?;
+        self.core.room_everywhere(&state, len)?;
         // Rings only get emptier until the next send, and the slot that is free now stays free.
         let slot = self.core.slot(&mut state, len)?;
         state.lent.pop_back();
@@ -68,7 +68,8 @@ impl Writer for ShmWriter {
         if state.connections.is_empty() {
             return Ok(Sent::default());
         }
-        self.core.room_everywhere(state)?;
+        let bytes = if let Payload::Bytes(bytes) = payload { bytes.len() } else { 0 };
+        self.core.room_everywhere(state, bytes)?;
         let (slot, len) = self.core.filled(state, payload)?;
         slot.label(envelope, len);
         slot.header().hold(&state.listening);
@@ -90,7 +91,7 @@ impl Writer for ShmWriter {
         let state = &mut *state;
         let found = state.connections.iter().position(|it| it.reader == reader);
         let at = found.ok_or_else(|| not_connected(reader))?;
-        if state.connections[at].is_full() {
+        if state.connections[at].is_full(u64::MAX) {
             return Err(busy());
         }
         let (slot, len) = self.core.filled(state, payload)?;
@@ -194,9 +195,16 @@ impl WriterCore {
         Ok(slot)
     }
 
-    /// A free slot of this class, the one freed last if there are several: it is still in the
-    /// processor's cache.
+    /// A free slot of this class, if there is one.
     fn free_slot(&self, state: &mut State, class: u64) -> Option<Arc<Slot>> {
+        // A large slot that was lent lately and is free again is still in the cache.
+        if LARGE <= class {
+            let mut latest = state.lent.iter().enumerate().rev().take(LATEST);
+            let found = latest.find(|(_, slot)| slot.block().bytes == class && slot.is_free());
+            if let Some((at, _)) = found {
+                return state.lent.remove(at);
+            }
+        }
         // The oldest is nearly always free already; if not, all are looked at before more memory
         // is asked for.
         for _ in 0..state.lent.len() {
@@ -251,9 +259,11 @@ impl WriterCore {
         fence(Ordering::SeqCst);
     }
 
-    /// Busy if a reader that keeps all is full; then the room cell will ring.
-    fn room_everywhere(&self, state: &State) -> Result<()> {
-        let is_full = state.connections.iter().any(Connection::is_full);
+    /// Busy if a reader that keeps all is full, in samples or in bytes; then the room cell will
+    /// ring.
+    fn room_everywhere(&self, state: &State, len: usize) -> Result<()> {
+        let unread_max = (KEEP_ALL_BYTES_MAX / (len + DATA_AT)).max(UNREAD_MIN) as u64;
+        let is_full = state.connections.iter().any(|it| it.is_full(unread_max));
         if is_full { Err(busy()) } else { Ok(()) }
     }
 
@@ -371,8 +381,8 @@ impl Connection {
 
     /// Whether nothing can be sent without pushing out what must be kept. If so, the reader will
     /// ring the room cell.
-    fn is_full(&self) -> bool {
-        if !self.keep_all || !self.ring().is_full(self.tail) {
+    fn is_full(&self, unread_max: u64) -> bool {
+        if !self.keep_all || !self.ring().is_full(self.tail, unread_max) {
             return false;
         }
         let header = self.header();
@@ -383,7 +393,7 @@ impl Connection {
         waiting.since_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
         waiting.wanted.store(1, Ordering::Release);
         fence(Ordering::SeqCst);
-        self.ring().is_full(self.tail)
+        self.ring().is_full(self.tail, unread_max)
     }
 
     /// Hands a slot over that carries this reader's bit.
@@ -416,6 +426,18 @@ impl Connection {
         self.peer.bells.ring(self.news_cell);
     }
 }
+
+/// Slots from this size on are worth finding warm.
+const LARGE: u64 = 64 * 1024;
+
+/// So many of the slots lent last are looked at for it.
+const LATEST: usize = 8;
+
+/// Bytes that wait for a reader that keeps all before the writer is Busy.
+const KEEP_ALL_BYTES_MAX: usize = 64 << 20;
+
+/// Samples that may wait however large they are.
+const UNREAD_MIN: usize = 4;
 
 fn busy() -> Error {
     Error::new(ErrorKind::Busy, "send").about("a reader that keeps all is full")

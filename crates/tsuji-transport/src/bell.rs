@@ -16,7 +16,7 @@ use std::time::Duration;
 use tsuji_platform::fork::Generation;
 use tsuji_platform::memory::Backing;
 
-use crate::sync::{AtomicU64, Ordering, Word, fence, futex};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Word, fence, futex};
 use crate::{Error, ErrorKind, Result};
 
 #[cfg(any(loom, miri))]
@@ -45,6 +45,8 @@ pub struct Bells {
     share: Share,
     free: Mutex<Free>,
     generation: Generation,
+    /// Not 0 once another process may ring here.
+    is_shared: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -67,7 +69,24 @@ impl Bells {
         };
         let (page, share) = Page::create(backing).map_err(failed)?;
         let free = Mutex::new(Free { bells: vec![], bells_used: 0, cells: vec![], cells_used: 0 });
-        Ok(Arc::new(Self { page, share, free, generation: Generation::current() }))
+        let (generation, is_shared) = (Generation::current(), AtomicU32::new(0));
+        Ok(Arc::new(Self { page, share, free, generation, is_shared }))
+    }
+
+    /// Makes sleepers sleep so that other processes can wake them, those included that sleep now.
+    /// To be called before another process gets the page.
+    pub fn share(&self) {
+        if self.is_shared.swap(1, Ordering::AcqRel) != 0 {
+            return;
+        }
+        // Whoever does not see the word above has already said how it sleeps.
+        fence(Ordering::SeqCst);
+        for index in 0..BELLS_MAX {
+            let bell = self.page.bell(index);
+            if bell.state.load(Ordering::Relaxed) == ASLEEP_PRIVATE {
+                bell.wake_here();
+            }
+        }
     }
 
     /// A bell that nobody else uses.
@@ -108,8 +127,10 @@ impl Bells {
     }
 }
 
+/// For another process: from here on sleepers can be woken by it.
 impl AsFd for Bells {
     fn as_fd(&self) -> BorrowedFd<'_> {
+        self.share();
         self.share.as_fd()
     }
 }
@@ -212,12 +233,17 @@ impl Bell {
     /// One thread at a time may wait on a bell.
     pub fn wait(&self, timeout: Option<Duration>) {
         let bell = self.bells.page.bell(self.index);
+        let is_private = self.bells.is_shared.load(Ordering::Relaxed) == 0;
         // Swaps and not stores, so that all changes of the state stand in one chain, which loom can
         // follow. Sleeping costs far more.
-        bell.state.swap(ASLEEP, Ordering::AcqRel);
+        bell.state.swap(if is_private { ASLEEP_PRIVATE } else { ASLEEP }, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if bell.summary.load(Ordering::Relaxed) == 0 {
-            futex::wait(&bell.state, ASLEEP, timeout);
+            if !is_private {
+                futex::wait(&bell.state, ASLEEP, timeout);
+            } else if self.bells.is_shared.load(Ordering::Relaxed) == 0 {
+                futex::wait_private(&bell.state, ASLEEP_PRIVATE, timeout);
+            }
         }
         bell.state.swap(AWAKE, Ordering::AcqRel);
     }
@@ -263,13 +289,16 @@ fn ones(mut word: u64) -> impl Iterator<Item = usize> {
 const NOWHERE: u32 = u32::MAX;
 /// What [`futex::clear_and_wake_one`] sets.
 const AWAKE: u32 = 0;
+/// Any process may wake it.
 const ASLEEP: u32 = 1;
+/// Only this process may: it sleeps and wakes faster so.
+const ASLEEP_PRIVATE: u32 = 2;
 
 /// One bell in the page of a process. All zero is a bell at rest.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct BellMemory {
-    /// [`AWAKE`] or [`ASLEEP`].
+    /// [`AWAKE`], [`ASLEEP`] or [`ASLEEP_PRIVATE`].
     state: Word,
     /// A bit for each word of `ready` that may have a bit.
     summary: AtomicU64,
@@ -304,18 +333,24 @@ impl Page {
         set(&bell.ready[group], mark);
         set(&bell.summary, 1 << group);
         fence(Ordering::SeqCst);
-        if bell.state.load(Ordering::Relaxed) != ASLEEP {
-            return;
-        }
+        let state = bell.state.load(Ordering::Relaxed);
         match from {
+            _ if state == AWAKE => (),
             // One step: a process killed between two would leave a sleeper that nobody wakes.
             From::AnotherProcess => futex::clear_and_wake_one(&bell.state),
             // Two are faster, and whoever dies here takes the sleeper along.
-            From::ThisProcess => {
-                if bell.state.swap(AWAKE, Ordering::AcqRel) == ASLEEP {
-                    futex::wake(&bell.state, 1);
-                }
-            }
+            From::ThisProcess => bell.wake_here(),
+        }
+    }
+}
+
+impl BellMemory {
+    /// Wakes a thread of this process, if one sleeps.
+    fn wake_here(&self) {
+        match self.state.swap(AWAKE, Ordering::AcqRel) {
+            ASLEEP => futex::wake(&self.state, 1),
+            ASLEEP_PRIVATE => futex::wake_private(&self.state, 1),
+            _ => (),
         }
     }
 }

@@ -73,6 +73,10 @@ mod model {
             (0..count).for_each(|_| word.woken.notify_one());
         }
 
+        // Here all threads are of one process.
+        pub(crate) use wait as wait_private;
+        pub(crate) use wake as wake_private;
+
         pub(crate) fn clear_and_wake_one(word: &Word) {
             let _sleepers = word.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
             word.swap(0, Ordering::AcqRel);

@@ -128,3 +128,21 @@ fn loom_two_threads_wake_each_other() {
         answer.join().unwrap();
     });
 }
+
+#[test]
+fn loom_a_page_that_is_shared_meanwhile_loses_no_ring() {
+    loom::model(|| {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let bell = bells.claim_bell().unwrap();
+        let data = flag();
+        let cell = cell(&bells, &bell, 0);
+        let sharer = {
+            let bells = std::sync::Arc::clone(&bells);
+            thread::spawn(move || bells.share())
+        };
+        let ringer = ringer(&cell, &data);
+        sleep_until(&bell, &[data]);
+        sharer.join().unwrap();
+        ringer.join().unwrap();
+    });
+}

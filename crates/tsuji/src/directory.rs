@@ -145,8 +145,11 @@ impl Directory {
     /// Takes note of an endpoint, and matches it if its process has been met.
     pub(crate) fn know_endpoint(&mut self, host: &Host, peer: PeerId, record: EndpointRecord) {
         let gid = Gid(record.gid);
-        if ENDPOINTS_MAX <= self.endpoints.len() || self.endpoints.contains_key(&gid) {
+        if self.endpoints.contains_key(&gid) {
             return;
+        }
+        if ENDPOINTS_MAX <= self.endpoints.len() {
+            return self.too_many(peer, &format!("endpoints; at most {ENDPOINTS_MAX} are known"));
         }
         if let Err(error) = Qos::from(record.qos).validate() {
             tracing::warn!(topic = %record.topic, %error, "an endpoint of another process is ignored");
@@ -282,6 +285,16 @@ impl Directory {
         nodes.chain(endpoints).chain([Control::Settled]).collect()
     }
 
+    /// What a process has beyond a limit is left out, and it is said so.
+    fn too_many(&mut self, peer: PeerId, what: &str) {
+        let (path, reason) = (peer.to_string(), format!("it brings too many {what}"));
+        let stranger = Stranger { path, reason };
+        if !self.strangers.contains(&stranger) {
+            tracing::warn!(peer = %stranger.path, reason = %stranger.reason, "left out");
+            self.note_stranger(stranger);
+        }
+    }
+
     /// Remembers a process that could not be met, to be shown.
     pub(crate) fn note_stranger(&mut self, stranger: Stranger) {
         tracing::debug!(path = %stranger.path, reason = %stranger.reason, "a stranger");
@@ -365,6 +378,11 @@ impl Directory {
         });
         let counts = self.receptions.values().flat_map(|reception| reception.halves());
         decisions.chain(counts.map(RouteHalf::Count)).collect()
+    }
+
+    /// Wakes those who wait for room, to find the end.
+    pub(crate) fn wake_publishers(&self) {
+        self.publications.values().for_each(|it| it.wake());
     }
 
     /// How many subscriptions a publisher of this process has.

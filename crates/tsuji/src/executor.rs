@@ -59,6 +59,9 @@ impl CallbackGroup {
 
 /// Runs the callbacks of nodes on one thread or several.
 ///
+/// A panic in a callback ends the spin, on all its threads, and comes out of it. Whoever catches it
+/// may spin again.
+///
 /// Threads that have nothing to do sleep; one of them sleeps on the doorbell, the others wait for
 /// it to find more work than it can do alone.
 pub struct Executor {
@@ -118,7 +121,11 @@ impl Executor {
         let spawned = std::thread::Builder::new()
             .name("tsuji-await".to_owned())
             .stack_size(256 * 1024)
-            .spawn(move || working.work(&Until { done: &|| false, give_up_ns: None, once: false }));
+            .spawn(move || {
+                working.work(&Until { done: &|| false, give_up_ns: None, once: false });
+                // Whoever still awaits something finds the end.
+                working.run_all();
+            });
         spawned.map_err(|error| Error::new(ErrorKind::Exhausted, "threads").because(error))?;
         Ok(core)
     }
@@ -267,6 +274,14 @@ impl ExecutorCore {
         self.guard.ring();
     }
 
+    fn run_all(&self) {
+        let state = self.lock();
+        let entities = state.entities.iter().flatten().filter_map(|it| it.entity.upgrade());
+        let entities: Vec<_> = entities.collect();
+        drop(state);
+        entities.iter().for_each(|entity| entity.run(&mut || ()));
+    }
+
     fn clear(&self) {
         let entries: Vec<Entry> = self.lock().entities.drain(..).flatten().collect();
         for entity in entries.iter().filter_map(|entry| entry.entity.upgrade()) {
@@ -289,6 +304,7 @@ impl ExecutorCore {
 
     /// One thread's work until the end.
     fn work(&self, until: &Until<'_>) {
+        let _end = EndAtPanic(self);
         let mut state = self.lock();
         let mut has_run = false;
         let mut has_waited = false;
@@ -297,6 +313,10 @@ impl ExecutorCore {
                 break;
             }
             if let Some((number, entity)) = state.next_ready() {
+                if state.waiting != 0 && !state.has_leader {
+                    // Another must take the lead while this one works.
+                    self.more.notify_one();
+                }
                 drop(state);
                 self.run(number, &entity);
                 drop(entity);
@@ -346,9 +366,14 @@ impl ExecutorCore {
     }
 
     fn run(&self, number: u16, entity: &Arc<dyn Entity>) {
-        // While it runs nobody else may run it, so it is soon enough to queue it again afterwards.
-        let mut has_more = false;
-        entity.run(&mut || has_more = true);
+        // While it runs nobody else may run it, so it is soon enough to queue it again afterwards:
+        // after a panic too, so that whoever catches that can spin again.
+        let running = Running { core: self, number, entity, has_more: false.into() };
+        entity.run(&mut || running.has_more.set(true));
+    }
+
+    /// `entity` has run under `number`.
+    fn release(&self, number: u16, entity: &Arc<dyn Entity>, has_more: bool) {
         let mut state = self.lock();
         let state = &mut *state;
         let group = entity.group();
@@ -375,6 +400,31 @@ impl ExecutorCore {
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the other threads' work when one's panics: they would wait for ever in the scope that the
+/// panic has to leave.
+struct EndAtPanic<'a>(&'a ExecutorCore);
+
+impl Drop for EndAtPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end();
+        }
+    }
+}
+
+struct Running<'a> {
+    core: &'a ExecutorCore,
+    number: u16,
+    entity: &'a Arc<dyn Entity>,
+    has_more: std::cell::Cell<bool>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.core.release(self.number, self.entity, self.has_more.get());
     }
 }
 

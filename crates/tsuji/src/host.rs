@@ -245,8 +245,8 @@ impl Host {
             let sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
             sleepers.iter().filter_map(Weak::upgrade).for_each(|cell| cell.ring());
             drop(sleepers);
-            // Whoever waits holds the lock until it sleeps.
-            drop(self.directory());
+            // Whoever waits for the directory holds the lock until it sleeps.
+            self.directory().wake_publishers();
             self.changed.notify_all();
         }
         // A second caller waits for the first, so that nobody returns before the socket is gone.

@@ -216,6 +216,11 @@ impl Publication {
         self.lock().lease_lost = false;
     }
 
+    /// Wakes a publish that waits for room.
+    pub(crate) fn wake(&self) {
+        self.room.ring();
+    }
+
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.room.ring();

@@ -146,6 +146,7 @@ impl RawSample {
 }
 
 /// Receives messages of type `M`.
+#[must_use = "it leaves the topic when it is dropped"]
 pub struct Subscription<M> {
     raw: RawSubscription,
     message: PhantomData<fn() -> M>,

@@ -12,6 +12,7 @@ use crate::publication::nanos;
 use crate::{CallbackGroup, Node};
 
 /// Calls back again and again, until dropped.
+#[must_use = "it ends when it is dropped"]
 pub struct Timer {
     node: Node,
     entity: Arc<TimerEntity>,

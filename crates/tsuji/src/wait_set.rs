@@ -50,8 +50,8 @@ impl WaitSet {
         Ok(number)
     }
 
-    /// The numbers of those that may have a message. Waits for at most `timeout`; then, or when
-    /// the context is shut down, the answer is empty. Take all messages of each before waiting
+    /// The numbers of those that may have a message. Waits for at most `timeout`; then the answer
+    /// is empty. When the context is shut down it is Closed. Take all messages of each before waiting
     /// again: only what comes later will end the next wait.
     pub fn wait(&self, timeout: Duration) -> Result<Vec<usize>> {
         let give_up_ns = crate::publication::after(clock::monotonic_ns(), timeout);

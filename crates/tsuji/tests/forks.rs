@@ -1,4 +1,6 @@
 //! A forked child may do nothing with what its parent uses, and harms nothing by ending.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
 
 mod house;
 
@@ -91,7 +93,7 @@ fn fork_and_use_all() {
             it;
         assert!(!context.is_ok());
         closed(publisher.publish(UInt64 { data: 666 }));
-        closed(publisher.publish(&UInt64 { data: 666 }));
+        closed(publisher.publish(UInt64 { data: 666 }));
         closed(publisher.loan_bytes(8));
         closed(publisher.publish_loan(loan));
         closed(publisher.assert_liveliness());

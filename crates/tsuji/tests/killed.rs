@@ -1,4 +1,6 @@
 //! Processes that are killed or stopped at any instruction: those that live lose nothing by it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
 
 mod house;
 
@@ -270,7 +272,7 @@ fn a_publisher_killed_while_it_holds_a_loan_is_only_gone() {
     let publisher = other.node("next").unwrap().create_publisher::<Image>("image", Qos::DEFAULT);
     let publisher = publisher.unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
-    publisher.publish(&Image { data: vec![9].into(), ..Image::default() }).unwrap();
+    publisher.publish(&Image { data: vec![9], ..Image::default() }).unwrap();
     take_until(&node, &subscription, |received| received.view().data == [9]);
 }
 

@@ -2,6 +2,8 @@
 //! other, and users that are not the same: the roads that can work do, the others say why not.
 //!
 //! What changes mounts or users needs privileges. Where they lack, a test says so and does nothing.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
 
 mod house;
 
@@ -62,7 +64,7 @@ fn policy(folder: &Folder, backing: &str) -> std::path::PathBuf {
 }
 
 fn large(mebibytes: usize) -> Image {
-    Image { data: vec![7; mebibytes << 20].into(), ..Image::default() }
+    Image { data: vec![7; mebibytes << 20], ..Image::default() }
 }
 
 fn fill_the_memory() {
@@ -88,7 +90,7 @@ fn fill_the_memory() {
         assert!((8..13).contains(&sent), "{sent}");
         // A loan finds no memory either, nor does a picture that is larger than all of it.
         assert!(publisher.loan(&Image::default(), 5 << 20).is_err());
-        let error = publisher.publish(&large(100)).unwrap_err();
+        let error = publisher.publish(large(100)).unwrap_err();
         assert!(error.to_string().contains("memory"), "{error}");
         // Small samples and the pointer road do not need what is full.
         let inside = node.subscription::<Image>("inside").build().unwrap();

@@ -1,5 +1,6 @@
 //! What runs long: `make soak` sets `TSUJI_SOAK_SECONDS`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "it says how far it came")]
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
