@@ -92,12 +92,12 @@ impl Executor {
         Ok(self)
     }
 
-    /// Runs callbacks until the context is shut down.
+    /// Runs callbacks until the context is shut down; if it is already, nothing.
     pub fn spin(&mut self) -> Result<()> {
         self.spin_until(|| false)
     }
 
-    /// Runs callbacks until `done` says so, which is asked after each callback and whenever
+    /// Runs callbacks until `done` says so, which is asked first, after each callback and whenever
     /// something happened, or until the context is shut down.
     pub fn spin_until(&mut self, done: impl Fn() -> bool + Sync) -> Result<()> {
         let until = Until { done: &done, give_up_ns: None, once: false };
@@ -131,7 +131,14 @@ impl Executor {
     }
 
     fn run(&self, until: &Until<'_>) -> Result<()> {
+        if self.core.host.is_current() && self.core.host.is_stopping() {
+            // A signal may come before the spin does.
+            return Ok(());
+        }
         self.core.host.open("spin")?;
+        if (until.done)() {
+            return Ok(());
+        }
         self.core.lock().is_ending = false;
         std::thread::scope(|scope| {
             for number in 1..self.threads {
