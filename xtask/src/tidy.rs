@@ -43,8 +43,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
 
 /// Where system calls, shared memory and owners of foreign bytes are; every other crate forbids
 /// unsafe code.
-const MAY_BE_UNSAFE: &[&str] =
-    &["tsuji", "tsuji-platform", "tsuji-transport", "tsuji-transport-shm"];
+const MAY_BE_UNSAFE: &[&str] = &["tsuji-platform", "tsuji-transport", "tsuji-transport-shm"];
 
 /// The one file that names transports, and the names that stand nowhere else but in a transport's
 /// own sources.

@@ -233,6 +233,11 @@ impl Shared {
         })
     }
 
+    /// The writers, or none when the list is in use just now.
+    fn writers_now(&self) -> Vec<Arc<WriterCore>> {
+        self.state.try_lock().map_or_else(|_| Vec::new(), |state| state.writers.clone())
+    }
+
     fn remember_writer(&self, core: &Arc<WriterCore>) {
         self.lock().writers.push(Arc::clone(core));
     }

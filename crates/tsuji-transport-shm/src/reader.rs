@@ -143,7 +143,7 @@ impl Drop for ShmReader {
             while let Ok(Some(sample)) = flow.take() {
                 drop(sample);
             }
-            if flow.is_over {
+            if flow.is_over || flow.ring.retire_unless_connected() {
                 flow.ring.retire();
                 self.shared.arena.free(flow.block);
             } else {

@@ -11,6 +11,12 @@ use crate::layout::RingHeader;
 use crate::peer::Peer;
 use crate::ring::Ring;
 
+/// In a ring's serial: a writer has connected.
+const CONNECTED: u64 = 1 << 63;
+/// Serials count from a number that no other word of an arena is likely to hold, since a late ticket
+/// may name memory that serves for something else by now.
+const FIRST_SERIAL: u64 = 0x2d72_696e_6700_0000;
+
 /// The most entries of one ring.
 pub(crate) const CAPACITY_MAX: u32 = 1 << 20;
 
@@ -41,7 +47,7 @@ impl RingTicket {
         // SAFETY: the block is as long as the ring, and nobody else looks at it. All zero is an
         // empty ring.
         unsafe { block.start.write_bytes(0, Self::bytes(capacity) as usize) };
-        static SERIALS: AtomicU64 = AtomicU64::new(1);
+        static SERIALS: AtomicU64 = AtomicU64::new(FIRST_SERIAL);
         let ring = Self::at(block.start, capacity, None);
         let header = ring.header();
         header.serial.store(SERIALS.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -62,7 +68,13 @@ impl RingTicket {
         self.header().serial.store(0, Ordering::Release);
     }
 
-    /// The ring that a peer's ticket names.
+    /// The same for a ring whose reader is dropped. False when a writer has connected, which may
+    /// touch the ring until it leaves.
+    pub(crate) fn retire_unless_connected(&self) -> bool {
+        self.header().serial.swap(0, Ordering::AcqRel) & CONNECTED == 0
+    }
+
+    /// The ring that a peer's ticket names. From now on its reader knows that it is in use.
     pub(crate) fn decode(bytes: &[u8], peer: &Arc<Peer>) -> Result<Self> {
         let lies = |what: String| Error::new(ErrorKind::Invalid, "connect").about(what);
         let words = <[u8; 16]>::try_from(bytes).map(u128::from_le_bytes);
@@ -78,8 +90,19 @@ impl RingTicket {
         if !is_sound {
             return Err(lies(format!("a ring of {capacity} entries in {} bytes", span.bytes)));
         }
-        let known = header.serial.load(Ordering::Acquire);
-        if serial == 0 || known != serial || header.closed.load(Ordering::Acquire) != 0 {
+        let is_serial = FIRST_SERIAL <= serial && serial < CONNECTED;
+        let is_known = |known: u64| known & !CONNECTED == serial;
+        let serial_word = &header.serial;
+        // In one step with the look at the serial: else a reader that is dropped now would not know
+        // whether the ring is free at once.
+        let taken = serial_word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| {
+            (is_serial && is_known(known)).then_some(known | CONNECTED)
+        });
+        let is_closed = header.closed.load(Ordering::Acquire) != 0;
+        if taken.is_ok() && is_closed {
+            header.left.store(1, Ordering::Release);
+        }
+        if taken.is_err() || is_closed {
             return Err(Error::new(ErrorKind::Closed, "connect").about("the reader is gone"));
         }
         Ok(Self::at(span.start, capacity, Some(Arc::clone(peer))))

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tsuji_platform::clock;
 use tsuji_transport::bell::{Bells, Cell};
@@ -33,6 +33,7 @@ impl ShmWriter {
             arena: Arc::clone(&shared.arena),
             bells: Arc::clone(&shared.bells),
             room,
+            shared: Arc::downgrade(&shared),
             state: Mutex::default(),
         });
         shared.remember_writer(&core);
@@ -56,15 +57,19 @@ impl Writer for ShmWriter {
         let slot = self.core.slot(&mut state, len)?;
         state.lent.pop_back();
         state.free.push(slot);
+        state.is_reserved = true;
         Ok(())
     }
 
-    fn cancel(&self) {}
+    fn cancel(&self) {
+        self.core.lock().is_reserved = false;
+    }
 
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
         self.shared.open("send")?;
         let mut state = self.core.lock();
         let state = &mut *state;
+        state.is_reserved = false;
         if state.connections.is_empty() {
             return Ok(Sent::default());
         }
@@ -154,6 +159,7 @@ pub(crate) struct WriterCore {
     arena: Arc<Arena>,
     bells: Arc<Bells>,
     room: Arc<Cell>,
+    shared: Weak<Shared>,
     state: Mutex<State>,
 }
 
@@ -168,6 +174,8 @@ struct State {
     free: Vec<Arc<Slot>>,
     /// Slots that were lent, the longest ago first.
     lent: VecDeque<Arc<Slot>>,
+    /// One of the free slots is promised to the next send.
+    is_reserved: bool,
 }
 
 impl State {
@@ -224,7 +232,11 @@ impl WriterCore {
     fn new_slot(&self, state: &mut State, class: u64) -> Result<Arc<Slot>> {
         // The size of the samples has changed: what is free is of the wrong size.
         state.free.drain(..).for_each(|slot| self.arena.free(slot.block()));
-        let block = match self.arena.alloc(class) {
+        let mut found = self.arena.alloc(class);
+        if found.is_err() && self.collect() {
+            found = self.arena.alloc(class);
+        }
+        let block = match found {
             Err(error) if error.kind() == ErrorKind::Busy => {
                 self.starve();
                 // A slot that came free before the wish was known would ring nobody.
@@ -238,6 +250,24 @@ impl WriterCore {
         unsafe { header.write_bytes(0, 1) };
         let slot = Slot::new(Arc::clone(&self.arena), Arc::clone(&self.bells), block, self.number);
         Ok(Arc::new(slot))
+    }
+
+    /// Takes the free slots of the other writers of this process back into the arena, and says
+    /// whether there were any. Whoever is busy just now is left alone: nobody waits for a lock here
+    /// while holding another.
+    fn collect(&self) -> bool {
+        let Some(shared) = self.shared.upgrade() else { return false };
+        let writers = shared.writers_now();
+        let mut is_any = false;
+        for writer in writers.iter().filter(|it| it.number != self.number) {
+            let Ok(mut state) = writer.state.try_lock() else { continue };
+            if !state.is_reserved {
+                let before = state.free.len() + state.lent.len();
+                writer.empty(&mut state);
+                is_any |= state.free.len() + state.lent.len() < before;
+            }
+        }
+        is_any
     }
 
     /// Asks to be rung when somebody lets go of a slot.
@@ -262,7 +292,7 @@ impl WriterCore {
     /// Busy if a reader that keeps all is full, in samples or in bytes; then the room cell will
     /// ring.
     fn room_everywhere(&self, state: &State, len: usize) -> Result<()> {
-        let unread_max = (KEEP_ALL_BYTES_MAX / (len + DATA_AT)).max(UNREAD_MIN) as u64;
+        let unread_max = (KEEP_ALL_BYTES_MAX / len.saturating_add(DATA_AT)).max(UNREAD_MIN) as u64;
         let is_full = state.connections.iter().any(|it| it.is_full(unread_max));
         if is_full { Err(busy()) } else { Ok(()) }
     }
@@ -330,7 +360,13 @@ impl WriterCore {
     /// Gives the slots of a closed writer back, and says whether all are.
     pub(crate) fn dissolve(&self) -> bool {
         let mut state = self.lock();
-        let State { lent, free, .. } = &mut *state;
+        self.empty(&mut state);
+        state.lent.is_empty()
+    }
+
+    /// Gives all free slots back to the arena.
+    fn empty(&self, state: &mut State) {
+        let State { lent, free, .. } = state;
         free.drain(..).for_each(|slot| self.arena.free(slot.block()));
         lent.retain(|slot| {
             let is_free = slot.is_free();
@@ -339,7 +375,6 @@ impl WriterCore {
             }
             !is_free
         });
-        lent.is_empty()
     }
 
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
@@ -437,7 +472,7 @@ const LATEST: usize = 8;
 const KEEP_ALL_BYTES_MAX: usize = 64 << 20;
 
 /// Samples that may wait however large they are.
-const UNREAD_MIN: usize = 4;
+const UNREAD_MIN: usize = 8;
 
 fn busy() -> Error {
     Error::new(ErrorKind::Busy, "send").about("a reader that keeps all is full")

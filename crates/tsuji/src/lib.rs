@@ -22,6 +22,7 @@
 //!
 //! This crate knows no rmw structures, no WebSockets and no terminals. Which transports exist is
 //! known to `registry.rs` alone.
+#![forbid(unsafe_code)]
 
 pub use tsuji_core as core;
 pub use tsuji_core::{Durability, History, Liveliness, Qos, Reliability, Scope, Size};

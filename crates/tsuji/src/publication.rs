@@ -173,9 +173,14 @@ impl Publication {
         let mono_ns = clock::monotonic_ns();
         self.open("publish")?;
         let mut ready = None;
-        match self.try_publish(&mut self.lock(), outgoing, &mut ready, mono_ns) {
+        let tried = self.try_publish(&mut self.lock(), outgoing, &mut ready, mono_ns);
+        match tried {
+            Ok(()) => return Ok(()),
             Err(error) if error.kind() == TransportKind::Busy => (),
-            done => return done.map_err(|error| self.about(error)),
+            Err(error) => {
+                self.lock().counters.dropped += 1;
+                return Err(self.about(error));
+            }
         }
         if self.qos.reliability == Reliability::BestEffort {
             self.lock().counters.dropped += 1;
@@ -213,7 +218,7 @@ impl Publication {
     /// Shows that the publisher is alive.
     pub(crate) fn assert_liveliness(&self) {
         self.last_sign_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
-        self.lock().lease_lost = false;
+        self.end_lost_lease(&mut self.lock());
     }
 
     /// Wakes a publish that waits for room.
@@ -352,6 +357,14 @@ impl Publication {
         }
     }
 
+    /// A new lease begins if the last one was lost.
+    fn end_lost_lease(&self, state: &mut State) {
+        if std::mem::take(&mut state.lease_lost) {
+            // A lost lease was waited for no longer.
+            self.host.nudge.give();
+        }
+    }
+
     fn manual_lease(&self) -> Option<Duration> {
         self.qos.liveliness_lease.filter(|_| self.qos.liveliness == Liveliness::ManualByTopic)
     }
@@ -444,7 +457,7 @@ impl Publication {
         state.counters.published += 1;
         state.counters.displaced += displaced;
         state.counters.failed += failed;
-        state.lease_lost = false;
+        self.end_lost_lease(state);
         self.last_sign_ns.store(mono_ns, Ordering::Relaxed);
         self.observe_size(state, outgoing, ready.as_ref());
         if keeps && let Some(payload) = bytes.or(value) {

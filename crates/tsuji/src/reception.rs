@@ -318,7 +318,7 @@ impl Reception {
         if let Some(flow) = state.flows.get_mut(writer) {
             flow.last_sign_ns = clock::monotonic_ns();
             if !std::mem::replace(&mut flow.is_alive, true) {
-                self.tell_liveliness(&state);
+                self.watch_again(&state);
             }
         }
     }
@@ -471,7 +471,7 @@ impl Reception {
         latency.add(now_ns.saturating_sub(envelope.mono_ns));
         state.counters.received += 1;
         if came_back {
-            self.tell_liveliness(state);
+            self.watch_again(state);
         }
         if 0 < newly_missing {
             let total = state.counters_now().lost;
@@ -485,6 +485,12 @@ impl Reception {
     fn tell_matched(&self, state: &State) {
         let current = state.flows.values().filter(|flow| flow.is_connected).count();
         self.events.push(SubscriptionEvent::Matched { current });
+        self.tell_liveliness(state);
+    }
+
+    /// A publisher is alive again, and its lease is to be waited for.
+    fn watch_again(&self, state: &State) {
+        self.host.nudge.give();
         self.tell_liveliness(state);
     }
 

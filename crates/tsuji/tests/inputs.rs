@@ -175,8 +175,7 @@ fn sixty_four_subscriptions_in_several_processes_get_everything() {
     let node = context.node("one").unwrap();
     let publisher =
         node.publisher::<Image>("image").qos(keep_all()).max_blocking(HANG).build().unwrap();
-    let mut children: Vec<_> =
-        (0..4).map(|_| Child::start(&folder, "16 subscriptions")).collect();
+    let mut children: Vec<_> = (0..4).map(|_| Child::start(&folder, "16 subscriptions")).collect();
     children.iter().for_each(|child| drop(child.expect("there")));
     publisher.wait_for_subscriptions(64, HANG).unwrap();
     for number in 0..100u32 {
@@ -257,7 +256,7 @@ fn what_can_never_work_is_refused_with_what_is_allowed() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("n").unwrap();
-    for wrong in ["", "1st", "with space", "a//b", "trailing/", "dash-ed", "ünï", "a__b", "~x", "{no}"] {
+    for wrong in ["", "1st", "with space", "a//b", "trailing/", "dash-ed", "ünï", "~x", "{no}"] {
         let made = node.create_publisher::<UInt64>(wrong, Qos::DEFAULT);
         let text = format!("{wrong:?}");
         check_error(made, &[text.trim_matches('"')]);
@@ -283,7 +282,10 @@ fn what_can_never_work_is_refused_with_what_is_allowed() {
     }
     let path = folder.0.join("policy.xml");
     let policies = [
-        ("<tsuji><rule name=\"x\" usee=\"shm\"/></tsuji>", &["policy.xml:1:", "usee", "allowed"][..]),
+        (
+            "<tsuji><rule name=\"x\" usee=\"shm\"/></tsuji>",
+            &["policy.xml:1:", "usee", "allowed"][..],
+        ),
         ("<tsuji>", &["policy.xml:1:"]),
         ("", &["policy.xml"]),
         ("<tsuji>\n <rule use=\"nothing\"/></tsuji>", &["policy.xml:2:", "nothing", "allowed"]),

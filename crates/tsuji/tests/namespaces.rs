@@ -77,6 +77,7 @@ fn fill_the_memory() {
     let subscription = reader.subscription::<Image>("image").qos(qos).build().unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let picture = large(5);
+    let mut refused = 0;
     for _ in 0..3 {
         let mut sent = 0;
         let error = loop {
@@ -88,10 +89,13 @@ fn fill_the_memory() {
         assert!(matches!(error.kind(), ErrorKind::Exhausted | ErrorKind::Busy), "{error}");
         assert!(error.to_string().contains("/image"), "{error}");
         assert!((8..13).contains(&sent), "{sent}");
+        refused += 1;
+        assert_eq!(publisher.counters().dropped, refused, "what is refused is counted");
         // A loan finds no memory either, nor does a picture that is larger than all of it.
         assert!(publisher.loan(&Image::default(), 5 << 20).is_err());
         let error = publisher.publish(large(100)).unwrap_err();
         assert!(error.to_string().contains("memory"), "{error}");
+        refused += 1;
         // Small samples and the pointer road do not need what is full.
         let inside = node.subscription::<Image>("inside").build().unwrap();
         let publisher_inside = node.create_publisher::<Image>("inside", Qos::DEFAULT).unwrap();

@@ -264,9 +264,8 @@ fn a_callback_makes_and_drops_others() {
         let wanted = (data as usize + 1) % 3;
         // The one that was made for the message before gets this one.
         let called = if wanted == 2 { calls.load(Ordering::SeqCst) + 1 } else { 0 };
-        let is_done = || {
-            made.lock().unwrap().len() == wanted && called <= calls.load(Ordering::SeqCst)
-        };
+        let is_done =
+            || made.lock().unwrap().len() == wanted && called <= calls.load(Ordering::SeqCst);
         executor.spin_until(is_done).unwrap();
     }
 }

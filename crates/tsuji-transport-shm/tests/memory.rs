@@ -1,0 +1,103 @@
+//! Memory that one writer does not need is there for another.
+
+use std::sync::Arc;
+
+use tsuji_core::{History, Qos};
+use tsuji_platform::memory::Backing;
+use tsuji_transport::bell::Bells;
+use tsuji_transport::{
+    Endpoint, Envelope, ErrorKind, Gid, Payload, PeerId, Reader, Transport, Writer,
+};
+use tsuji_transport_shm::{SharedMemory, ShmConfig};
+
+struct Process {
+    id: PeerId,
+    bells: Arc<Bells>,
+    memory: SharedMemory,
+}
+
+impl Process {
+    fn new(number: u8, memory_bytes_max: u64) -> Self {
+        let (id, bells) = (PeerId([number; 16]), Bells::create(&Backing::Anonymous).unwrap());
+        let config = ShmConfig { memory_bytes_max, ..ShmConfig::default() };
+        let memory = SharedMemory::create(id, &bells, &config).unwrap();
+        Self { id, bells, memory }
+    }
+
+    fn endpoint(number: u8) -> Endpoint {
+        Endpoint {
+            topic: "/t".into(),
+            type_name: "t".into(),
+            gid: Gid([number; 16]),
+            qos: Qos { history: History::KeepAll, ..Qos::DEFAULT },
+            keep_all_max: 8,
+        }
+    }
+
+    fn writer(&self, number: u8) -> Arc<dyn Writer> {
+        let room = Arc::new(self.bells.claim_cell().unwrap());
+        self.memory.open_writer(&Self::endpoint(number), room).unwrap()
+    }
+
+    fn reader(&self, number: u8) -> Arc<dyn Reader> {
+        let news = Arc::new(self.bells.claim_cell().unwrap());
+        self.memory.open_reader(&Self::endpoint(number), news).unwrap()
+    }
+}
+
+fn meet(one: &Process, two: &Process) {
+    for (a, b) in [(one, two), (two, one)] {
+        let answer = b.memory.meet(a.id, a.memory.greeting(b.id).unwrap()).unwrap();
+        a.memory.confirm(b.id, &answer).unwrap();
+    }
+}
+
+fn connect(from: &Process, writer: &dyn Writer, number: u8, reader: &dyn Reader) {
+    writer.connect(&reader.accept(from.id, Gid([number; 16])).unwrap()).unwrap();
+}
+
+fn send(writer: &dyn Writer, bytes: usize) -> tsuji_transport::Result<()> {
+    let mut loan = writer.loan(bytes)?;
+    loan.fill(7);
+    writer.send(&Envelope::default(), &Payload::Bytes(loan.freeze())).map(|_| ())
+}
+
+#[test]
+fn a_writer_gets_the_memory_that_another_no_longer_uses() {
+    let (one, two) = (Process::new(1, 16 << 20), Process::new(2, 16 << 20));
+    meet(&one, &two);
+    let (greedy, modest) = (one.writer(3), one.writer(4));
+    let (first, second) = (two.reader(5), two.reader(6));
+    connect(&one, &*greedy, 3, &*first);
+    connect(&one, &*modest, 4, &*second);
+    let full = loop {
+        if let Err(error) = send(&*greedy, 3 << 20) {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::Busy, "{full}");
+    assert_eq!(send(&*modest, 3 << 20).unwrap_err().kind(), ErrorKind::Busy);
+    // All is read and free, and the greedy writer says nothing more.
+    while first.take().unwrap().is_some() {}
+    for _ in 0..3 {
+        send(&*modest, 3 << 20).unwrap();
+        send(&*modest, 2 << 20).unwrap();
+        while second.take().unwrap().is_some() {}
+    }
+    send(&*greedy, 3 << 20).unwrap();
+}
+
+#[test]
+fn a_sample_that_grows_and_shrinks_needs_no_more_memory_than_its_largest() {
+    let (one, two) = (Process::new(1, 64 << 20), Process::new(2, 64 << 20));
+    meet(&one, &two);
+    let (writer, reader) = (one.writer(3), two.reader(4));
+    connect(&one, &*writer, 3, &*reader);
+    for round in 0..200usize {
+        send(&*writer, 1000 + round % 23 * 700_000).unwrap();
+        assert!(reader.take().unwrap().is_some());
+    }
+    let figures = one.memory.figures();
+    let reserved = figures.iter().find(|(name, _)| *name == "reserved_bytes").unwrap().1;
+    assert!(reserved < 40 << 20, "{figures:?}");
+}
