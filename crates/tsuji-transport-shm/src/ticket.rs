@@ -90,7 +90,7 @@ impl RingTicket {
         if !is_sound {
             return Err(lies(format!("a ring of {capacity} entries in {} bytes", span.bytes)));
         }
-        let is_serial = FIRST_SERIAL <= serial && serial < CONNECTED;
+        let is_serial = (FIRST_SERIAL..CONNECTED).contains(&serial);
         let is_known = |known: u64| known & !CONNECTED == serial;
         let serial_word = &header.serial;
         // In one step with the look at the serial: else a reader that is dropped now would not know

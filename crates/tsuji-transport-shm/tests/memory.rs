@@ -1,4 +1,5 @@
 //! Memory that one writer does not need is there for another.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 

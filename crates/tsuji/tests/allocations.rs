@@ -1,5 +1,7 @@
 //! After warm-up nothing is allocated for a sample, neither by pointer nor by loan. Alone in its
 //! binary, since it counts the allocations of the whole process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
 
 mod house;
 

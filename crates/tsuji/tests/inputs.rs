@@ -1,5 +1,7 @@
 //! Samples, sizes, names and numbers that are wrong or large: an error that says what, where and
 //! what is allowed, or a stated behaviour.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
 
 mod house;
 
