@@ -60,7 +60,7 @@ fn nothing_is_allocated_for_a_sample() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let node = one.node("writer").unwrap();
-    let image = Arc::new(Image { data: vec![1; 100_000].into(), ..Image::default() });
+    let image = Arc::new(Image { data: vec![1; 100_000], ..Image::default() });
 
     let publisher = node.create_publisher::<Image>("near", keep_last(4)).unwrap();
     let near = node.subscription::<Image>("near").qos(keep_last(4)).build().unwrap();

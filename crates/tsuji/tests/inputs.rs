@@ -100,12 +100,12 @@ fn truncated_and_lying_samples_are_counted_and_never_handed_over() {
         width: 4,
         height: 2,
         encoding: "mono8".into(),
-        data: (0..8).collect::<Vec<u8>>().into(),
+        data: (0..8).collect::<Vec<u8>>(),
         ..Image::default()
     };
     let cloud = PointCloud2 {
-        data: vec![1; 32].into(),
-        fields: vec![Default::default(); 3].into(),
+        data: vec![1; 32],
+        fields: vec![Default::default(); 3],
         ..PointCloud2::default()
     };
     for isolated in [false, true] {
@@ -127,7 +127,7 @@ fn a_message_of_64_megabytes_passes_on_every_road() {
     let far_node = two.node("far").unwrap();
     let far = far_node.subscription::<Image>("image").qos(keep_last(1)).build().unwrap();
     publisher.wait_for_subscriptions(2, HANG).unwrap();
-    let image = Arc::new(Image { data: vec![5; BYTES].into(), ..Image::default() });
+    let image = Arc::new(Image { data: vec![5; BYTES], ..Image::default() });
     let check = |value: u8| {
         assert_eq!(near.take().unwrap().unwrap().view().data.len(), BYTES);
         take_until(&far_node, &far, |received| {

@@ -43,6 +43,7 @@ impl World {
         let node = two.node("reader").unwrap();
         let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
+        subscription.wait_for_publishers(1, HANG).unwrap();
         Self { folder, one, two, node, publisher, subscription, sent: 0 }
     }
 
