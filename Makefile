@@ -35,7 +35,7 @@ loom: ## try the interleavings of the lock-free code under loom
 miri: ## interpret the lock-free and parsing code under miri (needs a nightly toolchain)
 	@scripts/miri
 
-fuzz: ## feed random and broken input for TSUJI_SOAK_SECONDS a test (default 60)
+fuzz: ## fuzz every parser of messages, TSUJI_FUZZ_SECONDS each (default 60)
 	@scripts/fuzz
 
 clean: ## remove everything built

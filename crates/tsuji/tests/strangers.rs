@@ -26,13 +26,14 @@ fn child() {
 
 /// Two processes that exchange samples.
 struct World {
-    folder: Folder,
     one: Context,
     two: Context,
     node: Node,
     publisher: Publisher<UInt64>,
     subscription: Subscription<UInt64>,
     sent: u64,
+    /// The last to be dropped: who finds the folder removed makes it again.
+    folder: Folder,
 }
 
 impl World {
@@ -44,7 +45,7 @@ impl World {
         let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
-        Self { folder, one, two, node, publisher, subscription, sent: 0 }
+        Self { one, two, node, publisher, subscription, sent: 0, folder }
     }
 
     fn door(&self, of: &Context) -> PathBuf {
