@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tsuji_core::History;
+use tsuji_core::{History, Reliability};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
@@ -39,7 +39,10 @@ impl ShmReader {
     pub(crate) fn open(shared: Arc<Shared>, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Self> {
         let (wanted, keep_all) = match endpoint.qos.history {
             History::KeepLast(depth) => (depth, false),
-            History::KeepAll => (endpoint.keep_all_max, true),
+            // Whoever takes its chances holds nobody back: at the limit its oldest goes.
+            History::KeepAll => {
+                (endpoint.keep_all_max, endpoint.qos.reliability == Reliability::Reliable)
+            }
         };
         if CAPACITY_MAX < wanted {
             return Err(Error::new(ErrorKind::Unsupported, "open a reader")

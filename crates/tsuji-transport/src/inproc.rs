@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tsuji_core::{Capability, History, Scopes, TransportId};
+use tsuji_core::{Capability, History, Reliability, Scopes, TransportId};
 use tsuji_platform::fork::Generation;
 
 use crate::bell::Cell;
@@ -84,9 +84,10 @@ impl Transport for InProcess {
         self.open("open a reader")?;
         let limit = match endpoint.qos.history {
             History::KeepLast(depth) => Limit { samples: depth.max(1) as usize, keep_all: false },
-            History::KeepAll => {
-                Limit { samples: endpoint.keep_all_max.max(1) as usize, keep_all: true }
-            }
+            History::KeepAll => Limit {
+                samples: endpoint.keep_all_max.max(1) as usize,
+                keep_all: endpoint.qos.reliability == Reliability::Reliable,
+            },
         };
         let inbox = Arc::new(Inbox { limit, queue: Mutex::default(), news });
         let number = self.bus.inboxes_made.fetch_add(1, Ordering::Relaxed);

@@ -167,7 +167,8 @@ pub struct Endpoint {
     pub gid: Gid,
     /// What it offers or asks for. A reader keeps as many samples as its history says.
     pub qos: Qos,
-    /// Samples that keep-all histories hold before a writer is Busy; at least 1.
+    /// Samples that keep-all histories hold before a writer is Busy; at least 1. A reader of best
+    /// effort loses its oldest instead.
     pub keep_all_max: u32,
 }
 

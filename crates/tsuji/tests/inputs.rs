@@ -208,7 +208,7 @@ fn thousand_subscriptions() {
             true
         });
     }
-    let more = descriptors() - before;
+    let more = descriptors().saturating_sub(before);
     tell(&format!("{more} {}", resident_kib().saturating_sub(memory)));
     heard();
 }
@@ -230,7 +230,7 @@ fn a_thousand_topics_between_two_processes_cost_no_descriptors() {
     }
     let line = child.line();
     let (fds, kib) = line.split_once(' ').unwrap();
-    let own = descriptors() - before;
+    let own = descriptors().saturating_sub(before);
     let figures = format!(
         "{TOPICS} topics: publishing {own} descriptors and {} KiB, receiving {fds} and {kib} KiB",
         resident_kib().saturating_sub(memory)
