@@ -106,7 +106,9 @@ impl Executor {
 
     /// Runs what is ready; if nothing is, waits for something for at most `timeout`.
     pub fn spin_once(&mut self, timeout: Duration) -> Result<()> {
-        self.core.host.open("spin")?;
+        if self.core.is_over()? {
+            return Ok(());
+        }
         let give_up_ns = crate::publication::after(clock::monotonic_ns(), timeout);
         let until = Until { done: &|| false, give_up_ns: Some(give_up_ns), once: true };
         self.core.work(&until);
@@ -131,11 +133,9 @@ impl Executor {
     }
 
     fn run(&self, until: &Until<'_>) -> Result<()> {
-        if self.core.host.is_current() && self.core.host.is_stopping() {
-            // A signal may come before the spin does.
+        if self.core.is_over()? {
             return Ok(());
         }
-        self.core.host.open("spin")?;
         if (until.done)() {
             return Ok(());
         }
@@ -302,6 +302,16 @@ impl ExecutorCore {
         self.lock().is_ending = true;
         self.more.notify_all();
         self.guard.ring();
+    }
+
+    /// Whether the context is shut down, as a signal may do before a spin begins. Fails in a forked
+    /// child.
+    fn is_over(&self) -> Result<bool> {
+        if self.host.is_current() && self.host.is_stopping() {
+            return Ok(true);
+        }
+        self.host.open("spin")?;
+        Ok(false)
     }
 
     /// Fails in a forked child, which a callback may have turned into.
