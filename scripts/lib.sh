@@ -55,23 +55,33 @@ step() {
     esac
 }
 
-# finish: says how every step ended, adds up the test runners' closing lines, exits 1 when anything failed.
+# finish: says how every step ended, adds up the test runners' closing lines, exits 1 when anything failed. What it says
+# stays in a file, so that a run of several targets can say it again at its end.
 finish() {
+    summary | tee "$LOGS/$SCRIPT.summary"
+    [ "$FAILED" -eq 0 ]
+}
+
+summary() {
+    local plain=$LOGS/$SCRIPT.plain
+    sed 's/\x1b\[[0-9;]*m//g' "$LOGS/$SCRIPT.log" >"$plain"
     say
     say "== make $SCRIPT"
     if [ ${#STEPS[@]} -gt 0 ]; then
         printf '   %s\n' "${STEPS[@]}"
     fi
-    sed 's/\x1b\[[0-9;]*m//g' "$LOGS/$SCRIPT.log" | awk '
+    awk '
         /^watchdog: .* was killed$/ { killed++ }
         /^test result: / { gsub(";", ""); runs++; passed += $4; failed += $6; ignored += $8 }
         END {
             if (runs) printf "   tests: %d passed, %d failed, %d ignored, by %d test runners\n", passed, failed, ignored, runs
             if (killed) printf "   %d test runners hung and were killed\n", killed
-        }'
+        }' "$plain"
     if [ "$FAILED" -ne 0 ]; then
+        # The names of what failed, and the first words each said about it.
+        grep -E -A 2 '^error|^test .* FAILED|panicked at| hangs$|^watchdog: ' "$plain" | head -n 60 | sed 's/^/   | /' || true
         say "   FAILED"
-        exit 1
+        return
     fi
     say "   passed"
 }
