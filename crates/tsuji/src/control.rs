@@ -29,6 +29,7 @@ use crate::{Error, ErrorKind, Result};
 use protocol::{Control, FrameError, GreetingRecord, Hello, decode, encode};
 
 pub(crate) mod link;
+mod outbox;
 pub(crate) mod protocol;
 
 /// Where others knock.
@@ -160,7 +161,8 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
     for path in door.neighbours() {
         knock(&host, &path);
     }
-    let mut keeper = Keeper { host, door, buffer: vec![0; MESSAGE_BYTES_MAX] };
+    let look = Look { pause: LOOK_FIRST, due_ns: None };
+    let mut keeper = Keeper { host, door, look, buffer: vec![0; MESSAGE_BYTES_MAX] };
     std::thread::Builder::new()
         .name("tsuji-control".to_owned())
         .stack_size(256 * 1024)
@@ -176,7 +178,7 @@ const WATCH: u64 = 2;
 fn knock(host: &Arc<Host>, path: &Path) {
     let Some(peer) = peer_of(path) else { return };
     let mut directory = host.directory();
-    if directory.links.peers().any(|it| it == peer) || directory.links.ours_to(peer).is_some() {
+    if directory.links.is_linked(peer) {
         return;
     }
     let stranger = |reason: String| Stranger { path: path.display().to_string(), reason };
@@ -191,7 +193,16 @@ fn knock(host: &Arc<Host>, path: &Path) {
             let _ = std::fs::remove_file(path);
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => (),
-        Err(error) => directory.note_stranger(stranger(format!("cannot connect: {error}"))),
+        // So many knock there that some have to come again.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => directory.links.look_again(),
+        Err(error) => {
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                directory.links.refuse(peer);
+            } else {
+                directory.links.look_again();
+            }
+            directory.note_stranger(stranger(format!("cannot connect: {error}")));
+        }
     }
 }
 
@@ -230,23 +241,43 @@ fn say_hello(host: &Host, directory: &mut Directory, key: u64, peer: PeerId) {
         host: host.info.host.clone(),
         greetings,
     };
-    directory.links.send_on(key, encode(&Control::Hello(hello)), all_fds);
+    let hello = Control::Hello(hello);
+    directory.links.send_on(key, &hello, encode(&hello), all_fds);
 }
 
 /// The thread of one participant.
 struct Keeper {
     host: Arc<Host>,
     door: Door,
+    look: Look,
     buffer: Vec<u8>,
 }
+
+/// When to look for neighbours without a link: soon after one was lost, more rarely while nobody is
+/// met, and not at all while there are none.
+struct Look {
+    pause: Duration,
+    due_ns: Option<u64>,
+}
+
+impl Look {
+    fn later(&mut self) {
+        self.due_ns = Some(clock::monotonic_ns() + self.pause.as_nanos() as u64);
+        self.pause = LOOK_LAST.min(2 * self.pause);
+    }
+}
+
+const LOOK_FIRST: Duration = Duration::from_millis(100);
+const LOOK_LAST: Duration = Duration::from_secs(30);
 
 impl Keeper {
     fn run(&mut self) {
         let mut events = Vec::new();
         while !self.host.is_stopping() {
             let due_ns = self.host.directory().due_ns();
+            let first_ns = [due_ns, self.look.due_ns].into_iter().flatten().min();
             let timeout =
-                due_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
+                first_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
             if let Err(error) = self.host.poll.wait(timeout, &mut events) {
                 tracing::error!(%error, "the control channel ends");
                 break;
@@ -261,8 +292,15 @@ impl Keeper {
             for key in directory.links.broken() {
                 self.drop_link(&mut directory, key);
             }
+            let is_to_look = directory.links.is_to_look();
             drop(directory);
             self.host.tell();
+            if is_to_look && self.look.due_ns.is_none() {
+                self.look.later();
+            }
+            if self.look.due_ns.is_some_and(|due| due <= clock::monotonic_ns()) {
+                self.look_for_neighbours();
+            }
         }
         let mut directory = self.host.directory();
         for key in directory.links.keys() {
@@ -285,6 +323,23 @@ impl Keeper {
                     self.read(key);
                 }
             }
+        }
+    }
+
+    /// Knocks where nobody has answered yet, or not since the link was lost. The sockets of the dead
+    /// go by the way.
+    fn look_for_neighbours(&mut self) {
+        let neighbours = self.door.neighbours();
+        neighbours.iter().for_each(|path| knock(&self.host, path));
+        let mut directory = self.host.directory();
+        // What was noted here will be looked at when the next pause is over.
+        directory.links.is_to_look();
+        let is_missing = |path: &PathBuf| {
+            path.exists() && peer_of(path).is_some_and(|peer| !directory.links.is_linked(peer))
+        };
+        self.look.due_ns = None;
+        if neighbours.iter().any(is_missing) {
+            self.look.later();
         }
     }
 
@@ -388,6 +443,9 @@ impl Keeper {
                     };
                     let path = self.place_of(&mut directory, key);
                     directory.note_stranger(Stranger { path, reason });
+                    if let Some(target) = directory.links.get(key).and_then(|link| link.target) {
+                        directory.links.refuse(target);
+                    }
                     return self.drop_link(&mut directory, key);
                 }
             }
@@ -402,8 +460,8 @@ impl Keeper {
         path.as_deref().unwrap_or(&self.door.folder).display().to_string()
     }
 
-    fn obey(&self, directory: &mut Directory, key: u64, control: Control, fds: Vec<OwnedFd>) {
-        let host = &self.host;
+    fn obey(&mut self, directory: &mut Directory, key: u64, control: Control, fds: Vec<OwnedFd>) {
+        let host = &Arc::clone(&self.host);
         let peer = directory.links.peer(key);
         match (control, peer) {
             (Control::Hello(hello), None) => self.welcome(directory, key, hello, fds),
@@ -512,7 +570,7 @@ impl Keeper {
 
     /// A process has answered this one's greetings.
     fn prove(
-        &self,
+        &mut self,
         directory: &mut Directory,
         key: u64,
         peer: PeerId,
@@ -530,6 +588,9 @@ impl Keeper {
         if let Some(link) = directory.links.get(key) {
             link.proofs = Some(proofs);
         }
+        self.look.pause = LOOK_FIRST;
+        let path = self.place_of(directory, key);
+        directory.forget_stranger(&path);
         directory.match_peer(&self.host, peer);
     }
 

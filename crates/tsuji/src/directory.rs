@@ -303,6 +303,11 @@ impl Directory {
         }
     }
 
+    /// Whoever has its socket at `path` has been met after all.
+    pub(crate) fn forget_stranger(&mut self, path: &str) {
+        self.strangers.retain(|stranger| stranger.path != path);
+    }
+
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let publications = self.publications.values().filter_map(|it| it.due_ns());

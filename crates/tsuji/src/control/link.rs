@@ -1,6 +1,6 @@
 //! The connections to other processes, and what is still to be said on them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use tsuji_platform::poll::Poll;
 use tsuji_platform::socket::Connection;
 use tsuji_transport::PeerId;
 
+use crate::control::outbox::Outbox;
 use crate::control::protocol::{Control, Hello, encode};
 use crate::graph::ProcessInfo;
 
@@ -20,6 +21,10 @@ pub(crate) struct Links {
     by_peer: HashMap<PeerId, u64>,
     made: u64,
     poll: Option<Arc<Poll>>,
+    /// Whoever cannot be talked to, whatever is tried.
+    refused: HashSet<PeerId>,
+    /// A link was lost, or could not be made: somebody who lives may have to be met again.
+    is_to_look: bool,
 }
 
 /// One connection.
@@ -33,7 +38,7 @@ pub(crate) struct Link {
     /// have found out.
     pub(crate) proofs: Option<Vec<(TransportId, Option<String>)>>,
     pub(crate) is_settled: bool,
-    outbox: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    outbox: Outbox,
     is_broken: bool,
     wants_write: bool,
 }
@@ -59,7 +64,7 @@ impl Links {
             hello: None,
             proofs: None,
             is_settled: false,
-            outbox: VecDeque::new(),
+            outbox: Outbox::default(),
             is_broken: false,
             wants_write: false,
         };
@@ -88,6 +93,7 @@ impl Links {
     /// Drops a link. Answers the peer that cannot be reached any more.
     pub(crate) fn remove(&mut self, key: u64) -> Option<PeerId> {
         let link = self.all.remove(&key)?;
+        self.is_to_look = true;
         if let Some(poll) = &self.poll {
             // Dropping the descriptor would do it too, unless a child shares it.
             let _ = poll.remove(&link.connection);
@@ -156,9 +162,31 @@ impl Links {
         broken.map(|(key, _)| *key).collect()
     }
 
+    /// Whether this peer has a link, or needs none.
+    pub(crate) fn is_linked(&self, peer: PeerId) -> bool {
+        self.by_peer.contains_key(&peer)
+            || self.refused.contains(&peer)
+            || self.ours_to(peer).is_some()
+    }
+
+    /// There will be no talking to this peer.
+    pub(crate) fn refuse(&mut self, peer: PeerId) {
+        self.refused.insert(peer);
+    }
+
+    /// Asks for another look at who is there.
+    pub(crate) fn look_again(&mut self) {
+        self.is_to_look = true;
+    }
+
+    /// Whether another look was asked for since the last call.
+    pub(crate) fn is_to_look(&mut self) -> bool {
+        std::mem::take(&mut self.is_to_look)
+    }
+
     pub(crate) fn send(&mut self, peer: PeerId, control: &Control) {
         if let Some(key) = self.by_peer.get(&peer).copied() {
-            self.send_on(key, encode(control), Vec::new());
+            self.send_on(key, control, encode(control), Vec::new());
         }
     }
 
@@ -169,27 +197,29 @@ impl Links {
         let frame = encode(control);
         for key in self.by_peer.values().copied().collect::<Vec<_>>() {
             // Whoever has not been told what there was before will be told everything then.
-            self.send_on(key, frame.clone(), Vec::new());
+            self.send_on(key, control, frame.clone(), Vec::new());
         }
     }
 
-    pub(crate) fn send_on(&mut self, key: u64, frame: Vec<u8>, fds: Vec<OwnedFd>) {
+    /// Sends `frame`, the encoding of `control`, now or when the other end takes it.
+    pub(crate) fn send_on(
+        &mut self,
+        key: u64,
+        control: &Control,
+        frame: Vec<u8>,
+        fds: Vec<OwnedFd>,
+    ) {
         let Some(link) = self.all.get_mut(&key) else { return };
-        if OUTBOX_MAX <= link.outbox.len() {
-            // It has not read for so long that it is as good as dead.
-            link.is_broken = true;
-            return;
-        }
-        link.outbox.push_back((frame, fds));
+        link.outbox.push(control, frame, fds);
         self.flush(key);
     }
 
     /// Sends what the other end takes, and asks to be told when it takes more.
     pub(crate) fn flush(&mut self, key: u64) {
         let Some(link) = self.all.get_mut(&key) else { return };
-        while let Some((frame, fds)) = link.outbox.front() {
-            let borrowed: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-            match link.connection.send(frame, &borrowed) {
+        while let Some(letter) = link.outbox.first() {
+            let borrowed: Vec<_> = letter.fds.iter().map(AsFd::as_fd).collect();
+            match link.connection.send(&letter.frame, &borrowed) {
                 Ok(()) => (),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
@@ -199,7 +229,7 @@ impl Links {
                     break;
                 }
             }
-            link.outbox.pop_front();
+            link.outbox.remove_first();
         }
         let wants_write = !link.outbox.is_empty();
         if wants_write != link.wants_write
@@ -218,7 +248,3 @@ impl Links {
 
 /// Numbers of links start here; below are the thread's own descriptors.
 pub(crate) const LINK_KEYS: u64 = 1000;
-
-/// Messages that wait for one peer. A peer that is further behind is dropped, and what lived in it
-/// is forgotten.
-const OUTBOX_MAX: usize = 100_000;

@@ -1,0 +1,160 @@
+//! What is still to be said to one process.
+//!
+//! A process that is stopped, or slow, is not given up: it lives, and what it holds must stay as
+//! it is. What waits for it is kept to what is true now, so it grows with what is there and not
+//! with what came and went.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
+
+use crate::control::protocol::{Control, Flow};
+
+/// Messages in the order they were said.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    letters: VecDeque<Letter>,
+    /// How many are enough to look for those that are out of date.
+    full: usize,
+}
+
+pub(crate) struct Letter {
+    pub(crate) frame: Vec<u8>,
+    pub(crate) fds: Vec<OwnedFd>,
+    about: Option<(Subject, Part)>,
+}
+
+/// What a message speaks of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Subject {
+    Node([u8; 16]),
+    Endpoint([u8; 16]),
+    Flow(Flow),
+    Liveliness([u8; 16]),
+}
+
+/// Which part of the story of its subject a message is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Beginning,
+    Middle,
+    End,
+    /// All there is to know: what was said before does not matter any more.
+    Whole,
+}
+
+impl Outbox {
+    pub(crate) fn push(&mut self, control: &Control, frame: Vec<u8>, fds: Vec<OwnedFd>) {
+        self.letters.push_back(Letter { frame, fds, about: about(control) });
+        if self.full.max(FULL_MIN) < self.letters.len() {
+            self.drop_old_news();
+            self.full = 2 * self.letters.len();
+        }
+    }
+
+    pub(crate) fn first(&self) -> Option<&Letter> {
+        self.letters.front()
+    }
+
+    pub(crate) fn remove_first(&mut self) {
+        self.letters.pop_front();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.letters.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.letters.clear();
+    }
+
+    /// Drops what is not true any more, and the whole story of what has come and gone meanwhile.
+    fn drop_old_news(&mut self) {
+        let mut is_old = vec![false; self.letters.len()];
+        let mut told: HashMap<Subject, Vec<usize>> = HashMap::new();
+        for (at, letter) in self.letters.iter().enumerate() {
+            let Some((subject, part)) = letter.about else { continue };
+            let before = told.entry(subject).or_default();
+            match part {
+                Part::Beginning | Part::Middle => before.push(at),
+                Part::Whole => {
+                    before.drain(..).for_each(|it| is_old[it] = true);
+                    before.push(at);
+                }
+                Part::End => {
+                    let first = before.first().and_then(|it| self.letters[*it].about);
+                    is_old[at] = first.is_some_and(|(_, part)| part == Part::Beginning);
+                    before.drain(..).for_each(|it| is_old[it] = true);
+                }
+            }
+        }
+        let mut is_old = is_old.into_iter();
+        self.letters.retain(|_| !is_old.next().unwrap_or_default());
+    }
+}
+
+fn about(control: &Control) -> Option<(Subject, Part)> {
+    match control {
+        Control::Node(record) => Some((Subject::Node(record.gid), Part::Beginning)),
+        Control::NodeGone(gid) => Some((Subject::Node(*gid), Part::End)),
+        Control::Endpoint(record) => Some((Subject::Endpoint(record.gid), Part::Beginning)),
+        Control::EndpointGone(gid) => Some((Subject::Endpoint(*gid), Part::End)),
+        Control::Offer { flow, .. } => Some((Subject::Flow(*flow), Part::Beginning)),
+        Control::Cut { flow, .. } => Some((Subject::Flow(*flow), Part::Middle)),
+        Control::Closed { flow, .. } => Some((Subject::Flow(*flow), Part::End)),
+        Control::Alive(gid) => Some((Subject::Liveliness(*gid), Part::Whole)),
+        // Each of these is said once, or as an answer to what the other end said.
+        Control::Hello(_)
+        | Control::Met(_)
+        | Control::Settled
+        | Control::Answer { .. }
+        | Control::AskRoutes { .. }
+        | Control::Route { .. } => None,
+    }
+}
+
+/// Fewer messages are not looked through.
+const FULL_MIN: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gid(number: usize) -> [u8; 16] {
+        (number as u128).to_le_bytes()
+    }
+
+    fn push(outbox: &mut Outbox, control: &Control) {
+        outbox.push(control, Vec::new(), Vec::new());
+    }
+
+    #[test]
+    fn what_came_and_went_is_not_told() {
+        let mut outbox = Outbox::default();
+        push(&mut outbox, &Control::NodeGone(gid(0)));
+        for number in 1..100_000 {
+            let flow = Flow { publisher: gid(number), subscription: gid(1) };
+            push(&mut outbox, &Control::Offer { flow, epoch: 1, transport: "shm".into() });
+            push(&mut outbox, &Control::Cut { flow, epoch: 1, first: 1 });
+            push(&mut outbox, &Control::Alive(gid(7)));
+            push(&mut outbox, &Control::Closed { flow, epoch: 1 });
+            assert!(outbox.letters.len() <= FULL_MIN);
+        }
+        outbox.drop_old_news();
+        let left: Vec<_> = outbox.letters.iter().map(|it| it.about).collect();
+        let gone = (Subject::Node(gid(0)), Part::End);
+        assert!(left[0] == Some(gone), "what was told before has to be taken back");
+        assert!(left[1..] == [Some((Subject::Liveliness(gid(7)), Part::Whole))]);
+    }
+
+    #[test]
+    fn what_is_there_is_told_whole_and_in_order() {
+        let mut outbox = Outbox::default();
+        for number in 0..5 * FULL_MIN {
+            let flow = Flow { publisher: gid(number), subscription: gid(1) };
+            push(&mut outbox, &Control::Closed { flow, epoch: 1 });
+            push(&mut outbox, &Control::Offer { flow, epoch: 2, transport: "shm".into() });
+            push(&mut outbox, &Control::Settled);
+        }
+        assert_eq!(outbox.letters.len(), 15 * FULL_MIN);
+    }
+}

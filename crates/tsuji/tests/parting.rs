@@ -1,0 +1,110 @@
+//! Processes that part while they live: what they hold stays theirs, and they meet again.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
+
+mod house;
+
+use house::{Child, Folder, HANG, Watchdog, heard, keep_all, tell, wait_until};
+use tsuji::Qos;
+use tsuji_interfaces::std_msgs::msg::UInt64;
+
+/// What the children do.
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child() {
+    match house::role().as_str() {
+        "be there" => be_there(),
+        "have no descriptors left" => have_no_descriptors_left(),
+        other => panic!("{other}"),
+    }
+}
+
+fn be_there() {
+    let context = house::context();
+    let node = context.node("other").unwrap();
+    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    tell("there");
+    while heard() == "look" {
+        let graph = context.graph();
+        tell(&format!(
+            "{} endpoints, {} publishers",
+            graph.endpoints.len(),
+            subscription.matched()
+        ));
+    }
+}
+
+fn have_no_descriptors_left() {
+    let context = house::context();
+    let _node = context.node("other").unwrap();
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid place for the answer.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }, 0);
+    let low = libc::rlimit { rlim_cur: 3, ..limit };
+    // SAFETY: valid limits; what is open stays open.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const low) }, 0);
+    tell("none left");
+    heard();
+    // SAFETY: the limits there were.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    tell("some again");
+    heard();
+}
+
+/// Whoever could not be met at first is met later, without anybody starting anew.
+#[test]
+fn a_link_that_could_not_be_made_is_made_later() {
+    let _watchdog = Watchdog::start("a link made later");
+    let folder = Folder::new();
+    let mut child = Child::start(&folder, "have no descriptors left");
+    child.expect("none left");
+    let context = folder.process();
+    let _node = context.node("newcomer").unwrap();
+    // It knocked and was shut out; it goes on trying.
+    assert_eq!(context.graph().nodes.len(), 1);
+    child.say("take them back");
+    child.expect("some again");
+    context.wait_for_graph(HANG, |graph| (graph.nodes.len() == 2).then_some(())).unwrap().unwrap();
+    assert_eq!(context.strangers(), []);
+}
+
+/// A stopped process is told what is there when it goes on, not all that came and went meanwhile,
+/// and is never taken for dead.
+#[test]
+fn much_comes_and_goes_while_a_process_is_stopped() {
+    let _watchdog = Watchdog::start("a stopped process");
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("survivor").unwrap();
+    let publisher = node.publisher::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let mut child = Child::start(&folder, "be there");
+    child.expect("there");
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    child.signal(libc::SIGSTOP);
+    let mut kept = Vec::new();
+    for number in 0..5000 {
+        let other = node.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
+        if number % 1000 == 0 {
+            kept.push(other);
+        }
+    }
+    assert_eq!(publisher.matched(), 1);
+    child.signal(libc::SIGCONT);
+    wait_until("the child knows what is there", || {
+        child.say("look");
+        child.line() == "7 endpoints, 6 publishers"
+    });
+}
+
+/// Neighbours that are killed leave sockets, which the survivor takes away.
+#[test]
+fn a_survivor_takes_the_sockets_of_the_dead_away() {
+    let _watchdog = Watchdog::start("sockets of the dead");
+    let folder = Folder::new();
+    let context = folder.process();
+    let child = Child::start(&folder, "be there");
+    child.expect("there");
+    context.wait_for_graph(HANG, |graph| (graph.nodes.len() == 1).then_some(())).unwrap().unwrap();
+    child.kill();
+    wait_until("its socket is taken away", || folder.sockets().len() == 1);
+}
