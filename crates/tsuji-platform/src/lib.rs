@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod fork;
 pub mod futex;
+pub mod life;
 pub mod memory;
 pub mod poll;
 pub mod process;

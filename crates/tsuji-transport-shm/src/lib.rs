@@ -11,11 +11,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsuji_core::{Capability, Scopes, TransportId};
 use tsuji_platform::fork::Generation;
+use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
 use tsuji_transport::bell::{Bells, Cell};
 use tsuji_transport::{
@@ -65,18 +66,24 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Reserves what every process needs, some pages. `id` names this process, and `bells` is
-    /// where its waiting threads sleep.
-    pub fn create(id: PeerId, bells: &Arc<Bells>, config: &ShmConfig) -> Result<Self> {
+    /// Reserves what every process needs, some pages. `id` names this process, `life` lasts
+    /// until nothing here looks at the memory of others any more, and `bells` is where its waiting
+    /// threads sleep.
+    pub fn create(
+        id: PeerId,
+        life: &Arc<Life>,
+        bells: &Arc<Bells>,
+        config: &ShmConfig,
+    ) -> Result<Self> {
         let arena = Arena::create(&config.backing, config.memory_bytes_max)?;
         let shared = Shared {
             id,
+            life: Arc::clone(life),
             arena,
             bells: Arc::clone(bells),
             generation: Generation::current(),
             greetings: AtomicU32::new(0),
             state: Mutex::default(),
-            dead_rings: AtomicU64::new(0),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -130,7 +137,7 @@ impl Transport for SharedMemory {
         }
         let fds = <[_; 2]>::try_from(greeting.fds);
         let [arena, bells] = fds.map_err(|fds| refused(format!("{} descriptors", fds.len())))?;
-        let known = Peer::open(peer, arena, bells)
+        let known = Peer::open(peer, arena, bells, Arc::clone(&self.shared.life))
             .map_err(|error| refused("its memory cannot be mapped".to_owned()).because(error))?;
         let probe_word = known.header().probes.get(probe as usize);
         let probe_word = probe_word.ok_or_else(|| refused(format!("probe {probe}")))?;
@@ -161,7 +168,6 @@ impl Transport for SharedMemory {
         state.peers.remove(&peer);
         state.probes.remove(&peer);
         for ring in state.rings.extract_if(.., |ring| ring.writer == peer) {
-            ring.ring.retire();
             self.shared.arena.free(ring.block);
         }
         let writers = state.writers.clone();
@@ -188,12 +194,12 @@ impl Transport for SharedMemory {
 #[derive(Debug)]
 struct Shared {
     id: PeerId,
+    life: Arc<Life>,
     arena: Arc<Arena>,
     bells: Arc<Bells>,
     generation: Generation,
     greetings: AtomicU32,
     state: Mutex<State>,
-    dead_rings: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -242,9 +248,18 @@ impl Shared {
         self.lock().writers.push(Arc::clone(core));
     }
 
-    fn remember_ring(&self, writer: PeerId, ring: RingTicket, block: Block) {
-        self.lock().rings.push(DroppedRing { writer, ring, block });
-        self.dead_rings.fetch_add(1, Ordering::Relaxed);
+    /// Takes a ring back that its reader uses no more, now or when its writer has left it too.
+    fn give_up_ring(&self, writer: PeerId, ring: RingTicket, block: Block) {
+        ring.header().closed.store(1, Ordering::Release);
+        let mut state = self.lock();
+        let is_free = ring.retire_unless_connected()
+            || ring.header().left.load(Ordering::Acquire) != 0
+            || !state.peers.contains_key(&writer);
+        if is_free {
+            self.arena.free(block);
+        } else {
+            state.rings.push(DroppedRing { writer, ring, block });
+        }
     }
 
     /// Frees what nobody can touch any more.
@@ -253,7 +268,6 @@ impl Shared {
         for ring in
             state.rings.extract_if(.., |it| it.ring.header().left.load(Ordering::Acquire) != 0)
         {
-            ring.ring.retire();
             self.arena.free(ring.block);
         }
         // A writer that is open is held by its handle too.

@@ -7,8 +7,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use tsuji_platform::life::Life;
 use tsuji_platform::memory::{Mapping, Segment, whole_pages};
 use tsuji_transport::PeerId;
 use tsuji_transport::bell::RemoteBells;
@@ -20,6 +21,8 @@ use crate::layout::{ArenaHeader, EXTENTS_MAX, MAGIC, UNIT, VERSION};
 pub(crate) struct Peer {
     pub(crate) id: PeerId,
     pub(crate) bells: RemoteBells,
+    /// This process is not gone for the other while it may look at or change its memory.
+    _own_life: Arc<Life>,
     segment: Segment,
     header: Mapping,
     extents: Mutex<Vec<SeenExtent>>,
@@ -42,11 +45,17 @@ pub(crate) struct Span {
 }
 
 impl Peer {
-    pub(crate) fn open(id: PeerId, arena: OwnedFd, bells: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn open(
+        id: PeerId,
+        arena: OwnedFd,
+        bells: OwnedFd,
+        own_life: Arc<Life>,
+    ) -> io::Result<Self> {
         let segment = Segment::from_fd(arena);
         let header = segment.map(0, whole_pages(size_of::<ArenaHeader>() as u64))?;
         let bells = RemoteBells::open(bells)?;
-        let peer = Self { id, bells, segment, header, extents: Mutex::default() };
+        let extents = Mutex::default();
+        let peer = Self { id, bells, _own_life: own_life, segment, header, extents };
         let version = peer.header().version.load(Ordering::Acquire);
         if peer.header().magic.load(Ordering::Relaxed) != MAGIC || version != VERSION {
             return Err(io::Error::new(

@@ -68,8 +68,7 @@ impl ShmReader {
     fn finish(&self, state: &mut State, at: usize) {
         let flow = state.flows.remove(at);
         self.displaced_before.fetch_add(flow.displaced(), Ordering::Relaxed);
-        flow.ring.retire();
-        self.shared.arena.free(flow.block);
+        self.shared.give_up_ring(flow.peer.id, flow.ring, flow.block);
     }
 }
 
@@ -146,12 +145,7 @@ impl Drop for ShmReader {
             while let Ok(Some(sample)) = flow.take() {
                 drop(sample);
             }
-            if flow.is_over || flow.ring.retire_unless_connected() {
-                flow.ring.retire();
-                self.shared.arena.free(flow.block);
-            } else {
-                self.shared.remember_ring(flow.peer.id, flow.ring, flow.block);
-            }
+            self.shared.give_up_ring(flow.peer.id, flow.ring, flow.block);
         }
     }
 }

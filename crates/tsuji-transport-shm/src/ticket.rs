@@ -63,13 +63,8 @@ impl RingTicket {
         [offset, serial].map(u64::to_le_bytes).concat()
     }
 
-    /// Nobody will use this ring again: whoever still holds a ticket is refused.
-    pub(crate) fn retire(&self) {
-        self.header().serial.store(0, Ordering::Release);
-    }
-
-    /// The same for a ring whose reader is dropped. False when a writer has connected, which may
-    /// touch the ring until it leaves.
+    /// Its reader uses this ring no more: whoever still holds a ticket is refused. False when a
+    /// writer has connected, which may touch the ring until it leaves.
     pub(crate) fn retire_unless_connected(&self) -> bool {
         self.header().serial.swap(0, Ordering::AcqRel) & CONNECTED == 0
     }

@@ -5,12 +5,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tsuji_conformance::{World, cases};
+use tsuji_platform::life::Life;
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
 #[test]
 fn a_forked_child_of_shm_is_refused() {
     let world = World::between(|id, bells| {
-        Arc::new(SharedMemory::create(id, bells, &ShmConfig::default()).unwrap())
+        Arc::new(
+            SharedMemory::create(
+                id,
+                &Arc::new(Life::begin().unwrap()),
+                bells,
+                &ShmConfig::default(),
+            )
+            .unwrap(),
+        )
     });
     cases::fork::a_forked_child_is_refused(world, in_child);
 }

@@ -71,7 +71,8 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// `peer` is dead. What it held is free again; what it sent whole is still delivered.
+    /// `peer` is dead, or has left and looks at nothing of this process any more. What it held is
+    /// free again; what it sent whole is still delivered.
     fn part(&self, peer: PeerId) {
         let _ = peer;
     }

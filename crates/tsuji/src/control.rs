@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tsuji_core::TransportId;
 use tsuji_platform::clock;
+use tsuji_platform::life::LifeSeen;
 use tsuji_platform::poll::Ready;
 use tsuji_platform::process;
 use tsuji_platform::socket::{Connection, Listener, MESSAGE_BYTES_MAX};
@@ -221,6 +222,11 @@ fn peer_of(path: &Path) -> Option<PeerId> {
 fn say_hello(host: &Host, directory: &mut Directory, key: u64, peer: PeerId) {
     let mut greetings = Vec::new();
     let mut all_fds: Vec<OwnedFd> = Vec::new();
+    match host.life().to_be_seen() {
+        Ok(life) => all_fds.push(life),
+        // The other end refuses such a hello, and is knocked at again later.
+        Err(error) => tracing::warn!(%error, "no sign of life"),
+    }
     for transport in host.transports() {
         if !transport.capability().scopes.local {
             continue;
@@ -315,6 +321,12 @@ impl Keeper {
             LISTENER => self.accept(),
             NUDGE => self.host.nudge.take(),
             WATCH => self.look_at_folder(),
+            key if link::is_life(key) => {
+                let mut directory = self.host.directory();
+                if let Some(peer) = directory.links.whose_life(key) {
+                    self.part(&mut directory, peer);
+                }
+            }
             key => {
                 if event.writable {
                     self.host.directory().links.flush(key);
@@ -544,12 +556,19 @@ impl Keeper {
                 return;
             }
         }
+        let mut fds = fds.into_iter();
+        let life = fds.next().map(LifeSeen::from_fd);
+        let Some(Ok(())) = life.map(|life| directory.links.watch_life(peer, life)) else {
+            let path = self.place_of(directory, key);
+            let reason = "its hello brings no sign of life".to_owned();
+            directory.note_stranger(Stranger { path, reason });
+            return self.drop_link(directory, key);
+        };
         let greetings = hello.greetings.clone();
         directory.links.name(key, hello);
         if !is_ours {
             say_hello(host, directory, key, peer);
         }
-        let mut fds = fds.into_iter();
         let mut answers = Vec::new();
         for greeting in greetings {
             let own: Vec<OwnedFd> = fds.by_ref().take(greeting.fds as usize).collect();
@@ -585,18 +604,25 @@ impl Keeper {
             };
             proofs.push((TransportId::new(name), obstacle));
         }
-        if let Some(link) = directory.links.get(key) {
-            link.proofs = Some(proofs);
-        }
+        directory.links.prove(key, proofs);
         self.look.pause = LOOK_FIRST;
         let path = self.place_of(directory, key);
         directory.forget_stranger(&path);
         directory.match_peer(&self.host, peer);
     }
 
+    /// Forgets what lives in the other process, which may live on. What it holds stays its own.
     fn drop_link(&self, directory: &mut Directory, key: u64) {
         if let Some(peer) = directory.links.remove(key) {
+            self.part(directory, peer);
             directory.forget_peer(&self.host, peer);
+        }
+    }
+
+    /// Takes back what a process held, if it is dead.
+    fn part(&self, directory: &mut Directory, peer: PeerId) {
+        if directory.links.has_ended(peer) {
+            self.host.transports().iter().for_each(|transport| transport.part(peer));
         }
     }
 }

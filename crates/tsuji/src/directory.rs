@@ -194,7 +194,6 @@ impl Directory {
 
     /// A process is gone: so is all that lived in it.
     pub(crate) fn forget_peer(&mut self, host: &Host, peer: PeerId) {
-        host.transports().iter().for_each(|transport| transport.part(peer));
         self.nodes.retain(|_, known| known.peer != peer);
         let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
         for gid in theirs.map(|(gid, _)| *gid).collect::<Vec<_>>() {

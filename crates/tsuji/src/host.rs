@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tsuji_core::{Policy, TransportId};
 use tsuji_platform::fork::Generation;
+use tsuji_platform::life::Life;
 use tsuji_platform::poll::{Nudge, Poll};
 use tsuji_platform::process;
 use tsuji_transport::bell::{Bells, Cell};
@@ -28,6 +29,8 @@ pub(crate) struct Host {
     domain: u32,
     folder: PathBuf,
     policy: Arc<Policy>,
+    /// Others take this process for dead when it ends.
+    life: Arc<Life>,
     bells: Arc<Bells>,
     transports: Vec<Arc<dyn Transport>>,
     failed: Vec<(TransportId, String)>,
@@ -82,8 +85,10 @@ impl Host {
     pub(crate) fn start(place: Place, policy: &Arc<Policy>) -> Result<Arc<Self>> {
         let token = process::random_token().map_err(|error| unexpected("random numbers", error))?;
         let id = PeerId(token);
+        let life = Life::begin().map_err(|error| unexpected("pipe", error))?;
+        let life = Arc::new(life);
         let bells = Bells::create(&registry::bells_backing(policy)?)?;
-        let opened = registry::open(id, &bells, policy)?;
+        let opened = registry::open(id, &life, &bells, policy)?;
         for (transport, reason) in &opened.failed {
             tracing::warn!(%transport, reason, "a transport does not work");
         }
@@ -101,6 +106,7 @@ impl Host {
             domain: place.domain,
             folder: place.folder,
             policy: Arc::clone(policy),
+            life,
             bells,
             transports: opened.transports,
             failed: opened.failed,
@@ -130,6 +136,10 @@ impl Host {
 
     pub(crate) fn policy(&self) -> &Arc<Policy> {
         &self.policy
+    }
+
+    pub(crate) fn life(&self) -> &Life {
+        &self.life
     }
 
     pub(crate) fn bells(&self) -> &Arc<Bells> {

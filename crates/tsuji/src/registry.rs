@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tsuji_core::{Policy, TransportId};
+use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
 use tsuji_policy::units::parse_size;
 use tsuji_transport::bell::Bells;
@@ -25,10 +26,15 @@ pub(crate) struct Opened {
 }
 
 /// Opens every transport of this build, with its settings from `policy`.
-pub(crate) fn open(id: PeerId, bells: &Arc<Bells>, policy: &Policy) -> Result<Opened> {
+pub(crate) fn open(
+    id: PeerId,
+    life: &Arc<Life>,
+    bells: &Arc<Bells>,
+    policy: &Policy,
+) -> Result<Opened> {
     let mut transports: Vec<Arc<dyn Transport>> = vec![Arc::new(InProcess::new())];
     let mut failed = Vec::new();
-    match SharedMemory::create(id, bells, &shm_config(policy)?) {
+    match SharedMemory::create(id, life, bells, &shm_config(policy)?) {
         Ok(shm) => transports.push(Arc::new(shm)),
         Err(error) => failed.push((TransportId::new("shm"), error.to_string())),
     }

@@ -4,8 +4,11 @@
 
 mod house;
 
-use house::{Child, Folder, HANG, Watchdog, heard, keep_all, tell, wait_until};
+use house::{
+    Child, Folder, HANG, Watchdog, heard, keep_all, keep_last, take_until, tell, wait_until,
+};
 use tsuji::Qos;
+use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
 /// What the children do.
@@ -49,6 +52,36 @@ fn have_no_descriptors_left() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
     tell("some again");
     heard();
+}
+
+/// What was received stays as it is when the subscription's side has left and the publisher goes on.
+#[test]
+fn a_sample_outlives_its_context() {
+    let _watchdog = Watchdog::start("a sample outlives its context");
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let writer = one.node("writer").unwrap();
+    let reader = two.node("reader").unwrap();
+    let publisher = writer.create_publisher::<Image>("image", keep_last(2)).unwrap();
+    let subscription = reader.subscription::<Image>("image").build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let picture = |byte: u8| Image { data: vec![byte; 1 << 20], ..Image::default() };
+    publisher.publish(picture(1)).unwrap();
+    let mut held = None;
+    take_until(&reader, &subscription, |received| held.replace(received).is_none());
+    let held = held.unwrap();
+    drop((subscription, reader, two));
+    one.wait_for_graph(HANG, |graph| (graph.nodes.len() == 1).then_some(())).unwrap().unwrap();
+    // Somebody else reads, so that what is published goes the same road.
+    let three = folder.process();
+    let other = three.node("other").unwrap();
+    let subscription = other.subscription::<Image>("image").qos(keep_last(1)).build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    for byte in 2..100 {
+        publisher.publish(picture(byte)).unwrap();
+        while subscription.take().unwrap().is_some() {}
+        assert!(held.view().data.iter().all(|it| *it == 1), "changed by picture {byte}");
+    }
 }
 
 /// Whoever could not be met at first is met later, without anybody starting anew.

@@ -12,6 +12,7 @@ use house::wait_until;
 use house::{Child, Folder, HANG, Random, descriptors, heard, keep_all, take_until, tell};
 use tsuji::{Context, Node, Publisher, Qos, Subscription};
 use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji_platform::life::Life;
 use tsuji_platform::socket::Connection;
 
 /// What the children do.
@@ -32,6 +33,8 @@ struct World {
     publisher: Publisher<UInt64>,
     subscription: Subscription<UInt64>,
     sent: u64,
+    /// What strangers show as their own.
+    life: Life,
     /// The last to be dropped: who finds the folder removed makes it again.
     folder: Folder,
 }
@@ -45,7 +48,16 @@ impl World {
         let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
-        Self { one, two, node, publisher, subscription, sent: 0, folder }
+        Self {
+            one,
+            two,
+            node,
+            publisher,
+            subscription,
+            sent: 0,
+            life: Life::begin().unwrap(),
+            folder,
+        }
     }
 
     fn door(&self, of: &Context) -> PathBuf {
@@ -55,6 +67,12 @@ impl World {
             is_own.then(|| node.process.token.clone())
         });
         of.runtime_folder().join(format!("{}.sock", token.unwrap()))
+    }
+
+    /// Says it with a sign of life, as a hello has to.
+    fn say(&self, connection: &Connection, frame: &[u8]) {
+        let life = self.life.to_be_seen().unwrap();
+        connection.send(frame, &[life.as_fd()]).unwrap();
     }
 
     fn knock(&self) -> Connection {
@@ -234,7 +252,7 @@ fn garbage_is_hung_up_on() {
     let before = descriptors();
     for frame in &frames {
         let connection = world.knock();
-        connection.send(frame, &[]).unwrap();
+        world.say(&connection, frame);
         // A hello may be valid by chance; then it is dropped here.
         if frame.starts_with(&valid[..9]) && frame.len() < 60_000 {
             wait_until("it is answered or hung up on", || drain(&connection) || frame.len() > 24);
@@ -263,8 +281,8 @@ fn one_that_says_nothing_is_not_waited_for() {
 fn one_that_says_hello_twice_or_as_somebody_else_is_hung_up_on() {
     let mut world = World::new();
     let twice = world.knock();
-    twice.send(&hello([1; 16], &[]).frame(), &[]).unwrap();
-    twice.send(&hello([1; 16], &[]).frame(), &[]).unwrap();
+    world.say(&twice, &hello([1; 16], &[]).frame());
+    world.say(&twice, &hello([1; 16], &[]).frame());
     wait_for_hang_up(&twice);
     assert!(strangers(&world.one).contains("hello"), "{}", strangers(&world.one));
     for of in ["reader", "writer"] {
@@ -275,7 +293,7 @@ fn one_that_says_hello_twice_or_as_somebody_else_is_hung_up_on() {
             .collect();
         let false_name = world.knock();
         let said = hello(token.try_into().unwrap(), &[]);
-        false_name.send(&said.frame(), &[]).unwrap();
+        world.say(&false_name, &said.frame());
         wait_for_hang_up(&false_name);
     }
     world.check();
@@ -302,7 +320,7 @@ fn lies_about_descriptors_are_refused() {
         &[&zeros, &zeros],
         &[&zeros, &null],
         &[&zeros, &zeros, &zeros, &null],
-        &[&null, &null, &null, &null, &null, &null, &null, &null],
+        &[&null, &null, &null, &null, &null, &null, &null],
     ];
     let before = descriptors();
     let greeting: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0];
@@ -314,7 +332,9 @@ fn lies_about_descriptors_are_refused() {
                 token[1] += u8::from(token[0] == 0);
                 let connection = world.knock();
                 let greetings = [("shm", bytes, said), ("nonsense", bytes, said)];
-                let borrowed: Vec<BorrowedFd<'_>> = fds.iter().map(|fd| fd.as_fd()).collect();
+                let life = world.life.to_be_seen().unwrap();
+                let all = std::iter::once(&life).chain(fds.iter().copied());
+                let borrowed: Vec<BorrowedFd<'_>> = all.map(AsFd::as_fd).collect();
                 connection.send(&hello(token, &greetings).frame(), &borrowed).unwrap();
                 // It is answered, with the reason why the road does not reach.
                 let mut buffer = vec![0; 1 << 16];
@@ -337,6 +357,19 @@ fn lies_about_descriptors_are_refused() {
 }
 
 #[test]
+fn a_hello_without_a_sign_of_life_is_refused() {
+    let mut world = World::new();
+    let null: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
+    for (number, fds) in [&[][..], &[null.as_fd()]].into_iter().enumerate() {
+        let connection = world.knock();
+        connection.send(&hello([number as u8 + 1; 16], &[]).frame(), fds).unwrap();
+        wait_for_hang_up(&connection);
+    }
+    assert!(strangers(&world.one).contains("sign of life"), "{}", strangers(&world.one));
+    world.check();
+}
+
+#[test]
 fn a_thousand_connections_leave_no_descriptor() {
     let mut world = World::new();
     let before = descriptors();
@@ -348,7 +381,7 @@ fn a_thousand_connections_leave_no_descriptor() {
             _ => {
                 let mut token = [2; 16];
                 token[..4].copy_from_slice(&number.to_le_bytes());
-                connection.send(&hello(token, &[]).frame(), &[]).unwrap();
+                world.say(&connection, &hello(token, &[]).frame());
             }
         }
     }
@@ -401,7 +434,8 @@ fn bits_that_flip_after_a_good_hello_harm_nobody() {
         connections += 1;
         let mut token = [7; 16];
         token[..4].copy_from_slice(&round.to_le_bytes());
-        let _ = connection.send(&hello(token, &[]).frame(), &[]);
+        let life = world.life.to_be_seen().unwrap();
+        let _ = connection.send(&hello(token, &[]).frame(), &[life.as_fd()]);
         for _ in 0..20 {
             let mut frame = said[random.below(said.len() as u64 - 1) as usize].frame();
             for _ in 0..random.below(4) {

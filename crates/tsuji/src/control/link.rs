@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use tsuji_core::TransportId;
+use tsuji_platform::life::LifeSeen;
 use tsuji_platform::poll::Poll;
 use tsuji_platform::socket::Connection;
 use tsuji_transport::PeerId;
@@ -20,11 +21,21 @@ pub(crate) struct Links {
     all: HashMap<u64, Link>,
     by_peer: HashMap<PeerId, u64>,
     made: u64,
+    /// Those who may hold something of this process, with a link or without.
+    lives: HashMap<PeerId, Watched>,
     poll: Option<Arc<Poll>>,
     /// Whoever cannot be talked to, whatever is tried.
     refused: HashSet<PeerId>,
     /// A link was lost, or could not be made: somebody who lives may have to be met again.
     is_to_look: bool,
+}
+
+/// The life of a process.
+struct Watched {
+    key: u64,
+    life: LifeSeen,
+    /// It was proved that a transport reaches it, so it may hold something.
+    was_met: bool,
 }
 
 /// One connection.
@@ -82,6 +93,49 @@ impl Links {
             self.by_peer.insert(PeerId(hello.token), key);
             link.hello = Some(hello);
         }
+    }
+
+    /// Watches the life of a peer that is being met.
+    pub(crate) fn watch_life(&mut self, peer: PeerId, life: LifeSeen) -> io::Result<()> {
+        if self.lives.contains_key(&peer) {
+            return Ok(());
+        }
+        let key = LIFE_KEYS + self.made;
+        self.made += 1;
+        if let Some(poll) = &self.poll {
+            poll.add(&life, key)?;
+        }
+        self.lives.insert(peer, Watched { key, life, was_met: false });
+        Ok(())
+    }
+
+    pub(crate) fn whose_life(&self, key: u64) -> Option<PeerId> {
+        let found = self.lives.iter().find(|(_, watched)| watched.key == key);
+        found.map(|(peer, _)| *peer)
+    }
+
+    /// The transports have found out whether they reach this peer.
+    pub(crate) fn prove(&mut self, key: u64, proofs: Vec<(TransportId, Option<String>)>) {
+        let Some(link) = self.all.get_mut(&key) else { return };
+        link.proofs = Some(proofs);
+        let peer = link.hello.as_ref().map(|hello| PeerId(hello.token));
+        if let Some(watched) = peer.and_then(|peer| self.lives.get_mut(&peer)) {
+            watched.was_met = true;
+        }
+    }
+
+    /// Whether this peer, whose link is lost, holds nothing: it is dead, or was never met. Answers
+    /// so once.
+    pub(crate) fn has_ended(&mut self, peer: PeerId) -> bool {
+        let Some(watched) = self.lives.get(&peer) else { return false };
+        if watched.was_met && !watched.life.is_over() {
+            return false;
+        }
+        if let (Some(watched), Some(poll)) = (self.lives.remove(&peer), &self.poll) {
+            // Dropping the descriptor would do it too, unless a child shares it.
+            let _ = poll.remove(&watched.life);
+        }
+        true
     }
 
     /// The link that this process made to `peer`, if it did.
@@ -247,4 +301,11 @@ impl Links {
 }
 
 /// Numbers of links start here; below are the thread's own descriptors.
-pub(crate) const LINK_KEYS: u64 = 1000;
+const LINK_KEYS: u64 = 1000;
+/// Numbers of lives start here.
+const LIFE_KEYS: u64 = 1 << 63;
+
+/// Whether the number is a life's, and not a link's.
+pub(crate) fn is_life(key: u64) -> bool {
+    LIFE_KEYS <= key
+}
