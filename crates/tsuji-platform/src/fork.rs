@@ -8,9 +8,10 @@
 //! A child also keeps its parent's sockets open, so that nobody would notice the parent's death.
 //! Sockets whose hang-up is news are therefore [`Unshared`]: a child finds nothing behind them.
 
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static INSTALL: Once = Once::new();
@@ -22,6 +23,8 @@ static UNSHARED: [AtomicU64; DESCRIPTORS_MAX / 64] =
 static UNSHARED_WORDS: AtomicUsize = AtomicUsize::new(0);
 /// Descriptors from this number on stay shared with children, as if they were not [`Unshared`].
 const DESCRIPTORS_MAX: usize = 1 << 20;
+/// In a child that could put nothing in their place: its copies own nothing.
+static ARE_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// The process, as counted by forks since the first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +47,7 @@ impl Generation {
 /// A descriptor that a forked child does not share: there it is `/dev/null`, or closed where that
 /// cannot be opened.
 #[derive(Debug)]
-pub(crate) struct Unshared(OwnedFd);
+pub(crate) struct Unshared(ManuallyDrop<OwnedFd>);
 
 impl Unshared {
     pub(crate) fn new(fd: OwnedFd) -> Self {
@@ -53,7 +56,7 @@ impl Unshared {
             UNSHARED_WORDS.fetch_max(at + 1, Ordering::Relaxed);
             UNSHARED[at].fetch_or(bit, Ordering::Relaxed);
         }
-        Self(fd)
+        Self(ManuallyDrop::new(fd))
     }
 }
 
@@ -66,8 +69,16 @@ impl AsFd for Unshared {
 impl Drop for Unshared {
     fn drop(&mut self) {
         // The number may be another descriptor's as soon as this one is closed.
-        if let Some((at, bit)) = place(&self.0) {
-            UNSHARED[at].fetch_and(!bit, Ordering::Relaxed);
+        let is_own = match place(&self.0) {
+            Some((at, bit)) => {
+                let is_of_this_process = UNSHARED[at].fetch_and(!bit, Ordering::Relaxed) & bit != 0;
+                is_of_this_process || !ARE_CLOSED.load(Ordering::Relaxed)
+            }
+            None => true,
+        };
+        if is_own {
+            // SAFETY: it is not used after this.
+            unsafe { ManuallyDrop::drop(&mut self.0) };
         }
     }
 }
@@ -93,17 +104,20 @@ extern "C" fn in_child() {
     }
     // SAFETY: a path that ends with zero.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    ARE_CLOSED.store(null < 0, Ordering::Relaxed);
     for (at, word) in UNSHARED.iter().take(words).enumerate() {
         let mut bits = word.swap(0, Ordering::Relaxed);
         while bits != 0 {
             let fd = (at * 64) as i32 + bits.trailing_zeros() as i32;
             bits &= bits - 1;
             // SAFETY: the number is one that an `Unshared` owns. Its copy in this child goes on
-            // owning what is put there. Where nothing can be put there, the number is given up;
-            // the copy's destructor will then close it once more, which is refused.
+            // owning what is put there; where nothing is, it will not close the number, which may
+            // be another's by then.
             unsafe {
-                if null < 0 || libc::dup3(null, fd, libc::O_CLOEXEC) < 0 {
+                if null < 0 {
                     libc::close(fd);
+                } else {
+                    libc::dup3(null, fd, libc::O_CLOEXEC);
                 }
             }
         }

@@ -40,7 +40,8 @@ pub(crate) struct ArenaHeader {
 }
 
 pub(crate) const HUNGRY: usize = 8;
-pub(crate) const PROBES: usize = 256;
+/// Processes that may be in the middle of being met.
+pub(crate) const PROBES: usize = 1024;
 
 /// One reserved piece of an arena. Never changes once it is counted.
 #[repr(C)]

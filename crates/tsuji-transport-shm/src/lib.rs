@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsuji_core::{Capability, Scopes, TransportId};
@@ -82,7 +82,6 @@ impl SharedMemory {
             arena,
             bells: Arc::clone(bells),
             generation: Generation::current(),
-            greetings: AtomicU32::new(0),
             state: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -118,9 +117,8 @@ impl Transport for SharedMemory {
 
     fn greeting(&self, peer: PeerId) -> Result<Greeting> {
         self.shared.open("greet")?;
-        let probe = self.shared.greetings.fetch_add(1, Ordering::Relaxed) % PROBES as u32;
+        let probe = self.shared.probe(peer)?;
         self.shared.arena.header().probes[probe as usize].store(0, Ordering::Release);
-        self.shared.lock().probes.insert(peer, probe);
         let fds = [self.shared.arena.as_owned()?, clone_fd(&*self.shared.bells)?];
         let words = [VERSION, probe];
         Ok(Greeting { bytes: words.map(u32::to_le_bytes).concat(), fds: fds.into() })
@@ -198,7 +196,6 @@ struct Shared {
     arena: Arc<Arena>,
     bells: Arc<Bells>,
     generation: Generation,
-    greetings: AtomicU32,
     state: Mutex<State>,
 }
 
@@ -230,6 +227,19 @@ impl Shared {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Closed, operation).about("this is a forked child"))
+    }
+
+    /// A place for the proof that `peer` shares this memory.
+    fn probe(&self, peer: PeerId) -> Result<u32> {
+        let mut state = self.lock();
+        state.probes.remove(&peer);
+        let free = (0..PROBES as u32).find(|probe| !state.probes.values().any(|it| it == probe));
+        let probe = free.ok_or_else(|| {
+            Error::new(ErrorKind::Exhausted, "greet")
+                .about(format!("{PROBES} processes are being met at once"))
+        })?;
+        state.probes.insert(peer, probe);
+        Ok(probe)
     }
 
     fn peer(&self, id: PeerId) -> Result<Arc<Peer>> {

@@ -9,7 +9,7 @@ use tsuji_transport_shm::{SharedMemory, ShmConfig};
 tsuji_conformance::suite!(shm, || World::between(|id, bells| {
     let config = ShmConfig { memory_bytes_max: 256 << 20, ..ShmConfig::default() };
     Arc::new(
-        SharedMemory::create(id, &Arc::new(Life::begin().unwrap()), bells, &config)
+        SharedMemory::create(id, &Arc::new(Life::begin().expect("a pipe")), bells, &config)
             .expect("shared memory"),
     )
 }));

@@ -14,7 +14,7 @@ fn a_forked_child_of_shm_is_refused() {
         Arc::new(
             SharedMemory::create(
                 id,
-                &Arc::new(Life::begin().unwrap()),
+                &Arc::new(Life::begin().expect("a pipe")),
                 bells,
                 &ShmConfig::default(),
             )

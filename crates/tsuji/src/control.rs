@@ -184,10 +184,16 @@ fn knock(host: &Arc<Host>, path: &Path) {
     }
     let stranger = |reason: String| Stranger { path: path.display().to_string(), reason };
     match Connection::connect(path) {
-        Ok(connection) => match directory.links.add(connection, Some(peer)) {
-            Ok(key) => say_hello(host, &mut directory, key, peer),
-            Err(error) => directory.note_stranger(stranger(error.to_string())),
-        },
+        Ok(connection) => {
+            if let Err(reason) = may_come_in(&connection, host.folder()) {
+                directory.links.refuse(peer);
+                return directory.note_stranger(stranger(reason));
+            }
+            match directory.links.add(connection, Some(peer)) {
+                Ok(key) => say_hello(host, &mut directory, key, peer),
+                Err(error) => directory.note_stranger(stranger(error.to_string())),
+            }
+        }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             // Its owner died: the socket is all that is left of it.
             tracing::debug!(path = %path.display(), "removed the socket of a dead process");
@@ -205,6 +211,19 @@ fn knock(host: &Arc<Host>, path: &Path) {
             directory.note_stranger(stranger(format!("cannot connect: {error}")));
         }
     }
+}
+
+/// Only processes of this user may, or of whoever a group's folder lets in; else the reason.
+fn may_come_in(connection: &Connection, folder: &Path) -> Result<(), String> {
+    let other = connection.credentials().map_err(|error| error.to_string())?;
+    if other.user == process::user_id() || is_for_group(folder) {
+        return Ok(());
+    }
+    Err(format!(
+        "a process of user {}; allowed: user {}, or a group's run-time folder",
+        other.user,
+        process::user_id()
+    ))
 }
 
 fn peer_of(path: &Path) -> Option<PeerId> {
@@ -379,18 +398,11 @@ impl Keeper {
             )));
             return;
         }
-        match connection.credentials() {
-            Ok(other) if other.user == process::user_id() || is_for_group(&self.door.folder) => {
-                if let Err(error) = directory.links.add(connection, None) {
-                    directory.note_stranger(stranger(error.to_string()));
-                }
-            }
-            Ok(other) => directory.note_stranger(stranger(format!(
-                "a process of user {}; allowed: user {}, or a group's run-time folder",
-                other.user,
-                process::user_id()
-            ))),
-            Err(error) => directory.note_stranger(stranger(error.to_string())),
+        let added = may_come_in(&connection, &self.door.folder).and_then(|()| {
+            directory.links.add(connection, None).map_err(|error| error.to_string())
+        });
+        if let Err(reason) = added {
+            directory.note_stranger(stranger(reason));
         }
     }
 

@@ -100,18 +100,17 @@ impl Executor {
     /// Runs callbacks until `done` says so, which is asked first, after each callback and whenever
     /// something happened, or until the context is shut down.
     pub fn spin_until(&mut self, done: impl Fn() -> bool + Sync) -> Result<()> {
-        let until = Until { done: &done, give_up_ns: None, once: false };
-        self.run(&until)
+        self.run(&done)
     }
 
-    /// Runs what is ready; if nothing is, waits for something for at most `timeout`.
+    /// Runs each callback that is ready, once; if none is, waits for at most `timeout`.
     pub fn spin_once(&mut self, timeout: Duration) -> Result<()> {
         if self.core.is_over()? {
             return Ok(());
         }
         let give_up_ns = crate::publication::after(clock::monotonic_ns(), timeout);
-        let until = Until { done: &|| false, give_up_ns: Some(give_up_ns), once: true };
-        self.core.work(&until);
+        self.core.lock().is_ending = false;
+        self.core.work_once(give_up_ns);
         self.core.is_of_this_process()
     }
 
@@ -124,7 +123,7 @@ impl Executor {
             .name("tsuji-await".to_owned())
             .stack_size(256 * 1024)
             .spawn(move || {
-                working.work(&Until { done: &|| false, give_up_ns: None, once: false });
+                working.work(&|| false);
                 // Whoever still awaits something finds the end.
                 working.run_all();
             });
@@ -132,11 +131,8 @@ impl Executor {
         Ok(core)
     }
 
-    fn run(&self, until: &Until<'_>) -> Result<()> {
-        if self.core.is_over()? {
-            return Ok(());
-        }
-        if (until.done)() {
+    fn run(&self, done: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        if self.core.is_over()? || done() {
             return Ok(());
         }
         self.core.lock().is_ending = false;
@@ -146,13 +142,13 @@ impl Executor {
                 let core = &self.core;
                 let spawned = std::thread::Builder::new()
                     .name(name)
-                    .spawn_scoped(scope, move || core.work(until));
+                    .spawn_scoped(scope, move || core.work(done));
                 if let Err(error) = spawned {
                     self.core.end();
                     return Err(Error::new(ErrorKind::Exhausted, "threads").because(error));
                 }
             }
-            self.core.work(until);
+            self.core.work(done);
             self.core.is_of_this_process()
         })
     }
@@ -168,13 +164,6 @@ impl Drop for Executor {
     }
 }
 
-/// When to stop.
-struct Until<'a> {
-    done: &'a (dyn Fn() -> bool + Sync),
-    give_up_ns: Option<u64>,
-    once: bool,
-}
-
 pub(crate) struct ExecutorCore {
     host: Arc<Host>,
     bell: Bell,
@@ -188,6 +177,8 @@ struct State {
     /// By the number that the bell knows them by; number 0 is the guard.
     entities: Vec<Option<Entry>>,
     free: Vec<u16>,
+    /// Those that want to run at times.
+    timed: Vec<u16>,
     ready: VecDeque<u16>,
     busy_groups: Vec<u64>,
     has_leader: bool,
@@ -200,6 +191,8 @@ struct Entry {
     is_queued: bool,
     is_running: bool,
     has_time: bool,
+    /// It left while it ran; its number is free when it has ended.
+    is_gone: bool,
 }
 
 impl ExecutorCore {
@@ -211,6 +204,7 @@ impl ExecutorCore {
         let state = State {
             entities: vec![None],
             free: Vec::new(),
+            timed: Vec::new(),
             ready: VecDeque::new(),
             busy_groups: Vec::new(),
             has_leader: false,
@@ -248,7 +242,11 @@ impl ExecutorCore {
             is_queued: false,
             is_running: false,
             has_time,
+            is_gone: false,
         });
+        if has_time {
+            state.timed.push(number);
+        }
         drop(state);
         match entity.cell() {
             Some(cell) => cell.attach(&self.bell, number),
@@ -269,10 +267,7 @@ impl ExecutorCore {
                 .is_some_and(|it| std::ptr::addr_eq(it.entity.as_ptr(), Arc::as_ptr(entity)))
         };
         if let Some(number) = state.entities.iter().position(same) {
-            state.entities[number] = None;
-            let number = number as u16;
-            state.ready.retain(|it| *it != number);
-            state.free.push(number);
+            state.remove(number as u16);
         }
     }
 
@@ -290,7 +285,10 @@ impl ExecutorCore {
     }
 
     fn clear(&self) {
-        let entries: Vec<Entry> = self.lock().entities.drain(..).flatten().collect();
+        let mut state = self.lock();
+        state.timed.clear();
+        let entries: Vec<Entry> = state.entities.drain(..).flatten().collect();
+        drop(state);
         for entity in entries.iter().filter_map(|entry| entry.entity.upgrade()) {
             if let Some(cell) = entity.cell() {
                 cell.detach();
@@ -320,15 +318,10 @@ impl ExecutorCore {
     }
 
     /// One thread's work until the end.
-    fn work(&self, until: &Until<'_>) {
+    fn work(&self, done: &dyn Fn() -> bool) {
         let _end = EndAtPanic(self);
         let mut state = self.lock();
-        let mut has_run = false;
-        let mut has_waited = false;
-        loop {
-            if state.is_ending || self.host.is_stopping() || !self.host.is_current() {
-                break;
-            }
+        while self.goes_on(&state) {
             if let Some((number, entity)) = state.next_ready() {
                 if state.waiting != 0 && !state.has_leader {
                     // Another must take the lead while this one works.
@@ -337,15 +330,11 @@ impl ExecutorCore {
                 drop(state);
                 self.run(number, &entity);
                 drop(entity);
-                has_run = true;
-                if (until.done)() {
+                if done() {
                     self.end();
                 }
                 state = self.lock();
                 continue;
-            }
-            if until.once && (has_run || has_waited) {
-                break;
             }
             if state.has_leader {
                 state.waiting += 1;
@@ -356,9 +345,8 @@ impl ExecutorCore {
             state.has_leader = true;
             let due_ns = state.due_ns();
             drop(state);
-            let is_over = self.sleep(due_ns, until);
-            has_waited |= is_over;
-            if (until.done)() {
+            self.sleep(due_ns);
+            if done() {
                 self.end();
             }
             state = self.lock();
@@ -373,13 +361,40 @@ impl ExecutorCore {
         self.more.notify_all();
     }
 
-    /// Sleeps until something is rung or due. Answers whether the time is up.
-    fn sleep(&self, due_ns: Option<u64>, until: &Until<'_>) -> bool {
-        let now_ns = clock::monotonic_ns();
-        let wake_ns = [due_ns, until.give_up_ns].into_iter().flatten().min();
-        let timeout = wake_ns.map(|it| Duration::from_nanos(it.saturating_sub(now_ns)));
-        self.bell.wait(timeout);
-        until.give_up_ns.is_some_and(|it| it <= clock::monotonic_ns())
+    /// One round on this thread: what is ready, or what is first to be until `give_up_ns`.
+    fn work_once(&self, give_up_ns: u64) {
+        let _end = EndAtPanic(self);
+        let mut state = self.lock();
+        state.gather(&self.bell);
+        while state.ready.is_empty() && self.goes_on(&state) {
+            let due_ns = state.due_ns();
+            drop(state);
+            self.sleep(Some(due_ns.map_or(give_up_ns, |it| it.min(give_up_ns))));
+            state = self.lock();
+            state.gather(&self.bell);
+            if give_up_ns <= clock::monotonic_ns() {
+                break;
+            }
+        }
+        // What comes while these run is for the next round.
+        for _ in 0..state.ready.len() {
+            let next = self.goes_on(&state).then(|| state.next_ready()).flatten();
+            let Some((number, entity)) = next else { break };
+            drop(state);
+            self.run(number, &entity);
+            drop(entity);
+            state = self.lock();
+        }
+    }
+
+    fn goes_on(&self, state: &State) -> bool {
+        !state.is_ending && !self.host.is_stopping() && self.host.is_current()
+    }
+
+    /// Sleeps until something is rung or due.
+    fn sleep(&self, due_ns: Option<u64>) {
+        let now_ns = due_ns.map_or(0, |_| clock::monotonic_ns());
+        self.bell.wait(due_ns.map(|it| Duration::from_nanos(it.saturating_sub(now_ns))));
     }
 
     fn run(&self, number: u16, entity: &Arc<dyn Entity>) {
@@ -401,7 +416,9 @@ impl ExecutorCore {
         if let Some(Some(entry)) = state.entities.get_mut(number as usize) {
             entry.is_running = false;
             is_timed = entry.has_time;
-            if has_more && !std::mem::replace(&mut entry.is_queued, true) {
+            if entry.is_gone {
+                state.remove(number);
+            } else if has_more && !std::mem::replace(&mut entry.is_queued, true) {
                 state.ready.push_back(number);
             }
         }
@@ -446,6 +463,21 @@ impl Drop for Running<'_> {
 }
 
 impl State {
+    /// Forgets an entity. Its number is another's only when it does not run any more.
+    fn remove(&mut self, number: u16) {
+        self.ready.retain(|it| *it != number);
+        self.timed.retain(|it| *it != number);
+        let Some(place) = self.entities.get_mut(number as usize) else { return };
+        match place {
+            Some(entry) if entry.is_running => entry.is_gone = true,
+            Some(_) => {
+                *place = None;
+                self.free.push(number);
+            }
+            None => (),
+        }
+    }
+
     /// The next entity that may run now; it is marked as running.
     fn next_ready(&mut self) -> Option<(u16, Arc<dyn Entity>)> {
         for at in 0..self.ready.len() {
@@ -458,9 +490,7 @@ impl State {
                 continue;
             }
             let Some(entity) = entry.entity.upgrade() else {
-                self.entities[number as usize] = None;
-                self.free.push(number);
-                self.ready.remove(at);
+                self.remove(number);
                 return self.next_ready();
             };
             let group = entity.group();
@@ -480,30 +510,30 @@ impl State {
 
     /// Takes note of all that was rung or is due.
     fn gather(&mut self, bell: &Bell) {
-        let Self { entities, ready, .. } = self;
+        let Self { entities, timed, ready, .. } = self;
         bell.drain(|number| {
             if let Some(Some(entry)) = entities.get_mut(number as usize)
+                && !entry.is_gone
                 && !std::mem::replace(&mut entry.is_queued, true)
             {
                 ready.push_back(number);
             }
         });
         let mut now_ns = None;
-        for (number, entry) in entities.iter_mut().enumerate() {
-            let Some(entry) = entry.as_mut().filter(|it| it.has_time && !it.is_queued) else {
-                continue;
-            };
+        for number in timed.iter().copied() {
+            let entry = entities.get_mut(number as usize).and_then(Option::as_mut);
+            let Some(entry) = entry.filter(|it| !it.is_queued) else { continue };
             let due_ns = entry.entity.upgrade().and_then(|it| it.due_ns());
             if due_ns.is_some_and(|it| it <= *now_ns.get_or_insert_with(clock::monotonic_ns)) {
                 entry.is_queued = true;
-                ready.push_back(number as u16);
+                ready.push_back(number);
             }
         }
     }
 
     fn due_ns(&self) -> Option<u64> {
-        let timed = self.entities.iter().flatten().filter(|it| it.has_time && !it.is_running);
-        timed.filter_map(|entry| entry.entity.upgrade()?.due_ns()).min()
+        let timed = self.timed.iter().filter_map(|it| self.entities.get(*it as usize)?.as_ref());
+        timed.filter(|it| !it.is_running).filter_map(|entry| entry.entity.upgrade()?.due_ns()).min()
     }
 }
 

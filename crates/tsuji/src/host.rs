@@ -191,7 +191,14 @@ impl Host {
 
     /// One context of those that share the participant is gone; with the last it ends.
     pub(crate) fn leave(host: &Arc<Self>) {
-        if host.contexts.fetch_sub(1, Ordering::AcqRel) == 1 {
+        // Under the lock, so that a context made meanwhile shares what goes on and not what ends.
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_last = host.contexts.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last && let Some(hosts) = shared.as_mut() {
+            hosts.retain(|_, other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(host)));
+        }
+        drop(shared);
+        if is_last {
             host.stop();
         }
     }

@@ -504,3 +504,30 @@ fn everything_may_be_dropped_in_any_order() {
     }
     assert_eq!(folder.sockets().len(), 0, "{:?}", folder.sockets());
 }
+
+#[test]
+fn a_spin_once_after_another_spin_runs_what_is_ready_and_returns() {
+    let _watchdog = Watchdog::start("spin once");
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("n").unwrap();
+    let publisher = Arc::new(node.create_publisher::<UInt64>("t", keep_all()).unwrap());
+    let count = Arc::new(AtomicU64::new(0));
+    let (counted, answer) = (Arc::clone(&count), Arc::clone(&publisher));
+    // Each sample is answered by the next, so there is always one more.
+    let _subscription = node
+        .create_subscription::<UInt64>("t", keep_all(), move |received| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            answer.publish(UInt64 { data: received.view().data + 1 }).unwrap();
+        })
+        .unwrap();
+    publisher.publish(UInt64 { data: 0 }).unwrap();
+    let mut executor = Executor::new(&context).unwrap();
+    executor.add(&node).unwrap();
+    let reached = |wanted| count.load(Ordering::SeqCst) == wanted;
+    executor.spin_until(|| reached(3)).unwrap();
+    for round in 4..20 {
+        executor.spin_once(HANG).unwrap();
+        assert!(reached(round), "{} after round {round}", count.load(Ordering::SeqCst));
+    }
+}
