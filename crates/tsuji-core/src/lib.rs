@@ -21,8 +21,6 @@ pub use policy::{
 mod qos;
 pub use qos::{Durability, History, InvalidQos, Liveliness, Qos, Reliability};
 
-pub mod route;
-
 pub mod rxo;
 
 mod select;
@@ -30,9 +28,6 @@ pub use select::{Advantage, Basis, Because, Choice, Health, NoRoute, Offer, Reas
 
 mod size;
 pub use size::{Estimate, SizeEstimator, SizeFacts};
-
-mod time;
-pub use time::Time;
 
 mod traits;
 pub use traits::{Peer, Peers, Scope, Scopes, Size, SizeOrigin, Traits, Vendor};

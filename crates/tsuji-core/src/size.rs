@@ -102,14 +102,6 @@ impl SizeEstimator {
         Estimate { size: facts.prior, origin: SizeOrigin::Prior, bytes: None }
     }
 
-    /// Judges by another line from now on. What was sent is kept; the class is learned anew.
-    pub fn set_line(&mut self, line_bytes: u64) {
-        if line_bytes.max(1) != self.line_bytes {
-            let recent = self.recent.clone();
-            *self = Self { recent, ..Self::new(line_bytes) };
-        }
-    }
-
     fn learn(&mut self, bytes: u64, above: bool) -> Option<Size> {
         self.seen += 1;
         self.first_max_bytes = self.first_max_bytes.max(bytes);
@@ -273,20 +265,6 @@ mod tests {
     fn one_large_sample_in_twenty_is_not_what_a_flow_is() {
         let sent: Vec<u64> = (1..2000).map(|n| if n % 20 == 0 { 1 << 20 } else { 100 }).collect();
         check(NOTHING, &sent, "small, 100 bytes, what was really sent");
-    }
-
-    #[test]
-    fn another_line_is_learned_anew() {
-        let mut estimator = SizeEstimator::new(LINE);
-        for _ in 0..100 {
-            estimator.observe(1000);
-        }
-        estimator.set_line(LINE);
-        assert_eq!(estimator.classify(&NOTHING).origin, SizeOrigin::Sent);
-        estimator.set_line(500);
-        assert_eq!(estimator.classify(&NOTHING).origin, SizeOrigin::Prior);
-        estimator.observe(1000);
-        assert_eq!(estimator.classify(&NOTHING).size, Size::Large);
     }
 
     fn changes(estimator: &mut SizeEstimator, sent: impl Iterator<Item = u64>) -> usize {

@@ -3,7 +3,6 @@
 //! A child shares its parent's mapped memory and descriptors, so a destructor that runs in the
 //! child would release what the parent still uses. Owners of such things keep the [`Generation`]
 //! they were made in and do nothing in another one.
-
 //!
 //! A child also keeps its parent's sockets open, so that nobody would notice the parent's death.
 //! Sockets whose hang-up is news are therefore [`Unshared`]: a child finds nothing behind them.

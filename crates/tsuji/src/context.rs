@@ -7,7 +7,7 @@ use std::time::Duration;
 use tsuji_core::Policy;
 use tsuji_core::names::RemapRule;
 
-use crate::control::protocol::Control;
+use crate::control::{self, protocol::Control};
 use crate::directory::Answers;
 use crate::executor::{Executor, ExecutorCore};
 use crate::graph::join;
@@ -69,10 +69,10 @@ impl Context {
         self.core.host.stop();
     }
 
-    /// Shuts down on SIGINT and SIGTERM.
+    /// Shuts down on SIGINT and SIGTERM. A second signal ends the process as if nobody had asked.
     pub fn shutdown_on_signals(&self) -> Result<()> {
         let failed = |error: std::io::Error| crate::host::unexpected("signals", error);
-        let host = Arc::clone(&self.core.host);
+        let host = Arc::downgrade(&self.core.host);
         let mut signals = signal_hook::iterator::Signals::new([
             signal_hook::consts::SIGINT,
             signal_hook::consts::SIGTERM,
@@ -82,8 +82,15 @@ impl Context {
             .name("tsuji-signals".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
-                if signals.forever().next().is_some() {
-                    host.stop();
+                let mut signals = signals.forever();
+                if let Some(first) = signals.next() {
+                    tracing::debug!(first, "shutting down");
+                    if let Some(host) = host.upgrade() {
+                        host.stop();
+                    }
+                }
+                if let Some(second) = signals.next() {
+                    let _ = signal_hook::low_level::emulate_default_handler(second);
                 }
             })
             .map_err(failed)?;
@@ -398,13 +405,7 @@ fn runtime_dir(path: Option<PathBuf>) -> Result<PathBuf> {
         let path = std::env::var_os("TSUJI_RUNTIME_DIR").filter(|path| !path.is_empty());
         path.map(PathBuf::from)
     };
-    // Not below XDG_RUNTIME_DIR: it is set in some sessions of a user and not in others, which
-    // would then not find each other.
-    let default = || {
-        let user = tsuji_platform::process::user_id();
-        PathBuf::from(format!("/tmp/tsuji-{user}"))
-    };
-    let path = path.or_else(from_environment).unwrap_or_else(default);
+    let path = path.or_else(from_environment).unwrap_or_else(control::default_folder);
     std::path::absolute(&path).map_err(|error| {
         Error::invalid(format!("run-time folder {}", path.display())).because(error)
     })

@@ -98,6 +98,12 @@ const HALF_OPEN: &str = "new";
 /// No door takes so long to open.
 const HALF_OPEN_AGE: Duration = Duration::from_secs(60);
 
+/// The folder of those who name none. Not below `XDG_RUNTIME_DIR`: it is set in some sessions of a
+/// user and not in others, which would then not find each other.
+pub(crate) fn default_folder() -> PathBuf {
+    PathBuf::from(format!("/tmp/tsuji-{}", process::user_id()))
+}
+
 /// Whoever can write to a group's folder is a member of it.
 fn is_for_group(folder: &Path) -> bool {
     std::fs::metadata(folder).is_ok_and(|it| it.permissions().mode() & 0o070 == 0o070)
@@ -125,12 +131,13 @@ fn prepare_folder(folder: &Path) -> Result<()> {
         )));
     }
     let mode = metadata.permissions().mode() & 0o7777;
-    let is_for_group = mode & 0o070 == 0o070;
-    let is_ours = metadata.uid() == process::user_id();
+    // Anybody may have made the default one, to be trusted as its owner or as of its group.
+    let is_for_group = mode & 0o070 == 0o070 && parent != default_folder();
+    let is_ours = metadata.uid() == process::user_id() && (is_for_group || mode & 0o020 == 0);
     if !metadata.is_dir() || !(is_ours || is_for_group) || mode & 0o002 != 0 {
         return Err(Error::invalid(format!(
             "run-time folder {}: owner {}, mode {mode:o}; allowed: a folder of user {} that others \
-             cannot write to, or one that its group can; set TSUJI_RUNTIME_DIR to another",
+             cannot write to, or one that its group can and TSUJI_RUNTIME_DIR names",
             parent.display(),
             metadata.uid(),
             process::user_id(),

@@ -279,6 +279,26 @@ fn another_user_is_refused_with_the_reason() {
     assert!(error.to_string().contains("TSUJI_RUNTIME_DIR"), "{error}");
 }
 
+/// Whoever is first could make the folder that another user did not choose, and wait there.
+#[test]
+fn a_default_folder_of_somebody_else_is_refused() {
+    let wrapper = ["setpriv", "--reuid", "12348", "--regid", "12348", "--clear-groups"];
+    if !is_allowed(&wrapper) {
+        return;
+    }
+    let trap = Folder(std::path::PathBuf::from("/tmp/tsuji-12348"));
+    std::fs::create_dir(&trap.0).unwrap();
+    std::os::unix::fs::chown(&trap.0, None, Some(12348)).unwrap();
+    std::fs::set_permissions(&trap.0, std::fs::Permissions::from_mode(0o2770)).unwrap();
+    let by_default = [("TSUJI_RUNTIME_DIR", "")];
+    let child = Child::start_in(&wrapper, &trap.0, "try to start", &by_default);
+    let said = child.line();
+    assert!(said.contains("/tmp/tsuji-12348: owner 0, mode 2770; allowed:"), "{said}");
+    // Said by name it is a group's folder.
+    let child = Child::start(&Folder(trap.0.clone()), "try to start");
+    child.expect("started");
+}
+
 #[test]
 fn users_of_a_group_meet_in_the_groups_folder() {
     let one = ["setpriv", "--reuid", "12345", "--regid", "23456", "--clear-groups"];

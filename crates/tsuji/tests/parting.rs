@@ -17,6 +17,7 @@ use tsuji_interfaces::std_msgs::msg::UInt64;
 fn child() {
     match house::role().as_str() {
         "be there" => be_there(),
+        "be stuck" => be_stuck(),
         "have no descriptors left" => have_no_descriptors_left(),
         other => panic!("{other}"),
     }
@@ -35,6 +36,15 @@ fn be_there() {
             subscription.matched()
         ));
     }
+}
+
+fn be_stuck() {
+    let context = house::context();
+    context.shutdown_on_signals().unwrap();
+    tell("waiting");
+    wait_until("it is shut down", || !context.is_ok());
+    tell("stuck");
+    heard();
 }
 
 fn have_no_descriptors_left() {
@@ -140,4 +150,16 @@ fn a_survivor_takes_the_sockets_of_the_dead_away() {
     context.wait_for_graph(HANG, |graph| (graph.nodes.len() == 1).then_some(())).unwrap().unwrap();
     child.kill();
     wait_until("its socket is taken away", || folder.sockets().len() == 1);
+}
+
+#[test]
+fn a_second_signal_ends_a_process_that_is_stuck() {
+    let _watchdog = Watchdog::start("a second signal");
+    let folder = Folder::new();
+    let child = Child::start(&folder, "be stuck");
+    child.expect("waiting");
+    child.signal(libc::SIGINT);
+    child.expect("stuck");
+    child.signal(libc::SIGINT);
+    assert_eq!(child.ended_by(), Some(libc::SIGINT));
 }

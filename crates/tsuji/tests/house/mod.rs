@@ -139,6 +139,12 @@ impl Child {
         assert!(status.success(), "{status}");
     }
 
+    /// Waits until a signal ends it, and says which.
+    pub(crate) fn ended_by(mut self) -> Option<i32> {
+        use std::os::unix::process::ExitStatusExt;
+        self.process.wait().unwrap().signal()
+    }
+
     fn end(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
