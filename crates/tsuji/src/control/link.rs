@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tsuji_core::TransportId;
 use tsuji_platform::life::LifeSeen;
 use tsuji_platform::poll::Poll;
-use tsuji_platform::socket::Connection;
+use tsuji_platform::socket::{Connection, MESSAGE_BYTES_MAX};
 use tsuji_transport::PeerId;
 
 use crate::control::outbox::Outbox;
@@ -264,6 +264,11 @@ impl Links {
         fds: Vec<OwnedFd>,
     ) {
         let Some(link) = self.all.get_mut(&key) else { return };
+        if MESSAGE_BYTES_MAX < frame.len() {
+            // Names are bounded where they are made. The other end could only hang up.
+            tracing::error!(bytes = frame.len(), ?control, "too long to be told");
+            return;
+        }
         link.outbox.push(control, frame, fds);
         self.flush(key);
     }
