@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
 use tsuji_msg::{Kind, LoadError, Resolver, TypeDescription, TypeName, TypeSet};
+use tsuji_policy::spelling::distance;
 
 use crate::failure::Usage;
 
@@ -140,22 +141,6 @@ fn suggestions(name: &str, names: &BTreeSet<String>) -> Vec<String> {
 
 fn last(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
-}
-
-/// How many letters must be put in, left out or changed to turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// The heading that `ros2 interface list` gives a kind.

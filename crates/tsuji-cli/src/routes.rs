@@ -12,9 +12,10 @@ use crate::session::{Globals, LOOK_AGAIN, Session};
 use crate::table::{Cell, Column, Table, shorten_end, wrapped};
 
 pub(crate) const EXAMPLES: &str = "\
-Columns: SIZE small or large, REACH intra (one process), local (this host) or remote, RATE and BYTES/S of late,
-MEDIAN and P99 from publish() to the subscription (~: by two wall clocks, which may differ),
-DROPS displaced + expired + invalid + lost + duplicates.
+Columns: SIZE small or large as it is now (--why tells what it was when the road was decided), REACH intra (one
+process), local (this host) or remote, RATE and BYTES/S of late, MEDIAN and P99 from publish() to the subscription
+(~: by two wall clocks, which may differ), SENT and TAKEN samples of this flow, where there is room (what is in
+neither TAKEN nor DROPS still waits), DROPS displaced + expired + invalid + lost + duplicates.
 
 Examples:
   tsuji routes
@@ -162,9 +163,12 @@ fn lines(args: &Args, routes: &[RouteReport], width: Option<usize>, paint: Paint
         };
         return vec![text];
     }
-    let wide = wide_table(routes);
-    let fits = width.is_none_or(|width| wide.natural_width() <= width + WIDE_SHORTENED_MAX);
-    let table = if fits { wide } else { narrow_table(routes) };
+    let fits = |table: &Table| {
+        width.is_none_or(|width| table.natural_width() <= width + WIDE_SHORTENED_MAX)
+    };
+    let wide = [wide_table(routes, &COUNTS), wide_table(routes, &[])].into_iter().find(fits);
+    let fits = wide.is_some();
+    let table = wide.unwrap_or_else(|| narrow_table(routes));
     let mut printed = table.lines(width, paint).into_iter();
     let mut lines: Vec<String> = printed.next().into_iter().collect();
     for (line, route) in printed.zip(routes) {
@@ -187,8 +191,14 @@ fn lines(args: &Args, routes: &[RouteReport], width: Option<usize>, paint: Paint
 /// Characters that may be left out before the table breaks into three lines a flow.
 const WIDE_SHORTENED_MAX: usize = 40;
 
-fn wide_table(routes: &[RouteReport]) -> Table {
-    let mut table = Table::new(&[
+/// A column of a number of samples.
+type Count = (&'static str, fn(&RouteReport) -> u64);
+
+/// What is left out first where there is no room.
+const COUNTS: [Count; 2] = [("SENT", |it| it.sent), ("TAKEN", |it| it.samples)];
+
+fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
+    let mut columns = vec![
         Column::name("TOPIC", 12),
         Column::name("TYPE", 12),
         Column::name("FROM", 12),
@@ -197,6 +207,9 @@ fn wide_table(routes: &[RouteReport]) -> Table {
         Column::whole("REACH"),
         Column::whole("RELIABILITY"),
         Column::whole("ROAD"),
+    ];
+    columns.extend(counts.iter().map(|(title, _)| Column::number(title)));
+    columns.extend([
         Column::number("RATE"),
         Column::number("BYTES/S"),
         Column::number("MEDIAN µs"),
@@ -204,6 +217,7 @@ fn wide_table(routes: &[RouteReport]) -> Table {
         Column::number("DROPS"),
         Column::sentence("BECAUSE", 16),
     ]);
+    let mut table = Table::new(&columns);
     for route in routes {
         let mut cells: Vec<Cell> = vec![
             route.topic.clone().into(),
@@ -213,7 +227,9 @@ fn wide_table(routes: &[RouteReport]) -> Table {
             route.size.clone().into(),
             route.scope.clone().into(),
             route.reliability.clone().into(),
+            road(route),
         ];
+        cells.extend(counts.iter().map(|(_, count)| count(route).to_string().into()));
         cells.extend(measured(route));
         cells.push(Cell::new(reason(route), Colour::Dim));
         table.row(cells);
@@ -232,14 +248,14 @@ fn narrow_table(routes: &[RouteReport]) -> Table {
         Column::number("DROPS"),
     ]);
     for route in routes {
-        let mut cells: Vec<Cell> = vec![route.topic.clone().into()];
+        let mut cells: Vec<Cell> = vec![route.topic.clone().into(), road(route)];
         cells.extend(measured(route));
         table.row(cells);
     }
     table
 }
 
-/// From ROAD to DROPS.
+/// From RATE to DROPS.
 fn measured(route: &RouteReport) -> Vec<Cell> {
     let latency = |pick: fn(&tsuji::LatencyReport) -> f64| match &route.latency {
         Some(latency) => {
@@ -251,7 +267,6 @@ fn measured(route: &RouteReport) -> Vec<Cell> {
     let drops = drops(route);
     let drops_colour = if drops > 0 { Colour::Warning } else { Colour::Plain };
     vec![
-        road(route),
         figures::rate(route.rate_hz).into(),
         figures::throughput(route.bytes_per_s).into(),
         latency(|it| it.median_us).into(),
@@ -309,10 +324,10 @@ fn why(route: &RouteReport, width: Option<usize>, paint: Paint) -> Vec<String> {
     for (transport, reason) in &route.rejected {
         say("rejected", &format!("{transport}: {reason}"));
     }
-    let samples = format!("{} samples, {}", route.samples, figures::bytes(route.bytes));
-    let typical =
-        route.sample_bytes.map(|it| format!(", typically {it} bytes ({})", route.size_origin));
-    say("received", &format!("{samples}{}", typical.unwrap_or_default()));
+    let typical = route.sample_bytes.map(|it| format!("{it} bytes, ")).unwrap_or_default();
+    say("now", &format!("{} ({typical}{})", route.size, route.size_origin));
+    say("sent", &format!("{} samples", route.sent));
+    say("received", &format!("{} samples, {}", route.samples, figures::bytes(route.bytes)));
     if let Some(latency) = &route.latency {
         let [median, p99, max] =
             [latency.median_us, latency.p99_us, latency.max_us].map(figures::micros);

@@ -17,7 +17,7 @@
 //! The text holds one module a package with `msg` and `srv` in it, and is meant for `include!`.
 //! Messages become structs, a service becomes an empty enum with `NameRequest` and `NameResponse`
 //! beside it. A message whose samples all have the same, small size is its own view; every other
-//! has a `NameView`.
+//! has a `NameView`, whose `to_message` copies what is viewed.
 
 use crate::definition::{Base, Constant, FieldType, Kind, Literal, ScalarKind, Shape};
 use crate::name::TypeName;
@@ -292,6 +292,15 @@ impl FieldCode<'_> {
         }
     }
 
+    fn copy_code(&self) -> String {
+        let rust = &self.rust;
+        if self.by_value {
+            format!("view.{rust}")
+        } else {
+            format!("g::Wire::from_view(&view.{rust})")
+        }
+    }
+
     /// The default value, if it is not what `Default` gives anyway.
     fn default_code(&self) -> Option<String> {
         let FieldType { base, shape } = &self.field.ty;
@@ -401,7 +410,13 @@ impl MessageCode<'_> {
                 "    #[doc(hidden)]\n    pub marker: ::core::marker::PhantomData<&'a ()>,"
             )?;
         }
-        writeln!(text, "}}\n")
+        let rust = &self.rust;
+        writeln!(
+            text,
+            "}}\n\nimpl {view}<'_> {{\n    #[doc = \"A copy as a value.\"]\n    \
+             pub fn to_message(&self) -> {rust} {{\n        \
+             <{rust} as g::Wire>::from_view(self)\n    }}\n}}\n"
+        )
     }
 
     fn view_name(&self) -> String {
@@ -447,6 +462,13 @@ impl MessageCode<'_> {
             writeln!(text, "        <Self as g::Wire>::read(r)\n    }}")?;
         } else {
             self.write_literal(text, &self.view_name(), |field| field.read_view_code(), true)?;
+        }
+
+        writeln!(text, "    #[inline]\n    fn from_view(view: &{here}) -> Self {{")?;
+        if self.plain {
+            writeln!(text, "        *view\n    }}")?;
+        } else {
+            self.write_literal(text, "Self", |field| field.copy_code(), false)?;
         }
         writeln!(text, "}}\n")
     }

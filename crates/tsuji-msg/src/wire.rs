@@ -27,6 +27,9 @@ pub trait Wire: Sized + 'static {
 
     /// Views a value in CDR bytes.
     fn read_view<'a>(reader: &mut Reader<'a>) -> Result<Self::View<'a>, CdrError>;
+
+    /// A copy of what is viewed.
+    fn from_view(view: &Self::View<'_>) -> Self;
 }
 
 /// A value that arrays and sequences can hold.
@@ -51,6 +54,9 @@ pub trait Element: Wire + Clone + Debug + Default + PartialEq {
         reader: &mut Reader<'a>,
         count: usize,
     ) -> Result<Self::Seq<'a>, CdrError>;
+
+    /// Copies of items that are viewed.
+    fn items_from_view(view: &Self::Seq<'_>) -> Vec<Self>;
 
     /// Length of a text, in what its bound counts; 0 for what is no text.
     #[inline]
@@ -146,6 +152,10 @@ impl Wire for String {
     fn read_view<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
         reader.string()
     }
+
+    fn from_view(view: &&str) -> Self {
+        (*view).to_owned()
+    }
 }
 
 impl Bounded for String {
@@ -179,6 +189,10 @@ impl Wire for WString {
 
     fn read_view<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, CdrError> {
         reader.wstring().map(Cow::Owned)
+    }
+
+    fn from_view(view: &Cow<'_, str>) -> Self {
+        Self::from(&**view)
     }
 }
 
@@ -220,6 +234,10 @@ impl<T: Element> Wire for Vec<T> {
         let count = reader.length(T::MIN_SIZE)?;
         T::read_view_items(reader, count)
     }
+
+    fn from_view(view: &T::Seq<'_>) -> Self {
+        T::items_from_view(view)
+    }
 }
 
 impl<T: Element> Bounded for Vec<T> {
@@ -256,6 +274,11 @@ impl<T: Element, const N: usize> Wire for [T; N] {
     #[inline]
     fn read_view<'a>(reader: &mut Reader<'a>) -> Result<T::Seq<'a>, CdrError> {
         T::read_view_items(reader, N)
+    }
+
+    fn from_view(view: &T::Seq<'_>) -> Self {
+        let mut items = T::items_from_view(view).into_iter();
+        std::array::from_fn(|_| items.next().unwrap_or_default())
     }
 }
 
@@ -313,6 +336,11 @@ macro_rules! single {
             fn read_view<'a>(reader: &mut Reader<'a>) -> Result<Self, CdrError> {
                 reader.scalar()
             }
+
+            #[inline]
+            fn from_view(view: &Self) -> Self {
+                *view
+            }
         }
     };
 }
@@ -357,6 +385,11 @@ macro_rules! narrow {
                 // The bytes were checked just now, and one-byte values have no alignment to miss.
                 Ok(bytemuck::checked::try_cast_slice(bytes).unwrap_or_default())
             }
+
+            #[inline]
+            fn items_from_view(view: &&[Self]) -> Vec<Self> {
+                view.to_vec()
+            }
         }
     )*};
 }
@@ -381,6 +414,11 @@ macro_rules! wide {
                 count: usize,
             ) -> Result<ArrayView<'a, Self>, CdrError> {
                 Ok(ArrayView::from_bytes(reader.scalar_bytes::<Self>(count)?, reader.order()))
+            }
+
+            #[inline]
+            fn items_from_view(view: &ArrayView<'_, Self>) -> Vec<Self> {
+                view.to_vec()
             }
         }
     )*};
@@ -425,6 +463,10 @@ macro_rules! one_by_one {
             count: usize,
         ) -> Result<SeqView<'a, Self>, CdrError> {
             SeqView::read(reader, count)
+        }
+
+        fn items_from_view(view: &SeqView<'_, Self>) -> Vec<Self> {
+            view.iter().map(|item| Self::from_view(&item)).collect()
         }
     };
 }

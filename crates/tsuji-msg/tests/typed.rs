@@ -111,6 +111,9 @@ proptest! {
             let seen = format!("{:?}", typed.view());
             assert_eq!(format!("{:?}", M::view_cdr(&bytes).unwrap()), seen);
             assert_eq!(format!("{:?}", M::view_cdr(&big).unwrap()), seen);
+            for view in [typed.view(), M::view_cdr(&bytes).unwrap(), M::view_cdr(&big).unwrap()] {
+                assert_eq!(M::from_view(&view), typed);
+            }
 
             let mut padded = bytes;
             padded.extend([0, 0, 0]);
@@ -219,6 +222,25 @@ fn sequences_of_messages_are_walked_in_place() {
         assert_eq!(text.many.iter().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(text.wide, "日本");
         assert!(!view.points.is_empty() && view.empties.is_empty());
+    }
+}
+
+#[test]
+fn a_part_of_a_view_becomes_a_value() {
+    let texts = Texts { plain: "frame".into(), many: vec!["a".into()], ..Texts::default() };
+    let nested = Nested {
+        points: vec![Point { tag: 1, x: 1.5, y: 2.0 }],
+        texts: vec![Texts::default(), texts.clone()],
+        ..Nested::default()
+    };
+    let bytes = nested.to_vec().unwrap();
+    for view in [nested.view(), Nested::view_cdr(&bytes).unwrap()] {
+        assert_eq!(view.to_message(), nested);
+        assert_eq!(view.texts.get(1).unwrap().to_message(), texts);
+        let all: Vec<Texts> = view.texts.iter().map(|it| it.to_message()).collect();
+        assert_eq!(all, nested.texts);
+        // A message of fixed size is its own view.
+        assert_eq!(view.points.get(0), Some(nested.points[0]));
     }
 }
 

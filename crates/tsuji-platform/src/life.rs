@@ -75,7 +75,7 @@ mod tests {
     fn a_child_does_not_prolong_it() {
         let life = Life::begin().unwrap();
         let seen = LifeSeen::from_fd(life.to_be_seen().unwrap());
-        let (started, start) = std::io::pipe().unwrap();
+        let (started, start) = io::pipe().unwrap();
         // SAFETY: the child only waits to be killed.
         let child = unsafe { libc::fork() };
         assert!(0 <= child);
@@ -87,7 +87,7 @@ mod tests {
             }
         }
         drop(start);
-        std::io::Read::read_exact(&mut &started, &mut [0]).unwrap();
+        io::Read::read_exact(&mut &started, &mut [0]).unwrap();
         drop(life);
         let is_over = seen.is_over();
         // SAFETY: a child of this process that was not waited for yet.

@@ -2,6 +2,8 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::spelling::distance;
+
 /// The most errors that are told of one file; the rest is counted.
 pub const ERRORS_MAX: usize = 50;
 
@@ -91,22 +93,6 @@ pub(crate) fn shortened(word: &str) -> String {
         Some((end, _)) => format!("{}…", &word[..end]),
         None => word.to_owned(),
     }
-}
-
-/// How many letters must be put in, left out or changed to turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

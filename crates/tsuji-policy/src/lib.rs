@@ -52,6 +52,8 @@ pub use file::{ATTRIBUTES_MAX, DEPTH_MAX, ELEMENTS_MAX, FILE_BYTES_MAX, PolicyFi
 mod show;
 pub use show::{Row, show};
 
+pub mod spelling;
+
 pub mod units;
 
 mod write;

@@ -88,8 +88,15 @@ impl Reader for ShmReader {
 
     fn forget(&self, writer: Gid) {
         let mut state = self.lock();
-        for flow in state.flows.iter_mut().filter(|flow| flow.writer == writer) {
-            flow.is_over = true;
+        let mut at = 0;
+        while let Some(flow) = state.flows.get_mut(at) {
+            flow.is_over |= flow.writer == writer;
+            // Nobody may ever take again, and the writer's memory stays mapped for a flow.
+            if flow.is_over && flow.is_empty() {
+                self.finish(&mut state, at);
+            } else {
+                at += 1;
+            }
         }
         drop(state);
         // Whoever waits for samples finds out that the last ones are here, or none.
@@ -201,6 +208,11 @@ impl Flow {
         if !is_patient && waiting.wanted.swap(0, Ordering::AcqRel) != 0 {
             self.peer.bells.ring(header.room_cell.load(Ordering::Relaxed));
         }
+    }
+
+    /// Nothing is left to be taken.
+    fn is_empty(&self) -> bool {
+        self.ring.ring().tail.load(Ordering::Acquire) <= self.head
     }
 
     fn displaced(&self) -> u64 {

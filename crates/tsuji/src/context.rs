@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use tsuji_core::Policy;
 use tsuji_core::names::RemapRule;
+use tsuji_transport::Transport;
 
 use crate::control::{self, protocol::Control};
 use crate::directory::Answers;
 use crate::executor::{Executor, ExecutorCore};
 use crate::graph::join;
 use crate::host::{Host, Place};
-use crate::{
-    Error, ErrorKind, Graph, Node, Result, RouteReport, Stranger, TransportReport, registry,
-};
+use crate::registry::{self, Arrange};
+use crate::{Error, ErrorKind, Graph, Node, Result, RouteReport, Stranger, TransportReport};
 
 /// Where nodes live: a domain, a policy, and this process's part in it. Clones are the same
 /// context; it ends with the last of them, or when it is shut down.
@@ -273,6 +273,7 @@ pub struct ContextBuilder {
     policy_file: Option<PathBuf>,
     runtime_dir: Option<PathBuf>,
     is_isolated: bool,
+    arrange: Option<Arrange>,
 }
 
 impl ContextBuilder {
@@ -305,8 +306,8 @@ impl ContextBuilder {
         self
     }
 
-    /// The folder under which processes find each other; else `TSUJI_RUNTIME_DIR`, else one of
-    /// this user's in `/tmp`.
+    /// The folder under which processes find each other; else that of
+    /// [`runtime_dir`](crate::runtime_dir).
     #[must_use]
     pub fn runtime_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.runtime_dir = Some(path.into());
@@ -319,6 +320,22 @@ impl ContextBuilder {
     pub fn isolated(mut self) -> Self {
         self.is_isolated = true;
         self
+    }
+
+    /// The transports, made of those of this build, nearest first: fewer of them, some of the
+    /// program's own beside them, or [`faulty`](crate::transport::faulty) ones around them. Each has
+    /// another name. The context is [`isolated`](Self::isolated).
+    ///
+    /// Another process has a road by them if it has transports of the same names. A policy file can
+    /// name those of [`KNOWN_TRANSPORTS`](crate::KNOWN_TRANSPORTS) only, a [`policy`](Self::policy)
+    /// any; a transport that no rule names is a last resort.
+    #[must_use]
+    pub fn transports(
+        mut self,
+        arrange: impl FnOnce(Vec<Arc<dyn Transport>>) -> Vec<Arc<dyn Transport>> + Send + 'static,
+    ) -> Self {
+        self.arrange = Some(Arrange(Box::new(arrange)));
+        self.isolated()
     }
 
     /// Makes the context.
@@ -338,11 +355,15 @@ impl ContextBuilder {
             None => load_policy(self.policy_file)?,
         };
         let (remap_rules, arguments) = split_arguments(&self.arguments)?;
-        let folder = runtime_dir(self.runtime_dir)?.join(format!("domain-{domain}"));
+        let folder = match self.runtime_dir {
+            Some(path) => absolute(&path)?,
+            None => runtime_dir()?,
+        };
+        let folder = folder.join(format!("domain-{domain}"));
         let place = Place { domain, folder };
         let policy = Arc::new(policy);
         let host = if self.is_isolated {
-            Host::start(place, &policy)?
+            Host::start(place, &policy, self.arrange)?
         } else {
             Host::shared(place, &policy)?
         };
@@ -400,13 +421,15 @@ fn load_policy(path: Option<PathBuf>) -> Result<Policy> {
         .map_err(|errors| Error::invalid(errors.to_string()))
 }
 
-fn runtime_dir(path: Option<PathBuf>) -> Result<PathBuf> {
-    let from_environment = || {
-        let path = std::env::var_os("TSUJI_RUNTIME_DIR").filter(|path| !path.is_empty());
-        path.map(PathBuf::from)
-    };
-    let path = path.or_else(from_environment).unwrap_or_else(control::default_folder);
-    std::path::absolute(&path).map_err(|error| {
+/// The folder under which the processes of this user find each other, unless a context says
+/// another: `TSUJI_RUNTIME_DIR`, else one of this user's in `/tmp`. It need not be there yet.
+pub fn runtime_dir() -> Result<PathBuf> {
+    let said = std::env::var_os("TSUJI_RUNTIME_DIR").filter(|path| !path.is_empty());
+    absolute(&said.map_or_else(control::default_folder, PathBuf::from))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| {
         Error::invalid(format!("run-time folder {}", path.display())).because(error)
     })
 }

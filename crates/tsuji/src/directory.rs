@@ -62,12 +62,13 @@ struct Route {
     /// Transports that failed for this flow, and why.
     excluded: Vec<(TransportId, String)>,
     mismatches: Vec<String>,
+    /// The first sample that the road brings, by the publisher's number; `None` until it is open.
+    first: Option<u64>,
     since_wall_ns: i64,
 }
 
 /// What selection returned, kept to be shown.
 struct Decision {
-    traits: Traits,
     transport: Option<TransportId>,
     because: String,
     rejected: Vec<(String, String)>,
@@ -113,8 +114,9 @@ impl Directory {
     }
 
     pub(crate) fn remove_local(&mut self, host: &Host, gid: Gid) {
-        self.links.broadcast(&Control::EndpointGone(gid.0));
         self.forget_endpoint(host, gid);
+        // Not before: whoever hears of it takes the memory back that the flows were written to.
+        self.links.broadcast(&Control::EndpointGone(gid.0));
         if let Some(publication) = self.publications.remove(&gid) {
             publication.close();
         }
@@ -356,8 +358,11 @@ impl Directory {
     pub(crate) fn halves(&self, host: &Host) -> Vec<RouteHalf> {
         let decisions = self.flows.iter().filter_map(|(flow, route)| {
             let publisher = self.endpoints.get(&Gid(flow.publisher))?;
-            let traits = route.choice.as_ref().map(|choice| &choice.traits);
-            let word = |of: fn(&Traits) -> String| traits.map(of).unwrap_or_default();
+            let publication = self.publications.get(&Gid(flow.publisher))?;
+            // As they are now: what the decision was made on is told in its reason.
+            let traits = self.traits(host, publication, Gid(flow.subscription))?;
+            let choice = route.choice.as_ref()?;
+            let published = publication.counters().published;
             Some(RouteHalf::Decision(Box::new(DecisionHalf {
                 publisher: flow.publisher,
                 subscription: flow.subscription,
@@ -366,18 +371,19 @@ impl Directory {
                 publisher_end: self.end(host, Gid(flow.publisher)),
                 subscription_end: self.end(host, Gid(flow.subscription)),
                 state: route.state,
-                transport: route.choice.as_ref()?.transport.as_ref().map(ToString::to_string),
-                because: route.choice.as_ref().map(|it| it.because.clone()).unwrap_or_default(),
-                rejected: route.choice.as_ref().map(|it| it.rejected.clone()).unwrap_or_default(),
+                transport: choice.transport.as_ref().map(ToString::to_string),
+                because: choice.because.clone(),
+                rejected: choice.rejected.clone(),
                 mismatches: route.mismatches.clone(),
-                size: word(|it| it.size.to_string()),
-                size_origin: word(|it| it.size_origin.to_string()),
-                sample_bytes: traits.and_then(|it| it.sample_bytes),
-                scope: word(|it| it.scope.to_string()),
-                reliability: word(|it| it.reliability.to_string()),
-                peer: word(|it| it.peer.to_string()),
+                size: traits.size.to_string(),
+                size_origin: traits.size_origin.to_string(),
+                sample_bytes: traits.sample_bytes,
+                scope: traits.scope.to_string(),
+                reliability: traits.reliability.to_string(),
+                peer: traits.peer.to_string(),
                 epoch: route.epoch,
                 since_wall_ns: route.since_wall_ns,
+                sent: route.first.map_or(0, |first| (published + 1).saturating_sub(first)),
             })))
         });
         let counts = self.receptions.values().flat_map(|reception| reception.halves());
@@ -467,11 +473,6 @@ impl Directory {
             let mut route = Route::new();
             route.state = RouteState::Incompatible;
             route.choice = Some(Decision {
-                traits: publication.traits(
-                    Scope::Local,
-                    publication.qos.reliability,
-                    &tsuji_core::Policy::default(),
-                ),
                 transport: None,
                 because: format!("incompatible: {}", mismatches.join("; ")),
                 rejected: Vec::new(),
@@ -498,10 +499,8 @@ impl Directory {
         let Some(publication) = self.publications.get(&Gid(flow.publisher)).cloned() else {
             return;
         };
-        let Some(known) = self.endpoints.get(&subscription) else { return };
-        let (peer, asked) = (known.peer, Qos::from(known.record.qos));
-        let scope = if peer == host.id { Scope::Intra } else { Scope::Local };
-        let traits = publication.traits(scope, asked.reliability, host.policy());
+        let Some(peer) = self.endpoints.get(&subscription).map(|known| known.peer) else { return };
+        let Some(traits) = self.traits(host, &publication, subscription) else { return };
         let offers = self.offers(host, &publication, flow, peer);
         let chosen = select(&traits, host.policy(), &publication.topic, &offers);
         let Some(route) = self.flows.get_mut(&flow) else { return };
@@ -516,7 +515,6 @@ impl Directory {
                 tracing::warn!(topic = %publication.topic, "{none}");
                 route.state = RouteState::NoRoute;
                 route.choice = Some(Decision {
-                    traits,
                     transport: None,
                     because: none.to_string(),
                     rejected: shown(&none.rejected),
@@ -526,7 +524,6 @@ impl Directory {
         };
         route.state = RouteState::Opening;
         route.choice = Some(Decision {
-            traits,
             transport: Some(choice.transport.clone()),
             because: choice.because.to_string(),
             rejected: shown(&choice.rejected),
@@ -550,6 +547,14 @@ impl Directory {
             }
             Err(reason) => self.exclude_and_try_again(host, flow, id, reason),
         }
+    }
+
+    /// What is known now of a flow whose publisher lives here.
+    fn traits(&self, host: &Host, publication: &Publication, subscription: Gid) -> Option<Traits> {
+        let known = self.endpoints.get(&subscription)?;
+        let scope = if known.peer == host.id { Scope::Intra } else { Scope::Local };
+        let asked = Qos::from(known.record.qos);
+        Some(publication.traits(scope, asked.reliability, host.policy()))
     }
 
     fn offers(
@@ -620,6 +625,7 @@ impl Directory {
         let first = first.map_err(|error| error.to_string())?;
         if let Some(route) = self.flows.get_mut(&flow) {
             route.state = RouteState::Active;
+            route.first = Some(first);
             route.since_wall_ns = clock::wall_ns();
         }
         publication.events.push(PublisherEvent::Matched { current: publication.readers() });
@@ -699,6 +705,7 @@ impl Route {
             choice: None,
             excluded: Vec::new(),
             mismatches: Vec::new(),
+            first: None,
             since_wall_ns: clock::wall_ns(),
         }
     }

@@ -112,7 +112,8 @@ pub struct TransportReport {
     pub figures: Vec<(String, u64)>,
 }
 
-/// One flow, as seen from both ends.
+/// One flow, as seen from both ends, which are asked one after the other: while samples flow, their
+/// counts may differ by what was sent in between.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RouteReport {
     /// The full topic name.
@@ -127,13 +128,13 @@ pub struct RouteReport {
     pub state: RouteState,
     /// The transport that carries it.
     pub transport: Option<String>,
-    /// Why this transport.
+    /// Why this transport, with what was known of the flow when it was decided.
     pub because: String,
     /// Every other transport, and why not.
     pub rejected: Vec<(String, String)>,
     /// What does not fit, when the two ends are incompatible.
     pub mismatches: Vec<String>,
-    /// small or large.
+    /// small or large, as is known now; like all traits it may differ from what `because` says.
     pub size: String,
     /// How the size is known.
     pub size_origin: String,
@@ -149,6 +150,9 @@ pub struct RouteReport {
     pub epoch: u32,
     /// Since when it has this route, in nanoseconds since the Unix epoch.
     pub since_wall_ns: i64,
+    /// Samples sent to this subscription: those published since the flow has this route, and those
+    /// of before that a late joiner was owed.
+    pub sent: u64,
     /// Samples received.
     pub samples: u64,
     /// Bytes received; values by reference count as nothing.
@@ -243,6 +247,7 @@ pub(crate) struct DecisionHalf {
     pub(crate) peer: String,
     pub(crate) epoch: u32,
     pub(crate) since_wall_ns: i64,
+    pub(crate) sent: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -308,6 +313,7 @@ fn report(decision: DecisionHalf, count: CountHalf) -> RouteReport {
         peer: decision.peer,
         epoch: decision.epoch,
         since_wall_ns: decision.since_wall_ns,
+        sent: decision.sent,
         samples: count.samples,
         bytes: count.bytes,
         rate_hz: count.rate_hz,

@@ -19,7 +19,8 @@ use tsuji_transport::{Gid, PeerId, Transport};
 use crate::control::{self, Door};
 use crate::directory::Directory;
 use crate::graph::ProcessInfo;
-use crate::{Error, ErrorKind, Result, registry};
+use crate::registry::{self, Arrange};
+use crate::{Error, ErrorKind, Result};
 
 /// One participant. A process has one for each domain and run-time folder, unless a context asks
 /// for one of its own.
@@ -76,19 +77,26 @@ impl Host {
             host.contexts.fetch_add(1, Ordering::AcqRel);
             return Ok(host);
         }
-        let host = Self::start(place.clone(), policy)?;
+        let host = Self::start(place.clone(), policy, None)?;
         hosts.insert(place, Arc::downgrade(&host));
         Ok(host)
     }
 
-    /// A participant of its own.
-    pub(crate) fn start(place: Place, policy: &Arc<Policy>) -> Result<Arc<Self>> {
+    /// A participant of its own, with the transports of this build as `arrange` makes them.
+    pub(crate) fn start(
+        place: Place,
+        policy: &Arc<Policy>,
+        arrange: Option<Arrange>,
+    ) -> Result<Arc<Self>> {
         let token = process::random_token().map_err(|error| unexpected("random numbers", error))?;
         let id = PeerId(token);
         let life = Life::begin().map_err(|error| unexpected("pipe", error))?;
         let life = Arc::new(life);
         let bells = Bells::create(&registry::bells_backing(policy)?)?;
-        let opened = registry::open(id, &life, &bells, policy)?;
+        let mut opened = registry::open(id, &life, &bells, policy)?;
+        if let Some(arrange) = arrange {
+            opened.transports = arrange.0(opened.transports);
+        }
         for (transport, reason) in &opened.failed {
             tracing::warn!(%transport, reason, "a transport does not work");
         }

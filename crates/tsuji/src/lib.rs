@@ -27,10 +27,11 @@
 pub use tsuji_core as core;
 pub use tsuji_core::{Durability, History, Liveliness, Qos, Reliability, Scope, Size};
 pub use tsuji_msg::{InPlace, Message};
+pub use tsuji_transport as transport;
 pub use tsuji_transport::{Bytes, Gid, Loan};
 
 mod context;
-pub use context::{Context, ContextBuilder};
+pub use context::{Context, ContextBuilder, runtime_dir};
 
 mod control;
 mod directory;

@@ -1,5 +1,6 @@
 //! The one place that knows which transports exist.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,6 +24,17 @@ pub(crate) struct Opened {
     pub(crate) transports: Vec<Arc<dyn Transport>>,
     /// Those that do not, with the reason.
     pub(crate) failed: Vec<(TransportId, String)>,
+}
+
+/// What a program makes of the transports of this build.
+pub(crate) struct Arrange(pub(crate) Box<ArrangeFn>);
+
+type ArrangeFn = dyn FnOnce(Vec<Arc<dyn Transport>>) -> Vec<Arc<dyn Transport>> + Send;
+
+impl fmt::Debug for Arrange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Arrange")
+    }
 }
 
 /// Opens every transport of this build, with its settings from `policy`.

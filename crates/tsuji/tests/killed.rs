@@ -133,7 +133,7 @@ fn publishers_killed_at_full_speed_leave_nothing_and_stop_nobody() {
     let mut set = WaitSet::new(&context).unwrap();
     let mut random = Random(1);
     let (mut after_first, mut last_steady) = (0, 0);
-    let rounds = rounds();
+    let rounds = house::kills();
     for round in 0..rounds {
         let child = Child::start(&folder, "publish at full speed");
         child.expect("publishing");
@@ -179,8 +179,7 @@ fn publishers_killed_at_full_speed_leave_nothing_and_stop_nobody() {
         context.transports()
     );
     set.add(&watcher).unwrap();
-    let mappings = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let mappings = mappings.lines().filter(|line| line.contains("tsuji-arena")).count();
+    let mappings = house::arenas_mapped();
     assert!(mappings < 60, "{mappings} mappings of arenas are left");
 }
 
@@ -225,7 +224,7 @@ fn subscribers_killed_while_receiving_leave_nothing_and_stop_nobody() {
         let _end = house::SetAtEnd(&is_over);
         let mut after_first = 0;
         let mut random = Random(2);
-        let rounds = rounds();
+        let rounds = house::kills();
         for round in 0..rounds {
             let role = if round % 2 == 0 { "receive all" } else { "receive" };
             let child = Child::start(&folder, role);
@@ -246,13 +245,6 @@ fn subscribers_killed_while_receiving_leave_nothing_and_stop_nobody() {
         assert!(now <= 2 * after_first, "memory grew from {after_first} to {now}");
     });
     assert_eq!(figure(&context, "peers"), 1);
-}
-
-/// Kills in each of the two long tests: 100 unless the environment says otherwise, as an emulated
-/// machine may.
-fn rounds() -> u64 {
-    let said = std::env::var("TSUJI_KILLS").ok().and_then(|it| it.parse().ok());
-    said.unwrap_or(100)
 }
 
 #[test]

@@ -5,8 +5,8 @@
 
 mod house;
 
-use house::{Child, Folder, HANG, descriptors, figure, heard, keep_all, keep_last, resident_kib};
-use house::{take_until, tell, threads, wait_until};
+use house::{Child, Folder, HANG, arenas_mapped, descriptors, figure, heard, keep_all, keep_last};
+use house::{resident_kib, take_until, tell, threads, wait_until};
 use tsuji::{Durability, Executor, Qos};
 use tsuji_interfaces::std_msgs::msg::{String as Text, UInt64};
 
@@ -154,24 +154,20 @@ fn a_subscription_that_is_never_read() {
     let context = folder.process();
     let node = context.node("idle").unwrap();
     let subscription = node.subscription::<Text>("never_read").qos(keep_last(3)).build().unwrap();
-    let arenas = || {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        maps.lines().filter(|line| line.contains("tsuji-arena")).count()
-    };
     for _ in 0..20 {
         let child = Child::start(&folder, "publish once");
         child.expect("published");
         child.kill();
         wait_until("it is parted", || subscription.matched() == 0);
     }
-    let mapped = arenas();
+    let mapped = arenas_mapped();
     let mut got = 0;
     while subscription.take().unwrap().is_some() {
         got += 1;
     }
     assert_eq!(got, 3);
     assert_eq!(subscription.counters().displaced, 17);
-    wait_until("their memory is given back", || arenas() < 12);
+    wait_until("their memory is given back", || arenas_mapped() < 12);
     // A limit, and not one mapping for each process that ever published.
     assert!(mapped < 45, "{mapped} mappings of arenas while nobody reads");
 }

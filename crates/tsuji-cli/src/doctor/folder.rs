@@ -9,9 +9,14 @@ use std::path::{Path, PathBuf};
 use super::{Finding, State};
 
 pub(super) fn examine() -> Vec<Finding> {
-    let folder = place();
-    let name = folder.display().to_string();
     let finding = |state, found: String| Finding::new("run-time folder", "path", state, found);
+    let folder = match tsuji::runtime_dir() {
+        Ok(folder) => folder,
+        Err(error) => {
+            return vec![finding(State::Broken, error.to_string()).mend(elsewhere())];
+        }
+    };
+    let name = folder.display().to_string();
     let metadata = match fs::symlink_metadata(&folder) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -46,13 +51,6 @@ pub(super) fn examine() -> Vec<Finding> {
     let mut findings = vec![finding(State::Good, format!("{found}, writable"))];
     findings.push(leftovers(&folder));
     findings
-}
-
-/// Where the processes of this user meet: `TSUJI_RUNTIME_DIR`, else a folder of the user's own.
-fn place() -> PathBuf {
-    let said = std::env::var_os("TSUJI_RUNTIME_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
-    let own = || PathBuf::from(format!("/tmp/tsuji-{}", own_user().unwrap_or_default()));
-    said.unwrap_or_else(own)
 }
 
 fn elsewhere() -> String {

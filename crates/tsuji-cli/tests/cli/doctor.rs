@@ -68,6 +68,16 @@ fn a_folder_that_is_none() {
 }
 
 #[test]
+fn a_folder_that_is_said_relative_is_the_one_in_which_processes_meet() {
+    let world = World::new();
+    let relative = [("TSUJI_RUNTIME_DIR", "run")];
+    let json = world.run_with(&relative, &["doctor", "--json"]).json();
+    let (state, found, _) = finding(&json, "run-time folder", "path");
+    let folder = world.run_time().display().to_string();
+    assert!(state == "ok" && found.starts_with(&folder), "{found}");
+}
+
+#[test]
 fn what_killed_processes_leave() {
     let world = World::new();
     let mut publisher = world.start(&["topic", "pub", "/x", TEXT]);

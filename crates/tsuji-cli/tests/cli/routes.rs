@@ -21,8 +21,10 @@ fn a_flow_between_two_processes() {
         "{data: hello}",
     ]);
     let echo = world.start(&["topic", "echo", "/chatter", TEXT, "--qos-reliability", "reliable"]);
-    let flowing =
-        |it: &crate::support::Ended| it.json()[0]["samples"].as_u64().is_some_and(|it| it > 2);
+    let flowing = |it: &crate::support::Ended| {
+        let many = |key| it.json()[0][key].as_u64().is_some_and(|it| it > 2);
+        many("samples") && many("sent")
+    };
     let ended = world.run_until(&["routes", "--json"], flowing);
     let route = &ended.json()[0];
     let text = |key: &str| route[key].as_str().unwrap_or_default().to_owned();
@@ -48,6 +50,13 @@ fn a_flow_between_two_processes() {
     let table = world.run(&["routes"]).good();
     let titles = table.lines().next().unwrap();
     assert!(titles.starts_with("TOPIC ") && titles.ends_with("BECAUSE"), "{table}");
+    assert!(titles.contains("  SENT  TAKEN  "), "{table}");
+    let widest = table.lines().map(|it| it.chars().count()).max().unwrap();
+    // 40 characters may be shortened away, and the two columns are some 13 wide.
+    let less = (widest - 40 - 6).to_string();
+    let less = world.run_with(&[("COLUMNS", &less)], &["routes"]).good();
+    let titles = less.lines().next().unwrap();
+    assert!(titles.contains(" BECAUSE") && !titles.contains("SENT"), "{less}");
     assert!(table.contains(&format!("/talker (tsuji {})", publisher.id())), "{table}");
     assert!(
         table.contains(" shm ")
@@ -58,6 +67,8 @@ fn a_flow_between_two_processes() {
 
     let why = world.run(&["routes", "--why"]).good();
     assert!(why.contains("    rejected    inproc: out of reach: the peer is local\n"), "{why}");
+    assert!(why.contains("    now         small (14 bytes, "), "{why}");
+    assert!(why.contains("    sent        ") && why.contains("    received    "), "{why}");
     assert!(
         why.contains("    drops       0 displaced, 0 expired, 0 invalid, 0 lost, 0 duplicates\n"),
         "{why}"

@@ -58,6 +58,13 @@ pub struct ArraysView<'a> {
     pub ints: g::ArrayView<'a, i32>,
 }
 
+impl ArraysView<'_> {
+    #[doc = "A copy as a value."]
+    pub fn to_message(&self) -> Arrays {
+        <Arrays as g::Wire>::from_view(self)
+    }
+}
+
 impl g::Wire for Arrays {
     type View<'a> = ArraysView<'a>;
     const MIN_SIZE: usize = 3559;
@@ -132,6 +139,24 @@ impl g::Wire for Arrays {
         })
     }
 
+    #[inline]
+    fn from_view(view: &ArraysView<'_>) -> Self {
+        Self {
+            bools: view.bools,
+            bytes: g::Wire::from_view(&view.bytes),
+            data: g::Wire::from_view(&view.data),
+            small: g::Wire::from_view(&view.small),
+            five: view.five,
+            floats: g::Wire::from_view(&view.floats),
+            matrix: view.matrix,
+            ids: g::Wire::from_view(&view.ids),
+            letters: view.letters,
+            flags: g::Wire::from_view(&view.flags),
+            page: g::Wire::from_view(&view.page),
+            ints: g::Wire::from_view(&view.ints),
+        }
+    }
+
 }
 
 impl g::Message for Arrays {
@@ -157,6 +182,13 @@ pub struct BlobView<'a> {
     pub samples: g::ArrayView<'a, u16>,
     pub unit: &'a str,
     pub after: u8,
+}
+
+impl BlobView<'_> {
+    #[doc = "A copy as a value."]
+    pub fn to_message(&self) -> Blob {
+        <Blob as g::Wire>::from_view(self)
+    }
 }
 
 impl g::Wire for Blob {
@@ -199,6 +231,16 @@ impl g::Wire for Blob {
             unit: r.view_field::<g::String>("unit")?,
             after: r.field("after")?,
         })
+    }
+
+    #[inline]
+    fn from_view(view: &BlobView<'_>) -> Self {
+        Self {
+            origin: view.origin,
+            samples: g::Wire::from_view(&view.samples),
+            unit: g::Wire::from_view(&view.unit),
+            after: view.after,
+        }
     }
 
 }
@@ -255,6 +297,10 @@ impl g::Wire for Empty {
     fn read_view<'a>(r: &mut g::Reader<'a>) -> g::Result<Self> {
         <Self as g::Wire>::read(r)
     }
+    #[inline]
+    fn from_view(view: &Self) -> Self {
+        *view
+    }
 }
 
 impl g::Message for Empty {
@@ -307,6 +353,13 @@ pub struct KeywordsView<'a> {
     pub r#fn: &'a [u8],
 }
 
+impl KeywordsView<'_> {
+    #[doc = "A copy as a value."]
+    pub fn to_message(&self) -> Keywords {
+        <Keywords as g::Wire>::from_view(self)
+    }
+}
+
 impl g::Wire for Keywords {
     type View<'a> = KeywordsView<'a>;
     const MIN_SIZE: usize = 22;
@@ -355,6 +408,18 @@ impl g::Wire for Keywords {
             r#async: r.field("async")?,
             r#fn: r.view_field::<g::Vec<u8>>("fn")?,
         })
+    }
+
+    #[inline]
+    fn from_view(view: &KeywordsView<'_>) -> Self {
+        Self {
+            r#type: view.r#type,
+            r#match: view.r#match,
+            self_: g::Wire::from_view(&view.self_),
+            crate_: view.crate_,
+            r#async: view.r#async,
+            r#fn: g::Wire::from_view(&view.r#fn),
+        }
     }
 
 }
@@ -428,6 +493,13 @@ pub struct NestedView<'a> {
     pub forty: g::SeqView<'a, Empty>,
 }
 
+impl NestedView<'_> {
+    #[doc = "A copy as a value."]
+    pub fn to_message(&self) -> Nested {
+        <Nested as g::Wire>::from_view(self)
+    }
+}
+
 impl g::Wire for Nested {
     type View<'a> = NestedView<'a>;
     const MIN_SIZE: usize = 244;
@@ -494,6 +566,22 @@ impl g::Wire for Nested {
         })
     }
 
+    #[inline]
+    fn from_view(view: &NestedView<'_>) -> Self {
+        Self {
+            scalars: view.scalars,
+            empty: view.empty,
+            empties: g::Wire::from_view(&view.empties),
+            two: g::Wire::from_view(&view.two),
+            texts: g::Wire::from_view(&view.texts),
+            arrays: g::Wire::from_view(&view.arrays),
+            points: g::Wire::from_view(&view.points),
+            triangle: g::Wire::from_view(&view.triangle),
+            point: view.point,
+            forty: g::Wire::from_view(&view.forty),
+        }
+    }
+
 }
 
 impl g::Message for Nested {
@@ -539,6 +627,10 @@ impl g::Wire for Point {
     #[inline]
     fn read_view<'a>(r: &mut g::Reader<'a>) -> g::Result<Self> {
         <Self as g::Wire>::read(r)
+    }
+    #[inline]
+    fn from_view(view: &Self) -> Self {
+        *view
     }
 }
 
@@ -636,6 +728,10 @@ impl g::Wire for Scalars {
     fn read_view<'a>(r: &mut g::Reader<'a>) -> g::Result<Self> {
         <Self as g::Wire>::read(r)
     }
+    #[inline]
+    fn from_view(view: &Self) -> Self {
+        *view
+    }
 }
 
 impl g::Message for Scalars {
@@ -687,6 +783,13 @@ pub struct TextsView<'a> {
     pub pair: g::SeqView<'a, g::String>,
     pub wides: g::SeqView<'a, g::WString>,
     pub short_pair: g::SeqView<'a, g::String>,
+}
+
+impl TextsView<'_> {
+    #[doc = "A copy as a value."]
+    pub fn to_message(&self) -> Texts {
+        <Texts as g::Wire>::from_view(self)
+    }
 }
 
 impl g::Wire for Texts {
@@ -751,6 +854,21 @@ impl g::Wire for Texts {
         })
     }
 
+    #[inline]
+    fn from_view(view: &TextsView<'_>) -> Self {
+        Self {
+            plain: g::Wire::from_view(&view.plain),
+            short: g::Wire::from_view(&view.short),
+            wide: g::Wire::from_view(&view.wide),
+            wide_short: g::Wire::from_view(&view.wide_short),
+            many: g::Wire::from_view(&view.many),
+            bounded: g::Wire::from_view(&view.bounded),
+            pair: g::Wire::from_view(&view.pair),
+            wides: g::Wire::from_view(&view.wides),
+            short_pair: g::Wire::from_view(&view.short_pair),
+        }
+    }
+
 }
 
 impl g::Message for Texts {
@@ -799,6 +917,13 @@ pub struct AskRequestView<'a> {
     pub loud: bool,
 }
 
+impl AskRequestView<'_> {
+    #[doc = "A copy as a value."]
+    pub fn to_message(&self) -> AskRequest {
+        <AskRequest as g::Wire>::from_view(self)
+    }
+}
+
 impl g::Wire for AskRequest {
     type View<'a> = AskRequestView<'a>;
     const MIN_SIZE: usize = 5;
@@ -833,6 +958,14 @@ impl g::Wire for AskRequest {
         })
     }
 
+    #[inline]
+    fn from_view(view: &AskRequestView<'_>) -> Self {
+        Self {
+            question: g::Wire::from_view(&view.question),
+            loud: view.loud,
+        }
+    }
+
 }
 
 impl g::Message for AskRequest {
@@ -852,6 +985,13 @@ pub struct AskResponse {
 #[derive(Clone, Debug)]
 pub struct AskResponseView<'a> {
     pub answers: g::SeqView<'a, super::msg::Point>,
+}
+
+impl AskResponseView<'_> {
+    #[doc = "A copy as a value."]
+    pub fn to_message(&self) -> AskResponse {
+        <AskResponse as g::Wire>::from_view(self)
+    }
 }
 
 impl g::Wire for AskResponse {
@@ -882,6 +1022,13 @@ impl g::Wire for AskResponse {
         ::core::result::Result::Ok(AskResponseView {
             answers: r.view_field::<g::Vec<super::msg::Point>>("answers")?,
         })
+    }
+
+    #[inline]
+    fn from_view(view: &AskResponseView<'_>) -> Self {
+        Self {
+            answers: g::Wire::from_view(&view.answers),
+        }
     }
 
 }
@@ -934,6 +1081,10 @@ impl g::Wire for NothingRequest {
     fn read_view<'a>(r: &mut g::Reader<'a>) -> g::Result<Self> {
         <Self as g::Wire>::read(r)
     }
+    #[inline]
+    fn from_view(view: &Self) -> Self {
+        *view
+    }
 }
 
 impl g::Message for NothingRequest {
@@ -972,6 +1123,10 @@ impl g::Wire for NothingResponse {
     #[inline]
     fn read_view<'a>(r: &mut g::Reader<'a>) -> g::Result<Self> {
         <Self as g::Wire>::read(r)
+    }
+    #[inline]
+    fn from_view(view: &Self) -> Self {
+        *view
     }
 }
 

@@ -272,6 +272,19 @@ pub(crate) fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
+/// Places of this process's memory where an arena of samples is mapped.
+pub(crate) fn arenas_mapped() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().filter(|line| line.contains("tsuji-arena")).count()
+}
+
+/// Kills in each of the long tests: 100 unless the environment says otherwise, as an emulated
+/// machine may.
+pub(crate) fn kills() -> u64 {
+    let said = std::env::var("TSUJI_KILLS").ok().and_then(|it| it.parse().ok());
+    said.unwrap_or(100)
+}
+
 /// Resident memory of this process in KiB.
 pub(crate) fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

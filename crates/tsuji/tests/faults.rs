@@ -1,0 +1,254 @@
+//! Roads that lose, repeat and delay samples: what a subscription then counts, tells and delivers.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod house;
+
+use std::sync::{Arc, Mutex};
+
+use house::{Folder, HANG, keep_all, keep_last, take_until};
+use tsuji::transport::Transport;
+use tsuji::transport::faulty::{FaultCounts, Faults, Faulty};
+use tsuji::{
+    Context, ErrorKind, Executor, Node, Publisher, Qos, RouteReport, Subscription,
+    SubscriptionEvent,
+};
+use tsuji_interfaces::std_msgs::msg::UInt64;
+
+const NONE: Faults =
+    Faults { loss: 0.0, duplicate: 0.0, delay: 0.0, delay_samples: 0, cut: false, busy: false };
+const LOSE: Faults = Faults { loss: 1.0, ..NONE };
+const REPEAT: Faults = Faults { duplicate: 1.0, ..NONE };
+const DELAY: Faults = Faults { delay: 1.0, delay_samples: 3, ..NONE };
+const CUT: Faults = Faults { cut: true, ..NONE };
+
+/// A publisher and a subscription over faulty transports, in one process or in two.
+struct Flow {
+    faulty: Vec<Faulty>,
+    publisher: Publisher<UInt64>,
+    subscription: Subscription<UInt64>,
+    node: Node,
+    context: Context,
+    told: Arc<Mutex<Vec<SubscriptionEvent>>>,
+    _folder: Folder,
+}
+
+/// A context whose transports are all faulty, and these.
+fn faulty_process(folder: &Folder) -> (Context, Vec<Faulty>) {
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&made);
+    let context = Context::builder()
+        .runtime_dir(&folder.0)
+        .domain(house::DOMAIN)
+        .transports(move |built| {
+            let faulty: Vec<_> = built.into_iter().map(|it| Faulty::new(it, 1)).collect();
+            keep.lock().unwrap().clone_from(&faulty);
+            faulty.into_iter().map(|it| Arc::new(it) as Arc<dyn Transport>).collect()
+        })
+        .build()
+        .unwrap();
+    let made = std::mem::take(&mut *made.lock().unwrap());
+    (context, made)
+}
+
+impl Flow {
+    fn new(processes: usize, qos: Qos) -> Self {
+        let folder = Folder::new();
+        let (context, faulty) = faulty_process(&folder);
+        let other = match processes {
+            1 => context.clone(),
+            _ => faulty_process(&folder).0,
+        };
+        let publisher = context.node("a").unwrap().create_publisher::<UInt64>("t", qos).unwrap();
+        let node = other.node("b").unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let keep = Arc::clone(&told);
+        let subscription = node
+            .subscription::<UInt64>("t")
+            .qos(qos)
+            .on_event(move |event| keep.lock().unwrap().push(event))
+            .build()
+            .unwrap();
+        publisher.wait_for_subscriptions(1, HANG).unwrap();
+        subscription.wait_for_publishers(1, HANG).unwrap();
+        Self { faulty, publisher, subscription, node, context, told, _folder: folder }
+    }
+
+    fn set(&self, faults: Faults) {
+        self.faulty.iter().for_each(|it| it.set(faults));
+    }
+
+    fn publish(&self, data: u64) {
+        self.publisher.publish(UInt64 { data }).unwrap();
+    }
+
+    /// What can be taken up to `last`.
+    fn take_to(&self, last: u64) -> Vec<u64> {
+        let mut taken = Vec::new();
+        take_until(&self.node, &self.subscription, |received| {
+            taken.push(received.view().data);
+            taken.ends_with(&[last])
+        });
+        taken
+    }
+
+    fn route(&self) -> RouteReport {
+        self.context.routes(HANG).unwrap().remove(0)
+    }
+
+    /// Waits for an event.
+    fn is_told(&self, event: &SubscriptionEvent) {
+        let mut executor = Executor::new(self.node.context()).unwrap();
+        executor.add(&self.node).unwrap();
+        executor.spin_until(|| self.told.lock().unwrap().contains(event)).unwrap();
+    }
+}
+
+/// The `k`-th of ten samples is lost on its way.
+fn check_loss(processes: usize, k: u64, road: &str) {
+    let _watchdog = house::Watchdog::start("a lost sample");
+    let flow = Flow::new(processes, keep_last(100));
+    for number in 1..=10 {
+        flow.set(if number == k { LOSE } else { NONE });
+        flow.publish(number);
+    }
+    let expect: Vec<_> = (1..=10).filter(|number| *number != k).collect();
+    assert_eq!(flow.take_to(10), expect);
+    let counters = flow.subscription.counters();
+    assert_eq!((counters.received, counters.lost, counters.displaced), (9, 1, 0));
+    flow.is_told(&SubscriptionEvent::MessageLost { total: 1 });
+    let route = flow.route();
+    assert_eq!(route.transport.as_deref(), Some(road));
+    assert_eq!((route.sent, route.samples, route.lost, route.displaced), (10, 9, 1, 0));
+
+    // The next loss adds to it.
+    flow.set(LOSE);
+    (11..=13).for_each(|number| flow.publish(number));
+    flow.set(NONE);
+    flow.publish(14);
+    assert_eq!(flow.take_to(14), [14]);
+    flow.is_told(&SubscriptionEvent::MessageLost { total: 4 });
+    assert_eq!((flow.subscription.counters().lost, flow.route().lost), (4, 4));
+}
+
+#[test]
+fn a_lost_sample_is_told_and_counted() {
+    check_loss(1, 4, "faulty-inproc");
+    check_loss(2, 4, "faulty-shm");
+}
+
+#[test]
+fn the_loss_of_the_first_sample_is_noticed() {
+    check_loss(1, 1, "faulty-inproc");
+    check_loss(2, 1, "faulty-shm");
+}
+
+#[test]
+fn what_is_displaced_is_not_lost() {
+    for processes in [1, 2] {
+        let flow = Flow::new(processes, keep_last(5));
+        for number in 1..=20 {
+            flow.set(if number == 18 { LOSE } else { NONE });
+            flow.publish(number);
+        }
+        assert_eq!(flow.take_to(20), [15, 16, 17, 19, 20]);
+        let counters = flow.subscription.counters();
+        assert_eq!((counters.received, counters.displaced, counters.lost), (5, 14, 1));
+        flow.is_told(&SubscriptionEvent::MessageLost { total: 1 });
+        let route = flow.route();
+        assert_eq!((route.sent, route.samples, route.displaced, route.lost), (20, 5, 14, 1));
+    }
+}
+
+#[test]
+fn a_repeated_sample_is_counted_and_not_delivered() {
+    for processes in [1, 2] {
+        let flow = Flow::new(processes, keep_last(100));
+        for number in 1..=10 {
+            flow.set(if number % 3 == 0 { REPEAT } else { NONE });
+            flow.publish(number);
+        }
+        assert_eq!(flow.take_to(10), (1..=10).collect::<Vec<_>>());
+        let counters = flow.subscription.counters();
+        assert_eq!((counters.received, counters.duplicates, counters.lost), (10, 3, 0));
+        let route = flow.route();
+        assert_eq!((route.sent, route.samples, route.duplicates), (10, 10, 3));
+    }
+}
+
+/// A delay holds back all that follows, so that the order of a publisher is kept on every road; a
+/// wait is no loss.
+#[test]
+fn delayed_samples_come_late_and_in_order() {
+    for processes in [1, 2] {
+        let flow = Flow::new(processes, keep_all());
+        flow.set(DELAY);
+        (1..=3).for_each(|number| flow.publish(number));
+        assert!(flow.subscription.take().unwrap().is_none());
+        flow.publish(4);
+        assert_eq!(flow.take_to(3), [1, 2, 3]);
+        flow.set(NONE);
+        // What is held goes before what is sent now.
+        (5..=7).for_each(|number| flow.publish(number));
+        assert_eq!(flow.take_to(7), [4, 5, 6, 7]);
+        let counters = flow.subscription.counters();
+        assert_eq!((counters.received, counters.lost, counters.duplicates), (7, 0, 0));
+        assert!(!flow.told.lock().unwrap().iter().any(is_loss));
+    }
+}
+
+fn is_loss(event: &SubscriptionEvent) -> bool {
+    matches!(event, SubscriptionEvent::MessageLost { .. })
+}
+
+#[test]
+fn a_road_that_cannot_be_opened_is_struck_out_with_the_reason() {
+    let folder = Folder::new();
+    let (context, faulty) = faulty_process(&folder);
+    faulty[0].set(CUT);
+    let node = context.node("a").unwrap();
+    let publisher = node.create_publisher::<UInt64>("t", keep_last(10)).unwrap();
+    let subscription = node.subscription::<UInt64>("t").build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish(UInt64 { data: 1 }).unwrap();
+    take_until(&node, &subscription, |_| true);
+    let route = context.routes(HANG).unwrap().remove(0);
+    assert_eq!(route.transport.as_deref(), Some("faulty-shm"));
+    let refused = ("faulty-inproc".to_owned(), "exhausted: cut by a fault".to_owned());
+    assert!(route.rejected.contains(&refused), "{route:?}");
+
+    // A cut of the only road that is left is the publisher's to know.
+    faulty[1].set(CUT);
+    let error = publisher.publish(UInt64 { data: 2 }).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    assert_eq!(faulty[1].counts(), FaultCounts::default());
+}
+
+#[test]
+fn a_program_leaves_out_transports() {
+    let folder = Folder::new();
+    type Transports = Vec<Arc<dyn Transport>>;
+    let process = |arrange: fn(Transports) -> Transports| {
+        let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN);
+        builder.transports(arrange).build().unwrap()
+    };
+    let only_shm = process(|built| built.into_iter().skip(1).collect());
+    let none = process(|_| Vec::new());
+    assert_eq!(only_shm.transports().len(), 1);
+    let node = only_shm.node("a").unwrap();
+    let publisher = node.create_publisher::<UInt64>("t", keep_last(10)).unwrap();
+    let subscription = node.subscription::<UInt64>("t").build().unwrap();
+    let reader = none.node("b").unwrap();
+    let _unreached = reader.subscription::<UInt64>("t").build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish(UInt64 { data: 1 }).unwrap();
+    take_until(&node, &subscription, |_| true);
+    only_shm.wait_for_graph(HANG, |graph| (graph.endpoints.len() == 3).then_some(())).unwrap();
+    house::wait_until("both flows are decided", || {
+        let routes = only_shm.routes(HANG).unwrap();
+        let mut roads: Vec<_> = routes.iter().map(|it| (it.state, &*it.because)).collect();
+        roads.sort_by_key(|(state, _)| *state == tsuji::RouteState::NoRoute);
+        roads.len() == 2
+            && roads[0].0 == tsuji::RouteState::Active
+            && roads[1].1.contains("not working: not in this build")
+    });
+}
