@@ -66,6 +66,8 @@ macro_rules! __every_case {
                 both_ways_at_once
                 a_process_reaches_itself_or_is_refused
                 without_readers_nothing_is_sent
+                the_newest_arrival_is_known_before_it_is_taken
+                each_writer_has_its_own_newest_arrival
         );
         $crate::__tests!(
             loans:
@@ -125,6 +127,9 @@ macro_rules! __every_case {
                 a_dropped_reader_makes_room
                 readers_come_and_go_without_leaving_memory
                 writers_come_and_go_without_leaving_memory
+                a_reader_that_never_takes_keeps_its_depth_of_those_that_left
+                a_reader_that_keeps_all_keeps_what_those_that_left_sent
+                the_dead_leave_no_more_than_the_depth
                 a_dead_readers_views_are_free_again
                 a_dead_writers_samples_are_delivered
                 a_stranger_that_parts_changes_nothing

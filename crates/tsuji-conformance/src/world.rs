@@ -244,6 +244,13 @@ impl Outlet {
         self.count(self.writer.send(&envelope, &payload))
     }
 
+    /// The same, at this time.
+    pub fn try_send_at(&self, mono_ns: u64, len: usize) -> Result<Sent> {
+        let envelope = Envelope { mono_ns, ..self.envelope() };
+        let payload = payload::payload(payload::seed(&envelope), len);
+        self.count(self.writer.send(&envelope, &payload))
+    }
+
     /// The same, filling a loan in place.
     pub fn try_send_loan(&self, len: usize) -> Result<Sent> {
         let envelope = self.envelope();

@@ -172,6 +172,8 @@ impl Transport for SharedMemory {
         drop(state);
         writers.iter().for_each(|writer| writer.part(peer));
         self.shared.sweep();
+        // What the dead held may be what another writer waits for.
+        self.shared.arena.header().feed(|cell| self.shared.bells.ring(cell));
     }
 
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
@@ -249,6 +251,20 @@ impl Shared {
         })
     }
 
+    /// Frees a ring of this process that is not read any more, at once if nobody can touch it.
+    fn drop_ring(&self, writer: PeerId, ring: RingTicket, block: Block) {
+        ring.header().closed.store(1, Ordering::SeqCst);
+        let mut state = self.lock();
+        let is_over = ring.retire_unless_connected()
+            || ring.header().left.load(Ordering::Acquire) != 0
+            || !state.peers.contains_key(&writer);
+        if is_over {
+            self.arena.free(block);
+        } else {
+            state.rings.push(DroppedRing { writer, ring, block });
+        }
+    }
+
     /// The writers, or none when the list is in use just now.
     fn writers_now(&self) -> Vec<Arc<WriterCore>> {
         self.state.try_lock().map_or_else(|_| Vec::new(), |state| state.writers.clone())
@@ -256,20 +272,6 @@ impl Shared {
 
     fn remember_writer(&self, core: &Arc<WriterCore>) {
         self.lock().writers.push(Arc::clone(core));
-    }
-
-    /// Takes a ring back that its reader uses no more, now or when its writer has left it too.
-    fn give_up_ring(&self, writer: PeerId, ring: RingTicket, block: Block) {
-        ring.header().closed.store(1, Ordering::Release);
-        let mut state = self.lock();
-        let is_free = ring.retire_unless_connected()
-            || ring.header().left.load(Ordering::Acquire) != 0
-            || !state.peers.contains_key(&writer);
-        if is_free {
-            self.arena.free(block);
-        } else {
-            state.rings.push(DroppedRing { writer, ring, block });
-        }
     }
 
     /// Frees what nobody can touch any more.

@@ -1,6 +1,6 @@
 //! The receiving end: a ring for each writer, and views of what they sent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use tsuji_core::{History, Reliability};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
-    Endpoint, Error, ErrorKind, Gid, Payload, PeerId, Reader, Result, Sample, Ticket,
+    Endpoint, Error, ErrorKind, FORGOTTEN_MAX, Gid, Payload, PeerId, Reader, Result, Sample, Ticket,
 };
 
 use crate::Shared;
@@ -33,6 +33,7 @@ struct State {
     flows: Vec<Flow>,
     /// The flow to look at first, so that none waits for ever.
     next: usize,
+    unread: Unread,
 }
 
 impl ShmReader {
@@ -64,11 +65,22 @@ impl ShmReader {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the flow at `at`, which nobody writes to any more.
-    fn finish(&self, state: &mut State, at: usize) {
-        let flow = state.flows.remove(at);
-        self.displaced_before.fetch_add(flow.displaced(), Ordering::Relaxed);
-        self.shared.give_up_ring(flow.peer.id, flow.ring, flow.block);
+    /// Ends a flow; what it brought is kept as the history allows.
+    fn finish(&self, mut flow: Flow, unread: &mut Unread) {
+        flow.ring.header().closed.store(1, Ordering::SeqCst);
+        let mut samples = VecDeque::new();
+        loop {
+            match flow.take() {
+                Ok(Some(sample)) => samples.push_back(sample),
+                Ok(None) => break,
+                // A place in the writer's memory that holds no sample: it is missing then.
+                Err(_) => (),
+            }
+        }
+        let samples_max = if self.keep_all { usize::MAX } else { self.capacity as usize };
+        let displaced = flow.displaced() + unread.add(samples, samples_max);
+        self.displaced_before.fetch_add(displaced, Ordering::Relaxed);
+        self.shared.drop_ring(flow.peer.id, flow.ring, flow.block);
     }
 }
 
@@ -77,26 +89,25 @@ impl Reader for ShmReader {
         self.shared.open("accept")?;
         let known = self.shared.peer(peer)?;
         self.forget(writer);
+        self.shared.sweep();
         let block = self.shared.arena.alloc(RingTicket::bytes(self.capacity))?;
         let ring = RingTicket::create(block, self.capacity, self.keep_all, self.news.index());
         let bytes = ring.encode(block.offset);
         let slots = HashMap::default();
-        let flow = Flow { writer, peer: known, ring, block, head: 0, slots, is_over: false };
+        let flow = Flow { writer, peer: known, ring, block, head: 0, slots };
         self.lock().flows.push(flow);
         Ok(Ticket { peer: self.shared.id(), reader: self.gid, bytes })
     }
 
     fn forget(&self, writer: Gid) {
+        // A forked child would take what its parent has not read.
+        if !self.shared.generation.is_current() {
+            return;
+        }
         let mut state = self.lock();
-        let mut at = 0;
-        while let Some(flow) = state.flows.get_mut(at) {
-            flow.is_over |= flow.writer == writer;
-            // Nobody may ever take again, and the writer's memory stays mapped for a flow.
-            if flow.is_over && flow.is_empty() {
-                self.finish(&mut state, at);
-            } else {
-                at += 1;
-            }
+        let State { flows, unread, .. } = &mut *state;
+        for flow in flows.extract_if(.., |flow| flow.writer == writer) {
+            self.finish(flow, unread);
         }
         drop(state);
         // Whoever waits for samples finds out that the last ones are here, or none.
@@ -107,30 +118,18 @@ impl Reader for ShmReader {
         self.shared.open("take")?;
         let mut state = self.lock();
         let state = &mut *state;
-        let mut left = state.flows.len();
-        while 0 < left {
-            left -= 1;
+        // A writer may have come back: what it sent before comes first.
+        if let Some(sample) = state.unread.pop() {
+            return Ok(Some(sample));
+        }
+        for _ in 0..state.flows.len() {
             if state.flows.len() <= state.next {
                 state.next = 0;
             }
-            let writer = state.flows[state.next].writer;
-            if state.flows[..state.next].iter().any(|earlier| earlier.writer == writer) {
-                // The writer came back: what it sent before comes first.
-                state.next += 1;
-                continue;
-            }
             let flow = &mut state.flows[state.next];
-            match flow.take()? {
-                Some(sample) => {
-                    state.next += 1;
-                    return Ok(Some(sample));
-                }
-                None if flow.is_over => {
-                    self.finish(state, state.next);
-                    // A later flow of the same writer may have been passed over for this one.
-                    left = state.flows.len();
-                }
-                None => state.next += 1,
+            state.next += 1;
+            if let Some(sample) = flow.take()? {
+                return Ok(Some(sample));
             }
         }
         Ok(None)
@@ -139,6 +138,13 @@ impl Reader for ShmReader {
     fn displaced(&self) -> u64 {
         let now: u64 = self.lock().flows.iter().map(Flow::displaced).sum();
         now + self.displaced_before.load(Ordering::Relaxed)
+    }
+
+    fn newest_ns(&self, writer: Gid) -> Option<u64> {
+        let state = self.lock();
+        let flow = state.flows.iter().find(|flow| flow.writer == writer)?;
+        let newest_ns = flow.ring.header().producer.newest_ns.load(Ordering::Relaxed);
+        Some(newest_ns).filter(|ns| *ns != 0)
     }
 }
 
@@ -152,7 +158,53 @@ impl Drop for ShmReader {
             while let Ok(Some(sample)) = flow.take() {
                 drop(sample);
             }
-            self.shared.give_up_ring(flow.peer.id, flow.ring, flow.block);
+            self.shared.drop_ring(flow.peer.id, flow.ring, flow.block);
+        }
+    }
+}
+
+/// What forgotten writers have left, each one's in its order.
+#[derive(Debug, Default)]
+struct Unread {
+    /// The writer forgotten first comes first; none is empty.
+    writers: VecDeque<VecDeque<Sample>>,
+}
+
+impl Unread {
+    fn pop(&mut self) -> Option<Sample> {
+        let samples = self.writers.front_mut()?;
+        let sample = samples.pop_front();
+        if samples.is_empty() {
+            self.writers.pop_front();
+        }
+        sample
+    }
+
+    /// Adds what one writer has left, and answers how many samples were displaced by it.
+    fn add(&mut self, samples: VecDeque<Sample>, samples_max: usize) -> u64 {
+        if samples.is_empty() {
+            return 0;
+        }
+        self.writers.push_back(samples);
+        let mut displaced = 0;
+        if FORGOTTEN_MAX < self.writers.len() {
+            displaced += self.writers.pop_front().map_or(0, |samples| samples.len());
+        }
+        let mut left: usize = self.writers.iter().map(VecDeque::len).sum();
+        while samples_max < left {
+            self.pop_oldest();
+            left -= 1;
+            displaced += 1;
+        }
+        displaced as u64
+    }
+
+    fn pop_oldest(&mut self) {
+        let age = |at: &usize| self.writers[*at].front().map(|sample| sample.envelope.mono_ns);
+        let Some(at) = (0..self.writers.len()).min_by_key(age) else { return };
+        self.writers[at].pop_front();
+        if self.writers[at].is_empty() {
+            self.writers.remove(at);
         }
     }
 }
@@ -167,7 +219,6 @@ struct Flow {
     head: u64,
     /// Slots seen so far, by number.
     slots: HashMap<u32, Arc<RemoteSlot>, NumberHasher>,
-    is_over: bool,
 }
 
 impl Flow {
@@ -208,11 +259,6 @@ impl Flow {
         if !is_patient && waiting.wanted.swap(0, Ordering::AcqRel) != 0 {
             self.peer.bells.ring(header.room_cell.load(Ordering::Relaxed));
         }
-    }
-
-    /// Nothing is left to be taken.
-    fn is_empty(&self) -> bool {
-        self.ring.ring().tail.load(Ordering::Acquire) <= self.head
     }
 
     fn displaced(&self) -> u64 {

@@ -80,7 +80,7 @@ impl Writer for ShmWriter {
         slot.header().hold(&state.listening);
         let mut sent = Sent::default();
         for connection in &mut state.connections {
-            let pushed = connection.push(slot.number(), &self.core.arena);
+            let pushed = connection.push(slot.number(), envelope.mono_ns, &self.core.arena);
             sent.readers += pushed.readers;
             sent.displaced += pushed.displaced;
         }
@@ -103,7 +103,7 @@ impl Writer for ShmWriter {
         slot.label(envelope, len);
         let connection = &mut state.connections[at];
         slot.header().hold(&Bits::one(connection.bit));
-        let sent = connection.push(slot.number(), &self.core.arena);
+        let sent = connection.push(slot.number(), envelope.mono_ns, &self.core.arena);
         connection.ring_news();
         Ok(sent)
     }
@@ -125,6 +125,10 @@ impl Writer for ShmWriter {
     }
 
     fn disconnect(&self, reader: Gid) {
+        // A forked child would leave in its parent's place.
+        if !self.shared.generation.is_current() {
+            return;
+        }
         let mut state = self.core.lock();
         let found = state.connections.iter().position(|it| it.reader == reader);
         if let Some(at) = found {
@@ -432,11 +436,12 @@ impl Connection {
     }
 
     /// Hands a slot over that carries this reader's bit.
-    fn push(&mut self, number: u32, arena: &Arena) -> Sent {
+    fn push(&mut self, number: u32, mono_ns: u64, arena: &Arena) -> Sent {
         if self.header().closed.load(Ordering::Relaxed) != 0 {
             self.let_go(number, arena);
             return Sent::default();
         }
+        self.header().producer.newest_ns.store(mono_ns, Ordering::Relaxed);
         let pushed_out = self.ring().push(self.tail, number);
         self.tail += 1;
         let Some(old) = pushed_out else { return Sent { readers: 1, displaced: 0 } };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tsuji_core::{History, Qos};
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
-use tsuji_transport::bell::Bells;
+use tsuji_transport::bell::{Bells, Cell};
 use tsuji_transport::{
     Endpoint, Envelope, ErrorKind, Gid, Payload, PeerId, Reader, Transport, Writer,
 };
@@ -38,7 +38,10 @@ impl Process {
     }
 
     fn writer(&self, number: u8) -> Arc<dyn Writer> {
-        let room = Arc::new(self.bells.claim_cell().unwrap());
+        self.writer_with(number, Arc::new(self.bells.claim_cell().unwrap()))
+    }
+
+    fn writer_with(&self, number: u8, room: Arc<Cell>) -> Arc<dyn Writer> {
         self.memory.open_writer(&Self::endpoint(number), room).unwrap()
     }
 
@@ -88,6 +91,23 @@ fn a_writer_gets_the_memory_that_another_no_longer_uses() {
         while second.take().unwrap().is_some() {}
     }
     send(&*greedy, 3 << 20).unwrap();
+}
+
+#[test]
+fn a_writer_that_wants_memory_is_told_when_the_reader_of_another_dies() {
+    let (one, two) = (Process::new(1, 16 << 20), Process::new(2, 16 << 20));
+    meet(&one, &two);
+    let (bell, room) = (one.bells.claim_bell().unwrap(), one.bells.claim_cell().unwrap());
+    room.attach(&bell, 0);
+    let (greedy, modest) = (one.writer(3), one.writer_with(4, Arc::new(room)));
+    let reader = two.reader(5);
+    connect(&one, &*greedy, 3, &*reader);
+    while send(&*greedy, 3 << 20).is_ok() {}
+    assert_eq!(modest.loan(3 << 20).unwrap_err().kind(), ErrorKind::Busy);
+    bell.drain(|_| ());
+    one.memory.part(two.id);
+    assert!(bell.is_rung());
+    modest.loan(3 << 20).unwrap();
 }
 
 #[test]

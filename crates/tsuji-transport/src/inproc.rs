@@ -74,10 +74,9 @@ impl Transport for InProcess {
     }
 
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
-        let _ = endpoint;
         self.open("open a writer")?;
         let connections = Mutex::default();
-        Ok(Arc::new(InProcessWriter { bus: self.clone(), connections, room }))
+        Ok(Arc::new(InProcessWriter { bus: self.clone(), gid: endpoint.gid, connections, room }))
     }
 
     fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
@@ -89,7 +88,8 @@ impl Transport for InProcess {
                 keep_all: endpoint.qos.reliability == Reliability::Reliable,
             },
         };
-        let inbox = Arc::new(Inbox { limit, queue: Mutex::default(), news });
+        let inbox = Inbox { limit, queue: Mutex::default(), arrivals: Mutex::default(), news };
+        let inbox = Arc::new(inbox);
         let number = self.bus.inboxes_made.fetch_add(1, Ordering::Relaxed);
         lock(&self.bus.inboxes).insert(number, Arc::downgrade(&inbox));
         Ok(Arc::new(InProcessReader { bus: self.clone(), inbox, number, gid: endpoint.gid }))
@@ -99,17 +99,33 @@ impl Transport for InProcess {
 #[derive(Debug)]
 struct InProcessWriter {
     bus: InProcess,
+    gid: Gid,
     connections: Mutex<Connections>,
     room: Arc<Cell>,
 }
 
 #[derive(Debug, Default)]
 struct Connections {
-    all: Vec<(Gid, Arc<Inbox>)>,
+    all: Vec<Connection>,
     /// Each inbox of `all` holds a place for the next sample.
     reserved: bool,
     /// Empty between sends; kept for its memory.
     displaced: Vec<Sample>,
+}
+
+#[derive(Clone, Debug)]
+struct Connection {
+    reader: Gid,
+    inbox: Arc<Inbox>,
+    newest_ns: Arc<AtomicU64>,
+}
+
+impl Connection {
+    /// Adds a sample for which there is a place, unless the reader is gone.
+    fn push(&self, sample: Sample, displaced: &mut Vec<Sample>) -> bool {
+        self.newest_ns.store(sample.envelope.mono_ns, Ordering::Relaxed);
+        self.inbox.push(sample, displaced)
+    }
 }
 
 impl InProcessWriter {
@@ -117,9 +133,9 @@ impl InProcessWriter {
         if connections.reserved {
             return Ok(());
         }
-        for (at, (_, inbox)) in connections.all.iter().enumerate() {
-            if !inbox.reserve(&self.room) {
-                connections.all[..at].iter().for_each(|(_, inbox)| inbox.cancel());
+        for (at, connection) in connections.all.iter().enumerate() {
+            if !connection.inbox.reserve(&self.room) {
+                connections.all[..at].iter().for_each(|it| it.inbox.cancel());
                 return Err(busy());
             }
         }
@@ -147,7 +163,7 @@ impl Writer for InProcessWriter {
         }
         let mut connections = lock(&self.connections);
         if std::mem::take(&mut connections.reserved) {
-            connections.all.iter().for_each(|(_, inbox)| inbox.cancel());
+            connections.all.iter().for_each(|it| it.inbox.cancel());
         }
     }
 
@@ -161,9 +177,9 @@ impl Writer for InProcessWriter {
         connections.reserved = false;
         let mut displaced = std::mem::take(&mut connections.displaced);
         let mut sent = Sent::default();
-        for (_, inbox) in &connections.all {
+        for connection in &connections.all {
             let sample = Sample { envelope: *envelope, payload: payload.clone() };
-            sent.readers += u32::from(inbox.push(sample, &mut displaced));
+            sent.readers += u32::from(connection.push(sample, &mut displaced));
         }
         sent.displaced = displaced.len() as u32;
         drop(connections);
@@ -178,16 +194,15 @@ impl Writer for InProcessWriter {
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
         self.bus.open("send")?;
         let connections = lock(&self.connections);
-        let found = connections.all.iter().find(|(gid, _)| *gid == reader);
-        let inbox = found.map(|(_, inbox)| Arc::clone(inbox));
+        let found = connections.all.iter().find(|it| it.reader == reader).cloned();
         drop(connections);
-        let inbox = inbox.ok_or_else(|| not_connected(reader))?;
-        if !inbox.reserve(&self.room) {
+        let connection = found.ok_or_else(|| not_connected(reader))?;
+        if !connection.inbox.reserve(&self.room) {
             return Err(busy());
         }
         let sample = Sample { envelope: *envelope, payload: payload.clone() };
         let mut displaced = Vec::new();
-        let readers = u32::from(inbox.push(sample, &mut displaced));
+        let readers = u32::from(connection.push(sample, &mut displaced));
         Ok(Sent { readers, displaced: displaced.len() as u32 })
     }
 
@@ -199,8 +214,9 @@ impl Writer for InProcessWriter {
         let inbox = inbox.ok_or_else(|| not_connected(ticket.reader))?;
         self.cancel();
         let mut connections = lock(&self.connections);
-        connections.all.retain(|(gid, _)| *gid != ticket.reader);
-        connections.all.push((ticket.reader, inbox));
+        connections.all.retain(|it| it.reader != ticket.reader);
+        let newest_ns = inbox.arrivals_of(self.gid);
+        connections.all.push(Connection { reader: ticket.reader, inbox, newest_ns });
         Ok(())
     }
 
@@ -210,10 +226,10 @@ impl Writer for InProcessWriter {
         }
         let mut connections = lock(&self.connections);
         let is_reserved = connections.reserved;
-        connections.all.retain(|(gid, inbox)| {
-            let stays = *gid != reader;
+        connections.all.retain(|it| {
+            let stays = it.reader != reader;
             if !stays && is_reserved {
-                inbox.cancel();
+                it.inbox.cancel();
             }
             stays
         });
@@ -246,7 +262,9 @@ impl Reader for InProcessReader {
     }
 
     fn forget(&self, writer: Gid) {
-        let _ = writer;
+        if self.bus.is_current() {
+            lock(&self.inbox.arrivals).retain(|(gid, _)| *gid != writer);
+        }
     }
 
     fn take(&self) -> Result<Option<Sample>> {
@@ -256,6 +274,12 @@ impl Reader for InProcessReader {
 
     fn displaced(&self) -> u64 {
         lock(&self.inbox.queue).displaced
+    }
+
+    fn newest_ns(&self, writer: Gid) -> Option<u64> {
+        let arrivals = lock(&self.inbox.arrivals);
+        let (_, newest_ns) = arrivals.iter().find(|(gid, _)| *gid == writer)?;
+        Some(newest_ns.load(Ordering::Relaxed)).filter(|ns| *ns != 0)
     }
 }
 
@@ -278,6 +302,8 @@ impl Drop for InProcessReader {
 struct Inbox {
     limit: Limit,
     queue: Mutex<Queue>,
+    /// Of each connected writer, when its newest sample was sent; 0 before the first.
+    arrivals: Mutex<Vec<(Gid, Arc<AtomicU64>)>>,
     news: Arc<Cell>,
 }
 
@@ -300,6 +326,14 @@ struct Queue {
 }
 
 impl Inbox {
+    fn arrivals_of(&self, writer: Gid) -> Arc<AtomicU64> {
+        let newest_ns = Arc::default();
+        let mut arrivals = lock(&self.arrivals);
+        arrivals.retain(|(gid, _)| *gid != writer);
+        arrivals.push((writer, Arc::clone(&newest_ns)));
+        newest_ns
+    }
+
     fn reserve(&self, room: &Arc<Cell>) -> bool {
         if !self.limit.keep_all {
             return true;

@@ -137,7 +137,9 @@ pub trait Reader: fmt::Debug + Send + Sync {
     fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket>;
 
     /// This writer sends nothing any more: it has disconnected, or its process is dead. What it
-    /// sent whole is still delivered.
+    /// sent whole is still delivered, as far as what is kept of all forgotten writers together allows:
+    /// of the last [`FORGOTTEN_MAX`], and where the last samples are kept, no more than the depth.
+    /// Beyond it the oldest are displaced.
     fn forget(&self, writer: Gid);
 
     /// The oldest sample that was not taken. Samples of one writer come in its order.
@@ -145,7 +147,15 @@ pub trait Reader: fmt::Debug + Send + Sync {
 
     /// Samples lost because this reader was full, since it was opened.
     fn displaced(&self) -> u64;
+
+    /// The envelope's `mono_ns` of the newest sample of this writer that has arrived, whether it
+    /// waits, was taken or displaced. `None` before the first, and for a writer that is not
+    /// accepted. A sample at 0 is none.
+    fn newest_ns(&self, writer: Gid) -> Option<u64>;
 }
+
+/// Forgotten writers of which a reader keeps what is unread; more, where that costs nothing.
+pub const FORGOTTEN_MAX: usize = 256;
 
 /// Names a process, more exactly one loaded copy of the in-process registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

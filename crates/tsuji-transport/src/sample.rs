@@ -71,6 +71,16 @@ pub enum Payload {
     Bytes(Bytes),
 }
 
+impl Payload {
+    /// How many bytes it has, if it has bytes.
+    pub fn byte_len(&self) -> Option<usize> {
+        match self {
+            Self::Typed(_) => None,
+            Self::Bytes(bytes) => Some(bytes.len()),
+        }
+    }
+}
+
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -35,6 +35,7 @@ pub use context::{Context, ContextBuilder, runtime_dir};
 
 mod control;
 mod directory;
+mod endpoint;
 
 mod error;
 pub use error::{Error, ErrorKind, Result};

@@ -11,6 +11,7 @@ use tsuji_msg::Message;
 use tsuji_transport::Gid;
 
 use crate::control::protocol::NodeRecord;
+use crate::endpoint::EndpointCore;
 use crate::events::{PublisherEvent, SubscriptionEvent};
 use crate::executor::{Entity, ExecutorCore};
 use crate::publication::{Codec, Publication, PublicationSpec};
@@ -24,6 +25,15 @@ use crate::{
 
 /// A node. Clones are the same node; it leaves the graph with the last of them and of what was
 /// made under it.
+///
+/// **Liveliness.** A publisher whose liveliness is automatic is alive for as long as its process
+/// exists: a process that is stopped (SIGSTOP) or hangs counts as alive, whatever the lease. To find
+/// such out, ask for [`ManualByTopic`](tsuji_core::Liveliness::ManualByTopic) with a lease.
+///
+/// **Fork.** In a forked child everything that was made before answers Closed. If the parent has
+/// other threads, such as those that spin, the child must do nothing but `exec` or `_exit`: a lock
+/// that one of them held, the allocator's for example, stays locked in the child. So start processes
+/// with [`std::process::Command`], or fork before the first context is made.
 #[derive(Clone)]
 pub struct Node {
     core: Arc<NodeCore>,
@@ -233,6 +243,21 @@ impl Node {
             .map_err(|error| Error::invalid(error.to_string()))
     }
 
+    /// What every endpoint under this node has, once it is sure that there may be one.
+    fn endpoint(
+        &self,
+        operation: &str,
+        topic: &str,
+        of: RawType,
+        qos: Qos,
+    ) -> Result<EndpointCore> {
+        let topic = self.resolve(topic)?;
+        qos.validate().map_err(|error| Error::invalid(format!("{topic}: {error}")))?;
+        let host = self.context().host();
+        host.open(operation)?;
+        Ok(EndpointCore::new(host, self.core.gid, topic, of, qos))
+    }
+
     fn running(&self) -> MutexGuard<'_, Running> {
         self.core.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -307,7 +332,7 @@ impl<'a, P> PublisherBuilder<'a, P> {
         self
     }
 
-    /// How long a reliable publish waits for room before it answers Busy. 100 ms if not said.
+    /// How long a reliable publish or loan waits for room before it answers Busy. 100 ms if not said.
     #[must_use]
     pub fn max_blocking(mut self, at_most: Duration) -> Self {
         self.max_blocking = at_most;
@@ -322,23 +347,16 @@ impl<'a, P> PublisherBuilder<'a, P> {
     }
 
     fn make(self) -> Result<RawPublisher> {
-        let topic = self.node.resolve(&self.topic)?;
-        self.qos.validate().map_err(|error| Error::invalid(format!("{topic}: {error}")))?;
+        let operation = "create a publisher";
+        let core = self.node.endpoint(operation, &self.topic, self.raw, self.qos)?;
         let host = self.node.context().host();
-        host.open("create a publisher")?;
         let spec = PublicationSpec {
-            gid: host.new_gid(),
-            node: self.node.core.gid,
-            topic,
-            type_name: self.raw.name,
-            type_hash: self.raw.hash,
-            qos: self.qos,
             codec: self.codec,
             fixed_bytes: self.fixed_bytes,
             expected_bytes: self.expected_bytes,
             max_blocking: self.max_blocking,
         };
-        let publication = Arc::new(Publication::new(host, spec)?);
+        let publication = Arc::new(Publication::new(core, spec)?);
         let mut entity: Option<Arc<dyn Entity>> = None;
         if let Some(on_event) = self.on_event {
             let cell = Arc::new(host.bells().claim_cell()?);
@@ -406,8 +424,7 @@ impl<M: Message> SubscriptionBuilder<'_, M> {
         mut self,
         mut callback: impl FnMut(Received<M>) + Send + 'static,
     ) -> Result<Subscription<M>> {
-        self.raw.check = Some(|bytes| M::view_cdr(bytes).map(|_| ()));
-        self.raw.value_type = Some(TypeId::of::<M>());
+        self.raw.spec = Self::spec();
         let each = Box::new(move |sample, now_ns| {
             if let Some(received) = Received::new(sample, now_ns) {
                 callback(received);
@@ -418,9 +435,15 @@ impl<M: Message> SubscriptionBuilder<'_, M> {
 
     /// Makes the subscription, to be asked for samples.
     pub fn build(mut self) -> Result<Subscription<M>> {
-        self.raw.check = Some(|bytes| M::view_cdr(bytes).map(|_| ()));
-        self.raw.value_type = Some(TypeId::of::<M>());
+        self.raw.spec = Self::spec();
         Ok(Subscription::new(self.raw.make(None)?))
+    }
+
+    fn spec() -> ReceptionSpec {
+        ReceptionSpec {
+            check: Some(|bytes| M::view_cdr(bytes).map(|_| ())),
+            value_type: Some(TypeId::of::<M>()),
+        }
     }
 }
 
@@ -432,8 +455,7 @@ pub struct RawSubscriptionBuilder<'a> {
     qos: Qos,
     group: CallbackGroup,
     on_event: Option<Box<dyn FnMut(SubscriptionEvent) + Send>>,
-    check: Option<crate::reception::Check>,
-    value_type: Option<TypeId>,
+    spec: ReceptionSpec,
 }
 
 impl<'a> RawSubscriptionBuilder<'a> {
@@ -445,8 +467,7 @@ impl<'a> RawSubscriptionBuilder<'a> {
             qos: Qos::DEFAULT,
             group: node.core.group.clone(),
             on_event: None,
-            check: None,
-            value_type: None,
+            spec: ReceptionSpec::default(),
         }
     }
 
@@ -489,21 +510,10 @@ impl<'a> RawSubscriptionBuilder<'a> {
     }
 
     fn make(self, each: Option<crate::subscription::Each>) -> Result<RawSubscription> {
-        let topic = self.node.resolve(&self.topic)?;
-        self.qos.validate().map_err(|error| Error::invalid(format!("{topic}: {error}")))?;
+        let operation = "create a subscription";
+        let core = self.node.endpoint(operation, &self.topic, self.raw, self.qos)?;
         let host = self.node.context().host();
-        host.open("create a subscription")?;
-        let spec = ReceptionSpec {
-            gid: host.new_gid(),
-            node: self.node.core.gid,
-            topic,
-            type_name: self.raw.name,
-            type_hash: self.raw.hash,
-            qos: self.qos,
-            check: self.check,
-            value_type: self.value_type,
-        };
-        let reception = Arc::new(Reception::new(host, spec)?);
+        let reception = Arc::new(Reception::new(core, self.spec)?);
         let mut entities: Vec<Arc<dyn Entity>> = Vec::new();
         if let Some(each) = each {
             let entity = RawEntity::new(Arc::clone(&reception), self.group.clone(), each);

@@ -3,6 +3,7 @@
 
 use std::any::{Any, TypeId};
 use std::collections::{HashMap, VecDeque};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,12 +16,11 @@ use tsuji_msg::CdrError;
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
-    Bytes, Endpoint, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload, Ticket, Transport,
-    Writer,
+    Bytes, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload, Ticket, Transport, Writer,
 };
 
+use crate::endpoint::EndpointCore;
 use crate::events::{Events, PublisherEvent};
-use crate::host::Host;
 use crate::{Error, ErrorKind, Result};
 
 /// How values of one Rust type become bytes, and shared values.
@@ -58,29 +58,34 @@ pub struct PublisherCounters {
 }
 
 pub(crate) struct Publication {
-    pub(crate) gid: Gid,
-    pub(crate) node: Gid,
-    pub(crate) topic: String,
-    pub(crate) type_name: String,
-    pub(crate) type_hash: String,
-    pub(crate) qos: Qos,
+    core: EndpointCore,
     pub(crate) events: Events<PublisherEvent>,
-    host: Arc<Host>,
-    codec: Option<Codec>,
-    fixed_bytes: Option<u64>,
-    expected_bytes: Option<u64>,
-    max_blocking: Duration,
+    spec: PublicationSpec,
+    /// Somebody in this process wants values by reference.
+    has_readers_by_value: AtomicBool,
     room: Arc<Cell>,
     /// One publish at a time sleeps on the room cell.
     sleeping: Mutex<()>,
-    is_closed: AtomicBool,
     last_sign_ns: AtomicU64,
     state: Mutex<State>,
 }
 
+impl Deref for Publication {
+    type Target = EndpointCore;
+
+    fn deref(&self) -> &EndpointCore {
+        &self.core
+    }
+}
+
 struct State {
     next_sequence: u64,
+    /// Those with readers come first.
     roads: Vec<Road>,
+    roads_in_use: usize,
+    /// Whether a road in use takes values, and whether one takes bytes.
+    by_value: bool,
+    by_bytes: bool,
     /// Each reader, with its road: a transport, by value or by bytes.
     readers: HashMap<Gid, (TransportId, bool)>,
     history: VecDeque<(Envelope, Payload)>,
@@ -96,6 +101,19 @@ struct State {
 }
 
 impl State {
+    /// The roads that have readers.
+    fn in_use(&self) -> &[Road] {
+        &self.roads[..self.roads_in_use]
+    }
+
+    /// To be called when the readers of a road have changed.
+    fn sort_roads(&mut self) {
+        self.roads.sort_by_key(|road| road.readers == 0);
+        self.roads_in_use = self.roads.partition_point(|road| 0 < road.readers);
+        self.by_value = self.in_use().iter().any(|road| road.typed);
+        self.by_bytes = self.in_use().iter().any(|road| !road.typed);
+    }
+
     /// The wall clock at `mono_ns`. The distance of the two clocks is looked at ten times a second,
     /// which costs less than a second clock for every sample.
     fn wall_ns(&mut self, mono_ns: u64) -> i64 {
@@ -110,6 +128,7 @@ impl State {
 const WALL_FRESH_NS: u64 = 100_000_000;
 
 /// One transport on which this publisher sends.
+#[derive(Clone)]
 struct Road {
     id: TransportId,
     writer: Arc<dyn Writer>,
@@ -117,14 +136,8 @@ struct Road {
     readers: usize,
 }
 
-/// What is needed to make a publication.
+/// What a publication needs besides what every endpoint has.
 pub(crate) struct PublicationSpec {
-    pub(crate) gid: Gid,
-    pub(crate) node: Gid,
-    pub(crate) topic: String,
-    pub(crate) type_name: String,
-    pub(crate) type_hash: String,
-    pub(crate) qos: Qos,
     pub(crate) codec: Option<Codec>,
     pub(crate) fixed_bytes: Option<u64>,
     pub(crate) expected_bytes: Option<u64>,
@@ -132,14 +145,17 @@ pub(crate) struct PublicationSpec {
 }
 
 impl Publication {
-    pub(crate) fn new(host: &Arc<Host>, spec: PublicationSpec) -> Result<Self> {
+    pub(crate) fn new(core: EndpointCore, spec: PublicationSpec) -> Result<Self> {
         let now = clock::monotonic_ns();
         let state = State {
             next_sequence: 1,
             roads: Vec::new(),
+            roads_in_use: 0,
+            by_value: false,
+            by_bytes: false,
             readers: HashMap::new(),
             history: VecDeque::new(),
-            estimator: SizeEstimator::new(host.policy().size_line_bytes()),
+            estimator: SizeEstimator::new(core.host.policy().size_line_bytes()),
             counters: PublisherCounters::default(),
             deadline_missed: 0,
             deadline_from_ns: 0,
@@ -148,21 +164,12 @@ impl Publication {
             wall_seen_ns: 0,
         };
         Ok(Self {
-            gid: spec.gid,
-            node: spec.node,
-            topic: spec.topic,
-            type_name: spec.type_name,
-            type_hash: spec.type_hash,
-            qos: spec.qos,
             events: Events::new(),
-            host: Arc::clone(host),
-            codec: spec.codec,
-            fixed_bytes: spec.fixed_bytes,
-            expected_bytes: spec.expected_bytes,
-            max_blocking: spec.max_blocking,
-            room: Arc::new(host.bells().claim_cell()?),
+            room: Arc::new(core.host.bells().claim_cell()?),
+            core,
+            spec,
+            has_readers_by_value: AtomicBool::new(false),
             sleeping: Mutex::new(()),
-            is_closed: AtomicBool::new(false),
             last_sign_ns: AtomicU64::new(now),
             state: Mutex::new(state),
         })
@@ -172,27 +179,47 @@ impl Publication {
     pub(crate) fn publish(&self, outgoing: &Outgoing<'_>) -> Result<()> {
         let mono_ns = clock::monotonic_ns();
         self.open("publish")?;
+        let last_sign_ns = self.last_sign_ns.load(Ordering::Relaxed);
         let mut ready = None;
         let tried = self.try_publish(&mut self.lock(), outgoing, &mut ready, mono_ns);
         match tried {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                self.tell_if_back(last_sign_ns);
+                return Ok(());
+            }
             Err(error) if error.kind() == TransportKind::Busy => (),
             Err(error) => {
                 self.lock().counters.dropped += 1;
-                return Err(self.about(error));
+                return Err(self.about("publish", error));
             }
         }
         if self.qos.reliability == Reliability::BestEffort {
             self.lock().counters.dropped += 1;
             return Ok(());
         }
-        self.publish_when_there_is_room(outgoing, ready, mono_ns)
+        let published = self.when_there_is_room("publish", || {
+            self.try_publish(&mut self.lock(), outgoing, &mut ready, mono_ns)
+        });
+        match published {
+            Ok(()) => self.tell_if_back(last_sign_ns),
+            Err(_) => self.lock().counters.dropped += 1,
+        }
+        published
     }
 
     /// Lends memory of the road that will carry the sample, or of the heap when there is none.
     pub(crate) fn loan(&self, len: usize) -> Result<Loan> {
         self.open("loan")?;
-        self.lend(&self.lock(), len).map_err(|error| self.about(error))
+        let tried = self.lend(&self.lock(), len);
+        match tried {
+            Err(error)
+                if error.kind() == TransportKind::Busy
+                    && self.qos.reliability == Reliability::Reliable =>
+            {
+                self.when_there_is_room("loan", || self.lend(&self.lock(), len))
+            }
+            done => done.map_err(|error| self.about("loan", error)),
+        }
     }
 
     pub(crate) fn counters(&self) -> PublisherCounters {
@@ -205,14 +232,10 @@ impl Publication {
         if self.host.is_current() { self.lock().readers.len() } else { 0 }
     }
 
-    /// Whether somebody in this process wants values by reference.
+    /// Whether a value is better shared than looked at.
     pub(crate) fn has_readers_by_value(&self) -> bool {
-        if !self.host.is_current() {
-            return false;
-        }
-        let state = self.lock();
-        let by_value = state.roads.iter().any(|road| road.typed && 0 < road.readers);
-        by_value || self.qos.durability == Durability::TransientLocal
+        self.has_readers_by_value.load(Ordering::Relaxed)
+            || self.qos.durability == Durability::TransientLocal
     }
 
     /// Shows that the publisher is alive.
@@ -227,11 +250,12 @@ impl Publication {
     }
 
     pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+        self.core.close();
         self.room.ring();
         let mut state = self.lock();
         state.readers.clear();
         let roads = std::mem::take(&mut state.roads);
+        state.sort_roads();
         let history = std::mem::take(&mut state.history);
         drop(state);
         drop((roads, history));
@@ -240,8 +264,8 @@ impl Publication {
     /// What is known of a flow to a subscription of this scope and reliability.
     pub(crate) fn traits(&self, scope: Scope, reliability: Reliability, policy: &Policy) -> Traits {
         let facts = SizeFacts {
-            fixed_bytes: self.fixed_bytes,
-            expected_bytes: self.expected_bytes,
+            fixed_bytes: self.spec.fixed_bytes,
+            expected_bytes: self.spec.expected_bytes,
             stated: policy.stated_size(&self.topic),
             prior: prior(&self.type_name),
         };
@@ -276,14 +300,15 @@ impl Publication {
         let mut state = self.lock();
         let state = &mut *state;
         let id = transport.id();
-        let codec_type = self.codec.map(|codec| codec.value_type);
+        let codec_type = self.spec.codec.map(|codec| codec.value_type);
         let same_type = value_type.is_some() && value_type == codec_type;
         let typed = same_type && transport.capability().typed;
         let is_road = |road: &Road| road.id == id && road.typed == typed;
         let at = match state.roads.iter().position(is_road) {
             Some(at) => at,
             None => {
-                let writer = transport.open_writer(&self.endpoint(), Arc::clone(&self.room))?;
+                let writer =
+                    transport.open_writer(&self.for_transport(), Arc::clone(&self.room))?;
                 state.roads.push(Road { id: id.clone(), writer, typed, readers: 0 });
                 state.roads.len() - 1
             }
@@ -291,6 +316,8 @@ impl Publication {
         let road = &mut state.roads[at];
         road.writer.connect(ticket)?;
         road.readers += 1;
+        let road = road.clone();
+        self.sort_roads(state);
         state.readers.insert(ticket.reader, (id, typed));
         let mut first = state.next_sequence;
         if reader.durability == Durability::TransientLocal {
@@ -299,9 +326,8 @@ impl Publication {
                 History::KeepAll => usize::MAX,
             };
             let skip = state.history.len().saturating_sub(wanted);
-            let road = &state.roads[at];
             for (envelope, payload) in state.history.iter().skip(skip) {
-                let payload = self.as_the_road_takes_it(road, payload)?;
+                let payload = self.as_the_road_takes_it(&road, payload)?;
                 let sent = road.writer.send_to(ticket.reader, envelope, &payload);
                 if let Err(error) = sent {
                     state.counters.failed += 1;
@@ -323,6 +349,12 @@ impl Publication {
             road.writer.disconnect(reader);
             road.readers = road.readers.saturating_sub(1);
         }
+        self.sort_roads(&mut state);
+    }
+
+    fn sort_roads(&self, state: &mut State) {
+        state.sort_roads();
+        self.has_readers_by_value.store(state.by_value, Ordering::Relaxed);
     }
 
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
@@ -365,26 +397,36 @@ impl Publication {
         }
     }
 
+    /// Tells the subscriptions that it is alive again, if they may have seen the lease that began
+    /// at `last_sign_ns` pass. The clock is read when the sample has arrived: whoever looks later
+    /// than that sees the sample itself.
+    fn tell_if_back(&self, last_sign_ns: u64) {
+        let Some(lease) = self.manual_lease() else { return };
+        if after(last_sign_ns, lease) <= clock::monotonic_ns() {
+            self.host.directory().assert_alive(self.gid);
+        }
+    }
+
     fn manual_lease(&self) -> Option<Duration> {
         self.qos.liveliness_lease.filter(|_| self.qos.liveliness == Liveliness::ManualByTopic)
     }
 
-    fn publish_when_there_is_room(
+    /// Does what was Busy as soon as it is not, for at most as long as it may block.
+    fn when_there_is_room<T>(
         &self,
-        outgoing: &Outgoing<'_>,
-        mut ready: Option<Bytes>,
-        mono_ns: u64,
-    ) -> Result<()> {
+        operation: &str,
+        mut attempt: impl FnMut() -> Result<T, tsuji_transport::Error>,
+    ) -> Result<T> {
         let _one_at_a_time = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
-        let give_up_ns = after(clock::monotonic_ns(), self.max_blocking);
+        let give_up_ns = after(clock::monotonic_ns(), self.spec.max_blocking);
         let bell = self.host.bells().claim_bell()?;
         self.room.attach(&bell, 0);
         let result = loop {
             // Whatever rings from here on will be seen by the wait below.
             bell.drain(|_| ());
-            let result = self.open("publish").and_then(|()| {
-                let done = self.try_publish(&mut self.lock(), outgoing, &mut ready, mono_ns);
-                done.map_err(|error| self.about(error))
+            let result = self.open(operation).and_then(|()| {
+                let done = attempt();
+                done.map_err(|error| self.about(operation, error))
             });
             let now_ns = clock::monotonic_ns();
             match result {
@@ -395,9 +437,6 @@ impl Publication {
             }
         };
         self.room.detach();
-        if result.is_err() {
-            self.lock().counters.dropped += 1;
-        }
         result
     }
 
@@ -406,24 +445,21 @@ impl Publication {
         &self,
         state: &mut State,
         outgoing: &Outgoing<'_>,
-        ready: &mut Option<Bytes>,
+        ready: &mut Option<Payload>,
         mono_ns: u64,
     ) -> Result<(), tsuji_transport::Error> {
-        let by_value = |road: &Road| road.typed && 0 < road.readers;
-        let by_bytes = |road: &Road| !road.typed && 0 < road.readers;
-        let needs_bytes = state.roads.iter().any(by_bytes);
-        if needs_bytes && ready.is_none() {
-            *ready = Some(self.bytes(state, outgoing)?);
+        if state.by_bytes && ready.is_none() {
+            *ready = Some(Payload::Bytes(self.bytes(state, outgoing)?));
         }
         let keeps = self.qos.durability == Durability::TransientLocal;
         let value = match outgoing {
+            _ if !state.by_value && (state.by_bytes || !keeps) => None,
             Outgoing::Shared(value) => Some(Payload::Typed(Arc::clone(value))),
             Outgoing::Bytes(bytes) => Some(Payload::Bytes(bytes.clone())),
-            Outgoing::Borrowed(_) if needs_bytes => ready.clone().map(Payload::Bytes),
-            Outgoing::Borrowed(value) if keeps || state.roads.iter().any(by_value) => {
-                self.codec.map(|codec| Payload::Typed((codec.share)(*value)))
+            Outgoing::Borrowed(_) if state.by_bytes => ready.clone(),
+            Outgoing::Borrowed(value) => {
+                self.spec.codec.map(|codec| Payload::Typed((codec.share)(*value)))
             }
-            Outgoing::Borrowed(_) => None,
         };
         let envelope = Envelope {
             gid: self.gid,
@@ -432,20 +468,19 @@ impl Publication {
             mono_ns,
             ..Envelope::default()
         };
-        let bytes = ready.clone().map(Payload::Bytes);
-        let len = ready.as_ref().map_or(0, |bytes| bytes.len());
+        let len = ready.as_ref().and_then(Payload::byte_len);
 
-        let active = state.roads.iter().filter(|road| 0 < road.readers).count();
-        if 1 < active {
-            self.reserve_on_all(state, len)?;
+        let roads = state.in_use();
+        if 1 < roads.len() {
+            reserve_on_all(roads, len.unwrap_or(0))?;
         }
         let (mut displaced, mut failed) = (0, 0);
-        for road in state.roads.iter().filter(|road| 0 < road.readers) {
-            let payload = if road.typed { value.as_ref() } else { bytes.as_ref() };
+        for road in roads {
+            let payload = if road.typed { value.as_ref() } else { ready.as_ref() };
             let Some(payload) = payload else { continue };
             match road.writer.send(&envelope, payload) {
                 Ok(sent) => displaced += u64::from(sent.displaced),
-                Err(error) if active == 1 => return Err(error),
+                Err(error) if roads.len() == 1 => return Err(error),
                 Err(error) => {
                     failed += 1;
                     tracing::warn!(topic = %self.topic, road = %road.id, %error, "not sent");
@@ -459,8 +494,8 @@ impl Publication {
         state.counters.failed += failed;
         self.end_lost_lease(state);
         self.last_sign_ns.store(mono_ns, Ordering::Relaxed);
-        self.observe_size(state, outgoing, ready.as_ref());
-        if keeps && let Some(payload) = bytes.or(value) {
+        self.observe_size(state, outgoing, len);
+        if keeps && let Some(payload) = ready.take().or(value) {
             let depth = match self.qos.history {
                 History::KeepLast(depth) => depth as usize,
                 History::KeepAll => self.host.keep_all_max() as usize,
@@ -469,18 +504,6 @@ impl Publication {
                 state.history.pop_front();
             }
             state.history.push_back((envelope, payload));
-        }
-        Ok(())
-    }
-
-    fn reserve_on_all(&self, state: &State, len: usize) -> Result<(), tsuji_transport::Error> {
-        let active = || state.roads.iter().filter(|road| 0 < road.readers);
-        for (at, road) in active().enumerate() {
-            let len = if road.typed { 0 } else { len };
-            if let Err(error) = road.writer.reserve(len) {
-                active().take(at).for_each(|road| road.writer.cancel());
-                return Err(error);
-            }
         }
         Ok(())
     }
@@ -498,7 +521,7 @@ impl Publication {
         let refused = |why: String| {
             tsuji_transport::Error::new(TransportKind::Invalid, "serialise").about(why)
         };
-        let codec = self.codec.ok_or_else(|| refused("a value without a type".to_owned()))?;
+        let codec = self.spec.codec.ok_or_else(|| refused("a value without a type".to_owned()))?;
         let mut loan = self.lend(state, (codec.size)(value))?;
         let written =
             (codec.write)(value, &mut loan).map_err(|error| refused(error.to_string()))?;
@@ -507,8 +530,7 @@ impl Publication {
     }
 
     fn lend(&self, state: &State, len: usize) -> Result<Loan, tsuji_transport::Error> {
-        let mut roads = state.roads.iter().filter(|road| !road.typed && 0 < road.readers);
-        match roads.next() {
+        match state.in_use().iter().find(|road| !road.typed) {
             Some(road) => match road.writer.loan(len) {
                 Err(error) if error.kind() == TransportKind::Unsupported => Ok(Loan::on_heap(len)),
                 other => other,
@@ -522,7 +544,7 @@ impl Publication {
         road: &Road,
         payload: &Payload,
     ) -> Result<Payload, tsuji_transport::Error> {
-        let (Payload::Typed(value), Some(codec)) = (payload, self.codec) else {
+        let (Payload::Typed(value), Some(codec)) = (payload, self.spec.codec) else {
             return Ok(payload.clone());
         };
         if road.typed {
@@ -537,47 +559,47 @@ impl Publication {
     }
 
     /// What is not serialised is measured now and then only.
-    fn observe_size(&self, state: &mut State, outgoing: &Outgoing<'_>, ready: Option<&Bytes>) {
-        if self.fixed_bytes.is_some() {
+    fn observe_size(&self, state: &mut State, outgoing: &Outgoing<'_>, len: Option<usize>) {
+        if self.spec.fixed_bytes.is_some() {
             return;
         }
-        let bytes = match (ready, outgoing) {
-            (Some(bytes), _) | (None, Outgoing::Bytes(bytes)) => bytes.len(),
+        let bytes = match (len, outgoing) {
+            (Some(len), _) => len,
+            (None, Outgoing::Bytes(bytes)) => bytes.len(),
             (None, _) if 16 < state.next_sequence && !state.next_sequence.is_multiple_of(16) => {
                 return;
             }
-            (None, Outgoing::Shared(value)) => self.codec.map_or(0, |it| (it.size)(&**value)),
-            (None, Outgoing::Borrowed(value)) => self.codec.map_or(0, |it| (it.size)(*value)),
+            (None, Outgoing::Shared(value)) => self.size_of(&**value),
+            (None, Outgoing::Borrowed(value)) => self.size_of(*value),
         };
         state.estimator.observe(bytes as u64);
     }
 
-    fn endpoint(&self) -> Endpoint {
-        Endpoint {
-            topic: self.topic.clone(),
-            type_name: self.type_name.clone(),
-            gid: self.gid,
-            qos: self.qos,
-            keep_all_max: self.host.keep_all_max(),
-        }
+    fn size_of(&self, value: &dyn Any) -> usize {
+        self.spec.codec.map_or(0, |codec| (codec.size)(value))
     }
 
-    fn open(&self, operation: &str) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::closed(format!("{operation} on {}: it was closed", self.topic)));
-        }
-        self.host.open(operation)
-    }
-
-    fn about(&self, error: tsuji_transport::Error) -> Error {
+    fn about(&self, operation: &str, error: tsuji_transport::Error) -> Error {
         let kind = Error::from(error);
-        Error::new(kind.kind(), format!("publish on {}", self.topic)).because(kind)
+        Error::new(kind.kind(), format!("{operation} on {}", self.topic)).because(kind)
     }
 
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reserves room for the next sample on all roads, or on none.
+fn reserve_on_all(roads: &[Road], len: usize) -> Result<(), tsuji_transport::Error> {
+    for (at, road) in roads.iter().enumerate() {
+        let len = if road.typed { 0 } else { len };
+        if let Err(error) = road.writer.reserve(len) {
+            roads[..at].iter().for_each(|road| road.writer.cancel());
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Types whose samples are large as a rule, before the first one shows it.

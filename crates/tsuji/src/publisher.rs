@@ -18,7 +18,8 @@ use crate::{Error, ErrorKind, Node, Result};
 ///
 /// A reliable publish that finds no room (a subscription that keeps all and is full, or memory
 /// that is all in use) waits for at most the publisher's `max_blocking`, then answers Busy. One of
-/// best effort gives the sample up and counts it.
+/// best effort gives the sample up and counts it. A loan that finds no memory waits likewise; by
+/// best effort it answers Busy at once.
 pub struct Publisher<M> {
     raw: RawPublisher,
     message: PhantomData<fn(M)>,
@@ -37,7 +38,8 @@ impl<M: Message> Publisher<M> {
     }
 
     /// Lends memory for a message whose long array has `elements`. All but the array's contents is
-    /// taken from `template`.
+    /// taken from `template`. Waits for memory as a publish does: whoever holds all of it in loans of
+    /// its own waits in vain.
     pub fn loan(&self, template: &M, elements: usize) -> Result<LoanedMessage<M>>
     where
         M: InPlace,
@@ -156,7 +158,8 @@ impl RawPublisher {
         self.publish_loan(loan)
     }
 
-    /// Lends memory of the road that will carry the sample. Write CDR with its header there.
+    /// Lends memory of the road that will carry the sample, and waits for it as a publish does.
+    /// Write CDR with its header there.
     pub fn loan_bytes(&self, len: usize) -> Result<Loan> {
         self.loan(len)
     }

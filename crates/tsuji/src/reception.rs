@@ -3,23 +3,21 @@
 
 use std::any::TypeId;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsuji_core::{History, Liveliness, Qos, TransportId};
 use tsuji_msg::CdrError;
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
-use tsuji_transport::{
-    Encoding, Endpoint, Gid, Payload, PeerId, Reader, Sample, Ticket, Transport,
-};
+use tsuji_transport::{Encoding, Gid, Payload, PeerId, Reader, Sample, Ticket, Transport};
 
+use crate::Result;
+use crate::endpoint::EndpointCore;
 use crate::events::{Events, SubscriptionEvent};
 use crate::graph::{CountHalf, LatencyReport};
-use crate::host::Host;
 use crate::publication::{after, nanos};
 use crate::statistics::Histogram;
-use crate::{Error, Result};
 
 /// What a subscription has seen so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,19 +41,20 @@ pub struct SubscriptionCounters {
 pub(crate) type Check = fn(&[u8]) -> Result<(), CdrError>;
 
 pub(crate) struct Reception {
-    pub(crate) gid: Gid,
-    pub(crate) node: Gid,
-    pub(crate) topic: String,
-    pub(crate) type_name: String,
-    pub(crate) type_hash: String,
-    pub(crate) qos: Qos,
+    core: EndpointCore,
     pub(crate) events: Events<SubscriptionEvent>,
     pub(crate) news: Arc<Cell>,
     pub(crate) value_type: Option<TypeId>,
-    host: Arc<Host>,
     check: Option<Check>,
-    is_closed: AtomicBool,
     state: Mutex<State>,
+}
+
+impl Deref for Reception {
+    type Target = EndpointCore;
+
+    fn deref(&self) -> &EndpointCore {
+        &self.core
+    }
 }
 
 struct State {
@@ -67,6 +66,7 @@ struct State {
     missing: u64,
     /// Samples pushed out of `queue`, and those of roads that were closed.
     displaced: u64,
+    /// When the newest sample was sent that has arrived, taken or not, as far as looked at.
     last_sample_ns: u64,
     deadline_missed: u64,
     deadline_from_ns: u64,
@@ -127,6 +127,7 @@ struct FlowCount {
     duplicates: u64,
     latency: Option<Histogram>,
     rate: Rate,
+    /// The last sign of life, as far as looked at.
     last_sign_ns: u64,
     manual_lease_ns: Option<u64>,
     /// How long its samples stay valid: the shorter of what the two ends say.
@@ -172,21 +173,16 @@ impl Rate {
 
 const RATE_NS: u64 = 1_000_000_000;
 
-/// What is needed to make a reception.
+/// What a reception needs besides what every endpoint has.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct ReceptionSpec {
-    pub(crate) gid: Gid,
-    pub(crate) node: Gid,
-    pub(crate) topic: String,
-    pub(crate) type_name: String,
-    pub(crate) type_hash: String,
-    pub(crate) qos: Qos,
     pub(crate) check: Option<Check>,
     /// The Rust type of values that it takes by reference.
     pub(crate) value_type: Option<TypeId>,
 }
 
 impl Reception {
-    pub(crate) fn new(host: &Arc<Host>, spec: ReceptionSpec) -> Result<Self> {
+    pub(crate) fn new(core: EndpointCore, spec: ReceptionSpec) -> Result<Self> {
         let state = State {
             roads: Vec::new(),
             queue: VecDeque::new(),
@@ -199,18 +195,11 @@ impl Reception {
             deadline_from_ns: 0,
         };
         Ok(Self {
-            gid: spec.gid,
-            node: spec.node,
-            topic: spec.topic,
-            type_name: spec.type_name,
-            type_hash: spec.type_hash,
-            qos: spec.qos,
             events: Events::new(),
-            news: Arc::new(host.bells().claim_cell()?),
-            host: Arc::clone(host),
+            news: Arc::new(core.host.bells().claim_cell()?),
+            core,
             check: spec.check,
             value_type: spec.value_type,
-            is_closed: AtomicBool::new(false),
             state: Mutex::new(state),
         })
     }
@@ -269,7 +258,8 @@ impl Reception {
         let reader = match known {
             Some((_, reader)) => Arc::clone(reader),
             None => {
-                let reader = transport.open_reader(&self.endpoint(), Arc::clone(&self.news))?;
+                let reader =
+                    transport.open_reader(&self.for_transport(), Arc::clone(&self.news))?;
                 state.roads.push((id, Arc::clone(&reader)));
                 reader
             }
@@ -292,15 +282,21 @@ impl Reception {
     /// The publisher sends on its road, from the sample `first` on.
     pub(crate) fn cut(&self, writer: Gid, first: u64) {
         let mut state = self.lock();
+        let is_first = !state.flows.values().any(|flow| flow.is_connected);
         let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open) else { return };
         flow.is_connected = true;
         flow.next.get_or_insert(first);
+        if is_first {
+            // Before it nobody could be late.
+            state.deadline_from_ns = clock::monotonic_ns();
+        }
         self.tell_matched(&state);
     }
 
     /// This publisher sends nothing any more. What it sent is still delivered.
     pub(crate) fn forget(&self, writer: Gid) {
         let mut state = self.lock();
+        state.see_arrivals();
         state.roads.iter().for_each(|(_, reader)| reader.forget(writer));
         let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open) else { return };
         flow.is_open = false;
@@ -318,13 +314,15 @@ impl Reception {
         if let Some(flow) = state.flows.get_mut(writer) {
             flow.last_sign_ns = clock::monotonic_ns();
             if !std::mem::replace(&mut flow.is_alive, true) {
-                self.watch_again(&state);
+                // A lost lease was waited for no longer.
+                self.host.nudge.give();
+                self.tell_liveliness(&state);
             }
         }
     }
 
     pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+        self.core.close();
         let mut state = self.lock();
         let roads = std::mem::take(&mut state.roads);
         let queue = std::mem::take(&mut state.queue);
@@ -334,7 +332,11 @@ impl Reception {
     }
 
     pub(crate) fn due_ns(&self) -> Option<u64> {
-        let state = self.lock();
+        let mut state = self.lock();
+        if !self.is_timed(&state) {
+            return None;
+        }
+        state.see_arrivals();
         let deadline = self
             .qos
             .deadline
@@ -348,6 +350,10 @@ impl Reception {
 
     pub(crate) fn on_time(&self, now_ns: u64) {
         let mut state = self.lock();
+        if !self.is_timed(&state) {
+            return;
+        }
+        state.see_arrivals();
         if let Some(deadline) = self.qos.deadline
             && state.flows.values().any(|flow| flow.is_connected)
         {
@@ -361,14 +367,10 @@ impl Reception {
             }
         }
         let mut changed = false;
-        for flow in state.flows.values_mut().filter(|flow| flow.is_connected && flow.is_alive) {
-            if flow
-                .manual_lease_ns
-                .is_some_and(|lease| flow.last_sign_ns.saturating_add(lease) <= now_ns)
-            {
-                flow.is_alive = false;
-                changed = true;
-            }
+        for flow in state.flows.values_mut().filter(|flow| flow.is_connected) {
+            let Some(lease_ns) = flow.manual_lease_ns else { continue };
+            let is_alive = now_ns < flow.last_sign_ns.saturating_add(lease_ns);
+            changed |= std::mem::replace(&mut flow.is_alive, is_alive) != is_alive;
         }
         if changed {
             self.tell_liveliness(&state);
@@ -415,12 +417,16 @@ impl Reception {
             .collect()
     }
 
+    /// Whether there is a deadline or a lease to watch.
+    fn is_timed(&self, state: &State) -> bool {
+        self.qos.deadline.is_some()
+            || state.flows.values().any(|flow| flow.manual_lease_ns.is_some())
+    }
+
     /// Counts a sample, and says whether the user gets it.
     fn admit(&self, state: &mut State, sample: &Sample, now_ns: u64) -> bool {
         let envelope = &sample.envelope;
         let flow = state.flows.of(envelope.gid);
-        flow.last_sign_ns = now_ns;
-        let came_back = flow.is_connected && !std::mem::replace(&mut flow.is_alive, true);
         let mut newly_missing = 0;
         match flow.next {
             Some(next) if envelope.sequence < next => {
@@ -434,7 +440,6 @@ impl Reception {
         flow.next = Some(envelope.sequence.saturating_add(1));
         flow.missing += newly_missing;
         state.missing += newly_missing;
-        state.last_sample_ns = now_ns;
         let is_expired = flow.lifespan_ns.is_some_and(|lifespan_ns| {
             let age = clock::wall_ns().saturating_sub(envelope.wall_ns);
             u64::try_from(age).is_ok_and(|age_ns| lifespan_ns <= age_ns)
@@ -470,9 +475,6 @@ impl Reception {
         let latency = flow.latency.get_or_insert_with(Histogram::new);
         latency.add(now_ns.saturating_sub(envelope.mono_ns));
         state.counters.received += 1;
-        if came_back {
-            self.watch_again(state);
-        }
         if 0 < newly_missing {
             let total = state.counters_now().lost;
             if 0 < total {
@@ -488,12 +490,6 @@ impl Reception {
         self.tell_liveliness(state);
     }
 
-    /// A publisher is alive again, and its lease is to be waited for.
-    fn watch_again(&self, state: &State) {
-        self.host.nudge.give();
-        self.tell_liveliness(state);
-    }
-
     fn tell_liveliness(&self, state: &State) {
         let mut counts = [0, 0];
         for flow in state.flows.values().filter(|flow| flow.is_connected) {
@@ -501,23 +497,6 @@ impl Reception {
         }
         let [not_alive, alive] = counts;
         self.events.push(SubscriptionEvent::LivelinessChanged { alive, not_alive });
-    }
-
-    fn endpoint(&self) -> Endpoint {
-        Endpoint {
-            topic: self.topic.clone(),
-            type_name: self.type_name.clone(),
-            gid: self.gid,
-            qos: self.qos,
-            keep_all_max: self.host.keep_all_max(),
-        }
-    }
-
-    fn open(&self, operation: &str) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::closed(format!("{operation} on {}: it was closed", self.topic)));
-        }
-        self.host.open(operation)
     }
 
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
@@ -542,6 +521,16 @@ impl State {
         }
         self.gather(history)?;
         Ok(self.queue.pop_front())
+    }
+
+    /// Takes note of when the newest samples came, taken or not.
+    fn see_arrivals(&mut self) {
+        for (writer, flow) in self.flows.all.iter_mut().filter(|(_, flow)| flow.is_open) {
+            let newest_ns = self.roads.iter().filter_map(|(_, reader)| reader.newest_ns(*writer));
+            let Some(newest_ns) = newest_ns.max() else { continue };
+            flow.last_sign_ns = flow.last_sign_ns.max(newest_ns);
+            self.last_sample_ns = self.last_sample_ns.max(newest_ns);
+        }
     }
 
     fn is_simple(&self) -> bool {

@@ -5,11 +5,15 @@
 mod house;
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use house::{Child, Folder, HANG, Watchdog, best_effort, heard, keep_all, keep_last, take_until};
 use house::{tell, wait_until};
-use tsuji::{Durability, Executor, Liveliness, Node, PublisherEvent, Qos, SubscriptionEvent};
+use tsuji::{
+    Context, Durability, ErrorKind, Executor, Liveliness, Node, Publisher, PublisherEvent, Qos,
+    Subscription, SubscriptionEvent,
+};
+use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
 /// What the children do.
@@ -128,6 +132,139 @@ fn manual_liveliness_is_lost_and_comes_back() {
             writers.spin_until(lost).unwrap();
         }
     }
+}
+
+/// A publisher and a subscription with the same deadline and lease.
+struct Promise {
+    publisher: Publisher<UInt64>,
+    subscription: Subscription<UInt64>,
+    told: Told<SubscriptionEvent>,
+    executor: Executor,
+    reader: Node,
+}
+
+/// What a subscription was told so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Late {
+    misses: usize,
+    lapses: usize,
+    returns: usize,
+}
+
+impl Promise {
+    /// Once in one process, and once in two.
+    fn check(period: Duration, check: impl Fn(&mut Self)) {
+        let folder = Folder::new();
+        for remote in [false, true] {
+            let one = folder.process();
+            let two = if remote { folder.process() } else { one.clone() };
+            let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
+            let lease = manual(period);
+            let qos = Qos { deadline: Some(period), history: keep_last(1000).history, ..lease };
+            let told = Told::new();
+            let publisher = writer.create_publisher("t", qos).unwrap();
+            let subscription = reader.subscription("t").qos(qos);
+            let subscription = subscription.on_event(told.listener()).build().unwrap();
+            publisher.wait_for_subscriptions(1, HANG).unwrap();
+            subscription.wait_for_publishers(1, HANG).unwrap();
+            let executor = executor(&reader);
+            check(&mut Self { publisher, subscription, told, executor, reader });
+        }
+    }
+
+    fn publish(&self) -> Instant {
+        let start = Instant::now();
+        self.publisher.publish(UInt64 { data: 1 }).unwrap();
+        start
+    }
+
+    /// Hands over what there is to tell, for a moment.
+    fn look(&mut self) -> Late {
+        self.executor.spin_once(Duration::from_millis(1)).unwrap();
+        let mut late = Late::default();
+        for event in self.told.0.lock().unwrap().iter() {
+            match event {
+                SubscriptionEvent::DeadlineMissed { .. } => late.misses += 1,
+                SubscriptionEvent::LivelinessChanged { alive: 0, not_alive: 1 } => late.lapses += 1,
+                SubscriptionEvent::LivelinessChanged { alive: 1, .. } => late.returns += 1,
+                _ => (),
+            }
+        }
+        late
+    }
+
+    fn wait_until(&mut self, is_so: impl Fn(Late) -> bool) {
+        while !is_so(self.look()) {}
+    }
+}
+
+#[test]
+fn samples_in_time_keep_deadline_and_lease_though_nobody_takes_them() {
+    let _watchdog = Watchdog::start("untaken samples");
+    const PERIOD: Duration = Duration::from_millis(100);
+    Promise::check(PERIOD, |promise| {
+        // What is late because this thread is proves nothing: then it begins anew.
+        let late = loop {
+            let start = promise.publish();
+            // Whoever looked before this sample came has told by now what it saw.
+            promise.reader.context().graph();
+            let before = (0..20).map(|_| promise.look()).last().unwrap();
+            let mut last = start;
+            let is_steady = loop {
+                let this = promise.publish();
+                if PERIOD <= last.elapsed() {
+                    break false;
+                }
+                if 4 * PERIOD < start.elapsed() {
+                    break true;
+                }
+                last = this;
+                promise.look();
+            };
+            if is_steady {
+                let late = promise.look();
+                break (late.misses - before.misses, late.lapses - before.lapses);
+            }
+        };
+        assert_eq!(late, (0, 0));
+        // It is looked after all the same.
+        let now = promise.look();
+        promise.wait_until(|late| now.misses < late.misses && now.lapses < late.lapses);
+    });
+}
+
+#[test]
+fn old_samples_taken_later_are_neither_in_time_nor_a_sign_of_life() {
+    let _watchdog = Watchdog::start("old samples");
+    Promise::check(SHORT, |promise| {
+        for _ in 0..1000 {
+            promise.publish();
+        }
+        // More often than every period there is one to take.
+        let before = promise.look();
+        let mut late = before;
+        while late.misses == before.misses || late.lapses == before.lapses {
+            assert!(promise.subscription.take().unwrap().is_some(), "{before:?}, {late:?}");
+            late = promise.look();
+        }
+        while promise.subscription.take().unwrap().is_some() {}
+        promise.wait_until(|now| late.misses + 5 < now.misses);
+        assert_eq!(promise.look().returns, late.returns);
+    });
+}
+
+#[test]
+fn a_publisher_is_alive_again_when_its_sample_arrives() {
+    let _watchdog = Watchdog::start("alive again");
+    Promise::check(SHORT, |promise| {
+        let mut before = Late::default();
+        for _ in 0..10 {
+            promise.wait_until(|late| before.lapses < late.lapses);
+            before = promise.look();
+            promise.publish();
+            promise.wait_until(|late| before.returns < late.returns);
+        }
+    });
 }
 
 #[test]
@@ -296,6 +433,38 @@ fn matches_are_told_as_they_come_and_go() {
 }
 
 #[test]
+fn roads_that_come_and_go_bring_each_subscription_all_from_its_beginning_on() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let node = one.node("w").unwrap();
+    let publisher = node.create_publisher::<UInt64>("t", keep_all()).unwrap();
+    let readers = [one.node("near").unwrap(), two.node("far").unwrap()];
+    let mut subscriptions = [None, None];
+    let mut sent = 0;
+    // Each round one of the two joins or leaves.
+    for round in 0..40 {
+        let which = [0, 1, 0, 1, 1, 0, 1, 0][round % 8];
+        if subscriptions[which].take().is_none() {
+            let builder = readers[which].subscription::<UInt64>("t").qos(keep_all());
+            subscriptions[which] = Some((builder.build().unwrap(), sent));
+        }
+        let count = subscriptions.iter().flatten().count();
+        wait_until("all are matched", || publisher.matched() == count);
+        for _ in 0..3 {
+            publisher.publish(UInt64 { data: sent }).unwrap();
+            sent += 1;
+        }
+        for (subscription, next) in subscriptions.iter_mut().flatten() {
+            while let Some(received) = subscription.take().unwrap() {
+                assert_eq!(received.view().data, *next);
+                *next += 1;
+            }
+            assert_eq!(*next, sent);
+        }
+    }
+}
+
+#[test]
 fn a_best_effort_subscription_never_holds_a_reliable_publisher_back() {
     let folder = Folder::new();
     for remote in [false, true] {
@@ -317,4 +486,83 @@ fn a_best_effort_subscription_never_holds_a_reliable_publisher_back() {
         assert_eq!(publisher.counters().displaced, 4996);
         assert_eq!(subscription.counters().displaced, 4996);
     }
+}
+
+/// A process that lends little memory.
+fn modest_process(folder: &Folder) -> Context {
+    let policy = folder.0.join("modest.xml");
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let setting = "<set key=\"memory_bytes_max\" value=\"16MiB\"/>";
+    let text = format!("<tsuji><transport name=\"shm\">{setting}</transport></tsuji>");
+    std::fs::write(&policy, text).unwrap();
+    let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN).isolated();
+    builder.policy_file(policy).build().unwrap()
+}
+
+const LARGE: usize = 3 << 20;
+
+/// Fills all memory with samples that the subscription holds, and answers the refusal of the next.
+fn hold_all_memory(
+    publisher: &Publisher<Image>,
+    subscription: &Subscription<Image>,
+    held: &mut Vec<tsuji::Received<Image>>,
+) -> tsuji::Error {
+    loop {
+        match publisher.loan(&Image::default(), LARGE) {
+            Ok(loan) => publisher.publish(loan).unwrap(),
+            Err(error) => return error,
+        }
+        held.extend(subscription.take().unwrap());
+    }
+}
+
+#[test]
+fn a_reliable_loan_waits_for_memory_and_one_of_best_effort_does_not() {
+    let _watchdog = Watchdog::start("loans");
+    let folder = Folder::new();
+    let (one, two) = (modest_process(&folder), folder.process());
+    let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
+    let subscription = reader.subscription::<Image>("t").qos(best_effort(8)).build().unwrap();
+    let publisher = |qos, max_blocking| {
+        let publisher = writer.publisher::<Image>("t").qos(qos).max_blocking(max_blocking);
+        let publisher = publisher.build().unwrap();
+        publisher.wait_for_subscriptions(1, HANG).unwrap();
+        publisher
+    };
+    let mut held = Vec::new();
+    let hasty = publisher(keep_last(8), SHORT);
+    let error = hold_all_memory(&hasty, &subscription, &mut held);
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    let all = held.len();
+    let start = Instant::now();
+    let error = hasty.loan(&Image::default(), LARGE).unwrap_err();
+    assert!(SHORT <= start.elapsed(), "it did not wait: {error}");
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    assert_eq!(hasty.counters().dropped, 0, "nothing was published");
+
+    // It would wait for ever: the watchdog would cut it.
+    let careless = publisher(best_effort(8), Duration::MAX);
+    let error = careless.loan(&Image::default(), LARGE).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+
+    // What another publisher sent and the subscription lets go of is room.
+    let patient = publisher(keep_last(8), Duration::MAX);
+    for _ in 0..20 {
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| patient.loan(&Image::default(), LARGE));
+            held.pop();
+            patient.publish(waiting.join().unwrap().unwrap()).unwrap();
+        });
+        wait_until("it comes", || {
+            held.extend(subscription.take().unwrap());
+            held.len() == all
+        });
+    }
+
+    // Whoever waits when all ends is told.
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| patient.loan(&Image::default(), LARGE));
+        one.shutdown();
+        assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Closed);
+    });
 }

@@ -249,3 +249,44 @@ pub fn without_readers_nothing_is_sent(world: World) {
     assert!(matches!(payload, Payload::Bytes(_)));
     refused(writer.writer.send_to(Gid([9; 16]), &writer.envelope(), &payload), ErrorKind::Closed);
 }
+
+/// The time of the newest sample is known as soon as it is sent, and stays when it is taken or
+/// displaced. A sample that was refused never came.
+pub fn the_newest_arrival_is_known_before_it_is_taken(world: World) {
+    let (writer, reader) = world.pair("newest", Keep::Last(2));
+    assert_eq!(reader.reader.newest_ns(writer.gid), None);
+    for mono_ns in 1..=5 {
+        writer.try_send_at(mono_ns, 10).unwrap();
+        assert_eq!(reader.reader.newest_ns(writer.gid), Some(mono_ns));
+    }
+    assert_eq!(reader.numbers().len(), 2);
+    assert_eq!(reader.reader.newest_ns(writer.gid), Some(5));
+    let envelope = Envelope { mono_ns: 6, ..writer.envelope() };
+    writer.writer.send_to(reader.gid, &envelope, &payload::payload(0, 10)).unwrap();
+    assert_eq!(reader.reader.newest_ns(writer.gid), Some(6));
+    assert_eq!(reader.reader.newest_ns(Gid([9; 16])), None);
+
+    let (writer, reader) = world.pair("full", Keep::All(1));
+    writer.try_send_at(1, 10).unwrap();
+    refused(writer.try_send_at(2, 10), ErrorKind::Busy);
+    assert_eq!(reader.reader.newest_ns(writer.gid), Some(1));
+}
+
+/// What one writer sends is no sign of another, nor of itself before it was forgotten.
+pub fn each_writer_has_its_own_newest_arrival(world: World) {
+    let (writer, reader) = world.pair("own", Keep::Last(2));
+    let other = world.writer("own");
+    other.connect(&reader);
+    writer.try_send_at(7, 10).unwrap();
+    assert_eq!(reader.reader.newest_ns(other.gid), None);
+    other.try_send_at(3, 10).unwrap();
+    let both = || [&writer, &other].map(|it| reader.reader.newest_ns(it.gid));
+    assert_eq!(both(), [Some(7), Some(3)]);
+    writer.writer.disconnect(reader.gid);
+    reader.reader.forget(writer.gid);
+    assert_eq!(both(), [None, Some(3)]);
+    writer.connect(&reader);
+    assert_eq!(both(), [None, Some(3)]);
+    writer.try_send_at(8, 10).unwrap();
+    assert_eq!(both(), [Some(8), Some(3)]);
+}

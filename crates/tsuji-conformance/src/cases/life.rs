@@ -1,9 +1,9 @@
 //! Ends that go, orderly or not, and what they leave behind.
 
-use tsuji_transport::{ErrorKind, PeerId};
+use tsuji_transport::{ErrorKind, FORGOTTEN_MAX, PeerId};
 
 use crate::payload::assert_whole;
-use crate::world::{Keep, Process, World, name, refused, unless_busy, wait};
+use crate::world::{Inlet, Keep, Outlet, Process, World, name, refused, unless_busy, wait};
 
 /// A killed process runs no destructor.
 fn dies<T>(everything_of_a_process: T) {
@@ -112,6 +112,90 @@ pub fn writers_come_and_go_without_leaving_memory(world: World) {
             assert!(!reader.numbers().is_empty());
         }
     }
+}
+
+/// Writers that send and leave fill a reader that never takes to its depth, and then push out the
+/// oldest. Neither they nor what they left uses up memory.
+pub fn a_reader_that_never_takes_keeps_its_depth_of_those_that_left(world: World) {
+    const WRITERS: u64 = 3000;
+    let reader = world.reader("unread", Keep::Last(5));
+    let mut gids = Vec::new();
+    for round in 0..WRITERS {
+        let writer = world.writer("unread");
+        writer.connect(&reader);
+        for at in 0..3 {
+            writer.try_send_at(10 * round + at, 20_000).unwrap();
+        }
+        gids.push(writer.gid);
+        leave(writer, &reader, round);
+    }
+    let mut left: Vec<_> = std::iter::from_fn(|| reader.take()).map(|it| it.envelope).collect();
+    left.sort_by_key(|envelope| envelope.mono_ns);
+    let numbers: Vec<_> = left.iter().map(|it| (it.gid, it.sequence)).collect();
+    let [.., before, last] = gids[..] else { unreachable!() };
+    assert_eq!(numbers, [(before, 2), (before, 3), (last, 1), (last, 2), (last, 3)]);
+    assert_eq!(reader.reader.displaced(), 3 * WRITERS - 5);
+}
+
+fn leave(writer: Outlet, reader: &Inlet, round: u64) {
+    let gid = writer.gid;
+    match round % 3 {
+        0 => {
+            writer.writer.disconnect(reader.gid);
+            reader.reader.forget(gid);
+        }
+        1 => {
+            drop(writer);
+            reader.reader.forget(gid);
+        }
+        // The news may come before the writer has left.
+        _ => reader.reader.forget(gid),
+    }
+}
+
+/// A reader that keeps all has what writers sent that left before it took anything: of at least as
+/// many writers as promised, and what it does not have is counted.
+pub fn a_reader_that_keeps_all_keeps_what_those_that_left_sent(world: World) {
+    let writers = FORGOTTEN_MAX as u64 + 50;
+    let reader = world.reader("all_unread", Keep::All(1000));
+    let mut gids = Vec::new();
+    for round in 0..writers {
+        let writer = world.writer("all_unread");
+        writer.connect(&reader);
+        writer.send_many(2, 10);
+        gids.push(writer.gid);
+        leave(writer, &reader, round);
+    }
+    let left: Vec<_> = std::iter::from_fn(|| reader.take()).map(|it| it.envelope).collect();
+    let displaced = reader.reader.displaced() as usize;
+    assert_eq!(left.len() + displaced, 2 * gids.len());
+    assert!(2 * FORGOTTEN_MAX <= left.len(), "{}", left.len());
+    let kept = gids[displaced / 2..].iter().flat_map(|gid| [(*gid, 1), (*gid, 2)]);
+    assert!(left.iter().map(|it| (it.gid, it.sequence)).eq(kept));
+}
+
+/// Processes that send and die leave a reader that never takes no more than its depth.
+pub fn the_dead_leave_no_more_than_the_depth(world: World) {
+    let reader = world.one().reader("dead_unread", Keep::Last(3));
+    let mut gids = Vec::new();
+    for round in 1..=50 {
+        let process = world.third();
+        let writer = process.writer("dead_unread");
+        writer.connect(&reader);
+        writer.try_send_at(round, 10).unwrap();
+        let (gid, id) = (writer.gid, process.id);
+        gids.push(gid);
+        if world.is_shared() {
+            drop(writer);
+        } else {
+            dies((process, writer));
+            world.one().transport.part(id);
+        }
+        reader.reader.forget(gid);
+    }
+    assert_eq!(reader.reader.displaced(), 47);
+    let left: Vec<_> = std::iter::from_fn(|| reader.take()).map(|it| it.envelope.gid).collect();
+    assert_eq!(left, gids[47..]);
 }
 
 /// What a dead process held, had not taken, or had been promised is free again.
