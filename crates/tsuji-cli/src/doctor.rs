@@ -1,14 +1,14 @@
 //! `tsuji doctor`: what this machine offers, what is in the way, and what mends it.
 
 use serde_json::{Value as Json, json};
-use tsuji::{Context, KNOWN_TRANSPORTS, TransportReport};
+use tsuji::{Context, KNOWN_TRANSPORTS, ProcessInfo, TransportReport};
 use tsuji_core::Policy;
 
 use crate::failure::Told;
 use crate::figures;
 use crate::output::{Colour, Output, Paint};
 use crate::policy;
-use crate::session::{Globals, SETTLE};
+use crate::session::{self, Globals, Settled};
 use crate::table::wrapped;
 
 mod environment;
@@ -100,9 +100,9 @@ fn examine(globals: &Globals) -> Vec<Finding> {
     let folder = folder::examine();
     let joined = globals
         .context(policy.clone())
-        .and_then(|it| Ok(it.settle(SETTLE).map(|peers| (it, peers))?));
+        .and_then(|it| session::settle(&it).map(|settled| (it, settled)));
     let (reports, met) = match &joined {
-        Ok((context, peers)) => (context.transports(), neighbours(context, *peers)),
+        Ok((context, settled)) => (context.transports(), neighbours(context, settled)),
         Err(error) => {
             let finding = Finding::new("neighbours", "join", State::Broken, error.to_string());
             (Vec::new(), vec![finding.mend("mend what is broken above or below, then try again")])
@@ -170,11 +170,11 @@ fn transport(report: &TransportReport) -> Finding {
     Finding::new("transports", &report.name, State::Good, offers.join(", "))
 }
 
-fn neighbours(context: &Context, peers: usize) -> Vec<Finding> {
-    let found = match peers {
+fn neighbours(context: &Context, settled: &Settled) -> Vec<Finding> {
+    let found = match settled.met {
         0 => "nobody else in this domain".to_owned(),
         1 => "1 other process met".to_owned(),
-        _ => format!("{peers} other processes met"),
+        met => format!("{met} other processes met"),
     };
     let mut findings = vec![Finding::new(
         "neighbours",
@@ -182,6 +182,13 @@ fn neighbours(context: &Context, peers: usize) -> Vec<Finding> {
         State::Good,
         found,
     )];
+    for ProcessInfo { program, pid, .. } in &settled.silent {
+        let text = format!("{program} (pid {pid}): stopped, or very slow");
+        findings.push(
+            Finding::new("neighbours", "no answer", State::Warning, text)
+                .mend(format!("kill -CONT {pid}")),
+        );
+    }
     for stranger in context.strangers() {
         let text = format!("{}: {}", stranger.path, stranger.reason);
         findings.push(Finding::new("neighbours", "not met", State::Warning, text).mend(

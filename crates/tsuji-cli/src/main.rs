@@ -52,11 +52,19 @@ struct Cli {
 #[expect(clippy::large_enum_variant, reason = "there is one, made from the command line")]
 enum Command {
     /// See, receive and send what topics carry
-    #[command(subcommand)]
-    Topic(topic::Command),
+    Topic {
+        #[command(subcommand)]
+        command: topic::Command,
+        #[command(flatten)]
+        ignored: session::Ignored,
+    },
     /// See the nodes
-    #[command(subcommand)]
-    Node(node::Command),
+    Node {
+        #[command(subcommand)]
+        command: node::Command,
+        #[command(flatten)]
+        ignored: session::Ignored,
+    },
     /// See what messages and services are made of
     #[command(subcommand)]
     Interface(interface::Command),
@@ -78,8 +86,14 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     let mut out = Output::stdout();
     let globals = &cli.globals;
     let result = match &cli.command {
-        Command::Topic(command) => topic::run(command, globals, &mut out),
-        Command::Node(command) => node::run(command, globals, &mut out),
+        Command::Topic { command, ignored } => {
+            ignored.tell();
+            topic::run(command, globals, &mut out)
+        }
+        Command::Node { command, ignored } => {
+            ignored.tell();
+            node::run(command, globals, &mut out)
+        }
         Command::Interface(command) => interface::run(command, &mut out),
         Command::Routes(args) => routes::run(args, globals, &mut out),
         Command::Policy(command) => policy::run(command, globals, &mut out),

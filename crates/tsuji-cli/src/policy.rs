@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 use tsuji::KNOWN_TRANSPORTS;
 use tsuji_core::{
-    Choice, NoRoute, Peer, Policy, Reliability, Scope, Size, SizeOrigin, Traits, TransportId,
-    names, select,
+    Choice, Interop, NoRoute, Offer, Peer, Policy, Reliability, Scope, Size, SizeOrigin, Traits,
+    TransportId, names, select,
 };
 use tsuji_policy::{Row, units};
 
@@ -104,7 +104,7 @@ pub(crate) fn in_force(globals: &Globals) -> anyhow::Result<Policy> {
 fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     let policy = load(&args.file)?;
     // What settings mean only the transports know; they say it when they are opened.
-    offers::of_this_build(&policy)?;
+    let offers = offers::of_this_build(&policy)?;
     let parts = policy.parts();
     let file = args.file.display().to_string();
     let mine =
@@ -116,6 +116,14 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
         count(mine(&parts.forbids), "forbid"),
         count(parts.stated_sizes.len(), "stated size"),
     ))?;
+    for row in tsuji_policy::show(&policy) {
+        if let Some(origin) = row.origin.as_ref().filter(|it| *it.file == *file)
+            && has_no_effect(&row, &offers)
+        {
+            let Row { name, value, .. } = &row;
+            out.line(format_args!("{origin}: {name}: {value}: {NO_EFFECT}"))?;
+        }
+    }
     Ok(())
 }
 
@@ -124,8 +132,9 @@ fn show(args: &Show, policy: &Policy, out: &mut Output) -> anyhow::Result<()> {
         return Ok(out.line(tsuji_policy::to_xml(policy).trim_end())?);
     }
     let rows = tsuji_policy::show(policy);
+    let offers = offers::of_this_build(&tsuji_policy::builtin_default())?;
     if args.json {
-        let rows: Vec<Json> = rows.iter().map(row_json).collect();
+        let rows: Vec<Json> = rows.iter().map(|row| row_json(row, &offers)).collect();
         return Ok(out.line(serde_json::to_string_pretty(&rows)?)?);
     }
     let mut table = Table::new(&[
@@ -142,7 +151,10 @@ fn show(args: &Show, policy: &Policy, out: &mut Output) -> anyhow::Result<()> {
             Some(origin) => Cell::new(origin.to_string(), Colour::Dim),
             None => Cell::new("nobody set it", Colour::Dim),
         };
-        let value = Cell::new(row.value, Colour::Name);
+        let value = match has_no_effect(&row, &offers) {
+            true => Cell::new(format!("{} ({NO_EFFECT})", row.value), Colour::Dim),
+            false => Cell::new(row.value, Colour::Name),
+        };
         table.row(vec![
             row.kind.into(),
             row.name.into(),
@@ -256,12 +268,23 @@ fn size_text(traits: &Traits, policy: &Policy) -> String {
 }
 
 /// The transports that tsuji knows of and this build does not have.
-fn absent(offers: &[tsuji_core::Offer]) -> Vec<&'static str> {
+fn absent(offers: &[Offer]) -> Vec<&'static str> {
     let offered = |name: &str| offers.iter().any(|it| it.transport.as_str() == name);
     KNOWN_TRANSPORTS.iter().copied().filter(|name| !offered(name)).collect()
 }
 
-fn row_json(row: &Row) -> Json {
+/// Whether this build does not do what a row says.
+fn has_no_effect(row: &Row, offers: &[Offer]) -> bool {
+    match row.kind {
+        "set" => row.name == "interop" && row.value != Interop::None.to_string(),
+        "transport" => !offers.iter().any(|it| it.transport.as_str() == row.name),
+        _ => false,
+    }
+}
+
+const NO_EFFECT: &str = "no effect in this build";
+
+fn row_json(row: &Row, offers: &[Offer]) -> Json {
     let from = row.origin.as_ref().map(|it| json!({ "file": &*it.file, "line": it.line }));
     json!({
         "kind": row.kind,
@@ -270,6 +293,7 @@ fn row_json(row: &Row) -> Json {
         "value": row.value,
         "priority": row.priority,
         "from": from,
+        "no_effect_in_this_build": has_no_effect(row, offers),
     })
 }
 

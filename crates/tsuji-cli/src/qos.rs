@@ -28,6 +28,12 @@ pub(crate) struct QosFlags {
     /// Whether late joiners get what was sent before
     #[arg(long, value_name = "DURABILITY", value_parser = ["volatile", "transient_local", SYSTEM_DEFAULT])]
     qos_durability: Option<String>,
+    /// How a publisher shows that it is alive
+    #[arg(long, value_name = "LIVELINESS", value_parser = ["automatic", "manual_by_topic", SYSTEM_DEFAULT])]
+    qos_liveliness: Option<String>,
+    /// Without a sign of life for so long, a publisher counts as dead
+    #[arg(long, value_name = "SECONDS", alias = "qos-liveliness-lease-duration-seconds", value_parser = crate::topic::seconds)]
+    qos_liveliness_lease_duration: Option<Duration>,
 }
 
 impl QosFlags {
@@ -63,6 +69,12 @@ impl QosFlags {
         }
         if let Some(word) = said(&self.qos_durability) {
             qos.durability = word.parse::<Durability>()?;
+        }
+        if let Some(word) = said(&self.qos_liveliness) {
+            qos.liveliness = word.parse::<Liveliness>()?;
+        }
+        if self.qos_liveliness_lease_duration.is_some() {
+            qos.liveliness_lease = self.qos_liveliness_lease_duration;
         }
         Ok(qos)
     }

@@ -279,7 +279,10 @@ fn road(route: &RouteReport) -> Cell {
     match (route.state, &route.transport) {
         (RouteState::Active, Some(transport)) => Cell::new(transport, Colour::Name),
         (RouteState::Opening, Some(transport)) => Cell::new(format!("{transport}…"), Colour::Dim),
-        (RouteState::Incompatible, _) => Cell::new("none: QoS", Colour::Error),
+        (RouteState::Incompatible, _) => {
+            let what = if route.has_two_types() { "none: type" } else { "none: QoS" };
+            Cell::new(what, Colour::Error)
+        }
         (RouteState::NoRoute, _) => Cell::new("none", Colour::Error),
         (RouteState::Active | RouteState::Opening, None) => Cell::new("…", Colour::Dim),
     }

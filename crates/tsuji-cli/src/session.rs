@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tsuji::{Context, Graph, Node};
+use tsuji::{Context, ErrorKind, Graph, Node, ProcessInfo};
 use tsuji_core::Policy;
 
+use crate::output;
 use crate::policy;
 
 /// How long other processes have to tell what they have.
-pub(crate) const SETTLE: Duration = Duration::from_secs(2);
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// How long to wait where something else ends the waiting anyway.
 pub(crate) const A_WHILE: Duration = Duration::from_secs(3600);
@@ -49,6 +50,30 @@ impl Globals {
     }
 }
 
+/// Flags that scripts carry for `ros2`, and that change nothing here.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Ignored {
+    /// No effect: there is no daemon
+    #[arg(long, global = true, hide = true)]
+    no_daemon: bool,
+    /// No effect: everybody who is there is heard
+    #[arg(long, global = true, hide = true, value_name = "SECONDS")]
+    spin_time: Option<f64>,
+    /// Not supported
+    #[arg(short = 's', long, global = true, hide = true)]
+    use_sim_time: bool,
+}
+
+impl Ignored {
+    /// Says what a script may rely on in vain.
+    pub(crate) fn tell(&self) {
+        let Self { no_daemon: _, spin_time: _, use_sim_time } = self;
+        if *use_sim_time {
+            output::warning("--use-sim-time: not supported, ignored");
+        }
+    }
+}
+
 /// A context that has met the others.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -60,7 +85,11 @@ impl Session {
     /// Joins the domain and hears what the others have.
     pub(crate) fn open(globals: &Globals) -> anyhow::Result<Self> {
         let context = globals.context(policy::in_force(globals)?)?;
-        context.settle(SETTLE)?;
+        for ProcessInfo { program, pid, .. } in settle(&context)?.silent {
+            output::warning(format_args!(
+                "{program} (pid {pid}) does not answer; what it has is left out"
+            ));
+        }
         Ok(Self { context })
     }
 
@@ -84,6 +113,29 @@ impl Session {
             }
         }
         None
+    }
+}
+
+/// The processes of the domain.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// Those that have told what they have.
+    pub(crate) met: usize,
+    /// Those that are stopped, or too slow.
+    pub(crate) silent: Vec<ProcessInfo>,
+}
+
+/// Hears what the others have.
+pub(crate) fn settle(context: &Context) -> anyhow::Result<Settled> {
+    match context.settle(SETTLE) {
+        Ok(met) => Ok(Settled { met, silent: Vec::new() }),
+        Err(error) if error.kind() == ErrorKind::Timeout => {
+            let (met, silent): (Vec<_>, Vec<_>) =
+                context.neighbours().into_iter().partition(|it| it.is_settled);
+            let silent = silent.into_iter().map(|it| it.process).collect();
+            Ok(Settled { met: met.len(), silent })
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -10,7 +10,9 @@ use tsuji_core::names;
 use crate::output::{self, Output};
 use crate::session::Globals;
 
+mod bw;
 mod echo;
+mod find;
 mod hz;
 mod info;
 mod list;
@@ -52,6 +54,19 @@ pub(crate) enum Command {
         after_help = "Examples:\n  tsuji topic hz /camera/image\n  tsuji topic hz -w 100 /scan"
     )]
     Hz(hz::Args),
+    /// Measure how many bytes a second come
+    #[command(
+        after_help = "Examples:\n  tsuji topic bw /camera/image\n  tsuji topic bw -w 1000 /scan"
+    )]
+    Bw(bw::Args),
+    /// Print a topic's type
+    #[command(after_help = "Example:\n  tsuji topic type /camera/image")]
+    Type(find::TypeArgs),
+    /// List the topics of a type
+    #[command(
+        after_help = "Examples:\n  tsuji topic find sensor_msgs/msg/Image\n  tsuji topic find -c std_msgs/msg/String"
+    )]
+    Find(find::Args),
 }
 
 pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
@@ -61,6 +76,9 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
         Command::Echo(args) => echo::run(args, globals, out),
         Command::Pub(args) => publish::run(args, globals, out),
         Command::Hz(args) => hz::run(args, globals, out),
+        Command::Bw(args) => bw::run(args, globals, out),
+        Command::Type(args) => find::type_of(args, globals, out),
+        Command::Find(args) => find::run(args, globals, out),
     }
 }
 

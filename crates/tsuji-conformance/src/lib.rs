@@ -79,6 +79,7 @@ macro_rules! __every_case {
                 a_loan_goes_by_another_writer
                 a_loan_outlives_its_writer
                 a_loan_is_sent_again_and_again
+                a_loan_sent_twice_is_two_samples
         );
         $crate::__tests!(
             views:

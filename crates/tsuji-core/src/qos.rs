@@ -19,7 +19,8 @@ pub struct Qos {
     pub lifespan: Option<Duration>,
     /// How a publisher shows that it is alive.
     pub liveliness: Liveliness,
-    /// The longest time without a sign of life; `None` is infinite.
+    /// The longest time without a sign of life; `None` is infinite. Timed for
+    /// [`Liveliness::ManualByTopic`] only.
     pub liveliness_lease: Option<Duration>,
 }
 
@@ -144,7 +145,8 @@ pub enum Durability {
 /// How a publisher shows that it is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Liveliness {
-    /// By its process being alive.
+    /// By its process being alive. The end of the process is noticed at once; a lease is not timed,
+    /// so a process that hangs or is stopped stays alive, whatever the lease.
     Automatic,
     /// By publishing, or by asserting it.
     ManualByTopic,

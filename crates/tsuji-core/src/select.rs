@@ -168,7 +168,7 @@ impl fmt::Display for Because {
         write!(f, "{size_origin}; the line is {} bytes), ", self.size_line_bytes)?;
         match scope {
             Scope::Intra => f.write_str("intra (one process, proved)")?,
-            Scope::Local => f.write_str("local (shared memory, proved)")?,
+            Scope::Local => f.write_str("local (one host, proved)")?,
             Scope::Remote => f.write_str("remote (nothing nearer is proved)")?,
         }
         write!(f, ", {reliability}, peer {peer}")
@@ -538,7 +538,7 @@ mod tests {
         assert_eq!(
             choice.because.to_string(),
             "the rule at t:1; large (921600 bytes, what was really sent; the line is 65536 bytes), \
-             local (shared memory, proved), reliable, peer tsuji"
+             local (one host, proved), reliable, peer tsuji"
         );
     }
 

@@ -7,6 +7,7 @@ mod path;
 mod yaml;
 mod yaml_text;
 
+pub use cdr::DECODED_BYTES_MAX;
 pub use input::ValueError;
 pub use json::{Bytes, JsonStyle};
 pub use yaml::Now;

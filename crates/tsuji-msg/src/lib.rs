@@ -20,7 +20,8 @@ pub mod wire;
 pub use cdr::{CdrError, CdrProblem};
 pub use definition::Kind;
 pub use dynamic::{
-    Bytes, Detail, DynamicMessage, EchoStyle, JsonStyle, List, Now, Value, ValueError,
+    Bytes, DECODED_BYTES_MAX, Detail, DynamicMessage, EchoStyle, JsonStyle, List, Now, Value,
+    ValueError,
 };
 pub use message::{InPlace, Message, Service, encode_as};
 pub use name::{NameError, TypeName};

@@ -4,6 +4,7 @@ use crate::definition::{
     Base, Constant, FieldSpec, FieldType, Kind, Literal, MessageSpec, ParseError, Reference,
     SUFFIXES, Shape, parse_action, parse_message, parse_service,
 };
+use crate::dynamic::{DynamicMessage, Value};
 use crate::hash;
 use crate::name::{NameError, TypeName};
 use std::borrow::Cow;
@@ -15,8 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// itself.
 pub const NESTING_MAX: usize = 32;
 
-/// Least bytes that one value of a type may need. A type of more, such as huge fixed arrays inside
-/// each other, is refused, because its default value alone would fill the memory.
+/// Bytes that the default value of a type may need, as CDR and as a
+/// [`DynamicMessage`](crate::DynamicMessage) in memory. A type of more, such as huge fixed arrays
+/// inside each other, is refused, because its default value alone would fill the memory.
 pub const TYPE_BYTES_MAX: usize = 256 << 20;
 
 /// Hands out the texts of interface definitions. Where they come from is its own business.
@@ -210,6 +212,8 @@ impl fmt::Display for TypeDescription {
 struct Layout {
     /// Fewest bytes, padding not counted.
     min: usize,
+    /// Bytes that the fields of a default value take in memory, when it is a dynamic message.
+    memory: usize,
     /// Bytes from the start of a body, if always the same.
     fixed: Option<usize>,
     /// Bytes from a position that is so much past a multiple of the largest alignment, if always
@@ -222,9 +226,10 @@ const ALIGNMENT_MAX: usize = 8;
 impl Layout {
     fn of(fields: &[Field]) -> Self {
         if fields.is_empty() {
-            return Self { min: 1, fixed: Some(1), from: Some([1; ALIGNMENT_MAX]) };
+            return Self { min: 1, memory: 0, fixed: Some(1), from: Some([1; ALIGNMENT_MAX]) };
         }
         let min = fields.iter().map(|field| field.ty.min_size()).fold(0, usize::saturating_add);
+        let memory = fields.iter().map(Field::memory).fold(0, usize::saturating_add);
         let from = |position| {
             let end =
                 fields.iter().try_fold(position, |position, field| field.ty.fixed_end(position))?;
@@ -235,7 +240,20 @@ impl Layout {
             .iter_mut()
             .enumerate()
             .all(|(position, size)| from(position).map(|s| *size = s).is_some());
-        Self { min, fixed: fixed.then(|| sizes[0]), from: fixed.then_some(sizes) }
+        Self { min, memory, fixed: fixed.then(|| sizes[0]), from: fixed.then_some(sizes) }
+    }
+}
+
+impl Field {
+    /// Bytes that the default value takes in memory.
+    fn memory(&self) -> usize {
+        let below = match self.ty.shape {
+            Shape::Single => self.ty.base.nested().map_or(0, |nested| nested.layout.memory),
+            Shape::Array(count) => self.ty.base.memory().saturating_mul(count as usize),
+            Shape::Sequence | Shape::Bounded(_) => 0,
+        };
+        let stated = self.default.as_ref().map_or(0, Literal::memory);
+        size_of::<Value>().saturating_add(below).saturating_add(stated)
     }
 }
 
@@ -299,6 +317,17 @@ impl Base<Arc<TypeDescription>> {
             Self::Scalar(kind) => kind.size(),
             Self::String { .. } | Self::WString { .. } => 4,
             Self::Nested(nested) => nested.min_size(),
+        }
+    }
+
+    /// Bytes of one default value as an element of a list in memory.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Scalar(kind) => kind.size(),
+            Self::String { .. } | Self::WString { .. } => size_of::<String>(),
+            Self::Nested(nested) => {
+                size_of::<DynamicMessage>().saturating_add(nested.layout.memory)
+            }
         }
     }
 }
@@ -435,8 +464,9 @@ impl<R: Resolver> TypeSet<R> {
             return Err(LoadError::TooDeep { name: name.to_string() });
         }
         let layout = Layout::of(&fields);
-        if layout.min > TYPE_BYTES_MAX {
-            return Err(LoadError::TooLarge { name: name.to_string(), bytes: layout.min });
+        let mut sizes = [layout.min, layout.memory].into_iter();
+        if let Some(bytes) = sizes.find(|bytes| TYPE_BYTES_MAX < *bytes) {
+            return Err(LoadError::TooLarge { name: name.to_string(), bytes });
         }
         let mut description = TypeDescription {
             name: name.clone(),
@@ -666,7 +696,7 @@ pub enum LoadError {
     TooLarge {
         /// The type.
         name: String,
-        /// Bytes that a value needs at least.
+        /// Bytes that its default value needs.
         bytes: usize,
     },
 }

@@ -235,14 +235,39 @@ fn nesting_has_a_limit() {
 #[test]
 fn long_arrays_of_messages_are_measured_without_a_walk() {
     let set = TypeSet::new(texts(&[
-        ("a/msg/A", "uint8 t\nP[10000000] p\n"),
+        ("a/msg/A", "uint8 t\nP[1000000] p\n"),
         ("a/msg/P", "float64 x\nuint8 t\n"),
     ]));
     // Each point takes 16 bytes but for the last, whose padding behind it does not count.
-    assert_eq!(set.load("a/A").unwrap().fixed_size(), Some(4 + 8 + 16 * 10_000_000 - 7));
+    assert_eq!(set.load("a/A").unwrap().fixed_size(), Some(4 + 8 + 16 * 1_000_000 - 7));
     let set = TypeSet::new(texts(&[
         ("a/msg/A", "P[3] p\nuint8 z\n"),
         ("a/msg/P", "uint16 x\nuint8 t\n"),
     ]));
     assert_eq!(set.load("a/A").unwrap().fixed_size(), Some(4 + 12));
+}
+
+#[test]
+fn memory_is_bounded_and_not_only_bytes() {
+    let texts = HashMap::from([
+        ("std_msgs/msg/Empty".to_owned(), String::new()),
+        ("p/msg/Long".to_owned(), format!("string text \"{}\"\n", "x".repeat(1 << 12))),
+    ]);
+    let types = TypeSet::new(texts);
+    let load = |text: &str| types.load_text("p/msg/Test", text);
+    for text in ["std_msgs/Empty[268435456] a", "p/Long[65536] a"] {
+        assert!(matches!(load(text), Err(LoadError::TooLarge { .. })), "{text}");
+    }
+    assert!(load("uint8[200000000] a\nstd_msgs/Empty[1000000] b").is_ok());
+
+    let ty = load("std_msgs/Empty[] a").unwrap();
+    let sample = |count: u32| {
+        let mut sample = [&[0, 1, 0, 0], &count.to_le_bytes()[..]].concat();
+        sample.resize(sample.len() + count as usize, 0);
+        sample
+    };
+    assert!(DynamicMessage::decode(&ty, &sample(1000)).is_ok());
+    // Each is a byte here, and more than 16 in memory.
+    let error = DynamicMessage::decode(&ty, &sample(64 << 20)).unwrap_err();
+    assert!(matches!(error.problem(), CdrProblem::Memory { .. }), "{error}");
 }

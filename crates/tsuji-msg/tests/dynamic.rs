@@ -454,3 +454,18 @@ proptest! {
         let _ = DynamicMessage::from_yaml(&ty, &shaped);
     }
 }
+
+#[test]
+fn yaml_in_one_line() {
+    let definition =
+        "string a\nuint8[] b\ngeometry_msgs/Vector3 c\nshapes/Empty d\nstring[] e\nfloat64[2] f";
+    let yaml = "{a: \"x: y\", b: [1, 2, 3], c: {x: .5}, e: [\"a,b\", \"it's\"]}";
+    let message = DynamicMessage::from_yaml(&ty(definition), yaml).unwrap();
+    let style = EchoStyle { limit: Some(2), ..EchoStyle::default() };
+    assert_eq!(
+        message.to_yaml_flow(style),
+        "{a: 'x:...', b: [1, 2, '...'], c: {x: 0.5, y: 0.0, z: 0.0}, d: {}, e: ['a,...', it...], f: [0.0, 0.0]}\n"
+    );
+    let text = message.to_yaml_flow(EchoStyle::default());
+    assert_eq!(DynamicMessage::from_yaml(message.ty(), &text).unwrap(), message);
+}

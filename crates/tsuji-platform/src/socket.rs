@@ -84,6 +84,8 @@ pub struct Credentials {
     pub user: u32,
     /// The effective group id at the time of the connection.
     pub group: u32,
+    /// Its process id here; 0 where it lives in another pid namespace.
+    pub pid: u32,
 }
 
 /// What a message brought.
@@ -129,7 +131,7 @@ impl Connection {
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Credentials { user: raw.uid, group: raw.gid })
+        Ok(Credentials { user: raw.uid, group: raw.gid, pid: raw.pid.unsigned_abs() })
     }
 
     /// Sends one message. `WouldBlock` says that the other end is behind; nothing was sent.

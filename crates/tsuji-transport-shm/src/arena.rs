@@ -126,11 +126,6 @@ impl Arena {
         state.free.entry(block.bytes).or_default().push(FreeBlock { offset, is_hollow });
     }
 
-    /// The address of something of this process at `offset`.
-    pub(crate) fn at<T>(&self, offset: u64) -> Option<NonNull<T>> {
-        self.lock().at(offset)
-    }
-
     fn reuse(&self, state: &mut State, class: u64) -> Result<Option<Block>> {
         let Some(free) = state.free.get_mut(&class).and_then(Vec::pop) else { return Ok(None) };
         if free.is_hollow {

@@ -74,7 +74,7 @@ pub(crate) struct SlotHeader {
 }
 
 /// What a slot says of its sample, besides the bytes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Meta {
     pub(crate) bytes: u64,
@@ -107,6 +107,11 @@ impl SlotHeader {
     pub(crate) fn is_held_by(&self, bit: u32) -> bool {
         let (word, mask) = (bit as usize / 64, 1 << (bit % 64));
         self.holders.get(word).is_some_and(|it| it.load(Ordering::Acquire) & mask != 0)
+    }
+
+    pub(crate) fn is_held_by_any(&self, bits: &Bits) -> bool {
+        let mut words = self.holders.iter().zip(bits.0);
+        words.any(|(holders, bits)| holders.load(Ordering::Acquire) & bits != 0)
     }
 
     pub(crate) fn is_held(&self) -> bool {

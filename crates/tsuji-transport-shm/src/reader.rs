@@ -73,13 +73,14 @@ impl ShmReader {
             match flow.take() {
                 Ok(Some(sample)) => samples.push_back(sample),
                 Ok(None) => break,
-                // A place in the writer's memory that holds no sample: it is missing then.
-                Err(_) => (),
+                // No sample, or none that can be looked at: it is missing then.
+                Err(_) => flow.refused = None,
             }
         }
         let samples_max = if self.keep_all { usize::MAX } else { self.capacity as usize };
-        let displaced = flow.displaced() + unread.add(samples, samples_max);
-        self.displaced_before.fetch_add(displaced, Ordering::Relaxed);
+        let displaced = flow.displaced().saturating_add(unread.add(samples, samples_max));
+        let before = self.displaced_before.load(Ordering::Relaxed);
+        self.displaced_before.store(before.saturating_add(displaced), Ordering::Relaxed);
         self.shared.drop_ring(flow.peer.id, flow.ring, flow.block);
     }
 }
@@ -94,7 +95,7 @@ impl Reader for ShmReader {
         let ring = RingTicket::create(block, self.capacity, self.keep_all, self.news.index());
         let bytes = ring.encode(block.offset);
         let slots = HashMap::default();
-        let flow = Flow { writer, peer: known, ring, block, head: 0, slots };
+        let flow = Flow { writer, peer: known, ring, block, head: 0, refused: None, slots };
         self.lock().flows.push(flow);
         Ok(Ticket { peer: self.shared.id(), reader: self.gid, bytes })
     }
@@ -136,8 +137,9 @@ impl Reader for ShmReader {
     }
 
     fn displaced(&self) -> u64 {
-        let now: u64 = self.lock().flows.iter().map(Flow::displaced).sum();
-        now + self.displaced_before.load(Ordering::Relaxed)
+        let state = self.lock();
+        let before = self.displaced_before.load(Ordering::Relaxed);
+        state.flows.iter().map(Flow::displaced).fold(before, u64::saturating_add)
     }
 
     fn newest_ns(&self, writer: Gid) -> Option<u64> {
@@ -155,8 +157,12 @@ impl Drop for ShmReader {
         }
         for mut flow in std::mem::take(&mut self.lock().flows) {
             flow.ring.header().closed.store(1, Ordering::Release);
-            while let Ok(Some(sample)) = flow.take() {
-                drop(sample);
+            loop {
+                match flow.take() {
+                    Ok(Some(sample)) => drop(sample),
+                    Ok(None) => break,
+                    Err(_) => flow.refused = None,
+                }
             }
             self.shared.drop_ring(flow.peer.id, flow.ring, flow.block);
         }
@@ -217,15 +223,30 @@ struct Flow {
     ring: RingTicket,
     block: Block,
     head: u64,
+    /// Taken off the ring and not looked at yet, for want of memory to map it.
+    refused: Option<u32>,
     /// Slots seen so far, by number.
     slots: HashMap<u32, Arc<RemoteSlot>, NumberHasher>,
 }
 
 impl Flow {
     fn take(&mut self) -> Result<Option<Sample>> {
-        let Some(number) = self.ring.ring().pop(&mut self.head) else { return Ok(None) };
-        self.make_room_known();
-        let (envelope, bytes) = self.slot(number)?.view()?;
+        let number = match self.refused.take() {
+            Some(number) => number,
+            None => {
+                let Some(number) = self.ring.ring().pop(&mut self.head) else { return Ok(None) };
+                self.make_room_known();
+                number
+            }
+        };
+        let slot = match self.slot(number) {
+            Err(error) if error.kind() == ErrorKind::Exhausted => {
+                self.refused = Some(number);
+                return Err(error);
+            }
+            slot => slot?,
+        };
+        let (envelope, bytes) = slot.view()?;
         Ok(Some(Sample { envelope, payload: Payload::Bytes(bytes) }))
     }
 
@@ -273,7 +294,7 @@ const PATIENCE_NS: u64 = 200_000;
 
 /// Slot numbers are spread well enough by one multiplication.
 #[derive(Clone, Copy, Debug, Default)]
-struct NumberHasher(u64);
+pub(crate) struct NumberHasher(u64);
 
 impl std::hash::BuildHasher for NumberHasher {
     type Hasher = Self;

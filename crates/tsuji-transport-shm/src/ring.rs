@@ -13,6 +13,9 @@ use crate::sync::{AtomicU64, Ordering};
 pub(crate) struct Ring<'a> {
     /// Positions written so far.
     pub tail: &'a AtomicU64,
+    /// Values pushed out so far. Counted before it happens: a consumer that finds values gone finds
+    /// at least as many counted.
+    pub displaced: &'a AtomicU64,
     /// Zero, or `value << 32 | low half of the position`.
     pub entries: &'a [AtomicU64],
 }
@@ -31,7 +34,16 @@ impl Ring<'_> {
     /// value if it had to make room.
     pub(crate) fn push(&self, tail: u64, value: u32) -> Option<u32> {
         let new = (u64::from(value) << 32) | (tail & LOW);
-        let old = self.entry(tail).swap(new, Ordering::AcqRel);
+        let entry = self.entry(tail);
+        let mut old = 0;
+        if entry.compare_exchange(0, new, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            self.displaced.fetch_add(1, Ordering::Relaxed);
+            old = entry.swap(new, Ordering::AcqRel);
+            if old == 0 {
+                // It was taken meanwhile.
+                self.displaced.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
         self.tail.store(tail + 1, Ordering::Release);
         (old != 0).then_some((old >> 32) as u32)
     }
@@ -52,7 +64,7 @@ impl Ring<'_> {
             *head += 1;
             // When it is not, the producer has just replaced it with a later one.
             if is_mine
-                && entry.compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                && entry.compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
             {
                 return Some((seen >> 32) as u32);
             }
@@ -83,17 +95,18 @@ mod tests {
 
     struct Memory {
         tail: AtomicU64,
+        displaced: AtomicU64,
         entries: Vec<AtomicU64>,
     }
 
     impl Memory {
         fn new(len: usize) -> Self {
             let entries = (0..len).map(|_| AtomicU64::new(0)).collect();
-            Self { tail: AtomicU64::new(0), entries }
+            Self { tail: AtomicU64::new(0), displaced: AtomicU64::new(0), entries }
         }
 
         fn ring(&self) -> Ring<'_> {
-            Ring { tail: &self.tail, entries: &self.entries }
+            Ring { tail: &self.tail, displaced: &self.displaced, entries: &self.entries }
         }
     }
 
@@ -160,11 +173,16 @@ mod tests {
             });
             let (ring, mut head) = (memory.ring(), 0);
             while head < COUNT {
-                taken.extend(ring.pop(&mut head));
+                let Some(value) = ring.pop(&mut head) else { continue };
+                let missing = u64::from(value) - 1 - taken.len() as u64;
+                let displaced = memory.displaced.load(Ordering::Relaxed);
+                assert!(missing <= displaced, "{missing} missing, {displaced} counted");
+                taken.push(value);
             }
             given_back = producer.join().unwrap();
         });
         assert!(taken.is_sorted() && given_back.is_sorted());
+        assert_eq!(memory.displaced.into_inner(), given_back.len() as u64);
         let mut all = [taken, given_back].concat();
         all.sort_unstable();
         assert_eq!(all, (1..=COUNT as u32).collect::<Vec<_>>());

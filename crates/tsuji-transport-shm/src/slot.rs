@@ -10,7 +10,7 @@ use tsuji_transport::bell::Bells;
 use tsuji_transport::{Bytes, Envelope, Error, ErrorKind, Loan, Owner, Result};
 
 use crate::arena::{Arena, Block};
-use crate::layout::{DATA_AT, Meta, SlotHeader, UNIT};
+use crate::layout::{Bits, DATA_AT, Meta, SlotHeader, UNIT};
 use crate::peer::Peer;
 
 /// A slot of a writer in this process. Made once, lent again and again.
@@ -71,21 +71,21 @@ impl Slot {
         unsafe { Loan::from_owner(owner, self.block.start.add(DATA_AT), len) }
     }
 
-    /// Writes what readers need to know of the sample.
-    pub(crate) fn label(&self, envelope: &Envelope, bytes: usize) {
-        let meta = self.header().meta.get();
-        // SAFETY: readers look at it only after they are told of the slot. When it is sent once
-        // more (to a late joiner) it already says the same and is only read.
-        unsafe {
-            let known = meta.read();
-            if known.sequence != envelope.sequence
-                || known.gid != envelope.gid.0
-                || known.bytes != bytes as u64
-                || !self.header().is_held()
-            {
-                meta.write(Meta::new(envelope, bytes));
-            }
+    /// Writes what readers need to know of the sample, and answers whether `targets` may be told of
+    /// it. They may not while one of them holds it already, since a bit stands for one entry of a
+    /// ring, nor while anybody holds it as another sample.
+    pub(crate) fn label(&self, meta: &Meta, targets: &Bits) -> bool {
+        let own = self.header().meta.get();
+        if !self.header().is_held() {
+            // SAFETY: nobody holds it, so that no reader looks at it before it is told of the slot,
+            // and only the writer, which is locked, tells.
+            unsafe { own.write(*meta) };
+            return true;
         }
+        // SAFETY: it was written before the first holder was told, and is not written while there is
+        // one. Only the writer adds holders.
+        let known = unsafe { own.read() };
+        known == *meta && !self.header().is_held_by_any(targets)
     }
 }
 
@@ -130,7 +130,7 @@ unsafe impl Sync for RemoteSlot {}
 
 impl RemoteSlot {
     pub(crate) fn open(peer: &Arc<Peer>, number: u32, bit: u32) -> Result<Self> {
-        let span = peer.span(u64::from(number) * UNIT, DATA_AT).map_err(lies)?;
+        let span = peer.span(u64::from(number) * UNIT, DATA_AT).map_err(not_seen)?;
         Ok(Self {
             peer: Arc::clone(peer),
             header: span.start.cast(),
@@ -193,6 +193,14 @@ impl Owner for RemoteSlot {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// What finds no place in this process's memory may find one on another try.
+fn not_seen(error: std::io::Error) -> Error {
+    if error.kind() != std::io::ErrorKind::OutOfMemory {
+        return lies(error);
+    }
+    Error::new(ErrorKind::Exhausted, "take").about("to map the writer's memory").because(error)
 }
 
 fn lies(error: std::io::Error) -> Error {

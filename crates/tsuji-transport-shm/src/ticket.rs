@@ -117,6 +117,7 @@ impl RingTicket {
     pub(crate) fn ring(&self) -> Ring<'_> {
         // SAFETY: checked when it was made; the capacity is the one that was checked.
         let entries = unsafe { std::slice::from_raw_parts(self.entries.as_ptr(), self.capacity) };
-        Ring { tail: &self.header().producer.tail, entries }
+        let producer = &self.header().producer;
+        Ring { tail: &producer.tail, displaced: &producer.displaced, entries }
     }
 }

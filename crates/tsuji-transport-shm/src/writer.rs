@@ -1,6 +1,6 @@
 //! The sending end: slots to lend, and the rings of those who listen.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -12,8 +12,9 @@ use tsuji_transport::{
 
 use crate::Shared;
 use crate::arena::{Arena, class};
-use crate::layout::{Bits, DATA_AT, READERS_MAX, RingHeader, SlotHeader, UNIT};
+use crate::layout::{Bits, DATA_AT, Meta, READERS_MAX, RingHeader, SlotHeader};
 use crate::peer::Peer;
+use crate::reader::NumberHasher;
 use crate::ring::Ring;
 use crate::slot::Slot;
 use crate::ticket::RingTicket;
@@ -75,12 +76,12 @@ impl Writer for ShmWriter {
         }
         let bytes = if let Payload::Bytes(bytes) = payload { bytes.len() } else { 0 };
         self.core.room_everywhere(state, bytes)?;
-        let (slot, len) = self.core.filled(state, payload)?;
-        slot.label(envelope, len);
-        slot.header().hold(&state.listening);
+        let listening = state.listening;
+        let slot = self.core.filled(state, envelope, payload, &listening)?;
+        slot.header().hold(&listening);
         let mut sent = Sent::default();
         for connection in &mut state.connections {
-            let pushed = connection.push(slot.number(), envelope.mono_ns, &self.core.arena);
+            let pushed = connection.push(&slot, envelope.mono_ns, &state.slots);
             sent.readers += pushed.readers;
             sent.displaced += pushed.displaced;
         }
@@ -99,11 +100,11 @@ impl Writer for ShmWriter {
         if state.connections[at].is_full(u64::MAX) {
             return Err(busy());
         }
-        let (slot, len) = self.core.filled(state, payload)?;
-        slot.label(envelope, len);
+        let target = Bits::one(state.connections[at].bit);
+        let slot = self.core.filled(state, envelope, payload, &target)?;
+        slot.header().hold(&target);
         let connection = &mut state.connections[at];
-        slot.header().hold(&Bits::one(connection.bit));
-        let sent = connection.push(slot.number(), envelope.mono_ns, &self.core.arena);
+        let sent = connection.push(&slot, envelope.mono_ns, &state.slots);
         connection.ring_news();
         Ok(sent)
     }
@@ -167,6 +168,8 @@ pub(crate) struct WriterCore {
     state: Mutex<State>,
 }
 
+type Slots = HashMap<u32, Arc<Slot>, NumberHasher>;
+
 #[derive(Debug, Default)]
 struct State {
     connections: Vec<Connection>,
@@ -174,6 +177,8 @@ struct State {
     listening: Bits,
     /// Bits of readers that left, with their processes. A view may still hold a slot by them.
     retired: Vec<(u32, PeerId)>,
+    /// All of `free` and `lent`, by number.
+    slots: Slots,
     /// Slots known to be free, the warmest last.
     free: Vec<Arc<Slot>>,
     /// Slots that were lent, the longest ago first.
@@ -235,7 +240,8 @@ impl WriterCore {
 
     fn new_slot(&self, state: &mut State, class: u64) -> Result<Arc<Slot>> {
         // The size of the samples has changed: what is free is of the wrong size.
-        state.free.drain(..).for_each(|slot| self.arena.free(slot.block()));
+        let State { free, slots, .. } = state;
+        free.drain(..).for_each(|slot| self.give_back(slots, &slot));
         let mut found = self.arena.alloc(class);
         if found.is_err() && self.collect() {
             found = self.arena.alloc(class);
@@ -253,7 +259,15 @@ impl WriterCore {
         // zero is a header that nobody holds.
         unsafe { header.write_bytes(0, 1) };
         let slot = Slot::new(Arc::clone(&self.arena), Arc::clone(&self.bells), block, self.number);
-        Ok(Arc::new(slot))
+        let slot = Arc::new(slot);
+        state.slots.insert(slot.number(), Arc::clone(&slot));
+        Ok(slot)
+    }
+
+    /// Gives the memory of a slot that nobody looks at back to the arena.
+    fn give_back(&self, slots: &mut Slots, slot: &Slot) {
+        slots.remove(&slot.number());
+        self.arena.free(slot.block());
     }
 
     /// Takes the free slots of the other writers of this process back into the arena, and says
@@ -301,31 +315,37 @@ impl WriterCore {
         if is_full { Err(busy()) } else { Ok(()) }
     }
 
-    /// A slot that holds `payload`: its own, or a copy.
-    fn filled(&self, state: &mut State, payload: &Payload) -> Result<(Arc<Slot>, usize)> {
+    /// A labelled slot that holds `payload` and that `targets` may be told of: its own, or a copy.
+    fn filled(
+        &self,
+        state: &mut State,
+        envelope: &Envelope,
+        payload: &Payload,
+        targets: &Bits,
+    ) -> Result<Arc<Slot>> {
         let Payload::Bytes(bytes) = payload else {
             return Err(Error::new(ErrorKind::Unsupported, "send").about("a value by reference"));
         };
+        let meta = Meta::new(envelope, bytes.len());
         let own = bytes.owner().downcast_ref::<Slot>().filter(|it| it.belongs_to(self.number));
-        if let Some(own) = own {
-            let number = own.number();
-            // The slot was lent, mostly just now.
-            let slot = state.lent.iter().rev().find(|slot| slot.number() == number);
-            if let Some(slot) = slot {
-                return Ok((Arc::clone(slot), bytes.len()));
-            }
+        if let Some(slot) = own.and_then(|own| state.slots.get(&own.number()))
+            && slot.label(&meta, targets)
+        {
+            return Ok(Arc::clone(slot));
         }
         let slot = self.slot(state, bytes.len())?;
         let mut loan = slot.lend(bytes.len());
         loan.copy_from_slice(bytes);
-        Ok((slot, bytes.len()))
+        let is_labelled = slot.label(&meta, targets);
+        debug_assert!(is_labelled, "it was free");
+        Ok(slot)
     }
 
     /// Ends a connection in good order. What was sent is still to be taken, and what was taken may
     /// still be held, so slots keep the reader's bit.
     fn leave(&self, state: &mut State, connection: &Connection) {
         if connection.header().closed.load(Ordering::Acquire) != 0 {
-            connection.recall(&self.arena);
+            connection.recall(&state.slots);
         }
         connection.header().left.store(1, Ordering::Release);
         state.listening.remove(connection.bit);
@@ -370,12 +390,12 @@ impl WriterCore {
 
     /// Gives all free slots back to the arena.
     fn empty(&self, state: &mut State) {
-        let State { lent, free, .. } = state;
-        free.drain(..).for_each(|slot| self.arena.free(slot.block()));
+        let State { lent, free, slots, .. } = state;
+        free.drain(..).for_each(|slot| self.give_back(slots, &slot));
         lent.retain(|slot| {
             let is_free = slot.is_free();
             if is_free {
-                self.arena.free(slot.block());
+                self.give_back(slots, slot);
             }
             !is_free
         });
@@ -436,29 +456,28 @@ impl Connection {
     }
 
     /// Hands a slot over that carries this reader's bit.
-    fn push(&mut self, number: u32, mono_ns: u64, arena: &Arena) -> Sent {
+    fn push(&mut self, slot: &Slot, mono_ns: u64, slots: &Slots) -> Sent {
         if self.header().closed.load(Ordering::Relaxed) != 0 {
-            self.let_go(number, arena);
+            slot.header().let_go(self.bit);
             return Sent::default();
         }
         self.header().producer.newest_ns.store(mono_ns, Ordering::Relaxed);
-        let pushed_out = self.ring().push(self.tail, number);
+        let pushed_out = self.ring().push(self.tail, slot.number());
         self.tail += 1;
         let Some(old) = pushed_out else { return Sent { readers: 1, displaced: 0 } };
-        self.let_go(old, arena);
-        self.header().producer.displaced.fetch_add(1, Ordering::Relaxed);
+        self.let_go(old, slots);
         Sent { readers: 1, displaced: 1 }
     }
 
-    fn recall(&self, arena: &Arena) {
-        self.ring().recall(|number| self.let_go(number, arena));
+    fn recall(&self, slots: &Slots) {
+        self.ring().recall(|number| self.let_go(number, slots));
     }
 
-    fn let_go(&self, number: u32, arena: &Arena) {
-        if let Some(header) = arena.at::<SlotHeader>(u64::from(number) * UNIT) {
-            // SAFETY: entries of this ring are slots of this arena, which stay mapped. A number
-            // that a broken reader put there still is memory of this arena that only atomics touch.
-            unsafe { header.as_ref() }.let_go(self.bit);
+    /// Entries that may still be in the ring are slots of this writer; whatever else a broken reader
+    /// put there is nobody's.
+    fn let_go(&self, number: u32, slots: &Slots) {
+        if let Some(slot) = slots.get(&number) {
+            slot.header().let_go(self.bit);
         }
     }
 

@@ -91,7 +91,8 @@ impl fmt::Debug for Bytes {
 
 /// Memory lent for one sample, to be filled in place. Dropping it unsent gives it back.
 ///
-/// What it holds at first is arbitrary: old samples, never memory of anything else.
+/// What it holds at first is arbitrary: old bytes of samples of this process, never memory of
+/// anything else. Whatever is not written over is sent.
 pub struct Loan {
     bytes: Bytes,
 }

@@ -14,7 +14,9 @@ use crate::executor::{Executor, ExecutorCore};
 use crate::graph::join;
 use crate::host::{Host, Place};
 use crate::registry::{self, Arrange};
-use crate::{Error, ErrorKind, Graph, Node, Result, RouteReport, Stranger, TransportReport};
+use crate::{
+    Error, ErrorKind, Graph, Neighbour, Node, Result, RouteReport, Stranger, TransportReport,
+};
 
 /// Where nodes live: a domain, a policy, and this process's part in it. Clones are the same
 /// context; it ends with the last of them, or when it is shut down.
@@ -129,6 +131,14 @@ impl Context {
                 format!("a process of the domain did not answer within {timeout:?}"),
             )
         })
+    }
+
+    /// The other processes of the domain, those that do not answer among them.
+    pub fn neighbours(&self) -> Vec<Neighbour> {
+        if !self.core.host.is_current() {
+            return Vec::new();
+        }
+        self.core.host.directory().links.neighbours()
     }
 
     /// What is known of all processes of the domain on this host.
@@ -451,14 +461,19 @@ fn split_arguments(arguments: &[String]) -> Result<(Vec<RemapRule>, Vec<String>)
                     Error::invalid(error.to_string())
                 })?);
             }
-            (true, "-p" | "--param" | "--params-file" | "--log-level" | "-e" | "--enclave") => {
+            (true, other) if IGNORED_WITH_VALUE.contains(&other) => {
                 let value = arguments.next().map_or("", String::as_str);
                 tracing::warn!("--ros-args {argument} {value}: not supported yet, ignored");
             }
+            (true, other) if IGNORED.contains(&other) => {
+                tracing::warn!("--ros-args {argument}: not supported yet, ignored");
+            }
             (true, other) => {
                 return Err(Error::invalid(format!(
-                    "--ros-args {other:?}; allowed: -r FROM:=TO, -p, --params-file, --log-level, \
-                     and -- to end them"
+                    "--ros-args {other:?}; allowed: -r FROM:=TO, --remap FROM:=TO, -- to end them, \
+                     and without effect {}, {}",
+                    IGNORED_WITH_VALUE.join(", "),
+                    IGNORED.join(", ")
                 )));
             }
             (false, _) => own.push(argument.clone()),
@@ -466,6 +481,28 @@ fn split_arguments(arguments: &[String]) -> Result<(Vec<RemapRule>, Vec<String>)
     }
     Ok((rules, own))
 }
+
+/// Of the arguments that `rcl` knows, those with a value behind them that are not obeyed.
+const IGNORED_WITH_VALUE: &[&str] = &[
+    "-p",
+    "--param",
+    "--params-file",
+    "--log-level",
+    "--log-config-file",
+    "--log-file-name",
+    "-e",
+    "--enclave",
+];
+
+/// Those without a value.
+const IGNORED: &[&str] = &[
+    "--enable-rosout-logs",
+    "--disable-rosout-logs",
+    "--enable-stdout-logs",
+    "--disable-stdout-logs",
+    "--enable-external-lib-logs",
+    "--disable-external-lib-logs",
+];
 
 /// The highest domain id for which ROS 2 has ports.
 const DOMAIN_MAX: u32 = 232;

@@ -319,7 +319,7 @@ impl Keeper {
             }
             let mut directory = self.host.directory();
             if due_ns.is_some() {
-                directory.on_time(clock::monotonic_ns());
+                directory.on_time(&self.host, clock::monotonic_ns());
             }
             for key in directory.links.broken() {
                 self.drop_link(&mut directory, key);

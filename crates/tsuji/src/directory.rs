@@ -5,17 +5,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tsuji_core::{Health, Offer, Qos, Scope, Traits, TransportId, rxo, select};
+use tsuji_core::{Health, Offer, Qos, Reason, Scope, Traits, TransportId, rxo, select};
 use tsuji_platform::clock;
 use tsuji_transport::{Gid, PeerId, Ticket, Transport};
 
+use crate::Error;
 use crate::control::link::Links;
-use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord};
+use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord, Refusal};
 use crate::events::{PublisherEvent, SubscriptionEvent};
 use crate::graph::{
     DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, RouteHalf,
-    RouteState, Stranger, full_name,
+    RouteState, Stranger, full_name, type_mismatch,
 };
 use crate::host::Host;
 use crate::publication::Publication;
@@ -32,6 +34,8 @@ pub(crate) struct Directory {
     receptions: HashMap<Gid, Arc<Reception>>,
     /// Flows whose publisher lives here.
     flows: HashMap<Flow, Route>,
+    /// Flows without a route that are decided again, because something had run out.
+    retries: HashMap<Flow, Retry>,
     /// Transports on which this process has met itself.
     met_self: Vec<TransportId>,
     pub(crate) strangers: Vec<Stranger>,
@@ -60,11 +64,19 @@ struct Route {
     epoch: u32,
     choice: Option<Decision>,
     /// Transports that failed for this flow, and why.
-    excluded: Vec<(TransportId, String)>,
+    excluded: Vec<(TransportId, Refusal)>,
     mismatches: Vec<String>,
     /// The first sample that the road brings, by the publisher's number; `None` until it is open.
     first: Option<u64>,
     since_wall_ns: i64,
+}
+
+/// When a flow is decided again.
+struct Retry {
+    /// `None` while it is being opened.
+    due_ns: Option<u64>,
+    /// The time to the one after it.
+    pause: Duration,
 }
 
 /// What selection returned, kept to be shown.
@@ -126,8 +138,11 @@ impl Directory {
     }
 
     pub(crate) fn know_node(&mut self, peer: PeerId, record: NodeRecord) {
-        let is_anothers = self.nodes.get(&Gid(record.gid)).is_some_and(|it| it.peer != peer);
-        if self.nodes.len() < NODES_MAX && !is_anothers {
+        let known = self.nodes.get(&Gid(record.gid)).map(|it| it.peer);
+        if known.is_none() && NODES_MAX <= self.nodes.len() {
+            return self.too_many(peer, &format!("nodes; at most {NODES_MAX} are known"));
+        }
+        if known.is_none_or(|it| it == peer) {
             self.nodes.insert(Gid(record.gid), Known { record, peer });
         }
     }
@@ -218,7 +233,7 @@ impl Directory {
         let ticket = if self.lives_in(Gid(flow.publisher), peer) {
             self.accept(host, peer, flow, transport).map(|ticket| ticket.bytes)
         } else {
-            Err("the publisher is not known".to_owned())
+            Err(Refusal::lasting("the publisher is not known"))
         };
         self.links.send(peer, &Control::Answer { flow, epoch, ticket });
     }
@@ -230,7 +245,7 @@ impl Directory {
         peer: PeerId,
         flow: Flow,
         epoch: u32,
-        ticket: Result<Vec<u8>, String>,
+        ticket: Result<Vec<u8>, Refusal>,
     ) {
         let Some(route) = self.flows.get_mut(&flow) else { return };
         let is_theirs =
@@ -246,7 +261,11 @@ impl Directory {
         });
         match connected {
             Ok(first) => self.links.send(peer, &Control::Cut { flow, epoch, first }),
-            Err(reason) => self.exclude_and_try_again(host, flow, id, reason),
+            Err(refusal) => {
+                // What was accepted for this road is given back.
+                self.links.send(peer, &Control::Closed { flow, epoch });
+                self.exclude_and_try_again(host, flow, id, refusal);
+            }
         }
     }
 
@@ -312,12 +331,35 @@ impl Directory {
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let publications = self.publications.values().filter_map(|it| it.due_ns());
-        publications.chain(self.receptions.values().filter_map(|it| it.due_ns())).min()
+        let receptions = self.receptions.values().filter_map(|it| it.due_ns());
+        let retries = self.retries.values().filter_map(|it| it.due_ns);
+        publications.chain(receptions).chain(retries).min()
     }
 
-    pub(crate) fn on_time(&self, now_ns: u64) {
+    pub(crate) fn on_time(&mut self, host: &Host, now_ns: u64) {
         self.publications.values().for_each(|it| it.on_time(now_ns));
         self.receptions.values().for_each(|it| it.on_time(now_ns));
+        let retries = self.retries.iter_mut();
+        let due = retries.filter(|(_, retry)| retry.due_ns.is_some_and(|due| due <= now_ns));
+        let due = due.map(|(flow, retry)| {
+            retry.due_ns = None;
+            *flow
+        });
+        for flow in due.collect::<Vec<_>>() {
+            if let Some(route) = self.flows.get_mut(&flow) {
+                route.excluded.retain(|(_, refusal)| !refusal.is_passing);
+            }
+            self.find_road(host, flow);
+        }
+    }
+
+    /// Something has run out, so that a flow has no route: there may be more of it later.
+    fn retry_later(&mut self, host: &Host, flow: Flow) {
+        let retry = self.retries.entry(flow);
+        let retry = retry.or_insert(Retry { due_ns: None, pause: RETRY_FIRST });
+        retry.due_ns = Some(clock::monotonic_ns() + retry.pause.as_nanos() as u64);
+        retry.pause = RETRY_LAST.min(2 * retry.pause);
+        host.nudge.give();
     }
 
     pub(crate) fn graph(&self, host: &Host) -> Graph {
@@ -437,7 +479,7 @@ impl Directory {
         if self.flows.contains_key(&flow) {
             return;
         }
-        let mismatch = type_mismatch(&offers.record, &asks.record);
+        let mismatch = type_mismatch(offers.record.ty(), asks.record.ty());
         let (offered, asked): (Qos, Qos) = (offers.record.qos.into(), asks.record.qos.into());
         let mismatches: Vec<String> = match (&mismatch, rxo::check(&offered, &asked)) {
             (Some(mismatch), _) => vec![mismatch.clone()],
@@ -506,19 +548,26 @@ impl Directory {
         let Some(route) = self.flows.get_mut(&flow) else { return };
         route.epoch += 1;
         route.since_wall_ns = clock::wall_ns();
-        let shown = |rejected: &[(TransportId, tsuji_core::Reason)]| {
+        let shown = |rejected: &[(TransportId, Reason)]| {
             rejected.iter().map(|(id, reason)| (id.to_string(), reason.to_string())).collect()
         };
         let choice = match chosen {
             Ok(choice) => choice,
             Err(none) => {
-                tracing::warn!(topic = %publication.topic, "{none}");
+                if !self.retries.contains_key(&flow) {
+                    tracing::warn!(topic = %publication.topic, "{none}");
+                }
+                let mut reasons = none.rejected.iter().map(|(_, reason)| reason);
+                let is_passing = reasons.any(|it| matches!(it, Reason::Exhausted { .. }));
                 route.state = RouteState::NoRoute;
                 route.choice = Some(Decision {
                     transport: None,
                     because: none.to_string(),
                     rejected: shown(&none.rejected),
                 });
+                if is_passing {
+                    self.retry_later(host, flow);
+                }
                 return;
             }
         };
@@ -545,7 +594,10 @@ impl Directory {
                     reception.cut(Gid(flow.publisher), first);
                 }
             }
-            Err(reason) => self.exclude_and_try_again(host, flow, id, reason),
+            Err(refusal) => {
+                self.closed(flow);
+                self.exclude_and_try_again(host, flow, id, refusal);
+            }
         }
     }
 
@@ -570,16 +622,18 @@ impl Directory {
             let id = transport.id();
             let mut offer = Offer::new(id.clone(), transport.capability());
             offer.readers = publication.readers_on(&id);
-            let failed =
-                excluded.iter().find(|(it, _)| *it == id).map(|(_, reason)| reason.clone());
+            let refused = excluded.iter().find(|(it, _)| *it == id).map(|(_, refusal)| refusal);
             let unproved = || match peer {
                 _ if peer == host.id || !offer.capability.scopes.local => None,
                 _ => self.links.obstacle(peer, &id),
             };
             if let Some(trouble) = transport.trouble() {
                 offer.health = Health::Exhausted(trouble.into());
-            } else if let Some(failed) = failed.or_else(unproved) {
-                offer.health = Health::Failed(failed.into());
+            } else if let Some(Refusal { reason, is_passing }) = refused {
+                let health = if *is_passing { Health::Exhausted } else { Health::Failed };
+                offer.health = health(reason.as_str().into());
+            } else if let Some(obstacle) = unproved() {
+                offer.health = Health::Failed(obstacle.into());
             }
             offers.push(offer);
         }
@@ -593,16 +647,16 @@ impl Directory {
         peer: PeerId,
         flow: Flow,
         transport: &str,
-    ) -> Result<Ticket, String> {
+    ) -> Result<Ticket, Refusal> {
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
         let reception = self.receptions.get(&subscription);
-        let reception = reception.ok_or_else(|| "the subscription is gone".to_owned())?;
+        let reception = reception.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
         let transport = host.transport(transport);
-        let transport = transport.ok_or_else(|| "not in the subscription's build".to_owned())?;
+        let transport =
+            transport.ok_or_else(|| Refusal::lasting("not in the subscription's build"))?;
         let offered = self.endpoints.get(&publisher).map(|known| known.record.qos.into());
         let offered = offered.unwrap_or(Qos::DEFAULT);
-        let ticket = reception.accept(transport, peer, publisher, &offered);
-        ticket.map_err(|error| error.to_string())
+        Ok(reception.accept(transport, peer, publisher, &offered)?)
     }
 
     /// Opens the publisher's end, which lives here.
@@ -612,17 +666,18 @@ impl Directory {
         flow: Flow,
         id: &TransportId,
         ticket: &Ticket,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, Refusal> {
         let publication = self.publications.get(&Gid(flow.publisher));
-        let publication = publication.ok_or_else(|| "the publisher is gone".to_owned())?;
+        let publication = publication.ok_or_else(|| Refusal::lasting("the publisher is gone"))?;
         let asked = self.endpoints.get(&Gid(flow.subscription)).map(|it| it.record.qos.into());
-        let asked: Qos = asked.ok_or_else(|| "the subscription is gone".to_owned())?;
+        let asked: Qos = asked.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
         let transport: &Arc<dyn Transport> =
-            host.transport(id.as_str()).ok_or_else(|| "not in this build".to_owned())?;
+            host.transport(id.as_str()).ok_or_else(|| Refusal::lasting("not in this build"))?;
         let reception = self.receptions.get(&Gid(flow.subscription));
         let value_type = reception.and_then(|reception| reception.value_type);
-        let first = publication.connect(transport, ticket, &asked, value_type);
-        let first = first.map_err(|error| error.to_string())?;
+        let connected = publication.connect(transport, ticket, &asked, value_type);
+        let first = connected.inspect_err(|_| publication.disconnect(Gid(flow.subscription)))?;
+        self.retries.remove(&flow);
         if let Some(route) = self.flows.get_mut(&flow) {
             route.state = RouteState::Active;
             route.first = Some(first);
@@ -632,15 +687,24 @@ impl Directory {
         Ok(first)
     }
 
-    fn exclude_and_try_again(&mut self, host: &Host, flow: Flow, id: TransportId, reason: String) {
+    fn exclude_and_try_again(
+        &mut self,
+        host: &Host,
+        flow: Flow,
+        id: TransportId,
+        refusal: Refusal,
+    ) {
         let Some(route) = self.flows.get_mut(&flow) else { return };
-        tracing::warn!(transport = %id, reason, "a road could not be opened");
-        route.excluded.push((id, reason));
+        if !self.retries.contains_key(&flow) {
+            tracing::warn!(transport = %id, reason = refusal.reason, "a road could not be opened");
+        }
+        route.excluded.push((id, refusal));
         self.find_road(host, flow);
     }
 
     fn end_flow(&mut self, host: &Host, flow: Flow) {
         let Some(route) = self.flows.remove(&flow) else { return };
+        self.retries.remove(&flow);
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
         let Some(publication) = self.publications.get(&publisher) else { return };
         if route.state == RouteState::Active {
@@ -657,17 +721,17 @@ impl Directory {
     }
 
     /// Lets a transport that connects processes connect this one with itself.
-    fn meet_self(&mut self, host: &Host, id: &TransportId) -> Result<(), String> {
+    fn meet_self(&mut self, host: &Host, id: &TransportId) -> Result<(), Refusal> {
         if self.met_self.contains(id) {
             return Ok(());
         }
         let transport =
-            host.transport(id.as_str()).ok_or_else(|| "not in this build".to_owned())?;
+            host.transport(id.as_str()).ok_or_else(|| Refusal::lasting("not in this build"))?;
         let met = transport
             .greeting(host.id)
             .and_then(|greeting| transport.meet(host.id, greeting))
             .and_then(|answer| transport.confirm(host.id, &answer));
-        met.map_err(|error| error.to_string())?;
+        met.map_err(Error::from)?;
         self.met_self.push(id.clone());
         Ok(())
     }
@@ -711,17 +775,9 @@ impl Route {
     }
 }
 
-/// What is different between the types of two endpoints, if anything. An unknown hash fits any.
-fn type_mismatch(offers: &EndpointRecord, asks: &EndpointRecord) -> Option<String> {
-    if offers.type_name != asks.type_name {
-        let (offered, asked) = (&offers.type_name, &asks.type_name);
-        return Some(format!("type: offered {offered}, requested {asked}"));
-    }
-    let (offered, asked) = (&offers.type_hash, &asks.type_hash);
-    let differ = offered != asked && !offered.is_empty() && !asked.is_empty();
-    differ.then(|| format!("type {}: offered {offered}, requested {asked}", offers.type_name))
-}
-
+/// How soon a flow without a route is decided again.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_LAST: Duration = Duration::from_secs(10);
 /// Beyond so many, endpoints of other processes are not taken note of.
 const ENDPOINTS_MAX: usize = 200_000;
 /// Beyond so many, strangers are only logged.

@@ -1,7 +1,7 @@
 //! What can be seen of the whole system: nodes, endpoints, routes.
 
 use serde::{Deserialize, Serialize};
-use tsuji_core::Qos;
+use tsuji_core::{Qos, rxo};
 use tsuji_transport::Gid;
 
 /// All that a process knows of the others and of itself.
@@ -58,6 +58,40 @@ pub struct EndpointInfo {
     pub process: ProcessInfo,
 }
 
+impl EndpointInfo {
+    /// What of type and QoS keeps samples of this publisher from `subscription`; nothing, if they
+    /// fit.
+    pub fn mismatches(&self, subscription: &Self) -> Vec<String> {
+        let type_of = |it: &Self| type_mismatch(self.ty(), it.ty());
+        let qos = rxo::check(&self.qos, &subscription.qos).err().into_iter().flatten();
+        type_of(subscription).into_iter().chain(qos.map(|it| it.to_string())).collect()
+    }
+
+    fn ty(&self) -> TypeOf<'_> {
+        TypeOf { name: &self.type_name, hash: &self.type_hash }
+    }
+}
+
+/// The type of an endpoint.
+#[derive(Clone, Copy)]
+pub(crate) struct TypeOf<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) hash: &'a str,
+}
+
+/// What is different between two types, if anything. An unknown hash fits any.
+pub(crate) fn type_mismatch(offered: TypeOf<'_>, requested: TypeOf<'_>) -> Option<String> {
+    let (name, hash) = (offered.name, offered.hash);
+    if name != requested.name {
+        return Some(format!("{OF_TYPES}: offered {name}, requested {}", requested.name));
+    }
+    let differ = hash != requested.hash && !hash.is_empty() && !requested.hash.is_empty();
+    differ.then(|| format!("{OF_TYPES} hash: offered {hash}, requested {}", requested.hash))
+}
+
+/// What a mismatch of types begins with, and none of QoS.
+const OF_TYPES: &str = "type";
+
 /// What an endpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointKind {
@@ -78,6 +112,15 @@ pub struct ProcessInfo {
     pub program: String,
     /// Its host's name.
     pub host: String,
+}
+
+/// Another process of the domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Which one; as the kernel knows it until it has introduced itself.
+    pub process: ProcessInfo,
+    /// It has told all it had when it was met. One that is stopped does not.
+    pub is_settled: bool,
 }
 
 /// A process in the run-time folder that could not be met.
@@ -173,6 +216,13 @@ pub struct RouteReport {
     pub lost: u64,
     /// Samples that came once more and were not delivered.
     pub duplicates: u64,
+}
+
+impl RouteReport {
+    /// Whether the two ends are of different types, so that nothing flows whatever the QoS.
+    pub fn has_two_types(&self) -> bool {
+        self.mismatches.iter().any(|it| it.starts_with(OF_TYPES))
+    }
 }
 
 /// One end of a flow.

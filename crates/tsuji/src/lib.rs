@@ -48,7 +48,7 @@ pub use executor::{CallbackGroup, CallbackGroupKind, Executor, spin};
 
 mod graph;
 pub use graph::{
-    EndReport, EndpointInfo, EndpointKind, Graph, LatencyReport, NodeInfo, ProcessInfo,
+    EndReport, EndpointInfo, EndpointKind, Graph, LatencyReport, Neighbour, NodeInfo, ProcessInfo,
     RouteReport, RouteState, Stranger, TransportReport,
 };
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tsuji_core::Qos;
 use tsuji_core::names::{self, Remapped};
-use tsuji_msg::Message;
+use tsuji_msg::{Message, TypeName};
 use tsuji_transport::Gid;
 
 use crate::control::protocol::NodeRecord;
@@ -252,6 +252,7 @@ impl Node {
         qos: Qos,
     ) -> Result<EndpointCore> {
         let topic = self.resolve(topic)?;
+        let of = of.parse().map_err(|why| Error::invalid(format!("{topic}: {why}")))?;
         qos.validate().map_err(|error| Error::invalid(format!("{topic}: {error}")))?;
         let host = self.context().host();
         host.open(operation)?;
@@ -282,11 +283,34 @@ impl Drop for NodeCore {
 /// A message type known at run time only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawType {
-    /// Such as `std_msgs/msg/String`.
+    /// Such as `std_msgs/msg/String`, of at most 255 bytes.
     pub name: String,
-    /// Such as `RIHS01_…`; empty fits any.
+    /// `RIHS01_` and 64 hexadecimal digits; empty fits any.
     pub hash: String,
 }
+
+impl RawType {
+    /// The same with the name written out, or what is wrong with it.
+    fn parse(self) -> Result<Self, String> {
+        let Self { name, hash } = self;
+        if NAME_BYTES_MAX < name.len() {
+            let len = name.len();
+            return Err(format!("a type name of {len} bytes; allowed: at most {NAME_BYTES_MAX}"));
+        }
+        let name = name.parse::<TypeName>().map_err(|error| error.to_string())?.to_string();
+        let is_hash = hash.strip_prefix("RIHS01_").is_some_and(|digits| {
+            digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        });
+        if is_hash || hash.is_empty() {
+            return Ok(Self { name, hash });
+        }
+        let shown: String = hash.chars().take(80).collect();
+        Err(format!("type hash `{shown}`; allowed: RIHS01_ and 64 hexadecimal digits, or nothing"))
+    }
+}
+
+/// As long as a topic's name may be.
+const NAME_BYTES_MAX: usize = 255;
 
 /// What a publisher will be.
 pub struct PublisherBuilder<'a, P> {

@@ -5,7 +5,7 @@ use std::any::{Any, TypeId};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tsuji_core::{
@@ -41,6 +41,20 @@ pub(crate) enum Outgoing<'a> {
     Shared(Arc<dyn Any + Send + Sync>),
     Borrowed(&'a (dyn Any + Send + Sync)),
     Bytes(Bytes),
+    Copied(&'a [u8]),
+}
+
+/// A sample on its way out, over several tries.
+struct Attempt<'a> {
+    outgoing: &'a Outgoing<'a>,
+    mono_ns: u64,
+    /// Its bytes, once they were needed.
+    bytes: Option<Payload>,
+    /// The shared value, once it was needed.
+    value: Option<Payload>,
+    /// What it pushed out of the history. Payloads are the user's and may do anything when dropped,
+    /// so that is done when no lock is held.
+    outlived: Option<Payload>,
 }
 
 /// What a publisher has done so far.
@@ -64,8 +78,9 @@ pub(crate) struct Publication {
     /// Somebody in this process wants values by reference.
     has_readers_by_value: AtomicBool,
     room: Arc<Cell>,
-    /// One publish at a time sleeps on the room cell.
-    sleeping: Mutex<()>,
+    /// Whether somebody sleeps on the room cell, which one at a time does.
+    is_room_awaited: Mutex<bool>,
+    room_is_yours: Condvar,
     last_sign_ns: AtomicU64,
     state: Mutex<State>,
 }
@@ -91,6 +106,8 @@ struct State {
     history: VecDeque<(Envelope, Payload)>,
     estimator: SizeEstimator,
     counters: PublisherCounters,
+    /// When the last sample was published. Later samples are not stamped earlier.
+    last_publish_ns: u64,
     deadline_missed: u64,
     /// The end of the last period that was missed.
     deadline_from_ns: u64,
@@ -157,6 +174,7 @@ impl Publication {
             history: VecDeque::new(),
             estimator: SizeEstimator::new(core.host.policy().size_line_bytes()),
             counters: PublisherCounters::default(),
+            last_publish_ns: now,
             deadline_missed: 0,
             deadline_from_ns: 0,
             lease_lost: false,
@@ -169,7 +187,8 @@ impl Publication {
             core,
             spec,
             has_readers_by_value: AtomicBool::new(false),
-            sleeping: Mutex::new(()),
+            is_room_awaited: Mutex::new(false),
+            room_is_yours: Condvar::new(),
             last_sign_ns: AtomicU64::new(now),
             state: Mutex::new(state),
         })
@@ -180,26 +199,23 @@ impl Publication {
         let mono_ns = clock::monotonic_ns();
         self.open("publish")?;
         let last_sign_ns = self.last_sign_ns.load(Ordering::Relaxed);
-        let mut ready = None;
-        let tried = self.try_publish(&mut self.lock(), outgoing, &mut ready, mono_ns);
-        match tried {
-            Ok(()) => {
-                self.tell_if_back(last_sign_ns);
-                return Ok(());
+        let mut attempt = Attempt { outgoing, mono_ns, bytes: None, value: None, outlived: None };
+        let tried = self.try_publish(&mut self.lock(), &mut attempt);
+        let published = match tried {
+            Err(error) if error.kind() == TransportKind::Busy => {
+                if self.qos.reliability == Reliability::BestEffort {
+                    let mut state = self.lock();
+                    state.counters.dropped += 1;
+                    // Its number is missing where it does not come, and so it is counted as lost.
+                    state.next_sequence += 1;
+                    return Ok(());
+                }
+                self.when_there_is_room("publish", error, || {
+                    self.try_publish(&mut self.lock(), &mut attempt)
+                })
             }
-            Err(error) if error.kind() == TransportKind::Busy => (),
-            Err(error) => {
-                self.lock().counters.dropped += 1;
-                return Err(self.about("publish", error));
-            }
-        }
-        if self.qos.reliability == Reliability::BestEffort {
-            self.lock().counters.dropped += 1;
-            return Ok(());
-        }
-        let published = self.when_there_is_room("publish", || {
-            self.try_publish(&mut self.lock(), outgoing, &mut ready, mono_ns)
-        });
+            other => other.map_err(|error| self.about("publish", error)),
+        };
         match published {
             Ok(()) => self.tell_if_back(last_sign_ns),
             Err(_) => self.lock().counters.dropped += 1,
@@ -216,7 +232,7 @@ impl Publication {
                 if error.kind() == TransportKind::Busy
                     && self.qos.reliability == Reliability::Reliable =>
             {
-                self.when_there_is_room("loan", || self.lend(&self.lock(), len))
+                self.when_there_is_room("loan", error, || self.lend(&self.lock(), len))
             }
             done => done.map_err(|error| self.about("loan", error)),
         }
@@ -240,8 +256,9 @@ impl Publication {
 
     /// Shows that the publisher is alive.
     pub(crate) fn assert_liveliness(&self) {
+        let mut state = self.lock();
         self.last_sign_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
-        self.end_lost_lease(&mut self.lock());
+        self.end_lost_lease(&mut state);
     }
 
     /// Wakes a publish that waits for room.
@@ -327,8 +344,9 @@ impl Publication {
             };
             let skip = state.history.len().saturating_sub(wanted);
             for (envelope, payload) in state.history.iter().skip(skip) {
-                let payload = self.as_the_road_takes_it(&road, payload)?;
-                let sent = road.writer.send_to(ticket.reader, envelope, &payload);
+                let sent = self
+                    .as_the_road_takes_it(&road, payload)
+                    .and_then(|payload| road.writer.send_to(ticket.reader, envelope, &payload));
                 if let Err(error) = sent {
                     state.counters.failed += 1;
                     tracing::warn!(topic = %self.topic, %error, "late joiner does not get all");
@@ -361,7 +379,8 @@ impl Publication {
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let last = self.last_sign_ns.load(Ordering::Relaxed);
         let state = self.lock();
-        let deadline = self.qos.deadline.map(|it| after(last.max(state.deadline_from_ns), it));
+        let from = state.last_publish_ns.max(state.deadline_from_ns);
+        let deadline = self.qos.deadline.map(|it| after(from, it));
         let lease = self.manual_lease().filter(|_| !state.lease_lost).map(|it| after(last, it));
         [deadline, lease].into_iter().flatten().min()
     }
@@ -371,7 +390,7 @@ impl Publication {
         let last = self.last_sign_ns.load(Ordering::Relaxed);
         let mut state = self.lock();
         if let Some(deadline) = self.qos.deadline {
-            let from = last.max(state.deadline_from_ns);
+            let from = state.last_publish_ns.max(state.deadline_from_ns);
             let missed = now_ns.saturating_sub(from) / nanos(deadline);
             if 0 < missed {
                 state.deadline_from_ns = from + missed * nanos(deadline);
@@ -411,15 +430,22 @@ impl Publication {
         self.qos.liveliness_lease.filter(|_| self.qos.liveliness == Liveliness::ManualByTopic)
     }
 
-    /// Does what was Busy as soon as it is not, for at most as long as it may block.
+    /// Does what was refused as Busy as soon as it is not, for at most as long as it may block.
     fn when_there_is_room<T>(
         &self,
         operation: &str,
+        refused: tsuji_transport::Error,
         mut attempt: impl FnMut() -> Result<T, tsuji_transport::Error>,
     ) -> Result<T> {
-        let _one_at_a_time = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
         let give_up_ns = after(clock::monotonic_ns(), self.spec.max_blocking);
-        let bell = self.host.bells().claim_bell()?;
+        let Some(_turn) = self.turn(give_up_ns) else { return Err(self.about(operation, refused)) };
+        let bell = match self.host.bells().claim_bell() {
+            // Whoever cannot be woken cannot wait.
+            Err(error) if error.kind() == TransportKind::Exhausted => {
+                return Err(self.about(operation, refused.because(error)));
+            }
+            claimed => claimed?,
+        };
         self.room.attach(&bell, 0);
         let result = loop {
             // Whatever rings from here on will be seen by the wait below.
@@ -440,27 +466,44 @@ impl Publication {
         result
     }
 
-    /// `ready` keeps the bytes over several tries, so that a sample is serialised once.
+    /// The turn to wait for room, or `None` when it does not come in time.
+    fn turn(&self, give_up_ns: u64) -> Option<Turn<'_>> {
+        let mut is_taken = self.is_room_awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        while *is_taken {
+            let left_ns = give_up_ns.checked_sub(clock::monotonic_ns())?;
+            let waited = self.room_is_yours.wait_timeout(is_taken, Duration::from_nanos(left_ns));
+            is_taken = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *is_taken = true;
+        Some(Turn(self))
+    }
+
     fn try_publish(
         &self,
         state: &mut State,
-        outgoing: &Outgoing<'_>,
-        ready: &mut Option<Payload>,
-        mono_ns: u64,
+        attempt: &mut Attempt<'_>,
     ) -> Result<(), tsuji_transport::Error> {
-        if state.by_bytes && ready.is_none() {
-            *ready = Some(Payload::Bytes(self.bytes(state, outgoing)?));
+        let Attempt { outgoing, mono_ns, bytes, value, outlived } = attempt;
+        if state.by_bytes && bytes.is_none() {
+            *bytes = Some(Payload::Bytes(self.bytes(state, outgoing)?));
         }
         let keeps = self.qos.durability == Durability::TransientLocal;
-        let value = match outgoing {
-            _ if !state.by_value && (state.by_bytes || !keeps) => None,
-            Outgoing::Shared(value) => Some(Payload::Typed(Arc::clone(value))),
-            Outgoing::Bytes(bytes) => Some(Payload::Bytes(bytes.clone())),
-            Outgoing::Borrowed(_) if state.by_bytes => ready.clone(),
-            Outgoing::Borrowed(value) => {
-                self.spec.codec.map(|codec| Payload::Typed((codec.share)(*value)))
-            }
-        };
+        let wants_value = state.by_value || (keeps && !state.by_bytes);
+        if wants_value && value.is_none() {
+            *value = match outgoing {
+                Outgoing::Shared(value) => Some(Payload::Typed(Arc::clone(value))),
+                Outgoing::Bytes(bytes) => Some(Payload::Bytes(bytes.clone())),
+                Outgoing::Copied(message) => Some(match bytes {
+                    Some(bytes) => bytes.clone(),
+                    None => Payload::Bytes(Bytes::copy_from(message)),
+                }),
+                Outgoing::Borrowed(_) if bytes.is_some() => bytes.clone(),
+                Outgoing::Borrowed(value) => {
+                    self.spec.codec.map(|codec| Payload::Typed((codec.share)(*value)))
+                }
+            };
+        }
+        let mono_ns = state.last_publish_ns.max(*mono_ns);
         let envelope = Envelope {
             gid: self.gid,
             sequence: state.next_sequence,
@@ -468,7 +511,7 @@ impl Publication {
             mono_ns,
             ..Envelope::default()
         };
-        let len = ready.as_ref().and_then(Payload::byte_len);
+        let len = bytes.as_ref().and_then(Payload::byte_len);
 
         let roads = state.in_use();
         if 1 < roads.len() {
@@ -476,7 +519,7 @@ impl Publication {
         }
         let (mut displaced, mut failed) = (0, 0);
         for road in roads {
-            let payload = if road.typed { value.as_ref() } else { ready.as_ref() };
+            let payload = if road.typed { value.as_ref() } else { bytes.as_ref() };
             let Some(payload) = payload else { continue };
             match road.writer.send(&envelope, payload) {
                 Ok(sent) => displaced += u64::from(sent.displaced),
@@ -493,15 +536,18 @@ impl Publication {
         state.counters.displaced += displaced;
         state.counters.failed += failed;
         self.end_lost_lease(state);
-        self.last_sign_ns.store(mono_ns, Ordering::Relaxed);
+        state.last_publish_ns = mono_ns;
+        // It may have been asserted while this waited for room.
+        let last_sign_ns = self.last_sign_ns.load(Ordering::Relaxed).max(mono_ns);
+        self.last_sign_ns.store(last_sign_ns, Ordering::Relaxed);
         self.observe_size(state, outgoing, len);
-        if keeps && let Some(payload) = ready.take().or(value) {
+        if keeps && let Some(payload) = bytes.take().or_else(|| value.take()) {
             let depth = match self.qos.history {
                 History::KeepLast(depth) => depth as usize,
                 History::KeepAll => self.host.keep_all_max() as usize,
             };
-            while depth <= state.history.len() {
-                state.history.pop_front();
+            if depth <= state.history.len() {
+                *outlived = state.history.pop_front().map(|(_, payload)| payload);
             }
             state.history.push_back((envelope, payload));
         }
@@ -515,6 +561,11 @@ impl Publication {
     ) -> Result<Bytes, tsuji_transport::Error> {
         let value: &dyn Any = match outgoing {
             Outgoing::Bytes(bytes) => return Ok(bytes.clone()),
+            Outgoing::Copied(message) => {
+                let mut loan = self.lend(state, message.len())?;
+                loan.copy_from_slice(message);
+                return Ok(loan.freeze());
+            }
             Outgoing::Shared(value) => &**value,
             Outgoing::Borrowed(value) => *value,
         };
@@ -566,6 +617,7 @@ impl Publication {
         let bytes = match (len, outgoing) {
             (Some(len), _) => len,
             (None, Outgoing::Bytes(bytes)) => bytes.len(),
+            (None, Outgoing::Copied(message)) => message.len(),
             (None, _) if 16 < state.next_sequence && !state.next_sequence.is_multiple_of(16) => {
                 return;
             }
@@ -587,6 +639,16 @@ impl Publication {
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who waits for room. Ends by letting the next one wait.
+struct Turn<'a>(&'a Publication);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.is_room_awaited.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.room_is_yours.notify_one();
     }
 }
 

@@ -18,8 +18,11 @@ use crate::{Error, ErrorKind, Node, Result};
 ///
 /// A reliable publish that finds no room (a subscription that keeps all and is full, or memory
 /// that is all in use) waits for at most the publisher's `max_blocking`, then answers Busy. One of
-/// best effort gives the sample up and counts it. A loan that finds no memory waits likewise; by
+/// best effort gives the sample up and counts it; to its subscriptions it is lost. A loan that finds no memory waits likewise; by
 /// best effort it answers Busy at once.
+///
+/// A message that this one pushes out of a full subscription in the same process may be dropped in
+/// the middle of publishing: its `Drop` must not call its publisher.
 pub struct Publisher<M> {
     raw: RawPublisher,
     message: PhantomData<fn(M)>,
@@ -153,9 +156,8 @@ impl RawPublisher {
 
     /// Publishes a message in CDR with its header of 4 bytes. It is copied once.
     pub fn publish_bytes(&self, message: &[u8]) -> Result<()> {
-        let mut loan = self.loan_bytes(message.len())?;
-        loan.copy_from_slice(message);
-        self.publish_loan(loan)
+        self.check_length(message)?;
+        self.publication.publish(&Outgoing::Copied(message))
     }
 
     /// Lends memory of the road that will carry the sample, and waits for it as a publish does.
@@ -166,13 +168,7 @@ impl RawPublisher {
 
     /// Publishes a loan.
     pub fn publish_loan(&self, loan: Loan) -> Result<()> {
-        if loan.len() < 4 {
-            return Err(Error::invalid(format!(
-                "publish on {}: {} bytes; allowed: CDR with its header of 4 bytes",
-                self.topic(),
-                loan.len()
-            )));
-        }
+        self.check_length(&loan)?;
         self.publish_frozen(loan.freeze())
     }
 
@@ -242,6 +238,17 @@ impl RawPublisher {
 
     fn loan(&self, len: usize) -> Result<Loan> {
         self.publication.loan(len)
+    }
+
+    fn check_length(&self, message: &[u8]) -> Result<()> {
+        if 4 <= message.len() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "publish on {}: {} bytes; allowed: CDR with its header of 4 bytes",
+            self.topic(),
+            message.len()
+        )))
     }
 }
 

@@ -61,9 +61,14 @@ struct State {
     roads: Vec<(TransportId, Arc<dyn Reader>)>,
     /// Samples that were taken off their roads. Used where several flows share the depth.
     queue: VecDeque<Sample>,
+    /// Samples that are not delivered, to be dropped when no lock is held; kept for its memory.
+    discarded: Vec<Sample>,
     flows: Flows,
+    /// Its `lost` is the most that was seen, and told, so far.
     counters: SubscriptionCounters,
     missing: u64,
+    /// More was displaced than is missing yet.
+    is_loss_hidden: bool,
     /// Samples pushed out of `queue`, and those of roads that were closed.
     displaced: u64,
     /// When the newest sample was sent that has arrived, taken or not, as far as looked at.
@@ -186,9 +191,11 @@ impl Reception {
         let state = State {
             roads: Vec::new(),
             queue: VecDeque::new(),
+            discarded: Vec::new(),
             flows: Flows::default(),
             counters: SubscriptionCounters::default(),
             missing: 0,
+            is_loss_hidden: false,
             displaced: 0,
             last_sample_ns: clock::monotonic_ns(),
             deadline_missed: 0,
@@ -208,7 +215,18 @@ impl Reception {
     pub(crate) fn take(&self) -> Result<Option<(Sample, u64)>> {
         self.open("take")?;
         let mut state = self.lock();
-        let state = &mut *state;
+        let taken = self.take_valid(&mut state);
+        if !state.discarded.is_empty() {
+            let mut discarded = std::mem::take(&mut state.discarded);
+            drop(state);
+            // Payloads are the user's, and may do anything when dropped.
+            discarded.clear();
+            self.lock().discarded = discarded;
+        }
+        taken
+    }
+
+    fn take_valid(&self, state: &mut State) -> Result<Option<(Sample, u64)>> {
         loop {
             let sample = match state.next(self.qos.history) {
                 Ok(Some(sample)) => sample,
@@ -224,6 +242,7 @@ impl Reception {
             if self.admit(state, &sample, now_ns) {
                 return Ok(Some((sample, now_ns)));
             }
+            state.discarded.push(sample);
         }
     }
 
@@ -232,7 +251,9 @@ impl Reception {
         if !self.host.is_current() {
             return SubscriptionCounters::default();
         }
-        self.lock().counters_now()
+        let mut state = self.lock();
+        self.tell_losses(&mut state);
+        SubscriptionCounters { displaced: state.displaced_now(), ..state.counters }
     }
 
     /// How many publishers are connected.
@@ -324,6 +345,7 @@ impl Reception {
     pub(crate) fn close(&self) {
         self.core.close();
         let mut state = self.lock();
+        state.displaced = state.displaced_now();
         let roads = std::mem::take(&mut state.roads);
         let queue = std::mem::take(&mut state.queue);
         drop(state);
@@ -380,8 +402,8 @@ impl Reception {
     pub(crate) fn halves(&self) -> Vec<CountHalf> {
         let now_ns = clock::monotonic_ns();
         let mut state = self.lock();
-        let total = state.counters_now();
-        let missing = state.missing.max(1);
+        let SubscriptionCounters { lost, .. } = state.counters;
+        let missing = u128::from(state.missing.max(1));
         let connected = state.flows.all.iter_mut().filter(|(_, flow)| flow.is_connected);
         connected
             .map(|(gid, flow): &mut (Gid, FlowCount)| {
@@ -391,9 +413,10 @@ impl Reception {
                     Some(histogram.quantile_ns(share)? as f64 / 1e3)
                 };
                 let latency = quantile(0.5).zip(quantile(0.99)).zip(flow.latency.as_ref());
-                // Roads count what they push out for all writers together: each flow's share of it
-                // is its share of what is missing.
-                let displaced = (total.displaced * flow.missing / missing).min(flow.missing);
+                // Roads count what they push out for all writers together: each flow's share of what
+                // is lost is its share of what is missing.
+                let lost = u128::from(lost) * u128::from(flow.missing) / missing;
+                let lost = u64::try_from(lost).unwrap_or(u64::MAX).min(flow.missing);
                 CountHalf {
                     publisher: gid.0,
                     subscription: self.gid.0,
@@ -407,10 +430,10 @@ impl Reception {
                         max_us: histogram.max_ns() as f64 / 1e3,
                         clock: "monotonic".to_owned(),
                     }),
-                    displaced,
+                    displaced: flow.missing - lost,
                     expired: flow.expired,
                     invalid: flow.invalid,
-                    lost: flow.missing - displaced,
+                    lost,
                     duplicates: flow.duplicates,
                 }
             })
@@ -438,8 +461,12 @@ impl Reception {
             None => (),
         }
         flow.next = Some(envelope.sequence.saturating_add(1));
-        flow.missing += newly_missing;
-        state.missing += newly_missing;
+        flow.missing = flow.missing.saturating_add(newly_missing);
+        state.missing = state.missing.saturating_add(newly_missing);
+        if 0 < newly_missing || state.is_loss_hidden {
+            self.tell_losses(state);
+        }
+        let flow = state.flows.of(envelope.gid);
         let is_expired = flow.lifespan_ns.is_some_and(|lifespan_ns| {
             let age = clock::wall_ns().saturating_sub(envelope.wall_ns);
             u64::try_from(age).is_ok_and(|age_ns| lifespan_ns <= age_ns)
@@ -475,13 +502,19 @@ impl Reception {
         let latency = flow.latency.get_or_insert_with(Histogram::new);
         latency.add(now_ns.saturating_sub(envelope.mono_ns));
         state.counters.received += 1;
-        if 0 < newly_missing {
-            let total = state.counters_now().lost;
-            if 0 < total {
-                self.events.push(SubscriptionEvent::MessageLost { total });
-            }
-        }
         true
+    }
+
+    /// Tells of losses that were not told yet. What is displaced is counted before it is missed, and
+    /// hides as many losses until then: the total may come late but never goes back.
+    fn tell_losses(&self, state: &mut State) {
+        let displaced = state.displaced_now();
+        let total = state.missing.saturating_sub(displaced);
+        if state.counters.lost < total {
+            state.counters.lost = total;
+            self.events.push(SubscriptionEvent::MessageLost { total });
+        }
+        state.is_loss_hidden = state.missing < displaced.saturating_add(state.counters.lost);
     }
 
     fn tell_matched(&self, state: &State) {
@@ -553,8 +586,9 @@ impl State {
                     Ok(None) => break,
                     // What was gathered is not lost for it: the caller asks again.
                     Err(error) if self.queue.len() == before => return Err(error),
-                    Err(_) => {
-                        self.counters.invalid += 1;
+                    Err(error) => {
+                        let is_gone = error.kind() == tsuji_transport::ErrorKind::Invalid;
+                        self.counters.invalid += u64::from(is_gone);
                         break;
                     }
                 }
@@ -565,19 +599,16 @@ impl State {
             self.queue.make_contiguous().sort_unstable_by_key(key);
         }
         if let History::KeepLast(depth) = history {
-            while (depth as usize) < self.queue.len() {
-                self.queue.pop_front();
-                self.displaced += 1;
-            }
+            let too_many = self.queue.len().saturating_sub(depth as usize);
+            self.discarded.extend(self.queue.drain(..too_many));
+            self.displaced += too_many as u64;
         }
         Ok(())
     }
 
-    fn counters_now(&self) -> SubscriptionCounters {
-        let on_roads: u64 = self.roads.iter().map(|(_, reader)| reader.displaced()).sum();
-        let displaced = on_roads + self.displaced;
-        let lost = self.missing.saturating_sub(displaced);
-        SubscriptionCounters { displaced, lost, ..self.counters }
+    fn displaced_now(&self) -> u64 {
+        let on_roads = self.roads.iter().map(|(_, reader)| reader.displaced());
+        on_roads.fold(self.displaced, u64::saturating_add)
     }
 }
 

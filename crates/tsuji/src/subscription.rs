@@ -1,5 +1,6 @@
 //! Subscriptions, and what they hand over.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -167,7 +168,11 @@ impl<M: Message> Subscription<M> {
         Ok(None)
     }
 
-    /// The next message, to be awaited. Works with any runtime.
+    /// The next message, to be awaited. Works with any runtime. Several tasks may await at once: each
+    /// message goes to one of them.
+    ///
+    /// A subscription that is awaited leaves the [`WaitSet`](crate::WaitSet) that it was added to, and
+    /// one that is added to a wait set wakes nobody any more.
     pub fn recv(&self) -> Recv<'_, M> {
         Recv { subscription: self }
     }
@@ -328,7 +333,7 @@ impl RawSubscription {
     fn wake_when_ready(&self, waker: &Waker) -> Result<()> {
         let mut known = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entity) = &*known {
-            entity.set(waker);
+            entity.add(waker);
             return Ok(());
         }
         if self.has_callback() {
@@ -338,7 +343,7 @@ impl RawSubscription {
             )));
         }
         let entity = Arc::new(WakerEntity::new(Arc::clone(&self.reception.news)));
-        entity.set(waker);
+        entity.add(waker);
         let entity_dyn: Arc<dyn Entity> = Arc::<WakerEntity>::clone(&entity);
         self.node.context().waking()?.attach(&entity_dyn)?;
         *known = Some(entity);
@@ -438,24 +443,33 @@ impl<E> Entity for EventEntity<E> {
     }
 }
 
-/// Wakes whoever awaits a subscription.
+/// Wakes all who await a subscription.
 struct WakerEntity {
     cell: Arc<Cell>,
     group: CallbackGroup,
-    waker: Mutex<Option<Waker>>,
+    /// Who awaits, the longest ago first; at most [`WAKERS_MAX`]. When full, the oldest is woken to
+    /// ask again.
+    wakers: Mutex<VecDeque<Waker>>,
 }
+
+const WAKERS_MAX: usize = 64;
 
 impl WakerEntity {
     fn new(cell: Arc<Cell>) -> Self {
         let group = CallbackGroup::new(crate::CallbackGroupKind::Reentrant);
-        Self { cell, group, waker: Mutex::default() }
+        Self { cell, group, wakers: Mutex::default() }
     }
 
-    fn set(&self, waker: &Waker) {
-        let mut known = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some(it) if it.will_wake(waker) => (),
-            _ => *known = Some(waker.clone()),
+    fn add(&self, waker: &Waker) {
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        if wakers.iter().any(|it| it.will_wake(waker)) {
+            return;
+        }
+        let oldest = if WAKERS_MAX <= wakers.len() { wakers.pop_front() } else { None };
+        wakers.push_back(waker.clone());
+        drop(wakers);
+        if let Some(oldest) = oldest {
+            oldest.wake();
         }
     }
 }
@@ -466,10 +480,10 @@ impl Entity for WakerEntity {
     }
 
     fn run(&self, _more: &mut dyn FnMut()) {
-        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let woken = std::mem::take(&mut *wakers);
+        drop(wakers);
+        woken.into_iter().for_each(Waker::wake);
     }
 
     fn group(&self) -> &CallbackGroup {

@@ -345,3 +345,34 @@ fn a_process_that_leaves_is_noticed() {
     publisher.publish(Text::default()).unwrap();
     assert!(two.node("c").is_err());
 }
+
+/// Bytes that are published twice are two samples, each held by itself.
+#[test]
+fn frozen_bytes_are_published_again_and_again() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let publisher = one.node("w").unwrap().create_publisher::<UInt64>("t", keep_all()).unwrap();
+    let reader = two.node("r").unwrap();
+    let subscription = reader.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    let cdr = |data: u64| {
+        let mut bytes = vec![0, 1, 0, 0];
+        bytes.extend(data.to_le_bytes());
+        bytes
+    };
+    let mut loan = publisher.loan_bytes(12).unwrap();
+    loan.copy_from_slice(&cdr(7));
+    let frozen = loan.freeze();
+    (0..2).for_each(|_| publisher.publish_frozen(frozen.clone()).unwrap());
+    publisher.publish_frozen(frozen).unwrap();
+    for sequence in 1..=3 {
+        let received = subscription.take().unwrap().unwrap();
+        assert_eq!((received.info().sequence, received.view().data), (sequence, 7));
+        drop(received);
+        // What is lent now must not be what is still to be taken.
+        let loans: Vec<_> = (0..10).map(|_| publisher.loan_bytes(12).unwrap()).collect();
+        loans.into_iter().for_each(|mut loan| loan.copy_from_slice(&cdr(8)));
+    }
+    assert_eq!(subscription.counters().duplicates, 0);
+}

@@ -3,15 +3,21 @@
 
 mod house;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use house::{Folder, HANG, keep_all, keep_last, take_until};
-use tsuji::transport::Transport;
+use tsuji::transport::bell::Cell;
 use tsuji::transport::faulty::{FaultCounts, Faults, Faulty};
+use tsuji::transport::{
+    Endpoint, Error, ErrorKind as TransportErrorKind, Greeting, PeerId, Reader, Result, Transport,
+    Writer,
+};
 use tsuji::{
-    Context, ErrorKind, Executor, Node, Publisher, Qos, RouteReport, Subscription,
+    Context, ErrorKind, Executor, Node, Publisher, Qos, RouteReport, RouteState, Subscription,
     SubscriptionEvent,
 };
+use tsuji_core::{Capability, TransportId};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
 const NONE: Faults =
@@ -223,6 +229,112 @@ fn a_road_that_cannot_be_opened_is_struck_out_with_the_reason() {
     assert_eq!(faulty[1].counts(), FaultCounts::default());
 }
 
+/// A transport that has run out of something for readers or for writers, until it is said that it
+/// has not.
+#[derive(Debug)]
+struct Poor {
+    inner: Arc<dyn Transport>,
+    is_poor: Arc<AtomicBool>,
+}
+
+impl Poor {
+    fn check(&self) -> Result<()> {
+        match self.is_poor.load(Ordering::Relaxed) {
+            true => Err(Error::new(TransportErrorKind::Exhausted, "open").about("for a while")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Transport for Poor {
+    fn id(&self) -> TransportId {
+        self.inner.id()
+    }
+    fn capability(&self) -> Capability {
+        self.inner.capability()
+    }
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        self.inner.figures()
+    }
+    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
+        self.inner.greeting(peer)
+    }
+    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
+        self.inner.meet(peer, greeting)
+    }
+    fn confirm(&self, peer: PeerId, answer: &[u8]) -> Result<()> {
+        self.inner.confirm(peer, answer)
+    }
+    fn part(&self, peer: PeerId) {
+        self.inner.part(peer);
+    }
+    fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
+        self.check()?;
+        self.inner.open_writer(endpoint, room)
+    }
+    fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
+        self.check()?;
+        self.inner.open_reader(endpoint, news)
+    }
+}
+
+fn poor_process(folder: &Folder) -> (Context, Arc<AtomicBool>) {
+    let is_poor = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&is_poor);
+    let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN);
+    let context = builder.transports(move |built| {
+        let poor = built.into_iter().map(|inner| Poor { inner, is_poor: Arc::clone(&flag) });
+        poor.map(|it| Arc::new(it) as Arc<dyn Transport>).collect()
+    });
+    (context.build().unwrap(), is_poor)
+}
+
+/// What runs out on either side, or on the only one, excludes no road for ever.
+fn check_a_passing_shortage(processes: usize) {
+    let _watchdog = house::Watchdog::start("a passing shortage");
+    let folder = Folder::new();
+    let (one, writers) = poor_process(&folder);
+    let (two, readers) = match processes {
+        1 => (one.clone(), Arc::clone(&writers)),
+        _ => poor_process(&folder),
+    };
+    let publisher = one.node("a").unwrap().create_publisher::<UInt64>("t", keep_all()).unwrap();
+    let node = two.node("b").unwrap();
+    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let wait_for_refusal = || {
+        house::wait_until("it is refused", || {
+            let routes = one.routes(HANG).unwrap();
+            let [route] = &routes[..] else { return false };
+            let told = |(_, reason): &(String, String)| reason.contains("exhausted");
+            route.state == RouteState::NoRoute && route.rejected.iter().any(told)
+        });
+    };
+    wait_for_refusal();
+    readers.store(false, Ordering::Relaxed);
+    if processes == 2 {
+        // Now the subscription's end is opened, and the publisher's is not.
+        let epoch = || one.routes(HANG).unwrap()[0].epoch;
+        let before = epoch();
+        house::wait_until("it is tried again", || before + 1 < epoch());
+        wait_for_refusal();
+        writers.store(false, Ordering::Relaxed);
+    }
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish(UInt64 { data: 1 }).unwrap();
+    take_until(&node, &subscription, |_| true);
+    subscription.wait_for_publishers(1, HANG).unwrap();
+}
+
+#[test]
+fn a_shortage_in_one_process_passes() {
+    check_a_passing_shortage(1);
+}
+
+#[test]
+fn a_shortage_between_two_processes_passes() {
+    check_a_passing_shortage(2);
+}
+
 #[test]
 fn a_program_leaves_out_transports() {
     let folder = Folder::new();
@@ -246,9 +358,60 @@ fn a_program_leaves_out_transports() {
     house::wait_until("both flows are decided", || {
         let routes = only_shm.routes(HANG).unwrap();
         let mut roads: Vec<_> = routes.iter().map(|it| (it.state, &*it.because)).collect();
-        roads.sort_by_key(|(state, _)| *state == tsuji::RouteState::NoRoute);
+        roads.sort_by_key(|(state, _)| *state == RouteState::NoRoute);
         roads.len() == 2
-            && roads[0].0 == tsuji::RouteState::Active
+            && roads[0].0 == RouteState::Active
             && roads[1].1.contains("not working: not in this build")
     });
+}
+
+/// What is displaced and not yet missed does not hide a loss that was told.
+#[test]
+fn losses_only_grow_and_each_is_told_once() {
+    for processes in [1, 2] {
+        let _watchdog = house::Watchdog::start("losses that only grow");
+        let flow = Flow::new(processes, keep_last(5));
+        for number in 1..=3 {
+            flow.set(if number == 2 { LOSE } else { NONE });
+            flow.publish(number);
+        }
+        assert_eq!(flow.take_to(3), [1, 3]);
+        flow.is_told(&SubscriptionEvent::MessageLost { total: 1 });
+        (4..=13).for_each(|number| flow.publish(number));
+        assert_eq!(flow.subscription.counters().lost, 1);
+        assert_eq!(flow.take_to(13), [9, 10, 11, 12, 13]);
+        let counters = flow.subscription.counters();
+        assert_eq!((counters.lost, counters.displaced), (1, 5));
+        flow.set(LOSE);
+        flow.publish(14);
+        flow.set(NONE);
+        flow.publish(15);
+        assert_eq!(flow.take_to(15), [15]);
+        flow.is_told(&SubscriptionEvent::MessageLost { total: 2 });
+        let told = flow.told.lock().unwrap();
+        assert_eq!(told.iter().filter(|event| is_loss(event)).count(), 2, "{told:?}");
+    }
+}
+
+/// A reader that finds a sample gone does not take it for lost, however close it is to the writer.
+#[test]
+fn what_is_displaced_while_it_is_read_is_not_lost() {
+    let _watchdog = house::Watchdog::start("reading at the writer's heels");
+    const COUNT: u64 = 300_000;
+    for depth in [1, 5] {
+        let flow = Flow::new(2, keep_last(depth));
+        std::thread::scope(|scope| {
+            scope.spawn(|| (1..=COUNT).for_each(|number| flow.publish(number)));
+            loop {
+                let Some(received) = flow.subscription.take().unwrap() else { continue };
+                assert_eq!(flow.subscription.counters().lost, 0);
+                if received.view().data == COUNT {
+                    break;
+                }
+            }
+        });
+        let counters = flow.subscription.counters();
+        assert_eq!(counters.received + counters.displaced, COUNT, "{counters:?}");
+        assert!(!flow.told.lock().unwrap().iter().any(is_loss));
+    }
 }

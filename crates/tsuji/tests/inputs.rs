@@ -325,7 +325,8 @@ fn an_unknown_type_is_carried_as_bytes_and_another_hash_does_not_match() {
     wait_until("it arrives", || {
         subscription.take_bytes().unwrap().is_some_and(|it| it.bytes[4..] == [1, 2, 3])
     });
-    let other = RawType { hash: "RIHS01_00".into(), ..raw_type::<UInt64>() };
+    let hash = format!("RIHS01_{}", "00".repeat(32));
+    let other = RawType { hash: hash.clone(), ..raw_type::<UInt64>() };
     let _wrong = writer.raw_publisher("hashed", other).build().unwrap();
     let typed = reader.subscription::<UInt64>("hashed").build().unwrap();
     let routes = loop {
@@ -336,7 +337,7 @@ fn an_unknown_type_is_carried_as_bytes_and_another_hash_does_not_match() {
         let _ = one.wait_for_graph(std::time::Duration::from_millis(5), |_| None::<()>);
     };
     let hashed = routes.iter().find(|it| it.topic == "/hashed").unwrap();
-    assert!(hashed.mismatches[0].contains("RIHS01_00"), "{:?}", hashed.mismatches);
+    assert!(hashed.mismatches[0].contains(&hash), "{:?}", hashed.mismatches);
     assert_eq!(typed.matched(), 0);
 }
 
@@ -358,4 +359,27 @@ fn best_effort_that_finds_no_room_is_dropped_and_counted() {
     let counters = publisher.counters();
     assert_eq!(taken + counters.dropped + counters.displaced, 3000, "{counters:?}");
     assert!(0 < counters.dropped + counters.displaced);
+}
+
+#[test]
+fn a_type_that_cannot_be_told_of_is_refused() {
+    let folder = Folder::new();
+    let node = folder.process().node("n").unwrap();
+    let long = format!("my_msgs/msg/{}", "A".repeat(300_000));
+    let of = |name: &str, hash: &str| RawType { name: name.into(), hash: hash.into() };
+    let refused: &[(RawType, &[&str])] = &[
+        (of(&long, ""), &["/t", "bytes", "at most 255"]),
+        (of("", ""), &["/t", "package/msg/Name"]),
+        (of("my msgs/msg/A", ""), &["my msgs/msg/A", "package/msg/Name"]),
+        (of("my_msgs/msg/sub/A", ""), &["package/msg/Name"]),
+        (of("my_msgs/msg/A", "RIHS01_00"), &["RIHS01_00", "64 hexadecimal digits"]),
+        (of("my_msgs/msg/A", &"0".repeat(300_000)), &["64 hexadecimal digits"]),
+    ];
+    for (raw, words) in refused {
+        check_error(node.raw_publisher("t", raw.clone()).build(), words);
+        check_error(node.raw_subscription("t", raw.clone()).build(), words);
+    }
+    let short = node.raw_publisher("t", of("my_msgs/A", "")).build().unwrap();
+    assert_eq!(short.type_name(), "my_msgs/msg/A");
+    node.raw_publisher("t", of("my_msgs/srv/A_Request", "")).build().unwrap();
 }

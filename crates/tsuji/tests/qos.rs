@@ -566,3 +566,90 @@ fn a_reliable_loan_waits_for_memory_and_one_of_best_effort_does_not() {
         assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Closed);
     });
 }
+
+#[test]
+fn what_best_effort_gives_up_is_lost_to_its_subscriptions() {
+    let _watchdog = Watchdog::start("best effort without memory");
+    let folder = Folder::new();
+    let (one, two) = (modest_process(&folder), folder.process());
+    let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
+    let subscription = reader.subscription::<Image>("t").qos(best_effort(8)).build().unwrap();
+    let publisher = |qos| {
+        let publisher = writer.publisher::<Image>("t").qos(qos).max_blocking(SHORT);
+        let publisher = publisher.build().unwrap();
+        publisher.wait_for_subscriptions(1, HANG).unwrap();
+        publisher
+    };
+    let (reliable, careless) = (publisher(keep_last(8)), publisher(best_effort(8)));
+    subscription.wait_for_publishers(2, HANG).unwrap();
+    let mut held = Vec::new();
+    hold_all_memory(&reliable, &subscription, &mut held);
+    let sent = reliable.counters().published;
+    let image = Image { data: vec![1; LARGE], ..Image::default() };
+    let mut bytes = vec![0; LARGE];
+    bytes[1] = 1;
+
+    careless.publish(&image).unwrap();
+    careless.publish_bytes(&bytes).unwrap();
+    let counters = careless.counters();
+    assert_eq!((counters.published, counters.dropped), (0, 2));
+    for refused in [reliable.publish(&image), reliable.publish_bytes(&bytes)] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Busy);
+    }
+    assert_eq!(reliable.counters().dropped, 2);
+
+    held.clear();
+    for publisher in [&careless, &reliable] {
+        publisher.publish(&image).unwrap();
+        let received = subscription.take().unwrap().unwrap();
+        let expect = if publisher.gid() == careless.gid() { 3 } else { sent + 1 };
+        assert_eq!(received.info().sequence, expect);
+    }
+    assert_eq!(subscription.counters().lost, 2);
+}
+
+#[test]
+fn a_late_joiner_that_cannot_be_given_the_history_gets_what_follows() {
+    let _watchdog = Watchdog::start("a history that does not fit");
+    let folder = Folder::new();
+    let (one, two) = (modest_process(&folder), folder.process());
+    let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
+    let latched = Qos { durability: Durability::TransientLocal, ..keep_last(8) };
+    let publisher = writer.create_publisher::<Image>("latched", latched).unwrap();
+    // Nobody listens, so it is kept as a value.
+    publisher.publish(Image { data: vec![1; LARGE], ..Image::default() }).unwrap();
+
+    let greedy = reader.subscription::<Image>("t").qos(keep_last(8)).build().unwrap();
+    let filler = writer.publisher::<Image>("t").qos(keep_last(8)).max_blocking(SHORT);
+    let filler = filler.build().unwrap();
+    filler.wait_for_subscriptions(1, HANG).unwrap();
+    let mut held = Vec::new();
+    hold_all_memory(&filler, &greedy, &mut held);
+
+    let late = reader.subscription::<Image>("latched").qos(latched).build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    assert_eq!((publisher.matched(), publisher.counters().failed), (1, 1));
+    held.clear();
+    publisher.publish(Image { height: 2, ..Image::default() }).unwrap();
+    take_until(&reader, &late, |received| received.view().height == 2);
+    drop(late);
+    wait_until("it has left", || publisher.matched() == 0);
+}
+
+#[test]
+fn a_sign_of_life_is_no_sample_in_time() {
+    let _watchdog = Watchdog::start("signs of life without samples");
+    let folder = Folder::new();
+    let node = folder.process().node("w").unwrap();
+    let told = Told::new();
+    let qos = Qos { deadline: Some(SHORT), ..manual(HANG) };
+    let publisher = node.publisher::<UInt64>("t").qos(qos).on_event(told.listener());
+    let publisher = publisher.build().unwrap();
+    let mut executor = executor(&node);
+    let missed_often = |event: &PublisherEvent| matches!(event, PublisherEvent::DeadlineMissed { total } if 5 <= *total);
+    while !told.has(missed_often) {
+        publisher.assert_liveliness().unwrap();
+        executor.spin_once(Duration::from_millis(1)).unwrap();
+    }
+    assert!(!told.has(|event| *event == PublisherEvent::LivelinessLost));
+}

@@ -369,6 +369,7 @@ fn contexts_of_one_process_share_the_pointer_road_and_isolated_ones_do_not() {
 fn arguments_remap_names() {
     let folder = Folder::new();
     let arguments = "program own --ros-args -r __node:=other -r __ns:=/robot -r chatter:=talk \
+                     --log-config-file f.conf --disable-stdout-logs --enable-rosout-logs -e /e \
                      --remap /absolute:=/elsewhere -- --also-own";
     let arguments = arguments.split_whitespace().map(str::to_owned);
     let context = Context::builder().runtime_dir(&folder.0).domain(1).isolated().args(arguments);
@@ -382,9 +383,13 @@ fn arguments_remap_names() {
     assert_eq!(topic("/absolute"), "/elsewhere");
     assert_eq!(topic("~/private"), "/robot/other/private");
     assert_eq!(topic("plain"), "/robot/plain");
-    for wrong in
-        ["--ros-args -r", "--ros-args -r nothing", "--ros-args --what", "--ros-args -r a:=b!"]
-    {
+    for wrong in [
+        "--ros-args -r",
+        "--ros-args -r nothing",
+        "--ros-args --log-config-file x --what",
+        "--ros-args --what",
+        "--ros-args -r a:=b!",
+    ] {
         let arguments = wrong.split_whitespace().map(str::to_owned);
         let built = Context::builder().runtime_dir(&folder.0).isolated().args(arguments).build();
         assert_eq!(built.unwrap_err().kind(), ErrorKind::Invalid, "{wrong}");

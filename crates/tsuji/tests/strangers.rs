@@ -128,7 +128,7 @@ fn wait_for_hang_up(connection: &Connection) {
     wait_until("the other end hangs up", || drain(connection));
 }
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A frame with `body`, which begins with the number of what is said.
 fn frame(version: u32, body: &[u8]) -> Vec<u8> {
@@ -208,7 +208,7 @@ fn a_peer_of_another_version_is_shown_and_left_alone() {
     let later = world.knock();
     later.send(&frame(VERSION + 1, b"whatever is new in it"), &[]).unwrap();
     wait_for_hang_up(&later);
-    assert!(strangers(&world.one).contains("version 2 of the control protocol"));
+    assert!(strangers(&world.one).contains("version 3 of the control protocol"));
     assert!(strangers(&world.one).contains("treated as a plain peer"));
     // One that was there before: its socket is named.
     let path = world.one.runtime_folder().join(format!("{:032x}.sock", 77));
@@ -223,7 +223,7 @@ fn a_peer_of_another_version_is_shown_and_left_alone() {
     accepted.send(&frame(VERSION + 7, &[]), &[]).unwrap();
     wait_until("it is shown", || !third.strangers().is_empty());
     let shown = strangers(&third);
-    assert!(shown.contains(path.to_str().unwrap()) && shown.contains("version 8"), "{shown}");
+    assert!(shown.contains(path.to_str().unwrap()) && shown.contains("version 9"), "{shown}");
     drop(third);
     drop(listener);
     world.check();
@@ -501,4 +501,23 @@ fn a_process_without_descriptors_hangs_up_and_recovers() {
     child.expect("2");
     child.say("end");
     child.finish();
+}
+
+#[test]
+fn nodes_beyond_the_limit_are_left_out_and_it_is_told() {
+    let mut world = World::new();
+    let connection = world.knock();
+    world.say(&connection, &hello([1; 16], &[]).frame());
+    for number in 0..50_001_u64 {
+        let mut gid = [1; 16];
+        gid[..8].copy_from_slice(&number.to_le_bytes());
+        let node = Said::new(3).token(gid).text("n").text("/").frame();
+        wait_until("there is room", || match connection.send(&node, &[]) {
+            Err(error) if error.kind() == IoKind::WouldBlock => drain(&connection),
+            sent => sent.is_ok(),
+        });
+    }
+    wait_until("it is told", || strangers(&world.one).contains("too many nodes; at most 50000"));
+    drop(connection);
+    world.check();
 }

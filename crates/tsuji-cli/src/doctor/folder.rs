@@ -57,24 +57,18 @@ fn elsewhere() -> String {
     "export TSUJI_RUNTIME_DIR=$HOME/.cache/tsuji".to_owned()
 }
 
-/// What killed processes left behind.
+/// What killed processes left behind. Whoever joins a domain removes what is left there.
 fn leftovers(folder: &Path) -> Finding {
     let dead = sockets(folder).into_iter().filter(|it| is_dead(it)).count();
-    match dead {
-        0 => Finding::new("run-time folder", "leftovers", State::Good, "none"),
-        1 => Finding::new(
-            "run-time folder",
-            "leftovers",
-            State::Note,
-            "1 socket of a killed process; now removed",
-        ),
-        _ => {
-            let text =
-                format!("{dead} sockets of killed processes; those of this domain are now removed");
-            Finding::new("run-time folder", "leftovers", State::Note, text)
-        }
-    }
+    let (state, text) = match dead {
+        0 => (State::Good, "none".to_owned()),
+        1 => (State::Note, format!("1 socket of a killed process{REMOVED}")),
+        _ => (State::Note, format!("{dead} sockets of killed processes{REMOVED}")),
+    };
+    Finding::new("run-time folder", "leftovers", state, text)
 }
+
+const REMOVED: &str = "; what is left in this domain is now removed";
 
 /// The sockets of every domain.
 fn sockets(folder: &Path) -> Vec<PathBuf> {

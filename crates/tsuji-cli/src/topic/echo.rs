@@ -4,7 +4,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tsuji::{EndpointInfo, EndpointKind, Graph, RawType, SubscriptionCounters};
+use tsuji::{
+    EndpointInfo, EndpointKind, Graph, MessageInfo, RawSample, RawType, SubscriptionCounters,
+};
 use tsuji_core::{Durability, Qos, Reliability};
 use tsuji_msg::{Detail, DynamicMessage, EchoStyle, List, TypeDescription, Value};
 
@@ -51,6 +53,21 @@ pub(crate) struct Args {
     /// Print each message as one line of JSON
     #[arg(long)]
     json: bool,
+    /// Print each message as one line of YAML
+    #[arg(long, conflicts_with_all = ["csv", "json"])]
+    flow_style: bool,
+    /// Print the bytes of each message as they came, in the notation of Python
+    #[arg(long, conflicts_with_all = ["csv", "json", "flow_style", "field"])]
+    raw: bool,
+    /// Print when each message was published and received, and its number
+    #[arg(long, conflicts_with = "json")]
+    include_message_info: bool,
+    /// Say at once that messages were lost, and not only at the end
+    #[arg(long)]
+    lost_messages: bool,
+    /// Do not say that messages were lost
+    #[arg(long, conflicts_with = "lost_messages")]
+    no_lost_messages: bool,
     #[command(flatten)]
     qos: QosFlags,
 }
@@ -76,7 +93,9 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
     let mut listener = Listener::open(&session, &args.topic, raw, qos)?;
     let result = echo(args, &session, &mut listener, &printer, out);
-    tell_losses(&listener);
+    if !args.no_lost_messages {
+        tell_losses(&listener);
+    }
     result
 }
 
@@ -88,21 +107,35 @@ fn echo(
     out: &mut Output,
 ) -> anyhow::Result<()> {
     let mut heard = Instant::now();
+    let mut lost_before = 0;
     while session.context.is_ok() {
         listener.wait(args.timeout.map_or(A_WHILE, |it| it.saturating_sub(heard.elapsed())))?;
         while let Some(sample) = listener.take() {
             heard = Instant::now();
-            match DynamicMessage::decode(&printer.ty, &sample.bytes) {
-                Ok(message) => printer.print(&message, out)?,
-                Err(error) => output::warning(format_args!(
-                    "a message on {} was no valid {}: {error}",
-                    args.topic, printer.ty
-                )),
+            if args.raw {
+                printer.print_raw(&sample, out)?;
+            } else {
+                match DynamicMessage::decode(&printer.ty, &sample.bytes) {
+                    Ok(message) => printer.print(&message, &sample.info, out)?,
+                    Err(error) => output::warning(format_args!(
+                        "a message on {} was no valid {}: {error}",
+                        args.topic, printer.ty
+                    )),
+                }
             }
             if args.once || !session.context.is_ok() {
                 return Ok(out.flush()?);
             }
         }
+        let lost = listener.counters().lost;
+        if args.lost_messages && lost_before < lost {
+            let change = lost - lost_before;
+            // The words of `ros2`.
+            out.line(format_args!(
+                "A message was lost!!!\n\ttotal count change:{change}\n\ttotal count: {lost}"
+            ))?;
+        }
+        lost_before = lost;
         out.flush()?;
         if let Some(timeout) = args.timeout
             && timeout <= heard.elapsed()
@@ -191,7 +224,30 @@ impl<'a> Printer<'a> {
         Ok(Self { ty: ty.clone(), style, args })
     }
 
-    fn print(&self, message: &DynamicMessage, out: &mut Output) -> anyhow::Result<()> {
+    fn print_raw(&self, sample: &RawSample, out: &mut Output) -> anyhow::Result<()> {
+        self.print_info(&sample.info, out)?;
+        Ok(out.line(format_args!("{}\n---", python::bytes(&sample.bytes)))?)
+    }
+
+    /// In the order of Python's YAML writer. A number of reception is unknown there too.
+    fn print_info(&self, info: &MessageInfo, out: &mut Output) -> anyhow::Result<()> {
+        if !self.args.include_message_info {
+            return Ok(());
+        }
+        let (sequence, source) = (info.sequence, info.source_wall_ns);
+        let received = received_wall_ns(info);
+        Ok(out.line(format_args!(
+            "publication_sequence_number: {sequence}\nreceived_timestamp: {received}\n\
+             reception_sequence_number: null\nsource_timestamp: {source}\n---"
+        ))?)
+    }
+
+    fn print(
+        &self,
+        message: &DynamicMessage,
+        info: &MessageInfo,
+        out: &mut Output,
+    ) -> anyhow::Result<()> {
         let part = match &self.args.field {
             None => Value::Message(message.clone()),
             Some(path) => match message.get(path) {
@@ -208,10 +264,18 @@ impl<'a> Printer<'a> {
         }
         if self.args.csv {
             let mut values = Vec::new();
+            if self.args.include_message_info {
+                let (source, sequence) = (info.source_wall_ns, info.sequence);
+                values.push(format!("{source},{},{sequence},None", received_wall_ns(info)));
+            }
             self.csv(&part, &mut values);
             return Ok(out.line(values.join(","))?);
         }
+        self.print_info(info, out)?;
         match &part {
+            Value::Message(message) if self.args.flow_style => {
+                write!(out, "{}", message.to_yaml_flow(self.style))?;
+            }
             Value::Message(message) => write!(out, "{}", message.to_yaml(self.style))?,
             Value::List(List::Message(items)) => {
                 for item in self.limited(items) {
@@ -261,6 +325,11 @@ impl<'a> Printer<'a> {
             value => values.push(python::scalar_repr(value, false)),
         }
     }
+}
+
+fn received_wall_ns(info: &MessageInfo) -> i64 {
+    let on_its_way = i64::try_from(info.latency().as_nanos()).unwrap_or(i64::MAX);
+    info.source_wall_ns.saturating_add(on_its_way)
 }
 
 /// Refuses a path that no message of the type has. Indices are the messages' own affair.

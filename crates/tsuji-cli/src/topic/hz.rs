@@ -4,19 +4,12 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use tsuji::RawType;
-use tsuji_core::{Qos, Reliability};
-
 use super::listener::Listener;
-use crate::failure::Usage;
 use crate::output::Output;
 use crate::session::{Globals, Session};
 
 /// How often the rate is printed.
 const PERIOD: Duration = Duration::from_secs(1);
-
-/// Messages that wait to be counted. When there are more, the oldest are not.
-const DEPTH: u32 = 1000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -26,35 +19,14 @@ pub(crate) struct Args {
     /// The most intervals between messages that the average is over
     #[arg(short, long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     window: u32,
+    /// No effect: the rate is always by this machine's clock
+    #[arg(long, hide = true)]
+    wall_time: bool,
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let session = Session::open(globals)?;
-    if !super::is_published(&session.graph(), &args.topic) {
-        super::not_published(&args.topic);
-    }
-    let types = session.wait_for(|graph| {
-        let types = super::types(graph, &args.topic);
-        (!types.is_empty()).then_some(types)
-    });
-    let Some(types) = types else { return Ok(()) };
-    if types.len() > 1 {
-        let text = format!(
-            "Cannot measure topic '{}', as it contains more than one type: [{}]",
-            args.topic,
-            super::join(&types)
-        );
-        return Err(Usage(text).into());
-    }
-    let name = types.into_iter().next().unwrap_or_default();
-    // Only counted, never read: any version of the type will do, and any reliability.
-    let raw = RawType { name, hash: String::new() };
-    let qos = Qos {
-        reliability: Reliability::BestEffort,
-        history: tsuji_core::History::KeepLast(DEPTH),
-        ..Qos::DEFAULT
-    };
-    let mut listener = Listener::open(&session, &args.topic, raw, qos)?;
+    let Some(mut listener) = Listener::of_any_type(&session, &args.topic)? else { return Ok(()) };
     measure(args, &session, &mut listener, out)
 }
 

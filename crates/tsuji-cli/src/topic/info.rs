@@ -2,7 +2,6 @@
 
 use serde_json::{Value as Json, json};
 use tsuji::{EndpointInfo, EndpointKind};
-use tsuji_core::rxo;
 
 use crate::failure::Told;
 use crate::output::{self, Colour, Output};
@@ -137,28 +136,13 @@ fn misfits<'a>(
     let mut misfits = Vec::new();
     for publisher in publishers {
         for subscription in subscriptions {
-            let mut reasons = type_misfit(publisher, subscription);
-            if let Err(mismatches) = rxo::check(&publisher.qos, &subscription.qos) {
-                reasons.extend(mismatches.iter().map(ToString::to_string));
-            }
+            let reasons = publisher.mismatches(subscription);
             if !reasons.is_empty() {
                 misfits.push(Misfit { publisher, subscription, reasons });
             }
         }
     }
     misfits
-}
-
-fn type_misfit(publisher: &EndpointInfo, subscription: &EndpointInfo) -> Vec<String> {
-    let (offered, requested) = (&publisher.type_name, &subscription.type_name);
-    if offered != requested {
-        return vec![format!("type: offered {offered}, requested {requested}")];
-    }
-    let (offered, requested) = (&publisher.type_hash, &subscription.type_hash);
-    if offered != requested && !offered.is_empty() && !requested.is_empty() {
-        return vec![format!("type hash: offered {offered}, requested {requested}")];
-    }
-    Vec::new()
 }
 
 fn endpoint_json(endpoint: &EndpointInfo) -> Json {

@@ -6,8 +6,9 @@ use std::time::Duration;
 use tsuji::{
     Executor, RawSample, RawSubscription, RawType, SubscriptionCounters, SubscriptionEvent,
 };
-use tsuji_core::Qos;
+use tsuji_core::{History, Qos, Reliability};
 
+use crate::failure::Usage;
 use crate::output;
 use crate::session::Session;
 
@@ -43,6 +44,35 @@ impl Listener {
         Ok(Self { executor, subscription, samples })
     }
 
+    /// Subscribes to a topic whose messages are measured and not read, once it has a type; `None`
+    /// when the command is to end before.
+    pub(super) fn of_any_type(session: &Session, topic: &str) -> anyhow::Result<Option<Self>> {
+        if !super::is_published(&session.graph(), topic) {
+            super::not_published(topic);
+        }
+        let types = session.wait_for(|graph| {
+            let types = super::types(graph, topic);
+            (!types.is_empty()).then_some(types)
+        });
+        let Some(types) = types else { return Ok(None) };
+        if types.len() > 1 {
+            let text = format!(
+                "Cannot measure topic '{topic}', as it contains more than one type: [{}]",
+                super::join(&types)
+            );
+            return Err(Usage(text).into());
+        }
+        let name = types.into_iter().next().unwrap_or_default();
+        // Any version of the type will do, and any reliability.
+        let raw = RawType { name, hash: String::new() };
+        let qos = Qos {
+            reliability: Reliability::BestEffort,
+            history: History::KeepLast(MEASURED_DEPTH),
+            ..Qos::DEFAULT
+        };
+        Self::open(session, topic, raw, qos).map(Some)
+    }
+
     /// Waits until something happened, at most so long.
     pub(super) fn wait(&mut self, at_most: Duration) -> anyhow::Result<()> {
         Ok(self.executor.spin_once(at_most)?)
@@ -58,6 +88,9 @@ impl Listener {
         self.subscription.counters()
     }
 }
+
+/// Messages that wait to be measured. When there are more, the oldest are not.
+const MEASURED_DEPTH: u32 = 1000;
 
 fn tell(topic: &str, event: SubscriptionEvent) {
     match event {

@@ -1,6 +1,8 @@
 //! `tsuji topic pub`.
 
-use std::io::Write;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tsuji::{Context, ErrorKind, Executor, PublisherEvent, RawPublisher, RawType};
@@ -30,6 +32,13 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     values: String,
+    /// Take the values from this file, such as one that `tsuji topic echo` printed; of several
+    /// messages with `---` between them one after the other
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["values", "stdin"])]
+    yaml_file: Option<PathBuf>,
+    /// Take the values from standard input, which is read to its end
+    #[arg(long, conflicts_with = "values")]
+    stdin: bool,
     /// Messages a second
     #[arg(short, long, value_name = "HZ", default_value = "1", value_parser = rate)]
     rate: Duration,
@@ -60,8 +69,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let ty = Interfaces::from_environment().message(&args.type_name)?;
-    let stamped = DynamicMessage::from_yaml_at(&ty, &args.values, now());
-    let first = stamped.map_err(|error| Usage(format!("the values are no {ty}: {error}")))?;
+    let texts = texts(args)?;
+    let stamped = texts.iter().map(|text| DynamicMessage::from_yaml_at(&ty, text, now()));
+    let messages = stamped.collect::<Result<Vec<_>, _>>();
+    let messages = messages.map_err(|error| Usage(format!("the values are no {ty}: {error}")))?;
+    let largest = messages.iter().map(DynamicMessage::serialized_size).max().unwrap_or(0);
 
     let session = Session::open(globals)?;
     let node = match &args.node_name {
@@ -73,39 +85,67 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     let publisher = node
         .raw_publisher(&args.topic, raw)
         .qos(args.qos.over(Qos::DEFAULT)?)
-        .expected_size(first.serialized_size() as u64)
+        .expected_size(largest as u64)
         .on_event(move |event| tell(&topic, event))
         .build()?;
     let mut executor = Executor::new(&session.context)?;
     executor.add(&node)?;
     let mut talker = Talker { context: session.context.clone(), publisher, executor };
     if talker.has_whom_to_talk_to(args, out)? {
-        talk(args, first, &mut talker, out)?;
+        talk(args, &texts, messages, &mut talker, out)?;
     }
     Ok(())
 }
 
+/// The values of each message.
+fn texts(args: &Args) -> anyhow::Result<Vec<String>> {
+    let (name, text) = match &args.yaml_file {
+        Some(file) => (file.display().to_string(), fs::read_to_string(file)),
+        None if args.stdin => ("standard input".to_owned(), io::read_to_string(io::stdin())),
+        None => return Ok(vec![args.values.clone()]),
+    };
+    let text = text.map_err(|error| Usage(format!("cannot read {name}: {error}")))?;
+    let mut texts = vec![String::new()];
+    for line in text.lines() {
+        match texts.last_mut() {
+            Some(last) if line.trim_end() != "---" => last.extend([line, "\n"]),
+            _ => texts.push(String::new()),
+        }
+    }
+    texts.retain(|it| !it.trim().is_empty());
+    if texts.is_empty() {
+        return Err(Usage(format!("{name} holds no message")).into());
+    }
+    Ok(texts)
+}
+
 fn talk(
     args: &Args,
-    first: DynamicMessage,
+    texts: &[String],
+    mut messages: Vec<DynamicMessage>,
     talker: &mut Talker,
     out: &mut Output,
 ) -> anyhow::Result<()> {
     // Only a message with `auto` or `now` in it differs from time to time.
-    let is_fixed = DynamicMessage::from_yaml(first.ty(), &args.values).is_ok();
-    let mut message = first;
+    let is_fixed: Vec<bool> = texts
+        .iter()
+        .zip(&messages)
+        .map(|(text, message)| DynamicMessage::from_yaml(message.ty(), text).is_ok())
+        .collect();
     out.line("publisher: beginning loop")?;
     out.flush()?;
     let times = if args.once { Some(1) } else { args.times };
     let mut next = Instant::now();
     let mut count = 0;
     while talker.context.is_ok() && times.is_none_or(|times| count < times) {
+        let at = count as usize % messages.len();
         count += 1;
-        if !is_fixed {
-            message = DynamicMessage::from_yaml_at(message.ty(), &args.values, now())?;
+        if !is_fixed[at] {
+            messages[at] = DynamicMessage::from_yaml_at(messages[at].ty(), &texts[at], now())?;
         }
+        let message = &messages[at];
         if args.print != 0 && count % args.print == 0 {
-            out.line(format_args!("publishing #{count}: {}\n", python::repr(&message)))?;
+            out.line(format_args!("publishing #{count}: {}\n", python::repr(message)))?;
             out.flush()?;
         }
         talker.publish(&message.encode()?)?;

@@ -47,7 +47,7 @@ pub(super) fn scalar_repr(value: &Value, is_byte: bool) -> String {
     match value {
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
-        Value::U8(value) if is_byte => byte(*value),
+        Value::U8(value) if is_byte => bytes(&[*value]),
         Value::U8(value) => value.to_string(),
         Value::I8(value) => value.to_string(),
         Value::U16(value) => value.to_string(),
@@ -101,16 +101,23 @@ fn quoted(text: &str) -> String {
     out
 }
 
-fn byte(value: u8) -> String {
-    match value {
-        b'\'' => "b\"'\"".to_owned(),
-        b'\\' => "b'\\\\'".to_owned(),
-        b'\n' => "b'\\n'".to_owned(),
-        b'\r' => "b'\\r'".to_owned(),
-        b'\t' => "b'\\t'".to_owned(),
-        0x20..0x7f => format!("b'{}'", char::from(value)),
-        _ => format!("b'\\x{value:02x}'"),
+/// `b'\\x00ab'`.
+pub(super) fn bytes(bytes: &[u8]) -> String {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
+    let mut out = format!("b{quote}");
+    for byte in bytes {
+        match byte {
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x20..0x7f if char::from(*byte) == quote => out.extend(['\\', quote]),
+            0x20..0x7f => out.push(char::from(*byte)),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
+        }
     }
+    out.push(quote);
+    out
 }
 
 #[cfg(test)]

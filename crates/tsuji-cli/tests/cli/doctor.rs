@@ -91,6 +91,17 @@ fn what_killed_processes_leave() {
     let (state, found, _) =
         finding(&world.run(&["doctor", "--json"]).json(), "run-time folder", "leftovers");
     assert_eq!((state.as_str(), found.as_str()), ("ok", "none"));
+
+    // What lies in another domain stays there, and nobody claims otherwise.
+    let folder = world.run_time().join("domain-7");
+    fs::create_dir(&folder).unwrap();
+    drop(UnixListener::bind(folder.join(format!("{:032x}.sock", 7))).unwrap());
+    for _ in 0..2 {
+        let json = world.run(&["doctor", "--json"]).json();
+        let (_, found, _) = finding(&json, "run-time folder", "leftovers");
+        let expect = "1 socket of a killed process; what is left in this domain is now removed";
+        assert_eq!(found, expect);
+    }
 }
 
 #[test]

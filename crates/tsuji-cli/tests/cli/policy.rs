@@ -60,6 +60,28 @@ fn check_likes_what_is_good() {
 }
 
 #[test]
+fn what_this_build_does_not_do_is_said() {
+    let world = World::new();
+    world.write(
+        "far.xml",
+        "<tsuji interop=\"both\">\n\
+         <transport name=\"shm\"><set key=\"memory_bytes_max\" value=\"1GiB\"/></transport>\n\
+         <transport name=\"zenoh\"><set key=\"mode\" value=\"peer\"/></transport>\n\
+         <transport name=\"radio\" plugin=\"libradio.so\"/>\n</tsuji>\n",
+    );
+    assert_eq!(
+        world.run(&["policy", "check", "far.xml"]).good(),
+        "far.xml: good (0 rules, 0 forbids, 0 stated sizes)\n\
+         far.xml:1: interop: both: no effect in this build\n\
+         far.xml:3: zenoh: mode = peer: no effect in this build\n\
+         far.xml:4: radio: plugin libradio.so: no effect in this build\n"
+    );
+    let out = world.run(&["policy", "show", "--policy", "far.xml"]).good();
+    let told: Vec<&str> = out.lines().filter(|it| it.contains("no effect in this build")).collect();
+    assert!(told.len() == 3 && !told.iter().any(|it| it.contains("shm")), "{out}");
+}
+
+#[test]
 fn show_says_where_each_rule_comes_from() {
     let world = World::new();
     world.write("good.xml", GOOD);

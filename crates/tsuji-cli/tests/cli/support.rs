@@ -141,7 +141,25 @@ impl Running {
 
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&self) {
-        let kill = format!("kill -INT {}", self.child.id());
+        self.signal("INT");
+    }
+
+    /// Stops it, as a debugger does, until it is killed.
+    pub(crate) fn freeze(&self) {
+        self.signal("STOP");
+        let is_stopped = |task: PathBuf| {
+            let status = fs::read_to_string(task.join("status")).unwrap_or_default();
+            status.lines().any(|it| it.starts_with("State:\tT"))
+        };
+        let tasks = || fs::read_dir(format!("/proc/{}/task", self.id())).unwrap().flatten();
+        let began = Instant::now();
+        while !tasks().all(|it| is_stopped(it.path())) {
+            assert!(began.elapsed() < WATCHDOG, "it does not stop");
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 

@@ -227,6 +227,9 @@ fn two_types_on_one_topic() {
     let world = World::new();
     let _text = world.start(&["topic", "pub", "/x", TEXT]);
     let _number = world.start(&["topic", "pub", "/x", "std_msgs/msg/Int32"]);
+    let _echo = world.start(&["topic", "echo", "/x", TEXT]);
+    let table = world.run_until(&["routes"], |it| it.out.contains("none: "));
+    assert!(table.out.contains("none: type") && !table.out.contains("QoS"), "{table:?}");
     let both = "/x [std_msgs/msg/Int32, std_msgs/msg/String]\n";
     world.run_until(&["topic", "list", "-t"], |it| it.out == both);
     let info = world.run(&["topic", "info", "/x"]).good();
@@ -315,4 +318,100 @@ fn a_message_that_is_none_stops_nothing_else() {
     echo.out("data: x");
     echo.err("WARNING: a message on /x was no valid std_msgs/msg/String: ");
     assert_eq!(echo.stop().code, Some(0));
+}
+
+#[test]
+fn a_stopped_process_is_left_out() {
+    let world = World::new();
+    let mut stopped = world.start(&["topic", "pub", "/stopped", TEXT]);
+    stopped.out("publishing #1");
+    stopped.freeze();
+    let _well = world.start(&["topic", "pub", "-n", "well", "/x", TEXT]);
+    let ended = world.run_until(&["topic", "list"], |it| it.out == "/x\n");
+    let warning =
+        format!("WARNING: tsuji (pid {}) does not answer; what it has is left out\n", stopped.id());
+    assert_eq!((ended.code, &ended.err), (Some(0), &warning));
+    for command in [["node", "list"], ["routes", "--json"]] {
+        let ended = world.run(&command);
+        assert_eq!((ended.code, &ended.err), (Some(0), &warning), "{ended:?}");
+    }
+    let ended = world.run(&["doctor", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    let is_there =
+        |key: &str, text: &str| json.as_array().unwrap().iter().any(|it| it[key] == text);
+    assert!(is_there("found", "1 other process met") && is_there("what", "no answer"), "{json:#}");
+    assert!(is_there("mend", &format!("kill -CONT {}", stopped.id())), "{json:#}");
+}
+
+#[test]
+fn flags_that_scripts_carry() {
+    let world = World::new();
+    world.write("two.yaml", "data: one\n---\ndata: \"a: b\"\n---\n");
+    let mut publisher = world.start(&[
+        "topic",
+        "pub",
+        "--yaml-file",
+        "two.yaml",
+        "-n",
+        "talker",
+        "-r",
+        "50",
+        "/x",
+        TEXT,
+        "--qos-liveliness",
+        "manual_by_topic",
+        "--qos-liveliness-lease-duration",
+        "100",
+        "--spin-time",
+        "2",
+        "--no-daemon",
+    ]);
+    publisher.out("publishing #1: std_msgs.msg.String(data='one')");
+    publisher.out("publishing #2: std_msgs.msg.String(data='a: b')");
+    publisher.out("publishing #3: std_msgs.msg.String(data='one')");
+    let mut echo = world.start(&["topic", "echo", "/x", "--flow-style", "--lost-messages"]);
+    echo.out("{data: one}");
+    echo.out("{data: 'a: b'}");
+    let mut echo = world.start(&["topic", "echo", "/x", "--raw", "--no-lost-messages"]);
+    echo.out("b'\\x00\\x01\\x00\\x00\\x04\\x00\\x00\\x00one\\x00'");
+    let out = world.run(&["topic", "echo", "/x", "--once", "--include-message-info"]).good();
+    let keys: Vec<&str> = out.lines().filter_map(|it| Some(it.split_once(':')?.0)).collect();
+    let info = [
+        "publication_sequence_number",
+        "received_timestamp",
+        "reception_sequence_number",
+        "source_timestamp",
+        "data",
+    ];
+    assert_eq!(keys, info, "{out}");
+    let json = world.run(&["topic", "info", "--json", "/x"]).json();
+    let qos = &json["publishers"][0]["qos"];
+    assert_eq!(qos["liveliness"], "manual_by_topic");
+    assert_eq!(qos["liveliness_lease_ns"], 100_000_000_000_u64);
+    let listed = world.run(&["node", "list", "-s", "--no-daemon"]);
+    assert!(listed.out.contains("/talker") && listed.err.contains("--use-sim-time"), "{listed:?}");
+}
+
+#[test]
+fn a_topics_type_and_a_types_topics() {
+    let world = World::new();
+    let _publisher = world.start(&["topic", "pub", "/x", TEXT]);
+    world.run_until(&["topic", "list"], |it| it.out == "/x\n");
+    assert_eq!(world.run(&["topic", "type", "/x"]).good(), "std_msgs/msg/String\n");
+    assert_eq!(world.run(&["topic", "type", "/y"]).bad(1), "");
+    assert_eq!(world.run(&["topic", "find", TEXT]).good(), "/x\n");
+    assert_eq!(world.run(&["topic", "find", "-c", TEXT]).good(), "1\n");
+    assert_eq!(world.run(&["topic", "find", "std_msgs/msg/Int32"]).good(), "");
+}
+
+#[test]
+fn bw_measures() {
+    let world = World::new();
+    let _publisher = world.start(&["topic", "pub", "-r", "100", "-p", "0", "/fast", TEXT]);
+    let mut bw = world.start(&["topic", "bw", "-w", "10", "/fast"]);
+    bw.out("Subscribed to [/fast]");
+    bw.out("/s from 10 messages");
+    bw.out("\tMessage size mean: ");
+    assert_eq!(bw.stop().code, Some(0));
 }

@@ -143,3 +143,30 @@ pub fn a_loan_is_sent_again_and_again(world: World) {
     }
     assert!(views.iter().all(|view| is_pattern(bytes(view), 6)));
 }
+
+/// The bytes of one loan that go out more than once are as many samples, under their own envelopes,
+/// and each is held by itself.
+pub fn a_loan_sent_twice_is_two_samples(world: World) {
+    for len in [100, 70_000] {
+        let (writer, reader) = world.pair("twice", Keep::All(4));
+        let mut loan = loan(&world, &writer, len);
+        fill(&mut loan, 8);
+        let lent = Payload::Bytes(loan.freeze());
+        let envelope = |sequence| Envelope { sequence, ..writer.envelope() };
+        // The same sample twice is two as well, as for a transport that repeats.
+        for sequence in [1, 2, 2] {
+            writer.writer.send(&envelope(sequence), &lent).unwrap();
+        }
+        writer.writer.send_to(reader.gid, &envelope(3), &lent).unwrap();
+        drop(lent);
+        for sequence in [1, 2, 2, 3] {
+            let sample = reader.reader.take().unwrap().unwrap();
+            assert_eq!(sample.envelope, envelope(sequence));
+            assert!(is_pattern(bytes(&sample), 8), "sample {sequence}");
+            drop(sample);
+            // Whatever is lent now is not what is still to be taken.
+            let others: Vec<_> = (0..20).map(|_| self::loan(&world, &writer, len)).collect();
+            others.into_iter().for_each(|mut other| fill(&mut other, 9));
+        }
+    }
+}

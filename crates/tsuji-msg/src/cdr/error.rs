@@ -53,6 +53,13 @@ pub enum CdrProblem {
         /// Length found.
         length: usize,
     },
+    /// The messages in the sequences of one sample would take more memory than is allowed.
+    Memory {
+        /// Elements claimed.
+        claimed: usize,
+        /// Bytes allowed to all sequences together.
+        allowed: usize,
+    },
     /// The output has no room for the next value.
     NoRoom {
         /// Bytes that the value needs.
@@ -143,6 +150,10 @@ impl fmt::Display for CdrProblem {
                  and 00 01 (CDR, little endian)"
             ),
             Self::Bool(byte) => write!(f, "a bool is {byte}; allowed are 0 and 1"),
+            Self::Memory { claimed, allowed } => write!(
+                f,
+                "{claimed} messages more would take the sequences beyond {allowed} bytes of memory"
+            ),
             Self::Utf8 => f.write_str("a string is not UTF-8"),
             Self::Utf16 => f.write_str("a wide string is not UTF-16"),
             Self::Terminator => f.write_str("a string does not end with NUL"),

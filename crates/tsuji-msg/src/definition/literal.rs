@@ -16,6 +16,19 @@ pub enum Literal {
     List(Vec<Self>),
 }
 
+impl Literal {
+    /// Bytes that the texts and lists in it take in memory.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::List(items) => {
+                items.iter().map(|it| size_of::<String>().saturating_add(it.memory())).sum()
+            }
+            Self::Bool(_) | Self::Integer(_) | Self::Float(_) => 0,
+        }
+    }
+}
+
 impl fmt::Display for Literal {
     /// As in a definition.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,10 +7,35 @@ use std::sync::Arc;
 
 type Nested = Arc<TypeDescription>;
 
+/// Memory that the messages in sequences of one sample may take when it is decoded. An empty one is
+/// a byte of the sample, and many times that in memory.
+pub const DECODED_BYTES_MAX: usize = 1 << 30;
+
+/// What is left of [`DECODED_BYTES_MAX`].
+struct Memory {
+    left: usize,
+}
+
+impl Memory {
+    /// Takes the memory for `count` elements of a sequence.
+    fn take(&mut self, base: &Base<Nested>, count: usize, offset: usize) -> Result<(), CdrError> {
+        if base.nested().is_none() {
+            return Ok(());
+        }
+        let left = self.left.checked_sub(base.memory().saturating_mul(count));
+        self.left = left.ok_or_else(|| {
+            let allowed = DECODED_BYTES_MAX;
+            CdrError::new(offset, CdrProblem::Memory { claimed: count, allowed })
+        })?;
+        Ok(())
+    }
+}
+
 impl DynamicMessage {
-    /// Reads a sample of either byte order. Bytes after the message are taken for padding.
+    /// Reads a sample of either byte order. Bytes after the message are taken for padding. The
+    /// messages in its sequences may take [`DECODED_BYTES_MAX`] of memory.
     pub fn decode(ty: &Nested, sample: &[u8]) -> Result<Self, CdrError> {
-        read_message(ty, &mut Reader::new(sample)?)
+        read_message(ty, &mut Reader::new(sample)?, &mut Memory { left: DECODED_BYTES_MAX })
     }
 
     /// Header and body, little endian.
@@ -141,21 +166,31 @@ fn each<T>(items: &[T], mut write: impl FnMut(&T) -> Result<(), CdrError>) -> Re
     Ok(())
 }
 
-fn read_message(ty: &Nested, reader: &mut Reader<'_>) -> Result<DynamicMessage, CdrError> {
+fn read_message(
+    ty: &Nested,
+    reader: &mut Reader<'_>,
+    memory: &mut Memory,
+) -> Result<DynamicMessage, CdrError> {
     if ty.fields().is_empty() {
         reader.scalar::<u8>()?;
     }
     let mut values = Vec::with_capacity(ty.fields().len());
     for field in ty.fields() {
-        values.push(read_field(&field.ty, reader).map_err(|error| error.within(&field.name))?);
+        values.push(
+            read_field(&field.ty, reader, memory).map_err(|error| error.within(&field.name))?,
+        );
     }
     Ok(DynamicMessage { ty: ty.clone(), values })
 }
 
-fn read_field(ty: &FieldType<Nested>, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
+fn read_field(
+    ty: &FieldType<Nested>,
+    reader: &mut Reader<'_>,
+    memory: &mut Memory,
+) -> Result<Value, CdrError> {
     let offset = reader.offset();
     let count = match ty.shape {
-        Shape::Single => return read_single(&ty.base, reader),
+        Shape::Single => return read_single(&ty.base, reader, memory),
         Shape::Array(count) => {
             // Memory for the elements is taken only if the bytes for them are there.
             if ty.min_size() > reader.left() {
@@ -166,13 +201,21 @@ fn read_field(ty: &FieldType<Nested>, reader: &mut Reader<'_>) -> Result<Value, 
             }
             count as usize
         }
-        Shape::Sequence | Shape::Bounded(_) => reader.length(ty.base.min_size())?,
+        Shape::Sequence | Shape::Bounded(_) => {
+            let count = reader.length(ty.base.min_size())?;
+            memory.take(&ty.base, count, offset)?;
+            count
+        }
     };
     check_length(ty.shape, count, offset)?;
-    read_list(&ty.base, count, reader).map(Value::List)
+    read_list(&ty.base, count, reader, memory).map(Value::List)
 }
 
-fn read_single(base: &Base<Nested>, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
+fn read_single(
+    base: &Base<Nested>,
+    reader: &mut Reader<'_>,
+    memory: &mut Memory,
+) -> Result<Value, CdrError> {
     use ScalarKind as K;
     Ok(match base {
         Base::Scalar(K::Bool) => Value::Bool(reader.scalar()?),
@@ -187,13 +230,18 @@ fn read_single(base: &Base<Nested>, reader: &mut Reader<'_>) -> Result<Value, Cd
         Base::Scalar(K::F32) => Value::F32(reader.scalar()?),
         Base::Scalar(K::F64) => Value::F64(reader.scalar()?),
         Base::String { .. } | Base::WString { .. } => Value::Text(read_text(base, reader)?),
-        Base::Nested(nested) => Value::Message(read_message(nested, reader)?),
+        Base::Nested(nested) => Value::Message(read_message(nested, reader, memory)?),
     })
 }
 
-fn read_list(base: &Base<Nested>, count: usize, reader: &mut Reader<'_>) -> Result<List, CdrError> {
+fn read_list(
+    base: &Base<Nested>,
+    count: usize,
+    reader: &mut Reader<'_>,
+    memory: &mut Memory,
+) -> Result<List, CdrError> {
     let mut list = List::empty(base);
-    each_list_read(&mut list, base, count, reader)?;
+    each_list_read(&mut list, base, count, reader, memory)?;
     Ok(list)
 }
 
@@ -202,6 +250,7 @@ fn each_list_read(
     base: &Base<Nested>,
     count: usize,
     reader: &mut Reader<'_>,
+    memory: &mut Memory,
 ) -> Result<(), CdrError> {
     match list {
         List::Bool(items) => *items = reader.scalars(count)?,
@@ -227,7 +276,8 @@ fn each_list_read(
             items.reserve_exact(count);
             for index in 0..count {
                 items.push(
-                    read_message(nested, reader).map_err(|error| error.within_element(index))?,
+                    read_message(nested, reader, memory)
+                        .map_err(|error| error.within_element(index))?,
                 );
             }
         }

@@ -42,6 +42,14 @@ impl DynamicMessage {
         }
         printer.text
     }
+
+    /// The same in one line, as `ros2 topic echo --flow-style` prints it.
+    pub fn to_yaml_flow(&self, style: EchoStyle) -> String {
+        let mut printer = Printer { text: String::new(), style };
+        printer.flow_message(self);
+        printer.text.push('\n');
+        printer.text
+    }
 }
 
 struct Printer {
@@ -120,6 +128,45 @@ impl Printer {
         if shown < list.len() {
             self.indent(indent);
             self.text.push_str("- '...'\n");
+        }
+    }
+
+    fn flow_message(&mut self, message: &DynamicMessage) {
+        self.text.push('{');
+        for (position, (field, value)) in message.fields().enumerate() {
+            let comma = if position == 0 { "" } else { ", " };
+            // Writing to a String does not fail.
+            let _ = write!(self.text, "{comma}{}: ", field.name);
+            match value {
+                Value::List(list) if self.style.arrays == Detail::Summary => {
+                    let note = summary(&field.ty, list.len());
+                    self.text.push_str(&in_flow(quoted(&note)));
+                }
+                value => self.flow_value(&field.ty.base, value),
+            }
+        }
+        self.text.push('}');
+    }
+
+    fn flow_value(&mut self, base: &Base<Arc<TypeDescription>>, value: &Value) {
+        match value {
+            Value::Message(message) => self.flow_message(message),
+            Value::List(list) => {
+                self.text.push('[');
+                let shown = self.style.limit.unwrap_or(usize::MAX).min(list.len());
+                for (position, value) in (0..shown).filter_map(|at| list.get(at)).enumerate() {
+                    self.text.push_str(if position == 0 { "" } else { ", " });
+                    self.flow_value(base, &value);
+                }
+                if shown < list.len() {
+                    self.text.push_str(if shown == 0 { "'...'" } else { ", '...'" });
+                }
+                self.text.push(']');
+            }
+            value => {
+                let scalar = self.scalar_text(base, value);
+                self.text.push_str(&in_flow(scalar));
+            }
         }
     }
 
@@ -215,6 +262,15 @@ fn quoted(text: &str) -> String {
         return escaped(text);
     }
     if is_plain(text) { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
+}
+
+/// A scalar as it stands inside of `{}` and `[]`, where more letters mean something.
+fn in_flow(scalar: String) -> String {
+    let is_quoted = scalar.starts_with(['\'', '"']);
+    if is_quoted || !scalar.contains([',', '?', '[', ']', '{', '}', ':']) {
+        return scalar;
+    }
+    format!("'{}'", scalar.replace('\'', "''"))
 }
 
 fn escaped(text: &str) -> String {

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use tsuji_core::TransportId;
 use tsuji_platform::life::LifeSeen;
 use tsuji_platform::poll::Poll;
+use tsuji_platform::process;
 use tsuji_platform::socket::{Connection, MESSAGE_BYTES_MAX};
 use tsuji_transport::PeerId;
 
 use crate::control::outbox::Outbox;
 use crate::control::protocol::{Control, Hello, encode};
-use crate::graph::ProcessInfo;
+use crate::graph::{Neighbour, ProcessInfo};
 
 /// All connections, by a number of their own and by peer.
 #[derive(Default)]
@@ -181,12 +182,22 @@ impl Links {
 
     pub(crate) fn process(&self, peer: PeerId) -> ProcessInfo {
         let hello = self.of(peer).and_then(|link| link.hello.as_ref());
-        hello.map_or_else(ProcessInfo::default, |hello| ProcessInfo {
-            token: peer.to_string(),
-            pid: hello.pid,
-            program: hello.program.clone(),
-            host: hello.host.clone(),
-        })
+        hello.map_or_else(ProcessInfo::default, introduced)
+    }
+
+    /// Whoever said who it is, or was knocked at.
+    pub(crate) fn neighbours(&self) -> Vec<Neighbour> {
+        let known = self.all.values().filter_map(|link| {
+            let process = match (&link.hello, link.target) {
+                (Some(hello), _) => introduced(hello),
+                (None, Some(target)) => silent(target, &link.connection),
+                (None, None) => return None,
+            };
+            Some(Neighbour { process, is_settled: link.has_told_all() })
+        });
+        let mut known: Vec<_> = known.collect();
+        known.sort_by_key(|it| it.process.pid);
+        known
     }
 
     /// Peers that have introduced themselves.
@@ -198,7 +209,7 @@ impl Links {
     /// it is is not waited for.
     pub(crate) fn are_settled(&self) -> bool {
         let mut known = self.all.values().filter(|it| it.target.is_some() || it.hello.is_some());
-        known.all(|link| link.is_settled && link.proofs.is_some())
+        known.all(Link::has_told_all)
     }
 
     /// Connections made by others that have not said who they are.
@@ -302,6 +313,36 @@ impl Links {
 
     fn of(&self, peer: PeerId) -> Option<&Link> {
         self.all.get(self.by_peer.get(&peer)?)
+    }
+}
+
+impl Link {
+    fn has_told_all(&self) -> bool {
+        self.is_settled && self.proofs.is_some()
+    }
+}
+
+/// A process as it introduced itself.
+fn introduced(hello: &Hello) -> ProcessInfo {
+    ProcessInfo {
+        token: PeerId(hello.token).to_string(),
+        pid: hello.pid,
+        program: hello.program.clone(),
+        host: hello.host.clone(),
+    }
+}
+
+/// What the kernel knows of a process that has not introduced itself.
+fn silent(peer: PeerId, connection: &Connection) -> ProcessInfo {
+    let pid = connection.credentials().map_or(0, |it| it.pid);
+    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let path = arguments.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = path.rsplit(|byte| *byte == b'/').next().filter(|it| !it.is_empty());
+    ProcessInfo {
+        token: peer.to_string(),
+        pid,
+        program: String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned(),
+        host: process::host_name(),
     }
 }
 

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
 use tsuji_transport::Gid;
 
-use crate::graph::RouteHalf;
+use crate::graph::{RouteHalf, TypeOf};
+use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
@@ -36,7 +37,7 @@ pub(crate) enum Control {
     /// From the publisher: open your end of this flow on this transport.
     Offer { flow: Flow, epoch: u32, transport: String },
     /// From the subscription: the ticket, or why not.
-    Answer { flow: Flow, epoch: u32, ticket: Result<Vec<u8>, String> },
+    Answer { flow: Flow, epoch: u32, ticket: Result<Vec<u8>, Refusal> },
     /// From the publisher: this epoch's road carries from this sequence number on.
     Cut { flow: Flow, epoch: u32, first: u64 },
     /// From the publisher: this epoch's road brings nothing any more.
@@ -59,6 +60,28 @@ pub(crate) struct Flow {
 impl Flow {
     pub(crate) fn new(publisher: Gid, subscription: Gid) -> Self {
         Self { publisher: publisher.0, subscription: subscription.0 }
+    }
+}
+
+/// Why one end of a flow was not opened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    pub(crate) reason: String,
+    /// Something has run out, of which there may be more later.
+    pub(crate) is_passing: bool,
+}
+
+impl Refusal {
+    /// There is no use in trying again.
+    pub(crate) fn lasting(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_passing: false }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let is_passing = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Exhausted);
+        Self { reason: error.to_string(), is_passing }
     }
 }
 
@@ -98,6 +121,12 @@ pub(crate) struct EndpointRecord {
     pub(crate) type_name: String,
     pub(crate) type_hash: String,
     pub(crate) qos: QosRecord,
+}
+
+impl EndpointRecord {
+    pub(crate) fn ty(&self) -> TypeOf<'_> {
+        TypeOf { name: &self.type_name, hash: &self.type_hash }
+    }
 }
 
 /// A QoS on the wire.
@@ -205,7 +234,7 @@ mod tests {
         assert_eq!(Qos::from(endpoint.qos), qos);
         for control in [
             Control::Endpoint(endpoint),
-            Control::Answer { flow: flow(), epoch: 7, ticket: Err("no".into()) },
+            Control::Answer { flow: flow(), epoch: 7, ticket: Err(Refusal::lasting("no")) },
             Control::Cut { flow: flow(), epoch: 7, first: u64::MAX },
             Control::Settled,
         ] {
