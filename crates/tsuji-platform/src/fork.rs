@@ -103,7 +103,9 @@ extern "C" fn in_child() {
     }
     // SAFETY: a path that ends with zero.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
-    ARE_CLOSED.store(null < 0, Ordering::Relaxed);
+    if null < 0 {
+        ARE_CLOSED.store(true, Ordering::Relaxed);
+    }
     for (at, word) in UNSHARED.iter().take(words).enumerate() {
         let mut bits = word.swap(0, Ordering::Relaxed);
         while bits != 0 {

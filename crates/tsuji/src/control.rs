@@ -3,7 +3,8 @@
 //! Each participant listens at a socket in the run-time folder of its domain. A newcomer connects
 //! to everyone it finds there; two newcomers that connect to each other at once keep one of the two
 //! connections. One thread for each participant reads what comes; what is to be said is sent by
-//! whoever says it. The hang-up of a connection is the news of a death.
+//! whoever says it. The hang-up of a connection is the news that somebody left; the end of its
+//! sign of life is that of a death.
 
 use std::ffi::OsStr;
 use std::io;
@@ -27,6 +28,7 @@ use crate::directory::Directory;
 use crate::graph::Stranger;
 use crate::host::{Host, unexpected};
 use crate::{Error, ErrorKind, Result};
+use link::Wanted;
 use protocol::{Control, FrameError, GreetingRecord, Hello, decode, encode};
 
 pub(crate) mod link;
@@ -198,7 +200,10 @@ fn knock(host: &Arc<Host>, path: &Path) {
             }
             match directory.links.add(connection, Some(peer)) {
                 Ok(key) => say_hello(host, &mut directory, key, peer),
-                Err(error) => directory.note_stranger(stranger(error.to_string())),
+                Err(error) => {
+                    directory.links.look_again();
+                    directory.note_stranger(stranger(error.to_string()));
+                }
             }
         }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -245,13 +250,20 @@ fn peer_of(path: &Path) -> Option<PeerId> {
     Some(PeerId(token))
 }
 
+fn is_passing(kind: tsuji_transport::ErrorKind) -> bool {
+    matches!(kind, tsuji_transport::ErrorKind::Busy | tsuji_transport::ErrorKind::Exhausted)
+}
+
 fn say_hello(host: &Host, directory: &mut Directory, key: u64, peer: PeerId) {
     let mut greetings = Vec::new();
     let mut all_fds: Vec<OwnedFd> = Vec::new();
     match host.life().to_be_seen() {
         Ok(life) => all_fds.push(life),
-        // The other end refuses such a hello, and is knocked at again later.
-        Err(error) => tracing::warn!(%error, "no sign of life"),
+        Err(error) => {
+            // Out of descriptors: both try again later.
+            tracing::warn!(%error, "no sign of life to show");
+            return directory.links.give_up(key);
+        }
     }
     for transport in host.transports() {
         if !transport.capability().scopes.local {
@@ -262,6 +274,10 @@ fn say_hello(host: &Host, directory: &mut Directory, key: u64, peer: PeerId) {
                 let transport = transport.id().to_string();
                 greetings.push(GreetingRecord { transport, bytes, fds: fds.len() as u32 });
                 all_fds.extend(fds);
+            }
+            Err(error) if is_passing(error.kind()) => {
+                tracing::warn!(transport = %transport.id(), %error, "no greeting now");
+                return directory.links.give_up(key);
             }
             Err(error) => tracing::warn!(transport = %transport.id(), %error, "no greeting"),
         }
@@ -293,6 +309,18 @@ struct Look {
 }
 
 impl Look {
+    fn note(&mut self, wanted: Wanted) {
+        match wanted {
+            // Whoever was met and is lost is looked for at once, whatever else is waited for.
+            Wanted::Soon => {
+                self.pause = LOOK_FIRST;
+                self.later();
+            }
+            Wanted::Later if self.due_ns.is_none() => self.later(),
+            Wanted::Later | Wanted::No => (),
+        }
+    }
+
     fn later(&mut self) {
         self.due_ns = Some(clock::monotonic_ns() + self.pause.as_nanos() as u64);
         self.pause = LOOK_LAST.min(2 * self.pause);
@@ -306,7 +334,14 @@ impl Keeper {
     fn run(&mut self) {
         let mut events = Vec::new();
         while !self.host.is_stopping() {
-            let due_ns = self.host.directory().due_ns();
+            let mut directory = self.host.directory();
+            for key in directory.links.broken() {
+                self.drop_link(&mut directory, key);
+            }
+            self.look.note(directory.links.wanted_look());
+            let due_ns = directory.due_ns();
+            drop(directory);
+            self.host.tell();
             let first_ns = [due_ns, self.look.due_ns].into_iter().flatten().min();
             let timeout =
                 first_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
@@ -321,15 +356,7 @@ impl Keeper {
             if due_ns.is_some() {
                 directory.on_time(&self.host, clock::monotonic_ns());
             }
-            for key in directory.links.broken() {
-                self.drop_link(&mut directory, key);
-            }
-            let is_to_look = directory.links.is_to_look();
             drop(directory);
-            self.host.tell();
-            if is_to_look && self.look.due_ns.is_none() {
-                self.look.later();
-            }
             if self.look.due_ns.is_some_and(|due| due <= clock::monotonic_ns()) {
                 self.look_for_neighbours();
             }
@@ -371,7 +398,10 @@ impl Keeper {
         neighbours.iter().for_each(|path| knock(&self.host, path));
         let mut directory = self.host.directory();
         // What was noted here will be looked at when the next pause is over.
-        directory.links.is_to_look();
+        directory.links.wanted_look();
+        directory.links.retain_refused(|peer| {
+            neighbours.iter().any(|path| peer_of(path).as_ref() == Some(peer))
+        });
         let is_missing = |path: &PathBuf| {
             path.exists() && peer_of(path).is_some_and(|peer| !directory.links.is_linked(peer))
         };
@@ -474,8 +504,13 @@ impl Keeper {
                     };
                     let path = self.place_of(&mut directory, key);
                     directory.note_stranger(Stranger { path, reason });
-                    if let Some(target) = directory.links.get(key).and_then(|link| link.target) {
-                        directory.links.refuse(target);
+                    match directory.links.get(key).and_then(|link| link.target) {
+                        Some(target) => directory.links.refuse(target),
+                        // Whoever knocked learns from any frame of this version not to come again.
+                        None => {
+                            let frame = encode(&Control::Settled);
+                            directory.links.send_on(key, &Control::Settled, frame, Vec::new());
+                        }
                     }
                     return self.drop_link(&mut directory, key);
                 }
@@ -632,9 +667,15 @@ impl Keeper {
 
     /// Forgets what lives in the other process, which may live on. What it holds stays its own.
     fn drop_link(&self, directory: &mut Directory, key: u64) {
+        let target = directory.links.get(key).and_then(|link| link.target);
         if let Some(peer) = directory.links.remove(key) {
             self.part(directory, peer);
             directory.forget_peer(&self.host, peer);
+        } else if let Some(target) = target
+            && !directory.links.is_known(target)
+        {
+            // It was greeted and never answered.
+            self.host.transports().iter().for_each(|transport| transport.part(target));
         }
     }
 

@@ -66,8 +66,8 @@ struct Route {
     /// Transports that failed for this flow, and why.
     excluded: Vec<(TransportId, Refusal)>,
     mismatches: Vec<String>,
-    /// The first sample that the road brings, by the publisher's number; `None` until it is open.
-    first: Option<u64>,
+    /// How many samples were published before those that the road brings; `None` until it is open.
+    published_before: Option<u64>,
     since_wall_ns: i64,
 }
 
@@ -425,7 +425,7 @@ impl Directory {
                 peer: traits.peer.to_string(),
                 epoch: route.epoch,
                 since_wall_ns: route.since_wall_ns,
-                sent: route.first.map_or(0, |first| (published + 1).saturating_sub(first)),
+                sent: route.published_before.map_or(0, |before| published.saturating_sub(before)),
             })))
         });
         let counts = self.receptions.values().flat_map(|reception| reception.halves());
@@ -680,7 +680,9 @@ impl Directory {
         self.retries.remove(&flow);
         if let Some(route) = self.flows.get_mut(&flow) {
             route.state = RouteState::Active;
-            route.first = Some(first);
+            let owed = publication.next_sequence().saturating_sub(first);
+            let published = publication.counters().published;
+            route.published_before = Some(published.saturating_sub(owed));
             route.since_wall_ns = clock::wall_ns();
         }
         publication.events.push(PublisherEvent::Matched { current: publication.readers() });
@@ -769,7 +771,7 @@ impl Route {
             choice: None,
             excluded: Vec::new(),
             mismatches: Vec::new(),
-            first: None,
+            published_before: None,
             since_wall_ns: clock::wall_ns(),
         }
     }

@@ -181,6 +181,8 @@ struct State {
     timed: Vec<u16>,
     ready: VecDeque<u16>,
     busy_groups: Vec<u64>,
+    /// Runs until the bell is looked at again.
+    left_of_round: usize,
     has_leader: bool,
     waiting: usize,
     is_ending: bool,
@@ -207,6 +209,7 @@ impl ExecutorCore {
             timed: Vec::new(),
             ready: VecDeque::new(),
             busy_groups: Vec::new(),
+            left_of_round: 0,
             has_leader: false,
             waiting: 0,
             is_ending: false,
@@ -322,7 +325,12 @@ impl ExecutorCore {
         let _end = EndAtPanic(self);
         let mut state = self.lock();
         while self.goes_on(&state) {
+            if state.left_of_round == 0 && !state.has_leader && !state.ready.is_empty() {
+                // Whoever always has more does not keep the others from being seen.
+                state.gather(&self.bell);
+            }
             if let Some((number, entity)) = state.next_ready() {
+                state.left_of_round = state.left_of_round.saturating_sub(1);
                 if state.waiting != 0 && !state.has_leader {
                     // Another must take the lead while this one works.
                     self.more.notify_one();
@@ -529,6 +537,7 @@ impl State {
                 ready.push_back(number);
             }
         }
+        self.left_of_round = self.ready.len();
     }
 
     fn due_ns(&self) -> Option<u64> {

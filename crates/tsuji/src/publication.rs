@@ -243,6 +243,11 @@ impl Publication {
         if self.host.is_current() { self.lock().counters } else { PublisherCounters::default() }
     }
 
+    /// The number of the next sample.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.lock().next_sequence
+    }
+
     /// How many subscriptions are connected.
     pub(crate) fn readers(&self) -> usize {
         if self.host.is_current() { self.lock().readers.len() } else { 0 }

@@ -66,6 +66,8 @@ struct State {
     flows: Flows,
     /// Its `lost` is the most that was seen, and told, so far.
     counters: SubscriptionCounters,
+    /// Counted with the next look at this subscription: a callback need not wait for it.
+    unbooked: Option<Unbooked>,
     missing: u64,
     /// More was displaced than is missing yet.
     is_loss_hidden: bool,
@@ -75,6 +77,14 @@ struct State {
     last_sample_ns: u64,
     deadline_missed: u64,
     deadline_from_ns: u64,
+}
+
+/// A sample that was handed out and is not counted yet.
+struct Unbooked {
+    writer: Gid,
+    taken_ns: u64,
+    latency_ns: u64,
+    bytes: u64,
 }
 
 /// What comes from each publisher. There are few, and the one that sends most comes to stand first:
@@ -87,7 +97,12 @@ struct Flows {
 impl Flows {
     /// The counts of this publisher, made when they are not there yet.
     fn of(&mut self, writer: Gid) -> &mut FlowCount {
-        let at = match self.all.iter().position(|(gid, _)| *gid == writer) {
+        let at = self.place_of(writer);
+        &mut self.all[at].1
+    }
+
+    fn place_of(&mut self, writer: Gid) -> usize {
+        match self.all.iter().position(|(gid, _)| *gid == writer) {
             Some(at) if at < NEAR => at,
             Some(at) => {
                 self.all.swap(at, at / 2);
@@ -97,8 +112,7 @@ impl Flows {
                 self.all.push((writer, FlowCount::new()));
                 self.all.len() - 1
             }
-        };
-        &mut self.all[at].1
+        }
     }
 
     fn get_mut(&mut self, writer: Gid) -> Option<&mut FlowCount> {
@@ -194,6 +208,7 @@ impl Reception {
             discarded: Vec::new(),
             flows: Flows::default(),
             counters: SubscriptionCounters::default(),
+            unbooked: None,
             missing: 0,
             is_loss_hidden: false,
             displaced: 0,
@@ -215,6 +230,7 @@ impl Reception {
     pub(crate) fn take(&self) -> Result<Option<(Sample, u64)>> {
         self.open("take")?;
         let mut state = self.lock();
+        state.book();
         let taken = self.take_valid(&mut state);
         if !state.discarded.is_empty() {
             let mut discarded = std::mem::take(&mut state.discarded);
@@ -252,6 +268,7 @@ impl Reception {
             return SubscriptionCounters::default();
         }
         let mut state = self.lock();
+        state.book();
         self.tell_losses(&mut state);
         SubscriptionCounters { displaced: state.displaced_now(), ..state.counters }
     }
@@ -402,6 +419,7 @@ impl Reception {
     pub(crate) fn halves(&self) -> Vec<CountHalf> {
         let now_ns = clock::monotonic_ns();
         let mut state = self.lock();
+        state.book();
         let SubscriptionCounters { lost, .. } = state.counters;
         let missing = u128::from(state.missing.max(1));
         let connected = state.flows.all.iter_mut().filter(|(_, flow)| flow.is_connected);
@@ -449,7 +467,8 @@ impl Reception {
     /// Counts a sample, and says whether the user gets it.
     fn admit(&self, state: &mut State, sample: &Sample, now_ns: u64) -> bool {
         let envelope = &sample.envelope;
-        let flow = state.flows.of(envelope.gid);
+        let at = state.flows.place_of(envelope.gid);
+        let flow = &mut state.flows.all[at].1;
         let mut newly_missing = 0;
         match flow.next {
             Some(next) if envelope.sequence < next => {
@@ -466,7 +485,7 @@ impl Reception {
         if 0 < newly_missing || state.is_loss_hidden {
             self.tell_losses(state);
         }
-        let flow = state.flows.of(envelope.gid);
+        let flow = &mut state.flows.all[at].1;
         let is_expired = flow.lifespan_ns.is_some_and(|lifespan_ns| {
             let age = clock::wall_ns().saturating_sub(envelope.wall_ns);
             u64::try_from(age).is_ok_and(|age_ns| lifespan_ns <= age_ns)
@@ -496,12 +515,9 @@ impl Reception {
                 return false;
             }
         }
-        flow.samples += 1;
-        flow.bytes += bytes;
-        flow.rate.add(now_ns, 1, bytes);
-        let latency = flow.latency.get_or_insert_with(Histogram::new);
-        latency.add(now_ns.saturating_sub(envelope.mono_ns));
-        state.counters.received += 1;
+        let latency_ns = now_ns.saturating_sub(envelope.mono_ns);
+        state.unbooked =
+            Some(Unbooked { writer: envelope.gid, taken_ns: now_ns, latency_ns, bytes });
         true
     }
 
@@ -539,6 +555,19 @@ impl Reception {
 }
 
 impl State {
+    /// Counts the sample that was handed out last.
+    fn book(&mut self) {
+        let Some(Unbooked { writer, taken_ns, latency_ns, bytes }) = self.unbooked.take() else {
+            return;
+        };
+        self.counters.received += 1;
+        let Some(flow) = self.flows.get_mut(writer) else { return };
+        flow.samples += 1;
+        flow.bytes += bytes;
+        flow.rate.add(taken_ns, 1, bytes);
+        flow.latency.get_or_insert_with(Histogram::new).add(latency_ns);
+    }
+
     /// The oldest sample. One flow alone is read straight off its road, which keeps its depth;
     /// several share one queue of that depth.
     fn next(&mut self, history: History) -> Result<Option<Sample>, tsuji_transport::Error> {

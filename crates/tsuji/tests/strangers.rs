@@ -207,6 +207,10 @@ fn a_peer_of_another_version_is_shown_and_left_alone() {
     // One that knocks.
     let later = world.knock();
     later.send(&frame(VERSION + 1, b"whatever is new in it"), &[]).unwrap();
+    // It learns which version this is, and need not knock again.
+    let mut said = [0; 64];
+    wait_until("it is answered", || later.receive(&mut said).is_ok_and(|it| it.is_some()));
+    assert_eq!(said[..8], *frame(VERSION, &[]));
     wait_for_hang_up(&later);
     assert!(strangers(&world.one).contains("version 3 of the control protocol"));
     assert!(strangers(&world.one).contains("treated as a plain peer"));

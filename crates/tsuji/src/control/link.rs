@@ -27,8 +27,18 @@ pub(crate) struct Links {
     poll: Option<Arc<Poll>>,
     /// Whoever cannot be talked to, whatever is tried.
     refused: HashSet<PeerId>,
-    /// A link was lost, or could not be made: somebody who lives may have to be met again.
-    is_to_look: bool,
+    wanted: Wanted,
+}
+
+/// Whether to look for neighbours without a link.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wanted {
+    #[default]
+    No,
+    /// A link could not be made.
+    Later,
+    /// A link was lost, maybe to somebody who lives.
+    Soon,
 }
 
 /// The life of a process.
@@ -148,7 +158,7 @@ impl Links {
     /// Drops a link. Answers the peer that cannot be reached any more.
     pub(crate) fn remove(&mut self, key: u64) -> Option<PeerId> {
         let link = self.all.remove(&key)?;
-        self.is_to_look = true;
+        self.want_look(if link.hello.is_some() { Wanted::Soon } else { Wanted::Later });
         if let Some(poll) = &self.poll {
             // Dropping the descriptor would do it too, unless a child shares it.
             let _ = poll.remove(&link.connection);
@@ -241,12 +251,35 @@ impl Links {
 
     /// Asks for another look at who is there.
     pub(crate) fn look_again(&mut self) {
-        self.is_to_look = true;
+        self.want_look(Wanted::Later);
+    }
+
+    fn want_look(&mut self, wanted: Wanted) {
+        self.wanted = self.wanted.max(wanted);
     }
 
     /// Whether another look was asked for since the last call.
-    pub(crate) fn is_to_look(&mut self) -> bool {
-        std::mem::take(&mut self.is_to_look)
+    pub(crate) fn wanted_look(&mut self) -> Wanted {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Keeps those refused for whom `keep` speaks.
+    pub(crate) fn retain_refused(&mut self, keep: impl Fn(&PeerId) -> bool) {
+        self.refused.retain(keep);
+    }
+
+    /// Whether this peer has, or may have, something to do with this process.
+    pub(crate) fn is_known(&self, peer: PeerId) -> bool {
+        self.lives.contains_key(&peer)
+            || self.by_peer.contains_key(&peer)
+            || self.ours_to(peer).is_some()
+    }
+
+    /// Lets go of a link on which nothing can be said now. Its thread drops it.
+    pub(crate) fn give_up(&mut self, key: u64) {
+        if let Some(link) = self.all.get_mut(&key) {
+            link.is_broken = true;
+        }
     }
 
     pub(crate) fn send(&mut self, peer: PeerId, control: &Control) {

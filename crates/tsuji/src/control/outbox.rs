@@ -30,6 +30,7 @@ enum Subject {
     Endpoint([u8; 16]),
     Flow(Flow),
     Liveliness([u8; 16]),
+    Question,
 }
 
 /// Which part of the story of its subject a message is.
@@ -84,6 +85,10 @@ impl Outbox {
                     let first = before.first().and_then(|it| self.letters[*it].about);
                     is_old[at] = first.is_some_and(|(_, part)| part == Part::Beginning);
                     before.drain(..).for_each(|it| is_old[it] = true);
+                    if let Subject::Endpoint(gid) = subject {
+                        let signs = told.remove(&Subject::Liveliness(gid)).unwrap_or_default();
+                        signs.into_iter().for_each(|it| is_old[it] = true);
+                    }
                 }
             }
         }
@@ -102,12 +107,13 @@ fn about(control: &Control) -> Option<(Subject, Part)> {
         Control::Cut { flow, .. } => Some((Subject::Flow(*flow), Part::Middle)),
         Control::Closed { flow, .. } => Some((Subject::Flow(*flow), Part::End)),
         Control::Alive(gid) => Some((Subject::Liveliness(*gid), Part::Whole)),
+        // Whoever asks again does not wait for the answer to what it asked before.
+        Control::AskRoutes { .. } => Some((Subject::Question, Part::Whole)),
         // Each of these is said once, or as an answer to what the other end said.
         Control::Hello(_)
         | Control::Met(_)
         | Control::Settled
         | Control::Answer { .. }
-        | Control::AskRoutes { .. }
         | Control::Route { .. } => None,
     }
 }
