@@ -7,8 +7,9 @@ use clap::Subcommand;
 use tsuji::{EndpointKind, Graph};
 use tsuji_core::names;
 
+use crate::failure::Usage;
 use crate::output::{self, Output};
-use crate::session::Globals;
+use crate::session::{Globals, Session};
 
 mod bw;
 mod echo;
@@ -113,6 +114,29 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let value = text.parse::<f64>().ok().filter(|it| *it > 0.0);
     let duration = value.and_then(|it| Duration::try_from_secs_f64(it).ok());
     duration.ok_or_else(|| "allowed: a number of seconds above 0, such as 2.5".to_owned())
+}
+
+/// The one type of a topic, waited for if need be; `None` when the command is to end before. `verb`
+/// is what cannot be done with several types, `hint` what helps then.
+fn only_type(
+    session: &Session,
+    topic: &str,
+    verb: &str,
+    hint: &str,
+) -> anyhow::Result<Option<String>> {
+    let types = session.wait_for(|graph| {
+        let types = types(graph, topic);
+        (!types.is_empty()).then_some(types)
+    });
+    let Some(types) = types else { return Ok(None) };
+    if types.len() > 1 {
+        let text = format!(
+            "Cannot {verb} topic '{topic}', as it contains more than one type: [{}]{hint}",
+            join(&types)
+        );
+        return Err(Usage(text).into());
+    }
+    Ok(types.into_iter().next())
 }
 
 /// Says once that nobody is there yet, in the words of `ros2`.

@@ -251,9 +251,8 @@ impl Shared {
         })
     }
 
-    /// Frees a ring of this process that is not read any more, at once if nobody can touch it.
+    /// Frees a ring of this process that is closed, at once if nobody can touch it.
     fn drop_ring(&self, writer: PeerId, ring: RingTicket, block: Block) {
-        ring.header().closed.store(1, Ordering::SeqCst);
         let mut state = self.lock();
         let is_over = ring.retire_unless_connected()
             || ring.header().left.load(Ordering::Acquire) != 0

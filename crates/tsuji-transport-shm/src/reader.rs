@@ -67,16 +67,7 @@ impl ShmReader {
 
     /// Ends a flow; what it brought is kept as the history allows.
     fn finish(&self, mut flow: Flow, unread: &mut Unread) {
-        flow.ring.header().closed.store(1, Ordering::SeqCst);
-        let mut samples = VecDeque::new();
-        loop {
-            match flow.take() {
-                Ok(Some(sample)) => samples.push_back(sample),
-                Ok(None) => break,
-                // No sample, or none that can be looked at: it is missing then.
-                Err(_) => flow.refused = None,
-            }
-        }
+        let samples = flow.close().collect();
         let samples_max = if self.keep_all { usize::MAX } else { self.capacity as usize };
         let displaced = flow.displaced().saturating_add(unread.add(samples, samples_max));
         let before = self.displaced_before.load(Ordering::Relaxed);
@@ -156,14 +147,7 @@ impl Drop for ShmReader {
             return;
         }
         for mut flow in std::mem::take(&mut self.lock().flows) {
-            flow.ring.header().closed.store(1, Ordering::Release);
-            loop {
-                match flow.take() {
-                    Ok(Some(sample)) => drop(sample),
-                    Ok(None) => break,
-                    Err(_) => flow.refused = None,
-                }
-            }
+            flow.close().for_each(drop);
             self.shared.drop_ring(flow.peer.id, flow.ring, flow.block);
         }
     }
@@ -248,6 +232,20 @@ impl Flow {
         };
         let (envelope, bytes) = slot.view()?;
         Ok(Some(Sample { envelope, payload: Payload::Bytes(bytes) }))
+    }
+
+    /// Takes nothing more from the writer, and hands out what it has sent.
+    fn close(&mut self) -> impl Iterator<Item = Sample> {
+        self.ring.header().closed.store(1, Ordering::SeqCst);
+        std::iter::from_fn(|| {
+            loop {
+                match self.take() {
+                    Ok(sample) => return sample,
+                    // No sample, or none that can be looked at: it is missing then.
+                    Err(_) => self.refused = None,
+                }
+            }
+        })
     }
 
     fn slot(&mut self, number: u32) -> Result<&Arc<RemoteSlot>> {

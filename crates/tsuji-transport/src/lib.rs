@@ -104,8 +104,9 @@ pub trait Writer: fmt::Debug + Send + Sync {
 
     /// Sends one sample to every connected reader, or to none and answers why.
     ///
-    /// On return the caller may reuse what it passed, and send the same bytes again. A reader that keeps the last samples loses
-    /// its oldest when it is full; one that keeps all makes this answer Busy.
+    /// On return the caller may reuse what it passed, and send the same bytes again. A reader that
+    /// keeps the last samples loses its oldest when it is full; one that keeps all makes this answer
+    /// Busy.
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
 
     /// Sends one sample to one connected reader, for late joiners.

@@ -27,6 +27,7 @@ use tsuji_transport::{Gid, Greeting, PeerId};
 use crate::directory::Directory;
 use crate::graph::Stranger;
 use crate::host::{Host, unexpected};
+use crate::pacing::Backoff;
 use crate::{Error, ErrorKind, Result};
 use link::Wanted;
 use protocol::{Control, FrameError, GreetingRecord, Hello, decode, encode};
@@ -171,7 +172,7 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
     for path in door.neighbours() {
         knock(&host, &path);
     }
-    let look = Look { pause: LOOK_FIRST, due_ns: None };
+    let look = Look(Backoff::new(LOOK_FIRST, LOOK_LAST));
     let mut keeper = Keeper { host, door, look, buffer: vec![0; MESSAGE_BYTES_MAX] };
     std::thread::Builder::new()
         .name("tsuji-control".to_owned())
@@ -303,27 +304,19 @@ struct Keeper {
 
 /// When to look for neighbours without a link: soon after one was lost, more rarely while nobody is
 /// met, and not at all while there are none.
-struct Look {
-    pause: Duration,
-    due_ns: Option<u64>,
-}
+struct Look(Backoff);
 
 impl Look {
     fn note(&mut self, wanted: Wanted) {
         match wanted {
             // Whoever was met and is lost is looked for at once, whatever else is waited for.
             Wanted::Soon => {
-                self.pause = LOOK_FIRST;
-                self.later();
+                self.0.hurry();
+                self.0.later();
             }
-            Wanted::Later if self.due_ns.is_none() => self.later(),
+            Wanted::Later if self.0.due_ns().is_none() => self.0.later(),
             Wanted::Later | Wanted::No => (),
         }
-    }
-
-    fn later(&mut self) {
-        self.due_ns = Some(clock::monotonic_ns() + self.pause.as_nanos() as u64);
-        self.pause = LOOK_LAST.min(2 * self.pause);
     }
 }
 
@@ -342,7 +335,7 @@ impl Keeper {
             let due_ns = directory.due_ns();
             drop(directory);
             self.host.tell();
-            let first_ns = [due_ns, self.look.due_ns].into_iter().flatten().min();
+            let first_ns = [due_ns, self.look.0.due_ns()].into_iter().flatten().min();
             let timeout =
                 first_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
             if let Err(error) = self.host.poll.wait(timeout, &mut events) {
@@ -357,7 +350,7 @@ impl Keeper {
                 directory.on_time(&self.host, clock::monotonic_ns());
             }
             drop(directory);
-            if self.look.due_ns.is_some_and(|due| due <= clock::monotonic_ns()) {
+            if self.look.0.is_due(clock::monotonic_ns()) {
                 self.look_for_neighbours();
             }
         }
@@ -405,9 +398,9 @@ impl Keeper {
         let is_missing = |path: &PathBuf| {
             path.exists() && peer_of(path).is_some_and(|peer| !directory.links.is_linked(peer))
         };
-        self.look.due_ns = None;
+        self.look.0.tried();
         if neighbours.iter().any(is_missing) {
-            self.look.later();
+            self.look.0.later();
         }
     }
 
@@ -468,9 +461,7 @@ impl Keeper {
                 if let Err(error) = added {
                     tracing::error!(%error, "new processes will not find this one");
                 }
-                for path in self.door.neighbours() {
-                    knock(&self.host, &path);
-                }
+                self.look_for_neighbours();
             }
             Err(error) => tracing::error!(%error, "new processes will not find this one"),
         }
@@ -659,7 +650,7 @@ impl Keeper {
             proofs.push((TransportId::new(name), obstacle));
         }
         directory.links.prove(key, proofs);
-        self.look.pause = LOOK_FIRST;
+        self.look.0.hurry();
         let path = self.place_of(directory, key);
         directory.forget_stranger(&path);
         directory.match_peer(&self.host, peer);

@@ -20,6 +20,7 @@ use crate::graph::{
     RouteState, Stranger, full_name, type_mismatch,
 };
 use crate::host::Host;
+use crate::pacing::Backoff;
 use crate::publication::Publication;
 use crate::reception::Reception;
 
@@ -35,7 +36,8 @@ pub(crate) struct Directory {
     /// Flows whose publisher lives here.
     flows: HashMap<Flow, Route>,
     /// Flows without a route that are decided again, because something had run out.
-    retries: HashMap<Flow, Retry>,
+    /// When a flow is decided again; nothing is due while it is being opened.
+    retries: HashMap<Flow, Backoff>,
     /// Transports on which this process has met itself.
     met_self: Vec<TransportId>,
     pub(crate) strangers: Vec<Stranger>,
@@ -69,14 +71,6 @@ struct Route {
     /// How many samples were published before those that the road brings; `None` until it is open.
     published_before: Option<u64>,
     since_wall_ns: i64,
-}
-
-/// When a flow is decided again.
-struct Retry {
-    /// `None` while it is being opened.
-    due_ns: Option<u64>,
-    /// The time to the one after it.
-    pause: Duration,
 }
 
 /// What selection returned, kept to be shown.
@@ -332,7 +326,7 @@ impl Directory {
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let publications = self.publications.values().filter_map(|it| it.due_ns());
         let receptions = self.receptions.values().filter_map(|it| it.due_ns());
-        let retries = self.retries.values().filter_map(|it| it.due_ns);
+        let retries = self.retries.values().filter_map(Backoff::due_ns);
         publications.chain(receptions).chain(retries).min()
     }
 
@@ -340,9 +334,9 @@ impl Directory {
         self.publications.values().for_each(|it| it.on_time(now_ns));
         self.receptions.values().for_each(|it| it.on_time(now_ns));
         let retries = self.retries.iter_mut();
-        let due = retries.filter(|(_, retry)| retry.due_ns.is_some_and(|due| due <= now_ns));
+        let due = retries.filter(|(_, retry)| retry.is_due(now_ns));
         let due = due.map(|(flow, retry)| {
-            retry.due_ns = None;
+            retry.tried();
             *flow
         });
         for flow in due.collect::<Vec<_>>() {
@@ -356,9 +350,7 @@ impl Directory {
     /// Something has run out, so that a flow has no route: there may be more of it later.
     fn retry_later(&mut self, host: &Host, flow: Flow) {
         let retry = self.retries.entry(flow);
-        let retry = retry.or_insert(Retry { due_ns: None, pause: RETRY_FIRST });
-        retry.due_ns = Some(clock::monotonic_ns() + retry.pause.as_nanos() as u64);
-        retry.pause = RETRY_LAST.min(2 * retry.pause);
+        retry.or_insert_with(|| Backoff::new(RETRY_FIRST, RETRY_LAST)).later();
         host.nudge.give();
     }
 
@@ -676,17 +668,16 @@ impl Directory {
         let reception = self.receptions.get(&Gid(flow.subscription));
         let value_type = reception.and_then(|reception| reception.value_type);
         let connected = publication.connect(transport, ticket, &asked, value_type);
-        let first = connected.inspect_err(|_| publication.disconnect(Gid(flow.subscription)))?;
+        let connected =
+            connected.inspect_err(|_| publication.disconnect(Gid(flow.subscription)))?;
         self.retries.remove(&flow);
         if let Some(route) = self.flows.get_mut(&flow) {
             route.state = RouteState::Active;
-            let owed = publication.next_sequence().saturating_sub(first);
-            let published = publication.counters().published;
-            route.published_before = Some(published.saturating_sub(owed));
+            route.published_before = Some(connected.published_before);
             route.since_wall_ns = clock::wall_ns();
         }
         publication.events.push(PublisherEvent::Matched { current: publication.readers() });
-        Ok(first)
+        Ok(connected.first)
     }
 
     fn exclude_and_try_again(

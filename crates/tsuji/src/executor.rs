@@ -108,7 +108,7 @@ impl Executor {
         if self.core.is_over()? {
             return Ok(());
         }
-        let give_up_ns = crate::publication::after(clock::monotonic_ns(), timeout);
+        let give_up_ns = crate::pacing::after(clock::monotonic_ns(), timeout);
         self.core.lock().is_ending = false;
         self.core.work_once(give_up_ns);
         self.core.is_of_this_process()

@@ -57,6 +57,8 @@ mod host;
 mod node;
 pub use node::{Node, PublisherBuilder, RawSubscriptionBuilder, RawType, SubscriptionBuilder};
 
+mod pacing;
+
 mod publication;
 pub use publication::PublisherCounters;
 

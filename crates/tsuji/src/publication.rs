@@ -21,6 +21,7 @@ use tsuji_transport::{
 
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, PublisherEvent};
+use crate::pacing::{DeadlineWatch, after};
 use crate::{Error, ErrorKind, Result};
 
 /// How values of one Rust type become bytes, and shared values.
@@ -108,9 +109,7 @@ struct State {
     counters: PublisherCounters,
     /// When the last sample was published. Later samples are not stamped earlier.
     last_publish_ns: u64,
-    deadline_missed: u64,
-    /// The end of the last period that was missed.
-    deadline_from_ns: u64,
+    deadline: DeadlineWatch,
     lease_lost: bool,
     /// How far the wall clock is ahead of the monotonic one, and when that was seen.
     wall_ahead_ns: i64,
@@ -144,6 +143,15 @@ impl State {
 
 const WALL_FRESH_NS: u64 = 100_000_000;
 
+/// What a road brings to a reader that was just connected.
+#[derive(Clone, Copy)]
+pub(crate) struct Connected {
+    /// The sequence number of the first sample.
+    pub(crate) first: u64,
+    /// How many were published before that one.
+    pub(crate) published_before: u64,
+}
+
 /// One transport on which this publisher sends.
 #[derive(Clone)]
 struct Road {
@@ -151,6 +159,16 @@ struct Road {
     writer: Arc<dyn Writer>,
     typed: bool,
     readers: usize,
+}
+
+impl Road {
+    /// Memory of its own, or of the heap where it has none to lend.
+    fn lend(&self, len: usize) -> Result<Loan, tsuji_transport::Error> {
+        match self.writer.loan(len) {
+            Err(error) if error.kind() == TransportKind::Unsupported => Ok(Loan::on_heap(len)),
+            other => other,
+        }
+    }
 }
 
 /// What a publication needs besides what every endpoint has.
@@ -175,8 +193,7 @@ impl Publication {
             estimator: SizeEstimator::new(core.host.policy().size_line_bytes()),
             counters: PublisherCounters::default(),
             last_publish_ns: now,
-            deadline_missed: 0,
-            deadline_from_ns: 0,
+            deadline: DeadlineWatch::new(core.qos.deadline),
             lease_lost: false,
             wall_ahead_ns: 0,
             wall_seen_ns: 0,
@@ -243,11 +260,6 @@ impl Publication {
         if self.host.is_current() { self.lock().counters } else { PublisherCounters::default() }
     }
 
-    /// The number of the next sample.
-    pub(crate) fn next_sequence(&self) -> u64 {
-        self.lock().next_sequence
-    }
-
     /// How many subscriptions are connected.
     pub(crate) fn readers(&self) -> usize {
         if self.host.is_current() { self.lock().readers.len() } else { 0 }
@@ -309,15 +321,14 @@ impl Publication {
         roads.map(|road| road.readers as u32).sum()
     }
 
-    /// Sends to this reader too, from now on, and first what late joiners are owed. Answers the
-    /// first sequence number that the road brings.
+    /// Sends to this reader too, from now on, and first what late joiners are owed.
     pub(crate) fn connect(
         &self,
         transport: &Arc<dyn Transport>,
         ticket: &Ticket,
         reader: &Qos,
         value_type: Option<TypeId>,
-    ) -> Result<u64> {
+    ) -> Result<Connected> {
         self.open("connect")?;
         let mut state = self.lock();
         let state = &mut *state;
@@ -360,7 +371,8 @@ impl Publication {
                 first = first.min(envelope.sequence);
             }
         }
-        Ok(first)
+        let owed = state.next_sequence - first;
+        Ok(Connected { first, published_before: state.counters.published.saturating_sub(owed) })
     }
 
     /// Sends to this reader no more.
@@ -384,8 +396,7 @@ impl Publication {
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let last = self.last_sign_ns.load(Ordering::Relaxed);
         let state = self.lock();
-        let from = state.last_publish_ns.max(state.deadline_from_ns);
-        let deadline = self.qos.deadline.map(|it| after(from, it));
+        let deadline = state.deadline.due_ns(state.last_publish_ns);
         let lease = self.manual_lease().filter(|_| !state.lease_lost).map(|it| after(last, it));
         [deadline, lease].into_iter().flatten().min()
     }
@@ -394,15 +405,9 @@ impl Publication {
     pub(crate) fn on_time(&self, now_ns: u64) {
         let last = self.last_sign_ns.load(Ordering::Relaxed);
         let mut state = self.lock();
-        if let Some(deadline) = self.qos.deadline {
-            let from = state.last_publish_ns.max(state.deadline_from_ns);
-            let missed = now_ns.saturating_sub(from) / nanos(deadline);
-            if 0 < missed {
-                state.deadline_from_ns = from + missed * nanos(deadline);
-                state.deadline_missed += missed;
-                let total = state.deadline_missed;
-                self.events.push(PublisherEvent::DeadlineMissed { total });
-            }
+        let newest_ns = state.last_publish_ns;
+        if let Some(total) = state.deadline.look(newest_ns, now_ns) {
+            self.events.push(PublisherEvent::DeadlineMissed { total });
         }
         if let Some(lease) = self.manual_lease()
             && !state.lease_lost
@@ -574,23 +579,25 @@ impl Publication {
             Outgoing::Shared(value) => &**value,
             Outgoing::Borrowed(value) => *value,
         };
-        let refused = |why: String| {
-            tsuji_transport::Error::new(TransportKind::Invalid, "serialise").about(why)
-        };
-        let codec = self.spec.codec.ok_or_else(|| refused("a value without a type".to_owned()))?;
-        let mut loan = self.lend(state, (codec.size)(value))?;
-        let written =
-            (codec.write)(value, &mut loan).map_err(|error| refused(error.to_string()))?;
+        self.serialise(value, |len| self.lend(state, len))
+    }
+
+    fn serialise(
+        &self,
+        value: &dyn Any,
+        lend: impl FnOnce(usize) -> Result<Loan, tsuji_transport::Error>,
+    ) -> Result<Bytes, tsuji_transport::Error> {
+        let refused = || tsuji_transport::Error::new(TransportKind::Invalid, "serialise");
+        let codec = self.spec.codec.ok_or_else(|| refused().about("a value without a type"))?;
+        let mut loan = lend((codec.size)(value))?;
+        let written = (codec.write)(value, &mut loan).map_err(|error| refused().because(error))?;
         loan.truncate(written);
         Ok(loan.freeze())
     }
 
     fn lend(&self, state: &State, len: usize) -> Result<Loan, tsuji_transport::Error> {
         match state.in_use().iter().find(|road| !road.typed) {
-            Some(road) => match road.writer.loan(len) {
-                Err(error) if error.kind() == TransportKind::Unsupported => Ok(Loan::on_heap(len)),
-                other => other,
-            },
+            Some(road) => road.lend(len),
             None => Ok(Loan::on_heap(len)),
         }
     }
@@ -600,18 +607,12 @@ impl Publication {
         road: &Road,
         payload: &Payload,
     ) -> Result<Payload, tsuji_transport::Error> {
-        let (Payload::Typed(value), Some(codec)) = (payload, self.spec.codec) else {
-            return Ok(payload.clone());
-        };
-        if road.typed {
-            return Ok(payload.clone());
+        match payload {
+            Payload::Typed(value) if !road.typed => {
+                self.serialise(&**value, |len| road.lend(len)).map(Payload::Bytes)
+            }
+            payload => Ok(payload.clone()),
         }
-        let mut loan = road.writer.loan((codec.size)(&**value))?;
-        let written = (codec.write)(&**value, &mut loan).map_err(|error| {
-            tsuji_transport::Error::new(TransportKind::Invalid, "serialise").because(error)
-        })?;
-        loan.truncate(written);
-        Ok(Payload::Bytes(loan.freeze()))
     }
 
     /// What is not serialised is measured now and then only.
@@ -680,13 +681,4 @@ fn prior(type_name: &str) -> Size {
         "stereo_msgs/msg/DisparityImage",
     ];
     if LARGE.contains(&type_name) { Size::Large } else { Size::Small }
-}
-
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
-}
-
-/// The time `period` after `start_ns`.
-pub(crate) fn after(start_ns: u64, period: Duration) -> u64 {
-    start_ns.saturating_add(nanos(period))
 }

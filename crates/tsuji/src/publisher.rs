@@ -18,8 +18,8 @@ use crate::{Error, ErrorKind, Node, Result};
 ///
 /// A reliable publish that finds no room (a subscription that keeps all and is full, or memory
 /// that is all in use) waits for at most the publisher's `max_blocking`, then answers Busy. One of
-/// best effort gives the sample up and counts it; to its subscriptions it is lost. A loan that finds no memory waits likewise; by
-/// best effort it answers Busy at once.
+/// best effort gives the sample up and counts it; to its subscriptions it is lost. A loan that finds
+/// no memory waits likewise; by best effort it answers Busy at once.
 ///
 /// A message that this one pushes out of a full subscription in the same process may be dropped in
 /// the middle of publishing: its `Drop` must not call its publisher.

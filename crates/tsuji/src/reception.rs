@@ -16,7 +16,7 @@ use crate::Result;
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, SubscriptionEvent};
 use crate::graph::{CountHalf, LatencyReport};
-use crate::publication::{after, nanos};
+use crate::pacing::{DeadlineWatch, nanos};
 use crate::statistics::Histogram;
 
 /// What a subscription has seen so far.
@@ -75,8 +75,7 @@ struct State {
     displaced: u64,
     /// When the newest sample was sent that has arrived, taken or not, as far as looked at.
     last_sample_ns: u64,
-    deadline_missed: u64,
-    deadline_from_ns: u64,
+    deadline: DeadlineWatch,
 }
 
 /// A sample that was handed out and is not counted yet.
@@ -213,8 +212,7 @@ impl Reception {
             is_loss_hidden: false,
             displaced: 0,
             last_sample_ns: clock::monotonic_ns(),
-            deadline_missed: 0,
-            deadline_from_ns: 0,
+            deadline: DeadlineWatch::new(core.qos.deadline),
         };
         Ok(Self {
             events: Events::new(),
@@ -326,7 +324,7 @@ impl Reception {
         flow.next.get_or_insert(first);
         if is_first {
             // Before it nobody could be late.
-            state.deadline_from_ns = clock::monotonic_ns();
+            state.deadline.begin(clock::monotonic_ns());
         }
         self.tell_matched(&state);
     }
@@ -376,11 +374,10 @@ impl Reception {
             return None;
         }
         state.see_arrivals();
-        let deadline = self
-            .qos
+        let deadline = state
             .deadline
-            .filter(|_| state.flows.values().any(|flow| flow.is_connected))
-            .map(|it| after(state.last_sample_ns.max(state.deadline_from_ns), it));
+            .due_ns(state.last_sample_ns)
+            .filter(|_| state.flows.values().any(|flow| flow.is_connected));
         let leases = state.flows.values().filter(|flow| flow.is_connected && flow.is_alive);
         let lease =
             leases.filter_map(|it| Some(it.last_sign_ns.saturating_add(it.manual_lease_ns?))).min();
@@ -393,17 +390,11 @@ impl Reception {
             return;
         }
         state.see_arrivals();
-        if let Some(deadline) = self.qos.deadline
-            && state.flows.values().any(|flow| flow.is_connected)
+        let newest_ns = state.last_sample_ns;
+        if state.flows.values().any(|flow| flow.is_connected)
+            && let Some(total) = state.deadline.look(newest_ns, now_ns)
         {
-            let from = state.last_sample_ns.max(state.deadline_from_ns);
-            let missed = now_ns.saturating_sub(from) / nanos(deadline);
-            if 0 < missed {
-                state.deadline_from_ns = from + missed * nanos(deadline);
-                state.deadline_missed += missed;
-                let total = state.deadline_missed;
-                self.events.push(SubscriptionEvent::DeadlineMissed { total });
-            }
+            self.events.push(SubscriptionEvent::DeadlineMissed { total });
         }
         let mut changed = false;
         for flow in state.flows.values_mut().filter(|flow| flow.is_connected) {
@@ -460,8 +451,7 @@ impl Reception {
 
     /// Whether there is a deadline or a lease to watch.
     fn is_timed(&self, state: &State) -> bool {
-        self.qos.deadline.is_some()
-            || state.flows.values().any(|flow| flow.manual_lease_ns.is_some())
+        state.deadline.is_set() || state.flows.values().any(|flow| flow.manual_lease_ns.is_some())
     }
 
     /// Counts a sample, and says whether the user gets it.

@@ -8,7 +8,7 @@ use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 
 use crate::executor::Entity;
-use crate::publication::nanos;
+use crate::pacing::nanos;
 use crate::{CallbackGroup, Node};
 
 /// Calls back again and again, until dropped.

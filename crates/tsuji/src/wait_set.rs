@@ -54,7 +54,7 @@ impl WaitSet {
     /// is empty. When the context is shut down it is Closed. Take all messages of each before waiting
     /// again: only what comes later will end the next wait.
     pub fn wait(&self, timeout: Duration) -> Result<Vec<usize>> {
-        let give_up_ns = crate::publication::after(clock::monotonic_ns(), timeout);
+        let give_up_ns = crate::pacing::after(clock::monotonic_ns(), timeout);
         let mut ready = Vec::new();
         loop {
             self.host.open("wait")?;

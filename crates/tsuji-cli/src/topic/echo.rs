@@ -157,24 +157,12 @@ fn tell_losses(listener: &Listener) {
     }
 }
 
-/// The one type of the topic, waited for if need be; `None` when the command is to end before.
+/// The one type of the topic.
 fn type_of_topic(topic: &str, session: &Session) -> anyhow::Result<Option<String>> {
     if super::types(&session.graph(), topic).is_empty() {
         super::not_published(topic);
     }
-    let types = session.wait_for(|graph| {
-        let types = super::types(graph, topic);
-        (!types.is_empty()).then_some(types)
-    });
-    let Some(types) = types else { return Ok(None) };
-    if types.len() > 1 {
-        let text = format!(
-            "Cannot echo topic '{topic}', as it contains more than one type: [{}]; name one behind the topic",
-            super::join(&types)
-        );
-        return Err(Usage(text).into());
-    }
-    Ok(types.into_iter().next())
+    super::only_type(session, topic, "echo", "; name one behind the topic")
 }
 
 /// What the flags say; where they leave it open, what every publisher there is can satisfy.

@@ -8,7 +8,6 @@ use tsuji::{
 };
 use tsuji_core::{History, Qos, Reliability};
 
-use crate::failure::Usage;
 use crate::output;
 use crate::session::Session;
 
@@ -50,19 +49,8 @@ impl Listener {
         if !super::is_published(&session.graph(), topic) {
             super::not_published(topic);
         }
-        let types = session.wait_for(|graph| {
-            let types = super::types(graph, topic);
-            (!types.is_empty()).then_some(types)
-        });
-        let Some(types) = types else { return Ok(None) };
-        if types.len() > 1 {
-            let text = format!(
-                "Cannot measure topic '{topic}', as it contains more than one type: [{}]",
-                super::join(&types)
-            );
-            return Err(Usage(text).into());
-        }
-        let name = types.into_iter().next().unwrap_or_default();
+        let name = super::only_type(session, topic, "measure", "")?;
+        let Some(name) = name else { return Ok(None) };
         // Any version of the type will do, and any reliability.
         let raw = RawType { name, hash: String::new() };
         let qos = Qos {

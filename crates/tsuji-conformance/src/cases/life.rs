@@ -1,5 +1,7 @@
 //! Ends that go, orderly or not, and what they leave behind.
 
+use std::sync::Arc;
+
 use tsuji_transport::{ErrorKind, FORGOTTEN_MAX, PeerId};
 
 use crate::payload::assert_whole;
@@ -8,6 +10,16 @@ use crate::world::{Inlet, Keep, Outlet, Process, World, name, refused, unless_bu
 /// A killed process runs no destructor.
 fn dies<T>(everything_of_a_process: T) {
     std::mem::forget(everything_of_a_process);
+}
+
+/// In a world of one process nobody dies alone; there the writer just goes.
+fn a_writers_process_dies<W>(world: &World, process: Arc<Process>, writer: W) {
+    if world.is_shared() {
+        return drop(writer);
+    }
+    let id = process.id;
+    dies((process, writer));
+    world.one().transport.part(id);
 }
 
 /// What a writer sent whole before it was forgotten is delivered, then nothing.
@@ -183,14 +195,9 @@ pub fn the_dead_leave_no_more_than_the_depth(world: World) {
         let writer = process.writer("dead_unread");
         writer.connect(&reader);
         writer.try_send_at(round, 10).unwrap();
-        let (gid, id) = (writer.gid, process.id);
+        let gid = writer.gid;
         gids.push(gid);
-        if world.is_shared() {
-            drop(writer);
-        } else {
-            dies((process, writer));
-            world.one().transport.part(id);
-        }
+        a_writers_process_dies(&world, process, writer);
         reader.reader.forget(gid);
     }
     assert_eq!(reader.reader.displaced(), 47);
@@ -242,13 +249,8 @@ pub fn a_dead_writers_samples_are_delivered(world: World) {
         writer.send_many(8, 200_000);
         refused(writer.writer.reserve(10), ErrorKind::Busy);
         let first = reader.take().unwrap();
-        let (gid, id) = (writer.gid, process.id);
-        if world.is_shared() {
-            drop(writer);
-        } else {
-            dies((process, writer));
-            world.one().transport.part(id);
-        }
+        let gid = writer.gid;
+        a_writers_process_dies(&world, process, writer);
         reader.reader.forget(gid);
         assert_eq!(reader.numbers(), (2..=8).collect::<Vec<_>>());
         assert_whole(&first);
