@@ -35,8 +35,8 @@ pub(crate) struct Directory {
     receptions: HashMap<Gid, Arc<Reception>>,
     /// Flows whose publisher lives here.
     flows: HashMap<Flow, Route>,
-    /// Flows without a route that are decided again, because something had run out.
-    /// When a flow is decided again; nothing is due while it is being opened.
+    /// When flows without a route are decided again, because something had run out; nothing is due
+    /// while one is being opened.
     retries: HashMap<Flow, Backoff>,
     /// Transports on which this process has met itself.
     met_self: Vec<TransportId>,
