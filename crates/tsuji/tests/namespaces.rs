@@ -295,7 +295,7 @@ fn a_default_folder_of_somebody_else_is_refused() {
     let said = child.line();
     assert!(said.contains("/tmp/tsuji-12348: owner 0, mode 2770; allowed:"), "{said}");
     // Said by name it is a group's folder.
-    let child = Child::start(&Folder(trap.0.clone()), "try to start");
+    let child = Child::start(&trap, "try to start");
     child.expect("started");
 }
 
