@@ -13,6 +13,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("tsuji-platform", &[]),
     ("tsuji-msg", &[]),
     ("tsuji-policy", &["tsuji-core"]),
+    ("tsuji-ros", &["tsuji-core", "tsuji-msg"]),
     ("tsuji-transport", &["tsuji-core", "tsuji-platform", "dev:tsuji-conformance"]),
     ("tsuji-conformance", &["tsuji-core", "tsuji-platform", "tsuji-transport"]),
     (

@@ -1,0 +1,77 @@
+//! Who made the RTPS implementation of a participant.
+//!
+//! The Object Management Group assigns the numbers. They are listed in Wireshark,
+//! `epan/dissectors/packet-rtps.c`, and up to Cyclone DDS in Cyclone DDS, `ddsi__vendor.h`; RustDDS
+//! states its own in `src/messages/vendor_id.rs`.
+
+use std::fmt;
+
+use tsuji_core::Vendor;
+
+/// The two bytes in the header of every RTPS message and in a participant's announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VendorId(pub [u8; 2]);
+
+impl VendorId {
+    /// Eclipse Cyclone DDS.
+    pub const CYCLONE: Self = Self([0x01, 0x10]);
+
+    /// eProsima Fast DDS.
+    pub const FAST: Self = Self([0x01, 0x0f]);
+
+    /// The name of the product, if it is a known one.
+    pub fn name(self) -> Option<&'static str> {
+        KNOWN.iter().find(|(id, _)| *id == self.0).map(|(_, name)| *name)
+    }
+
+    /// The vendor as a condition of a policy names it.
+    pub fn vendor(self) -> Vendor {
+        match self {
+            Self::CYCLONE => Vendor::Cyclone,
+            Self::FAST => Vendor::Fast,
+            _ => Vendor::Other,
+        }
+    }
+}
+
+/// The name of the product, else `vendor xx.yy` in hexadecimal.
+impl fmt::Display for VendorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor] = self.0;
+        match self.name() {
+            Some(name) => f.pad(name),
+            None => write!(f, "vendor {major:02x}.{minor:02x}"),
+        }
+    }
+}
+
+const KNOWN: &[([u8; 2], &str)] = &[
+    ([0x01, 0x01], "RTI Connext DDS"),
+    ([0x01, 0x02], "OpenSplice"),
+    ([0x01, 0x03], "OpenDDS"),
+    ([0x01, 0x06], "CoreDX DDS"),
+    ([0x01, 0x0a], "RTI Connext DDS Micro"),
+    (VendorId::FAST.0, "Fast DDS"),
+    (VendorId::CYCLONE.0, "Cyclone DDS"),
+    ([0x01, 0x11], "GurumDDS"),
+    ([0x01, 0x12], "RustDDS"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vendors_have_names() {
+        let check = |id, expect: &str, vendor| {
+            assert_eq!(VendorId(id).to_string(), expect);
+            assert_eq!(VendorId(id).vendor(), vendor);
+        };
+        check([1, 0x10], "Cyclone DDS", Vendor::Cyclone);
+        check([1, 0x0f], "Fast DDS", Vendor::Fast);
+        check([1, 0x01], "RTI Connext DDS", Vendor::Other);
+        check([1, 0x12], "RustDDS", Vendor::Other);
+        check([0, 0], "vendor 00.00", Vendor::Other);
+        check([0x01, 0xff], "vendor 01.ff", Vendor::Other);
+    }
+}
