@@ -36,7 +36,15 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("tsuji-lab", &["tsuji", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
     (
         "tsuji-cli",
-        &["tsuji", "tsuji-core", "tsuji-interfaces", "tsuji-lab", "tsuji-msg", "tsuji-policy"],
+        &[
+            "tsuji",
+            "tsuji-core",
+            "tsuji-interfaces",
+            "tsuji-lab",
+            "tsuji-msg",
+            "tsuji-platform",
+            "tsuji-policy",
+        ],
     ),
     ("tsuji-demo", &["tsuji", "tsuji-interfaces", "tsuji-msg"]),
     ("xtask", &[]),

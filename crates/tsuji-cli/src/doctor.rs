@@ -14,6 +14,7 @@ use crate::table::wrapped;
 mod environment;
 mod folder;
 mod machine;
+mod network;
 
 pub(crate) const EXAMPLES: &str = "\
 Each line says what was found; under what should be mended stands the command that mends it.
@@ -108,12 +109,15 @@ fn examine(globals: &Globals) -> Vec<Finding> {
             (Vec::new(), vec![finding.mend("mend what is broken above or below, then try again")])
         }
     };
+    let domain = joined.as_ref().ok().map(|(context, _)| context.domain());
+    let leaves_host = reports.iter().any(|it| it.scopes.iter().any(|it| it == "remote"));
     let parts = [
         vec![in_force],
         machine::examine(&policy, &reports),
         folder,
         transports(&reports),
         met,
+        network::examine(domain, leaves_host),
         environment::examine(),
     ];
     parts.into_iter().flatten().collect()

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use tsuji_msg::definition::{Base, parse_message};
 use tsuji_msg::{DynamicMessage, EchoStyle, Kind, NameError, TypeName};
 
+use crate::completions;
 use crate::failure::Usage;
 use crate::interfaces::{Interfaces, heading};
 use crate::output::{Colour, Output};
@@ -39,7 +40,7 @@ pub(crate) enum Command {
 pub(crate) struct Show {
     /// The interface: package/msg/Name, package/srv/Name, package/Name; `-` reads it from standard
     /// input
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completions::interfaces())]
     name: String,
     /// Show no comments and no blank lines
     #[arg(long, conflicts_with = "all_comments")]
@@ -68,14 +69,14 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Package {
     /// The package
-    #[arg(value_name = "PACKAGE")]
+    #[arg(value_name = "PACKAGE", add = completions::packages())]
     package: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Proto {
     /// The message: package/msg/Name, package/Name
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completions::messages())]
     name: String,
     /// Print it without the quotes around it
     #[arg(long)]

@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use crate::output::Output;
 use crate::session::Globals;
 
+mod completions;
 mod doctor;
 mod failure;
 mod figures;
@@ -28,6 +29,9 @@ mod table;
 mod topic;
 
 fn main() -> ExitCode {
+    if let Some(code) = completions::answer() {
+        return code;
+    }
     // Wrong flags end here, with exit code 2.
     let cli = Cli::parse();
     log::listen();
@@ -80,6 +84,9 @@ enum Command {
     /// Measure tsuji beside the raw carriers
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Lab(lab::Args),
+    /// Print what makes a shell complete the words of this command
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::Args),
 }
 
 fn run(cli: &Cli) -> anyhow::Result<()> {
@@ -99,6 +106,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Policy(command) => policy::run(command, globals, &mut out),
         Command::Doctor(args) => doctor::run(args, globals, &mut out),
         Command::Lab(args) => lab::run(args, &mut out),
+        Command::Completions(args) => completions::run(args, &mut out),
     };
     // What was found before an error is still worth reading.
     let flushed = std::io::Write::flush(&mut out);

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use tsuji::{EndpointKind, Graph};
 
+use crate::completions;
 use crate::failure::Told;
 use crate::output::{self, Output};
 use crate::session::{Globals, Session, is_hidden};
@@ -36,7 +37,7 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Info {
     /// The node's full name
-    #[arg(value_name = "NODE")]
+    #[arg(value_name = "NODE", add = completions::nodes())]
     node: String,
 }
 

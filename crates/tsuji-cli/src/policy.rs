@@ -11,6 +11,7 @@ use tsuji_core::{
 };
 use tsuji_policy::{Row, units};
 
+use crate::completions;
 use crate::failure::{Told, Usage};
 use crate::offers;
 use crate::output::{self, Colour, Output};
@@ -59,7 +60,7 @@ pub(crate) struct Show {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The full name of the flow's topic
-    #[arg(long, value_parser = topic)]
+    #[arg(long, value_parser = topic, add = completions::topics())]
     topic: String,
     /// How large its samples are: small, large, or a number of bytes such as 921600 or 900KiB.
     /// Where it is left out, what the policy states for the topic counts

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tsuji::{EndReport, RouteReport, RouteState};
 use tsuji_core::TopicPattern;
 
+use crate::completions;
 use crate::figures;
 use crate::output::{Colour, Output, Paint};
 use crate::session::{Globals, LOOK_AGAIN, Session};
@@ -29,7 +30,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only topics of this pattern: * is any run of characters in a token, ** any run of tokens
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", add = completions::topics())]
     topic: Option<TopicPattern>,
     /// Show the full reason under each flow, and why each other transport was not taken
     #[arg(long)]

@@ -12,12 +12,14 @@ use crate::output::{self, Output};
 use crate::session::{Globals, Session};
 
 mod bw;
+mod delay;
 mod echo;
 mod find;
 mod hz;
 mod info;
 mod list;
 mod listener;
+mod measure;
 mod publish;
 mod python;
 
@@ -60,6 +62,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  tsuji topic bw /camera/image\n  tsuji topic bw -w 1000 /scan"
     )]
     Bw(bw::Args),
+    /// Measure how long messages take from the stamp in their header to here
+    #[command(after_help = "The clocks of both machines must agree, where they are two.\n\n\
+        Examples:\n  tsuji topic delay /camera/image\n  tsuji topic delay -w 100 --json /scan")]
+    Delay(delay::Args),
     /// Print a topic's type
     #[command(after_help = "Example:\n  tsuji topic type /camera/image")]
     Type(find::TypeArgs),
@@ -78,6 +84,7 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
         Command::Pub(args) => publish::run(args, globals, out),
         Command::Hz(args) => hz::run(args, globals, out),
         Command::Bw(args) => bw::run(args, globals, out),
+        Command::Delay(args) => delay::run(args, globals, out),
         Command::Type(args) => find::type_of(args, globals, out),
         Command::Find(args) => find::run(args, globals, out),
     }

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "cli/completions.rs"]
+mod completions;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[path = "cli/interface.rs"]

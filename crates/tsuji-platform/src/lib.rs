@@ -1,6 +1,6 @@
 //! The Linux system calls that tsuji stands on, behind safe types.
 //!
-//! This crate knows memory, futexes, sockets, folders and clocks. It knows nothing of topics,
+//! This crate knows memory, futexes, sockets, network interfaces, folders and clocks. It knows nothing of topics,
 //! samples, routes or ROS, and decides nothing.
 
 pub mod clock;
@@ -8,6 +8,7 @@ pub mod fork;
 pub mod futex;
 pub mod life;
 pub mod memory;
+pub mod network;
 pub mod poll;
 pub mod process;
 pub mod socket;

@@ -15,10 +15,6 @@ const OF_ENGINES: &[(&str, &str)] = &[
     ("ZENOH_ROUTER_CONFIG_URI", "zenoh"),
 ];
 
-/// Variables that say how far discovery reaches beyond this host.
-const OF_DISCOVERY: &[&str] =
-    &["ROS_LOCALHOST_ONLY", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS"];
-
 pub(super) fn examine() -> Vec<Finding> {
     let mut findings = vec![domain()];
     findings.extend(
@@ -34,16 +30,52 @@ pub(super) fn examine() -> Vec<Finding> {
         let text = format!("{it}: no effect; tsuji chooses the road of each flow itself, and this build meets no plain ROS 2 node");
         finding("RMW_IMPLEMENTATION", State::Note, text)
     }));
-    for name in OF_DISCOVERY {
-        findings.extend(value(name).map(|it| {
-            finding(name, State::Note, format!("{it}: no effect; this build never leaves the host"))
-        }));
-    }
+    findings.extend(discovery(value));
     for (name, engine) in OF_ENGINES {
         findings.extend(value(name).map(|it| {
             finding(name, State::Note, format!("{it}: no effect; {engine} is not in this build"))
         }));
     }
+    findings
+}
+
+/// What says how far discovery reaches beyond this host, to whom it says something.
+fn discovery(value: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
+    const LOCALHOST: &str = "ROS_LOCALHOST_ONLY";
+    const RANGE: &str = "ROS_AUTOMATIC_DISCOVERY_RANGE";
+    const PEERS: &str = "ROS_STATIC_PEERS";
+    const NOT_HERE: &str = "no effect here, this build never leaves the host";
+    let mut findings = Vec::new();
+    let is_local = value(LOCALHOST).inspect(|it| {
+        let text = format!("{it}: {NOT_HERE}; since ROS 2 Iron {RANGE}=LOCALHOST takes its place");
+        findings.push(finding(LOCALHOST, State::Note, text));
+    });
+    let range = value(RANGE);
+    if let Some(range) = &range {
+        findings.push(match range.as_str() {
+            "SUBNET" | "LOCALHOST" | "OFF" | "SYSTEM_DEFAULT" if is_local.as_deref() == Some("1") => {
+                let text = format!("{range}: plain ROS 2 nodes obey {LOCALHOST}=1 instead; {NOT_HERE}");
+                finding(RANGE, State::Warning, text).mend(format!("unset {LOCALHOST}"))
+            }
+            "SUBNET" | "LOCALHOST" | "OFF" | "SYSTEM_DEFAULT" => {
+                finding(RANGE, State::Note, format!("{range}: {NOT_HERE}"))
+            }
+            _ => {
+                let text = format!(
+                    "{range:?} is no range, and plain ROS 2 nodes take LOCALHOST; allowed: SUBNET, LOCALHOST, OFF, SYSTEM_DEFAULT"
+                );
+                finding(RANGE, State::Warning, text).mend(format!("unset {RANGE}"))
+            }
+        });
+    }
+    findings.extend(value(PEERS).map(|peers| {
+        if range.as_deref() == Some("OFF") {
+            let text =
+                format!("{peers}: plain ROS 2 nodes pass over it while {RANGE}=OFF; {NOT_HERE}");
+            return finding(PEERS, State::Warning, text).mend(format!("unset {RANGE}"));
+        }
+        finding(PEERS, State::Note, format!("{peers}: {NOT_HERE}"))
+    }));
     findings
 }
 
@@ -103,4 +135,42 @@ fn finding(name: &str, state: State, found: impl Into<String>) -> Finding {
 
 fn value(name: &str) -> Option<String> {
     env::var_os(name).map(|it| it.to_string_lossy().into_owned()).filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_discovery_reaches() {
+        let check = |variables: &[(&str, &str)], expect: &[(&str, State, Option<&str>)]| {
+            let value = |name: &str| {
+                let said = variables.iter().find(|(it, _)| *it == name);
+                said.map(|(_, value)| (*value).to_owned())
+            };
+            let findings = discovery(value);
+            let found: Vec<_> = findings
+                .iter()
+                .map(|it| (it.what.as_str(), it.state, it.mend.as_deref()))
+                .collect();
+            assert_eq!(found, expect, "{findings:#?}");
+        };
+        let (local, range, peers) =
+            ("ROS_LOCALHOST_ONLY", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS");
+        let unset = Some("unset ROS_AUTOMATIC_DISCOVERY_RANGE");
+        check(&[], &[]);
+        check(&[(range, "SUBNET")], &[(range, State::Note, None)]);
+        check(&[(range, "subnet")], &[(range, State::Warning, unset)]);
+        check(
+            &[(local, "1"), (range, "SUBNET")],
+            &[
+                (local, State::Note, None),
+                (range, State::Warning, Some("unset ROS_LOCALHOST_ONLY")),
+            ],
+        );
+        check(
+            &[(range, "OFF"), (peers, "192.0.2.9;far")],
+            &[(range, State::Note, None), (peers, State::Warning, unset)],
+        );
+    }
 }

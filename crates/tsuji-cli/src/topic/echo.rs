@@ -10,8 +10,9 @@ use tsuji::{
 use tsuji_core::{Durability, Qos, Reliability};
 use tsuji_msg::{Detail, DynamicMessage, EchoStyle, List, TypeDescription, Value};
 
-use super::listener::Listener;
+use super::listener::{Listener, received_wall_ns};
 use super::python;
+use crate::completions;
 use crate::failure::Usage;
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
@@ -21,10 +22,10 @@ use crate::session::{A_WHILE, Globals, Session};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = super::full_name)]
+    #[arg(value_name = "TOPIC", value_parser = super::full_name, add = completions::topics())]
     topic: String,
     /// The type, where the topic has several or nobody is there yet
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completions::messages())]
     type_name: Option<String>,
     /// Print the first message and end
     #[arg(long)]
@@ -313,11 +314,6 @@ impl<'a> Printer<'a> {
             value => values.push(python::scalar_repr(value, false)),
         }
     }
-}
-
-fn received_wall_ns(info: &MessageInfo) -> i64 {
-    let on_its_way = i64::try_from(info.latency().as_nanos()).unwrap_or(i64::MAX);
-    info.source_wall_ns.saturating_add(on_its_way)
 }
 
 /// Refuses a path that no message of the type has. Indices are the messages' own affair.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::completions;
 use crate::failure::Told;
 use crate::output::Output;
 use crate::session::{Globals, Session, is_hidden};
@@ -9,14 +10,14 @@ use crate::session::{Globals, Session, is_hidden};
 #[derive(Debug, clap::Args)]
 pub(crate) struct TypeArgs {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = super::full_name)]
+    #[arg(value_name = "TOPIC", value_parser = super::full_name, add = completions::topics())]
     topic: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The type, such as std_msgs/msg/String
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completions::messages())]
     type_name: String,
     /// Only print how many topics there are
     #[arg(short, long)]

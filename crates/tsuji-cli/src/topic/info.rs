@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 use tsuji::{EndpointInfo, EndpointKind};
 
+use crate::completions;
 use crate::failure::Told;
 use crate::output::{self, Colour, Output};
 use crate::qos;
@@ -11,7 +12,7 @@ use crate::session::{Globals, Session};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = super::full_name)]
+    #[arg(value_name = "TOPIC", value_parser = super::full_name, add = completions::topics())]
     topic: String,
     /// Show each publisher and subscription with its node, GID, type hash and QoS
     #[arg(short, long)]

@@ -4,9 +4,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use tsuji::{
-    Executor, RawSample, RawSubscription, RawType, SubscriptionCounters, SubscriptionEvent,
+    Executor, MessageInfo, RawSample, RawSubscription, RawType, SubscriptionCounters,
+    SubscriptionEvent,
 };
 use tsuji_core::{History, Qos, Reliability};
+use tsuji_platform::clock;
 
 use crate::output;
 use crate::session::Session;
@@ -46,19 +48,19 @@ impl Listener {
     /// Subscribes to a topic whose messages are measured and not read, once it has a type; `None`
     /// when the command is to end before.
     pub(super) fn of_any_type(session: &Session, topic: &str) -> anyhow::Result<Option<Self>> {
-        if !super::is_published(&session.graph(), topic) {
-            super::not_published(topic);
-        }
-        let name = super::only_type(session, topic, "measure", "")?;
-        let Some(name) = name else { return Ok(None) };
-        // Any version of the type will do, and any reliability.
-        let raw = RawType { name, hash: String::new() };
+        let Some(name) = type_to_measure(session, topic)? else { return Ok(None) };
+        // Any version of the type will do.
+        Self::measuring(session, topic, RawType { name, hash: String::new() }).map(Some)
+    }
+
+    /// Subscribes to a topic whose messages are measured, of any reliability.
+    pub(super) fn measuring(session: &Session, topic: &str, of: RawType) -> anyhow::Result<Self> {
         let qos = Qos {
             reliability: Reliability::BestEffort,
             history: History::KeepLast(MEASURED_DEPTH),
             ..Qos::DEFAULT
         };
-        Self::open(session, topic, raw, qos).map(Some)
+        Self::open(session, topic, of, qos)
     }
 
     /// Waits until something happened, at most so long.
@@ -79,6 +81,22 @@ impl Listener {
 
 /// Messages that wait to be measured. When there are more, the oldest are not.
 const MEASURED_DEPTH: u32 = 1000;
+
+/// The type of a topic that is to be measured, once it has one; `None` when the command is to end
+/// before.
+pub(super) fn type_to_measure(session: &Session, topic: &str) -> anyhow::Result<Option<String>> {
+    if !super::is_published(&session.graph(), topic) {
+        super::not_published(topic);
+    }
+    super::only_type(session, topic, "measure", "")
+}
+
+/// When a sample came, in nanoseconds since the Unix epoch.
+pub(super) fn received_wall_ns(info: &MessageInfo) -> i64 {
+    // By this machine's clocks alone: the publisher's may be another's.
+    let since_ns = clock::monotonic_ns().saturating_sub(info.received_mono_ns);
+    clock::wall_ns().saturating_sub_unsigned(since_ns)
+}
 
 fn tell(topic: &str, event: SubscriptionEvent) {
     match event {

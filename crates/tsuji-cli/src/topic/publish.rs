@@ -10,6 +10,7 @@ use tsuji_core::Qos;
 use tsuji_msg::{DynamicMessage, Now};
 
 use super::python;
+use crate::completions;
 use crate::failure::Usage;
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
@@ -19,10 +20,10 @@ use crate::session::{Globals, LOOK_AGAIN, Session};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The topic
-    #[arg(value_name = "TOPIC", value_parser = super::full_name)]
+    #[arg(value_name = "TOPIC", value_parser = super::full_name, add = completions::topics())]
     topic: String,
     /// The type, such as std_msgs/msg/String
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completions::messages())]
     type_name: String,
     /// The values of the message, in YAML
     #[arg(

@@ -1,10 +1,11 @@
 //! `tsuji doctor`.
 
 use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
-use crate::support::World;
+use crate::support::{Ended, Running, World, is_there};
 
 const TEXT: &str = "std_msgs/msg/String";
 
@@ -22,8 +23,16 @@ fn a_machine_that_is_well() {
     let world = World::new();
     let out = world.run(&["doctor"]);
     assert_eq!((out.code, out.err.as_str()), (Some(0), ""), "{out:?}");
-    for area in ["policy", "machine", "run-time folder", "transports", "neighbours", "environment"]
-    {
+    let areas = [
+        "policy",
+        "machine",
+        "run-time folder",
+        "transports",
+        "neighbours",
+        "network",
+        "environment",
+    ];
+    for area in areas {
         assert!(out.out.lines().any(|it| it == area), "{out:?}");
     }
     let json = world.run(&["doctor", "--json"]).json();
@@ -33,9 +42,7 @@ fn a_machine_that_is_well() {
     assert!(state == "note" && found.starts_with("cyclonedds, fastdds, zenoh"), "{found}");
     assert_eq!(finding(&json, "neighbours", "domain 0").1, "nobody else in this domain");
     let _publisher = world.start(&["topic", "pub", "/x", TEXT]);
-    let met = |it: &crate::support::Ended| {
-        finding(&it.json(), "neighbours", "domain 0").1 == "1 other process met"
-    };
+    let met = |it: &Ended| finding(&it.json(), "neighbours", "domain 0").1 == "1 other process met";
     world.run_until(&["doctor", "--json"], met);
 }
 
@@ -176,4 +183,84 @@ fn the_environment() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(finding(&ended.json(), "environment", "ROS_DOMAIN_ID").2, "unset ROS_DOMAIN_ID");
     assert_eq!(finding(&ended.json(), "environment", "ROS_SECURITY_ENABLE").0, "broken");
+}
+
+/// What doctor says in a network namespace of its own, after `script`; `None` where there is none.
+fn in_a_namespace(world: &World, script: &str) -> Option<serde_json::Value> {
+    let script = format!("set -e; {script}\nexec \"$@\"");
+    let wrapper = ["unshare", "-rn", "sh", "-c", &script, "sh"];
+    if !is_there(&[&wrapper[..], &["true"]].concat()) {
+        return None;
+    }
+    let ended = Running::new(&mut world.command_under(&wrapper, &["doctor", "--json"])).end();
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    Some(ended.json())
+}
+
+/// The command in a finding's remedy.
+#[track_caller]
+fn as_root(mend: &str) -> &str {
+    mend.strip_prefix("as root: ").unwrap_or_else(|| panic!("{mend}"))
+}
+
+#[test]
+fn a_namespace_with_loopback_alone() {
+    let world = World::new();
+    // Where this build does not leave the host, nothing of it is a warning.
+    let troubled = |json: &serde_json::Value, what: &str| {
+        let (state, found, mend) = finding(json, "network", what);
+        assert!(["note", "warning"].contains(&state.as_str()), "{what}: {state}");
+        (found, mend)
+    };
+    let Some(json) = in_a_namespace(&world, "") else { return };
+    let (found, mend) = troubled(&json, "lo");
+    assert!(found.starts_with("down: "), "{found}");
+    let up = as_root(&mend).to_owned();
+
+    let Some(json) = in_a_namespace(&world, &up) else { return };
+    assert!(troubled(&json, "interfaces").0.starts_with("none is up but loopback"));
+    let (found, mend) = troubled(&json, "lo");
+    assert!(found.starts_with("127.0.0.1") && found.contains("; no multicast"), "{found}");
+    let (found, same) = troubled(&json, "multicast");
+    assert!(found.starts_with("239.255.0.1 cannot be reached"), "{found}");
+    assert_eq!(mend, same);
+
+    // And what is said to mend it does.
+    let Some(json) = in_a_namespace(&world, as_root(&mend)) else { return };
+    assert_eq!(finding(&json, "network", "lo").0, "ok");
+    let (state, found, _) = finding(&json, "network", "multicast");
+    assert!(state == "ok" && found.starts_with("a datagram to 239.255.0.1 came back"), "{found}");
+}
+
+#[test]
+fn an_interface_without_multicast() {
+    let world = World::new();
+    let pair = "ip link add one type veth peer name two; ip addr add 192.0.2.7/24 dev one; \
+                ip link set one up multicast off; ip link set two up";
+    let Some(json) = in_a_namespace(&world, pair) else { return };
+    let (state, found, mend) = finding(&json, "network", "one");
+    assert_ne!(state, "ok");
+    assert!(found.starts_with("192.0.2.7") && found.contains("no multicast"), "{found}");
+    assert_eq!(mend, "as root: ip link set one multicast on");
+    assert_eq!(finding(&json, "network", "two").0, "ok");
+    let Some(json) = in_a_namespace(&world, &format!("{pair}; {}", as_root(&mend))) else { return };
+    assert_eq!(finding(&json, "network", "one").0, "ok");
+}
+
+#[test]
+fn a_port_of_rtps_that_somebody_has_for_himself() {
+    let world = World::new();
+    let mut domains = (20..100_u16).filter_map(|domain| {
+        let port = 7400 + 250 * domain;
+        Some((domain, port, UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).ok()?))
+    });
+    let (domain, port, _socket) = domains.next().unwrap();
+    let (flag, what) = (domain.to_string(), format!("ports of domain {domain}"));
+    let json = world.run(&["doctor", "--json", "--domain-id", &flag]).json();
+    let (state, found, mend) = finding(&json, "network", &what);
+    assert_ne!(state, "ok", "{found}");
+    let own = std::process::id();
+    assert!(found.contains(&format!("{port} is held by ")), "{found}");
+    assert!(found.contains(&format!("(pid {own}), which does not share it")), "{found}");
+    assert_eq!(mend, format!("kill {own}, or take another ROS_DOMAIN_ID everywhere"));
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Cuts a hang. Nothing is expected to take any part of it.
-const WATCHDOG: Duration = Duration::from_secs(120);
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// A run-time folder of its own, and an environment without anybody's settings.
 pub(crate) struct World {
@@ -47,12 +47,21 @@ impl World {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let program = env!("CARGO_BIN_EXE_tsuji");
-        // Under emulation the kernel cannot run the program by itself.
-        let runner = env::var("TSUJI_TEST_RUNNER").unwrap_or_default();
-        let mut words = runner.split_whitespace().chain([program]);
+        self.command_under(&[], arguments)
+    }
+
+    /// The command with another in front of it, such as `unshare`.
+    pub(crate) fn command_under(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
+        let program = tsuji();
+        let program = program.split_whitespace();
+        self.foreign(wrapper.iter().copied().chain(program).chain(arguments.iter().copied()))
+    }
+
+    /// Another program in the same environment.
+    pub(crate) fn foreign<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut words = words.into_iter();
         let mut command = Command::new(words.next().unwrap());
-        command.args(words).args(arguments).current_dir(&self.folder);
+        command.args(words).current_dir(&self.folder);
         let foreign = |name: &str| {
             ["ROS_", "TSUJI_", "RMW_", "AMENT_", "CYCLONEDDS", "FAST", "ZENOH"]
                 .iter()
@@ -121,7 +130,7 @@ pub(crate) struct Ended {
 }
 
 impl Running {
-    fn new(command: &mut Command) -> Self {
+    pub(crate) fn new(command: &mut Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let out = lines(child.stdout.take().unwrap());
@@ -230,6 +239,23 @@ pub(crate) fn first_line_then_hang_up(command: &mut Command) -> (String, Ended) 
     let (_, out) = mpsc::channel();
     let running = Running { child, out, err, seen_out: Vec::new(), seen_err: Vec::new() };
     (line, running.end())
+}
+
+/// The words that run the program. Under emulation the kernel cannot do it by itself.
+pub(crate) fn tsuji() -> String {
+    let runner = env::var("TSUJI_TEST_RUNNER").unwrap_or_default();
+    format!("{runner} {}", env!("CARGO_BIN_EXE_tsuji"))
+}
+
+/// Whether a program can be run here; else says in one line what did not run.
+pub(crate) fn is_there(words: &[&str]) -> bool {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let is_there = command.status().is_ok_and(|it| it.success());
+    if !is_there {
+        let _ = writeln!(std::io::stderr(), "skipped: cannot be run here: {words:?}");
+    }
+    is_there
 }
 
 /// A folder's entries by name.

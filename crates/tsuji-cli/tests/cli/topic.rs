@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tsuji::{Context, RawType};
 
-use crate::support::{World, entries, first_line_then_hang_up};
+use crate::support::{Running, World, entries, first_line_then_hang_up};
 
 const TEXT: &str = "std_msgs/msg/String";
 const TEXT_HASH: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
@@ -414,4 +414,68 @@ fn bw_measures() {
     bw.out("/s from 10 messages");
     bw.out("\tMessage size mean: ");
     assert_eq!(bw.stop().code, Some(0));
+}
+
+#[test]
+fn delay_measures_from_the_stamp() {
+    let world = World::new();
+    const STAMPED: &str = "geometry_msgs/msg/PoseStamped";
+    let fast = ["topic", "pub", "-r", "100", "-p", "0"];
+    let _now = world.start(&[&fast[..], &["/now", STAMPED, "{header: auto}"]].concat());
+    // Stamped long before it is published.
+    let _old =
+        world.start(&[&fast[..], &["/old", STAMPED, "{header: {stamp: {sec: 1}}}"]].concat());
+    let mut delay = world.start(&["topic", "delay", "-w", "10", "/now"]);
+    delay.out("average delay: ");
+    delay.out("\tmin: ");
+    delay.out("s window: 10");
+    assert_eq!(delay.stop().code, Some(0));
+    let mut delay = world.start(&["topic", "delay", "--json", "/old"]);
+    delay.out("{\"delay_s\":");
+    let ended = delay.stop();
+    let first: serde_json::Value = serde_json::from_str(ended.out.lines().next().unwrap()).unwrap();
+    let number = |key: &str| first[key].as_f64().unwrap();
+    // The time since the epoch's first second, which only a clock that is set wrong makes short.
+    assert!(number("delay_s") > 1.6e9, "{first}");
+    assert!(
+        number("min_s") <= number("delay_s") && number("delay_s") <= number("max_s"),
+        "{first}"
+    );
+    assert!(number("window") >= 1.0 && number("std_dev_s") >= 0.0, "{first}");
+}
+
+#[test]
+fn delay_needs_a_header() {
+    let world = World::new();
+    let _publisher = world.start(&["topic", "pub", "/x", TEXT]);
+    world.run_until(&["topic", "list"], |it| it.out == "/x\n");
+    let error = world.run(&["topic", "delay", "/x"]).bad(1);
+    let expect = "error: msg does not have header: std_msgs/msg/String has no field `std_msgs/Header header`\n";
+    assert_eq!(error, expect);
+    // A field of that name may be something else.
+    world.write("ros/share/mine/msg/Odd.msg", "string header\n");
+    let prefix = world.path("ros");
+    let environment = [("AMENT_PREFIX_PATH", prefix.to_str().unwrap())];
+    let mut command = world.command(&["topic", "pub", "/odd", "mine/msg/Odd"]);
+    let _odd = Running::new(command.envs(environment));
+    world.run_until(&["topic", "list"], |it| it.out.contains("/odd\n"));
+    let error = world.run_with(&environment, &["topic", "delay", "/odd"]).bad(1);
+    assert!(error.starts_with("error: msg does not have header: mine/msg/Odd"), "{error}");
+}
+
+#[test]
+fn what_is_measured_as_json() {
+    let world = World::new();
+    let _publisher = world.start(&["topic", "pub", "-r", "100", "-p", "0", "/fast", TEXT]);
+    let measured = [("hz", "rate_hz"), ("bw", "bytes_per_s")];
+    for (command, key) in measured {
+        let mut running = world.start(&["topic", command, "--json", "/fast"]);
+        running.out(key);
+        let ended = running.stop();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        for line in ended.out.lines() {
+            let json: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(json[key].as_f64().unwrap() > 0.0, "{json}");
+        }
+    }
 }

@@ -114,6 +114,7 @@ fn every_command_has_help_with_an_example() {
         "topic pub",
         "topic hz",
         "topic bw",
+        "topic delay",
         "topic type",
         "topic find",
         "node list",
@@ -128,6 +129,7 @@ fn every_command_has_help_with_an_example() {
         "policy show",
         "policy explain",
         "doctor",
+        "completions",
     ];
     for command in commands {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();

@@ -1,0 +1,125 @@
+//! What the network namespace of this process has.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4};
+use std::ptr;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name, such as `eth0`.
+    pub name: String,
+    /// Whether somebody has switched it on.
+    pub is_up: bool,
+    /// Whether it leads to this host only.
+    pub is_loopback: bool,
+    /// Whether it carries multicast.
+    pub has_multicast: bool,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// All interfaces by name.
+///
+/// From the kernel itself: `/sys/class/net` shows those of the namespace that mounted it.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
+    let mut first = ptr::null_mut();
+    // SAFETY: on success `first` is the head of a list that is ours to free.
+    if unsafe { libc::getifaddrs(&mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut interfaces = BTreeMap::<String, Interface>::new();
+    let mut next = first;
+    while !next.is_null() {
+        // SAFETY: `next` is an entry of the list, which is not freed before the end.
+        let entry = unsafe { &*next };
+        // SAFETY: each entry's name is a string that lives as long as the list.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
+        let has = |flag: libc::c_int| entry.ifa_flags & flag as libc::c_uint != 0;
+        let interface = interfaces.entry(name.clone()).or_insert_with(|| Interface {
+            name,
+            is_up: has(libc::IFF_UP),
+            is_loopback: has(libc::IFF_LOOPBACK),
+            has_multicast: has(libc::IFF_MULTICAST),
+            addresses: Vec::new(),
+        });
+        // SAFETY: an entry's address is null or lives as long as the list.
+        interface.addresses.extend(unsafe { address(entry.ifa_addr) });
+        next = entry.ifa_next;
+    }
+    // SAFETY: the list is ours, is freed once, and nothing points into it any more.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(interfaces.into_values().collect())
+}
+
+/// The IP address in a socket address, if it is one of IP.
+///
+/// # Safety
+///
+/// `address` is null or points to a whole socket address of the family that it names.
+unsafe fn address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so it is a socket address, of which each has a family.
+    match i32::from(unsafe { (*address).sa_family }) {
+        libc::AF_INET => {
+            // SAFETY: the family says that it is this; it may lie anywhere.
+            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says that it is this; it may lie anywhere.
+            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a UDP port is free, or held by those only who share it with whoever shares it too.
+///
+/// It is taken for a moment at an address that nobody sends to, so nobody loses a datagram.
+pub fn is_udp_port_shared(port: u16) -> io::Result<bool> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    // A wildcard address of the others overlaps with every address.
+    match bind(&socket, &SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2), port)) {
+        Ok(()) => Ok(true),
+        Err(Errno::ADDRINUSE) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn loopback_is_there() {
+        let interfaces = interfaces().unwrap();
+        let loopback = interfaces.iter().find(|it| it.is_loopback).unwrap();
+        assert_eq!(loopback.name, "lo");
+        let home = IpAddr::from(Ipv4Addr::LOCALHOST);
+        assert!(!loopback.is_up || loopback.addresses.contains(&home), "{loopback:?}");
+        let names = interfaces.iter().map(|it| &it.name);
+        assert!(names.is_sorted());
+    }
+
+    #[test]
+    fn a_port_is_shared_by_those_who_say_so() {
+        let alone = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        assert!(!is_udp_port_shared(alone.local_addr().unwrap().port()).unwrap());
+        let sharing = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+        sockopt::set_socket_reuseaddr(&sharing, true).unwrap();
+        bind(&sharing, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        let sharing = UdpSocket::from(sharing);
+        assert!(is_udp_port_shared(sharing.local_addr().unwrap().port()).unwrap());
+    }
+}
