@@ -82,6 +82,22 @@ pub(crate) fn topics() -> ArgValueCandidates {
     })
 }
 
+/// The services there are, each with its type.
+pub(crate) fn services() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let services = graph().map(|it| it.services).unwrap_or_default();
+        named(services.into_iter().map(|it| (it.topic, Some(it.type_name))))
+    })
+}
+
+/// The types of services that this environment knows.
+pub(crate) fn service_types() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let names = Interfaces::from_environment().names().into_iter();
+        named(names.filter(|it| it.contains("/srv/")).map(|it| (it, None)))
+    })
+}
+
 /// The nodes there are.
 pub(crate) fn nodes() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {

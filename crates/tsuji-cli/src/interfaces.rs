@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
-use tsuji_msg::{Kind, LoadError, Resolver, TypeDescription, TypeName, TypeSet};
+use tsuji_msg::{
+    Kind, LoadError, Resolver, ServiceDescription, TypeDescription, TypeName, TypeSet,
+};
 use tsuji_policy::spelling::distance;
 
 use crate::failure::Usage;
@@ -37,6 +39,11 @@ impl Interfaces {
     /// A message type, also one that is a part of a service or an action.
     pub(crate) fn message(&self, name: &str) -> anyhow::Result<Arc<TypeDescription>> {
         self.types.load(name).map_err(|error| self.explain(name, error))
+    }
+
+    /// A service type.
+    pub(crate) fn service(&self, name: &str) -> anyhow::Result<ServiceDescription> {
+        self.types.load_service(name).map_err(|error| self.explain(name, error))
     }
 
     /// Like [`TypeSet`], with suggestions where a name is unknown.

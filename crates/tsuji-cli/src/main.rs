@@ -22,8 +22,10 @@ mod node;
 mod offers;
 mod output;
 mod policy;
+mod python;
 mod qos;
 mod routes;
+mod service;
 mod session;
 mod table;
 mod topic;
@@ -53,12 +55,18 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, made from the command line")]
 enum Command {
     /// See, receive and send what topics carry
     Topic {
         #[command(subcommand)]
         command: topic::Command,
+        #[command(flatten)]
+        ignored: session::Ignored,
+    },
+    /// See and call services
+    Service {
+        #[command(subcommand)]
+        command: service::Command,
         #[command(flatten)]
         ignored: session::Ignored,
     },
@@ -96,6 +104,10 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Topic { command, ignored } => {
             ignored.tell();
             topic::run(command, globals, &mut out)
+        }
+        Command::Service { command, ignored } => {
+            ignored.tell();
+            service::run(command, globals, &mut out)
         }
         Command::Node { command, ignored } => {
             ignored.tell();

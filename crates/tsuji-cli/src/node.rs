@@ -16,7 +16,7 @@ pub(crate) enum Command {
     /// List the nodes
     #[command(after_help = "Examples:\n  tsuji node list\n  tsuji node list --all")]
     List(List),
-    /// Show what a node publishes and subscribes to
+    /// Show what a node publishes and subscribes to, and its services
     #[command(after_help = "Example:\n  tsuji node info /camera")]
     Info(Info),
 }
@@ -90,11 +90,16 @@ fn info(args: &Info, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
         ));
     }
     out.line(&wanted)?;
-    let ends =
-        [("Subscribers", EndpointKind::Subscription), ("Publishers", EndpointKind::Publisher)];
+    let ends = [
+        ("Subscribers", EndpointKind::Subscription),
+        ("Publishers", EndpointKind::Publisher),
+        ("Service Servers", EndpointKind::Server),
+        ("Service Clients", EndpointKind::Client),
+    ];
     for (title, kind) in ends {
         let mut topics = BTreeMap::<&str, BTreeSet<&str>>::new();
-        for endpoint in graph.endpoints.iter().filter(|it| it.node == wanted && it.kind == kind) {
+        let all = graph.endpoints.iter().chain(&graph.services);
+        for endpoint in all.filter(|it| it.node == wanted && it.kind == kind) {
             topics.entry(&endpoint.topic).or_default().insert(&endpoint.type_name);
         }
         out.line(format_args!("  {title}:"))?;

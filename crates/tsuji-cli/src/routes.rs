@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use tsuji::{EndReport, RouteReport, RouteState};
+use tsuji::{EndReport, Role, RouteReport, RouteState};
 use tsuji_core::TopicPattern;
 
 use crate::completions;
@@ -29,7 +29,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only topics of this pattern: * is any run of characters in a token, ** any run of tokens
+    /// Only topics and services of this pattern: * is any run of characters in a token, ** any run of tokens
     #[arg(long, value_name = "PATTERN", add = completions::topics())]
     topic: Option<TopicPattern>,
     /// Show the full reason under each flow, and why each other transport was not taken
@@ -221,7 +221,7 @@ fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
     let mut table = Table::new(&columns);
     for route in routes {
         let mut cells: Vec<Cell> = vec![
-            route.topic.clone().into(),
+            name(route).into(),
             route.type_name.clone().into(),
             end(&route.publisher).into(),
             end(&route.subscription).into(),
@@ -249,11 +249,20 @@ fn narrow_table(routes: &[RouteReport]) -> Table {
         Column::number("DROPS"),
     ]);
     for route in routes {
-        let mut cells: Vec<Cell> = vec![route.topic.clone().into(), road(route)];
+        let mut cells: Vec<Cell> = vec![name(route).into(), road(route)];
         cells.extend(measured(route));
         table.row(cells);
     }
     table
+}
+
+/// A flow's topic, or the service whose requests or replies it carries.
+fn name(route: &RouteReport) -> String {
+    match route.role {
+        Role::Topic => route.topic.clone(),
+        Role::Request => format!("{} (requests)", route.topic),
+        Role::Reply => format!("{} (replies)", route.topic),
+    }
 }
 
 /// From RATE to DROPS.

@@ -20,8 +20,7 @@ mod info;
 mod list;
 mod listener;
 mod measure;
-mod publish;
-mod python;
+pub(crate) mod publish;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -112,7 +111,7 @@ fn is_published(graph: &Graph, topic: &str) -> bool {
     publishers.into_iter().any(|it| it.topic == topic)
 }
 
-fn join(types: &BTreeSet<String>) -> String {
+pub(crate) fn join(types: &BTreeSet<String>) -> String {
     types.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 

@@ -12,6 +12,8 @@ mod interface;
 mod policy;
 #[path = "cli/routes.rs"]
 mod routes;
+#[path = "cli/service.rs"]
+mod service;
 #[path = "cli/support.rs"]
 mod support;
 #[path = "cli/topic.rs"]

@@ -109,7 +109,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Busy.
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
 
-    /// Sends one sample to one connected reader, for late joiners.
+    /// Sends one sample to one connected reader: what a late joiner is owed, or a reply.
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
 
     /// Sends to the reader that gave this ticket, from now on.

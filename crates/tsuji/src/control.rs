@@ -551,12 +551,12 @@ impl Keeper {
             // Whoever speaks of an endpoint that is not its own is not listened to.
             (Control::Cut { flow, first, .. }, Some(peer)) => {
                 if directory.lives_in(Gid(flow.publisher), peer) {
-                    directory.cut(flow, first);
+                    directory.cut(host, flow, first);
                 }
             }
             (Control::Closed { flow, .. }, Some(peer)) => {
                 if directory.lives_in(Gid(flow.publisher), peer) {
-                    directory.closed(flow);
+                    directory.closed(host, flow);
                 }
             }
             (Control::Alive(gid), Some(peer)) => {

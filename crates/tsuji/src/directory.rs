@@ -14,14 +14,15 @@ use tsuji_transport::{Gid, PeerId, Ticket, Transport};
 use crate::Error;
 use crate::control::link::Links;
 use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord, Refusal};
+use crate::endpoint::EndpointCore;
 use crate::events::{PublisherEvent, SubscriptionEvent};
 use crate::graph::{
-    DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, RouteHalf,
-    RouteState, Stranger, full_name, type_mismatch,
+    DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, Role,
+    RouteHalf, RouteState, Stranger, full_name, type_mismatch,
 };
 use crate::host::Host;
 use crate::pacing::Backoff;
-use crate::publication::Publication;
+use crate::publication::{Asking, Publication};
 use crate::reception::Reception;
 
 /// The tables of one participant.
@@ -92,29 +93,13 @@ impl Directory {
     }
 
     pub(crate) fn add_publication(&mut self, host: &Host, publication: &Arc<Publication>) {
-        let record = EndpointRecord {
-            gid: publication.gid.0,
-            node: publication.node.0,
-            is_publisher: true,
-            topic: publication.topic.clone(),
-            type_name: publication.type_name.clone(),
-            type_hash: publication.type_hash.clone(),
-            qos: publication.qos.into(),
-        };
+        let record = record(publication, true);
         self.publications.insert(publication.gid, Arc::clone(publication));
         self.add_local(host, record);
     }
 
     pub(crate) fn add_reception(&mut self, host: &Host, reception: &Arc<Reception>) {
-        let record = EndpointRecord {
-            gid: reception.gid.0,
-            node: reception.node.0,
-            is_publisher: false,
-            topic: reception.topic.clone(),
-            type_name: reception.type_name.clone(),
-            type_hash: reception.type_hash.clone(),
-            qos: reception.qos.into(),
-        };
+        let record = record(reception, false);
         self.receptions.insert(reception.gid, Arc::clone(reception));
         self.add_local(host, record);
     }
@@ -195,11 +180,20 @@ impl Directory {
             self.end_flow(host, flow);
         }
         if known.record.is_publisher {
-            for reception in self.receptions.values() {
-                if reception.topic == known.record.topic {
-                    reception.forget(gid);
-                }
+            let receptions = self.receptions.values();
+            let here = receptions.filter(|it| it.topic == known.record.topic);
+            for reception in here.cloned().collect::<Vec<_>>() {
+                self.forget_writer(host, &reception, gid, Gid(known.record.partner));
             }
+        }
+    }
+
+    /// This publisher sends nothing more to `reception`. If it is a server's, whose other half is
+    /// `partner`, it cannot answer the client any more.
+    fn forget_writer(&mut self, host: &Host, reception: &Reception, gid: Gid, partner: Gid) {
+        reception.forget(gid);
+        if reception.role == Role::Reply {
+            self.end_flow(host, Flow::new(reception.partner, partner));
         }
     }
 
@@ -263,16 +257,48 @@ impl Directory {
         }
     }
 
-    pub(crate) fn cut(&mut self, flow: Flow, first: u64) {
-        if let Some(reception) = self.receptions.get(&Gid(flow.subscription)) {
-            reception.cut(Gid(flow.publisher), first);
+    pub(crate) fn cut(&mut self, host: &Host, flow: Flow, first: u64) {
+        let Some(reception) = self.receptions.get(&Gid(flow.subscription)) else { return };
+        reception.cut(Gid(flow.publisher), first);
+        if reception.role == Role::Reply
+            && let Some(server) = self.endpoints.get(&Gid(flow.publisher))
+        {
+            // Now that it can answer, it may be asked.
+            let requests = Flow::new(reception.partner, Gid(server.record.partner));
+            self.match_flow(host, requests);
         }
     }
 
-    pub(crate) fn closed(&mut self, flow: Flow) {
-        if let Some(reception) = self.receptions.get(&Gid(flow.subscription)) {
-            reception.forget(Gid(flow.publisher));
-        }
+    pub(crate) fn closed(&mut self, host: &Host, flow: Flow) {
+        let Some(reception) = self.receptions.get(&Gid(flow.subscription)).cloned() else { return };
+        let publisher = Gid(flow.publisher);
+        let partner = self.endpoints.get(&publisher).map(|known| Gid(known.record.partner));
+        self.forget_writer(host, &reception, publisher, partner.unwrap_or_default());
+    }
+
+    /// What keeps each server of this service from answering the client that these are the halves of.
+    pub(crate) fn obstacles(&self, requests: Gid, replies: Gid) -> Vec<String> {
+        let client = self.endpoints.get(&requests).zip(self.endpoints.get(&replies));
+        let Some((asks, takes)) = client.map(|(a, b)| (&a.record, &b.record)) else {
+            return Vec::new();
+        };
+        let here = self.topics.get(&asks.topic).into_iter().flatten();
+        let records = here.filter_map(|gid| self.endpoints.get(gid)).map(|known| &known.record);
+        let servers = records.filter_map(|server| match (server.role, server.is_publisher) {
+            (Role::Request, false) => Some((server, mismatches(asks, server))),
+            (Role::Reply, true) => Some((server, mismatches(server, takes))),
+            _ => None,
+        });
+        let mut obstacles: Vec<String> = servers
+            .filter(|(_, mismatches)| !mismatches.is_empty())
+            .map(|(server, mismatches)| {
+                format!("{}: {}", self.node_name(Gid(server.node)), mismatches.join("; "))
+            })
+            .collect();
+        // A type that differs does so on both halves.
+        obstacles.sort();
+        obstacles.dedup();
+        obstacles
     }
 
     pub(crate) fn alive(&mut self, publisher: Gid) {
@@ -366,26 +392,27 @@ impl Directory {
             })
             .collect();
         nodes.sort_by_key(|node| (node.fully_qualified_name(), node.gid));
-        let mut endpoints: Vec<EndpointInfo> = self
-            .endpoints
-            .iter()
-            .map(|(gid, known)| EndpointInfo {
-                gid: *gid,
-                kind: if known.record.is_publisher {
-                    EndpointKind::Publisher
-                } else {
-                    EndpointKind::Subscription
-                },
-                topic: known.record.topic.clone(),
-                type_name: known.record.type_name.clone(),
-                type_hash: known.record.type_hash.clone(),
-                qos: known.record.qos.into(),
-                node: self.node_name(Gid(known.record.node)),
-                process: self.process(host, known.peer),
-            })
-            .collect();
-        endpoints.sort_by(|a, b| (&a.topic, a.kind, a.gid).cmp(&(&b.topic, b.kind, b.gid)));
-        Graph { nodes, endpoints }
+        let all = self.endpoints.iter().map(|(gid, known)| EndpointInfo {
+            gid: *gid,
+            kind: kind(&known.record),
+            topic: known.record.topic.clone(),
+            type_name: known.record.type_name.clone(),
+            type_hash: known.record.type_hash.clone(),
+            qos: known.record.qos.into(),
+            node: self.node_name(Gid(known.record.node)),
+            process: self.process(host, known.peer),
+        });
+        let role = |it: &EndpointInfo| self.endpoints[&it.gid].record.role;
+        let (mut endpoints, mut services): (Vec<_>, Vec<_>) =
+            all.partition(|it| role(it) == Role::Topic);
+        // A client or a server is shown by its half for requests.
+        services.retain(|it| role(it) == Role::Request);
+        let order = |a: &EndpointInfo, b: &EndpointInfo| {
+            (&a.topic, a.kind, a.gid).cmp(&(&b.topic, b.kind, b.gid))
+        };
+        endpoints.sort_by(order);
+        services.sort_by(order);
+        Graph { nodes, endpoints, services }
     }
 
     /// What this process knows of flows.
@@ -396,11 +423,11 @@ impl Directory {
             // As they are now: what the decision was made on is told in its reason.
             let traits = self.traits(host, publication, Gid(flow.subscription))?;
             let choice = route.choice.as_ref()?;
-            let published = publication.counters().published;
             Some(RouteHalf::Decision(Box::new(DecisionHalf {
                 publisher: flow.publisher,
                 subscription: flow.subscription,
                 topic: publisher.record.topic.clone(),
+                role: publisher.record.role,
                 type_name: publisher.record.type_name.clone(),
                 publisher_end: self.end(host, Gid(flow.publisher)),
                 subscription_end: self.end(host, Gid(flow.subscription)),
@@ -417,7 +444,7 @@ impl Directory {
                 peer: traits.peer.to_string(),
                 epoch: route.epoch,
                 since_wall_ns: route.since_wall_ns,
-                sent: route.published_before.map_or(0, |before| published.saturating_sub(before)),
+                sent: sent(publication, flow, route),
             })))
         });
         let counts = self.receptions.values().flat_map(|reception| reception.halves());
@@ -461,7 +488,9 @@ impl Directory {
         let Some((offers, asks)) = known else { return };
         let is_mine = |known: &Known<EndpointRecord>| known.peer == host.id;
         let reachable = |it: &Known<EndpointRecord>| is_mine(it) || self.links.is_met(it.peer);
-        let is_flow = offers.record.is_publisher && !asks.record.is_publisher;
+        let is_flow = offers.record.is_publisher
+            && !asks.record.is_publisher
+            && offers.record.role == asks.record.role;
         if !is_flow
             || !(is_mine(offers) || is_mine(asks))
             || !(reachable(offers) && reachable(asks))
@@ -472,17 +501,20 @@ impl Directory {
             return;
         }
         let mismatch = type_mismatch(offers.record.ty(), asks.record.ty());
-        let (offered, asked): (Qos, Qos) = (offers.record.qos.into(), asks.record.qos.into());
-        let mismatches: Vec<String> = match (&mismatch, rxo::check(&offered, &asked)) {
-            (Some(mismatch), _) => vec![mismatch.clone()],
-            (None, Err(mismatches)) => mismatches.iter().map(ToString::to_string).collect(),
-            (None, Ok(())) => Vec::new(),
-        };
+        let mismatches = mismatches(&offers.record, &asks.record);
+        if mismatch.is_some() && offers.record.role == Role::Reply {
+            // It is told of the requests.
+            return;
+        }
         if !mismatches.is_empty() {
             self.tell_mismatch(flow, mismatch, mismatches);
             return;
         }
-        if is_mine(offers) {
+        // A server is asked only when its reply will find its way.
+        let partners = (Gid(offers.record.partner), Gid(asks.record.partner));
+        let can_be_answered =
+            || self.receptions.get(&partners.0).is_some_and(|it| it.hears(partners.1));
+        if is_mine(offers) && (offers.record.role != Role::Request || can_be_answered()) {
             self.flows.insert(flow, Route::new());
             self.find_road(host, flow);
         }
@@ -494,7 +526,7 @@ impl Directory {
             let topic = &publication.topic;
             if !publication.events.is_heard() {
                 let reason = mismatches.join("; ");
-                tracing::warn!(%topic, reason, "a subscription does not fit");
+                tracing::warn!(%topic, reason, "{} does not fit", counterpart(publication.role, true));
             }
             publication.events.push(match &mismatch {
                 Some(mismatch) => {
@@ -518,7 +550,7 @@ impl Directory {
             let topic = &reception.topic;
             if !reception.events.is_heard() {
                 let reason = mismatches.join("; ");
-                tracing::warn!(%topic, reason, "a publisher does not fit");
+                tracing::warn!(%topic, reason, "{} does not fit", counterpart(reception.role, false));
             }
             reception.events.push(match mismatch {
                 Some(mismatch) => SubscriptionEvent::IncompatibleType { publisher, mismatch },
@@ -581,13 +613,9 @@ impl Directory {
             self.connect(host, flow, &id, &ticket)
         });
         match opened {
-            Ok(first) => {
-                if let Some(reception) = self.receptions.get(&subscription) {
-                    reception.cut(Gid(flow.publisher), first);
-                }
-            }
+            Ok(first) => self.cut(host, flow, first),
             Err(refusal) => {
-                self.closed(flow);
+                self.closed(host, flow);
                 self.exclude_and_try_again(host, flow, id, refusal);
             }
         }
@@ -661,13 +689,14 @@ impl Directory {
     ) -> Result<u64, Refusal> {
         let publication = self.publications.get(&Gid(flow.publisher));
         let publication = publication.ok_or_else(|| Refusal::lasting("the publisher is gone"))?;
-        let asked = self.endpoints.get(&Gid(flow.subscription)).map(|it| it.record.qos.into());
-        let asked: Qos = asked.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
+        let asks = self.endpoints.get(&Gid(flow.subscription)).map(|known| &known.record);
+        let asks = asks.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
         let transport: &Arc<dyn Transport> =
             host.transport(id.as_str()).ok_or_else(|| Refusal::lasting("not in this build"))?;
         let reception = self.receptions.get(&Gid(flow.subscription));
         let value_type = reception.and_then(|reception| reception.value_type);
-        let connected = publication.connect(transport, ticket, &asked, value_type);
+        let asking = Asking { qos: asks.qos.into(), value_type, partner: Gid(asks.partner) };
+        let connected = publication.connect(transport, ticket, &asking);
         let connected =
             connected.inspect_err(|_| publication.disconnect(Gid(flow.subscription)))?;
         self.retries.remove(&flow);
@@ -708,7 +737,7 @@ impl Directory {
             Some(peer) if peer != host.id => {
                 self.links.send(peer, &Control::Closed { flow, epoch: route.epoch });
             }
-            Some(_) => self.closed(flow),
+            Some(_) => self.closed(host, flow),
             None => (),
         }
     }
@@ -751,6 +780,59 @@ impl Directory {
             return host.info.clone();
         }
         self.links.process(peer)
+    }
+}
+
+/// What an endpoint is to those who look.
+fn kind(record: &EndpointRecord) -> EndpointKind {
+    match (record.role, record.is_publisher) {
+        (Role::Topic, true) => EndpointKind::Publisher,
+        (Role::Topic, false) => EndpointKind::Subscription,
+        (Role::Request, true) | (Role::Reply, false) => EndpointKind::Client,
+        (Role::Request, false) | (Role::Reply, true) => EndpointKind::Server,
+    }
+}
+
+/// What stands at the other end of a publication or a reception of this role.
+fn counterpart(role: Role, is_publication: bool) -> &'static str {
+    match (role, is_publication) {
+        (Role::Topic, true) => "a subscription",
+        (Role::Topic, false) => "a publisher",
+        (Role::Request, true) | (Role::Reply, false) => "a server",
+        (Role::Request, false) | (Role::Reply, true) => "a client",
+    }
+}
+
+/// What of type, or else of QoS, does not fit.
+fn mismatches(offers: &EndpointRecord, asks: &EndpointRecord) -> Vec<String> {
+    if let Some(mismatch) = type_mismatch(offers.ty(), asks.ty()) {
+        return vec![mismatch];
+    }
+    let checked = rxo::check(&offers.qos.into(), &asks.qos.into());
+    checked.err().into_iter().flatten().map(|it| it.to_string()).collect()
+}
+
+/// How many samples were sent on a flow since it has its road.
+fn sent(publication: &Publication, flow: &Flow, route: &Route) -> u64 {
+    // What a server sends, each client gets for itself.
+    publication.answered(Gid(flow.subscription)).unwrap_or_else(|| {
+        let published = publication.counters().published;
+        route.published_before.map_or(0, |before| published.saturating_sub(before))
+    })
+}
+
+/// An endpoint of this process, as others see it.
+fn record(endpoint: &EndpointCore, is_publisher: bool) -> EndpointRecord {
+    EndpointRecord {
+        gid: endpoint.gid.0,
+        node: endpoint.node.0,
+        is_publisher,
+        role: endpoint.role,
+        partner: endpoint.partner.0,
+        topic: endpoint.topic.clone(),
+        type_name: endpoint.type_name.clone(),
+        type_hash: endpoint.type_hash.clone(),
+        qos: endpoint.qos.into(),
     }
 }
 

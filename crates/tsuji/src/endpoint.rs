@@ -1,17 +1,21 @@
-//! What every endpoint has, be it of a publisher or of a subscription.
+//! What every endpoint has, be it of a publisher or of a subscription, of a topic or of a service.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tsuji_core::Qos;
+use tsuji_core::{History, Qos};
 use tsuji_transport::{Endpoint, Gid};
 
 use crate::host::Host;
-use crate::{Error, RawType, Result};
+use crate::{Error, RawType, Result, Role};
 
 pub(crate) struct EndpointCore {
     pub(crate) gid: Gid,
     pub(crate) node: Gid,
+    pub(crate) role: Role,
+    /// The other half of a client or of a server; nobody's number for a topic.
+    pub(crate) partner: Gid,
+    /// The full topic name, or the service's.
     pub(crate) topic: String,
     pub(crate) type_name: String,
     pub(crate) type_hash: String,
@@ -25,6 +29,8 @@ impl EndpointCore {
         Self {
             gid: host.new_gid(),
             node,
+            role: Role::Topic,
+            partner: Gid::default(),
             topic,
             type_name: of.name,
             type_hash: of.hash,
@@ -32,6 +38,18 @@ impl EndpointCore {
             host: Arc::clone(host),
             is_closed: AtomicBool::new(false),
         }
+    }
+
+    /// Makes the two halves of one client or of one server of these.
+    pub(crate) fn pair(requests: &mut Self, replies: &mut Self) {
+        (requests.role, requests.partner) = (Role::Request, replies.gid);
+        (replies.role, replies.partner) = (Role::Reply, requests.gid);
+    }
+
+    /// What is kept, whatever is announced: of requests and replies all, so that none is lost without
+    /// a word.
+    pub(crate) fn history(&self) -> History {
+        if self.role == Role::Topic { self.qos.history } else { History::KeepAll }
     }
 
     /// Fails when the endpoint is closed, as well as when its participant is.
@@ -52,7 +70,7 @@ impl EndpointCore {
             topic: self.topic.clone(),
             type_name: self.type_name.clone(),
             gid: self.gid,
-            qos: self.qos,
+            qos: Qos { history: self.history(), ..self.qos },
             keep_all_max: self.host.keep_all_max(),
         }
     }

@@ -84,8 +84,13 @@ pub enum ErrorKind {
     Invalid,
     /// A subscription that keeps all, or the memory, is full; a later try may succeed.
     Busy,
-    /// What was waited for did not happen in time.
+    /// What was waited for did not happen in time. Of a call: the request was sent, and may have been
+    /// or may yet be performed.
     Timeout,
+    /// No server was ready, or not in time. Nothing was sent; there may be one later.
+    NoServer,
+    /// Every server that had the request left before it answered. It may have been performed.
+    ServerLost,
     /// The context is shut down, or this is a forked child of the process that made it.
     Closed,
     /// The sample is larger than any road of this publisher carries.

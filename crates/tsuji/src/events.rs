@@ -80,6 +80,108 @@ pub enum SubscriptionEvent {
     },
 }
 
+/// Something that a client should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientEvent {
+    /// A server became ready, or left.
+    Matched {
+        /// How many are ready now.
+        current: usize,
+    },
+    /// A server's QoS does not fit.
+    IncompatibleQos {
+        /// One half of the server.
+        server: Gid,
+        /// What does not fit, such as `reliability: offered best_effort, requested reliable`.
+        mismatches: Vec<String>,
+    },
+    /// A server of this name has another type.
+    IncompatibleType {
+        /// One half of the server.
+        server: Gid,
+        /// Both types.
+        mismatch: String,
+    },
+}
+
+impl ClientEvent {
+    /// What an event of its requests is to a client.
+    pub(crate) fn of_requests(event: PublisherEvent) -> Option<Self> {
+        match event {
+            PublisherEvent::Matched { current } => Some(Self::Matched { current }),
+            PublisherEvent::IncompatibleQos { subscription: server, mismatches } => {
+                Some(Self::IncompatibleQos { server, mismatches })
+            }
+            PublisherEvent::IncompatibleType { subscription: server, mismatch } => {
+                Some(Self::IncompatibleType { server, mismatch })
+            }
+            _ => None,
+        }
+    }
+
+    /// What an event of the replies to it is to a client.
+    pub(crate) fn of_replies(event: SubscriptionEvent) -> Option<Self> {
+        match event {
+            SubscriptionEvent::IncompatibleQos { publisher: server, mismatches } => {
+                Some(Self::IncompatibleQos { server, mismatches })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Something that a server should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServiceEvent {
+    /// A client came or went.
+    Matched {
+        /// How many there are now.
+        current: usize,
+    },
+    /// A client's QoS does not fit.
+    IncompatibleQos {
+        /// One half of the client.
+        client: Gid,
+        /// What does not fit, such as `reliability: offered best_effort, requested reliable`.
+        mismatches: Vec<String>,
+    },
+    /// A client of this name has another type.
+    IncompatibleType {
+        /// One half of the client.
+        client: Gid,
+        /// Both types.
+        mismatch: String,
+    },
+}
+
+impl ServiceEvent {
+    /// What an event of the requests to it is to a server.
+    pub(crate) fn of_requests(event: SubscriptionEvent) -> Option<Self> {
+        match event {
+            SubscriptionEvent::Matched { current } => Some(Self::Matched { current }),
+            SubscriptionEvent::IncompatibleQos { publisher: client, mismatches } => {
+                Some(Self::IncompatibleQos { client, mismatches })
+            }
+            SubscriptionEvent::IncompatibleType { publisher: client, mismatch } => {
+                Some(Self::IncompatibleType { client, mismatch })
+            }
+            _ => None,
+        }
+    }
+
+    /// What an event of its replies is to a server.
+    pub(crate) fn of_replies(event: PublisherEvent) -> Option<Self> {
+        match event {
+            PublisherEvent::IncompatibleQos { subscription: client, mismatches } => {
+                Some(Self::IncompatibleQos { client, mismatches })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Events that wait for their handler. At most [`EVENTS_MAX`]: the oldest is dropped first, and
 /// since each carries totals nothing is lost but a step.
 #[derive(Debug)]
@@ -115,6 +217,15 @@ impl<E> Events<E> {
         waiting.push_back(event);
         drop(waiting);
         cell.ring();
+    }
+
+    /// The oldest event that means something, those before it forgotten.
+    pub(crate) fn find_pop<T>(&self, meaning: impl Fn(E) -> Option<T>) -> Option<T> {
+        loop {
+            if let Some(found) = meaning(self.pop()?) {
+                return Some(found);
+            }
+        }
     }
 
     pub(crate) fn pop(&self) -> Option<E> {

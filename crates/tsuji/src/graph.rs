@@ -9,8 +9,10 @@ use tsuji_transport::Gid;
 pub struct Graph {
     /// Nodes, by full name.
     pub nodes: Vec<NodeInfo>,
-    /// Endpoints, by topic, publishers first.
+    /// Endpoints of topics, by topic, publishers first.
     pub endpoints: Vec<EndpointInfo>,
+    /// Servers and clients, by service, servers first.
+    pub services: Vec<EndpointInfo>,
 }
 
 /// A node.
@@ -37,16 +39,16 @@ pub(crate) fn full_name(namespace: &str, name: &str) -> String {
     format!("{}/{name}", namespace.trim_end_matches('/'))
 }
 
-/// A publisher or a subscription.
+/// A publisher or a subscription, a server or a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointInfo {
     /// Its number.
     pub gid: Gid,
     /// What it is.
     pub kind: EndpointKind,
-    /// The full topic name.
+    /// The full topic name, or the service's.
     pub topic: String,
-    /// Such as `std_msgs/msg/String`.
+    /// Such as `std_msgs/msg/String` or `std_srvs/srv/SetBool`.
     pub type_name: String,
     /// Such as `RIHS01_…`; empty when it is not known.
     pub type_hash: String,
@@ -99,6 +101,22 @@ pub enum EndpointKind {
     Publisher,
     /// It receives.
     Subscription,
+    /// It answers requests.
+    Server,
+    /// It sends requests.
+    Client,
+}
+
+/// What a flow carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Messages of a topic.
+    Topic,
+    /// Requests to a service.
+    Request,
+    /// A service's replies.
+    Reply,
 }
 
 /// A process that takes part.
@@ -159,8 +177,10 @@ pub struct TransportReport {
 /// counts may differ by what was sent in between.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RouteReport {
-    /// The full topic name.
+    /// The full topic name, or the service's.
     pub topic: String,
+    /// What it carries. Of a service there are two flows for each client and server that fit.
+    pub role: Role,
     /// Such as `sensor_msgs/msg/Image`.
     pub type_name: String,
     /// Who sends.
@@ -281,6 +301,7 @@ pub(crate) struct DecisionHalf {
     pub(crate) publisher: [u8; 16],
     pub(crate) subscription: [u8; 16],
     pub(crate) topic: String,
+    pub(crate) role: Role,
     pub(crate) type_name: String,
     pub(crate) publisher_end: EndReport,
     pub(crate) subscription_end: EndReport,
@@ -337,7 +358,8 @@ pub(crate) fn join(halves: Vec<RouteHalf>) -> Vec<RouteReport> {
         .collect();
     reports.sort_by(|a, b| {
         let key = |it: &RouteReport| {
-            (it.topic.clone(), it.publisher.gid.clone(), it.subscription.gid.clone())
+            let role = it.role as u8;
+            (it.topic.clone(), role, it.publisher.gid.clone(), it.subscription.gid.clone())
         };
         key(a).cmp(&key(b))
     });
@@ -347,6 +369,7 @@ pub(crate) fn join(halves: Vec<RouteHalf>) -> Vec<RouteReport> {
 fn report(decision: DecisionHalf, count: CountHalf) -> RouteReport {
     RouteReport {
         topic: decision.topic,
+        role: decision.role,
         type_name: decision.type_name,
         publisher: decision.publisher_end,
         subscription: decision.subscription_end,

@@ -26,9 +26,18 @@
 
 pub use tsuji_core as core;
 pub use tsuji_core::{Durability, History, Liveliness, Qos, Reliability, Scope, Size};
-pub use tsuji_msg::{InPlace, Message};
+pub use tsuji_msg::{InPlace, Message, Service as ServiceType};
 pub use tsuji_transport as transport;
 pub use tsuji_transport::{Bytes, Gid, Loan};
+
+mod calls;
+pub use calls::ClientCounters;
+
+mod client;
+pub use client::{Client, ClientBuilder, Pending, RawClient, RawPending};
+
+mod content;
+pub use content::Content;
 
 mod context;
 pub use context::{Context, ContextBuilder, runtime_dir};
@@ -41,7 +50,7 @@ mod error;
 pub use error::{Error, ErrorKind, Result};
 
 mod events;
-pub use events::{PublisherEvent, SubscriptionEvent};
+pub use events::{ClientEvent, PublisherEvent, ServiceEvent, SubscriptionEvent};
 
 mod executor;
 pub use executor::{CallbackGroup, CallbackGroupKind, Executor, spin};
@@ -49,7 +58,7 @@ pub use executor::{CallbackGroup, CallbackGroupKind, Executor, spin};
 mod graph;
 pub use graph::{
     EndReport, EndpointInfo, EndpointKind, Graph, LatencyReport, Neighbour, NodeInfo, ProcessInfo,
-    RouteReport, RouteState, Stranger, TransportReport,
+    Role, RouteReport, RouteState, Stranger, TransportReport,
 };
 
 mod host;
@@ -70,6 +79,11 @@ pub use reception::SubscriptionCounters;
 
 mod registry;
 pub use registry::KNOWN as KNOWN_TRANSPORTS;
+
+mod service;
+pub use service::{
+    RawRequest, RawService, RawServiceBuilder, Request, Service, ServiceBuilder, ServiceCounters,
+};
 
 mod statistics;
 

@@ -1,13 +1,12 @@
 //! Nodes: names, and what is made under them.
 
-use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tsuji_core::Qos;
 use tsuji_core::names::{self, Remapped};
-use tsuji_msg::{Message, TypeName};
+use tsuji_core::{Durability, Qos};
+use tsuji_msg::{Message, Service as ServiceType, TypeName};
 use tsuji_transport::Gid;
 
 use crate::control::protocol::NodeRecord;
@@ -19,8 +18,9 @@ use crate::reception::{Reception, ReceptionSpec};
 use crate::subscription::{EventEntity, RawEntity};
 use crate::timer::TimerEntity;
 use crate::{
-    CallbackGroup, CallbackGroupKind, Context, Error, Publisher, RawPublisher, RawSample,
-    RawSubscription, Received, Result, Subscription, Timer,
+    CallbackGroup, CallbackGroupKind, Client, ClientBuilder, Context, Error, Publisher, RawClient,
+    RawPublisher, RawSample, RawServiceBuilder, RawSubscription, Received, Result, Service,
+    ServiceBuilder, Subscription, Timer,
 };
 
 /// A node. Clones are the same node; it leaves the graph with the last of them and of what was
@@ -108,21 +108,9 @@ impl Node {
 
     /// Begins to make a publisher of messages of type `M`.
     pub fn publisher<M: Message>(&self, topic: &str) -> PublisherBuilder<'_, Publisher<M>> {
-        let codec = Codec {
-            value_type: TypeId::of::<M>(),
-            size: |value| value.downcast_ref::<M>().map_or(0, M::serialized_size),
-            write: |value, out| match value.downcast_ref::<M>() {
-                Some(message) => message.serialize_into(out),
-                None => unreachable!("a publisher's values have its type"),
-            },
-            share: |value| match value.downcast_ref::<M>() {
-                Some(message) => Arc::new(message.clone()),
-                None => unreachable!("a publisher's values have its type"),
-            },
-        };
         let raw = RawType { name: M::TYPE_NAME.to_owned(), hash: M::TYPE_HASH.to_owned() };
         let mut builder = PublisherBuilder::new(self, topic, raw);
-        builder.codec = Some(codec);
+        builder.codec = Some(Codec::of::<M>());
         builder.fixed_bytes = M::FIXED_SIZE.map(|bytes| bytes as u64);
         builder
     }
@@ -159,6 +147,40 @@ impl Node {
     /// Begins to make a subscription to serialised messages, of a type known at run time only.
     pub fn raw_subscription(&self, topic: &str, of: RawType) -> RawSubscriptionBuilder<'_> {
         RawSubscriptionBuilder::new(self, topic, of)
+    }
+
+    /// Begins to make a server of services of type `S`.
+    pub fn service<S: ServiceType>(&self, name: &str) -> ServiceBuilder<'_, S> {
+        ServiceBuilder::new(self.raw_service(name, service_type::<S>()))
+    }
+
+    /// Begins to make a client of services of type `S`.
+    pub fn client<S: ServiceType>(&self, name: &str) -> ClientBuilder<'_, Client<S>> {
+        ClientBuilder::of_type(self, name, service_type::<S>())
+    }
+
+    /// A server with the default QoS, whose `callback` answers requests while the node is spun.
+    pub fn create_service<S: ServiceType>(
+        &self,
+        name: &str,
+        callback: impl FnMut(Arc<S::Request>) -> S::Response + Send + 'static,
+    ) -> Result<Service<S>> {
+        self.service::<S>(name).callback(callback)
+    }
+
+    /// A client with the default QoS.
+    pub fn create_client<S: ServiceType>(&self, name: &str) -> Result<Client<S>> {
+        self.client::<S>(name).build()
+    }
+
+    /// Begins to make a server of serialised messages, of a type known at run time only.
+    pub fn raw_service(&self, name: &str, of: RawType) -> RawServiceBuilder<'_> {
+        RawServiceBuilder::new(self, name, of)
+    }
+
+    /// Begins to make a client of serialised messages, of a type known at run time only.
+    pub fn raw_client(&self, name: &str, of: RawType) -> ClientBuilder<'_, RawClient> {
+        ClientBuilder::new(self, name, of)
     }
 
     /// Calls `callback` every `period` while the node is spun. A call that is late is made once;
@@ -236,10 +258,10 @@ impl Node {
         }
     }
 
-    fn resolve(&self, topic: &str) -> Result<String> {
+    fn resolve(&self, what: Remapped, name: &str) -> Result<String> {
         let core = &self.core;
         let rules = core.context.remap_rules();
-        names::resolve(rules, Remapped::Topic, topic, &core.name, &core.namespace)
+        names::resolve(rules, what, name, &core.name, &core.namespace)
             .map_err(|error| Error::invalid(error.to_string()))
     }
 
@@ -247,16 +269,42 @@ impl Node {
     fn endpoint(
         &self,
         operation: &str,
-        topic: &str,
+        what: Remapped,
+        name: &str,
         of: RawType,
         qos: Qos,
     ) -> Result<EndpointCore> {
-        let topic = self.resolve(topic)?;
+        let topic = self.resolve(what, name)?;
         let of = of.parse().map_err(|why| Error::invalid(format!("{topic}: {why}")))?;
         qos.validate().map_err(|error| Error::invalid(format!("{topic}: {error}")))?;
         let host = self.context().host();
         host.open(operation)?;
         Ok(EndpointCore::new(host, self.core.gid, topic, of, qos))
+    }
+
+    /// The two halves of a client or of a server: what its requests go through, and its replies.
+    pub(crate) fn halves(
+        &self,
+        operation: &str,
+        service: &str,
+        of: &RawType,
+        qos: Qos,
+    ) -> Result<[EndpointCore; 2]> {
+        if qos.durability == Durability::TransientLocal {
+            return Err(Error::invalid(format!(
+                "{service}: durability transient_local; allowed for a service: volatile, since a \
+                 request is for the servers that are there"
+            )));
+        }
+        let half = || self.endpoint(operation, Remapped::Service, service, of.clone(), qos);
+        let (mut requests, mut replies) = (half()?, half()?);
+        EndpointCore::pair(&mut requests, &mut replies);
+        Ok([requests, replies])
+    }
+
+    /// The callback group of what names none.
+    pub(crate) fn group(&self) -> &CallbackGroup {
+        &self.core.group
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
@@ -280,10 +328,14 @@ impl Drop for NodeCore {
     }
 }
 
-/// A message type known at run time only.
+fn service_type<S: ServiceType>() -> RawType {
+    RawType { name: S::TYPE_NAME.to_owned(), hash: S::TYPE_HASH.to_owned() }
+}
+
+/// A message or service type known at run time only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawType {
-    /// Such as `std_msgs/msg/String`, of at most 255 bytes.
+    /// Such as `std_msgs/msg/String` or `std_srvs/srv/SetBool`, of at most 255 bytes.
     pub name: String,
     /// `RIHS01_` and 64 hexadecimal digits; empty fits any.
     pub hash: String,
@@ -372,7 +424,8 @@ impl<'a, P> PublisherBuilder<'a, P> {
 
     fn make(self) -> Result<RawPublisher> {
         let operation = "create a publisher";
-        let core = self.node.endpoint(operation, &self.topic, self.raw, self.qos)?;
+        let core =
+            self.node.endpoint(operation, Remapped::Topic, &self.topic, self.raw, self.qos)?;
         let host = self.node.context().host();
         let spec = PublicationSpec {
             codec: self.codec,
@@ -448,7 +501,7 @@ impl<M: Message> SubscriptionBuilder<'_, M> {
         mut self,
         mut callback: impl FnMut(Received<M>) + Send + 'static,
     ) -> Result<Subscription<M>> {
-        self.raw.spec = Self::spec();
+        self.raw.spec = ReceptionSpec::of::<M>();
         let each = Box::new(move |sample, now_ns| {
             if let Some(received) = Received::new(sample, now_ns) {
                 callback(received);
@@ -459,15 +512,8 @@ impl<M: Message> SubscriptionBuilder<'_, M> {
 
     /// Makes the subscription, to be asked for samples.
     pub fn build(mut self) -> Result<Subscription<M>> {
-        self.raw.spec = Self::spec();
+        self.raw.spec = ReceptionSpec::of::<M>();
         Ok(Subscription::new(self.raw.make(None)?))
-    }
-
-    fn spec() -> ReceptionSpec {
-        ReceptionSpec {
-            check: Some(|bytes| M::view_cdr(bytes).map(|_| ())),
-            value_type: Some(TypeId::of::<M>()),
-        }
     }
 }
 
@@ -535,7 +581,8 @@ impl<'a> RawSubscriptionBuilder<'a> {
 
     fn make(self, each: Option<crate::subscription::Each>) -> Result<RawSubscription> {
         let operation = "create a subscription";
-        let core = self.node.endpoint(operation, &self.topic, self.raw, self.qos)?;
+        let core =
+            self.node.endpoint(operation, Remapped::Topic, &self.topic, self.raw, self.qos)?;
         let host = self.node.context().host();
         let reception = Arc::new(Reception::new(core, self.spec)?);
         let mut entities: Vec<Arc<dyn Entity>> = Vec::new();
@@ -562,4 +609,5 @@ impl<'a> RawSubscriptionBuilder<'a> {
     }
 }
 
-const MAX_BLOCKING_DEFAULT: Duration = Duration::from_millis(100);
+/// How long a publish waits for room where nobody says.
+pub(crate) const MAX_BLOCKING_DEFAULT: Duration = Duration::from_millis(100);

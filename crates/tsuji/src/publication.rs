@@ -5,14 +5,14 @@ use std::any::{Any, TypeId};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tsuji_core::{
     Durability, History, Liveliness, Policy, Qos, Reliability, Scope, Size, SizeEstimator,
     SizeFacts, Traits, TransportId,
 };
-use tsuji_msg::CdrError;
+use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
@@ -22,7 +22,7 @@ use tsuji_transport::{
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, PublisherEvent};
 use crate::pacing::{DeadlineWatch, after};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Role};
 
 /// How values of one Rust type become bytes, and shared values.
 #[derive(Clone, Copy)]
@@ -35,6 +35,24 @@ pub(crate) struct Codec {
     pub(crate) write: fn(&dyn Any, &mut [u8]) -> Result<usize, CdrError>,
     /// A shared copy.
     pub(crate) share: fn(&dyn Any) -> Arc<dyn Any + Send + Sync>,
+}
+
+impl Codec {
+    /// How values of type `M` do.
+    pub(crate) fn of<M: Message>() -> Self {
+        Self {
+            value_type: TypeId::of::<M>(),
+            size: |value| value.downcast_ref::<M>().map_or(0, M::serialized_size),
+            write: |value, out| match value.downcast_ref::<M>() {
+                Some(message) => message.serialize_into(out),
+                None => unreachable!("a publisher's values have its type"),
+            },
+            share: |value| match value.downcast_ref::<M>() {
+                Some(message) => Arc::new(message.clone()),
+                None => unreachable!("a publisher's values have its type"),
+            },
+        }
+    }
 }
 
 /// A sample as its user hands it over.
@@ -56,6 +74,29 @@ struct Attempt<'a> {
     /// What it pushed out of the history. Payloads are the user's and may do anything when dropped,
     /// so that is done when no lock is held.
     outlived: Option<Payload>,
+    /// What is told of a request before anybody can answer it.
+    opening: Option<&'a dyn Opening>,
+}
+
+impl<'a> Attempt<'a> {
+    fn new(outgoing: &'a Outgoing<'a>, mono_ns: u64) -> Self {
+        Self { outgoing, mono_ns, bytes: None, value: None, outlived: None, opening: None }
+    }
+}
+
+/// Whoever waits for the answer to a request. Called with the publication's lock held.
+pub(crate) trait Opening {
+    /// The request gets this number and goes to these servers. `false` if it must not.
+    fn open(&self, number: u64, servers: &mut dyn Iterator<Item = Gid>) -> bool;
+
+    /// It was not sent after all.
+    fn unopen(&self, number: u64);
+}
+
+/// Whoever must know that a reader is there no more. Called with the directory's lock held.
+pub(crate) trait Parting: Send + Sync {
+    /// This reader gets nothing any more.
+    fn left(&self, reader: Gid);
 }
 
 /// What a publisher has done so far.
@@ -83,6 +124,7 @@ pub(crate) struct Publication {
     is_room_awaited: Mutex<bool>,
     room_is_yours: Condvar,
     last_sign_ns: AtomicU64,
+    parting: OnceLock<Weak<dyn Parting>>,
     state: Mutex<State>,
 }
 
@@ -102,8 +144,7 @@ struct State {
     /// Whether a road in use takes values, and whether one takes bytes.
     by_value: bool,
     by_bytes: bool,
-    /// Each reader, with its road: a transport, by value or by bytes.
-    readers: HashMap<Gid, (TransportId, bool)>,
+    readers: HashMap<Gid, ReaderOf>,
     history: VecDeque<(Envelope, Payload)>,
     estimator: SizeEstimator,
     counters: PublisherCounters,
@@ -141,6 +182,20 @@ impl State {
     }
 }
 
+/// What is known of a reader.
+struct ReaderOf {
+    /// Its road: a transport, by value or by bytes.
+    id: TransportId,
+    typed: bool,
+    /// Of a client's, where its requests come from.
+    partner: Gid,
+    /// The number of the next reply to it: a client gets its own replies only, and misses none for
+    /// what others get.
+    next: u64,
+    /// Replies that were sent to it.
+    answered: u64,
+}
+
 const WALL_FRESH_NS: u64 = 100_000_000;
 
 /// What a road brings to a reader that was just connected.
@@ -150,6 +205,15 @@ pub(crate) struct Connected {
     pub(crate) first: u64,
     /// How many were published before that one.
     pub(crate) published_before: u64,
+}
+
+/// What a reader that is to be connected asks for.
+pub(crate) struct Asking {
+    pub(crate) qos: Qos,
+    /// The Rust type that it takes by reference.
+    pub(crate) value_type: Option<TypeId>,
+    /// The other half, if it is a client's or a server's.
+    pub(crate) partner: Gid,
 }
 
 /// One transport on which this publisher sends.
@@ -207,6 +271,7 @@ impl Publication {
             is_room_awaited: Mutex::new(false),
             room_is_yours: Condvar::new(),
             last_sign_ns: AtomicU64::new(now),
+            parting: OnceLock::new(),
             state: Mutex::new(state),
         })
     }
@@ -216,7 +281,7 @@ impl Publication {
         let mono_ns = clock::monotonic_ns();
         self.open("publish")?;
         let last_sign_ns = self.last_sign_ns.load(Ordering::Relaxed);
-        let mut attempt = Attempt { outgoing, mono_ns, bytes: None, value: None, outlived: None };
+        let mut attempt = Attempt::new(outgoing, mono_ns);
         let tried = self.try_publish(&mut self.lock(), &mut attempt);
         let published = match tried {
             Err(error) if error.kind() == TransportKind::Busy => {
@@ -227,7 +292,7 @@ impl Publication {
                     state.next_sequence += 1;
                     return Ok(());
                 }
-                self.when_there_is_room("publish", error, || {
+                self.when_there_is_room("publish", self.spec.max_blocking, error, || {
                     self.try_publish(&mut self.lock(), &mut attempt)
                 })
             }
@@ -240,6 +305,68 @@ impl Publication {
         published
     }
 
+    /// Sends a request to all servers that are ready, of which `opening` hears first, and waits for
+    /// room for at most `patience`.
+    pub(crate) fn request(
+        &self,
+        outgoing: &Outgoing<'_>,
+        opening: &dyn Opening,
+        patience: Duration,
+    ) -> Result<()> {
+        self.open("send a request")?;
+        let mut attempt = Attempt::new(outgoing, clock::monotonic_ns());
+        attempt.opening = Some(opening);
+        let tried = self.try_publish(&mut self.lock(), &mut attempt);
+        self.persist("send a request", patience, tried, || {
+            self.try_publish(&mut self.lock(), &mut attempt)
+        })
+    }
+
+    /// Sends the reply to request `number` of `client`, and to nobody else.
+    pub(crate) fn reply(&self, client: Gid, number: u64, outgoing: &Outgoing<'_>) -> Result<()> {
+        self.open("reply")?;
+        let mut attempt = Attempt::new(outgoing, clock::monotonic_ns());
+        let tried = self.try_reply(&mut self.lock(), (client, number), &mut attempt);
+        self.persist("reply", self.spec.max_blocking, tried, || {
+            self.try_reply(&mut self.lock(), (client, number), &mut attempt)
+        })
+    }
+
+    /// Tries again what was refused as Busy, where something reliable is to be sent.
+    fn persist(
+        &self,
+        operation: &str,
+        patience: Duration,
+        tried: Result<(), tsuji_transport::Error>,
+        attempt: impl FnMut() -> Result<(), tsuji_transport::Error>,
+    ) -> Result<()> {
+        let done = match tried {
+            Err(error)
+                if error.kind() == TransportKind::Busy
+                    && self.qos.reliability == Reliability::Reliable =>
+            {
+                self.when_there_is_room(operation, patience, error, attempt)
+            }
+            done => done.map_err(|error| self.about(operation, error)),
+        };
+        if done.is_err() {
+            self.lock().counters.dropped += 1;
+        }
+        done
+    }
+
+    /// From now on `parting` hears of each reader that leaves.
+    pub(crate) fn tell_partings(&self, parting: Weak<dyn Parting>) {
+        // There is only ever one.
+        let _ = self.parting.set(parting);
+    }
+
+    /// How many samples were sent to this reader, if they are counted for each.
+    pub(crate) fn answered(&self, reader: Gid) -> Option<u64> {
+        let state = self.lock();
+        state.readers.get(&reader).map(|it| it.answered).filter(|_| self.role == Role::Reply)
+    }
+
     /// Lends memory of the road that will carry the sample, or of the heap when there is none.
     pub(crate) fn loan(&self, len: usize) -> Result<Loan> {
         self.open("loan")?;
@@ -249,7 +376,9 @@ impl Publication {
                 if error.kind() == TransportKind::Busy
                     && self.qos.reliability == Reliability::Reliable =>
             {
-                self.when_there_is_room("loan", error, || self.lend(&self.lock(), len))
+                self.when_there_is_room("loan", self.spec.max_blocking, error, || {
+                    self.lend(&self.lock(), len)
+                })
             }
             done => done.map_err(|error| self.about("loan", error)),
         }
@@ -326,15 +455,14 @@ impl Publication {
         &self,
         transport: &Arc<dyn Transport>,
         ticket: &Ticket,
-        reader: &Qos,
-        value_type: Option<TypeId>,
+        reader: &Asking,
     ) -> Result<Connected> {
         self.open("connect")?;
         let mut state = self.lock();
         let state = &mut *state;
         let id = transport.id();
         let codec_type = self.spec.codec.map(|codec| codec.value_type);
-        let same_type = value_type.is_some() && value_type == codec_type;
+        let same_type = reader.value_type.is_some() && reader.value_type == codec_type;
         let typed = same_type && transport.capability().typed;
         let is_road = |road: &Road| road.id == id && road.typed == typed;
         let at = match state.roads.iter().position(is_road) {
@@ -351,10 +479,11 @@ impl Publication {
         road.readers += 1;
         let road = road.clone();
         self.sort_roads(state);
-        state.readers.insert(ticket.reader, (id, typed));
         let mut first = state.next_sequence;
-        if reader.durability == Durability::TransientLocal {
-            let wanted = match reader.history {
+        let entry = ReaderOf { id, typed, partner: reader.partner, next: first, answered: 0 };
+        state.readers.insert(ticket.reader, entry);
+        if reader.qos.durability == Durability::TransientLocal {
+            let wanted = match reader.qos.history {
                 History::KeepLast(depth) => depth as usize,
                 History::KeepAll => usize::MAX,
             };
@@ -378,13 +507,17 @@ impl Publication {
     /// Sends to this reader no more.
     pub(crate) fn disconnect(&self, reader: Gid) {
         let mut state = self.lock();
-        let Some((id, typed)) = state.readers.remove(&reader) else { return };
+        let Some(left) = state.readers.remove(&reader) else { return };
         let mut roads = state.roads.iter_mut();
-        if let Some(road) = roads.find(|road| road.id == id && road.typed == typed) {
+        if let Some(road) = roads.find(|road| road.id == left.id && road.typed == left.typed) {
             road.writer.disconnect(reader);
             road.readers = road.readers.saturating_sub(1);
         }
         self.sort_roads(&mut state);
+        drop(state);
+        if let Some(parting) = self.parting.get().and_then(Weak::upgrade) {
+            parting.left(reader);
+        }
     }
 
     fn sort_roads(&self, state: &mut State) {
@@ -440,14 +573,15 @@ impl Publication {
         self.qos.liveliness_lease.filter(|_| self.qos.liveliness == Liveliness::ManualByTopic)
     }
 
-    /// Does what was refused as Busy as soon as it is not, for at most as long as it may block.
+    /// Does what was refused as Busy as soon as it is not, for at most `patience`.
     fn when_there_is_room<T>(
         &self,
         operation: &str,
+        patience: Duration,
         refused: tsuji_transport::Error,
         mut attempt: impl FnMut() -> Result<T, tsuji_transport::Error>,
     ) -> Result<T> {
-        let give_up_ns = after(clock::monotonic_ns(), self.spec.max_blocking);
+        let give_up_ns = after(clock::monotonic_ns(), patience);
         let Some(_turn) = self.turn(give_up_ns) else { return Err(self.about(operation, refused)) };
         let bell = match self.host.bells().claim_bell() {
             // Whoever cannot be woken cannot wait.
@@ -493,9 +627,9 @@ impl Publication {
         state: &mut State,
         attempt: &mut Attempt<'_>,
     ) -> Result<(), tsuji_transport::Error> {
-        let Attempt { outgoing, mono_ns, bytes, value, outlived } = attempt;
+        let Attempt { outgoing, mono_ns, bytes, value, outlived, opening } = attempt;
         if state.by_bytes && bytes.is_none() {
-            *bytes = Some(Payload::Bytes(self.bytes(state, outgoing)?));
+            *bytes = Some(Payload::Bytes(self.bytes(outgoing, |len| self.lend(state, len))?));
         }
         let keeps = self.qos.durability == Durability::TransientLocal;
         let wants_value = state.by_value || (keeps && !state.by_bytes);
@@ -527,13 +661,24 @@ impl Publication {
         if 1 < roads.len() {
             reserve_on_all(roads, len.unwrap_or(0))?;
         }
+        if let Some(opening) = opening
+            && !opening.open(envelope.sequence, &mut state.readers.keys().copied())
+        {
+            roads.iter().for_each(|road| road.writer.cancel());
+            return Err(tsuji_transport::Error::new(TransportKind::Closed, "send"));
+        }
         let (mut displaced, mut failed) = (0, 0);
         for road in roads {
             let payload = if road.typed { value.as_ref() } else { bytes.as_ref() };
             let Some(payload) = payload else { continue };
             match road.writer.send(&envelope, payload) {
                 Ok(sent) => displaced += u64::from(sent.displaced),
-                Err(error) if roads.len() == 1 => return Err(error),
+                Err(error) if roads.len() == 1 => {
+                    if let Some(opening) = opening {
+                        opening.unopen(envelope.sequence);
+                    }
+                    return Err(error);
+                }
                 Err(error) => {
                     failed += 1;
                     tracing::warn!(topic = %self.topic, road = %road.id, %error, "not sent");
@@ -564,22 +709,75 @@ impl Publication {
         Ok(())
     }
 
+    /// Sends one reply on the road of its client.
+    fn try_reply(
+        &self,
+        state: &mut State,
+        related: (Gid, u64),
+        attempt: &mut Attempt<'_>,
+    ) -> Result<(), tsuji_transport::Error> {
+        let gone = || {
+            tsuji_transport::Error::new(TransportKind::Closed, "send").about("the client has left")
+        };
+        let found = state.readers.iter().find(|(_, it)| it.partner == related.0);
+        let (reader, entry) = found.ok_or_else(gone)?;
+        let (reader, sequence) = (*reader, entry.next);
+        let is_road = |road: &&Road| road.id == entry.id && road.typed == entry.typed;
+        let road = state.roads.iter().find(is_road).ok_or_else(gone)?.clone();
+        if road.typed {
+            attempt.value = match attempt.outgoing {
+                Outgoing::Shared(value) => Some(Payload::Typed(Arc::clone(value))),
+                Outgoing::Borrowed(value) if attempt.value.is_none() => {
+                    self.spec.codec.map(|codec| Payload::Typed((codec.share)(*value)))
+                }
+                _ => attempt.value.take(),
+            };
+        } else if attempt.bytes.is_none() {
+            let bytes = self.bytes(attempt.outgoing, |len| road.lend(len))?;
+            attempt.bytes = Some(Payload::Bytes(bytes));
+        }
+        let mono_ns = state.last_publish_ns.max(attempt.mono_ns);
+        let envelope = Envelope {
+            gid: self.gid,
+            sequence,
+            wall_ns: state.wall_ns(mono_ns),
+            mono_ns,
+            related: Some(related),
+            ..Envelope::default()
+        };
+        let payload = if road.typed { &attempt.value } else { &attempt.bytes };
+        let payload = payload.as_ref().ok_or_else(gone)?;
+        road.writer.send_to(reader, &envelope, payload)?;
+        if let Some(entry) = state.readers.get_mut(&reader) {
+            entry.next = sequence + 1;
+            entry.answered += 1;
+        }
+        // A client that comes back is sent numbers that it has not seen.
+        state.next_sequence = state.next_sequence.max(sequence + 1);
+        state.counters.published += 1;
+        state.last_publish_ns = mono_ns;
+        self.last_sign_ns.store(mono_ns, Ordering::Relaxed);
+        let len = attempt.bytes.as_ref().and_then(Payload::byte_len);
+        self.observe_size(state, attempt.outgoing, len);
+        Ok(())
+    }
+
     fn bytes(
         &self,
-        state: &State,
         outgoing: &Outgoing<'_>,
+        lend: impl FnOnce(usize) -> Result<Loan, tsuji_transport::Error>,
     ) -> Result<Bytes, tsuji_transport::Error> {
         let value: &dyn Any = match outgoing {
             Outgoing::Bytes(bytes) => return Ok(bytes.clone()),
             Outgoing::Copied(message) => {
-                let mut loan = self.lend(state, message.len())?;
+                let mut loan = lend(message.len())?;
                 loan.copy_from_slice(message);
                 return Ok(loan.freeze());
             }
             Outgoing::Shared(value) => &**value,
             Outgoing::Borrowed(value) => *value,
         };
-        self.serialise(value, |len| self.lend(state, len))
+        self.serialise(value, lend)
     }
 
     fn serialise(

@@ -7,17 +7,17 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsuji_core::{History, Liveliness, Qos, TransportId};
-use tsuji_msg::CdrError;
+use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{Encoding, Gid, Payload, PeerId, Reader, Sample, Ticket, Transport};
 
-use crate::Result;
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, SubscriptionEvent};
 use crate::graph::{CountHalf, LatencyReport};
 use crate::pacing::{DeadlineWatch, nanos};
 use crate::statistics::Histogram;
+use crate::{Result, Role};
 
 /// What a subscription has seen so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,6 +199,16 @@ pub(crate) struct ReceptionSpec {
     pub(crate) value_type: Option<TypeId>,
 }
 
+impl ReceptionSpec {
+    /// For values of type `M`, and bytes that are one.
+    pub(crate) fn of<M: Message>() -> Self {
+        Self {
+            check: Some(|bytes| M::view_cdr(bytes).map(|_| ())),
+            value_type: Some(TypeId::of::<M>()),
+        }
+    }
+}
+
 impl Reception {
     pub(crate) fn new(core: EndpointCore, spec: ReceptionSpec) -> Result<Self> {
         let state = State {
@@ -242,7 +252,7 @@ impl Reception {
 
     fn take_valid(&self, state: &mut State) -> Result<Option<(Sample, u64)>> {
         loop {
-            let sample = match state.next(self.qos.history) {
+            let sample = match state.next(self.history()) {
                 Ok(Some(sample)) => sample,
                 Ok(None) => return Ok(None),
                 Err(error) if error.kind() == tsuji_transport::ErrorKind::Invalid => {
@@ -321,12 +331,22 @@ impl Reception {
         let is_first = !state.flows.values().any(|flow| flow.is_connected);
         let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open) else { return };
         flow.is_connected = true;
-        flow.next.get_or_insert(first);
+        flow.next = match (self.role, flow.next) {
+            // What was sent during a break was not for this client or server.
+            (Role::Request | Role::Reply, Some(next)) => Some(next.max(first)),
+            (_, next) => next.or(Some(first)),
+        };
         if is_first {
             // Before it nobody could be late.
             state.deadline.begin(clock::monotonic_ns());
         }
         self.tell_matched(&state);
+    }
+
+    /// Whether this publisher is connected.
+    pub(crate) fn hears(&self, writer: Gid) -> bool {
+        let flows = &self.lock().flows.all;
+        flows.iter().any(|(gid, flow)| *gid == writer && flow.is_connected)
     }
 
     /// This publisher sends nothing any more. What it sent is still delivered.

@@ -1,4 +1,4 @@
-//! Waiting for several subscriptions by hand.
+//! Waiting for several subscriptions and services by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use tsuji_platform::clock;
 use tsuji_transport::bell::{Bell, Cell, ENTITIES_MAX};
 
 use crate::host::Host;
-use crate::{Context, Error, ErrorKind, RawSubscription, Result};
+use crate::{Context, Error, ErrorKind, RawService, RawSubscription, Result};
 
-/// Sleeps until one of its subscriptions may have a message. For those who do not want callbacks.
+/// Sleeps until one of its subscriptions may have a message, or one of its services a request. For those who do not want callbacks.
 pub struct WaitSet {
     host: Arc<Host>,
     bell: Bell,
@@ -48,6 +48,11 @@ impl WaitSet {
         cell.attach(&self.bell, number as u16);
         self.cells.push(cell);
         Ok(number)
+    }
+
+    /// Adds a service that has no callback, in the same way.
+    pub fn add_service(&mut self, service: &RawService) -> Result<usize> {
+        self.add(service.requests())
     }
 
     /// The numbers of those that may have a message. Waits for at most `timeout`; then the answer

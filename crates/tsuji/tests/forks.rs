@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use house::{Child, Folder, HANG, heard, keep_all, take_until, tell};
 use tsuji::{Context, ErrorKind, Executor, Qos, Result, WaitSet};
+use tsuji_interfaces::example_interfaces::srv::{
+    AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
+};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
 /// What the children do.
@@ -18,6 +21,7 @@ use tsuji_interfaces::std_msgs::msg::UInt64;
 fn child() {
     match house::role().as_str() {
         "fork and use all" => fork_and_use_all(),
+        "fork and call" => fork_and_call(),
         "fork in a callback" => fork_in_a_callback(),
         "fork a child that stays" => fork_a_child_that_stays(),
         other => panic!("{other}"),
@@ -168,6 +172,83 @@ fn a_forked_childs_calls_are_closed_and_its_end_harms_nothing() {
     assert_eq!(context.strangers(), []);
     child.say("end");
     child.finish();
+}
+
+fn fork_and_call() {
+    let context = house::context();
+    let node = context.node("parent").unwrap();
+    let client = node.create_client::<AddTwoInts>("add").unwrap();
+    let service = node.service::<AddTwoInts>("own").build().unwrap();
+    let own = node.create_client::<AddTwoInts>("own").unwrap();
+    client.wait_for_service(HANG).unwrap();
+    let request = AddTwoIntsRequest { a: 1, b: 2 };
+    let [pending, dropped] = [(); 2].map(|()| client.send(request).unwrap());
+    let [one, two] = [(); 2].map(|()| own.send(request).unwrap());
+    let [held, unanswered] = [(); 2].map(|()| service.take().unwrap().unwrap());
+    let everything = (node, client, service, own, pending, dropped, held, unanswered, one, two);
+    let everything = std::mem::ManuallyDrop::new(everything);
+    let child = fork(|| {
+        // SAFETY: in the child this copy is the only one; the parent's is in another memory.
+        let it: Calling = unsafe { std::ptr::read(&*everything) };
+        let (node, client, service, own, pending, dropped, held, unanswered, one, two) = it;
+        closed(client.call(request, HANG));
+        closed(client.send(request));
+        closed(client.wait_for_service(HANG));
+        closed(own.call(request, HANG));
+        closed(pending.wait(HANG));
+        closed(service.take());
+        closed(held.respond(AddTwoIntsResponse { sum: 666 }));
+        closed(node.create_client::<AddTwoInts>("x"));
+        assert!(!client.is_ready() && client.counters().open == 0 && client.obstacles().is_empty());
+        assert_eq!(service.counters().open, 0);
+        drop((dropped, unanswered, one, two, service, own, client, node));
+    });
+    assert!(libc::WIFEXITED(wait_for(child)));
+    let everything = std::mem::ManuallyDrop::into_inner(everything);
+    let (node, client, service, own, pending, dropped, held, unanswered, one, two) = everything;
+    assert_eq!((client.counters().open, service.counters().open), (2, 2));
+    assert_eq!(pending.wait(HANG).unwrap().sum, 3);
+    held.respond(AddTwoIntsResponse { sum: 4 }).unwrap();
+    assert_eq!(one.wait(HANG).unwrap().sum, 4);
+    assert_eq!(client.call(request, HANG).unwrap().sum, 3);
+    drop((dropped, unanswered, two, own, node));
+    assert_eq!((client.counters().lost, service.counters().unanswered), (0, 1));
+    tell("all is well");
+}
+
+type Calling = (
+    tsuji::Node,
+    tsuji::Client<AddTwoInts>,
+    tsuji::Service<AddTwoInts>,
+    tsuji::Client<AddTwoInts>,
+    tsuji::Pending<AddTwoInts>,
+    tsuji::Pending<AddTwoInts>,
+    tsuji::Request<AddTwoInts>,
+    tsuji::Request<AddTwoInts>,
+    tsuji::Pending<AddTwoInts>,
+    tsuji::Pending<AddTwoInts>,
+);
+
+#[test]
+fn a_forked_childs_calls_of_services_are_closed_and_harm_nothing() {
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("server").unwrap();
+    let answered = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&answered);
+    let _service = node
+        .create_service::<AddTwoInts>("add", move |request| {
+            count.fetch_add(1, Ordering::Relaxed);
+            AddTwoIntsResponse { sum: request.a + request.b }
+        })
+        .unwrap();
+    let child = Child::start(&folder, "fork and call");
+    let mut executor = Executor::new(&context).unwrap();
+    executor.add(&node).unwrap();
+    executor.spin_until(|| answered.load(Ordering::Relaxed) == 3).unwrap();
+    child.expect("all is well");
+    child.finish();
+    assert_eq!(answered.load(Ordering::Relaxed), 3);
 }
 
 fn fork_in_a_callback() {

@@ -11,11 +11,11 @@ use tsuji_core::{Durability, Qos, Reliability};
 use tsuji_msg::{Detail, DynamicMessage, EchoStyle, List, TypeDescription, Value};
 
 use super::listener::{Listener, received_wall_ns};
-use super::python;
 use crate::completions;
 use crate::failure::Usage;
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
+use crate::python;
 use crate::qos::QosFlags;
 use crate::session::{A_WHILE, Globals, Session};
 

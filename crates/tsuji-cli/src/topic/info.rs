@@ -93,6 +93,8 @@ fn show(endpoint: &EndpointInfo, out: &mut Output) -> anyhow::Result<()> {
     let kind = match endpoint.kind {
         EndpointKind::Publisher => "PUBLISHER",
         EndpointKind::Subscription => "SUBSCRIPTION",
+        EndpointKind::Server => "SERVER",
+        EndpointKind::Client => "CLIENT",
     };
     let hash = if endpoint.type_hash.is_empty() { "INVALID" } else { &endpoint.type_hash };
     out.line(format_args!("Node name: {name}"))?;

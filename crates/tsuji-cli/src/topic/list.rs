@@ -90,6 +90,8 @@ fn topics(graph: &Graph) -> BTreeMap<String, Topic> {
         match endpoint.kind {
             EndpointKind::Publisher => topic.publishers += 1,
             EndpointKind::Subscription => topic.subscriptions += 1,
+            // These stand among the services.
+            EndpointKind::Server | EndpointKind::Client => (),
         }
     }
     topics

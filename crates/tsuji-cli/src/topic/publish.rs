@@ -9,11 +9,11 @@ use tsuji::{Context, ErrorKind, Executor, PublisherEvent, RawPublisher, RawType}
 use tsuji_core::Qos;
 use tsuji_msg::{DynamicMessage, Now};
 
-use super::python;
 use crate::completions;
 use crate::failure::Usage;
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
+use crate::python;
 use crate::qos::QosFlags;
 use crate::session::{Globals, LOOK_AGAIN, Session};
 
@@ -236,13 +236,13 @@ fn tell(topic: &str, event: PublisherEvent) {
     }
 }
 
-fn now() -> Now {
+pub(crate) fn now() -> Now {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Now { sec: i32::try_from(since.as_secs()).unwrap_or(i32::MAX), nanosec: since.subsec_nanos() }
 }
 
 /// A rate as the time between two messages.
-fn rate(text: &str) -> Result<Duration, String> {
+pub(crate) fn rate(text: &str) -> Result<Duration, String> {
     let hz = text.parse::<f64>().ok().filter(|it| *it > 0.0 && it.is_finite());
     let period = hz.and_then(|it| Duration::try_from_secs_f64(1.0 / it).ok());
     period.ok_or_else(|| {

@@ -166,7 +166,8 @@ fn lists_in_the_words_of_ros2() {
     assert_eq!(world.run(&["node", "list"]).good(), "/hider\n/talker\n");
     assert_eq!(
         world.run(&["node", "info", "/talker"]).good(),
-        "/talker\n  Subscribers:\n  Publishers:\n    /b/chatter: std_msgs/msg/String\n"
+        "/talker\n  Subscribers:\n  Publishers:\n    /b/chatter: std_msgs/msg/String\n  \
+         Service Servers:\n  Service Clients:\n"
     );
     assert_eq!(
         world.run(&["node", "info", "/nobody"]).bad(1),

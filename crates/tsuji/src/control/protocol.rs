@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
 use tsuji_transport::Gid;
 
-use crate::graph::{RouteHalf, TypeOf};
+use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
@@ -117,6 +117,9 @@ pub(crate) struct EndpointRecord {
     pub(crate) gid: [u8; 16],
     pub(crate) node: [u8; 16],
     pub(crate) is_publisher: bool,
+    pub(crate) role: Role,
+    /// The other half of a client or of a server; zeros for a topic.
+    pub(crate) partner: [u8; 16],
     pub(crate) topic: String,
     pub(crate) type_name: String,
     pub(crate) type_hash: String,
@@ -226,6 +229,8 @@ mod tests {
             gid: [3; 16],
             node: [4; 16],
             is_publisher: true,
+            role: Role::Request,
+            partner: [5; 16],
             topic: "/chatter".into(),
             type_name: "std_msgs/msg/String".into(),
             type_hash: String::new(),

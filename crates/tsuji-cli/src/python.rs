@@ -1,4 +1,5 @@
-//! Messages as Python prints them, which is how `ros2 topic pub` shows what it sends.
+//! Messages as Python prints them, which is how `ros2` shows what it sends with `topic pub` and
+//! `service call`.
 
 use tsuji_msg::definition::{Base, ScalarKind, Shape};
 use tsuji_msg::{DynamicMessage, Field, List, Value};
@@ -7,7 +8,7 @@ use tsuji_msg::{DynamicMessage, Field, List, Value};
 const ELEMENTS_MAX: usize = 128;
 
 /// `std_msgs.msg.String(data='hello')`.
-pub(super) fn repr(message: &DynamicMessage) -> String {
+pub(crate) fn repr(message: &DynamicMessage) -> String {
     let name = message.ty().name();
     let fields: Vec<String> = message
         .fields()
@@ -43,7 +44,7 @@ fn list_repr(list: &List, is_byte: bool) -> String {
 }
 
 /// A value that is no list, as Python prints it.
-pub(super) fn scalar_repr(value: &Value, is_byte: bool) -> String {
+pub(crate) fn scalar_repr(value: &Value, is_byte: bool) -> String {
     match value {
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
@@ -65,7 +66,7 @@ pub(super) fn scalar_repr(value: &Value, is_byte: bool) -> String {
 }
 
 /// A number in the shortest form that reads back, as Python's `repr` chooses it.
-pub(super) fn float(value: f64) -> String {
+pub(crate) fn float(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
     }
@@ -102,7 +103,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// `b'\\x00ab'`.
-pub(super) fn bytes(bytes: &[u8]) -> String {
+pub(crate) fn bytes(bytes: &[u8]) -> String {
     let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
     let mut out = format!("b{quote}");
     for byte in bytes {
