@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# Sourced after lib.sh by the scripts that need ROS 2 nodes which are not made of tsuji. They are in peers/.
+
+# Beside the workspace's own, so that neither build makes the other's files anew.
+readonly PEERS_TARGET_DIR=$TARGET_DIR/peers
+
+# Where the tests find the peer, once it is built. Set here and not below, because a `step` is a process of its own.
+export TSUJI_PEER_ROS2_CLIENT=$PEERS_TARGET_DIR/release/ros2-client-peer
+
+# in_peer NAME COMMAND… : runs a command in the folder of a peer.
+in_peer() {
+    local folder=$ROOT/peers/$1
+    shift
+    (cd "$folder" && CARGO_TARGET_DIR="$PEERS_TARGET_DIR" "$@")
+}
+
+# build_peers : builds every peer.
+build_peers() {
+    say "Building the peer of ros2-client; the first time this takes about a minute on two cores."
+    in_peer ros2-client cargo build --quiet --release --locked || return
+    say "Built: $TSUJI_PEER_ROS2_CLIENT"
+}
+
+# test_peers : what `make test` is for the workspace, for the peers.
+test_peers() {
+    in_peer ros2-client cargo fmt --check &&
+        in_peer ros2-client cargo clippy --release --all-targets --locked -- -D warnings &&
+        in_peer ros2-client cargo test --release --locked
+}
