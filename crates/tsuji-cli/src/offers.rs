@@ -29,6 +29,11 @@ fn offer(report: TransportReport) -> Offer {
         reliable: report.reliable,
         loan: report.loan,
         typed: report.typed,
+        // No selection looks at these.
+        immediate: true,
+        directed: true,
+        whole_envelope: true,
+        cdr_only: false,
         sample_bytes_max: report.sample_bytes_max,
         readers_max: report.readers_max,
     };

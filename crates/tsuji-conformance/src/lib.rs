@@ -23,6 +23,7 @@
 pub mod cases;
 
 mod payload;
+mod settled;
 
 mod watchdog;
 #[doc(hidden)]

@@ -9,18 +9,30 @@ pub(crate) fn pattern(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
+/// Some transports carry only what begins so.
+const CDR_HEADER: [u8; 4] = [0, 1, 0, 0];
+
 pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
     let mut words = Words(seed);
     for chunk in bytes.chunks_mut(8) {
         let word = words.next().to_le_bytes();
         chunk.copy_from_slice(&word[..chunk.len()]);
     }
+    if let Some(header) = bytes.first_chunk_mut() {
+        *header = CDR_HEADER;
+    }
 }
 
 /// Whether `bytes` are what [`fill`] made of `seed`. Allocates nothing.
 pub(crate) fn is_pattern(bytes: &[u8], seed: u64) -> bool {
     let mut words = Words(seed);
-    bytes.chunks(8).all(|chunk| chunk == &words.next().to_le_bytes()[..chunk.len()])
+    let first = words.next().to_le_bytes();
+    let mut chunks = bytes.chunks(8);
+    let is_begun = chunks.next().is_none_or(|chunk| match chunk.split_first_chunk::<4>() {
+        Some((header, rest)) => *header == CDR_HEADER && rest == &first[4..chunk.len()],
+        None => chunk == &first[..chunk.len()],
+    });
+    is_begun && chunks.all(|chunk| chunk == &words.next().to_le_bytes()[..chunk.len()])
 }
 
 pub(crate) fn payload(seed: u64, len: usize) -> Payload {

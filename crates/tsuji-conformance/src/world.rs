@@ -11,6 +11,7 @@ use tsuji_transport::{
 };
 
 use crate::payload;
+use crate::settled::PostOffice;
 
 type Make = dyn Fn(PeerId, &Arc<Bells>) -> Arc<dyn Transport> + Send + Sync;
 
@@ -34,6 +35,15 @@ impl World {
         make: impl Fn(PeerId, &Arc<Bells>) -> Arc<dyn Transport> + Send + Sync + 'static,
     ) -> Self {
         Self::new(Box::new(make), false)
+    }
+
+    /// As [`between`](Self::between), for a transport that is not
+    /// [`immediate`](Capability::immediate): each call waits until what it began has happened.
+    pub fn settled(
+        make: impl Fn(PeerId, &Arc<Bells>) -> Arc<dyn Transport> + Send + Sync + 'static,
+    ) -> Self {
+        let post = Arc::new(PostOffice::default());
+        Self::between(move |id, bells| post.settle(id, make(id, bells)))
     }
 
     fn new(make: Box<Make>, is_shared: bool) -> Self {
@@ -85,6 +95,11 @@ impl World {
         self.one().transport.capability()
     }
 
+    /// So many rounds, or fewer where opening and closing an end takes its time.
+    pub fn rounds(&self, many: u64) -> u64 {
+        if self.capability().immediate { many } else { (many / 100).max(ROUNDS_MIN) }
+    }
+
     /// A writer of the first process.
     #[track_caller]
     pub fn writer(&self, topic: &str) -> Outlet {
@@ -111,6 +126,9 @@ impl fmt::Debug for World {
         f.debug_struct("World").field("processes", &self.processes).finish_non_exhaustive()
     }
 }
+
+/// What a case needs to go through its variants.
+const ROUNDS_MIN: u64 = 12;
 
 /// What a process has.
 #[derive(Debug)]
@@ -203,6 +221,7 @@ fn endpoint(topic: &str, keep: Keep) -> Endpoint {
         gid: Gid(name()),
         qos: Qos { history, ..Qos::DEFAULT },
         keep_all_max,
+        announced: None,
     }
 }
 
@@ -239,6 +258,7 @@ impl Outlet {
 
     /// Sends `len` bytes under the next number, or answers why not and keeps the number.
     pub fn try_send(&self, len: usize) -> Result<Sent> {
+        let len = self.carried(len);
         let envelope = self.envelope();
         let payload = payload::payload(payload::seed(&envelope), len);
         self.count(self.writer.send(&envelope, &payload))
@@ -246,6 +266,7 @@ impl Outlet {
 
     /// The same, at this time.
     pub fn try_send_at(&self, mono_ns: u64, len: usize) -> Result<Sent> {
+        let len = self.carried(len);
         let envelope = Envelope { mono_ns, ..self.envelope() };
         let payload = payload::payload(payload::seed(&envelope), len);
         self.count(self.writer.send(&envelope, &payload))
@@ -306,11 +327,19 @@ impl Outlet {
         self.process.bell(&self.room)
     }
 
+    /// As many bytes, or the few that the transport needs at least.
+    pub fn carried(&self, len: usize) -> usize {
+        if self.process.transport.capability().cdr_only { len.max(CDR_BYTES_MIN) } else { len }
+    }
+
     fn count(&self, sent: Result<Sent>) -> Result<Sent> {
         self.sequence.fetch_add(u64::from(sent.is_ok()), Ordering::Relaxed);
         sent
     }
 }
+
+/// The encapsulation header alone.
+const CDR_BYTES_MIN: usize = 4;
 
 /// A reader with its cell.
 #[derive(Debug)]

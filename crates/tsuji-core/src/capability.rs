@@ -43,6 +43,16 @@ pub struct Capability {
     pub loan: bool,
     /// It carries typed values by reference.
     pub typed: bool,
+    /// Ends are connected, and samples have arrived, when the call that does it returns. Otherwise
+    /// later.
+    pub immediate: bool,
+    /// It sends to one reader of several what the others do not get.
+    pub directed: bool,
+    /// All of a sample's envelope arrives, whatever it holds. Otherwise the publisher's GID, numbers
+    /// that grow by one a sample, and the wall time.
+    pub whole_envelope: bool,
+    /// It carries only what begins with an encapsulation header of CDR, 4 bytes.
+    pub cdr_only: bool,
     /// The largest sample it accepts.
     pub sample_bytes_max: u64,
     /// The most readers one writer can have on it.

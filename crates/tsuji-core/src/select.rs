@@ -388,6 +388,10 @@ mod tests {
             reliable: true,
             loan: false,
             typed: false,
+            immediate: true,
+            directed: true,
+            whole_envelope: true,
+            cdr_only: false,
             sample_bytes_max: 1 << 20,
             readers_max: 64,
         };

@@ -13,6 +13,10 @@ const KNOWN: [&str; 5] = ["inproc", "shm", "cyclonedds", "fastdds", "zenoh"];
 fn offers() -> Vec<Offer> {
     let offer = |name: &str, scopes, peers| {
         let capability = Capability {
+            immediate: true,
+            directed: true,
+            whole_envelope: true,
+            cdr_only: false,
             scopes,
             reliable: true,
             loan: name == "shm",

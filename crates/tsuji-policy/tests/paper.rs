@@ -34,6 +34,10 @@ fn chosen(policy: &Policy, size: Size, scope: Scope, reliability: Reliability) -
         peer: Peer::Tsuji,
     };
     let capability = Capability {
+        immediate: true,
+        directed: true,
+        whole_envelope: true,
+        cdr_only: false,
         scopes: Scopes::ALL,
         reliable: true,
         loan: false,

@@ -99,6 +99,10 @@ impl Transport for SharedMemory {
             reliable: true,
             loan: true,
             typed: false,
+            immediate: true,
+            directed: true,
+            whole_envelope: true,
+            cdr_only: false,
             sample_bytes_max: self.shared.arena.block_bytes_max() - layout::DATA_AT as u64,
             readers_max: READERS_MAX,
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tsuji_platform::clock;
 use tsuji_transport::bell::{Bells, Cell};
 use tsuji_transport::{
-    Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Result, Sent, Ticket, Writer,
+    Connected, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Result, Sent, Ticket, Writer,
 };
 
 use crate::Shared;
@@ -109,7 +109,7 @@ impl Writer for ShmWriter {
         Ok(sent)
     }
 
-    fn connect(&self, ticket: &Ticket) -> Result<()> {
+    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
         self.shared.open("connect")?;
         let peer = self.shared.peer(ticket.peer)?;
         self.disconnect(ticket.reader);
@@ -122,7 +122,7 @@ impl Writer for ShmWriter {
         let connection = Connection::open(peer, ticket, bit, self.core.room.index())?;
         state.listening.insert(bit);
         state.connections.push(connection);
-        Ok(())
+        Ok(Connected::Now)
     }
 
     fn disconnect(&self, reader: Gid) {

@@ -34,6 +34,7 @@ impl Process {
             gid: Gid([number; 16]),
             qos: Qos { history: History::KeepAll, ..Qos::DEFAULT },
             keep_all_max: 8,
+            announced: None,
         }
     }
 

@@ -6,14 +6,15 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tsuji_core::{Capability, TransportId};
 
 use crate::bell::Cell;
 use crate::{
-    Endpoint, Envelope, Error, ErrorKind, Gid, Greeting, Loan, Payload, PeerId, Reader, Result,
-    Sent, Ticket, Transport, Writer,
+    Connected, Endpoint, Envelope, Error, ErrorKind, Gid, Greeting, Loan, Mail, Payload, PeerId,
+    Reader, Result, Sent, Ticket, Transport, Writer,
 };
 
 /// What goes wrong. Shares are between 0 (never) and 1 (always).
@@ -135,6 +136,18 @@ impl Transport for Faulty {
         self.inner.part(peer);
     }
 
+    fn mail_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.mail_fd()
+    }
+
+    fn mail(&self) -> Vec<Mail> {
+        self.inner.mail()
+    }
+
+    fn receive(&self, from: PeerId, bytes: &[u8]) {
+        self.inner.receive(from, bytes);
+    }
+
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
         self.pass("open a writer")?;
         let mut state = lock(&self.state);
@@ -253,7 +266,7 @@ impl Writer for FaultyWriter {
         self.inner.send_to(reader, envelope, payload)
     }
 
-    fn connect(&self, ticket: &Ticket) -> Result<()> {
+    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
         self.faulty.pass("connect")?;
         self.inner.connect(ticket)
     }

@@ -10,8 +10,8 @@ use tsuji_platform::fork::Generation;
 
 use crate::bell::Cell;
 use crate::{
-    Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Reader, Result, Sample, Sent,
-    Ticket, Transport, Writer,
+    Connected, Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Reader, Result,
+    Sample, Sent, Ticket, Transport, Writer,
 };
 
 /// A bus inside this process. Clones share it.
@@ -68,6 +68,10 @@ impl Transport for InProcess {
             reliable: true,
             loan: true,
             typed: true,
+            immediate: true,
+            directed: true,
+            whole_envelope: true,
+            cdr_only: false,
             sample_bytes_max: SAMPLE_BYTES_MAX,
             readers_max: u32::MAX,
         }
@@ -206,7 +210,7 @@ impl Writer for InProcessWriter {
         Ok(Sent { readers, displaced: displaced.len() as u32 })
     }
 
-    fn connect(&self, ticket: &Ticket) -> Result<()> {
+    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
         self.bus.open("connect")?;
         let number = <[u8; 8]>::try_from(&*ticket.bytes).map(u64::from_le_bytes);
         let number = number.map_err(|_| Error::new(ErrorKind::Invalid, "connect"))?;
@@ -217,7 +221,7 @@ impl Writer for InProcessWriter {
         connections.all.retain(|it| it.reader != ticket.reader);
         let newest_ns = inbox.arrivals_of(self.gid);
         connections.all.push(Connection { reader: ticket.reader, inbox, newest_ns });
-        Ok(())
+        Ok(Connected::Now)
     }
 
     fn disconnect(&self, reader: Gid) {

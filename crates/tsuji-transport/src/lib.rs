@@ -9,7 +9,7 @@
 //! [`Writer::connect`]. Whoever owns the control channel carries these; a transport does not.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use tsuji_core::{Capability, Qos, TransportId};
@@ -77,6 +77,23 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
         let _ = peer;
     }
 
+    /// Readable when [`mail`](Self::mail) has something, or when a connect that answered
+    /// [`Connected::Later`] may go on. `None` for a transport that needs neither.
+    fn mail_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// What this transport has to say to itself in other processes, in order. Whoever owns the
+    /// control channels carries it. Makes the descriptor unreadable.
+    fn mail(&self) -> Vec<Mail> {
+        Vec::new()
+    }
+
+    /// Takes what this transport in process `from` said. What it does not understand it ignores.
+    fn receive(&self, from: PeerId, bytes: &[u8]) {
+        let _ = (from, bytes);
+    }
+
     /// Joins a topic as a writer. `room` is rung when a call that answered Busy may succeed.
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>>;
 
@@ -109,17 +126,29 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Busy.
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
 
-    /// Sends one sample to one connected reader: what a late joiner is owed, or a reply.
+    /// Sends one sample to one connected reader: what a late joiner is owed, or a reply. Unsupported
+    /// without [`Capability::directed`].
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
 
-    /// Sends to the reader that gave this ticket, from now on.
-    fn connect(&self, ticket: &Ticket) -> Result<()>;
+    /// Sends to the reader that gave this ticket, from now on; or begins to, and is called again with
+    /// the same ticket when [`Transport::mail_fd`] is readable.
+    fn connect(&self, ticket: &Ticket) -> Result<Connected>;
 
-    /// Sends to this reader no more. A reader that is not connected is no error.
+    /// Sends to this reader no more. A reader that is not connected is no error. Without
+    /// [`Capability::directed`] it may still get what others get, until it is told.
     fn disconnect(&self, reader: Gid);
 
     /// How many readers are connected.
     fn readers(&self) -> usize;
+}
+
+/// What became of a connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connected {
+    /// What is sent from here on arrives.
+    Now,
+    /// The other end is still to be reached.
+    Later,
 }
 
 /// What became of a sample that was sent.
@@ -151,7 +180,8 @@ pub trait Reader: fmt::Debug + Send + Sync {
 
     /// The envelope's `mono_ns` of the newest sample of this writer that has arrived, whether it
     /// waits, was taken or displaced. `None` before the first, and for a writer that is not
-    /// accepted. A sample at 0 is none.
+    /// accepted. A sample at 0 is none. Without [`Capability::whole_envelope`] it is the time of
+    /// arrival, later for each sample.
     fn newest_ns(&self, writer: Gid) -> Option<u64>;
 }
 
@@ -182,6 +212,19 @@ pub struct Endpoint {
     /// Samples that keep-all histories hold before a writer is Busy; at least 1. A reader of best
     /// effort loses its oldest instead.
     pub keep_all_max: u32,
+    /// What engines announce in the place of topic and type, for ends that are not tsuji's.
+    pub announced: Option<Announced>,
+}
+
+/// An endpoint as an engine announces it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announced {
+    /// The topic's name on the wire.
+    pub topic: String,
+    /// The type's name on the wire.
+    pub type_name: String,
+    /// What else is said of it.
+    pub user_data: Vec<u8>,
 }
 
 /// How a writer reaches a reader.
@@ -191,6 +234,15 @@ pub struct Ticket {
     pub peer: PeerId,
     /// The reader.
     pub reader: Gid,
+    /// What only the transport understands.
+    pub bytes: Vec<u8>,
+}
+
+/// What a transport says to itself in another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    /// The other process.
+    pub to: PeerId,
     /// What only the transport understands.
     pub bytes: Vec<u8>,
 }

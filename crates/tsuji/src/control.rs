@@ -167,6 +167,11 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
     if let Some(watch) = &door.watch {
         host.poll.add(watch, WATCH).map_err(setup)?;
     }
+    for (transport, key) in host.transports().iter().zip(MAIL_KEYS..) {
+        if let Some(fd) = transport.mail_fd() {
+            host.poll.add(fd, key).map_err(setup)?;
+        }
+    }
     host.directory().links.watch_with(Arc::clone(&host.poll));
     door.remove_half_open();
     for path in door.neighbours() {
@@ -184,6 +189,8 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
 const LISTENER: u64 = 0;
 const NUDGE: u64 = 1;
 const WATCH: u64 = 2;
+/// Of the transports, in their order.
+const MAIL_KEYS: u64 = 3;
 
 /// Connects to the socket at `path`, and says hello.
 fn knock(host: &Arc<Host>, path: &Path) {
@@ -367,6 +374,9 @@ impl Keeper {
             LISTENER => self.accept(),
             NUDGE => self.host.nudge.take(),
             WATCH => self.look_at_folder(),
+            key if key < MAIL_KEYS + self.host.transports().len() as u64 => {
+                self.carry_mail((key - MAIL_KEYS) as usize);
+            }
             key if link::is_life(key) => {
                 let mut directory = self.host.directory();
                 if let Some(peer) = directory.links.whose_life(key) {
@@ -382,6 +392,17 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Carries what a transport says, and goes on with what waited for it.
+    fn carry_mail(&self, transport: usize) {
+        let transport = &self.host.transports()[transport];
+        let mut directory = self.host.directory();
+        for mail in transport.mail() {
+            let (transport, bytes) = (transport.id().to_string(), mail.bytes);
+            directory.links.send(mail.to, &Control::Mail { transport, bytes });
+        }
+        directory.go_on(&self.host, &transport.id());
     }
 
     /// Knocks where nobody has answered yet, or not since the link was lost. The sockets of the dead
@@ -557,6 +578,11 @@ impl Keeper {
             (Control::Closed { flow, .. }, Some(peer)) => {
                 if directory.lives_in(Gid(flow.publisher), peer) {
                     directory.closed(host, flow);
+                }
+            }
+            (Control::Mail { transport, bytes }, Some(peer)) => {
+                if let Some(transport) = host.transport(&transport) {
+                    transport.receive(peer, &bytes);
                 }
             }
             (Control::Alive(gid), Some(peer)) => {

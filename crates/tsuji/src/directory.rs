@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tsuji_core::{Health, Offer, Qos, Reason, Scope, Traits, TransportId, rxo, select};
+use tsuji_core::{
+    Capability, Health, Offer, Qos, Reason, Scope, Scopes, Traits, TransportId, rxo, select,
+};
 use tsuji_platform::clock;
 use tsuji_transport::{Gid, PeerId, Ticket, Transport};
 
@@ -21,7 +23,7 @@ use crate::graph::{
     RouteHalf, RouteState, Stranger, full_name, type_mismatch,
 };
 use crate::host::Host;
-use crate::pacing::Backoff;
+use crate::pacing::{Backoff, after};
 use crate::publication::{Asking, Publication};
 use crate::reception::Reception;
 
@@ -69,6 +71,8 @@ struct Route {
     /// Transports that failed for this flow, and why.
     excluded: Vec<(TransportId, Refusal)>,
     mismatches: Vec<String>,
+    /// What its transport is to go on with, since when.
+    opening: Option<(Ticket, u64)>,
     /// How many samples were published before those that the road brings; `None` until it is open.
     published_before: Option<u64>,
     since_wall_ns: i64,
@@ -243,17 +247,78 @@ impl Directory {
         }
         let chosen = route.choice.as_ref().and_then(|choice| choice.transport.clone());
         let Some(id) = chosen else { return };
-        let connected = ticket.and_then(|bytes| {
-            let ticket = Ticket { peer, reader: Gid(flow.subscription), bytes };
-            self.connect(host, flow, &id, &ticket)
-        });
-        match connected {
-            Ok(first) => self.links.send(peer, &Control::Cut { flow, epoch, first }),
+        match ticket {
+            Ok(bytes) => {
+                let ticket = Ticket { peer, reader: Gid(flow.subscription), bytes };
+                self.open_end(host, flow, id, ticket);
+            }
+            Err(refusal) => self.exclude_and_try_again(host, flow, id, refusal),
+        }
+    }
+
+    /// Opens the publisher's end, or goes on opening it, and tells the subscription's process.
+    fn open_end(&mut self, host: &Host, flow: Flow, id: TransportId, ticket: Ticket) {
+        let (peer, epoch) = (ticket.peer, self.flows.get(&flow).map_or(0, |route| route.epoch));
+        match self.connect(host, flow, &id, &ticket) {
+            Ok(Some(first)) if peer == host.id => self.cut(host, flow, first),
+            Ok(Some(first)) => self.links.send(peer, &Control::Cut { flow, epoch, first }),
+            Ok(None) => {
+                if let Some(route) = self.flows.get_mut(&flow) {
+                    let since_ns = route.opening.as_ref().map(|(_, since_ns)| *since_ns);
+                    let since_ns = since_ns.unwrap_or_else(clock::monotonic_ns);
+                    route.opening = Some((ticket, since_ns));
+                    host.nudge.give();
+                }
+            }
             Err(refusal) => {
                 // What was accepted for this road is given back.
-                self.links.send(peer, &Control::Closed { flow, epoch });
+                if peer == host.id {
+                    self.closed(host, flow);
+                } else {
+                    self.links.send(peer, &Control::Closed { flow, epoch });
+                }
                 self.exclude_and_try_again(host, flow, id, refusal);
             }
+        }
+    }
+
+    /// Goes on with the flows that this transport is opening.
+    pub(crate) fn go_on(&mut self, host: &Host, transport: &TransportId) {
+        for (flow, ticket) in self.opening(transport) {
+            self.open_end(host, flow, transport.clone(), ticket);
+        }
+    }
+
+    fn opening(&self, transport: &TransportId) -> Vec<(Flow, Ticket)> {
+        let opening = self.flows.iter().filter_map(|(flow, route)| {
+            let (ticket, _) = route.opening.as_ref()?;
+            (route.transport() == Some(transport)).then(|| (*flow, ticket.clone()))
+        });
+        opening.collect()
+    }
+
+    /// Gives up roads that take too long to open.
+    fn give_up(&mut self, host: &Host, now_ns: u64) {
+        let late = self.flows.iter().filter_map(|(flow, route)| {
+            let (ticket, since_ns) = route.opening.as_ref()?;
+            let is_late = after(*since_ns, OPENING_MAX) <= now_ns;
+            is_late.then(|| Some((*flow, route.transport()?.clone(), ticket.peer, route.epoch)))?
+        });
+        for (flow, id, peer, epoch) in late.collect::<Vec<_>>() {
+            if let Some(publication) = self.publications.get(&Gid(flow.publisher)) {
+                publication.disconnect_from(&id, Gid(flow.subscription));
+            }
+            if peer == host.id {
+                self.closed(host, flow);
+            } else {
+                self.links.send(peer, &Control::Closed { flow, epoch });
+            }
+            let seconds = OPENING_MAX.as_secs();
+            let refusal = Refusal {
+                reason: format!("the other end was not reached within {seconds} s"),
+                is_passing: true,
+            };
+            self.exclude_and_try_again(host, flow, id, refusal);
         }
     }
 
@@ -353,12 +418,15 @@ impl Directory {
         let publications = self.publications.values().filter_map(|it| it.due_ns());
         let receptions = self.receptions.values().filter_map(|it| it.due_ns());
         let retries = self.retries.values().filter_map(Backoff::due_ns);
-        publications.chain(receptions).chain(retries).min()
+        let opening = self.flows.values().filter_map(|route| route.opening.as_ref());
+        let opening = opening.map(|(_, since_ns)| after(*since_ns, OPENING_MAX));
+        publications.chain(receptions).chain(retries).chain(opening).min()
     }
 
     pub(crate) fn on_time(&mut self, host: &Host, now_ns: u64) {
         self.publications.values().for_each(|it| it.on_time(now_ns));
         self.receptions.values().for_each(|it| it.on_time(now_ns));
+        self.give_up(host, now_ns);
         let retries = self.retries.iter_mut();
         let due = retries.filter(|(_, retry)| retry.is_due(now_ns));
         let due = due.map(|(flow, retry)| {
@@ -608,12 +676,9 @@ impl Directory {
             self.links.send(peer, &Control::Offer { flow, epoch, transport: id.to_string() });
             return;
         }
-        let opened = self.meet_self(host, &id).and_then(|()| {
-            let ticket = self.accept(host, host.id, flow, id.as_str())?;
-            self.connect(host, flow, &id, &ticket)
-        });
-        match opened {
-            Ok(first) => self.cut(host, flow, first),
+        let accepted = self.meet_self(host, &id);
+        match accepted.and_then(|()| self.accept(host, host.id, flow, id.as_str())) {
+            Ok(ticket) => self.open_end(host, flow, id, ticket),
             Err(refusal) => {
                 self.closed(host, flow);
                 self.exclude_and_try_again(host, flow, id, refusal);
@@ -652,11 +717,19 @@ impl Directory {
             } else if let Some(Refusal { reason, is_passing }) = refused {
                 let health = if *is_passing { Health::Exhausted } else { Health::Failed };
                 offer.health = health(reason.as_str().into());
+            } else if publication.role != Role::Topic && !offer.capability.directed {
+                offer.health = Health::Failed("it cannot answer one client of several".into());
             } else if let Some(obstacle) = unproved() {
                 offer.health = Health::Failed(obstacle.into());
             }
             offers.push(offer);
         }
+        // Those that do not work at all are named with the reason.
+        let failed = host.failed().iter().map(|(id, reason)| Offer {
+            health: Health::Failed(reason.as_str().into()),
+            ..Offer::new(id.clone(), ANYTHING)
+        });
+        offers.extend(failed);
         offers
     }
 
@@ -679,14 +752,14 @@ impl Directory {
         Ok(reception.accept(transport, peer, publisher, &offered)?)
     }
 
-    /// Opens the publisher's end, which lives here.
+    /// Opens the publisher's end, which lives here; answers nothing when it is to be gone on with.
     fn connect(
         &mut self,
         host: &Host,
         flow: Flow,
         id: &TransportId,
         ticket: &Ticket,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<Option<u64>, Refusal> {
         let publication = self.publications.get(&Gid(flow.publisher));
         let publication = publication.ok_or_else(|| Refusal::lasting("the publisher is gone"))?;
         let asks = self.endpoints.get(&Gid(flow.subscription)).map(|known| &known.record);
@@ -699,14 +772,16 @@ impl Directory {
         let connected = publication.connect(transport, ticket, &asking);
         let connected =
             connected.inspect_err(|_| publication.disconnect(Gid(flow.subscription)))?;
+        let Some(connected) = connected else { return Ok(None) };
         self.retries.remove(&flow);
         if let Some(route) = self.flows.get_mut(&flow) {
             route.state = RouteState::Active;
+            route.opening = None;
             route.published_before = Some(connected.published_before);
             route.since_wall_ns = clock::wall_ns();
         }
         publication.events.push(PublisherEvent::Matched { current: publication.readers() });
-        Ok(connected.first)
+        Ok(Some(connected.first))
     }
 
     fn exclude_and_try_again(
@@ -720,6 +795,7 @@ impl Directory {
         if !self.retries.contains_key(&flow) {
             tracing::warn!(transport = %id, reason = refusal.reason, "a road could not be opened");
         }
+        route.opening = None;
         route.excluded.push((id, refusal));
         self.find_road(host, flow);
     }
@@ -729,6 +805,9 @@ impl Directory {
         self.retries.remove(&flow);
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
         let Some(publication) = self.publications.get(&publisher) else { return };
+        if let Some((id, _)) = route.transport().zip(route.opening.as_ref()) {
+            publication.disconnect_from(id, subscription);
+        }
         if route.state == RouteState::Active {
             publication.disconnect(subscription);
             publication.events.push(PublisherEvent::Matched { current: publication.readers() });
@@ -837,6 +916,10 @@ fn record(endpoint: &EndpointCore, is_publisher: bool) -> EndpointRecord {
 }
 
 impl Route {
+    fn transport(&self) -> Option<&TransportId> {
+        self.choice.as_ref()?.transport.as_ref()
+    }
+
     fn new() -> Self {
         Self {
             state: RouteState::Opening,
@@ -844,12 +927,28 @@ impl Route {
             choice: None,
             excluded: Vec::new(),
             mismatches: Vec::new(),
+            opening: None,
             published_before: None,
             since_wall_ns: clock::wall_ns(),
         }
     }
 }
 
+/// What nothing is refused for but its health.
+const ANYTHING: Capability = Capability {
+    scopes: Scopes::ALL,
+    reliable: true,
+    loan: true,
+    typed: true,
+    immediate: true,
+    directed: true,
+    whole_envelope: true,
+    cdr_only: false,
+    sample_bytes_max: u64::MAX,
+    readers_max: u32::MAX,
+};
+/// How long a transport may take to reach the other end of a flow.
+const OPENING_MAX: Duration = Duration::from_secs(5);
 /// How soon a flow without a route is decided again.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(10);

@@ -72,6 +72,7 @@ impl EndpointCore {
             gid: self.gid,
             qos: Qos { history: self.history(), ..self.qos },
             keep_all_max: self.host.keep_all_max(),
+            announced: None,
         }
     }
 }

@@ -93,7 +93,7 @@ impl Host {
         let life = Life::begin().map_err(|error| unexpected("pipe", error))?;
         let life = Arc::new(life);
         let bells = Bells::create(&registry::bells_backing(policy)?)?;
-        let mut opened = registry::open(id, &life, &bells, policy)?;
+        let mut opened = registry::open(id, place.domain, &life, &bells, policy)?;
         if let Some(arrange) = arrange {
             opened.transports = arrange.0(opened.transports);
         }

@@ -16,7 +16,8 @@ use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
-    Bytes, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload, Ticket, Transport, Writer,
+    self as transport, Bytes, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload, Ticket,
+    Transport, Writer,
 };
 
 use crate::endpoint::EndpointCore;
@@ -165,8 +166,8 @@ impl State {
 
     /// To be called when the readers of a road have changed.
     fn sort_roads(&mut self) {
-        self.roads.sort_by_key(|road| road.readers == 0);
-        self.roads_in_use = self.roads.partition_point(|road| 0 < road.readers);
+        self.roads.sort_by_key(|road| !road.is_in_use());
+        self.roads_in_use = self.roads.partition_point(Road::is_in_use);
         self.by_value = self.in_use().iter().any(|road| road.typed);
         self.by_bytes = self.in_use().iter().any(|road| !road.typed);
     }
@@ -222,10 +223,16 @@ struct Road {
     id: TransportId,
     writer: Arc<dyn Writer>,
     typed: bool,
+    /// What late joiners are owed its transport gives them, so it is sent everything.
+    keeps: bool,
     readers: usize,
 }
 
 impl Road {
+    fn is_in_use(&self) -> bool {
+        self.keeps || 0 < self.readers
+    }
+
     /// Memory of its own, or of the heap where it has none to lend.
     fn lend(&self, len: usize) -> Result<Loan, tsuji_transport::Error> {
         match self.writer.loan(len) {
@@ -450,13 +457,14 @@ impl Publication {
         roads.map(|road| road.readers as u32).sum()
     }
 
-    /// Sends to this reader too, from now on, and first what late joiners are owed.
+    /// Sends to this reader too, from now on, and first what late joiners are owed. Answers nothing
+    /// when the transport has only begun to reach it.
     pub(crate) fn connect(
         &self,
         transport: &Arc<dyn Transport>,
         ticket: &Ticket,
         reader: &Asking,
-    ) -> Result<Connected> {
+    ) -> Result<Option<Connected>> {
         self.open("connect")?;
         let mut state = self.lock();
         let state = &mut *state;
@@ -470,12 +478,24 @@ impl Publication {
             None => {
                 let writer =
                     transport.open_writer(&self.for_transport(), Arc::clone(&self.room))?;
-                state.roads.push(Road { id: id.clone(), writer, typed, readers: 0 });
+                let keeps = self.keeps() && !transport.capability().directed;
+                let road = Road { id: id.clone(), writer, typed, keeps, readers: 0 };
+                if keeps {
+                    // It gives late joiners what they are owed, so it is given all of it.
+                    for (envelope, payload) in &state.history {
+                        let payload = self.as_the_road_takes_it(&road, payload)?;
+                        road.writer.send(envelope, &payload)?;
+                    }
+                }
+                state.roads.push(road);
                 state.roads.len() - 1
             }
         };
         let road = &mut state.roads[at];
-        road.writer.connect(ticket)?;
+        if road.writer.connect(ticket)? == transport::Connected::Later {
+            self.sort_roads(state);
+            return Ok(None);
+        }
         road.readers += 1;
         let road = road.clone();
         self.sort_roads(state);
@@ -489,6 +509,10 @@ impl Publication {
             };
             let skip = state.history.len().saturating_sub(wanted);
             for (envelope, payload) in state.history.iter().skip(skip) {
+                if road.keeps {
+                    first = first.min(envelope.sequence);
+                    break;
+                }
                 let sent = self
                     .as_the_road_takes_it(&road, payload)
                     .and_then(|payload| road.writer.send_to(ticket.reader, envelope, &payload));
@@ -501,7 +525,20 @@ impl Publication {
             }
         }
         let owed = state.next_sequence - first;
-        Ok(Connected { first, published_before: state.counters.published.saturating_sub(owed) })
+        let published_before = state.counters.published.saturating_sub(owed);
+        Ok(Some(Connected { first, published_before }))
+    }
+
+    /// Does not go on to reach this reader by this transport.
+    pub(crate) fn disconnect_from(&self, transport: &TransportId, reader: Gid) {
+        let state = self.lock();
+        let roads = state.roads.iter().filter(|road| road.id == *transport);
+        roads.for_each(|road| road.writer.disconnect(reader));
+    }
+
+    /// Whether late joiners are owed what was published before.
+    fn keeps(&self) -> bool {
+        self.qos.durability == Durability::TransientLocal
     }
 
     /// Sends to this reader no more.
@@ -631,7 +668,7 @@ impl Publication {
         if state.by_bytes && bytes.is_none() {
             *bytes = Some(Payload::Bytes(self.bytes(outgoing, |len| self.lend(state, len))?));
         }
-        let keeps = self.qos.durability == Durability::TransientLocal;
+        let keeps = self.keeps();
         let wants_value = state.by_value || (keeps && !state.by_bytes);
         if wants_value && value.is_none() {
             *value = match outgoing {

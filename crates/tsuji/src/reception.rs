@@ -83,6 +83,7 @@ struct Unbooked {
     writer: Gid,
     taken_ns: u64,
     latency_ns: u64,
+    by_wall: bool,
     bytes: u64,
 }
 
@@ -144,6 +145,8 @@ struct FlowCount {
     invalid: u64,
     duplicates: u64,
     latency: Option<Histogram>,
+    /// It is between the wall clocks of both ends.
+    by_wall: bool,
     rate: Rate,
     /// The last sign of life, as far as looked at.
     last_sign_ns: u64,
@@ -457,7 +460,7 @@ impl Reception {
                         median_us,
                         p99_us,
                         max_us: histogram.max_ns() as f64 / 1e3,
-                        clock: "monotonic".to_owned(),
+                        clock: if flow.by_wall { "wall" } else { "monotonic" }.to_owned(),
                     }),
                     displaced: flow.missing - lost,
                     expired: flow.expired,
@@ -525,9 +528,15 @@ impl Reception {
                 return false;
             }
         }
-        let latency_ns = now_ns.saturating_sub(envelope.mono_ns);
-        state.unbooked =
-            Some(Unbooked { writer: envelope.gid, taken_ns: now_ns, latency_ns, bytes });
+        // Not every road brings the time of the sender's monotonic clock.
+        let by_wall = envelope.mono_ns == 0;
+        let latency_ns = if by_wall {
+            u64::try_from(clock::wall_ns().saturating_sub(envelope.wall_ns)).unwrap_or(0)
+        } else {
+            now_ns.saturating_sub(envelope.mono_ns)
+        };
+        let (writer, taken_ns) = (envelope.gid, now_ns);
+        state.unbooked = Some(Unbooked { writer, taken_ns, latency_ns, by_wall, bytes });
         true
     }
 
@@ -567,7 +576,8 @@ impl Reception {
 impl State {
     /// Counts the sample that was handed out last.
     fn book(&mut self) {
-        let Some(Unbooked { writer, taken_ns, latency_ns, bytes }) = self.unbooked.take() else {
+        let unbooked = self.unbooked.take();
+        let Some(Unbooked { writer, taken_ns, latency_ns, by_wall, bytes }) = unbooked else {
             return;
         };
         self.counters.received += 1;
@@ -575,6 +585,10 @@ impl State {
         flow.samples += 1;
         flow.bytes += bytes;
         flow.rate.add(taken_ns, 1, bytes);
+        // What two clocks measure is not one distribution.
+        if std::mem::replace(&mut flow.by_wall, by_wall) != by_wall {
+            flow.latency = None;
+        }
         flow.latency.get_or_insert_with(Histogram::new).add(latency_ns);
     }
 
@@ -664,6 +678,7 @@ impl FlowCount {
             invalid: 0,
             duplicates: 0,
             latency: None,
+            by_wall: false,
             rate: Rate::default(),
             last_sign_ns: 0,
             manual_lease_ns: None,

@@ -11,6 +11,7 @@ use tsuji_policy::units::parse_size;
 use tsuji_transport::bell::Bells;
 use tsuji_transport::inproc::InProcess;
 use tsuji_transport::{PeerId, Transport};
+use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
 use crate::{Error, Result};
@@ -40,6 +41,7 @@ impl fmt::Debug for Arrange {
 /// Opens every transport of this build, with its settings from `policy`.
 pub(crate) fn open(
     id: PeerId,
+    domain: u32,
     life: &Arc<Life>,
     bells: &Arc<Bells>,
     policy: &Policy,
@@ -49,6 +51,11 @@ pub(crate) fn open(
     match SharedMemory::create(id, life, bells, &shm_config(policy)?) {
         Ok(shm) => transports.push(Arc::new(shm)),
         Err(error) => failed.push((TransportId::new("shm"), error.to_string())),
+    }
+    // It starts nothing before the first flow that needs it.
+    match CycloneDds::create(id, &cyclone_config(domain, policy)?) {
+        Ok(cyclone) => transports.push(Arc::new(cyclone)),
+        Err(error) => failed.push((TransportId::new("cyclonedds"), error.to_string())),
     }
     Ok(Opened { transports, failed })
 }
@@ -92,3 +99,29 @@ fn shm_config(policy: &Policy) -> Result<ShmConfig> {
 }
 
 const MEMORY_MIN: u64 = 1 << 20;
+
+fn cyclone_config(domain: u32, policy: &Policy) -> Result<CycloneConfig> {
+    let mut config = CycloneConfig { domain, ..CycloneConfig::default() };
+    let Some(settings) = policy.settings(&TransportId::new("cyclonedds")) else {
+        return Ok(config);
+    };
+    for setting in &settings.settings {
+        let (key, value) = (&*setting.key, &*setting.value);
+        let words = || value.split_whitespace().map(str::to_owned).collect();
+        match (key, value) {
+            ("interfaces", _) => config.interfaces = words(),
+            ("peers", _) => config.peers = words(),
+            ("multicast", "true") => config.force_multicast = true,
+            ("multicast", "false") => config.no_multicast = true,
+            ("multicast", "default") => (),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "{}: {key}={value:?} is not a setting of cyclonedds; allowed: interfaces=NAMES, \
+                     peers=ADDRESSES, each with spaces between, multicast=true, false or default",
+                    setting.origin
+                )));
+            }
+        }
+    }
+    Ok(config)
+}

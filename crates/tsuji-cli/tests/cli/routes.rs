@@ -109,7 +109,7 @@ fn a_policy_of_the_user_decides() {
     let world = World::new();
     world.write(
         "mine.xml",
-        "<tsuji>\n<forbid name=\"no memory\" topic=\"/chatter\" use=\"shm\"/>\n</tsuji>\n",
+        "<tsuji>\n<forbid name=\"no memory\" topic=\"/chatter\" use=\"shm cyclonedds\"/>\n</tsuji>\n",
     );
     let _publisher =
         world.start(&["topic", "pub", "--policy", "mine.xml", "-r", "50", "/chatter", TEXT]);

@@ -63,6 +63,10 @@ pub fn a_reader_comes_back(world: World) {
 
 /// What is sent to one reader reaches no other.
 pub fn send_to_reaches_only_one(world: World) {
+    if !world.capability().directed {
+        let (writer, reader) = world.pair("undirected", Keep::All(10));
+        return refused(writer.try_send_to(reader.gid, 10), ErrorKind::Unsupported);
+    }
     let (writer, reader) = world.pair("one", Keep::All(10));
     let other = world.reader("one", Keep::All(10));
     writer.connect(&other);
@@ -76,6 +80,10 @@ pub fn send_to_reaches_only_one(world: World) {
 
 /// Sending to a reader that is not connected is refused, and reaches nobody.
 pub fn send_to_a_stranger_is_refused(world: World) {
+    if !world.capability().directed {
+        let (writer, reader) = world.pair("undirected", Keep::All(10));
+        return refused(writer.try_send_to(reader.gid, 10), ErrorKind::Unsupported);
+    }
     let (writer, reader) = world.pair("stranger", Keep::All(10));
     let other = world.reader("stranger", Keep::All(10));
     refused(writer.try_send_to(other.gid, 10), ErrorKind::Closed);
@@ -86,6 +94,10 @@ pub fn send_to_a_stranger_is_refused(world: World) {
 
 /// Sending to one full reader is Busy; another that is full does not matter.
 pub fn send_to_is_busy_at_the_limit(world: World) {
+    if !world.capability().directed {
+        let (writer, reader) = world.pair("undirected", Keep::All(10));
+        return refused(writer.try_send_to(reader.gid, 10), ErrorKind::Unsupported);
+    }
     let (writer, reader) = world.pair("full", Keep::All(1));
     let other = world.reader("full", Keep::All(1));
     writer.connect(&other);

@@ -102,6 +102,10 @@ pub fn keep_all_beside_keep_last(world: World) {
 
 /// What was sent to one reader only takes its place there like any other.
 pub fn send_to_counts_as_a_sample(world: World) {
+    if !world.capability().directed {
+        let (writer, reader) = world.pair("undirected", Keep::All(10));
+        return refused(writer.try_send_to(reader.gid, 10), ErrorKind::Unsupported);
+    }
     let (writer, reader) = world.pair("counts", Keep::Last(3));
     for _ in 0..3 {
         assert_eq!(writer.try_send_to(reader.gid, 10).unwrap(), Sent { readers: 1, displaced: 0 });

@@ -91,7 +91,7 @@ pub fn a_dropped_reader_makes_room(world: World) {
 /// Readers that are dropped without having taken leave nothing that uses up memory.
 pub fn readers_come_and_go_without_leaving_memory(world: World) {
     let writer = world.writer("come_and_go");
-    for round in 0..10_000 {
+    for round in 0..world.rounds(10_000) {
         let keep = if round % 2 == 0 { Keep::Last(2) } else { Keep::All(3) };
         let reader = world.reader("come_and_go", keep);
         writer.connect(&reader);
@@ -110,7 +110,7 @@ pub fn readers_come_and_go_without_leaving_memory(world: World) {
 /// The same for writers.
 pub fn writers_come_and_go_without_leaving_memory(world: World) {
     let reader = world.reader("writers_come", Keep::Last(4));
-    for round in 0..10_000 {
+    for round in 0..world.rounds(10_000) {
         let writer = world.writer("writers_come");
         writer.connect(&reader);
         writer.send_many(3, 20_000);
@@ -129,10 +129,10 @@ pub fn writers_come_and_go_without_leaving_memory(world: World) {
 /// Writers that send and leave fill a reader that never takes to its depth, and then push out the
 /// oldest. Neither they nor what they left uses up memory.
 pub fn a_reader_that_never_takes_keeps_its_depth_of_those_that_left(world: World) {
-    const WRITERS: u64 = 3000;
+    let writers = world.rounds(3000);
     let reader = world.reader("unread", Keep::Last(5));
     let mut gids = Vec::new();
-    for round in 0..WRITERS {
+    for round in 0..writers {
         let writer = world.writer("unread");
         writer.connect(&reader);
         for at in 0..3 {
@@ -146,7 +146,7 @@ pub fn a_reader_that_never_takes_keeps_its_depth_of_those_that_left(world: World
     let numbers: Vec<_> = left.iter().map(|it| (it.gid, it.sequence)).collect();
     let [.., before, last] = gids[..] else { unreachable!() };
     assert_eq!(numbers, [(before, 2), (before, 3), (last, 1), (last, 2), (last, 3)]);
-    assert_eq!(reader.reader.displaced(), 3 * WRITERS - 5);
+    assert_eq!(reader.reader.displaced(), 3 * writers - 5);
 }
 
 fn leave(writer: Outlet, reader: &Inlet, round: u64) {
@@ -213,7 +213,7 @@ pub fn a_dead_readers_views_are_free_again(world: World) {
     let survivor = world.reader("dead_reader", Keep::Last(1));
     writer.connect(&survivor);
     // In all three gibibytes, which is more than a transport under test may use.
-    for round in 0..48 {
+    for round in 0..world.rounds(48) as usize {
         let process = world.third();
         let reader = process.reader("dead_reader", Keep::All(8));
         writer.connect(&reader);

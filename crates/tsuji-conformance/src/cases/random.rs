@@ -21,10 +21,14 @@ pub fn three_writers_do_as_the_model(world: World) {
 }
 
 const READERS: usize = 3;
-const CASES: u32 = 150;
+const CASES: u64 = 150;
 
 fn follow_the_model(world: &World, writers: usize) {
-    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: world.rounds(CASES) as u32,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let operations = proptest::collection::vec(operation(writers), 1..120);
     let outcome = TestRunner::new(config).run(&operations, |operations| {
         let mut model = Model::new(world, writers);
@@ -122,6 +126,9 @@ impl<'a> Model<'a> {
                 });
             }
             Operation::SendTo { writer, reader, len } => {
+                if !self.world.capability().directed {
+                    return;
+                }
                 self.cancel(writer);
                 let gid = self.readers[reader].inlet.gid;
                 if self.writers[writer].connected[reader] {

@@ -262,7 +262,7 @@ fn random(words: &mut Words, len: usize) -> Vec<u8> {
 #[track_caller]
 fn assert_refused_ticket(writer: &dyn Writer, ticket: &Ticket) {
     match writer.connect(ticket) {
-        Ok(()) => panic!("connected by {} bytes of garbage", ticket.bytes.len()),
+        Ok(_) => panic!("connected by {} bytes of garbage", ticket.bytes.len()),
         Err(error) => {
             let expected = matches!(error.kind(), ErrorKind::Closed | ErrorKind::Invalid);
             assert!(expected, "{error}");

@@ -63,7 +63,7 @@ pub fn a_view_is_sent_on(world: World) {
     let onward = world.two().writer("second");
     let last = world.one().reader("second", Keep::All(1));
     onward.connect(&last);
-    for len in [0, 10, 70_000] {
+    for len in [0, 10, 70_000].map(|len| writer.carried(len)) {
         writer.send(len);
         let view = reader.take().unwrap();
         let Payload::Bytes(lent) = view.payload.clone() else { panic!("no bytes") };

@@ -109,7 +109,9 @@ fn about(control: &Control) -> Option<(Subject, Part)> {
         Control::Alive(gid) => Some((Subject::Liveliness(*gid), Part::Whole)),
         // Whoever asks again does not wait for the answer to what it asked before.
         Control::AskRoutes { .. } => Some((Subject::Question, Part::Whole)),
-        // Each of these is said once, or as an answer to what the other end said.
+        // What a transport says nobody else can judge. The rest is said once, or as an answer to what
+        // the other end said.
+        Control::Mail { .. } => None,
         Control::Hello(_)
         | Control::Met(_)
         | Control::Settled

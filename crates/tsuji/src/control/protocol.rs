@@ -13,7 +13,7 @@ use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
@@ -42,6 +42,8 @@ pub(crate) enum Control {
     Cut { flow: Flow, epoch: u32, first: u64 },
     /// From the publisher: this epoch's road brings nothing any more.
     Closed { flow: Flow, epoch: u32 },
+    /// What a transport says to itself in the other process.
+    Mail { transport: String, bytes: Vec<u8> },
     /// A publisher whose liveliness is manual says that it is alive.
     Alive([u8; 16]),
     /// Tell me the halves of all flows that you know.

@@ -1,0 +1,485 @@
+#include "shim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dds/dds.h"
+#include "dds/ddsi/ddsi_protocol.h"
+#include "dds/ddsi/ddsi_radmin.h"
+#include "dds/ddsi/ddsi_serdata.h"
+#include "dds/ddsi/ddsi_sertype.h"
+#include "dds/ddsrt/heap.h"
+
+#define HEADER_LEN 4u
+/* Larger than any sample that tsuji takes, and far from what overflows. */
+#define SAMPLE_LEN_MAX ((size_t) 1 << 30)
+/* Where the data begins modulo 16, so that the body behind the header is aligned. */
+#define LEAD 12u
+
+struct sample {
+  struct ddsi_serdata base;
+  unsigned char writer[16];
+  int64_t number;
+  /* With the header, without padding. */
+  size_t len;
+  const unsigned char *data;
+  /* Of data that somebody else holds. */
+  void *owner;
+  void (*release) (void *owner);
+};
+
+static const struct ddsi_serdata_ops sample_ops;
+static const struct ddsi_sertype_ops type_ops;
+
+static size_t padded (size_t len) { return (len + 3u) & ~(size_t) 3u; }
+
+static const struct sample *sample_of (const struct ddsi_serdata *base) { return (const struct sample *) base; }
+
+/* A sample with room for `len` bytes behind it, rounded up and zeroed at the end. */
+static struct sample *sample_new (const struct ddsi_sertype *type, enum ddsi_serdata_kind kind, size_t len)
+{
+  const size_t data_at = (sizeof (struct sample) + 15u) / 16u * 16u + LEAD;
+  struct sample *sample = aligned_alloc (16, (data_at + padded (len) + 15u) / 16u * 16u);
+  if (sample == NULL)
+    return NULL;
+  memset (sample, 0, sizeof (*sample));
+  ddsi_serdata_init (&sample->base, type, kind);
+  sample->base.hash = type->serdata_basehash;
+  unsigned char *data = (unsigned char *) sample + data_at;
+  memset (data + padded (len) - (padded (len) == 0 ? 0 : 4), 0, padded (len) == 0 ? 0 : 4);
+  sample->data = data;
+  sample->len = len;
+  return sample;
+}
+
+static void sample_release (struct ddsi_serdata *base)
+{
+  struct sample *sample = (struct sample *) base;
+  if (sample->release != NULL)
+    sample->release (sample->owner);
+  free (sample);
+}
+
+/* The header says in its last two bits how many bytes at the end are padding (DDS-XTypes 1.3, 7.6.3.1.2). A sample in
+ * fragments comes without it. */
+static void drop_padding (struct sample *sample)
+{
+  unsigned char *options = (unsigned char *) sample->data + 3;
+  const size_t padding = *options & 3u;
+  if (sample->len == padded (sample->len) && HEADER_LEN + padding <= sample->len)
+    sample->len -= padding;
+  *options &= (unsigned char) ~3u;
+}
+
+/* The engine has turned the numbers of a message to the order of this host where they lie. */
+static uint32_t u32_at (const unsigned char *at)
+{
+  uint32_t value;
+  memcpy (&value, at, sizeof (value));
+  return value;
+}
+
+static void put_big_endian (unsigned char *to, uint32_t value)
+{
+  for (int at = 0; at < 4; at++)
+    to[at] = (unsigned char) (value >> (24 - 8 * at));
+}
+
+/* The writer and its number, as the message says that brought this fragment: RTPS 2.5, 9.4.4 (header) and 9.4.5.4
+ * and 9.4.5.5 (DATA and DATA_FRAG, whose first fields are the same). */
+static void read_number (struct sample *sample, const struct ddsi_rdata *fragment)
+{
+  const unsigned char *packet = DDSI_RMSG_PAYLOAD (fragment->rmsg);
+  const unsigned char *message = packet + DDSI_RDATA_SUBMSG_OFF (fragment);
+  for (int at = 0; at < 12; at += 4)
+    put_big_endian (sample->writer + at, u32_at (packet + 8 + at));
+  put_big_endian (sample->writer + 12, u32_at (message + 12));
+  sample->number = (int64_t) ((uint64_t) u32_at (message + 16) << 32 | u32_at (message + 20));
+}
+
+static struct ddsi_serdata *from_ser (const struct ddsi_sertype *type, enum ddsi_serdata_kind kind, const struct ddsi_rdata *fragment, size_t len)
+{
+  if (len < HEADER_LEN || SAMPLE_LEN_MAX < len)
+    return NULL;
+  struct sample *sample = sample_new (type, kind, len);
+  if (sample == NULL)
+    return NULL;
+  read_number (sample, fragment);
+  unsigned char *data = (unsigned char *) sample->data;
+  size_t filled = 0;
+  for (; fragment != NULL; fragment = fragment->nextfrag)
+  {
+    if (fragment->maxp1 <= filled)
+      continue;
+    /* Fragments may overlap; a gap would leave bytes of nobody. */
+    if (filled < fragment->min || len < fragment->maxp1)
+      break;
+    const unsigned char *payload = DDSI_RMSG_PAYLOADOFF (fragment->rmsg, DDSI_RDATA_PAYLOAD_OFF (fragment));
+    memcpy (data + filled, payload + (filled - fragment->min), fragment->maxp1 - filled);
+    filled = fragment->maxp1;
+  }
+  if (filled != len)
+  {
+    ddsi_serdata_unref (&sample->base);
+    return NULL;
+  }
+  drop_padding (sample);
+  return &sample->base;
+}
+
+static struct ddsi_serdata *from_ser_iov (const struct ddsi_sertype *type, enum ddsi_serdata_kind kind, ddsrt_msg_iovlen_t count, const ddsrt_iovec_t *iov, size_t len)
+{
+  if (len < HEADER_LEN || SAMPLE_LEN_MAX < len)
+    return NULL;
+  struct sample *sample = sample_new (type, kind, len);
+  if (sample == NULL)
+    return NULL;
+  unsigned char *data = (unsigned char *) sample->data;
+  size_t filled = 0;
+  for (ddsrt_msg_iovlen_t at = 0; at < count && filled < len; at++)
+  {
+    const size_t part = iov[at].iov_len < len - filled ? iov[at].iov_len : len - filled;
+    memcpy (data + filled, iov[at].iov_base, part);
+    filled += part;
+  }
+  if (filled != len)
+  {
+    ddsi_serdata_unref (&sample->base);
+    return NULL;
+  }
+  drop_padding (sample);
+  return &sample->base;
+}
+
+/* Topics here have no keys: there is one instance, and nothing of a sample in it. */
+static struct ddsi_serdata *keyless (const struct ddsi_sertype *type)
+{
+  struct sample *sample = sample_new (type, SDK_KEY, 0);
+  return sample == NULL ? NULL : &sample->base;
+}
+
+static struct ddsi_serdata *from_keyhash (const struct ddsi_sertype *type, const struct ddsi_keyhash *hash)
+{
+  (void) hash;
+  return keyless (type);
+}
+
+static struct ddsi_serdata *to_untyped (const struct ddsi_serdata *base)
+{
+  struct ddsi_serdata *untyped = keyless (base->type);
+  if (untyped != NULL)
+    untyped->type = NULL;
+  return untyped;
+}
+
+/* Only raw CDR is written and taken: what would make a sample of a C structure fails. */
+static struct ddsi_serdata *from_sample (const struct ddsi_sertype *type, enum ddsi_serdata_kind kind, const void *c_sample)
+{
+  (void) type; (void) kind; (void) c_sample;
+  return NULL;
+}
+
+static bool to_sample (const struct ddsi_serdata *base, void *c_sample, void **buffer, void *limit)
+{
+  (void) base; (void) c_sample; (void) buffer; (void) limit;
+  return false;
+}
+
+static bool untyped_to_sample (const struct ddsi_sertype *type, const struct ddsi_serdata *base, void *c_sample, void **buffer, void *limit)
+{
+  (void) type; (void) base; (void) c_sample; (void) buffer; (void) limit;
+  return false;
+}
+
+static struct ddsi_serdata *from_loan (const struct ddsi_sertype *type, enum ddsi_serdata_kind kind, const char *c_sample, struct dds_loaned_sample *loan, bool needs_cdr)
+{
+  (void) type; (void) kind; (void) c_sample; (void) loan; (void) needs_cdr;
+  return NULL;
+}
+
+static struct ddsi_serdata *from_psmx (const struct ddsi_sertype *type, struct dds_loaned_sample *loan)
+{
+  (void) type; (void) loan;
+  return NULL;
+}
+
+static bool eqkey (const struct ddsi_serdata *a, const struct ddsi_serdata *b)
+{
+  (void) a; (void) b;
+  return true;
+}
+
+static void get_keyhash (const struct ddsi_serdata *base, struct ddsi_keyhash *hash, bool force_md5)
+{
+  (void) base; (void) force_md5;
+  memset (hash, 0, sizeof (*hash));
+}
+
+static uint32_t get_size (const struct ddsi_serdata *base) { return (uint32_t) sample_of (base)->len; }
+
+/* Copies a part as it goes over the wire: with zeroes behind the end, and the header saying how many. */
+static void to_ser (const struct ddsi_serdata *base, size_t at, size_t count, void *to)
+{
+  const struct sample *sample = sample_of (base);
+  const size_t there = at < sample->len ? sample->len - at : 0;
+  const size_t copied = count < there ? count : there;
+  memcpy (to, sample->data + at, copied);
+  memset ((unsigned char *) to + copied, 0, count - copied);
+  if (at < HEADER_LEN && HEADER_LEN <= at + count)
+  {
+    unsigned char *options = (unsigned char *) to + (3 - at);
+    *options = (unsigned char) ((*options & ~3u) | (padded (sample->len) - sample->len));
+  }
+}
+
+static bool goes_as_it_is (const struct sample *sample, size_t at, size_t count)
+{
+  if (sample->len < at + count)
+    return false;
+  return HEADER_LEN <= at || (sample->data[3] & 3u) == padded (sample->len) - sample->len;
+}
+
+static struct ddsi_serdata *to_ser_ref (const struct ddsi_serdata *base, size_t at, size_t count, ddsrt_iovec_t *ref)
+{
+  const struct sample *sample = sample_of (base);
+  ref->iov_len = (ddsrt_iov_len_t) count;
+  if (goes_as_it_is (sample, at, count))
+    ref->iov_base = (void *) (sample->data + at);
+  else
+  {
+    /* ddsrt_malloc ends the process when there is no memory, as everywhere in Cyclone DDS. */
+    ref->iov_base = ddsrt_malloc (count);
+    to_ser (base, at, count, ref->iov_base);
+  }
+  return ddsi_serdata_ref (base);
+}
+
+static void to_ser_unref (struct ddsi_serdata *base, const ddsrt_iovec_t *ref)
+{
+  const struct sample *sample = sample_of (base);
+  const uintptr_t from = (uintptr_t) sample->data;
+  const uintptr_t at = (uintptr_t) ref->iov_base;
+  if (at < from || from + sample->len <= at)
+    ddsrt_free (ref->iov_base);
+  ddsi_serdata_unref (base);
+}
+
+static size_t print (const struct ddsi_sertype *type, const struct ddsi_serdata *base, char *to, size_t count)
+{
+  (void) type;
+  return (size_t) snprintf (to, count, "(%zu bytes)", sample_of (base)->len);
+}
+
+static const struct ddsi_serdata_ops sample_ops = {
+  .eqkey = eqkey,
+  .get_size = get_size,
+  .from_ser = from_ser,
+  .from_ser_iov = from_ser_iov,
+  .from_keyhash = from_keyhash,
+  .from_sample = from_sample,
+  .to_ser = to_ser,
+  .to_ser_ref = to_ser_ref,
+  .to_ser_unref = to_ser_unref,
+  .to_sample = to_sample,
+  .to_untyped = to_untyped,
+  .untyped_to_sample = untyped_to_sample,
+  .free = sample_release,
+  .print = print,
+  .get_keyhash = get_keyhash,
+  .from_loaned_sample = from_loan,
+  .from_psmx = from_psmx,
+};
+
+static void type_free (struct ddsi_sertype *type)
+{
+  ddsi_sertype_fini (type);
+  free (type);
+}
+
+static void type_zero (const struct ddsi_sertype *type, void *samples, size_t count)
+{
+  (void) type; (void) samples; (void) count;
+}
+
+static void type_realloc (void **pointers, const struct ddsi_sertype *type, void *old, size_t old_count, size_t count)
+{
+  (void) type; (void) old; (void) old_count;
+  for (size_t at = 0; at < count; at++)
+    pointers[at] = NULL;
+}
+
+static void type_free_samples (const struct ddsi_sertype *type, void **pointers, size_t count, dds_free_op_t op)
+{
+  (void) type; (void) pointers; (void) count; (void) op;
+}
+
+static bool type_equal (const struct ddsi_sertype *a, const struct ddsi_sertype *b)
+{
+  (void) a; (void) b;
+  return true;
+}
+
+static uint32_t type_hash (const struct ddsi_sertype *type)
+{
+  (void) type;
+  return 0;
+}
+
+static struct ddsi_sertype *type_derive (const struct ddsi_sertype *type, dds_data_representation_id_t representation, dds_type_consistency_enforcement_qospolicy_t consistency)
+{
+  (void) consistency;
+  return representation == DDS_DATA_REPRESENTATION_XCDR1 ? (struct ddsi_sertype *) type : NULL;
+}
+
+static const struct ddsi_sertype_ops type_ops = {
+  .version = ddsi_sertype_v0,
+  .free = type_free,
+  .zero_samples = type_zero,
+  .realloc_samples = type_realloc,
+  .free_samples = type_free_samples,
+  .equal = type_equal,
+  .hash = type_hash,
+  .derive_sertype = type_derive,
+};
+
+int32_t tcy_create_topic (int32_t participant, const char *name, const char *type_name, const void *qos)
+{
+  struct ddsi_sertype *type = calloc (1, sizeof (*type));
+  if (type == NULL)
+    return DDS_RETCODE_OUT_OF_RESOURCES;
+  ddsi_sertype_init (type, type_name, &type_ops, &sample_ops, true);
+  type->allowed_data_representation = DDS_DATA_REPRESENTATION_FLAG_XCDR1;
+  const dds_entity_t topic = dds_create_topic_sertype (participant, name, &type, qos, NULL, NULL);
+  if (topic < 0)
+    ddsi_sertype_unref (type);
+  return topic;
+}
+
+int32_t tcy_write (int32_t writer, const unsigned char *data, size_t len, int64_t source_ns, void *owner, void (*release) (void *owner))
+{
+  const struct ddsi_sertype *type;
+  int32_t result = len < HEADER_LEN || SAMPLE_LEN_MAX < len ? DDS_RETCODE_BAD_PARAMETER : dds_get_entity_sertype (writer, &type);
+  struct sample *sample = result < 0 ? NULL : sample_new (type, SDK_DATA, 0);
+  if (sample == NULL)
+  {
+    release (owner);
+    return result < 0 ? result : DDS_RETCODE_OUT_OF_RESOURCES;
+  }
+  sample->data = data;
+  sample->len = len;
+  sample->owner = owner;
+  sample->release = release;
+  sample->base.timestamp.v = source_ns;
+  /* As dds_writecdr, and keeps the timestamp. Takes over the reference, whatever it answers. */
+  return dds_forwardcdr (writer, &sample->base);
+}
+
+int32_t tcy_take (int32_t reader, struct tcy_taken *taken)
+{
+  for (;;)
+  {
+    struct ddsi_serdata *base = NULL;
+    dds_sample_info_t info;
+    const dds_return_t count = dds_takecdr (reader, &base, 1, &info, DDS_ANY_STATE);
+    if (count <= 0)
+      return count;
+    /* Without data it only says that writers came or went. */
+    if (!info.valid_data || base->ops != &sample_ops || base->kind != SDK_DATA)
+    {
+      ddsi_serdata_unref (base);
+      continue;
+    }
+    const struct sample *sample = sample_of (base);
+    taken->sample = base;
+    taken->data = sample->data;
+    taken->len = sample->len;
+    memcpy (taken->writer, sample->writer, sizeof (taken->writer));
+    taken->number = sample->number;
+    taken->source_ns = info.source_timestamp;
+    return 1;
+  }
+}
+
+void tcy_sample_free (void *sample) { ddsi_serdata_unref (sample); }
+
+static void news (dds_entity_t entity, void *ear)
+{
+  (void) entity;
+  const struct tcy_ear *it = ear;
+  it->on_news (it->arg);
+}
+
+static void reader_matched (dds_entity_t reader, const dds_subscription_matched_status_t status, void *ear)
+{
+  (void) reader; (void) status;
+  const struct tcy_ear *it = ear;
+  it->on_match (it->arg);
+}
+
+static void writer_matched (dds_entity_t writer, const dds_publication_matched_status_t status, void *ear)
+{
+  (void) writer; (void) status;
+  const struct tcy_ear *it = ear;
+  it->on_match (it->arg);
+}
+
+static int32_t set_listener (dds_entity_t entity, dds_listener_t *listener)
+{
+  const dds_return_t result = dds_set_listener (entity, listener);
+  dds_delete_listener (listener);
+  return result;
+}
+
+int32_t tcy_listen_reader (int32_t reader, const struct tcy_ear *ear)
+{
+  dds_listener_t *listener = dds_create_listener ((void *) ear);
+  if (listener == NULL)
+    return DDS_RETCODE_OUT_OF_RESOURCES;
+  dds_lset_data_available (listener, news);
+  dds_lset_subscription_matched (listener, reader_matched);
+  return set_listener (reader, listener);
+}
+
+int32_t tcy_listen_writer (int32_t writer, const struct tcy_ear *ear)
+{
+  dds_listener_t *listener = dds_create_listener ((void *) ear);
+  if (listener == NULL)
+    return DDS_RETCODE_OUT_OF_RESOURCES;
+  dds_lset_publication_matched (listener, writer_matched);
+  return set_listener (writer, listener);
+}
+
+void tcy_listen_no_more (int32_t entity) { (void) dds_set_listener (entity, NULL); }
+
+int32_t tcy_each_match (int32_t entity, bool is_writer, void *arg, tcy_each_fn each)
+{
+  size_t room = 16;
+  dds_instance_handle_t *handles = NULL;
+  dds_return_t count;
+  for (;;)
+  {
+    dds_instance_handle_t *more = realloc (handles, room * sizeof (*handles));
+    if (more == NULL)
+    {
+      free (handles);
+      return DDS_RETCODE_OUT_OF_RESOURCES;
+    }
+    handles = more;
+    count = is_writer ? dds_get_matched_subscriptions (entity, handles, room) : dds_get_matched_publications (entity, handles, room);
+    if (count < 0 || (size_t) count <= room)
+      break;
+    room = (size_t) count + 16;
+  }
+  for (dds_return_t at = 0; at < count; at++)
+  {
+    dds_builtintopic_endpoint_t *other =
+      is_writer ? dds_get_matched_subscription_data (entity, handles[at]) : dds_get_matched_publication_data (entity, handles[at]);
+    /* It may have gone meanwhile. */
+    if (other == NULL)
+      continue;
+    each (arg, other->key.v);
+    dds_builtintopic_free_endpoint (other);
+  }
+  free (handles);
+  return count < 0 ? count : 0;
+}

@@ -1,0 +1,59 @@
+/* What tsuji needs of Cyclone DDS beyond its plain functions: samples as raw CDR, with the RTPS
+ * numbers of those that arrive, and callbacks without structures by value. */
+#ifndef TSUJI_CYCLONEDDS_SHIM_H
+#define TSUJI_CYCLONEDDS_SHIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A sample that was taken. `sample` holds the memory of `data` until tcy_sample_free. */
+struct tcy_taken {
+  void *sample;
+  const unsigned char *data;
+  /* Bytes, with the encapsulation header of 4 bytes and without padding that it declares. */
+  size_t len;
+  /* Of the writer, as on the wire. All zero for a sample of this domain. */
+  unsigned char writer[16];
+  /* The writer's number for this sample, from 1. 0 for a sample of this domain. */
+  int64_t number;
+  /* The source timestamp, in nanoseconds since the Unix epoch. */
+  int64_t source_ns;
+};
+
+typedef void (*tcy_each_fn) (void *arg, const unsigned char *guid);
+
+/* Creates a topic of raw CDR samples. Returns an entity, or an error below 0. */
+int32_t tcy_create_topic (int32_t participant, const char *name, const char *type, const void *qos);
+
+/* Writes `len` bytes, 4 or more, that begin with an encapsulation header. They are not copied as a
+ * whole: they must stay as they are until `release (owner)`, which is called once, from any thread,
+ * also when this fails. */
+int32_t tcy_write (int32_t writer, const unsigned char *data, size_t len, int64_t source_ns, void *owner, void (*release) (void *owner));
+
+/* Takes one sample. Returns 1, 0 when there is none, or an error below 0. */
+int32_t tcy_take (int32_t reader, struct tcy_taken *taken);
+
+void tcy_sample_free (void *sample);
+
+/* What is called when something happens; on_match may be NULL where nothing matches. It must stay
+ * until tcy_listen_no_more or the end of the entity. */
+struct tcy_ear {
+  void *arg;
+  void (*on_news) (void *arg);
+  void (*on_match) (void *arg);
+};
+
+/* Calls on_news when a sample has arrived, and on_match when the set of matched writers changed. */
+int32_t tcy_listen_reader (int32_t reader, const struct tcy_ear *ear);
+
+/* Calls on_match when the set of matched readers changed. */
+int32_t tcy_listen_writer (int32_t writer, const struct tcy_ear *ear);
+
+/* No callback of the entity runs any more, or will, when this returns. */
+void tcy_listen_no_more (int32_t entity);
+
+/* Calls `each` with the GUID of each endpoint that matches. */
+int32_t tcy_each_match (int32_t entity, bool is_writer, void *arg, tcy_each_fn each);
+
+#endif

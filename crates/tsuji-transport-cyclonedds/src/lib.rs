@@ -1,0 +1,299 @@
+//! Samples over RTPS by Cyclone DDS, vendored and static, with raw CDR.
+//!
+//! Two tsuji processes connect over the network as any two DDS participants do. What DDS does not
+//! say they tell each other in letters over the control channel: when both ends have matched, which
+//! sample of the publisher has which number of the engine, and how many samples a reader that keeps
+//! all has taken. A sample's own number is read from the RTPS message that brings it.
+//!
+//! This crate knows no ROS names and no message types. It starts the engine with the first endpoint.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+
+use tsuji_core::{Capability, Scopes, TransportId};
+use tsuji_platform::fork::Generation;
+use tsuji_platform::poll::Nudge;
+use tsuji_transport::bell::Cell;
+use tsuji_transport::{
+    Endpoint, Error, ErrorKind, Gid, Greeting, Mail, PeerId, Reader, Result, Transport, Writer,
+};
+
+mod config;
+pub use config::CycloneConfig;
+
+mod engine;
+mod ffi;
+mod introduction;
+mod letter;
+mod reader;
+mod writer;
+
+use engine::{EngineWriter, Participant};
+use introduction::Secret;
+use letter::{Content, Letter};
+use reader::{CycloneReader, ReaderCore};
+use writer::{CycloneWriter, WriterCore};
+
+/// One participant of a DDS domain, which joins when it is first needed. Clones share it.
+#[derive(Clone, Debug)]
+pub struct CycloneDds {
+    shared: Arc<Shared>,
+}
+
+/// What the ends of a participant have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    id: PeerId,
+    config: CycloneConfig,
+    secret: Secret,
+    participant: OnceLock<Participant>,
+    starting: Mutex<()>,
+    mail: Outbox,
+    state: Mutex<State>,
+    generation: Generation,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whom this process has met, with their secrets; `false` until they have answered.
+    peers: HashMap<PeerId, (Secret, bool)>,
+    writers: HashMap<Gid, Weak<WriterCore>>,
+    readers: HashMap<Gid, Weak<ReaderCore>>,
+}
+
+/// Letters that wait for the control channel.
+#[derive(Debug)]
+struct Outbox {
+    nudge: Nudge,
+    letters: Mutex<Vec<Mail>>,
+}
+
+impl CycloneDds {
+    /// The participant of process `id`. It starts nothing yet.
+    pub fn create(id: PeerId, config: &CycloneConfig) -> Result<Self> {
+        if DOMAIN_MAX < config.domain {
+            return Err(Error::new(ErrorKind::Invalid, "create a participant")
+                .about(format!("domain {}; at most {DOMAIN_MAX}", config.domain)));
+        }
+        let failed = |error| Error::new(ErrorKind::Exhausted, "create an eventfd").because(error);
+        let mail = Outbox { nudge: Nudge::new().map_err(failed)?, letters: Mutex::default() };
+        let shared = Shared {
+            id,
+            config: config.clone(),
+            secret: Secret::random(),
+            participant: OnceLock::new(),
+            starting: Mutex::default(),
+            mail,
+            state: Mutex::default(),
+            generation: Generation::current(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+}
+
+/// The domain whose ports are the last below 65536 (RTPS 2.5, 9.6.2.3).
+const DOMAIN_MAX: u32 = 232;
+
+impl Transport for CycloneDds {
+    fn id(&self) -> TransportId {
+        TransportId::new("cyclonedds")
+    }
+
+    fn capability(&self) -> Capability {
+        Capability {
+            // The engine reaches other hosts; nobody finds endpoints there yet.
+            scopes: Scopes { intra: false, local: true, remote: false },
+            reliable: true,
+            loan: false,
+            typed: false,
+            immediate: false,
+            directed: false,
+            whole_envelope: false,
+            cdr_only: true,
+            sample_bytes_max: SAMPLE_BYTES_MAX,
+            readers_max: u32::MAX,
+        }
+    }
+
+    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
+        let _ = peer;
+        self.shared.open("greet")?;
+        let bytes = introduction::greeting(self.shared.secret, self.shared.config.domain);
+        Ok(Greeting { bytes, fds: Vec::new() })
+    }
+
+    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
+        self.shared.open("meet")?;
+        if peer == self.shared.id {
+            return Err(Error::new(ErrorKind::Unsupported, "meet").about("it is this process"));
+        }
+        let secret = introduction::read_greeting(&greeting.bytes, self.shared.config.domain)?;
+        if !greeting.fds.is_empty() {
+            return Err(Error::new(ErrorKind::Invalid, "meet").about("descriptors; allowed: none"));
+        }
+        let mut state = self.shared.lock();
+        state.peers.entry(peer).or_insert((secret, false)).0 = secret;
+        Ok(introduction::answer(secret))
+    }
+
+    fn confirm(&self, peer: PeerId, answer: &[u8]) -> Result<()> {
+        self.shared.open("confirm")?;
+        let refused = |why| Error::new(ErrorKind::Invalid, "confirm").about(why);
+        if answer != introduction::answer(self.shared.secret) {
+            return Err(refused("not an answer to this process's greeting"));
+        }
+        let mut state = self.shared.lock();
+        let met = state.peers.get_mut(&peer).ok_or_else(|| refused("of a process not met"))?;
+        met.1 = true;
+        Ok(())
+    }
+
+    fn part(&self, peer: PeerId) {
+        if !self.shared.generation.is_current() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.peers.remove(&peer);
+        let writers: Vec<_> = state.writers.values().filter_map(Weak::upgrade).collect();
+        let readers: Vec<_> = state.readers.values().filter_map(Weak::upgrade).collect();
+        drop(state);
+        writers.iter().for_each(|writer| writer.part(peer));
+        readers.iter().for_each(|reader| reader.part(peer));
+    }
+
+    fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
+        let participant = self.shared.participant()?;
+        let core = WriterCore::open(&self.shared, participant, endpoint, room)?;
+        self.shared.lock().writers.insert(endpoint.gid, Arc::downgrade(&core));
+        Ok(Arc::new(CycloneWriter::new(core)))
+    }
+
+    fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
+        let participant = self.shared.participant()?;
+        let core = ReaderCore::open(&self.shared, participant, endpoint, news)?;
+        self.shared.lock().readers.insert(endpoint.gid, Arc::downgrade(&core));
+        Ok(Arc::new(CycloneReader::new(core)))
+    }
+
+    fn mail_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.shared.mail.nudge.as_fd())
+    }
+
+    fn mail(&self) -> Vec<Mail> {
+        if !self.shared.generation.is_current() {
+            return Vec::new();
+        }
+        self.shared.mail.nudge.take();
+        std::mem::take(&mut *lock(&self.shared.mail.letters))
+    }
+
+    fn receive(&self, from: PeerId, bytes: &[u8]) {
+        if self.shared.generation.is_current()
+            && let Some(letter) = Letter::from_bytes(bytes)
+        {
+            self.shared.read(from, &letter);
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn open(&self, operation: &'static str) -> Result<()> {
+        if self.generation.is_current() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Closed, operation).about("this is a forked child"))
+    }
+
+    pub(crate) fn is_current(&self) -> bool {
+        self.generation.is_current()
+    }
+
+    /// The secret of a process that was met both ways.
+    pub(crate) fn secret_of(&self, peer: PeerId) -> Option<Secret> {
+        self.lock().peers.get(&peer).filter(|(_, is_met)| *is_met).map(|(secret, _)| *secret)
+    }
+
+    pub(crate) fn secret(&self) -> Secret {
+        self.secret
+    }
+
+    pub(crate) fn id(&self) -> PeerId {
+        self.id
+    }
+
+    pub(crate) fn post(&self, to: PeerId, letter: Letter) {
+        lock(&self.mail.letters).push(Mail { to, bytes: letter.to_bytes() });
+        self.mail.nudge.give();
+    }
+
+    /// A connect that answered Later may go on.
+    pub(crate) fn nudge(&self) {
+        self.mail.nudge.give();
+    }
+
+    /// Drops a writer of the engine, which waits until its readers have what it sent, or are given
+    /// up.
+    pub(crate) fn linger(self: &Arc<Self>, writer: Option<Arc<EngineWriter>>) {
+        let shared = Arc::clone(self);
+        // Where there is no thread to be had the closure is dropped, here and now.
+        let _ = thread::Builder::new().name("tsuji-linger".to_owned()).spawn(move || {
+            drop(writer);
+            // The participant ends with the last of its writers.
+            drop(shared);
+        });
+    }
+
+    pub(crate) fn forget_writer(&self, gid: Gid) {
+        self.lock().writers.remove(&gid);
+    }
+
+    pub(crate) fn forget_reader(&self, gid: Gid) {
+        self.lock().readers.remove(&gid);
+    }
+
+    fn read(&self, from: PeerId, letter: &Letter) {
+        let state = self.lock();
+        let writer = state.writers.get(&letter.writer).and_then(Weak::upgrade);
+        let reader = state.readers.get(&letter.reader).and_then(Weak::upgrade);
+        drop(state);
+        let is_for_writer =
+            matches!(letter.content, Content::Heard | Content::Gone | Content::Credit(_));
+        match (is_for_writer, writer, reader) {
+            (true, Some(writer), _) => writer.read(from, letter),
+            (false, _, Some(reader)) => reader.read(from, letter),
+            (false, _, None) if matches!(letter.content, Content::Hello(_)) => {
+                self.post(from, Letter { content: Content::Gone, ..*letter });
+            }
+            _ => (),
+        }
+    }
+
+    fn participant(&self) -> Result<&Participant> {
+        self.open("join the domain")?;
+        if let Some(participant) = self.participant.get() {
+            return Ok(participant);
+        }
+        let _one = lock(&self.starting);
+        if let Some(participant) = self.participant.get() {
+            return Ok(participant);
+        }
+        let xml = self.config.to_xml(config::receive_buffer_bytes_max());
+        let joined = Participant::join(&xml, &self.config.user_data)?;
+        Ok(self.participant.get_or_init(|| joined))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+/// Nothing panics while holding these locks, so a poisoned one is still sound.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a receive buffer of some megabytes can still take without many retransmissions; and what
+/// fits the 32 bits in which RTPS counts.
+const SAMPLE_BYTES_MAX: u64 = 1 << 30;

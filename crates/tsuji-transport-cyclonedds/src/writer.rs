@@ -1,0 +1,404 @@
+//! The sending end of a topic. The engine sends to all that match; who of them may count on it is
+//! kept here.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use tsuji_core::Durability;
+use tsuji_transport::bell::Cell;
+use tsuji_transport::{
+    Bytes, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId,
+    Result, Sent, Ticket, Writer,
+};
+
+use crate::engine::{EndpointSpec, EngineWriter, Guid, Listener, Participant, Peep};
+use crate::introduction::ReaderTicket;
+use crate::letter::{Content, Letter};
+use crate::{SAMPLE_BYTES_MAX, Shared};
+
+pub(crate) struct CycloneWriter {
+    core: Arc<WriterCore>,
+}
+
+impl CycloneWriter {
+    pub(crate) fn new(core: Arc<WriterCore>) -> Self {
+        Self { core }
+    }
+}
+
+pub(crate) struct WriterCore {
+    shared: Arc<Shared>,
+    gid: Gid,
+    guid: Guid,
+    peep: Peep,
+    room: Arc<Cell>,
+    /// The engine keeps what late joiners are owed, so everything is written.
+    keeps: bool,
+    state: Mutex<State>,
+    engine: Mutex<Option<Arc<EngineWriter>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    connections: Vec<Connection>,
+    /// The engine's names of the readers that match, tsuji's and others'.
+    matches: Vec<Guid>,
+    /// How many samples the engine has numbered.
+    written: u64,
+    /// From which number of the engine on which sequence number holds, oldest first. Beyond
+    /// [`MARKS_MAX`] the oldest are forgotten.
+    marks: VecDeque<(u64, u64)>,
+    reserved: bool,
+    /// A send or a reservation was refused since room was last announced.
+    is_waited_for: bool,
+}
+
+/// A reader of another tsuji process.
+#[derive(Debug)]
+struct Connection {
+    ticket: Ticket,
+    peer: PeerId,
+    reader: ReaderTicket,
+    /// Its engine has matched the writer.
+    is_heard: bool,
+    /// The reader is gone.
+    is_gone: bool,
+    /// It counts on what is sent.
+    is_open: bool,
+    /// The last number of the engine of which it was told the sequence number.
+    marked: Option<(u64, u64)>,
+    sent: u64,
+    taken: u64,
+    /// It was asked for credit and has not answered.
+    is_asked: bool,
+}
+
+impl Connection {
+    fn is_full(&self) -> bool {
+        self.reader.capacity.is_some_and(|capacity| u64::from(capacity) <= self.sent - self.taken)
+    }
+}
+
+impl WriterCore {
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        participant: &Participant,
+        endpoint: &Endpoint,
+        room: Arc<Cell>,
+    ) -> Result<Arc<Self>> {
+        let mut engine = participant.writer(&EndpointSpec::of(endpoint))?;
+        let core = Arc::new(Self {
+            shared: Arc::clone(shared),
+            gid: endpoint.gid,
+            guid: engine.guid(),
+            peep: engine.peep(),
+            room,
+            keeps: endpoint.qos.durability == Durability::TransientLocal,
+            state: Mutex::default(),
+            engine: Mutex::new(None),
+        });
+        engine.listen(Arc::new(Ear(Arc::downgrade(&core))))?;
+        *crate::lock(&core.engine) = Some(Arc::new(engine));
+        core.see_matches();
+        Ok(core)
+    }
+
+    /// A letter of a reader.
+    pub(crate) fn read(&self, from: PeerId, letter: &Letter) {
+        let mut state = self.lock();
+        let found = state.connections.iter_mut().find(|it| {
+            it.peer == from && it.ticket.reader == letter.reader && it.reader.round == letter.round
+        });
+        let Some(connection) = found else { return };
+        match letter.content {
+            Content::Heard => connection.is_heard = true,
+            Content::Gone => connection.is_gone = true,
+            Content::Credit(taken) => {
+                // What it did not get it cannot have taken.
+                connection.taken = connection.taken.max(taken.min(connection.sent));
+                connection.is_asked = false;
+            }
+            Content::Hello(_) | Content::Mark { .. } | Content::End { .. } | Content::Ask => return,
+        }
+        if connection.is_gone && connection.is_open {
+            state.connections.retain(|it| !it.is_gone || !it.is_open);
+        }
+        self.announce_room(&mut state);
+        drop(state);
+        self.shared.nudge();
+    }
+
+    /// A process is gone, and all its readers with it.
+    pub(crate) fn part(&self, peer: PeerId) {
+        let mut state = self.lock();
+        state.connections.retain(|it| it.peer != peer);
+        self.announce_room(&mut state);
+    }
+
+    fn announce_room(&self, state: &mut State) {
+        if state.is_waited_for && !state.connections.iter().any(|it| it.is_open && it.is_full()) {
+            state.is_waited_for = false;
+            self.room.ring();
+        }
+    }
+
+    fn see_matches(&self) {
+        let matches = self.peep.matches();
+        self.lock().matches = matches;
+        self.shared.nudge();
+    }
+
+    /// Makes sure that no reader that counts on it is full.
+    fn reserve(&self, state: &mut State) -> Result<()> {
+        if state.reserved {
+            return Ok(());
+        }
+        let full = state.connections.iter_mut().filter(|it| it.is_open && it.is_full());
+        let mut is_full = false;
+        for connection in full {
+            is_full = true;
+            if !std::mem::replace(&mut connection.is_asked, true) {
+                self.shared.post(connection.peer, self.letter(connection, Content::Ask));
+            }
+        }
+        if is_full {
+            state.is_waited_for = true;
+            let error = Error::new(ErrorKind::Busy, "send");
+            return Err(error.about("a reader that keeps all is full"));
+        }
+        state.reserved = true;
+        Ok(())
+    }
+
+    /// Tells a reader which sequence number a sample has that the engine numbers.
+    fn mark(&self, connection: &mut Connection, (engine, sequence): (u64, u64)) {
+        connection.marked = Some((engine, sequence));
+        let content = Content::Mark { engine, sequence };
+        self.shared.post(connection.peer, self.letter(connection, content));
+    }
+
+    fn letter(&self, connection: &Connection, content: Content) -> Letter {
+        Letter {
+            writer: self.gid,
+            reader: connection.ticket.reader,
+            round: connection.reader.round,
+            content,
+        }
+    }
+
+    fn engine(&self) -> Option<Arc<EngineWriter>> {
+        crate::lock(&self.engine).clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        crate::lock(&self.state)
+    }
+}
+
+impl fmt::Debug for WriterCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriterCore").field("gid", &self.gid).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CycloneWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.fmt(f)
+    }
+}
+
+impl Writer for CycloneWriter {
+    fn loan(&self, len: usize) -> Result<Loan> {
+        let _ = len;
+        self.core.shared.open("loan")?;
+        Err(Error::new(ErrorKind::Unsupported, "loan"))
+    }
+
+    fn reserve(&self, len: usize) -> Result<()> {
+        self.core.shared.open("reserve")?;
+        fits(len)?;
+        self.core.reserve(&mut self.core.lock())
+    }
+
+    fn cancel(&self) {
+        if self.core.shared.is_current() {
+            self.core.lock().reserved = false;
+        }
+    }
+
+    fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        let core = &*self.core;
+        core.shared.open("send")?;
+        let bytes = carried(envelope, payload)?;
+        let engine = core.engine().ok_or_else(|| Error::new(ErrorKind::Closed, "send"))?;
+        let mut state = core.lock();
+        core.reserve(&mut state)?;
+        state.reserved = false;
+        if state.matches.is_empty() && !core.keeps {
+            return Ok(Sent::default());
+        }
+        let number = state.written + 1;
+        let mark = (number, envelope.sequence);
+        let last = state.marks.back().copied();
+        if last.is_none_or(|last| !follows(last, mark)) {
+            if state.marks.len() == MARKS_MAX {
+                state.marks.pop_front();
+            }
+            state.marks.push_back(mark);
+        }
+        for connection in state.connections.iter_mut().filter(|it| it.is_open) {
+            if connection.marked.is_none_or(|last| !follows(last, mark)) {
+                core.mark(connection, mark);
+            }
+        }
+        engine.write(bytes, envelope.wall_ns)?;
+        state.written = number;
+        let mut sent = Sent::default();
+        for connection in state.connections.iter_mut().filter(|it| it.is_open) {
+            connection.sent += 1;
+            sent.readers += 1;
+        }
+        Ok(sent)
+    }
+
+    fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        let _ = (reader, envelope, payload);
+        self.core.shared.open("send")?;
+        Err(Error::new(ErrorKind::Unsupported, "send to one reader"))
+    }
+
+    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
+        let core = &*self.core;
+        core.shared.open("connect")?;
+        let mut state = core.lock();
+        let known = state.connections.iter().position(|it| it.ticket == *ticket);
+        let Some(at) = known else {
+            drop(state);
+            return self.begin(ticket);
+        };
+        let is_matched = state.matches.contains(&state.connections[at].reader.guid);
+        let State { connections, marks, .. } = &mut *state;
+        let connection = &mut connections[at];
+        if connection.is_gone {
+            connections.remove(at);
+            let error = Error::new(ErrorKind::Closed, "connect");
+            return Err(error.about(format!("reader {} is gone", ticket.reader)));
+        }
+        if !connection.is_heard || !is_matched {
+            return Ok(Connected::Later);
+        }
+        if !std::mem::replace(&mut connection.is_open, true) && core.keeps {
+            // What the engine gives a late joiner has numbers already.
+            marks.iter().for_each(|mark| core.mark(connection, *mark));
+        }
+        Ok(Connected::Now)
+    }
+
+    fn disconnect(&self, reader: Gid) {
+        let core = &*self.core;
+        if !core.shared.is_current() {
+            return;
+        }
+        let mut state = core.lock();
+        if let Some(at) = state.connections.iter().position(|it| it.ticket.reader == reader) {
+            let connection = state.connections.remove(at);
+            let letter = core.letter(&connection, Content::End { engine: state.written });
+            core.shared.post(connection.peer, letter);
+        }
+        core.announce_room(&mut state);
+    }
+
+    fn readers(&self) -> usize {
+        self.core.lock().connections.iter().filter(|it| it.is_open).count()
+    }
+}
+
+impl CycloneWriter {
+    /// Says Hello to a reader, in the place of an earlier connection with it.
+    fn begin(&self, ticket: &Ticket) -> Result<Connected> {
+        let core = &*self.core;
+        let refused = |kind, why: String| Err(Error::new(kind, "connect").about(why));
+        let Some(secret) = core.shared.secret_of(ticket.peer) else {
+            return refused(ErrorKind::Closed, format!("process {} was not met", ticket.peer));
+        };
+        let Some(reader) = ReaderTicket::read(ticket, secret) else {
+            return refused(ErrorKind::Invalid, "not a ticket of that reader".to_owned());
+        };
+        let connection = Connection {
+            ticket: ticket.clone(),
+            peer: ticket.peer,
+            reader,
+            is_heard: false,
+            is_gone: false,
+            is_open: false,
+            marked: None,
+            sent: 0,
+            taken: 0,
+            is_asked: false,
+        };
+        let letter = core.letter(&connection, Content::Hello(core.guid));
+        let mut state = core.lock();
+        state.reserved = false;
+        state.connections.retain(|it| it.ticket.reader != ticket.reader);
+        state.connections.push(connection);
+        core.announce_room(&mut state);
+        drop(state);
+        core.shared.post(ticket.peer, letter);
+        Ok(Connected::Later)
+    }
+}
+
+impl Drop for CycloneWriter {
+    fn drop(&mut self) {
+        let core = &*self.core;
+        if !core.shared.is_current() {
+            return;
+        }
+        core.shared.forget_writer(core.gid);
+        let engine = crate::lock(&core.engine).take();
+        core.shared.linger(engine);
+    }
+}
+
+/// Whether both numbers grew alike between two samples.
+fn follows((engine, sequence): (u64, u64), later: (u64, u64)) -> bool {
+    later.0.wrapping_sub(engine) == later.1.wrapping_sub(sequence)
+}
+
+/// Changes of numbering that late joiners are told.
+const MARKS_MAX: usize = 16;
+
+/// The bytes of a sample, if the engine can carry it.
+fn carried<'a>(envelope: &Envelope, payload: &'a Payload) -> Result<&'a Bytes> {
+    let refused = |kind, why| Err(Error::new(kind, "send").about(why));
+    let Payload::Bytes(bytes) = payload else {
+        return refused(ErrorKind::Unsupported, "a typed value");
+    };
+    fits(bytes.len())?;
+    if envelope.encoding != Encoding::Cdr1 || bytes.len() < HEADER_LEN {
+        return refused(ErrorKind::Invalid, "no CDR; allowed: CDR with its header of 4 bytes");
+    }
+    Ok(bytes)
+}
+
+const HEADER_LEN: usize = 4;
+
+fn fits(len: usize) -> Result<()> {
+    if len as u64 <= SAMPLE_BYTES_MAX {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::TooLarge, "send");
+    Err(error.about(format!("{len} bytes; at most {SAMPLE_BYTES_MAX}")))
+}
+
+/// What the engine calls. It does not keep the writer.
+struct Ear(Weak<WriterCore>);
+
+impl Listener for Ear {
+    fn matched(&self) {
+        if let Some(core) = self.0.upgrade() {
+            core.see_matches();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Flows between processes over Cyclone DDS: as two contexts that reach each other by the network
+//! only, on the loopback interface.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod house;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until};
+use tsuji::{
+    Context, Durability, ErrorKind, KNOWN_TRANSPORTS, Node, Publisher, Qos, RouteState,
+    Subscription,
+};
+use tsuji_core::Policy;
+use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji_interfaces::std_msgs::msg::UInt64;
+
+const POLICY: &str = r#"<tsuji>
+  <rule name="by the network" scope="local" use="cyclonedds"/>
+  <transport name="cyclonedds">
+    <set key="interfaces" value="lo"/>
+    <set key="multicast" value="true"/>
+  </transport>
+</tsuji>"#;
+
+fn policy() -> Policy {
+    tsuji_policy::load("test", POLICY.as_bytes(), KNOWN_TRANSPORTS).unwrap()
+}
+
+/// Two processes in a domain that no other test of this process has.
+struct Two {
+    one: Context,
+    two: Context,
+    _folder: Folder,
+    _watchdog: Watchdog,
+}
+
+impl Two {
+    fn start(what: &'static str) -> Self {
+        static WORLDS: AtomicU32 = AtomicU32::new(0);
+        let domain = 20 + WORLDS.fetch_add(1, Ordering::Relaxed);
+        let folder = Folder::new();
+        let process = || {
+            let builder = Context::builder().runtime_dir(&folder.0).domain(domain);
+            builder.policy(policy()).isolated().build().unwrap()
+        };
+        let (one, two) = (process(), process());
+        Self { one, two, _folder: folder, _watchdog: Watchdog::start(what) }
+    }
+
+    fn flow(&self, qos: Qos) -> (Publisher<UInt64>, Subscription<UInt64>, Node) {
+        let publisher = self.one.node("a").unwrap().create_publisher::<UInt64>("t", qos).unwrap();
+        let node = self.two.node("b").unwrap();
+        let subscription = node.subscription::<UInt64>("t").qos(qos).build().unwrap();
+        publisher.wait_for_subscriptions(1, HANG).unwrap();
+        subscription.wait_for_publishers(1, HANG).unwrap();
+        (publisher, subscription, node)
+    }
+}
+
+fn take_to(node: &Node, subscription: &Subscription<UInt64>, last: u64) -> Vec<u64> {
+    let mut taken = Vec::new();
+    take_until(node, subscription, |received| {
+        taken.push(received.view().data);
+        taken.ends_with(&[last])
+    });
+    taken
+}
+
+#[test]
+fn all_of_a_reliable_flow_arrives_in_order() {
+    let two = Two::start("a reliable flow");
+    let (publisher, subscription, node) = two.flow(keep_all());
+    std::thread::scope(|scope| {
+        scope.spawn(|| (1..=20_000).for_each(|data| publisher.publish(UInt64 { data }).unwrap()));
+        assert_eq!(take_to(&node, &subscription, 20_000), (1..=20_000).collect::<Vec<_>>());
+    });
+    let route = two.one.routes(HANG).unwrap().remove(0);
+    assert_eq!((route.transport.as_deref(), route.state), (Some("cyclonedds"), RouteState::Active));
+    assert!(route.because.contains("by the network"), "{}", route.because);
+    // The clock of the sender does not come along; on one host it is the same wall.
+    let latency = route.latency.unwrap();
+    assert!(latency.clock == "wall" && latency.median_us < 60e6, "{latency:?}");
+    let counters = subscription.counters();
+    assert_eq!((counters.lost, counters.displaced, counters.duplicates), (0, 0, 0));
+}
+
+#[test]
+fn pictures_arrive_whole() {
+    let two = Two::start("pictures");
+    let publisher = two.one.node("camera").unwrap();
+    let publisher = publisher.create_publisher::<Image>("image", keep_all()).unwrap();
+    let node = two.two.node("viewer").unwrap();
+    let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    for (round, len) in [1, 1000, 64_999, 65_001, 2_359_296, 8_000_003].into_iter().enumerate() {
+        let data = vec![round as u8 + 1; len];
+        publisher.publish(Image { data, encoding: "mono8".into(), ..Image::default() }).unwrap();
+        take_until(&node, &subscription, |received| {
+            let view = received.view();
+            assert_eq!((view.encoding, view.data.len()), ("mono8", len));
+            assert!(view.data.iter().all(|byte| usize::from(*byte) == round + 1));
+            true
+        });
+    }
+}
+
+#[test]
+fn a_late_joiner_gets_what_it_is_owed_and_what_follows() {
+    let two = Two::start("a late joiner");
+    let qos = Qos { durability: Durability::TransientLocal, ..keep_last(5) };
+    let publisher = two.one.node("a").unwrap().create_publisher::<UInt64>("t", qos).unwrap();
+    (1..=8).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+    let node = two.two.node("b").unwrap();
+    for round in 0..3 {
+        let last = 8 + round;
+        let subscription = node.subscription::<UInt64>("t").qos(qos).build().unwrap();
+        assert_eq!(take_to(&node, &subscription, last), (last - 4..=last).collect::<Vec<_>>());
+        publisher.publish(UInt64 { data: last + 1 }).unwrap();
+        assert_eq!(take_to(&node, &subscription, last + 1), [last + 1]);
+        let counters = subscription.counters();
+        assert_eq!((counters.lost, counters.duplicates), (0, 0));
+    }
+}
+
+#[test]
+fn a_full_subscription_makes_the_publisher_wait() {
+    let two = Two::start("a full subscription");
+    let publisher = two.one.node("a").unwrap();
+    let publisher = publisher
+        .publisher::<UInt64>("t")
+        .qos(keep_all())
+        .max_blocking(Duration::from_millis(20))
+        .build()
+        .unwrap();
+    let node = two.two.node("b").unwrap();
+    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    let mut sent = 0;
+    let error = loop {
+        match publisher.publish(UInt64 { data: sent + 1 }) {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    assert_eq!(take_to(&node, &subscription, sent), (1..=sent).collect::<Vec<_>>());
+    publisher.publish(UInt64 { data: 7 }).unwrap();
+    assert_eq!(take_to(&node, &subscription, 7), [7]);
+}
+
+#[test]
+fn subscriptions_of_one_topic_take_different_roads() {
+    let two = Two::start("two roads");
+    let (publisher, far, far_node) = two.flow(keep_last(100));
+    let near_node = two.one.node("near").unwrap();
+    let near = near_node.subscription::<UInt64>("t").qos(keep_last(100)).build().unwrap();
+    near.wait_for_publishers(1, HANG).unwrap();
+    (1..=100).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+    assert_eq!(take_to(&near_node, &near, 100), (1..=100).collect::<Vec<_>>());
+    assert_eq!(take_to(&far_node, &far, 100), (1..=100).collect::<Vec<_>>());
+    let mut roads: Vec<_> =
+        two.one.routes(HANG).unwrap().into_iter().filter_map(|it| it.transport).collect();
+    roads.sort();
+    assert_eq!(roads, ["cyclonedds", "inproc"]);
+}
+
+#[test]
+fn a_process_that_ends_is_forgotten_and_another_takes_its_place() {
+    let two = Two::start("an end");
+    let Two { one, two: other, .. } = &two;
+    let publisher = one.node("a").unwrap().create_publisher::<UInt64>("t", keep_last(10)).unwrap();
+    for round in 1..=3 {
+        let node = other.node("b").unwrap();
+        let subscription = node.subscription::<UInt64>("t").qos(keep_last(10)).build().unwrap();
+        publisher.wait_for_subscriptions(1, HANG).unwrap();
+        subscription.wait_for_publishers(1, HANG).unwrap();
+        publisher.publish(UInt64 { data: round }).unwrap();
+        assert_eq!(take_to(&node, &subscription, round), [round]);
+        drop((subscription, node));
+        house::wait_until("the subscription is forgotten", || publisher.matched() == 0);
+    }
+}
