@@ -9,6 +9,7 @@
 #include "dds/ddsi/ddsi_serdata.h"
 #include "dds/ddsi/ddsi_sertype.h"
 #include "dds/ddsrt/heap.h"
+#include "dds/ddsrt/log.h"
 
 #define HEADER_LEN 4u
 /* Larger than any sample that tsuji takes, and far from what overflows. */
@@ -482,4 +483,18 @@ int32_t tcy_each_match (int32_t entity, bool is_writer, void *arg, tcy_each_fn e
   }
   free (handles);
   return count < 0 ? count : 0;
+}
+
+static void (*log_line) (bool is_error, const char *text, size_t len);
+
+static void log_sink (void *arg, const dds_log_data_t *line)
+{
+  (void) arg;
+  log_line ((line->priority & (DDS_LC_FATAL | DDS_LC_ERROR)) != 0, line->message, line->size);
+}
+
+void tcy_log_to (void (*log) (bool is_error, const char *text, size_t len))
+{
+  log_line = log;
+  dds_set_log_sink (log_sink, NULL);
 }

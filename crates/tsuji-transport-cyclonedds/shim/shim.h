@@ -36,6 +36,10 @@ int32_t tcy_take (int32_t reader, struct tcy_taken *taken);
 
 void tcy_sample_free (void *sample);
 
+/* Calls `log` with each line that the engine would write to stderr: is_error tells errors from warnings. The text is valid
+ * during the call, and does not end with a nul. */
+void tcy_log_to (void (*log) (bool is_error, const char *text, size_t len));
+
 /* What is called when something happens; on_match may be NULL where nothing matches. It must stay
  * until tcy_listen_no_more or the end of the entity. */
 struct tcy_ear {

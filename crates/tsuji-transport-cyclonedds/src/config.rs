@@ -1,6 +1,9 @@
 //! How the engine is told to behave: its defaults lose large samples, so tsuji sets its own.
 
 use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+
+use tsuji_transport::{Error, ErrorKind, Result};
 
 /// Where the engine talks, and with whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +14,7 @@ pub struct CycloneConfig {
     pub interfaces: Vec<String>,
     /// Multicast also on an interface that does not say that it can, as loopback.
     pub force_multicast: bool,
-    /// Addresses of hosts to look for besides those that multicast finds.
+    /// Names or IPv4 addresses of hosts to look for besides those that multicast finds.
     pub peers: Vec<String>,
     /// Nobody is looked for by multicast.
     pub no_multicast: bool,
@@ -20,13 +23,42 @@ pub struct CycloneConfig {
 }
 
 impl CycloneConfig {
+    /// The peers' addresses. Asking for a name may take as long as the system's resolver does. The
+    /// engine ends the process when it is given one that it does not understand.
+    pub(crate) fn resolve_peers(&self) -> Result<Vec<Ipv4Addr>> {
+        let mut addresses = Vec::new();
+        for peer in &self.peers {
+            let refused = |why: String| {
+                let error = Error::new(ErrorKind::Invalid, "look for a peer");
+                error.about(format!("{peer}: {why}; allowed: a name or an IPv4 address"))
+            };
+            let is_of_a_name = |it: char| it.is_ascii_alphanumeric() || "-._".contains(it);
+            if peer.is_empty() || !peer.chars().all(is_of_a_name) {
+                return Err(refused("it is neither".to_owned()));
+            }
+            let found = (peer.as_str(), 0).to_socket_addrs();
+            let found = found.map_err(|error| refused(error.to_string()))?;
+            let before = addresses.len();
+            addresses.extend(found.filter_map(|it| match it.ip() {
+                IpAddr::V4(address) => Some(address),
+                IpAddr::V6(_) => None,
+            }));
+            if addresses.len() == before {
+                return Err(refused("it has no IPv4 address".to_owned()));
+            }
+        }
+        addresses.sort_unstable();
+        addresses.dedup();
+        Ok(addresses)
+    }
+
     /// The configuration in the words of Cyclone DDS. `receive_buffer_bytes_max` is what the system
     /// allows a socket.
     ///
     /// Datagrams of nearly 64 KiB and a receive buffer that holds a whole burst of them: the three
     /// settings together keep a sample of megabytes from overrunning the buffer, which would cost a
     /// retransmission of a tenth of a second.
-    pub(crate) fn to_xml(&self, receive_buffer_bytes_max: u64) -> String {
+    pub(crate) fn to_xml(&self, peers: &[Ipv4Addr], receive_buffer_bytes_max: u64) -> String {
         let mut xml = String::from("<CycloneDDS><Domain Id=\"any\"><General>");
         if !self.interfaces.is_empty() {
             xml.push_str("<Interfaces>");
@@ -50,10 +82,10 @@ impl CycloneConfig {
              <MaxAutoParticipantIndex>119</MaxAutoParticipantIndex>",
             self.domain
         );
-        if !self.peers.is_empty() {
+        if !peers.is_empty() {
             xml.push_str("<Peers>");
-            for peer in &self.peers {
-                let _ = write!(xml, r#"<Peer address="{}"/>"#, escaped(peer));
+            for peer in peers {
+                let _ = write!(xml, r#"<Peer address="{peer}"/>"#);
             }
             xml.push_str("</Peers>");
         }
@@ -78,4 +110,30 @@ pub(crate) fn receive_buffer_bytes_max() -> u64 {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_buffer_asked_for_is_no_larger_than_the_system_gives() {
+        let config = CycloneConfig::default();
+        assert!(config.to_xml(&[], 1 << 30).contains("min=\"4194304B\""));
+        assert!(config.to_xml(&[], 212_992).contains("min=\"212992B\""));
+    }
+
+    #[test]
+    fn a_peer_is_an_address_or_a_name_that_has_one() {
+        let resolved = |peer: &str| {
+            let config = CycloneConfig { peers: vec![peer.to_owned()], ..Default::default() };
+            config.resolve_peers()
+        };
+        assert_eq!(resolved("192.0.2.7").unwrap(), [Ipv4Addr::new(192, 0, 2, 7)]);
+        assert_eq!(resolved("localhost").unwrap(), [Ipv4Addr::LOCALHOST]);
+        for peer in ["", "::1", "a b", "x<y>", "192.0.2.1:80"] {
+            let error = resolved(peer).unwrap_err().to_string();
+            assert!(error.contains("allowed: a name or an IPv4 address"), "{error}");
+        }
+    }
 }

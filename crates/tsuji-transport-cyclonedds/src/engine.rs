@@ -1,11 +1,11 @@
 //! Cyclone DDS behind safe types: one domain and participant, writers, readers, samples.
 
 use std::any::Any;
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
@@ -41,16 +41,22 @@ impl Participant {
         // The engine knows each domain by a number of this process; the one on the network is in
         // the configuration.
         static DOMAINS: AtomicU32 = AtomicU32::new(1);
+        static LOGS: Once = Once::new();
+        // SAFETY: the function stays.
+        LOGS.call_once(|| unsafe { ffi::tcy_log_to(log) });
+        crate::lock(&COMPLAINTS).clear();
         let number = DOMAINS.fetch_add(1, Ordering::Relaxed);
         let config = text("create a domain", config)?;
         // SAFETY: the string ends with a nul.
         let domain = unsafe { ffi::dds_create_domain(number, config.as_ptr()) };
-        let domain = Deleted::new(checked("create a domain", domain)?);
+        let domain = checked("create a domain", domain).map_err(with_complaints)?;
+        let domain = Deleted::new(domain);
         let mut qos = QosBox::new();
         qos.user_data(user_data);
         // SAFETY: the domain exists, and the QoS is valid.
         let entity = unsafe { ffi::dds_create_participant(number, qos.0, ptr::null()) };
-        let entity = Deleted::new(checked("create a participant", entity)?);
+        let entity = checked("create a participant", entity).map_err(with_complaints)?;
+        let entity = Deleted::new(entity);
         Ok(Self { entity, _domain: domain })
     }
 
@@ -151,6 +157,13 @@ impl EngineWriter {
             ffi::tcy_write(self.entity.entity, data, len, source_ns, owner, release_bytes)
         };
         checked("send", result).map(drop)
+    }
+
+    /// Waits until the readers have acknowledged all that was written, or for `timeout`.
+    pub(crate) fn wait_for_acknowledgements(&self, timeout: Duration) {
+        let timeout = i64::try_from(timeout.as_nanos()).unwrap_or(ffi::INFINITE);
+        // SAFETY: the writer exists. Whatever it answers, the caller looks again.
+        unsafe { ffi::dds_wait_for_acks(self.entity.entity, timeout) };
     }
 
     /// A handle by which callbacks look at it, which may not own the writer.
@@ -439,6 +452,32 @@ impl Drop for QosBox {
         // SAFETY: nobody else knows it.
         unsafe { ffi::dds_delete_qos(self.0) };
     }
+}
+
+/// The errors that the engine has logged since the last participant was begun. Beyond
+/// [`COMPLAINTS_MAX`] they are only logged.
+static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+const COMPLAINTS_MAX: usize = 5;
+
+unsafe extern "C" fn log(is_error: bool, text: *const c_char, len: usize) {
+    // SAFETY: so many bytes are there during the call.
+    let text = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len) };
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim_end();
+    if !is_error {
+        return tracing::warn!(target: "cyclonedds", "{text}");
+    }
+    tracing::error!(target: "cyclonedds", "{text}");
+    let mut complaints = crate::lock(&COMPLAINTS);
+    if complaints.len() < COMPLAINTS_MAX {
+        complaints.push(text.to_owned());
+    }
+}
+
+/// The error, with what the engine has logged.
+fn with_complaints(error: Error) -> Error {
+    let complaints = std::mem::take(&mut *crate::lock(&COMPLAINTS));
+    if complaints.is_empty() { error } else { error.because(complaints.join("; ")) }
 }
 
 fn text(operation: &'static str, text: &str) -> Result<CString> {

@@ -49,6 +49,7 @@ unsafe extern "C" {
     ) -> i32;
     pub(crate) fn tcy_take(reader: Entity, taken: *mut Taken) -> i32;
     pub(crate) fn tcy_sample_free(sample: *mut c_void);
+    pub(crate) fn tcy_log_to(log: unsafe extern "C" fn(bool, *const c_char, usize));
     pub(crate) fn tcy_listen_reader(reader: Entity, ear: *const Ear) -> i32;
     pub(crate) fn tcy_listen_writer(writer: Entity, ear: *const Ear) -> i32;
     pub(crate) fn tcy_listen_no_more(entity: Entity);
@@ -79,6 +80,7 @@ unsafe extern "C" {
     ) -> Entity;
     pub(crate) fn dds_delete(entity: Entity) -> i32;
     pub(crate) fn dds_get_guid(entity: Entity, guid: *mut [u8; 16]) -> i32;
+    pub(crate) fn dds_wait_for_acks(writer: Entity, timeout: i64) -> i32;
     pub(crate) fn dds_strretcode(result: i32) -> *const c_char;
 
     pub(crate) fn dds_create_qos() -> *mut Qos;

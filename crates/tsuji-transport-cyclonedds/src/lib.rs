@@ -279,7 +279,16 @@ impl Shared {
         if let Some(participant) = self.participant.get() {
             return Ok(participant);
         }
-        let xml = self.config.to_xml(config::receive_buffer_bytes_max());
+        let peers = self.config.resolve_peers()?;
+        let receive_buffer_bytes_max = config::receive_buffer_bytes_max();
+        if receive_buffer_bytes_max < config::RECEIVE_BUFFER_BYTES {
+            tracing::warn!(
+                "a socket's receive buffer is limited to {receive_buffer_bytes_max} bytes, so samples \
+                 of some megabytes will be late; as root: sysctl -w net.core.rmem_max={}",
+                config::RECEIVE_BUFFER_BYTES
+            );
+        }
+        let xml = self.config.to_xml(&peers, receive_buffer_bytes_max);
         let joined = Participant::join(&xml, &self.config.user_data)?;
         Ok(self.participant.get_or_init(|| joined))
     }

@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread;
+use std::time::Duration;
 
 use tsuji_core::Durability;
 use tsuji_transport::bell::Cell;
@@ -52,6 +54,8 @@ struct State {
     reserved: bool,
     /// A send or a reservation was refused since room was last announced.
     is_waited_for: bool,
+    /// A thread waits for acknowledgements.
+    is_acknowledging: bool,
 }
 
 /// A reader of another tsuji process.
@@ -141,6 +145,25 @@ impl WriterCore {
             state.is_waited_for = false;
             self.room.ring();
         }
+    }
+
+    /// Announces room when the readers have caught up with what was written. The engine tells nobody
+    /// of that, so a thread of its own waits for it, which there is only where too much was written.
+    fn await_acknowledgements(self: &Arc<Self>, state: &mut State, engine: Arc<EngineWriter>) {
+        state.is_waited_for = true;
+        if std::mem::replace(&mut state.is_acknowledging, true) {
+            return;
+        }
+        let core = Arc::clone(self);
+        let spawned = thread::Builder::new().name("tsuji-acks".to_owned()).spawn(move || {
+            engine.wait_for_acknowledgements(LOOK_AGAIN);
+            drop(engine);
+            let mut state = core.lock();
+            state.is_acknowledging = false;
+            core.announce_room(&mut state);
+        });
+        // Where there is no thread to be had the publisher looks again when its patience ends.
+        state.is_acknowledging = spawned.is_ok();
     }
 
     fn see_matches(&self) {
@@ -252,7 +275,12 @@ impl Writer for CycloneWriter {
                 core.mark(connection, mark);
             }
         }
-        engine.write(bytes, envelope.wall_ns)?;
+        if let Err(error) = engine.write(bytes, envelope.wall_ns) {
+            if error.kind() == ErrorKind::Busy {
+                self.core.await_acknowledgements(&mut state, engine);
+            }
+            return Err(error);
+        }
         state.written = number;
         let mut sent = Sent::default();
         for connection in state.connections.iter_mut().filter(|it| it.is_open) {
@@ -365,6 +393,9 @@ impl Drop for CycloneWriter {
 fn follows((engine, sequence): (u64, u64), later: (u64, u64)) -> bool {
     later.0.wrapping_sub(engine) == later.1.wrapping_sub(sequence)
 }
+
+/// How long at most until a writer with too much unacknowledged is tried again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Changes of numbering that late joiners are told.
 const MARKS_MAX: usize = 16;

@@ -7,7 +7,7 @@ mod house;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until};
+use house::{Child, Folder, HANG, Watchdog, keep_all, keep_last, take_until, tell};
 use tsuji::{
     Context, Durability, ErrorKind, KNOWN_TRANSPORTS, Node, Publisher, Qos, RouteState,
     Subscription,
@@ -23,6 +23,101 @@ const POLICY: &str = r#"<tsuji>
     <set key="multicast" value="true"/>
   </transport>
 </tsuji>"#;
+
+/// What the children do.
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child() {
+    let role = house::role();
+    let Some(last) = role.strip_prefix("view until ") else { return };
+    let last: u8 = last.parse().unwrap();
+    let context = house::context();
+    let node = context.node("viewer").unwrap();
+    let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    tell("ready");
+    let mut next = 0;
+    take_until(&node, &subscription, |received| {
+        let view = received.view();
+        assert!(view.data.iter().all(|byte| *byte == next), "picture {next}");
+        next += 1;
+        next == last
+    });
+    tell("all");
+}
+
+/// The other process and its policy, in the domain of the children.
+fn beside_a_child(folder: &Folder, role: &str) -> (Child, Context) {
+    let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN);
+    let context = builder.policy(policy()).isolated().build().unwrap();
+    let path = folder.0.join("policy.xml");
+    std::fs::write(&path, POLICY).unwrap();
+    let environment = [("TSUJI_POLICY", path.to_str().unwrap())];
+    (Child::start_with(folder, role, &environment), context)
+}
+
+#[test]
+fn a_process_that_stands_still_makes_the_publisher_wait() {
+    let _watchdog = Watchdog::start("a process that stands still");
+    let folder = Folder::new();
+    let (child, context) = beside_a_child(&folder, "view until 100");
+    let node = context.node("camera").unwrap();
+    let publisher = node.publisher::<Image>("image").qos(keep_all()).max_blocking(Duration::ZERO);
+    let publisher = publisher.build().unwrap();
+    child.expect("ready");
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    child.signal(libc::SIGSTOP);
+    let picture = |number: u8| Image { data: vec![number; 1_000_000], ..Image::default() };
+    let mut next = 0;
+    let refused = loop {
+        match publisher.publish(picture(next)) {
+            Ok(()) => next += 1,
+            Err(error) => break error,
+        }
+        assert!(next < 100, "the engine took everything at once");
+    };
+    assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+    child.signal(libc::SIGCONT);
+    while next < 100 {
+        match publisher.publish(picture(next)) {
+            Ok(()) => next += 1,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
+        }
+    }
+    child.expect("all");
+    child.finish();
+}
+
+#[test]
+fn a_patient_publisher_is_woken_when_the_other_goes_on() {
+    let _watchdog = Watchdog::start("a patient publisher");
+    let folder = Folder::new();
+    let (child, context) = beside_a_child(&folder, "view until 100");
+    let node = context.node("camera").unwrap();
+    let publisher = node.publisher::<Image>("image").qos(keep_all()).max_blocking(HANG);
+    let publisher = publisher.build().unwrap();
+    child.expect("ready");
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    child.signal(libc::SIGSTOP);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..100 {
+                let data = vec![number; 1_000_000];
+                publisher.publish(Image { data, ..Image::default() }).unwrap();
+            }
+        });
+        house::wait_until("the publisher waits", || is_there_a_thread("tsuji-acks"));
+        child.signal(libc::SIGCONT);
+    });
+    child.expect("all");
+    child.finish();
+}
+
+fn is_there_a_thread(name: &str) -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|it| std::fs::read_to_string(it.path().join("comm")).ok());
+    names.into_iter().any(|it| it.trim_end() == name)
+}
 
 fn policy() -> Policy {
     tsuji_policy::load("test", POLICY.as_bytes(), KNOWN_TRANSPORTS).unwrap()
@@ -105,6 +200,33 @@ fn pictures_arrive_whole() {
             true
         });
     }
+}
+
+#[test]
+fn large_samples_in_a_burst_wait_for_each_other() {
+    let two = Two::start("a burst of large samples");
+    let publisher = two.one.node("camera").unwrap();
+    let publisher = publisher.create_publisher::<Image>("image", keep_all()).unwrap();
+    let node = two.two.node("viewer").unwrap();
+    let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..40u8 {
+                let data = vec![round; 4_000_000];
+                publisher.publish(Image { data, ..Image::default() }).unwrap();
+            }
+        });
+        let mut next = 0;
+        take_until(&node, &subscription, |received| {
+            let view = received.view();
+            assert!(view.data.len() == 4_000_000 && view.data.iter().all(|byte| *byte == next));
+            next += 1;
+            next == 40
+        });
+    });
+    assert_eq!(publisher.counters().dropped, 0);
 }
 
 #[test]

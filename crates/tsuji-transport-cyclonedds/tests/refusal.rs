@@ -1,0 +1,57 @@
+//! What cannot be joined says why.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+
+use tsuji_core::Qos;
+use tsuji_platform::memory::Backing;
+use tsuji_transport::bell::Bells;
+use tsuji_transport::{Endpoint, ErrorKind, Gid, PeerId, Transport};
+use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
+
+fn open(config: &CycloneConfig) -> tsuji_transport::Result<()> {
+    let bells = Bells::create(&Backing::Anonymous).unwrap();
+    let endpoint = Endpoint {
+        topic: "t".to_owned(),
+        type_name: "t".to_owned(),
+        gid: Gid([1; 16]),
+        qos: Qos::DEFAULT,
+        keep_all_max: 10,
+        announced: None,
+    };
+    let transport = CycloneDds::create(PeerId([1; 16]), config)?;
+    transport.open_writer(&endpoint, Arc::new(bells.claim_cell().unwrap())).map(drop)
+}
+
+fn local() -> CycloneConfig {
+    CycloneConfig {
+        domain: 7,
+        interfaces: vec!["lo".to_owned()],
+        force_multicast: true,
+        ..CycloneConfig::default()
+    }
+}
+
+#[test]
+fn an_interface_that_does_not_exist_is_named() {
+    let config = CycloneConfig { interfaces: vec!["nowhere0".to_owned()], ..local() };
+    let error = open(&config).unwrap_err();
+    assert!(error.to_string().contains("nowhere0"), "{error}");
+    open(&local()).unwrap();
+}
+
+#[test]
+fn a_domain_beyond_the_last_is_refused_with_what_is_allowed() {
+    let error = open(&CycloneConfig { domain: 233, ..local() }).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("at most 232"), "{error}");
+}
+
+#[test]
+fn what_is_written_in_xml_stays_a_value() {
+    let strange = r#"a"b<c>&amp;"#;
+    let error = open(&CycloneConfig { interfaces: vec![strange.to_owned()], ..local() });
+    assert!(error.unwrap_err().to_string().contains(strange));
+    let error = open(&CycloneConfig { peers: vec![strange.to_owned()], ..local() });
+    assert!(error.unwrap_err().to_string().contains(strange));
+}
