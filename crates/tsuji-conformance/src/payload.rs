@@ -18,9 +18,8 @@ pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
         let word = words.next().to_le_bytes();
         chunk.copy_from_slice(&word[..chunk.len()]);
     }
-    if let Some(header) = bytes.first_chunk_mut() {
-        *header = CDR_HEADER;
-    }
+    let header = CDR_HEADER.len().min(bytes.len());
+    bytes[..header].copy_from_slice(&CDR_HEADER[..header]);
 }
 
 /// Whether `bytes` are what [`fill`] made of `seed`. Allocates nothing.
@@ -28,9 +27,9 @@ pub(crate) fn is_pattern(bytes: &[u8], seed: u64) -> bool {
     let mut words = Words(seed);
     let first = words.next().to_le_bytes();
     let mut chunks = bytes.chunks(8);
-    let is_begun = chunks.next().is_none_or(|chunk| match chunk.split_first_chunk::<4>() {
-        Some((header, rest)) => *header == CDR_HEADER && rest == &first[4..chunk.len()],
-        None => chunk == &first[..chunk.len()],
+    let is_begun = chunks.next().is_none_or(|chunk| {
+        let header = CDR_HEADER.len().min(chunk.len());
+        chunk[..header] == CDR_HEADER[..header] && chunk[header..] == first[header..chunk.len()]
     });
     is_begun && chunks.all(|chunk| chunk == &words.next().to_le_bytes()[..chunk.len()])
 }
