@@ -101,7 +101,13 @@ fn shm_config(policy: &Policy) -> Result<ShmConfig> {
 const MEMORY_MIN: u64 = 1 << 20;
 
 fn cyclone_config(domain: u32, policy: &Policy) -> Result<CycloneConfig> {
-    let mut config = CycloneConfig { domain, ..CycloneConfig::default() };
+    // While nobody finds endpoints of other hosts, nothing of this one is announced to them.
+    let mut config = CycloneConfig {
+        domain,
+        interfaces: vec!["lo".to_owned()],
+        force_multicast: true,
+        ..CycloneConfig::default()
+    };
     let Some(settings) = policy.settings(&TransportId::new("cyclonedds")) else {
         return Ok(config);
     };
@@ -111,9 +117,9 @@ fn cyclone_config(domain: u32, policy: &Policy) -> Result<CycloneConfig> {
         match (key, value) {
             ("interfaces", _) => config.interfaces = words(),
             ("peers", _) => config.peers = words(),
-            ("multicast", "true") => config.force_multicast = true,
-            ("multicast", "false") => config.no_multicast = true,
-            ("multicast", "default") => (),
+            ("multicast", "true" | "default" | "false") => {
+                (config.force_multicast, config.no_multicast) = (value == "true", value == "false");
+            }
             _ => {
                 return Err(Error::invalid(format!(
                     "{}: {key}={value:?} is not a setting of cyclonedds; allowed: interfaces=NAMES, \

@@ -7,7 +7,6 @@ use super::{Finding, State};
 
 /// Variables of engines that are not in this build.
 const OF_ENGINES: &[(&str, &str)] = &[
-    ("CYCLONEDDS_URI", "cyclonedds"),
     ("FASTRTPS_DEFAULT_PROFILES_FILE", "fastdds"),
     ("FASTDDS_DEFAULT_PROFILES_FILE", "fastdds"),
     ("ROS_DISCOVERY_SERVER", "fastdds"),
@@ -29,6 +28,13 @@ pub(super) fn examine() -> Vec<Finding> {
     findings.extend(value("RMW_IMPLEMENTATION").map(|it| {
         let text = format!("{it}: no effect; tsuji chooses the road of each flow itself, and this build meets no plain ROS 2 node");
         finding("RMW_IMPLEMENTATION", State::Note, text)
+    }));
+    findings.extend(value("CYCLONEDDS_URI").map(|it| {
+        let text = format!(
+            "{it}: no effect; tsuji sets what its engine needs, the rest is in the policy, as in \
+             <transport name=\"cyclonedds\"><set key=\"interfaces\" value=\"eth0\"/></transport>"
+        );
+        finding("CYCLONEDDS_URI", State::Note, text)
     }));
     findings.extend(discovery(value));
     for (name, engine) in OF_ENGINES {
