@@ -260,7 +260,7 @@ static void to_ser_unref (struct ddsi_serdata *base, const ddsrt_iovec_t *ref)
   const struct sample *sample = sample_of (base);
   const uintptr_t from = (uintptr_t) sample->data;
   const uintptr_t at = (uintptr_t) ref->iov_base;
-  if (at < from || from + sample->len <= at)
+  if (at < from || from + sample->len < at)
     ddsrt_free (ref->iov_base);
   ddsi_serdata_unref (base);
 }

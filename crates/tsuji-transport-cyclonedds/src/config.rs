@@ -79,7 +79,8 @@ impl CycloneConfig {
             xml,
             "<Discovery><ExternalDomainId>{}</ExternalDomainId>\
              <ParticipantIndex>auto</ParticipantIndex>\
-             <MaxAutoParticipantIndex>119</MaxAutoParticipantIndex>",
+             <MaxAutoParticipantIndex>119</MaxAutoParticipantIndex>\
+             <LeaseDuration>{LEASE_S}s</LeaseDuration>",
             self.domain
         );
         if !peers.is_empty() {
@@ -93,11 +94,19 @@ impl CycloneConfig {
         let _ = write!(
             xml,
             "</Discovery><Internal><SocketReceiveBufferSize min=\"{receive_bytes}B\"/>\
-             </Internal></Domain></CycloneDDS>"
+             <Watermarks><WhcHigh>{QUEUE_BYTES}B</WhcHigh><WhcHighInit>{QUEUE_BYTES}B</WhcHighInit>\
+             <WhcAdaptive>false</WhcAdaptive></Watermarks></Internal></Domain></CycloneDDS>"
         );
         xml
     }
 }
+
+/// How long a participant that says nothing is taken for alive. Until then what it does not acknowledge
+/// is kept for it.
+const LEASE_S: u32 = 3;
+
+/// More than a writer lets go unacknowledged, so that the engine refuses nothing that was reserved.
+const QUEUE_BYTES: u64 = 1 << 30;
 
 /// What a burst of a sample of some megabytes needs.
 pub(crate) const RECEIVE_BUFFER_BYTES: u64 = 4 << 20;

@@ -84,7 +84,7 @@ impl Participant {
 
     fn topic(&self, spec: &EndpointSpec<'_>) -> Result<(Deleted, QosBox)> {
         let mut qos = QosBox::new();
-        qos.set(spec.qos);
+        qos.set(spec.qos, spec.keep_all_max);
         qos.user_data(spec.user_data);
         let (name, type_name) = (text("topic", spec.topic)?, text("type", spec.type_name)?);
         // SAFETY: the participant exists and the strings end with a nul. The topic itself takes the
@@ -107,21 +107,19 @@ pub(crate) struct EndpointSpec<'a> {
     pub(crate) topic: &'a str,
     pub(crate) type_name: &'a str,
     pub(crate) qos: &'a Qos,
+    /// Samples that a history which keeps all gives late joiners.
+    pub(crate) keep_all_max: u32,
     pub(crate) user_data: &'a [u8],
 }
 
 impl<'a> EndpointSpec<'a> {
     pub(crate) fn of(endpoint: &'a Endpoint) -> Self {
-        let qos = &endpoint.qos;
-        match &endpoint.announced {
-            Some(it) => {
-                Self { topic: &it.topic, type_name: &it.type_name, qos, user_data: &it.user_data }
-            }
-            None => {
-                let (topic, type_name) = (&endpoint.topic, &endpoint.type_name);
-                Self { topic, type_name, qos, user_data: &[] }
-            }
-        }
+        let (qos, keep_all_max) = (&endpoint.qos, endpoint.keep_all_max);
+        let (topic, type_name, user_data) = match &endpoint.announced {
+            Some(it) => (&it.topic, &it.type_name, &it.user_data[..]),
+            None => (&endpoint.topic, &endpoint.type_name, &[][..]),
+        };
+        Self { topic, type_name, qos, keep_all_max, user_data }
     }
 }
 
@@ -157,6 +155,12 @@ impl EngineWriter {
             ffi::tcy_write(self.entity.entity, data, len, source_ns, owner, release_bytes)
         };
         checked("send", result).map(drop)
+    }
+
+    /// Whether the readers have acknowledged all that was written.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        // SAFETY: the writer exists.
+        unsafe { ffi::dds_wait_for_acks(self.entity.entity, 0) == 0 }
     }
 
     /// Waits until the readers have acknowledged all that was written, or for `timeout`.
@@ -406,7 +410,8 @@ impl QosBox {
         unsafe { ffi::dds_qset_userdata(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 
-    fn set(&mut self, qos: &Qos) {
+    fn set(&mut self, qos: &Qos, keep_all_max: u32) {
+        let keep_all_max = i32::try_from(keep_all_max.max(1)).unwrap_or(i32::MAX);
         let (history, depth) = match qos.history {
             History::KeepLast(depth) => {
                 (ffi::KEEP_LAST, i32::try_from(depth.max(1)).unwrap_or(i32::MAX))
@@ -436,7 +441,9 @@ impl QosBox {
             ffi::dds_qset_durability(self.0, durability);
             if qos.durability == Durability::TransientLocal {
                 let none = ffi::UNLIMITED;
-                ffi::dds_qset_durability_service(self.0, 0, history, depth, none, none, none);
+                let kept = if depth == ffi::UNLIMITED { keep_all_max } else { depth };
+                let last = ffi::KEEP_LAST;
+                ffi::dds_qset_durability_service(self.0, 0, last, kept, none, none, none);
             }
             ffi::dds_qset_reliability(self.0, reliability, 0);
             ffi::dds_qset_deadline(self.0, nanos(qos.deadline));

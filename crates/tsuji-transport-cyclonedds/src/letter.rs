@@ -2,7 +2,7 @@
 //!
 //! A writer that connects says Hello. The reader answers Heard when its engine has matched the
 //! writer, or Gone. From then on the writer counts on it: Mark says which of its samples has which
-//! number of the engine, and End which is the last. Credit says how many samples a reader that
+//! number of the engine, and End which is the last. Credit says up to which sample a reader that
 //! keeps all has taken: now and then, and when the writer asks because it finds no room.
 
 use tsuji_transport::Gid;
@@ -31,9 +31,9 @@ pub(crate) enum Content {
     Mark { engine: u64, sequence: u64 },
     /// To the reader: what the engine counts beyond this is not for you.
     End { engine: u64 },
-    /// To the writer: so many of your samples were taken.
+    /// To the writer: your samples up to this sequence number were taken.
     Credit(u64),
-    /// To the reader: say how many were taken, as soon as there is something new.
+    /// To the reader: say up to which they were taken, as soon as there is something new.
     Ask,
 }
 

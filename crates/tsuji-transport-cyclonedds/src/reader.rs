@@ -16,6 +16,7 @@ use crate::Shared;
 use crate::engine::{Arrived, EndpointSpec, EngineReader, Guid, Listener, Participant, Tap};
 use crate::introduction::ReaderTicket;
 use crate::letter::{Content, Letter};
+use crate::writer::push_mark;
 
 pub(crate) struct CycloneReader {
     core: Arc<ReaderCore>,
@@ -75,8 +76,9 @@ struct Flow {
     /// Arrived before the first mark.
     held: Held,
     newest_ns: Option<u64>,
+    /// The last sequence number taken, and how many were taken since the writer was told.
     taken: u64,
-    credited: u64,
+    uncredited: u64,
     /// The writer waits for credit.
     is_asked: bool,
 }
@@ -121,9 +123,7 @@ impl Held {
 
 /// Beyond either, the oldest are dropped and counted as displaced.
 const HELD_MAX: usize = 1024;
-const HELD_BYTES_MAX: usize = 64 << 20;
-/// Changes of numbering that are remembered.
-const MARKS_MAX: usize = 16;
+const HELD_BYTES_MAX: usize = 16 << 20;
 
 impl ReaderCore {
     pub(crate) fn open(
@@ -182,10 +182,7 @@ impl ReaderCore {
                 self.hear();
             }
             Content::Mark { engine, sequence } => {
-                if flow.marks.len() == MARKS_MAX {
-                    flow.marks.pop_front();
-                }
-                flow.marks.push_back((engine, sequence));
+                push_mark(&mut flow.marks, (engine, sequence));
                 let held = std::mem::take(&mut flow.held);
                 let mut news = false;
                 for arrived in held.samples {
@@ -235,10 +232,9 @@ impl ReaderCore {
 
     /// Tells a writer how many of its samples were taken: at once if it asked, else seldom.
     fn credit(&self, writer: Gid, flow: &mut Flow) {
-        let new = flow.taken - flow.credited;
-        let is_owed = flow.is_asked || self.limit.samples as u64 / 4 <= new;
-        if 0 < new && is_owed {
-            flow.credited = flow.taken;
+        let is_owed = flow.is_asked || self.limit.samples as u64 / 4 <= flow.uncredited;
+        if 0 < flow.uncredited && is_owed {
+            flow.uncredited = 0;
             flow.is_asked = false;
             let (reader, round) = (self.gid, flow.round);
             let content = Content::Credit(flow.taken);
@@ -295,7 +291,8 @@ impl State {
             return false;
         }
         let mark = flow.marks.iter().rev().find(|(engine, _)| *engine <= number);
-        let sequence = mark.map_or(0, |(engine, sequence)| sequence + (number - engine));
+        let sequence =
+            mark.map_or(0, |(engine, sequence)| sequence.saturating_add(number - engine));
         let now_ns = clock::monotonic_ns().max(self.last_arrival_ns + 1);
         self.last_arrival_ns = now_ns;
         flow.newest_ns = Some(now_ns);
@@ -320,7 +317,7 @@ impl State {
         let Some(flow) = self.flows.get(&writer) else { return };
         let mark = flow.marks.iter().rev().find(|(engine, _)| *engine <= end);
         let Some((engine, sequence)) = mark else { return };
-        let last = sequence + (end - engine);
+        let last = sequence.saturating_add(end - engine);
         self.queue.retain(|it| it.envelope.gid != writer || it.envelope.sequence <= last);
     }
 
@@ -367,7 +364,8 @@ impl Reader for CycloneReader {
         if core.limit.keeps_all
             && let Some(flow) = state.flows.get_mut(&sample.envelope.gid)
         {
-            flow.taken += 1;
+            flow.taken = sample.envelope.sequence;
+            flow.uncredited += 1;
             core.credit(sample.envelope.gid, flow);
         }
         Ok(Some(sample))
@@ -413,7 +411,7 @@ impl Flow {
             held: Held::default(),
             newest_ns: None,
             taken: 0,
-            credited: 0,
+            uncredited: 0,
             is_asked: false,
         }
     }

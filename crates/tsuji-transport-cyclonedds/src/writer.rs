@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread;
 use std::time::Duration;
 
-use tsuji_core::Durability;
+use tsuji_core::{Durability, History};
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
     Bytes, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId,
@@ -37,6 +37,7 @@ pub(crate) struct WriterCore {
     room: Arc<Cell>,
     /// The engine keeps what late joiners are owed, so everything is written.
     keeps: bool,
+    keeps_all: bool,
     state: Mutex<State>,
     engine: Mutex<Option<Arc<EngineWriter>>>,
 }
@@ -52,8 +53,13 @@ struct State {
     /// [`MARKS_MAX`] the oldest are forgotten.
     marks: VecDeque<(u64, u64)>,
     reserved: bool,
+    /// Readers that were open and that the engine does not reach any more, to be told.
+    lost: Vec<Gid>,
     /// A send or a reservation was refused since room was last announced.
     is_waited_for: bool,
+    /// What was written since all was acknowledged, as far as it was asked. Only where all is kept:
+    /// elsewhere the engine keeps no more than the depth.
+    unacknowledged_bytes: usize,
     /// A thread waits for acknowledgements.
     is_acknowledging: bool,
 }
@@ -72,15 +78,36 @@ struct Connection {
     is_open: bool,
     /// The last number of the engine of which it was told the sequence number.
     marked: Option<(u64, u64)>,
-    sent: u64,
-    taken: u64,
+    /// The samples that were sent and not taken, by sequence number and bytes, and their bytes
+    /// together. Only where all are kept.
+    waiting: VecDeque<(u64, usize)>,
+    waiting_bytes: usize,
     /// It was asked for credit and has not answered.
     is_asked: bool,
 }
 
 impl Connection {
     fn is_full(&self) -> bool {
-        self.reader.capacity.is_some_and(|capacity| u64::from(capacity) <= self.sent - self.taken)
+        let is_full = |capacity| capacity as usize <= self.waiting.len();
+        self.reader.capacity.is_some_and(is_full) || WAITING_BYTES_MAX <= self.waiting_bytes
+    }
+
+    fn note_sent(&mut self, sequence: u64, bytes: usize) {
+        if self.reader.capacity.is_some() {
+            self.waiting.push_back((sequence, bytes));
+            self.waiting_bytes += bytes;
+        }
+    }
+
+    /// It has taken all up to this sample.
+    fn note_taken(&mut self, last: u64) {
+        while let Some((sequence, bytes)) = self.waiting.front()
+            && *sequence <= last
+        {
+            self.waiting_bytes -= bytes;
+            self.waiting.pop_front();
+        }
+        self.is_asked = false;
     }
 }
 
@@ -99,6 +126,7 @@ impl WriterCore {
             peep: engine.peep(),
             room,
             keeps: endpoint.qos.durability == Durability::TransientLocal,
+            keeps_all: endpoint.qos.history == History::KeepAll,
             state: Mutex::default(),
             engine: Mutex::new(None),
         });
@@ -119,9 +147,9 @@ impl WriterCore {
             Content::Heard => connection.is_heard = true,
             Content::Gone => connection.is_gone = true,
             Content::Credit(taken) => {
-                // What it did not get it cannot have taken.
-                connection.taken = connection.taken.max(taken.min(connection.sent));
-                connection.is_asked = false;
+                connection.note_taken(taken);
+                self.announce_room(&mut state);
+                return;
             }
             Content::Hello(_) | Content::Mark { .. } | Content::End { .. } | Content::Ask => return,
         }
@@ -167,13 +195,22 @@ impl WriterCore {
     }
 
     fn see_matches(&self) {
+        let mut state = self.lock();
+        // Under the lock, so that what was seen last is what is kept.
         let matches = self.peep.matches();
-        self.lock().matches = matches;
+        let is_lost = |it: &Connection| it.is_open && !matches.contains(&it.reader.guid);
+        let lost = state.connections.iter().filter(|it| is_lost(it)).map(|it| it.ticket.reader);
+        let lost: Vec<Gid> = lost.collect();
+        state.connections.retain(|it| !is_lost(it));
+        state.lost.extend(lost);
+        state.matches = matches;
+        self.announce_room(&mut state);
+        drop(state);
         self.shared.nudge();
     }
 
     /// Makes sure that no reader that counts on it is full.
-    fn reserve(&self, state: &mut State) -> Result<()> {
+    fn reserve(self: &Arc<Self>, state: &mut State) -> Result<()> {
         if state.reserved {
             return Ok(());
         }
@@ -189,6 +226,17 @@ impl WriterCore {
             state.is_waited_for = true;
             let error = Error::new(ErrorKind::Busy, "send");
             return Err(error.about("a reader that keeps all is full"));
+        }
+        if UNACKNOWLEDGED_BYTES_MAX / 4 <= state.unacknowledged_bytes
+            && let Some(engine) = self.engine()
+        {
+            if engine.is_acknowledged() {
+                state.unacknowledged_bytes = 0;
+            } else if UNACKNOWLEDGED_BYTES_MAX <= state.unacknowledged_bytes {
+                self.await_acknowledgements(state, engine);
+                let error = Error::new(ErrorKind::Busy, "send");
+                return Err(error.about("a reader has not acknowledged what it was sent"));
+            }
         }
         state.reserved = true;
         Ok(())
@@ -256,7 +304,7 @@ impl Writer for CycloneWriter {
         let bytes = carried(envelope, payload)?;
         let engine = core.engine().ok_or_else(|| Error::new(ErrorKind::Closed, "send"))?;
         let mut state = core.lock();
-        core.reserve(&mut state)?;
+        self.core.reserve(&mut state)?;
         state.reserved = false;
         if state.matches.is_empty() && !core.keeps {
             return Ok(Sent::default());
@@ -265,10 +313,7 @@ impl Writer for CycloneWriter {
         let mark = (number, envelope.sequence);
         let last = state.marks.back().copied();
         if last.is_none_or(|last| !follows(last, mark)) {
-            if state.marks.len() == MARKS_MAX {
-                state.marks.pop_front();
-            }
-            state.marks.push_back(mark);
+            push_mark(&mut state.marks, mark);
         }
         for connection in state.connections.iter_mut().filter(|it| it.is_open) {
             if connection.marked.is_none_or(|last| !follows(last, mark)) {
@@ -282,9 +327,12 @@ impl Writer for CycloneWriter {
             return Err(error);
         }
         state.written = number;
+        if core.keeps_all {
+            state.unacknowledged_bytes += bytes.len();
+        }
         let mut sent = Sent::default();
         for connection in state.connections.iter_mut().filter(|it| it.is_open) {
-            connection.sent += 1;
+            connection.note_sent(envelope.sequence, bytes.len());
             sent.readers += 1;
         }
         Ok(sent)
@@ -337,6 +385,10 @@ impl Writer for CycloneWriter {
         core.announce_room(&mut state);
     }
 
+    fn lost(&self) -> Vec<Gid> {
+        std::mem::take(&mut self.core.lock().lost)
+    }
+
     fn readers(&self) -> usize {
         self.core.lock().connections.iter().filter(|it| it.is_open).count()
     }
@@ -361,8 +413,8 @@ impl CycloneWriter {
             is_gone: false,
             is_open: false,
             marked: None,
-            sent: 0,
-            taken: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
             is_asked: false,
         };
         let letter = core.letter(&connection, Content::Hello(core.guid));
@@ -394,10 +446,28 @@ fn follows((engine, sequence): (u64, u64), later: (u64, u64)) -> bool {
     later.0.wrapping_sub(engine) == later.1.wrapping_sub(sequence)
 }
 
+/// What a reader that keeps all has waiting of one writer, in bytes; one sample more fits always.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
+/// What is written until all of it is acknowledged. A reader that is dead and that the engine still
+/// takes for alive makes the writer wait from here on, until its lease ends.
+const UNACKNOWLEDGED_BYTES_MAX: usize = 512 << 20;
+
 /// How long at most until a writer with too much unacknowledged is tried again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Changes of numbering that late joiners are told.
+/// Adds to the changes of numbering, oldest first. Of one number of the engine the last counts;
+/// beyond [`MARKS_MAX`] the oldest are forgotten.
+pub(crate) fn push_mark(marks: &mut VecDeque<(u64, u64)>, mark: (u64, u64)) {
+    if marks.back().is_some_and(|(engine, _)| *engine == mark.0) {
+        marks.pop_back();
+    } else if marks.len() == MARKS_MAX {
+        marks.pop_front();
+    }
+    marks.push_back(mark);
+}
+
+/// Changes of numbering that are remembered.
 const MARKS_MAX: usize = 16;
 
 /// The bytes of a sample, if the engine can carry it.

@@ -275,6 +275,10 @@ impl Writer for FaultyWriter {
         self.inner.disconnect(reader);
     }
 
+    fn lost(&self) -> Vec<Gid> {
+        self.inner.lost()
+    }
+
     fn readers(&self) -> usize {
         self.inner.readers()
     }

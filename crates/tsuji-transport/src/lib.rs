@@ -138,6 +138,12 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// [`Capability::directed`] it may still get what others get, until it is told.
     fn disconnect(&self, reader: Gid);
 
+    /// Connected readers that cannot be reached any more, each told once. They are connected no longer.
+    /// [`Transport::mail_fd`] is readable when there are some.
+    fn lost(&self) -> Vec<Gid> {
+        Vec::new()
+    }
+
     /// How many readers are connected.
     fn readers(&self) -> usize;
 }

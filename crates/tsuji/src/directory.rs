@@ -287,6 +287,32 @@ impl Directory {
         for (flow, ticket) in self.opening(transport) {
             self.open_end(host, flow, transport.clone(), ticket);
         }
+        let lost = self.publications.iter().flat_map(|(gid, publication)| {
+            let lost = publication.lost_on(transport).into_iter();
+            lost.map(|reader| Flow::new(*gid, reader))
+        });
+        for flow in lost.collect::<Vec<_>>() {
+            self.lose_road(host, flow, transport);
+        }
+    }
+
+    /// The road of a flow does not reach its end any more: another is looked for, or the same again.
+    fn lose_road(&mut self, host: &Host, flow: Flow, transport: &TransportId) {
+        let subscription = Gid(flow.subscription);
+        let Some(route) = self.flows.get(&flow) else { return };
+        let Some(publication) = self.publications.get(&Gid(flow.publisher)) else { return };
+        if route.state != RouteState::Active || route.transport() != Some(transport) {
+            return;
+        }
+        publication.disconnect(subscription);
+        publication.events.push(PublisherEvent::Matched { current: publication.readers() });
+        let peer = self.endpoints.get(&subscription).map(|known| known.peer);
+        if let Some(peer) = peer {
+            self.links.send(peer, &Control::Closed { flow, epoch: route.epoch });
+        }
+        let reason = "the other end is not reached any more".to_owned();
+        let refusal = Refusal { reason, is_passing: true };
+        self.exclude_and_try_again(host, flow, transport.clone(), refusal);
     }
 
     fn opening(&self, transport: &TransportId) -> Vec<(Flow, Ticket)> {

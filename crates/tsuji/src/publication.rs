@@ -531,9 +531,24 @@ impl Publication {
 
     /// Does not go on to reach this reader by this transport.
     pub(crate) fn disconnect_from(&self, transport: &TransportId, reader: Gid) {
-        let state = self.lock();
+        let mut state = self.lock();
         let roads = state.roads.iter().filter(|road| road.id == *transport);
         roads.for_each(|road| road.writer.disconnect(reader));
+        self.close_idle(&mut state);
+    }
+
+    /// Readers that this transport does not reach any more.
+    pub(crate) fn lost_on(&self, transport: &TransportId) -> Vec<Gid> {
+        let state = self.lock();
+        let roads = state.roads.iter().filter(|road| road.id == *transport);
+        roads.flat_map(|road| road.writer.lost()).collect()
+    }
+
+    /// Closes roads that are sent everything and have nobody left: the next one opens them anew, and
+    /// gives them the history again.
+    fn close_idle(&self, state: &mut State) {
+        state.roads.retain(|road| !road.keeps || 0 < road.readers);
+        self.sort_roads(state);
     }
 
     /// Whether late joiners are owed what was published before.
@@ -550,7 +565,7 @@ impl Publication {
             road.writer.disconnect(reader);
             road.readers = road.readers.saturating_sub(1);
         }
-        self.sort_roads(&mut state);
+        self.close_idle(&mut state);
         drop(state);
         if let Some(parting) = self.parting.get().and_then(Weak::upgrade) {
             parting.left(reader);

@@ -29,8 +29,8 @@ const POLICY: &str = r#"<tsuji>
 #[ignore = "a child process of the other tests"]
 fn child() {
     let role = house::role();
-    let Some(last) = role.strip_prefix("view until ") else { return };
-    let last: u8 = last.parse().unwrap();
+    let Some(last) = role.strip_prefix("view ") else { return };
+    let last = last.strip_prefix("until ").map(|it| it.parse::<u8>().unwrap());
     let context = house::context();
     let node = context.node("viewer").unwrap();
     let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
@@ -39,6 +39,10 @@ fn child() {
     let mut next = 0;
     take_until(&node, &subscription, |received| {
         let view = received.view();
+        let Some(last) = last else {
+            tell(&format!("got {}", view.data.len()));
+            return view.data.len() == 7;
+        };
         assert!(view.data.iter().all(|byte| *byte == next), "picture {next}");
         next += 1;
         next == last
@@ -106,17 +110,93 @@ fn a_patient_publisher_is_woken_when_the_other_goes_on() {
                 publisher.publish(Image { data, ..Image::default() }).unwrap();
             }
         });
-        house::wait_until("the publisher waits", || is_there_a_thread("tsuji-acks"));
+        // 64 MiB may wait, and no more go before the other takes some.
+        house::wait_until("the publisher waits", || 60 <= publisher.counters().published);
         child.signal(libc::SIGCONT);
     });
     child.expect("all");
     child.finish();
 }
 
-fn is_there_a_thread(name: &str) -> bool {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names = tasks.filter_map(|it| std::fs::read_to_string(it.path().join("comm")).ok());
-    names.into_iter().any(|it| it.trim_end() == name)
+#[test]
+fn nothing_is_lost_between_a_near_and_a_far_subscription() {
+    let two = Two::start("near and far");
+    let (publisher, far, far_node) = two.flow(keep_all());
+    let near_node = two.one.node("near").unwrap();
+    let near = near_node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    near.wait_for_publishers(1, HANG).unwrap();
+    const LAST: u64 = 50_000;
+    std::thread::scope(|scope| {
+        let publish = |data| {
+            // However long the others take.
+            while let Err(error) = publisher.publish(UInt64 { data }) {
+                assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+            }
+        };
+        scope.spawn(move || (1..=LAST).for_each(publish));
+        scope.spawn(|| assert!(take_to(&near_node, &near, LAST).into_iter().eq(1..=LAST)));
+        assert!(take_to(&far_node, &far, LAST).into_iter().eq(1..=LAST));
+    });
+    assert_eq!((publisher.counters().failed, far.counters().lost), (0, 0));
+}
+
+#[test]
+fn pictures_near_and_far_arrive_all() {
+    let two = Two::start("pictures near and far");
+    let publisher = two.one.node("camera").unwrap();
+    let publisher = publisher.publisher::<Image>("image").qos(keep_all()).max_blocking(HANG);
+    let publisher = publisher.build().unwrap();
+    let (near_node, far_node) = (two.one.node("near").unwrap(), two.two.node("far").unwrap());
+    let view = |node: &Node| node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    let (near, far) = (view(&near_node), view(&far_node));
+    publisher.wait_for_subscriptions(2, HANG).unwrap();
+    near.wait_for_publishers(1, HANG).unwrap();
+    far.wait_for_publishers(1, HANG).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..50 {
+                let data = vec![number; 8_000_000];
+                publisher.publish(Image { data, ..Image::default() }).unwrap();
+            }
+        });
+        for (node, subscription) in [(&near_node, &near), (&far_node, &far)] {
+            scope.spawn(move || {
+                let mut next = 0;
+                take_until(node, subscription, |received| {
+                    let is_whole = |data: &[u8]| data.iter().all(|byte| *byte == next);
+                    assert!(is_whole(received.view().data), "picture {next}");
+                    next += 1;
+                    next == 50
+                });
+            });
+        }
+    });
+    assert_eq!((publisher.counters().failed, far.counters().lost), (0, 0));
+}
+
+#[test]
+fn a_process_that_is_away_longer_than_its_lease_is_met_again() {
+    let _watchdog = Watchdog::start("a process that is away");
+    let folder = Folder::new();
+    let (child, context) = beside_a_child(&folder, "view for ever");
+    let node = context.node("camera").unwrap();
+    let publisher = node.publisher::<Image>("image").qos(keep_all()).max_blocking(Duration::ZERO);
+    let publisher = publisher.build().unwrap();
+    child.expect("ready");
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    child.signal(libc::SIGSTOP);
+    let publish = || {
+        let _ = publisher.publish(Image { data: vec![1; 100_000], ..Image::default() });
+    };
+    house::wait_until("the engine gives it up", || {
+        publish();
+        publisher.matched() == 0
+    });
+    child.signal(libc::SIGCONT);
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish(Image { data: vec![2; 7], ..Image::default() }).unwrap();
+    while child.line() != "got 7" {}
+    child.finish();
 }
 
 fn policy() -> Policy {
