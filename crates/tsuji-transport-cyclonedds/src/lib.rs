@@ -1,11 +1,10 @@
-//! Samples over RTPS by Cyclone DDS, vendored and static, with raw CDR.
+//! Samples over RTPS by Cyclone DDS, vendored and static, with raw CDR. It knows no ROS names and no
+//! message types, and starts no engine before the first endpoint.
 //!
 //! Two tsuji processes connect over the network as any two DDS participants do. What DDS does not
 //! say they tell each other in letters over the control channel: when both ends have matched, which
 //! sample of the publisher has which number of the engine, and how many samples a reader that keeps
 //! all has taken. A sample's own number is read from the RTPS message that brings it.
-//!
-//! This crate knows no ROS names and no message types. It starts the engine with the first endpoint.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -503,3 +503,65 @@ impl Listener for Ear {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(capacity: Option<u32>) -> Connection {
+        Connection {
+            ticket: Ticket::default(),
+            peer: PeerId::default(),
+            reader: ReaderTicket { guid: [0; 16], round: 1, capacity },
+            is_heard: true,
+            is_gone: false,
+            is_open: true,
+            marked: None,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            is_asked: false,
+        }
+    }
+
+    #[test]
+    fn room_is_counted_in_samples_and_in_bytes() {
+        let mut few = connection(Some(2));
+        few.note_sent(5, 10);
+        assert!(!few.is_full());
+        few.note_sent(9, 10);
+        assert!(few.is_full());
+        few.note_taken(8);
+        assert_eq!((few.is_full(), few.waiting_bytes), (false, 10));
+        // What was never sent takes nothing away, nor does news that is old.
+        few.note_taken(u64::MAX);
+        few.note_taken(1);
+        assert_eq!((few.waiting.len(), few.waiting_bytes), (0, 0));
+
+        let mut large = connection(Some(1000));
+        large.note_sent(1, WAITING_BYTES_MAX - 1);
+        assert!(!large.is_full());
+        large.note_sent(2, 1);
+        assert!(large.is_full());
+
+        let mut newest = connection(None);
+        (0..100).for_each(|sequence| newest.note_sent(sequence, WAITING_BYTES_MAX));
+        assert!(!newest.is_full());
+    }
+
+    #[test]
+    fn of_one_number_of_the_engine_the_last_mark_counts() {
+        let mut marks = VecDeque::new();
+        push_mark(&mut marks, (1, 1));
+        (0..100).for_each(|sequence| push_mark(&mut marks, (7, sequence)));
+        assert_eq!(marks, [(1, 1), (7, 99)]);
+        (8..108).for_each(|engine| push_mark(&mut marks, (engine, 0)));
+        assert_eq!((marks.len(), marks.front()), (MARKS_MAX, Some(&(92, 0))));
+    }
+
+    #[test]
+    fn numbers_that_grow_alike_follow() {
+        assert!(follows((1, 5), (3, 7)));
+        assert!(!follows((1, 5), (3, 8)));
+        assert!(follows((u64::MAX, 5), (0, 6)));
+    }
+}
