@@ -23,6 +23,12 @@ pub struct CycloneConfig {
 }
 
 impl CycloneConfig {
+    /// Only with others of this host, over the loopback interface.
+    pub fn on_loopback(domain: u32) -> Self {
+        let interfaces = vec!["lo".to_owned()];
+        Self { domain, interfaces, force_multicast: true, ..Self::default() }
+    }
+
     /// The peers' addresses. Asking for a name may take as long as the system's resolver does. The
     /// engine ends the process when it is given one that it does not understand.
     pub(crate) fn resolve_peers(&self) -> Result<Vec<Ipv4Addr>> {

@@ -219,13 +219,7 @@ impl ReaderCore {
         for (writer, flow) in &mut state.flows {
             let is_matched = flow.guid.is_some_and(|guid| matches.contains(&guid));
             if is_matched && !std::mem::replace(&mut flow.is_heard, true) {
-                let letter = Letter {
-                    writer: *writer,
-                    reader: self.gid,
-                    round: flow.round,
-                    content: Content::Heard,
-                };
-                self.shared.post(flow.peer, letter);
+                self.tell(*writer, flow, Content::Heard);
             }
         }
     }
@@ -236,10 +230,13 @@ impl ReaderCore {
         if 0 < flow.uncredited && is_owed {
             flow.uncredited = 0;
             flow.is_asked = false;
-            let (reader, round) = (self.gid, flow.round);
-            let content = Content::Credit(flow.taken);
-            self.shared.post(flow.peer, Letter { writer, reader, round, content });
+            self.tell(writer, flow, Content::Credit(flow.taken));
         }
+    }
+
+    fn tell(&self, writer: Gid, flow: &Flow, content: Content) {
+        let (reader, round) = (self.gid, flow.round);
+        self.shared.post(flow.peer, Letter { writer, reader, round, content });
     }
 
     /// Takes from the engine what has arrived.
@@ -392,9 +389,7 @@ impl Drop for CycloneReader {
         drop(engine);
         let flows = std::mem::take(&mut core.lock().flows);
         for (writer, flow) in flows {
-            let (reader, round) = (core.gid, flow.round);
-            let letter = Letter { writer, reader, round, content: Content::Gone };
-            core.shared.post(flow.peer, letter);
+            core.tell(writer, &flow, Content::Gone);
         }
     }
 }

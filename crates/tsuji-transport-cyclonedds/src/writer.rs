@@ -219,7 +219,7 @@ impl WriterCore {
         for connection in full {
             is_full = true;
             if !std::mem::replace(&mut connection.is_asked, true) {
-                self.shared.post(connection.peer, self.letter(connection, Content::Ask));
+                self.tell(connection, Content::Ask);
             }
         }
         if is_full {
@@ -245,17 +245,13 @@ impl WriterCore {
     /// Tells a reader which sequence number a sample has that the engine numbers.
     fn mark(&self, connection: &mut Connection, (engine, sequence): (u64, u64)) {
         connection.marked = Some((engine, sequence));
-        let content = Content::Mark { engine, sequence };
-        self.shared.post(connection.peer, self.letter(connection, content));
+        self.tell(connection, Content::Mark { engine, sequence });
     }
 
-    fn letter(&self, connection: &Connection, content: Content) -> Letter {
-        Letter {
-            writer: self.gid,
-            reader: connection.ticket.reader,
-            round: connection.reader.round,
-            content,
-        }
+    fn tell(&self, connection: &Connection, content: Content) {
+        let (reader, round) = (connection.ticket.reader, connection.reader.round);
+        let letter = Letter { writer: self.gid, reader, round, content };
+        self.shared.post(connection.peer, letter);
     }
 
     fn engine(&self) -> Option<Arc<EngineWriter>> {
@@ -379,8 +375,7 @@ impl Writer for CycloneWriter {
         let mut state = core.lock();
         if let Some(at) = state.connections.iter().position(|it| it.ticket.reader == reader) {
             let connection = state.connections.remove(at);
-            let letter = core.letter(&connection, Content::End { engine: state.written });
-            core.shared.post(connection.peer, letter);
+            core.tell(&connection, Content::End { engine: state.written });
         }
         core.announce_room(&mut state);
     }
@@ -417,14 +412,12 @@ impl CycloneWriter {
             waiting_bytes: 0,
             is_asked: false,
         };
-        let letter = core.letter(&connection, Content::Hello(core.guid));
         let mut state = core.lock();
         state.reserved = false;
         state.connections.retain(|it| it.ticket.reader != ticket.reader);
+        core.tell(&connection, Content::Hello(core.guid));
         state.connections.push(connection);
         core.announce_room(&mut state);
-        drop(state);
-        core.shared.post(ticket.peer, letter);
         Ok(Connected::Later)
     }
 }

@@ -11,12 +11,7 @@ use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
 fn over_loopback() -> World {
     static WORLDS: AtomicU32 = AtomicU32::new(0);
     let number = WORLDS.fetch_add(1, Ordering::Relaxed);
-    let config = CycloneConfig {
-        domain: 10 + number % 90,
-        interfaces: vec!["lo".to_owned()],
-        force_multicast: true,
-        ..CycloneConfig::default()
-    };
+    let config = CycloneConfig::on_loopback(10 + number % 90);
     World::settled(move |id, _| Arc::new(CycloneDds::create(id, &config).expect("a participant")))
 }
 

@@ -8,12 +8,7 @@ use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
 
 #[test]
 fn a_forked_child_of_cyclonedds_is_refused() {
-    let config = CycloneConfig {
-        domain: 9,
-        interfaces: vec!["lo".to_owned()],
-        force_multicast: true,
-        ..CycloneConfig::default()
-    };
+    let config = CycloneConfig::on_loopback(9);
     let world = World::settled(move |id, _| {
         Arc::new(CycloneDds::create(id, &config).expect("a participant"))
     });

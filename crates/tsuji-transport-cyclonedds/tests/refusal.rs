@@ -24,12 +24,7 @@ fn open(config: &CycloneConfig) -> tsuji_transport::Result<()> {
 }
 
 fn local() -> CycloneConfig {
-    CycloneConfig {
-        domain: 7,
-        interfaces: vec!["lo".to_owned()],
-        force_multicast: true,
-        ..CycloneConfig::default()
-    }
+    CycloneConfig::on_loopback(7)
 }
 
 #[test]

@@ -258,7 +258,7 @@ impl Directory {
 
     /// Opens the publisher's end, or goes on opening it, and tells the subscription's process.
     fn open_end(&mut self, host: &Host, flow: Flow, id: TransportId, ticket: Ticket) {
-        let (peer, epoch) = (ticket.peer, self.flows.get(&flow).map_or(0, |route| route.epoch));
+        let (peer, epoch) = (ticket.peer, self.epoch(flow));
         match self.connect(host, flow, &id, &ticket) {
             Ok(Some(first)) if peer == host.id => self.cut(host, flow, first),
             Ok(Some(first)) => self.links.send(peer, &Control::Cut { flow, epoch, first }),
@@ -272,11 +272,7 @@ impl Directory {
             }
             Err(refusal) => {
                 // What was accepted for this road is given back.
-                if peer == host.id {
-                    self.closed(host, flow);
-                } else {
-                    self.links.send(peer, &Control::Closed { flow, epoch });
-                }
+                self.close_far_end(host, flow, epoch);
                 self.exclude_and_try_again(host, flow, id, refusal);
             }
         }
@@ -306,10 +302,8 @@ impl Directory {
         }
         publication.disconnect(subscription);
         publication.events.push(PublisherEvent::Matched { current: publication.readers() });
-        let peer = self.endpoints.get(&subscription).map(|known| known.peer);
-        if let Some(peer) = peer {
-            self.links.send(peer, &Control::Closed { flow, epoch: route.epoch });
-        }
+        let epoch = route.epoch;
+        self.close_far_end(host, flow, epoch);
         let reason = "the other end is not reached any more".to_owned();
         let refusal = Refusal { reason, is_passing: true };
         self.exclude_and_try_again(host, flow, transport.clone(), refusal);
@@ -326,19 +320,15 @@ impl Directory {
     /// Gives up roads that take too long to open.
     fn give_up(&mut self, host: &Host, now_ns: u64) {
         let late = self.flows.iter().filter_map(|(flow, route)| {
-            let (ticket, since_ns) = route.opening.as_ref()?;
+            let (_, since_ns) = route.opening.as_ref()?;
             let is_late = after(*since_ns, OPENING_MAX) <= now_ns;
-            is_late.then(|| Some((*flow, route.transport()?.clone(), ticket.peer, route.epoch)))?
+            is_late.then(|| Some((*flow, route.transport()?.clone())))?
         });
-        for (flow, id, peer, epoch) in late.collect::<Vec<_>>() {
+        for (flow, id) in late.collect::<Vec<_>>() {
             if let Some(publication) = self.publications.get(&Gid(flow.publisher)) {
                 publication.disconnect_from(&id, Gid(flow.subscription));
             }
-            if peer == host.id {
-                self.closed(host, flow);
-            } else {
-                self.links.send(peer, &Control::Closed { flow, epoch });
-            }
+            self.close_far_end(host, flow, self.epoch(flow));
             let seconds = OPENING_MAX.as_secs();
             let refusal = Refusal {
                 reason: format!("the other end was not reached within {seconds} s"),
@@ -838,13 +828,22 @@ impl Directory {
             publication.disconnect(subscription);
             publication.events.push(PublisherEvent::Matched { current: publication.readers() });
         }
-        match self.endpoints.get(&subscription).map(|known| known.peer) {
+        self.close_far_end(host, flow, route.epoch);
+    }
+
+    /// The subscription's end of this road gets nothing any more.
+    fn close_far_end(&mut self, host: &Host, flow: Flow, epoch: u32) {
+        match self.endpoints.get(&Gid(flow.subscription)).map(|known| known.peer) {
             Some(peer) if peer != host.id => {
-                self.links.send(peer, &Control::Closed { flow, epoch: route.epoch });
+                self.links.send(peer, &Control::Closed { flow, epoch });
             }
             Some(_) => self.closed(host, flow),
             None => (),
         }
+    }
+
+    fn epoch(&self, flow: Flow) -> u32 {
+        self.flows.get(&flow).map_or(0, |route| route.epoch)
     }
 
     /// Lets a transport that connects processes connect this one with itself.

@@ -102,12 +102,7 @@ const MEMORY_MIN: u64 = 1 << 20;
 
 fn cyclone_config(domain: u32, policy: &Policy) -> Result<CycloneConfig> {
     // While nobody finds endpoints of other hosts, nothing of this one is announced to them.
-    let mut config = CycloneConfig {
-        domain,
-        interfaces: vec!["lo".to_owned()],
-        force_multicast: true,
-        ..CycloneConfig::default()
-    };
+    let mut config = CycloneConfig::on_loopback(domain);
     let Some(settings) = policy.settings(&TransportId::new("cyclonedds")) else {
         return Ok(config);
     };
