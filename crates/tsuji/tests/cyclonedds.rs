@@ -168,6 +168,36 @@ fn pictures_near_and_far_arrive_all() {
 }
 
 #[test]
+fn a_process_killed_in_the_middle_of_a_picture_holds_nobody_up() {
+    let _watchdog = Watchdog::start("a killed process");
+    let folder = Folder::new();
+    let (child, context) = beside_a_child(&folder, "view for ever");
+    let publisher: Publisher<Image> =
+        patient(&context.node("camera").unwrap(), "image", keep_all());
+    child.expect("ready");
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let picture = |number: u8| Image { data: vec![number; 2_000_000], ..Image::default() };
+    std::thread::scope(|scope| {
+        // Pictures are under way when the signal comes, and go on after it.
+        let publishing =
+            scope.spawn(|| (0..40).for_each(|_| publisher.publish(picture(1)).unwrap()));
+        child.expect("got 2000000");
+        child.kill();
+        publishing.join().unwrap();
+    });
+    house::wait_until("the killed one is forgotten", || publisher.matched() == 0);
+    let path = folder.0.join("policy.xml");
+    let environment = [("TSUJI_POLICY", path.to_str().unwrap())];
+    let other = Child::start_with(&folder, "view until 20", &environment);
+    other.expect("ready");
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    (0..20).for_each(|number| publisher.publish(picture(number)).unwrap());
+    other.expect("all");
+    other.finish();
+    assert_eq!(publisher.counters().failed, 0);
+}
+
+#[test]
 fn a_process_that_is_away_longer_than_its_lease_is_met_again() {
     let _watchdog = Watchdog::start("a process that is away");
     let folder = Folder::new();
