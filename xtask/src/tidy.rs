@@ -33,6 +33,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-msg",
             "tsuji-platform",
             "tsuji-policy",
+            "tsuji-ros",
             "tsuji-transport",
             "tsuji-transport-cyclonedds",
             "tsuji-transport-shm",

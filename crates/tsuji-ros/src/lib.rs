@@ -9,7 +9,6 @@
 //! | module | what it translates |
 //! |---|---|
 //! | [`names`] | topics, services and types, and their names on DDS |
-//! | [`qos`] | the QoS of ROS 2, and what is announced over RTPS |
 //! | [`user_data`] | the `key=value;` that participants and endpoints carry |
 //! | [`graph_message`] | which node owns which endpoint: the topic `ros_discovery_info` |
 //! | [`gid`] | GUIDs, and what differs between the distributions |
@@ -25,7 +24,6 @@ pub mod gid;
 pub mod graph_message;
 mod hex;
 pub mod names;
-pub mod qos;
 pub mod service;
 pub mod user_data;
 pub mod vendor;

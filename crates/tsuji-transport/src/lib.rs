@@ -29,7 +29,10 @@ pub use sample::{Encoding, Envelope, Gid, Payload, Sample};
 
 mod sync;
 
+pub mod wire;
+
 use bell::Cell;
+use wire::Wire;
 
 /// One way to carry samples.
 ///
@@ -94,6 +97,11 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
         let _ = (from, bytes);
     }
 
+    /// Its wire, if others than those who were met are there too.
+    fn wire(&self) -> Option<&dyn Wire> {
+        None
+    }
+
     /// Joins a topic as a writer. `room` is rung when a call that answered Busy may succeed.
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>>;
 
@@ -138,6 +146,21 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// [`Capability::directed`] it may still get what others get, until it is told.
     fn disconnect(&self, reader: Gid);
 
+    /// Its name on the [`Wire`], if it has one.
+    fn wire_name(&self) -> Option<Gid> {
+        None
+    }
+
+    /// Counts on a reader that is not tsuji's, by its name on the [`Wire`]; answers as
+    /// [`connect`](Self::connect) does and is called again as that is. Unsupported without a wire.
+    ///
+    /// Such a reader never makes a send Busy: what it does not keep up with is between it and the
+    /// engine. [`disconnect`](Self::disconnect) and [`lost`](Self::lost) name it as here.
+    fn connect_plain(&self, reader: Gid) -> Result<Connected> {
+        let _ = reader;
+        Err(Error::new(ErrorKind::Unsupported, "connect to a plain reader"))
+    }
+
     /// Connected readers that cannot be reached any more, each told once. They are connected no longer.
     /// [`Transport::mail_fd`] is readable when there are some.
     fn lost(&self) -> Vec<Gid> {
@@ -171,6 +194,22 @@ pub struct Sent {
 pub trait Reader: fmt::Debug + Send + Sync {
     /// Makes room for a writer of process `peer`, and says how it connects.
     fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket>;
+
+    /// Its name on the [`Wire`], if it has one.
+    fn wire_name(&self) -> Option<Gid> {
+        None
+    }
+
+    /// Takes what a writer sends that is not tsuji's, by its name on the [`Wire`]. What it was not
+    /// told of it drops and counts. Later while the engine has not matched the writer: it is called
+    /// again when [`Transport::mail_fd`] is readable. Unsupported without a wire.
+    ///
+    /// The envelope of such a sample has the writer's name as its GID, the wire's number as its
+    /// sequence number, and 0 as its `mono_ns`.
+    fn accept_plain(&self, writer: Gid) -> Result<Connected> {
+        let _ = writer;
+        Err(Error::new(ErrorKind::Unsupported, "accept a plain writer"))
+    }
 
     /// This writer sends nothing any more: it has disconnected, or its process is dead. What it
     /// sent whole is still delivered, as far as what is kept of all forgotten writers together allows:

@@ -8,11 +8,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tsuji_core::{Policy, TransportId};
+use tsuji_core::{Interop, Policy, TransportId};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::life::Life;
 use tsuji_platform::poll::{Nudge, Poll};
 use tsuji_platform::process;
+use tsuji_ros::gid::Distro;
 use tsuji_transport::bell::{Bells, Cell};
 use tsuji_transport::{Gid, PeerId, Transport};
 
@@ -144,6 +145,16 @@ impl Host {
 
     pub(crate) fn policy(&self) -> &Arc<Policy> {
         &self.policy
+    }
+
+    /// Whether plain ROS 2 nodes on RTPS are spoken to.
+    pub(crate) fn speaks_rtps(&self) -> bool {
+        matches!(self.policy.interop(), Interop::Rtps | Interop::Both)
+    }
+
+    /// Whose formats are spoken.
+    pub(crate) fn distro(&self) -> Distro {
+        Distro::default()
     }
 
     pub(crate) fn life(&self) -> &Life {

@@ -1,4 +1,4 @@
-//! The QoS of ROS 2 as it is announced over RTPS, and what an announcement means to tsuji.
+//! QoS as it is announced over RTPS, and what an announcement means to tsuji.
 //!
 //! From `create_readwrite_qos` and `dds_qos_to_rmw_qos` in rmw_cyclonedds, `rmw_node.cpp`;
 //! `fill_entity_qos_from_profile` in rmw_fastrtps, `rmw_fastrtps_shared_cpp/src/qos.cpp`; rmw,

@@ -1,0 +1,114 @@
+//! Who else is on the wire of a transport, tsuji's and others, and what is said there besides samples.
+
+use std::fmt;
+
+use tsuji_core::{Peers, Qos};
+
+use crate::{Bytes, Gid, Result};
+
+mod qos;
+pub use qos::{
+    Unsatisfiable, WireDurability, WireLiveliness, WireQos, from_nanoseconds, from_seconds,
+    to_nanoseconds, to_seconds,
+};
+
+/// The wire of a transport on which participants find each other.
+///
+/// Participants and endpoints have names there, of 16 bytes: on RTPS their GUIDs. What happens makes
+/// [`Transport::mail_fd`](crate::Transport::mail_fd) readable.
+pub trait Wire: fmt::Debug + Send + Sync {
+    /// Whom it talks to.
+    fn peers(&self) -> Peers;
+
+    /// Joins, if it has not yet, and answers the name of this participant. From then on others see it.
+    /// May take as long as it takes to resolve the names of hosts.
+    fn join(&self) -> Result<Gid>;
+
+    /// What was found since the last call. A participant comes before its endpoints and goes after
+    /// them. Nothing of this participant is told. Nothing before it has joined.
+    fn found(&self) -> Vec<Found>;
+
+    /// Opens a topic for writing what is no flow. Joins.
+    fn open_outlet(&self, spec: &ChannelSpec) -> Result<Box<dyn Outlet>>;
+
+    /// Opens a topic for reading what is no flow. Joins.
+    fn open_inlet(&self, spec: &ChannelSpec) -> Result<Box<dyn Inlet>>;
+}
+
+/// What was found on a wire.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// A participant is there, or says something else than before.
+    Participant(FoundParticipant),
+    /// A writer or a reader is there, or says something else than before.
+    Endpoint(FoundEndpoint),
+    /// A participant, a writer or a reader is gone, or was not heard of for too long.
+    Gone(Gid),
+}
+
+/// A participant, as it announces itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundParticipant {
+    /// Its name.
+    pub name: Gid,
+    /// Who made its engine, by the number that RTPS knows.
+    pub vendor: [u8; 2],
+    /// What it says of itself.
+    pub user_data: Vec<u8>,
+    /// Its host, if it says so. Not proved.
+    pub host: Option<String>,
+    /// Its program, if it says so.
+    pub program: Option<String>,
+    /// Its process id, if it says so, as its own namespace counts.
+    pub pid: Option<u32>,
+}
+
+/// A writer or a reader, as it announces itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundEndpoint {
+    /// Its name.
+    pub name: Gid,
+    /// The participant's.
+    pub participant: Gid,
+    /// It writes.
+    pub is_writer: bool,
+    /// The topic's name on the wire.
+    pub topic: String,
+    /// The type's name on the wire.
+    pub type_name: String,
+    /// What it says of itself.
+    pub user_data: Vec<u8>,
+    /// What it offers or asks for.
+    pub qos: WireQos,
+}
+
+/// A topic that is no flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelSpec {
+    /// Its name on the wire.
+    pub topic: String,
+    /// The name of its type on the wire.
+    pub type_name: String,
+    /// What is offered or asked for.
+    pub qos: Qos,
+    /// What is said of it.
+    pub user_data: Vec<u8>,
+}
+
+/// Writes to whoever reads.
+pub trait Outlet: fmt::Debug + Send + Sync {
+    /// Its name on the wire.
+    fn name(&self) -> Gid;
+
+    /// Writes CDR with its header of 4 bytes.
+    fn write(&self, bytes: &[u8]) -> Result<()>;
+}
+
+/// Reads what anybody writes.
+pub trait Inlet: fmt::Debug + Send + Sync {
+    /// Its name on the wire.
+    fn name(&self) -> Gid;
+
+    /// The oldest sample that was not taken, with the name of its writer.
+    fn take(&self) -> Result<Option<(Gid, Bytes)>>;
+}
