@@ -193,10 +193,18 @@ fn lines(args: &Args, routes: &[RouteReport], width: Option<usize>, paint: Paint
 const WIDE_SHORTENED_MAX: usize = 40;
 
 /// A column of a number of samples.
-type Count = (&'static str, fn(&RouteReport) -> u64);
+type Count = (&'static str, fn(&RouteReport) -> Option<u64>);
 
 /// What is left out first where there is no room.
-const COUNTS: [Count; 2] = [("SENT", |it| it.sent), ("TAKEN", |it| it.samples)];
+const COUNTS: [Count; 2] = [
+    ("SENT", |it| tells(&it.publisher).then_some(it.sent)),
+    ("TAKEN", |it| tells(&it.subscription).then_some(it.samples)),
+];
+
+/// Whether an end says what it counts. Plain nodes do not.
+fn tells(end: &EndReport) -> bool {
+    end.vendor.is_none()
+}
 
 fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
     let mut columns = vec![
@@ -230,7 +238,7 @@ fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
             route.reliability.clone().into(),
             road(route),
         ];
-        cells.extend(counts.iter().map(|(_, count)| count(route).to_string().into()));
+        cells.extend(counts.iter().map(|(_, count)| number(count(route)).into()));
         cells.extend(measured(route));
         cells.push(Cell::new(reason(route), Colour::Dim));
         table.row(cells);
@@ -265,8 +273,16 @@ fn name(route: &RouteReport) -> String {
     }
 }
 
+/// A number that may not be known.
+fn number(known: Option<u64>) -> String {
+    known.map_or_else(|| "-".to_owned(), |it| it.to_string())
+}
+
 /// From RATE to DROPS.
 fn measured(route: &RouteReport) -> Vec<Cell> {
+    if !tells(&route.subscription) {
+        return vec!["-".into(); 5];
+    }
     let latency = |pick: fn(&tsuji::LatencyReport) -> f64| match &route.latency {
         Some(latency) => {
             let clock = if latency.clock == "wall" { "~" } else { "" };
@@ -339,7 +355,14 @@ fn why(route: &RouteReport, width: Option<usize>, paint: Paint) -> Vec<String> {
     }
     let typical = route.sample_bytes.map(|it| format!("{it} bytes, ")).unwrap_or_default();
     say("now", &format!("{} ({typical}{})", route.size, route.size_origin));
-    say("sent", &format!("{} samples", route.sent));
+    match &route.publisher.vendor {
+        None => say("sent", &format!("{} samples", route.sent)),
+        Some(vendor) => say("sent", &format!("not known: a plain node on {vendor}")),
+    }
+    if let Some(vendor) = &route.subscription.vendor {
+        say("received", &format!("not known: a plain node on {vendor}"));
+        return lines;
+    }
     say("received", &format!("{} samples, {}", route.samples, figures::bytes(route.bytes)));
     if let Some(latency) = &route.latency {
         let [median, p99, max] =
@@ -370,5 +393,8 @@ fn drops(route: &RouteReport) -> u64 {
 
 /// A node and its process.
 fn end(end: &EndReport) -> String {
-    format!("{} ({} {})", end.node, end.program, end.pid)
+    match &end.vendor {
+        None => format!("{} ({} {})", end.node, end.program, end.pid),
+        Some(vendor) => format!("{} (plain, {vendor})", end.node),
+    }
 }

@@ -19,9 +19,19 @@ impl VendorId {
     /// eProsima Fast DDS.
     pub const FAST: Self = Self([0x01, 0x0f]);
 
+    /// RustDDS.
+    pub const RUST: Self = Self([0x01, 0x12]);
+
     /// The name of the product, if it is a known one.
     pub fn name(self) -> Option<&'static str> {
         KNOWN.iter().find(|(id, _)| *id == self.0).map(|(_, name)| *name)
+    }
+
+    /// Whether its services are taken to be as those of `rmw_cyclonedds_cpp`, with a header in the
+    /// payload: those of Cyclone DDS are, and those of ros2-client on RustDDS can be. Fast DDS and
+    /// Connext relate replies to requests outside the payload.
+    pub fn has_services_of_cyclone(self) -> bool {
+        [Self::CYCLONE, Self::RUST].contains(&self)
     }
 
     /// The vendor as a condition of a policy names it.
@@ -54,7 +64,7 @@ const KNOWN: &[([u8; 2], &str)] = &[
     (VendorId::FAST.0, "Fast DDS"),
     (VendorId::CYCLONE.0, "Cyclone DDS"),
     ([0x01, 0x11], "GurumDDS"),
-    ([0x01, 0x12], "RustDDS"),
+    (VendorId::RUST.0, "RustDDS"),
 ];
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tsuji_core::Policy;
 use tsuji_core::names::RemapRule;
+use tsuji_platform::clock;
 use tsuji_transport::Transport;
 
 use crate::control::{self, protocol::Control};
@@ -119,18 +120,36 @@ impl Context {
         &self.core.arguments
     }
 
-    /// Waits until every process that was there when this context was made has told all it has.
-    /// Answers how many there are.
+    /// Waits until every process that was there when this context was made has told all it has, and
+    /// plain ROS 2 nodes had the time to be found, for which it waits a second at most. Answers how
+    /// many processes of tsuji there are.
     pub fn settle(&self, timeout: Duration) -> Result<usize> {
         let settled = self.core.host.wait_for(timeout, |directory| {
             directory.links.are_settled().then(|| directory.links.peers().count())
         })?;
-        settled.ok_or_else(|| {
+        let met = settled.ok_or_else(|| {
             Error::new(
                 ErrorKind::Timeout,
                 format!("a process of the domain did not answer within {timeout:?}"),
             )
-        })
+        })?;
+        self.settle_outside(timeout)?;
+        Ok(met)
+    }
+
+    /// Waits until plain nodes have been found, as far as can be known.
+    fn settle_outside(&self, timeout: Duration) -> Result<()> {
+        let host = &self.core.host;
+        let deadline = Instant::now() + timeout.min(OUTSIDE_MAX);
+        while host.speaks_rtps() && Instant::now() < deadline {
+            let settled = host.wait_for(LOOK_AGAIN, |directory| {
+                directory.outside.is_settled(clock::monotonic_ns()).then_some(())
+            })?;
+            if settled.is_some() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The other processes of the domain, those that do not answer among them.
@@ -503,6 +522,11 @@ const IGNORED: &[&str] = &[
     "--enable-external-lib-logs",
     "--disable-external-lib-logs",
 ];
+
+/// How long plain nodes are waited for, of whom nobody knows whether there are any.
+const OUTSIDE_MAX: Duration = Duration::from_secs(1);
+/// How often is looked whether nothing more was found.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The highest domain id for which ROS 2 has ports.
 const DOMAIN_MAX: u32 = 232;

@@ -1,4 +1,4 @@
-//! The control channels: how processes of one host find each other and what they say.
+//! The control channels: how processes find each other and what they say.
 //!
 //! Each participant listens at a socket in the run-time folder of its domain. A newcomer connects
 //! to everyone it finds there; two newcomers that connect to each other at once keep one of the two
@@ -22,16 +22,18 @@ use tsuji_platform::poll::Ready;
 use tsuji_platform::process;
 use tsuji_platform::socket::{Connection, Listener, MESSAGE_BYTES_MAX};
 use tsuji_platform::watch::{FolderEvent, FolderWatch};
-use tsuji_transport::{Gid, Greeting, PeerId};
+use tsuji_transport::{Gid, Greeting, PeerId, Transport};
 
 use crate::directory::Directory;
 use crate::graph::Stranger;
 use crate::host::{Host, unexpected};
 use crate::pacing::Backoff;
 use crate::{Error, ErrorKind, Result};
-use link::Wanted;
+use far::{FarFrame, Heard};
+use link::{Line, Wanted};
 use protocol::{Control, FrameError, GreetingRecord, Hello, decode, encode};
 
+pub(crate) mod far;
 pub(crate) mod link;
 mod outbox;
 pub(crate) mod protocol;
@@ -177,8 +179,12 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
     for path in door.neighbours() {
         knock(&host, &path);
     }
+    if host.speaks_rtps() {
+        host.transports().iter().for_each(|it| join(&host, it));
+    }
     let look = Look(Backoff::new(LOOK_FIRST, LOOK_LAST));
-    let mut keeper = Keeper { host, door, look, buffer: vec![0; MESSAGE_BYTES_MAX] };
+    let buffer = vec![0; MESSAGE_BYTES_MAX];
+    let mut keeper = Keeper { host, door, look, buffer, unheard: Vec::new() };
     std::thread::Builder::new()
         .name("tsuji-control".to_owned())
         .stack_size(256 * 1024)
@@ -191,6 +197,44 @@ const NUDGE: u64 = 1;
 const WATCH: u64 = 2;
 /// Of the transports, in their order.
 const MAIL_KEYS: u64 = 3;
+
+/// Joins the wire of a transport, if it has one, on a thread of its own: the names of hosts may take
+/// long to resolve.
+fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) {
+    if transport.wire().is_none() {
+        return;
+    }
+    let (host, transport) = (Arc::clone(host), Arc::clone(transport));
+    let spawned = std::thread::Builder::new()
+        .name("tsuji-join".to_owned())
+        .stack_size(256 * 1024)
+        .spawn(move || {
+            let mut pause = JOIN_FIRST;
+            while !host.is_stopping() {
+                let Some(wire) = transport.wire() else { return };
+                match wire.join() {
+                    Ok(name) => {
+                        host.directory().joined(&host, &*transport, name);
+                        host.tell();
+                        return;
+                    }
+                    Err(error) => {
+                        tracing::warn!(transport = %transport.id(), %error, "plain ROS 2 nodes are not met");
+                    }
+                }
+                // Ends with the participant.
+                let _ = host.wait_for(pause, |_| None::<()>);
+                pause = JOIN_LAST.min(2 * pause);
+            }
+        });
+    if let Err(error) = spawned {
+        tracing::warn!(%error, "plain ROS 2 nodes are not met");
+    }
+}
+
+/// How soon what could not be joined is tried again.
+const JOIN_FIRST: Duration = Duration::from_secs(1);
+const JOIN_LAST: Duration = Duration::from_secs(60);
 
 /// Connects to the socket at `path`, and says hello.
 fn knock(host: &Arc<Host>, path: &Path) {
@@ -265,16 +309,20 @@ fn is_passing(kind: tsuji_transport::ErrorKind) -> bool {
 fn say_hello(host: &Host, directory: &mut Directory, key: u64, peer: PeerId) {
     let mut greetings = Vec::new();
     let mut all_fds: Vec<OwnedFd> = Vec::new();
-    match host.life().to_be_seen() {
-        Ok(life) => all_fds.push(life),
-        Err(error) => {
-            // Out of descriptors: both try again later.
-            tracing::warn!(%error, "no sign of life to show");
-            return directory.links.give_up(key);
+    let is_far = directory.links.is_far(key);
+    if !is_far {
+        match host.life().to_be_seen() {
+            Ok(life) => all_fds.push(life),
+            Err(error) => {
+                // Out of descriptors: both try again later.
+                tracing::warn!(%error, "no sign of life to show");
+                return directory.links.give_up(key);
+            }
         }
     }
     for transport in host.transports() {
-        if !transport.capability().scopes.local {
+        let scopes = transport.capability().scopes;
+        if !(if is_far { scopes.remote } else { scopes.local }) {
             continue;
         }
         match transport.greeting(peer) {
@@ -307,6 +355,8 @@ struct Keeper {
     door: Door,
     look: Look,
     buffer: Vec<u8>,
+    /// The transports by whose wire processes of other hosts have more to say.
+    unheard: Vec<TransportId>,
 }
 
 /// When to look for neighbours without a link: soon after one was lost, more rarely while nobody is
@@ -338,11 +388,16 @@ impl Keeper {
             for key in directory.links.broken() {
                 self.drop_link(&mut directory, key);
             }
+            if directory.links.hurries() {
+                self.look.0.hurry();
+            }
             self.look.note(directory.links.wanted_look());
+            directory.tell_nodes(&self.host);
             let due_ns = directory.due_ns();
             drop(directory);
             self.host.tell();
             let first_ns = [due_ns, self.look.0.due_ns()].into_iter().flatten().min();
+            let first_ns = if self.unheard.is_empty() { first_ns } else { Some(0) };
             let timeout =
                 first_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
             if let Err(error) = self.host.poll.wait(timeout, &mut events) {
@@ -352,8 +407,13 @@ impl Keeper {
             for event in &events {
                 self.handle(*event);
             }
+            for transport in std::mem::take(&mut self.unheard) {
+                let host = Arc::clone(&self.host);
+                self.hear_far(&mut host.directory(), &transport);
+            }
             let mut directory = self.host.directory();
             if due_ns.is_some() {
+                directory.links.on_time(clock::monotonic_ns());
                 directory.on_time(&self.host, clock::monotonic_ns());
             }
             drop(directory);
@@ -395,14 +455,50 @@ impl Keeper {
     }
 
     /// Carries what a transport says, and goes on with what waited for it.
-    fn carry_mail(&self, transport: usize) {
-        let transport = &self.host.transports()[transport];
-        let mut directory = self.host.directory();
+    fn carry_mail(&mut self, transport: usize) {
+        let host = Arc::clone(&self.host);
+        let transport = &host.transports()[transport];
+        let mut directory = host.directory();
         for mail in transport.mail() {
             let (transport, bytes) = (transport.id().to_string(), mail.bytes);
             directory.links.send(mail.to, &Control::Mail { transport, bytes });
         }
+        directory.look_at_wire(&self.host, &**transport);
+        self.hear_far(&mut directory, &transport.id());
         directory.go_on(&self.host, &transport.id());
+    }
+
+    /// Reads what processes of other hosts say.
+    fn hear_far(&mut self, directory: &mut Directory, transport: &TransportId) {
+        // One with very much to say must not keep the others waiting.
+        for _ in 0..READ_BATCH {
+            let Some(sample) = directory.outside.far_said(transport) else { return };
+            let Some(frame) = FarFrame::from_bytes(&sample) else {
+                tracing::warn!("what came on a far control channel is no frame; dropped");
+                continue;
+            };
+            // Whoever is not found yet knocks again.
+            let Some(key) = directory.links.far_to(frame.from) else { continue };
+            let Some(Line::Far(line)) = directory.links.get(key).map(|link| &mut link.line) else {
+                continue;
+            };
+            match line.hear(&frame) {
+                Heard::Nothing => {}
+                Heard::Up => {
+                    say_hello(&self.host, directory, key, frame.from);
+                    directory.links.flush(key);
+                    if !frame.body.is_empty() {
+                        self.read_frame(directory, key, frame.body, Vec::new());
+                    }
+                }
+                Heard::Said => self.read_frame(directory, key, frame.body, Vec::new()),
+                Heard::Anew => {
+                    self.drop_link(directory, key);
+                    directory.meet_far(&self.host);
+                }
+            }
+        }
+        self.unheard.push(transport.clone());
     }
 
     /// Knocks where nobody has answered yet, or not since the link was lost. The sockets of the dead
@@ -494,7 +590,8 @@ impl Keeper {
         for _ in 0..READ_BATCH {
             let mut directory = host.directory();
             let Some(link) = directory.links.get(key) else { return };
-            let received = match link.connection.receive(&mut self.buffer) {
+            let Line::Near(connection) = &link.line else { return };
+            let received = match connection.receive(&mut self.buffer) {
                 Ok(Some(received)) => received,
                 Ok(None) => return self.drop_link(&mut directory, key),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -503,31 +600,36 @@ impl Keeper {
                     return self.drop_link(&mut directory, key);
                 }
             };
-            match decode(&self.buffer[..received.bytes]) {
-                Ok(control) => self.obey(&mut directory, key, control, received.fds),
-                Err(error) => {
-                    let reason = match error {
-                        FrameError::Version(theirs) => format!(
-                            "it speaks version {theirs} of the control protocol, this is {}; \
-                             treated as a plain peer",
-                            protocol::VERSION
-                        ),
-                        FrameError::Garbage => "what it says is not the control protocol".into(),
-                    };
-                    let path = self.place_of(&mut directory, key);
-                    directory.note_stranger(Stranger { path, reason });
-                    match directory.links.get(key).and_then(|link| link.target) {
-                        Some(target) => directory.links.refuse(target),
-                        // Whoever knocked learns from any frame of this version not to come again.
-                        None => {
-                            let frame = encode(&Control::Settled);
-                            directory.links.send_on(key, &Control::Settled, frame, Vec::new());
-                        }
-                    }
-                    return self.drop_link(&mut directory, key);
-                }
+            let frame = &self.buffer[..received.bytes];
+            self.read_frame(&mut directory, key, frame, received.fds);
+        }
+    }
+
+    /// Does what the other end says.
+    fn read_frame(&self, directory: &mut Directory, key: u64, frame: &[u8], fds: Vec<OwnedFd>) {
+        let error = match decode(frame) {
+            Ok(control) => return self.obey(directory, key, control, fds),
+            Err(error) => error,
+        };
+        let reason = match error {
+            FrameError::Version(theirs) => format!(
+                "it speaks version {theirs} of the control protocol, this is {}; treated as a \
+                 plain peer",
+                protocol::VERSION
+            ),
+            FrameError::Garbage => "what it says is not the control protocol".into(),
+        };
+        let path = self.place_of(directory, key);
+        directory.note_stranger(Stranger { path, reason });
+        match directory.links.get(key).and_then(|link| link.target) {
+            Some(target) => directory.links.refuse(target),
+            // Whoever knocked learns from any frame of this version not to come again.
+            None => {
+                let frame = encode(&Control::Settled);
+                directory.links.send_on(key, &Control::Settled, frame, Vec::new());
             }
         }
+        self.drop_link(directory, key);
     }
 
     /// The socket of whoever is at the other end, as far as it is known.
@@ -538,7 +640,7 @@ impl Keeper {
         path.as_deref().unwrap_or(&self.door.folder).display().to_string()
     }
 
-    fn obey(&mut self, directory: &mut Directory, key: u64, control: Control, fds: Vec<OwnedFd>) {
+    fn obey(&self, directory: &mut Directory, key: u64, control: Control, fds: Vec<OwnedFd>) {
         let host = &Arc::clone(&self.host);
         let peer = directory.links.peer(key);
         match (control, peer) {
@@ -572,7 +674,7 @@ impl Keeper {
             // Whoever speaks of an endpoint that is not its own is not listened to.
             (Control::Cut { flow, first, .. }, Some(peer)) => {
                 if directory.lives_in(Gid(flow.publisher), peer) {
-                    directory.cut(host, flow, first);
+                    directory.cut(host, flow, Some(first));
                 }
             }
             (Control::Closed { flow, .. }, Some(peer)) => {
@@ -615,9 +717,15 @@ impl Keeper {
         let Some(link) = directory.links.get(key) else { return };
         let is_ours = link.target.is_some();
         let is_wrong = link.target.is_some_and(|target| target != peer) || peer == host.id;
-        let is_known = directory.links.peers().any(|it| it == peer);
-        if is_wrong || is_known {
+        if is_wrong {
             return self.drop_link(directory, key);
+        }
+        let is_far = directory.links.is_far(key);
+        if directory.links.peers().any(|it| it == peer) {
+            let far = directory.links.far_to(peer).filter(|_| !is_far);
+            let Some(far) = far else { return self.drop_link(directory, key) };
+            // It is nearer than was known.
+            self.drop_link(directory, far);
         }
         if !is_ours && let Some(ours) = directory.links.ours_to(peer) {
             // Both connected at once. Both keep the connection that the lower number made.
@@ -628,13 +736,15 @@ impl Keeper {
             }
         }
         let mut fds = fds.into_iter();
-        let life = fds.next().map(LifeSeen::from_fd);
-        let Some(Ok(())) = life.map(|life| directory.links.watch_life(peer, life)) else {
+        // Of one on another host its wire says whether it lives.
+        let life = if is_far { None } else { fds.next().map(LifeSeen::from_fd) };
+        let is_watched = life.map(|life| directory.links.watch_life(peer, life));
+        if !is_far && !matches!(is_watched, Some(Ok(()))) {
             let path = self.place_of(directory, key);
             let reason = "its hello brings no sign of life".to_owned();
             directory.note_stranger(Stranger { path, reason });
             return self.drop_link(directory, key);
-        };
+        }
         let greetings = hello.greetings.clone();
         directory.links.name(key, hello);
         if !is_ours {
@@ -660,7 +770,7 @@ impl Keeper {
 
     /// A process has answered this one's greetings.
     fn prove(
-        &mut self,
+        &self,
         directory: &mut Directory,
         key: u64,
         peer: PeerId,
@@ -676,7 +786,7 @@ impl Keeper {
             proofs.push((TransportId::new(name), obstacle));
         }
         directory.links.prove(key, proofs);
-        self.look.0.hurry();
+        directory.links.hurry();
         let path = self.place_of(directory, key);
         directory.forget_stranger(&path);
         directory.match_peer(&self.host, peer);
@@ -685,8 +795,14 @@ impl Keeper {
     /// Forgets what lives in the other process, which may live on. What it holds stays its own.
     fn drop_link(&self, directory: &mut Directory, key: u64) {
         let target = directory.links.get(key).and_then(|link| link.target);
+        let is_far = directory.links.is_far(key);
         if let Some(peer) = directory.links.remove(key) {
-            self.part(directory, peer);
+            if is_far {
+                // What it held was the engine's, which takes it back by itself.
+                self.host.transports().iter().for_each(|transport| transport.part(peer));
+            } else {
+                self.part(directory, peer);
+            }
             directory.forget_peer(&self.host, peer);
         } else if let Some(target) = target
             && !directory.links.is_known(target)

@@ -18,14 +18,15 @@ use crate::control::link::Links;
 use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord, Refusal};
 use crate::endpoint::EndpointCore;
 use crate::events::{PublisherEvent, SubscriptionEvent};
-use crate::graph::{
-    DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, Role,
-    RouteHalf, RouteState, Stranger, full_name, type_mismatch,
-};
+use crate::graph::{Role, RouteHalf, RouteState, Stranger, type_mismatch};
 use crate::host::Host;
 use crate::pacing::{Backoff, after};
-use crate::publication::{Asking, Publication};
+use crate::publication::{self, Asking, Far, Publication};
 use crate::reception::Reception;
+use outside::Outside;
+
+mod outside;
+mod report;
 
 /// The tables of one participant.
 #[derive(Default)]
@@ -41,6 +42,8 @@ pub(crate) struct Directory {
     /// When flows without a route are decided again, because something had run out; nothing is due
     /// while one is being opened.
     retries: HashMap<Flow, Backoff>,
+    /// Who is on the wires.
+    pub(crate) outside: Outside,
     /// Transports on which this process has met itself.
     met_self: Vec<TransportId>,
     pub(crate) strangers: Vec<Stranger>,
@@ -72,10 +75,21 @@ struct Route {
     excluded: Vec<(TransportId, Refusal)>,
     mismatches: Vec<String>,
     /// What its transport is to go on with, since when.
-    opening: Option<(Ticket, u64)>,
+    opening: Option<(Opening, u64)>,
     /// How many samples were published before those that the road brings; `None` until it is open.
     published_before: Option<u64>,
     since_wall_ns: i64,
+}
+
+/// A road that its transport has begun to open.
+#[derive(Clone)]
+enum Opening {
+    /// To or from an endpoint of tsuji's.
+    Ticket(Ticket),
+    /// To a subscription of a plain node.
+    ToPlain,
+    /// From a publisher of a plain node.
+    FromPlain,
 }
 
 /// What selection returned, kept to be shown.
@@ -89,16 +103,19 @@ impl Directory {
     pub(crate) fn add_node(&mut self, host: &Host, record: NodeRecord) {
         self.links.broadcast(&Control::Node(record.clone()));
         self.know_node(host.id, record);
+        self.outside.graph_changed(host);
     }
 
-    pub(crate) fn remove_node(&mut self, gid: Gid) {
+    pub(crate) fn remove_node(&mut self, host: &Host, gid: Gid) {
         self.links.broadcast(&Control::NodeGone(gid.0));
         self.nodes.remove(&gid);
+        self.outside.graph_changed(host);
     }
 
     pub(crate) fn add_publication(&mut self, host: &Host, publication: &Arc<Publication>) {
         let record = record(publication, true);
         self.publications.insert(publication.gid, Arc::clone(publication));
+        self.show_publication(host, publication);
         self.add_local(host, record);
     }
 
@@ -118,6 +135,7 @@ impl Directory {
         if let Some(reception) = self.receptions.remove(&gid) {
             reception.close();
         }
+        self.outside.graph_changed(host);
     }
 
     pub(crate) fn know_node(&mut self, peer: PeerId, record: NodeRecord) {
@@ -157,9 +175,14 @@ impl Directory {
         }
         self.topics.entry(record.topic.clone()).or_default().push(gid);
         self.endpoints.insert(gid, Known { record, peer });
-        if peer == host.id || self.links.is_met(peer) {
+        if peer == host.id || self.is_reachable(peer) {
             self.match_endpoint(host, gid);
         }
+    }
+
+    /// Whether flows can begin to and from this process.
+    fn is_reachable(&self, peer: PeerId) -> bool {
+        self.links.is_met(peer) || self.outside.is_plain(peer)
     }
 
     /// A process has been met: what is known of it can be matched now.
@@ -183,6 +206,7 @@ impl Directory {
         for flow in ended.copied().collect::<Vec<_>>() {
             self.end_flow(host, flow);
         }
+        self.outside.graph_changed(host);
         if known.record.is_publisher {
             let receptions = self.receptions.values();
             let here = receptions.filter(|it| it.topic == known.record.topic);
@@ -250,38 +274,49 @@ impl Directory {
         match ticket {
             Ok(bytes) => {
                 let ticket = Ticket { peer, reader: Gid(flow.subscription), bytes };
-                self.open_end(host, flow, id, ticket);
+                self.open_end(host, flow, &id, ticket);
             }
             Err(refusal) => self.exclude_and_try_again(host, flow, id, refusal),
         }
     }
 
     /// Opens the publisher's end, or goes on opening it, and tells the subscription's process.
-    fn open_end(&mut self, host: &Host, flow: Flow, id: TransportId, ticket: Ticket) {
+    fn open_end(&mut self, host: &Host, flow: Flow, id: &TransportId, ticket: Ticket) {
         let (peer, epoch) = (ticket.peer, self.epoch(flow));
-        match self.connect(host, flow, &id, &ticket) {
-            Ok(Some(first)) if peer == host.id => self.cut(host, flow, first),
+        match self.connect(host, flow, id, &ticket, false) {
+            Ok(Some(first)) if peer == host.id => self.cut(host, flow, Some(first)),
             Ok(Some(first)) => self.links.send(peer, &Control::Cut { flow, epoch, first }),
-            Ok(None) => {
-                if let Some(route) = self.flows.get_mut(&flow) {
-                    let since_ns = route.opening.as_ref().map(|(_, since_ns)| *since_ns);
-                    let since_ns = since_ns.unwrap_or_else(clock::monotonic_ns);
-                    route.opening = Some((ticket, since_ns));
-                    host.nudge.give();
-                }
-            }
+            Ok(None) => self.begin_opening(host, flow, Opening::Ticket(ticket)),
             Err(refusal) => {
                 // What was accepted for this road is given back.
                 self.close_far_end(host, flow, epoch);
-                self.exclude_and_try_again(host, flow, id, refusal);
+                self.exclude_and_try_again(host, flow, id.clone(), refusal);
             }
+        }
+    }
+
+    /// The transport has begun to open the road of this flow.
+    fn begin_opening(&mut self, host: &Host, flow: Flow, opening: Opening) {
+        if let Some(route) = self.flows.get_mut(&flow) {
+            let since_ns = route.opening.as_ref().map(|(_, since_ns)| *since_ns);
+            let since_ns = since_ns.unwrap_or_else(clock::monotonic_ns);
+            route.opening = Some((opening, since_ns));
+            host.nudge.give();
+        }
+    }
+
+    fn go_on_opening(&mut self, host: &Host, flow: Flow, id: &TransportId, opening: Opening) {
+        match opening {
+            Opening::Ticket(ticket) => self.open_end(host, flow, id, ticket),
+            Opening::ToPlain => self.open_to_plain(host, flow, id),
+            Opening::FromPlain => self.open_from_plain(host, flow, id),
         }
     }
 
     /// Goes on with the flows that this transport is opening.
     pub(crate) fn go_on(&mut self, host: &Host, transport: &TransportId) {
-        for (flow, ticket) in self.opening(transport) {
-            self.open_end(host, flow, transport.clone(), ticket);
+        for (flow, opening) in self.opening(transport) {
+            self.go_on_opening(host, flow, transport, opening);
         }
         let lost = self.publications.iter().flat_map(|(gid, publication)| {
             let lost = publication.lost_on(transport).into_iter();
@@ -309,10 +344,10 @@ impl Directory {
         self.exclude_and_try_again(host, flow, transport.clone(), refusal);
     }
 
-    fn opening(&self, transport: &TransportId) -> Vec<(Flow, Ticket)> {
+    fn opening(&self, transport: &TransportId) -> Vec<(Flow, Opening)> {
         let opening = self.flows.iter().filter_map(|(flow, route)| {
-            let (ticket, _) = route.opening.as_ref()?;
-            (route.transport() == Some(transport)).then(|| (*flow, ticket.clone()))
+            let (opening, _) = route.opening.as_ref()?;
+            (route.transport() == Some(transport)).then(|| (*flow, opening.clone()))
         });
         opening.collect()
     }
@@ -327,6 +362,8 @@ impl Directory {
         for (flow, id) in late.collect::<Vec<_>>() {
             if let Some(publication) = self.publications.get(&Gid(flow.publisher)) {
                 publication.disconnect_from(&id, Gid(flow.subscription));
+            } else if let Some(reception) = self.receptions.get(&Gid(flow.subscription)) {
+                reception.forget(Gid(flow.publisher));
             }
             self.close_far_end(host, flow, self.epoch(flow));
             let seconds = OPENING_MAX.as_secs();
@@ -338,7 +375,7 @@ impl Directory {
         }
     }
 
-    pub(crate) fn cut(&mut self, host: &Host, flow: Flow, first: u64) {
+    pub(crate) fn cut(&mut self, host: &Host, flow: Flow, first: Option<u64>) {
         let Some(reception) = self.receptions.get(&Gid(flow.subscription)) else { return };
         reception.cut(Gid(flow.publisher), first);
         if reception.role == Role::Reply
@@ -364,11 +401,16 @@ impl Directory {
             return Vec::new();
         };
         let here = self.topics.get(&asks.topic).into_iter().flatten();
-        let records = here.filter_map(|gid| self.endpoints.get(gid)).map(|known| &known.record);
-        let servers = records.filter_map(|server| match (server.role, server.is_publisher) {
-            (Role::Request, false) => Some((server, mismatches(asks, server))),
-            (Role::Reply, true) => Some((server, mismatches(server, takes))),
-            _ => None,
+        let known = here.filter_map(|gid| self.endpoints.get(gid));
+        let servers = known.filter_map(|known| {
+            let server = &known.record;
+            let mut mismatches = match (server.role, server.is_publisher) {
+                (Role::Request, false) => mismatches(asks, server),
+                (Role::Reply, true) => mismatches(server, takes),
+                _ => return None,
+            };
+            mismatches.extend(self.outside.other_mapping(known.peer));
+            Some((server, mismatches))
         });
         let mut obstacles: Vec<String> = servers
             .filter(|(_, mismatches)| !mismatches.is_empty())
@@ -436,7 +478,8 @@ impl Directory {
         let retries = self.retries.values().filter_map(Backoff::due_ns);
         let opening = self.flows.values().filter_map(|route| route.opening.as_ref());
         let opening = opening.map(|(_, since_ns)| after(*since_ns, OPENING_MAX));
-        publications.chain(receptions).chain(retries).chain(opening).min()
+        let links = self.links.due_ns();
+        publications.chain(receptions).chain(retries).chain(opening).chain(links).min()
     }
 
     pub(crate) fn on_time(&mut self, host: &Host, now_ns: u64) {
@@ -462,77 +505,6 @@ impl Directory {
         let retry = self.retries.entry(flow);
         retry.or_insert_with(|| Backoff::new(RETRY_FIRST, RETRY_LAST)).later();
         host.nudge.give();
-    }
-
-    pub(crate) fn graph(&self, host: &Host) -> Graph {
-        let mut nodes: Vec<NodeInfo> = self
-            .nodes
-            .iter()
-            .map(|(gid, known)| NodeInfo {
-                gid: *gid,
-                name: known.record.name.clone(),
-                namespace: known.record.namespace.clone(),
-                process: self.process(host, known.peer),
-            })
-            .collect();
-        nodes.sort_by_key(|node| (node.fully_qualified_name(), node.gid));
-        let all = self.endpoints.iter().map(|(gid, known)| EndpointInfo {
-            gid: *gid,
-            kind: kind(&known.record),
-            topic: known.record.topic.clone(),
-            type_name: known.record.type_name.clone(),
-            type_hash: known.record.type_hash.clone(),
-            qos: known.record.qos.into(),
-            node: self.node_name(Gid(known.record.node)),
-            process: self.process(host, known.peer),
-        });
-        let role = |it: &EndpointInfo| self.endpoints[&it.gid].record.role;
-        let (mut endpoints, mut services): (Vec<_>, Vec<_>) =
-            all.partition(|it| role(it) == Role::Topic);
-        // A client or a server is shown by its half for requests.
-        services.retain(|it| role(it) == Role::Request);
-        let order = |a: &EndpointInfo, b: &EndpointInfo| {
-            (&a.topic, a.kind, a.gid).cmp(&(&b.topic, b.kind, b.gid))
-        };
-        endpoints.sort_by(order);
-        services.sort_by(order);
-        Graph { nodes, endpoints, services }
-    }
-
-    /// What this process knows of flows.
-    pub(crate) fn halves(&self, host: &Host) -> Vec<RouteHalf> {
-        let decisions = self.flows.iter().filter_map(|(flow, route)| {
-            let publisher = self.endpoints.get(&Gid(flow.publisher))?;
-            let publication = self.publications.get(&Gid(flow.publisher))?;
-            // As they are now: what the decision was made on is told in its reason.
-            let traits = self.traits(host, publication, Gid(flow.subscription))?;
-            let choice = route.choice.as_ref()?;
-            Some(RouteHalf::Decision(Box::new(DecisionHalf {
-                publisher: flow.publisher,
-                subscription: flow.subscription,
-                topic: publisher.record.topic.clone(),
-                role: publisher.record.role,
-                type_name: publisher.record.type_name.clone(),
-                publisher_end: self.end(host, Gid(flow.publisher)),
-                subscription_end: self.end(host, Gid(flow.subscription)),
-                state: route.state,
-                transport: choice.transport.as_ref().map(ToString::to_string),
-                because: choice.because.clone(),
-                rejected: choice.rejected.clone(),
-                mismatches: route.mismatches.clone(),
-                size: traits.size.to_string(),
-                size_origin: traits.size_origin.to_string(),
-                sample_bytes: traits.sample_bytes,
-                scope: traits.scope.to_string(),
-                reliability: traits.reliability.to_string(),
-                peer: traits.peer.to_string(),
-                epoch: route.epoch,
-                since_wall_ns: route.since_wall_ns,
-                sent: sent(publication, flow, route),
-            })))
-        });
-        let counts = self.receptions.values().flat_map(|reception| reception.halves());
-        decisions.chain(counts.map(RouteHalf::Count)).collect()
     }
 
     /// Wakes those who wait for room, to find the end.
@@ -571,7 +543,7 @@ impl Directory {
         let known = self.endpoints.get(&publisher).zip(self.endpoints.get(&subscription));
         let Some((offers, asks)) = known else { return };
         let is_mine = |known: &Known<EndpointRecord>| known.peer == host.id;
-        let reachable = |it: &Known<EndpointRecord>| is_mine(it) || self.links.is_met(it.peer);
+        let reachable = |it: &Known<EndpointRecord>| is_mine(it) || self.is_reachable(it.peer);
         let is_flow = offers.record.is_publisher
             && !asks.record.is_publisher
             && offers.record.role == asks.record.role;
@@ -585,7 +557,11 @@ impl Directory {
             return;
         }
         let mismatch = type_mismatch(offers.record.ty(), asks.record.ty());
-        let mismatches = mismatches(&offers.record, &asks.record);
+        let mut mismatches = mismatches(&offers.record, &asks.record);
+        if offers.record.role != Role::Topic {
+            let peers = [offers.peer, asks.peer].into_iter();
+            mismatches.extend(peers.filter_map(|peer| self.outside.other_mapping(peer)));
+        }
         if mismatch.is_some() && offers.record.role == Role::Reply {
             // It is told of the requests.
             return;
@@ -598,7 +574,8 @@ impl Directory {
         let partners = (Gid(offers.record.partner), Gid(asks.record.partner));
         let can_be_answered =
             || self.receptions.get(&partners.0).is_some_and(|it| it.hears(partners.1));
-        if is_mine(offers) && (offers.record.role != Role::Request || can_be_answered()) {
+        let is_decided_here = is_mine(offers) || self.outside.is_plain(offers.peer);
+        if is_decided_here && (offers.record.role != Role::Request || can_be_answered()) {
             self.flows.insert(flow, Route::new());
             self.find_road(host, flow);
         }
@@ -646,13 +623,13 @@ impl Directory {
     /// Chooses a road for a flow whose publisher lives here, and begins to open it.
     fn find_road(&mut self, host: &Host, flow: Flow) {
         let subscription = Gid(flow.subscription);
-        let Some(publication) = self.publications.get(&Gid(flow.publisher)).cloned() else {
-            return;
-        };
-        let Some(peer) = self.endpoints.get(&subscription).map(|known| known.peer) else { return };
-        let Some(traits) = self.traits(host, &publication, subscription) else { return };
-        let offers = self.offers(host, &publication, flow, peer);
-        let chosen = select(&traits, host.policy(), &publication.topic, &offers);
+        let ends = self.endpoints.get(&Gid(flow.publisher)).zip(self.endpoints.get(&subscription));
+        let Some((offering, asking)) = ends else { return };
+        let (sender, peer) = (offering.peer, asking.peer);
+        let topic = offering.record.topic.clone();
+        let Some(traits) = self.traits(host, flow) else { return };
+        let offers = self.offers(host, flow);
+        let chosen = select(&traits, host.policy(), &topic, &offers);
         let Some(route) = self.flows.get_mut(&flow) else { return };
         route.epoch += 1;
         route.since_wall_ns = clock::wall_ns();
@@ -663,7 +640,7 @@ impl Directory {
             Ok(choice) => choice,
             Err(none) => {
                 if !self.retries.contains_key(&flow) {
-                    tracing::warn!(topic = %publication.topic, "{none}");
+                    tracing::warn!(topic, "{none}");
                 }
                 let mut reasons = none.rejected.iter().map(|(_, reason)| reason);
                 let is_passing = reasons.any(|it| matches!(it, Reason::Exhausted { .. }));
@@ -687,14 +664,20 @@ impl Directory {
         });
         let epoch = route.epoch;
         let id = choice.transport;
-        tracing::debug!(topic = %publication.topic, transport = %id, because = %choice.because, "route");
+        tracing::debug!(topic, transport = %id, because = %choice.because, "route");
+        if self.outside.is_plain(sender) {
+            return self.open_from_plain(host, flow, &id);
+        }
+        if self.outside.is_plain(peer) {
+            return self.open_to_plain(host, flow, &id);
+        }
         if peer != host.id {
             self.links.send(peer, &Control::Offer { flow, epoch, transport: id.to_string() });
             return;
         }
         let accepted = self.meet_self(host, &id);
         match accepted.and_then(|()| self.accept(host, host.id, flow, id.as_str())) {
-            Ok(ticket) => self.open_end(host, flow, id, ticket),
+            Ok(ticket) => self.open_end(host, flow, &id, ticket),
             Err(refusal) => {
                 self.closed(host, flow);
                 self.exclude_and_try_again(host, flow, id, refusal);
@@ -702,40 +685,57 @@ impl Directory {
         }
     }
 
-    /// What is known now of a flow whose publisher lives here.
-    fn traits(&self, host: &Host, publication: &Publication, subscription: Gid) -> Option<Traits> {
-        let known = self.endpoints.get(&subscription)?;
-        let scope = if known.peer == host.id { Scope::Intra } else { Scope::Local };
-        let asked = Qos::from(known.record.qos);
-        Some(publication.traits(scope, asked.reliability, host.policy()))
+    /// What is known now of a flow that is decided here.
+    fn traits(&self, host: &Host, flow: Flow) -> Option<Traits> {
+        let subscription = self.endpoints.get(&Gid(flow.subscription))?;
+        let reliability = Qos::from(subscription.record.qos).reliability;
+        if let Some(publication) = self.publications.get(&Gid(flow.publisher)) {
+            let far = self.far(host, subscription.peer);
+            return Some(publication.traits(far, reliability, host.policy()));
+        }
+        let publisher = self.endpoints.get(&Gid(flow.publisher))?;
+        let far = self.far(host, publisher.peer);
+        let record = &publisher.record;
+        Some(publication::traits_of_another(
+            &record.topic,
+            &record.type_name,
+            far,
+            reliability,
+            host.policy(),
+        ))
     }
 
-    fn offers(
-        &self,
-        host: &Host,
-        publication: &Publication,
-        flow: Flow,
-        peer: PeerId,
-    ) -> Vec<Offer> {
+    /// Where a process is, and whose it is.
+    fn far(&self, host: &Host, peer: PeerId) -> Far {
+        let scope = match () {
+            () if peer == host.id => Scope::Intra,
+            () if self.links.is_near(peer) => Scope::Local,
+            () => Scope::Remote,
+        };
+        Far { scope, peer: self.outside.peer(peer) }
+    }
+
+    fn offers(&self, host: &Host, flow: Flow) -> Vec<Offer> {
+        let publication = self.publications.get(&Gid(flow.publisher));
+        let peer_of = |gid| self.endpoints.get(&gid).map(|known| known.peer);
+        let far_end = if publication.is_some() { flow.subscription } else { flow.publisher };
+        let peer = peer_of(Gid(far_end)).unwrap_or_default();
         let excluded = self.flows.get(&flow).map_or(&[][..], |route| &route.excluded);
         let mut offers: Vec<Offer> = Vec::new();
         for transport in host.transports() {
             let id = transport.id();
             let mut offer = Offer::new(id.clone(), transport.capability());
-            offer.readers = publication.readers_on(&id);
+            offer.readers = publication.map_or(0, |it| it.readers_on(&id));
+            if let Some(wire) = transport.wire().filter(|_| host.speaks_rtps()) {
+                offer.peers = wire.peers();
+            }
             let refused = excluded.iter().find(|(it, _)| *it == id).map(|(_, refusal)| refusal);
-            let unproved = || match peer {
-                _ if peer == host.id || !offer.capability.scopes.local => None,
-                _ => self.links.obstacle(peer, &id),
-            };
             if let Some(trouble) = transport.trouble() {
                 offer.health = Health::Exhausted(trouble.into());
             } else if let Some(Refusal { reason, is_passing }) = refused {
                 let health = if *is_passing { Health::Exhausted } else { Health::Failed };
                 offer.health = health(reason.as_str().into());
-            } else if publication.role != Role::Topic && !offer.capability.directed {
-                offer.health = Health::Failed("it cannot answer one client of several".into());
-            } else if let Some(obstacle) = unproved() {
+            } else if let Some(obstacle) = self.obstacle(host, peer, &offer) {
                 offer.health = Health::Failed(obstacle.into());
             }
             offers.push(offer);
@@ -747,6 +747,18 @@ impl Directory {
         });
         offers.extend(failed);
         offers
+    }
+
+    /// What keeps a transport from reaching this process, if it could as far as its scopes go.
+    fn obstacle(&self, host: &Host, peer: PeerId, offer: &Offer) -> Option<String> {
+        let scope = self.far(host, peer).scope;
+        if peer == host.id || !offer.capability.scopes.contains(scope) {
+            return None;
+        }
+        if self.outside.is_plain(peer) {
+            return self.outside.obstacle(peer, &offer.transport);
+        }
+        self.links.obstacle(peer, &offer.transport)
     }
 
     /// Opens the subscription's end, which lives here.
@@ -775,6 +787,7 @@ impl Directory {
         flow: Flow,
         id: &TransportId,
         ticket: &Ticket,
+        is_plain: bool,
     ) -> Result<Option<u64>, Refusal> {
         let publication = self.publications.get(&Gid(flow.publisher));
         let publication = publication.ok_or_else(|| Refusal::lasting("the publisher is gone"))?;
@@ -784,7 +797,8 @@ impl Directory {
             host.transport(id.as_str()).ok_or_else(|| Refusal::lasting("not in this build"))?;
         let reception = self.receptions.get(&Gid(flow.subscription));
         let value_type = reception.and_then(|reception| reception.value_type);
-        let asking = Asking { qos: asks.qos.into(), value_type, partner: Gid(asks.partner) };
+        let partner = Gid(asks.partner);
+        let asking = Asking { qos: asks.qos.into(), value_type, partner, is_plain };
         let connected = publication.connect(transport, ticket, &asking);
         let connected =
             connected.inspect_err(|_| publication.disconnect(Gid(flow.subscription)))?;
@@ -820,7 +834,10 @@ impl Directory {
         let Some(route) = self.flows.remove(&flow) else { return };
         self.retries.remove(&flow);
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
-        let Some(publication) = self.publications.get(&publisher) else { return };
+        let Some(publication) = self.publications.get(&publisher) else {
+            // It is a plain node's.
+            return self.closed(host, flow);
+        };
         if let Some((id, _)) = route.transport().zip(route.opening.as_ref()) {
             publication.disconnect_from(id, subscription);
         }
@@ -861,40 +878,6 @@ impl Directory {
         self.met_self.push(id.clone());
         Ok(())
     }
-
-    fn end(&self, host: &Host, gid: Gid) -> EndReport {
-        let Some(known) = self.endpoints.get(&gid) else { return EndReport::default() };
-        let process = self.process(host, known.peer);
-        EndReport {
-            gid: gid.to_string(),
-            node: self.node_name(Gid(known.record.node)),
-            pid: process.pid,
-            program: process.program,
-            host: process.host,
-        }
-    }
-
-    fn node_name(&self, gid: Gid) -> String {
-        let node = self.nodes.get(&gid).map(|known| &known.record);
-        node.map_or_else(|| "?".to_owned(), |node| full_name(&node.namespace, &node.name))
-    }
-
-    fn process(&self, host: &Host, peer: PeerId) -> ProcessInfo {
-        if peer == host.id {
-            return host.info.clone();
-        }
-        self.links.process(peer)
-    }
-}
-
-/// What an endpoint is to those who look.
-fn kind(record: &EndpointRecord) -> EndpointKind {
-    match (record.role, record.is_publisher) {
-        (Role::Topic, true) => EndpointKind::Publisher,
-        (Role::Topic, false) => EndpointKind::Subscription,
-        (Role::Request, true) | (Role::Reply, false) => EndpointKind::Client,
-        (Role::Request, false) | (Role::Reply, true) => EndpointKind::Server,
-    }
 }
 
 /// What stands at the other end of a publication or a reception of this role.
@@ -914,15 +897,6 @@ fn mismatches(offers: &EndpointRecord, asks: &EndpointRecord) -> Vec<String> {
     }
     let checked = rxo::check(&offers.qos.into(), &asks.qos.into());
     checked.err().into_iter().flatten().map(|it| it.to_string()).collect()
-}
-
-/// How many samples were sent on a flow since it has its road.
-fn sent(publication: &Publication, flow: &Flow, route: &Route) -> u64 {
-    // What a server sends, each client gets for itself.
-    publication.answered(Gid(flow.subscription)).unwrap_or_else(|| {
-        let published = publication.counters().published;
-        route.published_before.map_or(0, |before| published.saturating_sub(before))
-    })
 }
 
 /// An endpoint of this process, as others see it.

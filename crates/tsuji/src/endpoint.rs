@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsuji_core::{History, Qos};
-use tsuji_transport::{Endpoint, Gid};
+use tsuji_transport::{Announced, Endpoint, Gid};
 
+use crate::announcement::Announcement;
 use crate::host::Host;
 use crate::{Error, RawType, Result, Role};
 
@@ -65,14 +66,37 @@ impl EndpointCore {
     }
 
     /// What transports are told.
-    pub(crate) fn for_transport(&self) -> Endpoint {
+    pub(crate) fn for_transport(&self, is_publisher: bool) -> Endpoint {
         Endpoint {
             topic: self.topic.clone(),
             type_name: self.type_name.clone(),
             gid: self.gid,
             qos: Qos { history: self.history(), ..self.qos },
             keep_all_max: self.host.keep_all_max(),
-            announced: None,
+            announced: self.announced(is_publisher),
+        }
+    }
+
+    /// What it is called where others than tsuji may be.
+    fn announced(&self, is_publisher: bool) -> Option<Announced> {
+        let announcement = Announcement {
+            gid: self.gid,
+            partner: self.partner,
+            role: self.role,
+            is_publisher,
+            topic: &self.topic,
+            type_name: &self.type_name,
+            type_hash: &self.type_hash,
+        };
+        if !self.host.speaks_rtps() {
+            return announcement.for_tsuji();
+        }
+        match announcement.for_ros(self.host.distro()) {
+            Ok(announced) => Some(announced),
+            Err(error) => {
+                tracing::warn!(topic = %self.topic, error, "plain ROS 2 nodes do not see this");
+                announcement.for_tsuji()
+            }
         }
     }
 }

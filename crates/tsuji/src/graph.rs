@@ -58,6 +58,8 @@ pub struct EndpointInfo {
     pub node: String,
     /// Where it lives.
     pub process: ProcessInfo,
+    /// Whose middleware it runs on, such as `Cyclone DDS`, if it is not tsuji's.
+    pub vendor: Option<String>,
 }
 
 impl EndpointInfo {
@@ -213,10 +215,10 @@ pub struct RouteReport {
     pub epoch: u32,
     /// Since when it has this route, in nanoseconds since the Unix epoch.
     pub since_wall_ns: i64,
-    /// Samples sent to this subscription: those published since the flow has this route, and those
+    /// Samples sent to this subscription, 0 if the publisher is a plain node's: those published since the flow has this route, and those
     /// of before that a late joiner was owed.
     pub sent: u64,
-    /// Samples received.
+    /// Samples received; this and what follows is 0 if the subscription is a plain node's.
     pub samples: u64,
     /// Bytes received; values by reference count as nothing.
     pub bytes: u64,
@@ -258,6 +260,9 @@ pub struct EndReport {
     pub program: String,
     /// The host.
     pub host: String,
+    /// Whose middleware it runs on, such as `Cyclone DDS`, if it is not tsuji's. What such an end
+    /// sent, or received, it does not tell.
+    pub vendor: Option<String>,
 }
 
 /// How far a flow has come.

@@ -30,6 +30,8 @@ pub use tsuji_msg::{InPlace, Message, Service as ServiceType};
 pub use tsuji_transport as transport;
 pub use tsuji_transport::{Bytes, Gid, Loan};
 
+mod announcement;
+
 mod calls;
 pub use calls::ClientCounters;
 
@@ -62,6 +64,8 @@ pub use graph::{
 };
 
 mod host;
+
+mod mapping;
 
 mod node;
 pub use node::{Node, PublisherBuilder, RawSubscriptionBuilder, RawType, SubscriptionBuilder};

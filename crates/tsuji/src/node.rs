@@ -322,7 +322,7 @@ impl Drop for NodeCore {
     fn drop(&mut self) {
         let host = self.context.host();
         if host.open("leave").is_ok() {
-            host.directory().remove_node(self.gid);
+            host.directory().remove_node(host, self.gid);
             host.tell();
         }
     }

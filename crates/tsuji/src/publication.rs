@@ -9,11 +9,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tsuji_core::{
-    Durability, History, Liveliness, Policy, Qos, Reliability, Scope, Size, SizeEstimator,
+    Durability, History, Liveliness, Peer, Policy, Qos, Reliability, Scope, Size, SizeEstimator,
     SizeFacts, Traits, TransportId,
 };
 use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
+use tsuji_ros::service::REQUEST_HEADER_BYTES;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
     self as transport, Bytes, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload, Ticket,
@@ -22,6 +23,7 @@ use tsuji_transport::{
 
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, PublisherEvent};
+use crate::mapping;
 use crate::pacing::{DeadlineWatch, after};
 use crate::{Error, ErrorKind, Result, Role};
 
@@ -92,6 +94,15 @@ pub(crate) trait Opening {
 
     /// It was not sent after all.
     fn unopen(&self, number: u64);
+}
+
+/// A request that is to be answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Where it came from.
+    pub(crate) client: Gid,
+    /// What the reply relates to.
+    pub(crate) number: (Gid, u64),
 }
 
 /// Whoever must know that a reader is there no more. Called with the directory's lock held.
@@ -183,6 +194,38 @@ impl State {
     }
 }
 
+/// What is known of a flow from a publisher that tells nothing of itself.
+pub(crate) fn traits_of_another(
+    topic: &str,
+    type_name: &str,
+    far: Far,
+    reliability: Reliability,
+    policy: &Policy,
+) -> Traits {
+    let facts = SizeFacts {
+        fixed_bytes: None,
+        expected_bytes: None,
+        stated: policy.stated_size(topic),
+        prior: prior(type_name),
+    };
+    let estimate = SizeEstimator::new(policy.size_line_bytes()).classify(&facts);
+    Traits {
+        size: estimate.size,
+        size_origin: estimate.origin,
+        sample_bytes: estimate.bytes,
+        scope: far.scope,
+        reliability,
+        peer: far.peer,
+    }
+}
+
+/// Where the other end of a flow is, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Far {
+    pub(crate) scope: Scope,
+    pub(crate) peer: Peer,
+}
+
 /// What is known of a reader.
 struct ReaderOf {
     /// Its road: a transport, by value or by bytes.
@@ -215,6 +258,8 @@ pub(crate) struct Asking {
     pub(crate) value_type: Option<TypeId>,
     /// The other half, if it is a client's or a server's.
     pub(crate) partner: Gid,
+    /// It is not tsuji's.
+    pub(crate) is_plain: bool,
 }
 
 /// One transport on which this publisher sends.
@@ -225,12 +270,22 @@ struct Road {
     typed: bool,
     /// What late joiners are owed its transport gives them, so it is sent everything.
     keeps: bool,
+    /// Requests and replies carry a header there, and replies go to all.
+    is_mapped: bool,
+    /// It stays open without readers, for others to see.
+    stays: bool,
     readers: usize,
+    /// The number of the next reply on it, where replies go to all.
+    next: u64,
 }
 
 impl Road {
     fn is_in_use(&self) -> bool {
         self.keeps || 0 < self.readers
+    }
+
+    fn is_of(&self, id: &TransportId, typed: bool) -> bool {
+        self.id == *id && self.typed == typed
     }
 
     /// Memory of its own, or of the heap where it has none to lend.
@@ -329,13 +384,13 @@ impl Publication {
         })
     }
 
-    /// Sends the reply to request `number` of `client`, and to nobody else.
-    pub(crate) fn reply(&self, client: Gid, number: u64, outgoing: &Outgoing<'_>) -> Result<()> {
+    /// Sends the reply to a request, to its client and, on most roads, to nobody else.
+    pub(crate) fn reply(&self, asked: Asked, outgoing: &Outgoing<'_>) -> Result<()> {
         self.open("reply")?;
         let mut attempt = Attempt::new(outgoing, clock::monotonic_ns());
-        let tried = self.try_reply(&mut self.lock(), (client, number), &mut attempt);
+        let tried = self.try_reply(&mut self.lock(), asked, &mut attempt);
         self.persist("reply", self.spec.max_blocking, tried, || {
-            self.try_reply(&mut self.lock(), (client, number), &mut attempt)
+            self.try_reply(&mut self.lock(), asked, &mut attempt)
         })
     }
 
@@ -432,7 +487,7 @@ impl Publication {
     }
 
     /// What is known of a flow to a subscription of this scope and reliability.
-    pub(crate) fn traits(&self, scope: Scope, reliability: Reliability, policy: &Policy) -> Traits {
+    pub(crate) fn traits(&self, far: Far, reliability: Reliability, policy: &Policy) -> Traits {
         let facts = SizeFacts {
             fixed_bytes: self.spec.fixed_bytes,
             expected_bytes: self.spec.expected_bytes,
@@ -444,9 +499,9 @@ impl Publication {
             size: estimate.size,
             size_origin: estimate.origin,
             sample_bytes: estimate.bytes,
-            scope,
+            scope: far.scope,
             reliability,
-            peer: tsuji_core::Peer::Tsuji,
+            peer: far.peer,
         }
     }
 
@@ -472,27 +527,13 @@ impl Publication {
         let codec_type = self.spec.codec.map(|codec| codec.value_type);
         let same_type = reader.value_type.is_some() && reader.value_type == codec_type;
         let typed = same_type && transport.capability().typed;
-        let is_road = |road: &Road| road.id == id && road.typed == typed;
-        let at = match state.roads.iter().position(is_road) {
-            Some(at) => at,
-            None => {
-                let writer =
-                    transport.open_writer(&self.for_transport(), Arc::clone(&self.room))?;
-                let keeps = self.keeps() && !transport.capability().directed;
-                let road = Road { id: id.clone(), writer, typed, keeps, readers: 0 };
-                if keeps {
-                    // It gives late joiners what they are owed, so it is given all of it.
-                    for (envelope, payload) in &state.history {
-                        let payload = self.as_the_road_takes_it(&road, payload)?;
-                        road.writer.send(envelope, &payload)?;
-                    }
-                }
-                state.roads.push(road);
-                state.roads.len() - 1
-            }
-        };
+        let at = self.road(state, transport, typed)?;
         let road = &mut state.roads[at];
-        if road.writer.connect(ticket)? == transport::Connected::Later {
+        let connected = match reader.is_plain {
+            true => road.writer.connect_plain(ticket.reader),
+            false => road.writer.connect(ticket),
+        };
+        if connected? == transport::Connected::Later {
             self.sort_roads(state);
             return Ok(None);
         }
@@ -500,8 +541,14 @@ impl Publication {
         let road = road.clone();
         self.sort_roads(state);
         let mut first = state.next_sequence;
+        if road.is_mapped && self.role == Role::Reply {
+            first = road.next;
+        }
         let entry = ReaderOf { id, typed, partner: reader.partner, next: first, answered: 0 };
         state.readers.insert(ticket.reader, entry);
+        if road.is_mapped {
+            return Ok(Some(Connected { first, published_before: state.counters.published }));
+        }
         if reader.qos.durability == Durability::TransientLocal {
             let wanted = match reader.qos.history {
                 History::KeepLast(depth) => depth as usize,
@@ -529,6 +576,57 @@ impl Publication {
         Ok(Some(Connected { first, published_before }))
     }
 
+    /// The road of a transport, opened if it is not there yet.
+    fn road(
+        &self,
+        state: &mut State,
+        transport: &Arc<dyn Transport>,
+        typed: bool,
+    ) -> Result<usize, tsuji_transport::Error> {
+        let id = transport.id();
+        if let Some(at) = state.roads.iter().position(|road| road.is_of(&id, typed)) {
+            return Ok(at);
+        }
+        let announced = self.for_transport(true);
+        let writer = transport.open_writer(&announced, Arc::clone(&self.room))?;
+        let is_directed = transport.capability().directed;
+        let road = Road {
+            id,
+            writer,
+            typed,
+            keeps: self.keeps() && !is_directed,
+            is_mapped: self.role != Role::Topic && !is_directed,
+            stays: false,
+            readers: 0,
+            next: 1,
+        };
+        if road.keeps {
+            // It gives late joiners what they are owed, so it is given all of it.
+            for (envelope, payload) in &state.history {
+                let payload = self.as_the_road_takes_it(&road, payload)?;
+                road.writer.send(envelope, &payload)?;
+            }
+        }
+        state.roads.push(road);
+        Ok(state.roads.len() - 1)
+    }
+
+    /// Opens the road of a transport for others to see, before anybody listens.
+    pub(crate) fn show(&self, transport: &Arc<dyn Transport>) -> Result<()> {
+        self.open("announce")?;
+        let mut state = self.lock();
+        let at = self.road(&mut state, transport, false)?;
+        state.roads[at].stays = true;
+        self.sort_roads(&mut state);
+        Ok(())
+    }
+
+    /// What this publisher is called on the wire of a transport.
+    pub(crate) fn wire_name(&self, transport: &TransportId) -> Option<Gid> {
+        let state = self.lock();
+        state.roads.iter().find(|road| road.id == *transport)?.writer.wire_name()
+    }
+
     /// Does not go on to reach this reader by this transport.
     pub(crate) fn disconnect_from(&self, transport: &TransportId, reader: Gid) {
         let mut state = self.lock();
@@ -547,7 +645,7 @@ impl Publication {
     /// Closes roads that are sent everything and have nobody left: the next one opens them anew, and
     /// gives them the history again.
     fn close_idle(&self, state: &mut State) {
-        state.roads.retain(|road| !road.keeps || 0 < road.readers);
+        state.roads.retain(|road| !road.keeps || road.stays || 0 < road.readers);
         self.sort_roads(state);
     }
 
@@ -561,7 +659,7 @@ impl Publication {
         let mut state = self.lock();
         let Some(left) = state.readers.remove(&reader) else { return };
         let mut roads = state.roads.iter_mut();
-        if let Some(road) = roads.find(|road| road.id == left.id && road.typed == left.typed) {
+        if let Some(road) = roads.find(|road| road.is_of(&left.id, left.typed)) {
             road.writer.disconnect(reader);
             road.readers = road.readers.saturating_sub(1);
         }
@@ -723,7 +821,13 @@ impl Publication {
         for road in roads {
             let payload = if road.typed { value.as_ref() } else { bytes.as_ref() };
             let Some(payload) = payload else { continue };
-            match road.writer.send(&envelope, payload) {
+            let sent = if road.is_mapped {
+                let number = mapping::related(mapping::client_number(self.gid), envelope.sequence);
+                mapped(number, payload).and_then(|it| road.writer.send(&envelope, &it))
+            } else {
+                road.writer.send(&envelope, payload)
+            };
+            match sent {
                 Ok(sent) => displaced += u64::from(sent.displaced),
                 Err(error) if roads.len() == 1 => {
                     if let Some(opening) = opening {
@@ -765,17 +869,18 @@ impl Publication {
     fn try_reply(
         &self,
         state: &mut State,
-        related: (Gid, u64),
+        asked: Asked,
         attempt: &mut Attempt<'_>,
     ) -> Result<(), tsuji_transport::Error> {
         let gone = || {
             tsuji_transport::Error::new(TransportKind::Closed, "send").about("the client has left")
         };
-        let found = state.readers.iter().find(|(_, it)| it.partner == related.0);
+        let found = state.readers.iter().find(|(_, it)| it.partner == asked.client);
         let (reader, entry) = found.ok_or_else(gone)?;
-        let (reader, sequence) = (*reader, entry.next);
-        let is_road = |road: &&Road| road.id == entry.id && road.typed == entry.typed;
+        let is_road = |road: &&Road| road.is_of(&entry.id, entry.typed);
         let road = state.roads.iter().find(is_road).ok_or_else(gone)?.clone();
+        let (reader, typed, id) = (*reader, entry.typed, entry.id.clone());
+        let sequence = if road.is_mapped { road.next } else { entry.next };
         if road.typed {
             attempt.value = match attempt.outgoing {
                 Outgoing::Shared(value) => Some(Payload::Typed(Arc::clone(value))),
@@ -794,18 +899,26 @@ impl Publication {
             sequence,
             wall_ns: state.wall_ns(mono_ns),
             mono_ns,
-            related: Some(related),
+            related: Some(asked.number),
             ..Envelope::default()
         };
         let payload = if road.typed { &attempt.value } else { &attempt.bytes };
         let payload = payload.as_ref().ok_or_else(gone)?;
-        road.writer.send_to(reader, &envelope, payload)?;
+        if road.is_mapped {
+            road.writer.send(&envelope, &mapped(asked.number, payload)?)?;
+            let mut roads = state.roads.iter_mut();
+            if let Some(road) = roads.find(|road| road.is_of(&id, typed)) {
+                road.next = sequence + 1;
+            }
+        } else {
+            road.writer.send_to(reader, &envelope, payload)?;
+            // A client that comes back is sent numbers that it has not seen.
+            state.next_sequence = state.next_sequence.max(sequence + 1);
+        }
         if let Some(entry) = state.readers.get_mut(&reader) {
             entry.next = sequence + 1;
             entry.answered += 1;
         }
-        // A client that comes back is sent numbers that it has not seen.
-        state.next_sequence = state.next_sequence.max(sequence + 1);
         state.counters.published += 1;
         state.last_publish_ns = mono_ns;
         self.last_sign_ns.store(mono_ns, Ordering::Relaxed);
@@ -911,13 +1024,22 @@ impl Drop for Turn<'_> {
 /// Reserves room for the next sample on all roads, or on none.
 fn reserve_on_all(roads: &[Road], len: usize) -> Result<(), tsuji_transport::Error> {
     for (at, road) in roads.iter().enumerate() {
-        let len = if road.typed { 0 } else { len };
+        let header = if road.is_mapped { REQUEST_HEADER_BYTES } else { 0 };
+        let len = if road.typed { 0 } else { len + header };
         if let Err(error) = road.writer.reserve(len) {
             roads[..at].iter().for_each(|road| road.writer.cancel());
             return Err(error);
         }
     }
     Ok(())
+}
+
+/// A request or reply as it goes over a road that has no place for its number.
+fn mapped(number: (Gid, u64), payload: &Payload) -> Result<Payload, tsuji_transport::Error> {
+    let refused = || tsuji_transport::Error::new(TransportKind::Invalid, "send");
+    let Payload::Bytes(bytes) = payload else { return Err(refused().about("a typed value")) };
+    let whole = mapping::join(number, bytes).map_err(|error| refused().because(error))?;
+    Ok(Payload::Bytes(whole))
 }
 
 /// Types whose samples are large as a rule, before the first one shows it.

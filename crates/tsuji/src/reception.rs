@@ -10,11 +10,14 @@ use tsuji_core::{History, Liveliness, Qos, TransportId};
 use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
-use tsuji_transport::{Encoding, Gid, Payload, PeerId, Reader, Sample, Ticket, Transport};
+use tsuji_transport::{
+    Connected, Encoding, Gid, Payload, PeerId, Reader, Sample, Ticket, Transport,
+};
 
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, SubscriptionEvent};
 use crate::graph::{CountHalf, LatencyReport};
+use crate::mapping;
 use crate::pacing::{DeadlineWatch, nanos};
 use crate::statistics::Histogram;
 use crate::{Result, Role};
@@ -59,6 +62,8 @@ impl Deref for Reception {
 
 struct State {
     roads: Vec<(TransportId, Arc<dyn Reader>)>,
+    /// The road that stays open for others to see.
+    shown: Option<TransportId>,
     /// Samples that were taken off their roads. Used where several flows share the depth.
     queue: VecDeque<Sample>,
     /// Samples that are not delivered, to be dropped when no lock is held; kept for its memory.
@@ -133,8 +138,10 @@ const NEAR: usize = 8;
 
 /// What comes from one publisher.
 struct FlowCount {
-    /// Its road is open at this end.
-    is_open: bool,
+    /// Its road, while it is open at this end.
+    road: Option<TransportId>,
+    /// Requests and replies carry a header there.
+    is_mapped: bool,
     /// The publisher sends on it.
     is_connected: bool,
     next: Option<u64>,
@@ -216,6 +223,7 @@ impl Reception {
     pub(crate) fn new(core: EndpointCore, spec: ReceptionSpec) -> Result<Self> {
         let state = State {
             roads: Vec::new(),
+            shown: None,
             queue: VecDeque::new(),
             discarded: Vec::new(),
             flows: Flows::default(),
@@ -255,7 +263,7 @@ impl Reception {
 
     fn take_valid(&self, state: &mut State) -> Result<Option<(Sample, u64)>> {
         loop {
-            let sample = match state.next(self.history()) {
+            let mut sample = match state.next(self.history()) {
                 Ok(Some(sample)) => sample,
                 Ok(None) => return Ok(None),
                 Err(error) if error.kind() == tsuji_transport::ErrorKind::Invalid => {
@@ -266,7 +274,7 @@ impl Reception {
                 Err(error) => return Err(error.into()),
             };
             let now_ns = clock::monotonic_ns();
-            if self.admit(state, &sample, now_ns) {
+            if self.admit(state, &mut sample, now_ns) {
                 return Ok(Some((sample, now_ns)));
             }
             state.discarded.push(sample);
@@ -302,42 +310,93 @@ impl Reception {
     ) -> Result<Ticket> {
         self.open("accept")?;
         let mut state = self.lock();
-        let id = transport.id();
-        let known = state.roads.iter().find(|(road, _)| *road == id);
-        let reader = match known {
-            Some((_, reader)) => Arc::clone(reader),
-            None => {
-                let reader =
-                    transport.open_reader(&self.for_transport(), Arc::clone(&self.news))?;
-                state.roads.push((id, Arc::clone(&reader)));
-                reader
-            }
-        };
+        let reader = self.road(&mut state, transport)?;
         let ticket = reader.accept(peer, writer)?;
         let manual_lease_ns = offered
             .liveliness_lease
             .filter(|_| offered.liveliness == Liveliness::ManualByTopic)
             .map(nanos);
-        let flow = state.flows.of(writer);
-        flow.is_open = true;
-        flow.is_alive = true;
+        let flow = self.open_flow(&mut state, transport, writer, offered);
         flow.manual_lease_ns = manual_lease_ns;
-        flow.lifespan_ns =
-            [offered.lifespan, self.qos.lifespan].into_iter().flatten().min().map(nanos);
-        flow.last_sign_ns = clock::monotonic_ns();
         Ok(ticket)
     }
 
-    /// The publisher sends on its road, from the sample `first` on.
-    pub(crate) fn cut(&self, writer: Gid, first: u64) {
+    /// Opens this end of a flow from a publisher that is not tsuji's. Answers whether it is there, or
+    /// else only begun.
+    pub(crate) fn accept_plain(
+        &self,
+        transport: &Arc<dyn Transport>,
+        writer: Gid,
+        offered: &Qos,
+    ) -> Result<bool> {
+        self.open("accept")?;
+        let mut state = self.lock();
+        let reader = self.road(&mut state, transport)?;
+        let connected = reader.accept_plain(writer)?;
+        // Its manual signs of life reach the engine only, so only its end is seen.
+        self.open_flow(&mut state, transport, writer, offered);
+        Ok(connected == Connected::Now)
+    }
+
+    /// The road of a transport, opened if it is not there yet.
+    fn road(
+        &self,
+        state: &mut State,
+        transport: &Arc<dyn Transport>,
+    ) -> Result<Arc<dyn Reader>, tsuji_transport::Error> {
+        let id = transport.id();
+        if let Some((_, reader)) = state.roads.iter().find(|(road, _)| *road == id) {
+            return Ok(Arc::clone(reader));
+        }
+        let reader = transport.open_reader(&self.for_transport(false), Arc::clone(&self.news))?;
+        state.roads.push((id, Arc::clone(&reader)));
+        Ok(reader)
+    }
+
+    fn open_flow<'a>(
+        &self,
+        state: &'a mut State,
+        transport: &Arc<dyn Transport>,
+        writer: Gid,
+        offered: &Qos,
+    ) -> &'a mut FlowCount {
+        let flow = state.flows.of(writer);
+        flow.road = Some(transport.id());
+        flow.is_mapped = self.role != Role::Topic && !transport.capability().directed;
+        flow.is_alive = true;
+        flow.manual_lease_ns = None;
+        flow.lifespan_ns =
+            [offered.lifespan, self.qos.lifespan].into_iter().flatten().min().map(nanos);
+        flow.last_sign_ns = clock::monotonic_ns();
+        flow
+    }
+
+    /// Opens the road of a transport for others to see, before anybody sends.
+    pub(crate) fn show(&self, transport: &Arc<dyn Transport>) -> Result<()> {
+        self.open("announce")?;
+        let mut state = self.lock();
+        self.road(&mut state, transport)?;
+        state.shown = Some(transport.id());
+        Ok(())
+    }
+
+    /// What this subscription is called on the wire of a transport.
+    pub(crate) fn wire_name(&self, transport: &TransportId) -> Option<Gid> {
+        let state = self.lock();
+        state.roads.iter().find(|(id, _)| id == transport)?.1.wire_name()
+    }
+
+    /// The publisher sends on its road, from the sample `first` on; `None` where its numbers are not
+    /// known before they come.
+    pub(crate) fn cut(&self, writer: Gid, first: Option<u64>) {
         let mut state = self.lock();
         let is_first = !state.flows.values().any(|flow| flow.is_connected);
-        let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open) else { return };
+        let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open()) else { return };
         flow.is_connected = true;
-        flow.next = match (self.role, flow.next) {
+        flow.next = match (self.role, flow.next, first) {
             // What was sent during a break was not for this client or server.
-            (Role::Request | Role::Reply, Some(next)) => Some(next.max(first)),
-            (_, next) => next.or(Some(first)),
+            (Role::Request | Role::Reply, Some(next), Some(first)) => Some(next.max(first)),
+            (_, next, first) => next.or(first),
         };
         if is_first {
             // Before it nobody could be late.
@@ -357,14 +416,35 @@ impl Reception {
         let mut state = self.lock();
         state.see_arrivals();
         state.roads.iter().for_each(|(_, reader)| reader.forget(writer));
-        let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open) else { return };
-        flow.is_open = false;
+        let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open()) else { return };
+        let road = flow.road.take();
         flow.is_connected = false;
         // Counts of publishers that left are kept for a while, not for ever.
         if FLOWS_KEPT_MAX < state.flows.all.len() {
-            state.flows.all.retain(|(_, flow)| flow.is_open);
+            state.flows.all.retain(|(_, flow)| flow.is_open());
         }
+        let closed = road.and_then(|road| self.close_idle(&mut state, &road));
         self.tell_matched(&state);
+        drop(state);
+        // Waits for callbacks of its engine.
+        drop(closed);
+    }
+
+    /// Closes a road that nobody sends on any more, if others than those who were met may send there
+    /// what comes by another road already. What has come stays.
+    fn close_idle(&self, state: &mut State, road: &TransportId) -> Option<Arc<dyn Reader>> {
+        let is_used = state.flows.values().any(|flow| flow.road.as_ref() == Some(road));
+        if is_used || state.shown.as_ref() == Some(road) {
+            return None;
+        }
+        let at = state.roads.iter().position(|(id, _)| id == road)?;
+        state.roads[at].1.wire_name()?;
+        let (_, reader) = state.roads.remove(at);
+        while let Ok(Some(sample)) = reader.take() {
+            state.queue.push_back(sample);
+        }
+        state.displaced = state.displaced.saturating_add(reader.displaced());
+        Some(reader)
     }
 
     /// The publisher showed that it is alive.
@@ -478,7 +558,29 @@ impl Reception {
     }
 
     /// Counts a sample, and says whether the user gets it.
-    fn admit(&self, state: &mut State, sample: &Sample, now_ns: u64) -> bool {
+    fn admit(&self, state: &mut State, sample: &mut Sample, now_ns: u64) -> bool {
+        let is_admitted = self.is_due(state, sample)
+            && (self.role == Role::Topic || self.is_for_this_end(state, sample))
+            && self.is_valid(state, sample);
+        if !is_admitted {
+            return false;
+        }
+        // Not every road brings the time of the sender's monotonic clock.
+        let by_wall = sample.envelope.mono_ns == 0;
+        let latency_ns = if by_wall {
+            let wall_ns = clock::wall_ns().saturating_sub(sample.envelope.wall_ns);
+            u64::try_from(wall_ns).unwrap_or(0)
+        } else {
+            now_ns.saturating_sub(sample.envelope.mono_ns)
+        };
+        let (writer, taken_ns) = (sample.envelope.gid, now_ns);
+        let bytes = sample.payload.byte_len().unwrap_or(0) as u64;
+        state.unbooked = Some(Unbooked { writer, taken_ns, latency_ns, by_wall, bytes });
+        true
+    }
+
+    /// Counts a sample, and says whether it is a new one that is still of use.
+    fn is_due(&self, state: &mut State, sample: &Sample) -> bool {
         let envelope = &sample.envelope;
         let at = state.flows.place_of(envelope.gid);
         let flow = &mut state.flows.all[at].1;
@@ -506,38 +608,54 @@ impl Reception {
         if is_expired {
             flow.expired += 1;
             state.counters.expired += 1;
-            return false;
         }
-        let mut bytes = 0;
-        if let Payload::Bytes(payload) = &sample.payload {
-            bytes = payload.len() as u64;
-            let is_cdr = envelope.encoding == Encoding::Cdr1;
-            if let Some(check) = self.check
-                && let Err(error) = if is_cdr {
-                    check(payload).map_err(|it| it.to_string())
-                } else {
-                    Err("not CDR".into())
-                }
-            {
+        !is_expired
+    }
+
+    /// Takes the header off a request or reply that has one. A reply that answers somebody else is
+    /// not for this end.
+    fn is_for_this_end(&self, state: &mut State, sample: &mut Sample) -> bool {
+        let Some(flow) = state.flows.get_mut(sample.envelope.gid).filter(|it| it.is_mapped) else {
+            return true;
+        };
+        let Payload::Bytes(whole) = &sample.payload else { return true };
+        let (related, plain) = match mapping::split(whole) {
+            Ok(parts) => parts,
+            Err(error) => {
                 flow.invalid += 1;
                 state.counters.invalid += 1;
-                if flow.invalid == 1 {
-                    let publisher = envelope.gid;
-                    tracing::warn!(topic = %self.topic, %publisher, %error, "an invalid sample was dropped");
-                }
+                tracing::warn!(service = %self.topic, %error, "dropped what is no request or reply");
                 return false;
             }
-        }
-        // Not every road brings the time of the sender's monotonic clock.
-        let by_wall = envelope.mono_ns == 0;
-        let latency_ns = if by_wall {
-            u64::try_from(clock::wall_ns().saturating_sub(envelope.wall_ns)).unwrap_or(0)
-        } else {
-            now_ns.saturating_sub(envelope.mono_ns)
         };
-        let (writer, taken_ns) = (envelope.gid, now_ns);
-        state.unbooked = Some(Unbooked { writer, taken_ns, latency_ns, by_wall, bytes });
+        sample.payload = Payload::Bytes(plain);
+        sample.envelope.related = Some(related);
+        if self.role == Role::Reply {
+            let (_, number) = related;
+            sample.envelope.related = Some((self.partner, number));
+            return related == mapping::related(mapping::client_number(self.partner), number);
+        }
         true
+    }
+
+    /// Whether a sample is a message of the type.
+    fn is_valid(&self, state: &mut State, sample: &Sample) -> bool {
+        let (Some(check), Payload::Bytes(payload)) = (self.check, &sample.payload) else {
+            return true;
+        };
+        let checked = match sample.envelope.encoding {
+            Encoding::Cdr1 => check(payload).map_err(|it| it.to_string()),
+            Encoding::Opaque => Err("not CDR".to_owned()),
+        };
+        let Err(error) = checked else { return true };
+        let publisher = sample.envelope.gid;
+        let flow = state.flows.of(publisher);
+        flow.invalid += 1;
+        state.counters.invalid += 1;
+        if flow.invalid == 1 {
+            tracing::warn!(topic = %self.topic, %publisher, %error, "an invalid sample was dropped");
+        }
+        false
     }
 
     /// Tells of losses that were not told yet. What is displaced is counted before it is missed, and
@@ -611,7 +729,7 @@ impl State {
 
     /// Takes note of when the newest samples came, taken or not.
     fn see_arrivals(&mut self) {
-        for (writer, flow) in self.flows.all.iter_mut().filter(|(_, flow)| flow.is_open) {
+        for (writer, flow) in self.flows.all.iter_mut().filter(|(_, flow)| flow.is_open()) {
             let newest_ns = self.roads.iter().filter_map(|(_, reader)| reader.newest_ns(*writer));
             let Some(newest_ns) = newest_ns.max() else { continue };
             flow.last_sign_ns = flow.last_sign_ns.max(newest_ns);
@@ -666,9 +784,14 @@ impl State {
 }
 
 impl FlowCount {
+    fn is_open(&self) -> bool {
+        self.road.is_some()
+    }
+
     fn new() -> Self {
         Self {
-            is_open: false,
+            road: None,
+            is_mapped: false,
             is_connected: false,
             next: None,
             samples: 0,

@@ -13,7 +13,7 @@ use crate::content::Content;
 use crate::events::ServiceEvent;
 use crate::executor::Entity;
 use crate::node::MAX_BLOCKING_DEFAULT;
-use crate::publication::{Codec, Outgoing, Publication, PublicationSpec};
+use crate::publication::{Asked, Codec, Outgoing, Publication, PublicationSpec};
 use crate::reception::{Reception, ReceptionSpec};
 use crate::subscription::EventEntity;
 use crate::{
@@ -429,7 +429,9 @@ impl ServiceCore {
         // From here on its place is given back when it is dropped.
         let mut held = Held { core: Arc::clone(self), request: None };
         let Some((sample, now_ns)) = self.reception.take()? else { return Ok(None) };
-        held.request = Some((sample.envelope.gid, sample.envelope.sequence));
+        let envelope = &sample.envelope;
+        let number = envelope.related.unwrap_or((envelope.gid, envelope.sequence));
+        held.request = Some(Asked { client: envelope.gid, number });
         self.lock().received += 1;
         Ok(Some((sample, now_ns, held)))
     }
@@ -443,8 +445,8 @@ impl ServiceCore {
 /// The place of a request that the user holds.
 struct Held {
     core: Arc<ServiceCore>,
-    /// The client and the number of what is not answered yet.
-    request: Option<(Gid, u64)>,
+    /// What is not answered yet.
+    request: Option<Asked>,
 }
 
 impl Held {
@@ -460,8 +462,8 @@ impl Held {
                 bytes.len()
             )));
         }
-        let Some((client, number)) = self.request.take() else { return Ok(()) };
-        let sent = publication.reply(client, number, response);
+        let Some(asked) = self.request.take() else { return Ok(()) };
+        let sent = publication.reply(asked, response);
         let mut counters = self.core.lock();
         match sent {
             Ok(()) => counters.answered += 1,

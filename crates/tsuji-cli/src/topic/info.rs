@@ -112,6 +112,8 @@ fn show(endpoint: &EndpointInfo, out: &mut Output) -> anyhow::Result<()> {
         "Process: {} (pid {} on {})",
         process.program, process.pid, process.host
     ))?;
+    let vendor = endpoint.vendor.as_deref().unwrap_or("tsuji");
+    out.line(format_args!("Middleware: {vendor}"))?;
     Ok(())
 }
 
@@ -174,6 +176,7 @@ fn endpoint_json(endpoint: &EndpointInfo) -> Json {
             "pid": endpoint.process.pid,
             "host": endpoint.process.host,
         },
+        "middleware": endpoint.vendor.as_deref().unwrap_or("tsuji"),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The connections to other processes, and what is still to be said on them.
+//! The connections to other processes, near and far, and what is still to be said on them.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -12,7 +12,8 @@ use tsuji_platform::process;
 use tsuji_platform::socket::{Connection, MESSAGE_BYTES_MAX};
 use tsuji_transport::PeerId;
 
-use crate::control::outbox::Outbox;
+use crate::control::far::FarLine;
+use crate::control::outbox::{Letter, Outbox};
 use crate::control::protocol::{Control, Hello, encode};
 use crate::graph::{Neighbour, ProcessInfo};
 
@@ -21,6 +22,8 @@ use crate::graph::{Neighbour, ProcessInfo};
 pub(crate) struct Links {
     all: HashMap<u64, Link>,
     by_peer: HashMap<PeerId, u64>,
+    /// The channels to processes of other hosts.
+    far: HashMap<PeerId, u64>,
     made: u64,
     /// Those who may hold something of this process, with a link or without.
     lives: HashMap<PeerId, Watched>,
@@ -28,6 +31,7 @@ pub(crate) struct Links {
     /// Whoever cannot be talked to, whatever is tried.
     refused: HashSet<PeerId>,
     wanted: Wanted,
+    wants_hurry: bool,
 }
 
 /// Whether to look for neighbours without a link.
@@ -51,8 +55,8 @@ struct Watched {
 
 /// One connection.
 pub(crate) struct Link {
-    pub(crate) connection: Connection,
-    /// The peer that this process connected to, if it did and not the other.
+    pub(crate) line: Line,
+    /// The peer that this process connected to, if it did and not the other; far ones do both.
     pub(crate) target: Option<PeerId>,
     /// Who it is, once it has said so.
     pub(crate) hello: Option<Hello>,
@@ -63,6 +67,28 @@ pub(crate) struct Link {
     outbox: Outbox,
     is_broken: bool,
     wants_write: bool,
+}
+
+/// How a link reaches the other end.
+pub(crate) enum Line {
+    /// A socket of this host.
+    Near(Connection),
+    /// The wire of a transport.
+    Far(FarLine),
+}
+
+impl Line {
+    /// Sends a frame, which WouldBlock refuses for now.
+    fn send(&self, letter: &Letter) -> io::Result<()> {
+        match self {
+            Self::Near(connection) => {
+                let borrowed: Vec<_> = letter.fds.iter().map(AsFd::as_fd).collect();
+                connection.send(&letter.frame, &borrowed)
+            }
+            Self::Far(line) if !line.is_up() => Err(io::ErrorKind::WouldBlock.into()),
+            Self::Far(line) => line.send(&letter.frame).map_err(io::Error::other),
+        }
+    }
 }
 
 impl Links {
@@ -80,18 +106,39 @@ impl Links {
         if let Some(poll) = &self.poll {
             poll.add(&connection, key)?;
         }
-        let link = Link {
-            connection,
-            target,
-            hello: None,
-            proofs: None,
-            is_settled: false,
-            outbox: Outbox::default(),
-            is_broken: false,
-            wants_write: false,
-        };
-        self.all.insert(key, link);
+        self.all.insert(key, Link::new(Line::Near(connection), target));
         Ok(key)
+    }
+
+    /// Adds a channel to a process of another host.
+    pub(crate) fn add_far(&mut self, line: FarLine, peer: PeerId) {
+        let key = LINK_KEYS + self.made;
+        self.made += 1;
+        self.far.insert(peer, key);
+        self.all.insert(key, Link::new(Line::Far(line), Some(peer)));
+    }
+
+    /// The channel to this process of another host.
+    pub(crate) fn far_to(&self, peer: PeerId) -> Option<u64> {
+        self.far.get(&peer).copied()
+    }
+
+    pub(crate) fn is_far(&self, key: u64) -> bool {
+        self.all.get(&key).is_some_and(Link::is_far)
+    }
+
+    /// When a channel wants to knock, on the monotonic clock.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        let far = self.far.values().filter_map(|key| self.all.get(key));
+        far.filter_map(|link| link.far_line()?.due_ns()).min()
+    }
+
+    pub(crate) fn on_time(&mut self, now_ns: u64) {
+        for key in self.far.values() {
+            if let Some(Line::Far(line)) = self.all.get_mut(key).map(|link| &mut link.line) {
+                line.on_time(now_ns);
+            }
+        }
     }
 
     pub(crate) fn get(&mut self, key: u64) -> Option<&mut Link> {
@@ -151,17 +198,22 @@ impl Links {
 
     /// The link that this process made to `peer`, if it did.
     pub(crate) fn ours_to(&self, peer: PeerId) -> Option<u64> {
-        let found = self.all.iter().find(|(_, link)| link.target == Some(peer));
-        found.map(|(key, _)| *key)
+        let mut near = self.all.iter().filter(|(_, link)| !link.is_far());
+        near.find(|(_, link)| link.target == Some(peer)).map(|(key, _)| *key)
     }
 
     /// Drops a link. Answers the peer that cannot be reached any more.
     pub(crate) fn remove(&mut self, key: u64) -> Option<PeerId> {
         let link = self.all.remove(&key)?;
-        self.want_look(if link.hello.is_some() { Wanted::Soon } else { Wanted::Later });
-        if let Some(poll) = &self.poll {
-            // Dropping the descriptor would do it too, unless a child shares it.
-            let _ = poll.remove(&link.connection);
+        match (&link.line, &self.poll) {
+            (Line::Far(_), _) => self.far.retain(|_, it| *it != key),
+            (Line::Near(connection), poll) => {
+                if let Some(poll) = poll {
+                    // Dropping the descriptor would do it too, unless a child shares it.
+                    let _ = poll.remove(connection);
+                }
+                self.want_look(if link.hello.is_some() { Wanted::Soon } else { Wanted::Later });
+            }
         }
         let peer = PeerId(link.hello?.token);
         if self.by_peer.get(&peer) == Some(&key) {
@@ -173,6 +225,11 @@ impl Links {
 
     pub(crate) fn peer(&self, key: u64) -> Option<PeerId> {
         self.all.get(&key)?.hello.as_ref().map(|hello| PeerId(hello.token))
+    }
+
+    /// Whether this peer is on this host, as far as is proved.
+    pub(crate) fn is_near(&self, peer: PeerId) -> bool {
+        self.of(peer).is_some_and(|link| !link.is_far())
     }
 
     /// Whether samples can be exchanged with this peer, on one transport or another.
@@ -200,7 +257,7 @@ impl Links {
         let known = self.all.values().filter_map(|link| {
             let process = match (&link.hello, link.target) {
                 (Some(hello), _) => introduced(hello),
-                (None, Some(target)) => silent(target, &link.connection),
+                (None, Some(target)) => silent(target, &link.line),
                 (None, None) => return None,
             };
             Some(Neighbour { process, is_settled: link.has_told_all() })
@@ -218,7 +275,11 @@ impl Links {
     /// Whether everybody has told all it had at the start. Whoever knocked and has not said who
     /// it is is not waited for.
     pub(crate) fn are_settled(&self) -> bool {
-        let mut known = self.all.values().filter(|it| it.target.is_some() || it.hello.is_some());
+        let mut known = self.all.values().filter(|it| match &it.line {
+            Line::Near(_) => it.target.is_some() || it.hello.is_some(),
+            // One that was knocked at may be dead for a while.
+            Line::Far(line) => line.is_up(),
+        });
         known.all(Link::has_told_all)
     }
 
@@ -239,14 +300,27 @@ impl Links {
 
     /// Whether this peer has a link, or needs none.
     pub(crate) fn is_linked(&self, peer: PeerId) -> bool {
-        self.by_peer.contains_key(&peer)
-            || self.refused.contains(&peer)
-            || self.ours_to(peer).is_some()
+        self.is_near(peer) || self.is_refused(peer) || self.ours_to(peer).is_some()
+    }
+
+    /// Whether there is no talking to this peer on this host.
+    pub(crate) fn is_refused(&self, peer: PeerId) -> bool {
+        self.refused.contains(&peer)
     }
 
     /// There will be no talking to this peer.
     pub(crate) fn refuse(&mut self, peer: PeerId) {
         self.refused.insert(peer);
+    }
+
+    /// Somebody has been met, so looking for others is of use.
+    pub(crate) fn hurry(&mut self) {
+        self.wants_hurry = true;
+    }
+
+    /// Whether somebody has been met since the last call.
+    pub(crate) fn hurries(&mut self) -> bool {
+        std::mem::take(&mut self.wants_hurry)
     }
 
     /// Asks for another look at who is there.
@@ -321,8 +395,7 @@ impl Links {
     pub(crate) fn flush(&mut self, key: u64) {
         let Some(link) = self.all.get_mut(&key) else { return };
         while let Some(letter) = link.outbox.first() {
-            let borrowed: Vec<_> = letter.fds.iter().map(AsFd::as_fd).collect();
-            match link.connection.send(&letter.frame, &borrowed) {
+            match link.line.send(letter) {
                 Ok(()) => (),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
@@ -336,11 +409,11 @@ impl Links {
         }
         let wants_write = !link.outbox.is_empty();
         if wants_write != link.wants_write
-            && let Some(poll) = &self.poll
+            && let (Some(poll), Line::Near(connection)) = (&self.poll, &link.line)
         {
             link.wants_write = wants_write;
             // If it fails the link is broken, and reading finds out.
-            let _ = poll.want_write(&link.connection, key, wants_write);
+            let _ = poll.want_write(connection, key, wants_write);
         }
     }
 
@@ -350,6 +423,30 @@ impl Links {
 }
 
 impl Link {
+    fn new(line: Line, target: Option<PeerId>) -> Self {
+        Self {
+            line,
+            target,
+            hello: None,
+            proofs: None,
+            is_settled: false,
+            outbox: Outbox::default(),
+            is_broken: false,
+            wants_write: false,
+        }
+    }
+
+    pub(crate) fn far_line(&self) -> Option<&FarLine> {
+        match &self.line {
+            Line::Near(_) => None,
+            Line::Far(line) => Some(line),
+        }
+    }
+
+    fn is_far(&self) -> bool {
+        self.far_line().is_some()
+    }
+
     fn has_told_all(&self) -> bool {
         self.is_settled && self.proofs.is_some()
     }
@@ -366,7 +463,10 @@ fn introduced(hello: &Hello) -> ProcessInfo {
 }
 
 /// What the kernel knows of a process that has not introduced itself.
-fn silent(peer: PeerId, connection: &Connection) -> ProcessInfo {
+fn silent(peer: PeerId, line: &Line) -> ProcessInfo {
+    let Line::Near(connection) = line else {
+        return ProcessInfo { token: peer.to_string(), ..ProcessInfo::default() };
+    };
     let pid = connection.credentials().map_or(0, |it| it.pid);
     let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let path = arguments.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -1,0 +1,549 @@
+//! Who is on the wires of the transports without a control channel to here: plain ROS 2 nodes.
+//!
+//! What a plain node has becomes endpoints as any other, whose flows are decided here at both ends:
+//! nobody over there knows of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use tsuji_core::{Peer, TransportId};
+use tsuji_msg::cdr::ByteOrder;
+use tsuji_platform::clock;
+use tsuji_ros::gid::{Distro, Guid};
+use tsuji_ros::graph_message::{self, NodeEntitiesInfo, ParticipantEntitiesInfo};
+use tsuji_ros::user_data::{EndpointUserData, ParticipantUserData, ServiceEnd};
+use tsuji_ros::vendor::VendorId;
+use tsuji_transport::wire::{
+    ChannelSpec, Found, FoundEndpoint, FoundParticipant, Inlet, Outlet, Wire,
+};
+use tsuji_transport::{Bytes, Gid, PeerId, Transport};
+
+use super::{Directory, Opening};
+use crate::announcement::{PlainEndpoint, plain_endpoint};
+use crate::control::far::{self, FarLine};
+use crate::control::protocol::{self, EndpointRecord, Flow, NodeRecord, Refusal};
+use crate::graph::{ProcessInfo, Role, RouteState, Stranger};
+use crate::host::Host;
+use crate::pacing::after;
+use crate::publication::Publication;
+
+/// The wires, and who is on them.
+#[derive(Default)]
+pub(crate) struct Outside {
+    /// Those that this process has joined.
+    joined: Vec<Joined>,
+    participants: HashMap<Gid, Participant>,
+    /// The nodes of plain participants, as they say themselves.
+    nodes: graph_message::Graph,
+    /// Which client or server the halves of plain nodes are of, if they say so.
+    ends: HashMap<Gid, ServiceEnd>,
+    /// Participants whose graph messages have been complained of.
+    complained: Vec<Gid>,
+}
+
+/// A wire on which this process is.
+struct Joined {
+    transport: TransportId,
+    /// This participant's name there.
+    name: Gid,
+    since_ns: u64,
+    /// When somebody or something was found last.
+    found_ns: u64,
+    nodes_out: Box<dyn Outlet>,
+    nodes_in: Box<dyn Inlet>,
+    /// What processes of tsuji on other hosts say to this one. Opened when the first is found.
+    far_in: Option<Box<dyn Inlet>>,
+    /// What was said last of the nodes here.
+    said: Option<Vec<u8>>,
+    is_due: bool,
+}
+
+/// A participant of a wire.
+struct Participant {
+    transport: TransportId,
+    vendor: VendorId,
+    process: ProcessInfo,
+    who: Who,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Plain,
+    /// A process of tsuji.
+    Tsuji(PeerId),
+}
+
+impl Outside {
+    /// Whether this is a plain participant.
+    pub(crate) fn is_plain(&self, peer: PeerId) -> bool {
+        self.plain(peer).is_some()
+    }
+
+    /// Whose this process is.
+    pub(crate) fn peer(&self, peer: PeerId) -> Peer {
+        self.plain(peer).map_or(Peer::Tsuji, |it| Peer::Plain(it.vendor.vendor()))
+    }
+
+    /// What a plain participant runs on.
+    pub(crate) fn vendor(&self, peer: PeerId) -> Option<String> {
+        self.plain(peer).map(|it| it.vendor.to_string())
+    }
+
+    /// What a plain participant says of its process.
+    pub(crate) fn process(&self, peer: PeerId) -> Option<ProcessInfo> {
+        self.plain(peer).map(|it| it.process.clone())
+    }
+
+    /// Why this transport does not reach a plain participant.
+    pub(crate) fn obstacle(&self, peer: PeerId, transport: &TransportId) -> Option<String> {
+        let at = &self.plain(peer)?.transport;
+        (at != transport).then(|| format!("it was found by {at}"))
+    }
+
+    /// What keeps services of a plain participant from being understood.
+    pub(crate) fn other_mapping(&self, peer: PeerId) -> Option<String> {
+        let vendor = self.plain(peer)?.vendor;
+        let why = "relates replies to requests in another way than Cyclone DDS, which tsuji speaks";
+        (!vendor.has_services_of_cyclone()).then(|| format!("service mapping: {vendor} {why}"))
+    }
+
+    /// Something about the nodes here, or their endpoints, is other than before.
+    pub(crate) fn graph_changed(&mut self, host: &Host) {
+        for wire in &mut self.joined {
+            wire.is_due = true;
+            host.nudge.give();
+        }
+    }
+
+    /// Whether those who were there before have been found, as far as can be known: nobody says that
+    /// nobody else is there.
+    pub(crate) fn is_settled(&self, now_ns: u64) -> bool {
+        let is_settled = |wire: &Joined| {
+            after(wire.since_ns, ANNOUNCED_WITHIN) <= now_ns
+                && after(wire.found_ns, QUIET) <= now_ns
+        };
+        !self.joined.is_empty() && self.joined.iter().all(is_settled)
+    }
+
+    /// The oldest that a process of another host says by this wire.
+    pub(crate) fn far_said(&mut self, transport: &TransportId) -> Option<Bytes> {
+        let joined = self.joined.iter().find(|it| it.transport == *transport)?;
+        let taken = joined.far_in.as_ref()?.take().ok()??;
+        Some(taken.1)
+    }
+
+    /// The processes of tsuji that were found, each with the wire.
+    fn found_tsuji(&self) -> Vec<(PeerId, TransportId)> {
+        let found = self.participants.values().filter_map(|it| match it.who {
+            Who::Tsuji(peer) => Some((peer, it.transport.clone())),
+            Who::Plain => None,
+        });
+        found.collect()
+    }
+
+    fn plain(&self, peer: PeerId) -> Option<&Participant> {
+        self.participants.get(&Gid(peer.0)).filter(|it| it.who == Who::Plain)
+    }
+
+    /// The node that owns this endpoint, by its number here.
+    fn node_of(&self, endpoint: Gid) -> Option<[u8; 16]> {
+        let node = self.nodes.node_of(Guid(endpoint.0))?;
+        let participant = Guid(endpoint.0).participant();
+        let mut nodes = self.nodes.nodes().filter(|(of, _)| of.prefix() == participant.prefix());
+        let at = nodes.position(|(_, it)| std::ptr::eq(it, node))?;
+        Some(node_gid(participant, at))
+    }
+}
+
+/// The number of the `at`th node of a participant.
+fn node_gid(participant: Guid, at: usize) -> [u8; 16] {
+    let at = u32::try_from(at).unwrap_or(u32::MAX);
+    Guid::new(participant.prefix(), at.to_be_bytes()).0
+}
+
+impl Directory {
+    /// This process has joined the wire of a transport.
+    pub(crate) fn joined(&mut self, host: &Host, transport: &dyn Transport, name: Gid) {
+        let Some(wire) = transport.wire() else { return };
+        let opened = open_nodes(wire, host.distro());
+        let (nodes_out, nodes_in) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::warn!(%error, "plain ROS 2 nodes are not met");
+                return;
+            }
+        };
+        let now_ns = clock::monotonic_ns();
+        self.outside.joined.push(Joined {
+            transport: transport.id(),
+            name,
+            since_ns: now_ns,
+            found_ns: now_ns,
+            nodes_out,
+            nodes_in,
+            far_in: None,
+            said: None,
+            is_due: true,
+        });
+        for publication in self.publications.values().cloned().collect::<Vec<_>>() {
+            self.show_publication(host, &publication);
+        }
+        host.nudge.give();
+    }
+
+    /// Opens a publisher on the wires, for plain nodes to see.
+    pub(super) fn show_publication(&mut self, host: &Host, publication: &Publication) {
+        for wire in &self.outside.joined {
+            let Some(transport) = host.transport(wire.transport.as_str()) else { continue };
+            if let Err(error) = publication.show(transport) {
+                tracing::warn!(topic = %publication.topic, %error, "plain nodes do not see it");
+            }
+        }
+    }
+
+    /// Looks at what has happened on the wire of a transport.
+    pub(crate) fn look_at_wire(&mut self, host: &Host, transport: &dyn Transport) {
+        let Some(wire) = transport.wire() else { return };
+        let id = transport.id();
+        let found = wire.found();
+        if !found.is_empty()
+            && let Some(joined) = self.outside.joined.iter_mut().find(|it| it.transport == id)
+        {
+            joined.found_ns = clock::monotonic_ns();
+        }
+        for found in found {
+            match found {
+                Found::Participant(found) => self.find_participant(host, &id, found),
+                Found::Endpoint(found) => self.find_endpoint(host, &found),
+                Found::Gone(name) => self.lose(host, name),
+            }
+        }
+        self.hear_of_nodes(host, &id);
+        self.meet_far(host);
+    }
+
+    /// Opens channels to the processes of tsuji that were found and are not on this host, as far as
+    /// can be seen.
+    pub(crate) fn meet_far(&mut self, host: &Host) {
+        for (peer, transport) in self.outside.found_tsuji() {
+            let has_door = || host.folder().join(format!("{peer}.sock")).exists();
+            let is_near = self.links.is_near(peer)
+                || self.links.ours_to(peer).is_some()
+                || (has_door() && !self.links.is_refused(peer));
+            if peer == host.id || is_near || self.links.far_to(peer).is_some() {
+                continue;
+            }
+            if let Err(error) = self.open_far(host, peer, &transport) {
+                tracing::warn!(%peer, %error, "a process of another host is not met");
+            }
+        }
+    }
+
+    fn open_far(
+        &mut self,
+        host: &Host,
+        peer: PeerId,
+        transport: &TransportId,
+    ) -> tsuji_transport::Result<()> {
+        let joined = self.outside.joined.iter_mut().find(|it| it.transport == *transport);
+        let wire = host.transport(transport.as_str()).and_then(|it| it.wire());
+        let (Some(joined), Some(wire)) = (joined, wire) else { return Ok(()) };
+        if joined.far_in.is_none() {
+            joined.far_in = Some(far::open_inlet(wire, host.id)?);
+        }
+        self.links.add_far(FarLine::open(wire, host.id, peer)?, peer);
+        host.nudge.give();
+        Ok(())
+    }
+
+    fn find_participant(&mut self, host: &Host, transport: &TransportId, found: FoundParticipant) {
+        let vendor = VendorId(found.vendor);
+        let who = self.who(&found, vendor);
+        let process = ProcessInfo {
+            token: found.name.to_string(),
+            pid: found.pid.unwrap_or(0),
+            program: found.program.unwrap_or_else(|| vendor.to_string()),
+            host: found.host.unwrap_or_else(|| "?".to_owned()),
+        };
+        let known = self.outside.participants.get(&found.name).map(|it| it.who);
+        if known.is_some_and(|known| known != who) {
+            self.lose(host, found.name);
+        }
+        if known.is_none() && PARTICIPANTS_MAX <= self.outside.participants.len() {
+            let what = format!("participants; at most {PARTICIPANTS_MAX} are known");
+            return self.too_many(PeerId(found.name.0), &what);
+        }
+        let transport = transport.clone();
+        let participant = Participant { transport, vendor, process, who };
+        self.outside.participants.insert(found.name, participant);
+    }
+
+    /// Whose participant it is. A process of tsuji that cannot be spoken to is a plain one.
+    fn who(&mut self, found: &FoundParticipant, vendor: VendorId) -> Who {
+        // What cannot be read says nothing.
+        let said = ParticipantUserData::parse(&found.user_data).unwrap_or_default();
+        let Some(tsuji) = said.tsuji else { return Who::Plain };
+        if tsuji.version == protocol::VERSION {
+            return Who::Tsuji(PeerId(tsuji.process));
+        }
+        self.note_stranger(Stranger {
+            path: format!("{vendor} participant {} on {}", found.name, tsuji.host),
+            reason: format!(
+                "it speaks version {} of the control protocol, this is {}; treated as a plain peer",
+                tsuji.version,
+                protocol::VERSION
+            ),
+        });
+        Who::Plain
+    }
+
+    fn find_endpoint(&mut self, host: &Host, found: &FoundEndpoint) {
+        if !self.outside.is_plain(PeerId(found.participant.0)) {
+            return;
+        }
+        let plain = match plain_endpoint(found) {
+            Ok(Some(plain)) => plain,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(
+                    topic = found.topic,
+                    error,
+                    "an endpoint of a plain node is ignored"
+                );
+                return;
+            }
+        };
+        if self.endpoints.get(&found.name).is_some_and(|it| is_same(&it.record, &plain.record)) {
+            return;
+        }
+        self.forget_endpoint(host, found.name);
+        self.know_plain(host, PeerId(found.participant.0), plain);
+    }
+
+    fn know_plain(&mut self, host: &Host, peer: PeerId, plain: PlainEndpoint) {
+        let PlainEndpoint { mut record, end } = plain;
+        let gid = Gid(record.gid);
+        record.node = self.outside.node_of(gid).unwrap_or_default();
+        if let Some(end) = end {
+            self.outside.ends.insert(gid, end);
+        }
+        let partner = self.partner_of(peer, &record);
+        record.partner = partner.unwrap_or_default().0;
+        if let Some(partner) = partner
+            && let Some(known) = self.endpoints.get_mut(&partner)
+        {
+            known.record.partner = gid.0;
+        }
+        self.know_endpoint(host, peer, record);
+        if let Some(partner) = partner {
+            // It waited for its other half.
+            self.match_endpoint(host, partner);
+        }
+    }
+
+    /// The other half of a client or a server: of the same participant and service, and of the same
+    /// end if both say of which they are. A client writes requests and reads replies.
+    fn partner_of(&self, peer: PeerId, record: &EndpointRecord) -> Option<Gid> {
+        if record.role == Role::Topic {
+            return None;
+        }
+        let end = self.outside.ends.get(&Gid(record.gid));
+        let here = self.topics.get(&record.topic)?.iter().copied();
+        here.into_iter().find(|gid| {
+            self.endpoints.get(gid).is_some_and(|it| {
+                it.peer == peer
+                    && it.record.partner == [0; 16]
+                    && it.record.role != record.role
+                    && it.record.role != Role::Topic
+                    && it.record.is_publisher != record.is_publisher
+                    && self.outside.ends.get(gid) == end
+            })
+        })
+    }
+
+    /// A participant or an endpoint is gone.
+    fn lose(&mut self, host: &Host, name: Gid) {
+        if let Some(gone) = self.outside.participants.remove(&name) {
+            if let Who::Tsuji(peer) = gone.who
+                && let Some(key) = self.links.far_to(peer)
+            {
+                self.links.give_up(key);
+            }
+            self.outside.nodes.remove(Guid(name.0));
+            self.outside.complained.retain(|it| *it != name);
+            self.forget_peer(host, PeerId(name.0));
+            return;
+        }
+        self.outside.ends.remove(&name);
+        self.forget_endpoint(host, name);
+    }
+
+    /// Hears what plain participants say of their nodes.
+    fn hear_of_nodes(&mut self, host: &Host, transport: &TransportId) {
+        loop {
+            let joined = self.outside.joined.iter().find(|it| it.transport == *transport);
+            let Some(Ok(Some((writer, bytes)))) = joined.map(|it| it.nodes_in.take()) else {
+                return;
+            };
+            match ParticipantEntitiesInfo::decode(&bytes, host.distro()) {
+                Ok(said) => self.learn_nodes(said),
+                Err(error) => {
+                    self.complain(Gid(Guid(writer.0).participant().0), &error.to_string())
+                }
+            }
+        }
+    }
+
+    fn learn_nodes(&mut self, said: ParticipantEntitiesInfo) {
+        let participant = said.participant;
+        let peer = PeerId(participant.participant().0);
+        // Those of tsuji are told over the control channel.
+        let is_tsuji =
+            self.outside.participants.get(&Gid(peer.0)).is_some_and(|it| it.who != Who::Plain);
+        if is_tsuji {
+            return;
+        }
+        let nodes = said.nodes.clone();
+        if let Err(error) = self.outside.nodes.update(said) {
+            return self.complain(Gid(peer.0), &error.to_string());
+        }
+        self.nodes.retain(|_, known| known.peer != peer);
+        for (at, node) in nodes.into_iter().enumerate() {
+            let NodeEntitiesInfo { node_namespace, node_name, .. } = node;
+            let gid = node_gid(participant, at);
+            let record = NodeRecord { gid, name: node_name, namespace: node_namespace };
+            self.know_node(peer, record);
+        }
+        let theirs = self.endpoints.iter_mut().filter(|(_, known)| known.peer == peer);
+        for (gid, known) in theirs {
+            known.record.node = self.outside.node_of(*gid).unwrap_or_default();
+        }
+    }
+
+    /// Says once of a participant that its nodes are not understood.
+    fn complain(&mut self, participant: Gid, error: &str) {
+        if self.outside.complained.contains(&participant) {
+            return;
+        }
+        if self.outside.complained.len() < PARTICIPANTS_MAX {
+            self.outside.complained.push(participant);
+        }
+        tracing::warn!(%participant, error, "what it says of its nodes is left out");
+        let path = format!("participant {participant}");
+        self.note_stranger(Stranger { path, reason: error.to_owned() });
+    }
+
+    /// Says what nodes are here and which endpoints they have, where that is other than before.
+    pub(crate) fn tell_nodes(&mut self, host: &Host) {
+        for at in 0..self.outside.joined.len() {
+            if !std::mem::take(&mut self.outside.joined[at].is_due) {
+                continue;
+            }
+            let said = self.own_nodes(host, &self.outside.joined[at]);
+            let Ok(bytes) = said.encode(host.distro(), ByteOrder::Little) else { continue };
+            let wire = &mut self.outside.joined[at];
+            if wire.said.as_ref() == Some(&bytes) {
+                continue;
+            }
+            match wire.nodes_out.write(&bytes) {
+                Ok(()) => wire.said = Some(bytes),
+                Err(error) => tracing::warn!(%error, "plain nodes are not told of the nodes here"),
+            }
+        }
+    }
+
+    fn own_nodes(&self, host: &Host, wire: &Joined) -> ParticipantEntitiesInfo {
+        let nodes = self.nodes.iter().filter(|(_, known)| known.peer == host.id);
+        let nodes: BTreeMap<Gid, &NodeRecord> =
+            nodes.map(|(gid, known)| (*gid, &known.record)).collect();
+        let nodes = nodes.into_iter().map(|(gid, record)| {
+            let here = self.publications.values().filter(|it| it.node == gid);
+            let mut writers: Vec<Guid> =
+                here.filter_map(|it| it.wire_name(&wire.transport)).map(|it| Guid(it.0)).collect();
+            let here = self.receptions.values().filter(|it| it.node == gid);
+            let mut readers: Vec<Guid> =
+                here.filter_map(|it| it.wire_name(&wire.transport)).map(|it| Guid(it.0)).collect();
+            writers.sort_unstable();
+            readers.sort_unstable();
+            NodeEntitiesInfo {
+                node_namespace: record.namespace.clone(),
+                node_name: record.name.clone(),
+                readers,
+                writers,
+            }
+        });
+        ParticipantEntitiesInfo { participant: Guid(wire.name.0), nodes: nodes.collect() }
+    }
+
+    /// Opens the road to a subscription of a plain node, or goes on opening it.
+    pub(super) fn open_to_plain(&mut self, host: &Host, flow: Flow, id: &TransportId) {
+        let ticket = tsuji_transport::Ticket {
+            peer: PeerId::default(),
+            reader: Gid(flow.subscription),
+            bytes: Vec::new(),
+        };
+        match self.connect(host, flow, id, &ticket, true) {
+            Ok(Some(_)) => {}
+            Ok(None) => self.begin_opening(host, flow, Opening::ToPlain),
+            Err(refusal) => self.exclude_and_try_again(host, flow, id.clone(), refusal),
+        }
+    }
+
+    /// Opens the road from a publisher of a plain node, or goes on opening it.
+    pub(super) fn open_from_plain(&mut self, host: &Host, flow: Flow, id: &TransportId) {
+        let ends = self.receptions.get(&Gid(flow.subscription)).cloned();
+        let offered = self.endpoints.get(&Gid(flow.publisher)).map(|it| it.record.qos.into());
+        let (Some(reception), Some(offered)) = (ends, offered) else { return };
+        let Some(transport) = host.transport(id.as_str()) else { return };
+        match reception.accept_plain(transport, Gid(flow.publisher), &offered) {
+            Ok(true) => {
+                if let Some(route) = self.flows.get_mut(&flow) {
+                    route.state = RouteState::Active;
+                    route.opening = None;
+                    route.since_wall_ns = clock::wall_ns();
+                }
+                self.retries.remove(&flow);
+                self.cut(host, flow, None);
+            }
+            Ok(false) => self.begin_opening(host, flow, Opening::FromPlain),
+            Err(error) => {
+                reception.forget(Gid(flow.publisher));
+                self.exclude_and_try_again(host, flow, id.clone(), Refusal::from(error));
+            }
+        }
+        self.outside.graph_changed(host);
+    }
+}
+
+/// Whether a plain endpoint says the same as before; what is known of it from others does not count.
+fn is_same(known: &EndpointRecord, found: &EndpointRecord) -> bool {
+    *known == EndpointRecord { node: known.node, partner: known.partner, ..found.clone() }
+}
+
+/// Opens the topic on which ROS 2 nodes say who they are.
+fn open_nodes(
+    wire: &dyn Wire,
+    distro: Distro,
+) -> tsuji_transport::Result<(Box<dyn Outlet>, Box<dyn Inlet>)> {
+    let has_hash = distro.has_type_hash() && distro.gid_bytes() == 16;
+    let said = EndpointUserData {
+        type_hash: has_hash.then(|| graph_message::TYPE_HASH.to_owned()),
+        ..EndpointUserData::default()
+    };
+    let spec = |qos| ChannelSpec {
+        topic: graph_message::TOPIC.to_owned(),
+        type_name: graph_message::TYPE_NAME.to_owned(),
+        qos,
+        // It is a hash that this crate knows, so it can be written.
+        user_data: said.write().unwrap_or_default(),
+    };
+    let outlet = wire.open_outlet(&spec(graph_message::WRITER_QOS))?;
+    Ok((outlet, wire.open_inlet(&spec(graph_message::READER_QOS))?))
+}
+
+/// How long those who are there take to say so to a newcomer, and to say all they have.
+const ANNOUNCED_WITHIN: Duration = Duration::from_millis(400);
+const QUIET: Duration = Duration::from_millis(150);
+
+/// Beyond so many, participants of wires are not taken note of.
+const PARTICIPANTS_MAX: usize = 4096;

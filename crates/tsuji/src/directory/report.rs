@@ -1,0 +1,129 @@
+//! What the directory shows of itself: nodes, endpoints, flows.
+
+use tsuji_transport::{Gid, PeerId};
+
+use super::{Directory, Route};
+use crate::control::protocol::{EndpointRecord, Flow};
+use crate::graph::{
+    DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, Role,
+    RouteHalf, full_name,
+};
+use crate::host::Host;
+
+impl Directory {
+    pub(crate) fn graph(&self, host: &Host) -> Graph {
+        let mut nodes: Vec<NodeInfo> = self
+            .nodes
+            .iter()
+            .map(|(gid, known)| NodeInfo {
+                gid: *gid,
+                name: known.record.name.clone(),
+                namespace: known.record.namespace.clone(),
+                process: self.process(host, known.peer),
+            })
+            .collect();
+        nodes.sort_by_key(|node| (node.fully_qualified_name(), node.gid));
+        let all = self.endpoints.iter().map(|(gid, known)| EndpointInfo {
+            gid: *gid,
+            kind: kind(&known.record),
+            topic: known.record.topic.clone(),
+            type_name: known.record.type_name.clone(),
+            type_hash: known.record.type_hash.clone(),
+            qos: known.record.qos.into(),
+            node: self.node_name(Gid(known.record.node)),
+            process: self.process(host, known.peer),
+            vendor: self.outside.vendor(known.peer),
+        });
+        let role = |it: &EndpointInfo| self.endpoints[&it.gid].record.role;
+        let (mut endpoints, mut services): (Vec<_>, Vec<_>) =
+            all.partition(|it| role(it) == Role::Topic);
+        // A client or a server is shown by its half for requests.
+        services.retain(|it| role(it) == Role::Request);
+        let order = |a: &EndpointInfo, b: &EndpointInfo| {
+            (&a.topic, a.kind, a.gid).cmp(&(&b.topic, b.kind, b.gid))
+        };
+        endpoints.sort_by(order);
+        services.sort_by(order);
+        Graph { nodes, endpoints, services }
+    }
+
+    /// What this process knows of flows.
+    pub(crate) fn halves(&self, host: &Host) -> Vec<RouteHalf> {
+        let decisions = self.flows.iter().filter_map(|(flow, route)| {
+            let publisher = self.endpoints.get(&Gid(flow.publisher))?;
+            // As they are now: what the decision was made on is told in its reason.
+            let traits = self.traits(host, *flow)?;
+            let choice = route.choice.as_ref()?;
+            Some(RouteHalf::Decision(Box::new(DecisionHalf {
+                publisher: flow.publisher,
+                subscription: flow.subscription,
+                topic: publisher.record.topic.clone(),
+                role: publisher.record.role,
+                type_name: publisher.record.type_name.clone(),
+                publisher_end: self.end(host, Gid(flow.publisher)),
+                subscription_end: self.end(host, Gid(flow.subscription)),
+                state: route.state,
+                transport: choice.transport.as_ref().map(ToString::to_string),
+                because: choice.because.clone(),
+                rejected: choice.rejected.clone(),
+                mismatches: route.mismatches.clone(),
+                size: traits.size.to_string(),
+                size_origin: traits.size_origin.to_string(),
+                sample_bytes: traits.sample_bytes,
+                scope: traits.scope.to_string(),
+                reliability: traits.reliability.to_string(),
+                peer: traits.peer.to_string(),
+                epoch: route.epoch,
+                since_wall_ns: route.since_wall_ns,
+                sent: self.sent(flow, route),
+            })))
+        });
+        let counts = self.receptions.values().flat_map(|reception| reception.halves());
+        decisions.chain(counts.map(RouteHalf::Count)).collect()
+    }
+
+    /// How many samples were sent on a flow since it has its road, as far as this process knows.
+    fn sent(&self, flow: &Flow, route: &Route) -> u64 {
+        let Some(publication) = self.publications.get(&Gid(flow.publisher)) else { return 0 };
+        // What a server sends, each client gets for itself.
+        publication.answered(Gid(flow.subscription)).unwrap_or_else(|| {
+            let published = publication.counters().published;
+            route.published_before.map_or(0, |before| published.saturating_sub(before))
+        })
+    }
+
+    fn end(&self, host: &Host, gid: Gid) -> EndReport {
+        let Some(known) = self.endpoints.get(&gid) else { return EndReport::default() };
+        let process = self.process(host, known.peer);
+        EndReport {
+            gid: gid.to_string(),
+            node: self.node_name(Gid(known.record.node)),
+            pid: process.pid,
+            program: process.program,
+            host: process.host,
+            vendor: self.outside.vendor(known.peer),
+        }
+    }
+
+    pub(super) fn node_name(&self, gid: Gid) -> String {
+        let node = self.nodes.get(&gid).map(|known| &known.record);
+        node.map_or_else(|| "?".to_owned(), |node| full_name(&node.namespace, &node.name))
+    }
+
+    fn process(&self, host: &Host, peer: PeerId) -> ProcessInfo {
+        if peer == host.id {
+            return host.info.clone();
+        }
+        self.outside.process(peer).unwrap_or_else(|| self.links.process(peer))
+    }
+}
+
+/// What an endpoint is to those who look.
+fn kind(record: &EndpointRecord) -> EndpointKind {
+    match (record.role, record.is_publisher) {
+        (Role::Topic, true) => EndpointKind::Publisher,
+        (Role::Topic, false) => EndpointKind::Subscription,
+        (Role::Request, true) | (Role::Reply, false) => EndpointKind::Client,
+        (Role::Request, false) | (Role::Reply, true) => EndpointKind::Server,
+    }
+}
