@@ -65,6 +65,8 @@ static void sample_release (struct ddsi_serdata *base)
  * fragments comes without it. */
 static void drop_padding (struct sample *sample)
 {
+  if (sample->len < HEADER_LEN)
+    return;
   unsigned char *options = (unsigned char *) sample->data + 3;
   const size_t padding = *options & 3u;
   if (sample->len == padded (sample->len) && HEADER_LEN + padding <= sample->len)
@@ -98,9 +100,10 @@ static void read_number (struct sample *sample, const struct ddsi_rdata *fragmen
   sample->number = (int64_t) ((uint64_t) u32_at (message + 16) << 32 | u32_at (message + 20));
 }
 
+/* What is too short for its header is taken too, since only who takes it can count it. */
 static struct ddsi_serdata *from_ser (const struct ddsi_sertype *type, enum ddsi_serdata_kind kind, const struct ddsi_rdata *fragment, size_t len)
 {
-  if (len < HEADER_LEN || SAMPLE_LEN_MAX < len)
+  if (SAMPLE_LEN_MAX < len)
     return NULL;
   struct sample *sample = sample_new (type, kind, len);
   if (sample == NULL)
@@ -483,6 +486,67 @@ int32_t tcy_each_match (int32_t entity, bool is_writer, void *arg, tcy_each_fn e
   }
   free (handles);
   return count < 0 ? count : 0;
+}
+
+int32_t tcy_watch (int32_t participant, enum tcy_watched watched)
+{
+  static const dds_entity_t topics[] = {
+    [TCY_PARTICIPANTS] = DDS_BUILTIN_TOPIC_DCPSPARTICIPANT,
+    [TCY_WRITERS] = DDS_BUILTIN_TOPIC_DCPSPUBLICATION,
+    [TCY_READERS] = DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION,
+  };
+  return dds_create_reader (participant, topics[watched], NULL, NULL);
+}
+
+/* Of what is gone the engine fills in the key alone. */
+static int32_t take_participant (int32_t reader, struct tcy_found *found, dds_sample_info_t *info)
+{
+  dds_builtintopic_participant_t taken;
+  memset (&taken, 0, sizeof (taken));
+  void *to = &taken;
+  const dds_return_t count = dds_take (reader, &to, info, 1, 1);
+  memcpy (found->guid, taken.key.v, sizeof (found->guid));
+  found->qos = taken.qos;
+  return count;
+}
+
+static int32_t take_endpoint (int32_t reader, struct tcy_found *found, dds_sample_info_t *info)
+{
+  dds_builtintopic_endpoint_t taken;
+  memset (&taken, 0, sizeof (taken));
+  void *to = &taken;
+  const dds_return_t count = dds_take (reader, &to, info, 1, 1);
+  memcpy (found->guid, taken.key.v, sizeof (found->guid));
+  found->topic = taken.topic_name;
+  found->type = taken.type_name;
+  found->qos = taken.qos;
+  return count;
+}
+
+int32_t tcy_take_found (int32_t reader, enum tcy_watched watched, struct tcy_found *found)
+{
+  for (;;)
+  {
+    dds_sample_info_t info;
+    memset (found, 0, sizeof (*found));
+    const int32_t count =
+      watched == TCY_PARTICIPANTS ? take_participant (reader, found, &info) : take_endpoint (reader, found, &info);
+    /* What came and went between two takes has data, and is not there all the same. */
+    found->is_alive = 0 < count && info.instance_state == DDS_ALIVE_INSTANCE_STATE;
+    if (0 < count && (info.valid_data || !found->is_alive))
+      return count;
+    tcy_found_free (found);
+    if (count <= 0)
+      return count;
+  }
+}
+
+void tcy_found_free (struct tcy_found *found)
+{
+  dds_free (found->topic);
+  dds_free (found->type);
+  if (found->qos != NULL)
+    dds_delete_qos (found->qos);
 }
 
 static void (*log_line) (bool is_error, const char *text, size_t len);

@@ -11,7 +11,8 @@
 struct tcy_taken {
   void *sample;
   const unsigned char *data;
-  /* Bytes, with the encapsulation header of 4 bytes and without padding that it declares. */
+  /* Bytes, with the encapsulation header of 4 bytes and without padding that it declares. Who is not to be trusted may
+   * send less than a header, and any header. */
   size_t len;
   /* Of the writer, as on the wire. All zero for a sample of this domain. */
   unsigned char writer[16];
@@ -56,6 +57,28 @@ int32_t tcy_listen_writer (int32_t writer, const struct tcy_ear *ear);
 
 /* No callback of the entity runs any more, or will, when this returns. */
 void tcy_listen_no_more (int32_t entity);
+
+/* What there is to watch. */
+enum tcy_watched { TCY_PARTICIPANTS, TCY_WRITERS, TCY_READERS };
+
+/* Creates a reader of what the engine finds, which knows already what was found before. Returns an entity, or an error
+ * below 0. */
+int32_t tcy_watch (int32_t participant, enum tcy_watched watched);
+
+/* What was found. Of what is gone there is only the GUID, and a participant has no topic and type. */
+struct tcy_found {
+  unsigned char guid[16];
+  bool is_alive;
+  char *topic;
+  char *type;
+  void *qos;
+};
+
+/* Takes what was found next, by a reader that watches. Returns 1, 0 when there is nothing, or an error below 0. What it
+ * answers with 1 is for tcy_found_free. */
+int32_t tcy_take_found (int32_t reader, enum tcy_watched watched, struct tcy_found *found);
+
+void tcy_found_free (struct tcy_found *found);
 
 /* Calls `each` with the GUID of each endpoint that matches. */
 int32_t tcy_each_match (int32_t entity, bool is_writer, void *arg, tcy_each_fn each);

@@ -14,6 +14,9 @@ use tsuji_transport::{Bytes, Endpoint, Error, ErrorKind, Owner, Result};
 
 use crate::ffi::{self, Entity};
 
+mod watch;
+pub(crate) use watch::{Watch, participant_of};
+
 /// An RTPS GUID: 12 bytes of the participant, 4 of the entity, as on the wire.
 pub(crate) type Guid = [u8; 16];
 
@@ -58,6 +61,16 @@ impl Participant {
         let entity = checked("create a participant", entity).map_err(with_complaints)?;
         let entity = Deleted::new(entity);
         Ok(Self { entity, _domain: domain })
+    }
+
+    /// Its name on the network.
+    pub(crate) fn guid(&self) -> Guid {
+        guid(self.entity.entity)
+    }
+
+    /// Watches who is there. `listener` has news when there is something to take.
+    pub(crate) fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Watch> {
+        Watch::new(self.entity.entity, listener)
     }
 
     /// A writer of raw CDR.

@@ -32,6 +32,16 @@ pub(crate) struct Ear {
     pub(crate) on_match: Option<unsafe extern "C" fn(*const c_void)>,
 }
 
+/// `struct tcy_found`.
+#[repr(C)]
+pub(crate) struct Found {
+    pub(crate) guid: [u8; 16],
+    pub(crate) is_alive: bool,
+    pub(crate) topic: *mut c_char,
+    pub(crate) type_name: *mut c_char,
+    pub(crate) qos: *mut Qos,
+}
+
 unsafe extern "C" {
     pub(crate) fn tcy_create_topic(
         participant: Entity,
@@ -59,6 +69,9 @@ unsafe extern "C" {
         arg: *mut c_void,
         each: unsafe extern "C" fn(*mut c_void, *const u8),
     ) -> i32;
+    pub(crate) fn tcy_watch(participant: Entity, watched: c_int) -> Entity;
+    pub(crate) fn tcy_take_found(reader: Entity, watched: c_int, found: *mut Found) -> i32;
+    pub(crate) fn tcy_found_free(found: *mut Found);
 
     pub(crate) fn dds_create_domain(domain: u32, config: *const c_char) -> Entity;
     pub(crate) fn dds_create_participant(
@@ -83,6 +96,8 @@ unsafe extern "C" {
     pub(crate) fn dds_wait_for_acks(writer: Entity, timeout: i64) -> i32;
     pub(crate) fn dds_strretcode(result: i32) -> *const c_char;
 
+    pub(crate) fn dds_free(memory: *mut c_void);
+
     pub(crate) fn dds_create_qos() -> *mut Qos;
     pub(crate) fn dds_delete_qos(qos: *mut Qos);
     pub(crate) fn dds_qset_userdata(qos: *mut Qos, value: *const c_void, len: usize);
@@ -103,13 +118,42 @@ unsafe extern "C" {
     pub(crate) fn dds_qset_liveliness(qos: *mut Qos, kind: c_int, lease: i64);
     pub(crate) fn dds_qset_ignorelocal(qos: *mut Qos, kind: c_int);
     pub(crate) fn dds_qset_data_representation(qos: *mut Qos, count: u32, values: *const i16);
+
+    // These answer whether the QoS says anything of it.
+    pub(crate) fn dds_qget_userdata(
+        qos: *const Qos,
+        value: *mut *mut c_void,
+        len: *mut usize,
+    ) -> bool;
+    pub(crate) fn dds_qget_prop(
+        qos: *const Qos,
+        name: *const c_char,
+        value: *mut *mut c_char,
+    ) -> bool;
+    pub(crate) fn dds_qget_durability(qos: *const Qos, kind: *mut c_int) -> bool;
+    pub(crate) fn dds_qget_history(qos: *const Qos, kind: *mut c_int, depth: *mut i32) -> bool;
+    pub(crate) fn dds_qget_reliability(
+        qos: *const Qos,
+        kind: *mut c_int,
+        blocking_max: *mut i64,
+    ) -> bool;
+    pub(crate) fn dds_qget_deadline(qos: *const Qos, deadline: *mut i64) -> bool;
+    pub(crate) fn dds_qget_lifespan(qos: *const Qos, lifespan: *mut i64) -> bool;
+    pub(crate) fn dds_qget_liveliness(qos: *const Qos, kind: *mut c_int, lease: *mut i64) -> bool;
 }
+
+/// `enum tcy_watched`.
+pub(crate) const PARTICIPANTS: c_int = 0;
+pub(crate) const WRITERS: c_int = 1;
+pub(crate) const READERS: c_int = 2;
 
 /// `DDS_INFINITY`.
 pub(crate) const INFINITE: i64 = i64::MAX;
 /// `dds_durability_kind_t`.
 pub(crate) const VOLATILE: c_int = 0;
 pub(crate) const TRANSIENT_LOCAL: c_int = 1;
+pub(crate) const TRANSIENT: c_int = 2;
+pub(crate) const PERSISTENT: c_int = 3;
 /// `dds_history_kind_t`.
 pub(crate) const KEEP_LAST: c_int = 0;
 pub(crate) const KEEP_ALL: c_int = 1;
@@ -118,6 +162,7 @@ pub(crate) const BEST_EFFORT: c_int = 0;
 pub(crate) const RELIABLE: c_int = 1;
 /// `dds_liveliness_kind_t`.
 pub(crate) const AUTOMATIC: c_int = 0;
+pub(crate) const MANUAL_BY_PARTICIPANT: c_int = 1;
 pub(crate) const MANUAL_BY_TOPIC: c_int = 2;
 /// `dds_ignorelocal_kind_t`: nothing of the same participant.
 pub(crate) const IGNORE_PARTICIPANT: c_int = 1;

@@ -5,6 +5,16 @@
 //! say they tell each other in letters over the control channel: when both ends have matched, which
 //! sample of the publisher has which number of the engine, and how many samples a reader that keeps
 //! all has taken. A sample's own number is read from the RTPS message that brings it.
+//!
+//! With a participant that is not tsuji's there are no letters. A writer counts on such a reader
+//! once the engine has matched it, and never waits for it. A reader takes from such a writer what
+//! it was told of, and has no other bound for it than its own: it keeps the last so many, where it
+//! keeps all as well.
+//!
+//! Samples also come from writers that a reader was not told of, those of tsuji whose samples come
+//! by shared memory among them. Of all these together a volatile reader holds the last 64 of at most
+//! 64 KiB, another the last 1024 and 16 MiB, until it is told of the writer. What it drops is counted
+//! as doubled, also when it was owed to a late joiner.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,6 +25,7 @@ use tsuji_core::{Capability, Scopes, TransportId};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::poll::Nudge;
 use tsuji_transport::bell::Cell;
+use tsuji_transport::wire::Wire;
 use tsuji_transport::{
     Endpoint, Error, ErrorKind, Gid, Greeting, Mail, PeerId, Reader, Result, Transport, Writer,
 };
@@ -24,13 +35,18 @@ pub use config::CycloneConfig;
 
 mod engine;
 mod ffi;
+mod figures;
 mod introduction;
+mod known;
 mod letter;
 mod reader;
+mod wire;
 mod writer;
 
-use engine::{EngineWriter, Participant};
+use engine::{EngineWriter, Participant, Watch};
+use figures::Figures;
 use introduction::Secret;
+use known::Known;
 use letter::{Content, Letter};
 use reader::{CycloneReader, ReaderCore};
 use writer::{CycloneWriter, WriterCore};
@@ -47,10 +63,15 @@ pub(crate) struct Shared {
     id: PeerId,
     config: CycloneConfig,
     secret: Secret,
+    // In this order: what watches is deleted before the participant.
+    watch: OnceLock<Watch>,
     participant: OnceLock<Participant>,
     starting: Mutex<()>,
+    /// Who was told of to whoever looks at the wire.
+    known: Mutex<Known>,
     mail: Outbox,
     state: Mutex<State>,
+    figures: Figures,
     generation: Generation,
 }
 
@@ -65,7 +86,7 @@ struct State {
 /// Letters that wait for the control channel.
 #[derive(Debug)]
 struct Outbox {
-    nudge: Nudge,
+    nudge: Arc<Nudge>,
     letters: Mutex<Vec<Mail>>,
 }
 
@@ -77,15 +98,19 @@ impl CycloneDds {
                 .about(format!("domain {}; at most {DOMAIN_MAX}", config.domain)));
         }
         let failed = |error| Error::new(ErrorKind::Exhausted, "create an eventfd").because(error);
-        let mail = Outbox { nudge: Nudge::new().map_err(failed)?, letters: Mutex::default() };
+        let nudge = Arc::new(Nudge::new().map_err(failed)?);
+        let mail = Outbox { nudge, letters: Mutex::default() };
         let shared = Shared {
             id,
             config: config.clone(),
             secret: Secret::random(),
+            watch: OnceLock::new(),
             participant: OnceLock::new(),
             starting: Mutex::default(),
+            known: Mutex::default(),
             mail,
             state: Mutex::default(),
+            figures: Figures::default(),
             generation: Generation::current(),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -102,8 +127,8 @@ impl Transport for CycloneDds {
 
     fn capability(&self) -> Capability {
         Capability {
-            // The engine reaches other hosts; nobody finds endpoints there yet.
-            scopes: Scopes { intra: false, local: true, remote: false },
+            // Two ends of one participant do not reach each other.
+            scopes: Scopes { intra: false, local: true, remote: true },
             reliable: true,
             loan: false,
             typed: false,
@@ -114,6 +139,14 @@ impl Transport for CycloneDds {
             sample_bytes_max: SAMPLE_BYTES_MAX,
             readers_max: u32::MAX,
         }
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        self.shared.figures.all()
+    }
+
+    fn wire(&self) -> Option<&dyn Wire> {
+        Some(self)
     }
 
     fn greeting(&self, peer: PeerId) -> Result<Greeting> {
@@ -227,7 +260,7 @@ impl Shared {
         self.mail.nudge.give();
     }
 
-    /// A connect that answered Later may go on.
+    /// A connect that answered Later may go on, or there is something on the wire.
     pub(crate) fn nudge(&self) {
         self.mail.nudge.give();
     }
@@ -302,6 +335,31 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The encapsulation header.
+pub(crate) const HEADER_LEN: usize = 4;
+
+/// Whether the header says plain CDR, version 1, of either byte order (RTPS 2.5, table 10.3). What
+/// is not tsuji's may say anything.
+pub(crate) fn is_plain_cdr(bytes: &[u8]) -> bool {
+    HEADER_LEN <= bytes.len() && matches!(bytes[..2], [0, 0 | 1])
+}
+
 /// What a receive buffer of some megabytes can still take without many retransmissions; and what
 /// fits the 32 bits in which RTPS counts.
 const SAMPLE_BYTES_MAX: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain_cdr;
+
+    #[test]
+    fn plain_cdr_is_told_by_its_header() {
+        for header in [[0, 0, 0, 0], [0, 1, 0, 3], [0, 1, 0xff, 0xff]] {
+            assert!(is_plain_cdr(&header), "{header:?}");
+        }
+        // Too short; a parameter list; version 2; nonsense.
+        for bytes in [&[][..], &[0, 1, 0], &[0, 3, 0, 0], &[0, 7, 0, 0], &[1, 1, 0, 0]] {
+            assert!(!is_plain_cdr(bytes), "{bytes:?}");
+        }
+    }
+}

@@ -4,12 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use tsuji_core::{Durability, History, Reliability};
+use tsuji_core::Durability;
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
-    Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload, PeerId, Reader, Result, Sample,
-    Ticket,
+    Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload, PeerId, Reader,
+    Result, Sample, Ticket,
 };
 
 use crate::Shared;
@@ -17,6 +17,14 @@ use crate::engine::{Arrived, EndpointSpec, EngineReader, Guid, Listener, Partici
 use crate::introduction::ReaderTicket;
 use crate::letter::{Content, Letter};
 use crate::writer::push_mark;
+use crate::{HEADER_LEN, is_plain_cdr};
+
+mod held;
+pub(crate) use held::Dropped;
+use held::{Held, HeldLimit};
+
+mod queue;
+use queue::{From, Limit, Queue};
 
 pub(crate) struct CycloneReader {
     core: Arc<ReaderCore>,
@@ -41,22 +49,18 @@ pub(crate) struct ReaderCore {
     engine: Mutex<Option<EngineReader>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Limit {
-    samples: usize,
-    keeps_all: bool,
-}
-
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Sample>,
+    queue: Queue,
     displaced: u64,
     flows: HashMap<Gid, Flow>,
     /// The flows by the engine's names of their writers.
     by_guid: HashMap<Guid, Gid>,
     rounds: u32,
-    /// Of writers that are not known yet. Only where they keep what late joiners are owed, which comes
-    /// before they say Hello.
+    /// Plain writers that the reader takes from, with the time of the newest arrival.
+    plains: HashMap<Gid, Option<u64>>,
+    /// Of writers that the reader was not told of. Those of tsuji send what late joiners are owed
+    /// before they say Hello, and plain ones anything before they are accepted.
     early: Held,
     /// Arrivals are told apart by their times.
     last_arrival_ns: u64,
@@ -83,48 +87,6 @@ struct Flow {
     is_asked: bool,
 }
 
-/// Samples that wait for a letter that says what they are.
-#[derive(Debug, Default)]
-struct Held {
-    samples: VecDeque<Arrived>,
-    bytes: usize,
-}
-
-impl Held {
-    /// Keeps one more, and answers how many of the oldest it dropped for that.
-    fn push(&mut self, arrived: Arrived) -> u64 {
-        self.bytes += arrived.bytes.len();
-        self.samples.push_back(arrived);
-        let mut dropped = 0;
-        while HELD_MAX < self.samples.len()
-            || (HELD_BYTES_MAX < self.bytes && 1 < self.samples.len())
-        {
-            let oldest = self.samples.pop_front();
-            self.bytes -= oldest.map_or(0, |it| it.bytes.len());
-            dropped += 1;
-        }
-        dropped
-    }
-
-    /// What a writer sent; the others' stays.
-    fn take_of(&mut self, writer: Guid) -> Self {
-        let all = std::mem::take(self);
-        let mut taken = Self::default();
-        for arrived in all.samples {
-            if arrived.writer == writer {
-                taken.push(arrived)
-            } else {
-                self.push(arrived)
-            };
-        }
-        taken
-    }
-}
-
-/// Beyond either, the oldest are dropped and counted as displaced.
-const HELD_MAX: usize = 1024;
-const HELD_BYTES_MAX: usize = 16 << 20;
-
 impl ReaderCore {
     pub(crate) fn open(
         shared: &Arc<Shared>,
@@ -132,13 +94,6 @@ impl ReaderCore {
         endpoint: &Endpoint,
         news: Arc<Cell>,
     ) -> Result<Arc<Self>> {
-        let limit = match endpoint.qos.history {
-            History::KeepLast(depth) => Limit { samples: depth.max(1) as usize, keeps_all: false },
-            History::KeepAll => Limit {
-                samples: endpoint.keep_all_max.max(1) as usize,
-                keeps_all: endpoint.qos.reliability == Reliability::Reliable,
-            },
-        };
         let spec = EndpointSpec::of(endpoint);
         let mut engine = participant.reader(&spec)?;
         let core = Arc::new(Self {
@@ -147,7 +102,7 @@ impl ReaderCore {
             guid: engine.guid(),
             tap: engine.tap(),
             news,
-            limit,
+            limit: Limit::of(endpoint),
             waits_for_history: endpoint.qos.durability == Durability::TransientLocal,
             state: Mutex::default(),
             engine: Mutex::new(None),
@@ -175,7 +130,10 @@ impl ReaderCore {
                 flow.guid = Some(guid);
                 let held = state.early.take_of(guid);
                 state.by_guid.insert(guid, letter.writer);
-                if let Some(flow) = state.flows.get_mut(&letter.writer) {
+                if !self.waits_for_history {
+                    // It counts from Heard on.
+                    self.shared.figures.count_doubled(held.drop_all());
+                } else if let Some(flow) = state.flows.get_mut(&letter.writer) {
                     flow.held = held;
                 }
                 drop(state);
@@ -185,7 +143,7 @@ impl ReaderCore {
                 push_mark(&mut flow.marks, (engine, sequence));
                 let held = std::mem::take(&mut flow.held);
                 let mut news = false;
-                for arrived in held.samples {
+                for arrived in held.into_samples() {
                     news |= state.arrive(letter.writer, arrived, self.limit);
                 }
                 if news {
@@ -222,6 +180,9 @@ impl ReaderCore {
                 self.tell(*writer, flow, Content::Heard);
             }
         }
+        if !state.plains.is_empty() {
+            self.shared.nudge();
+        }
     }
 
     /// Tells a writer how many of its samples were taken: at once if it asked, else seldom.
@@ -245,16 +206,43 @@ impl ReaderCore {
         let mut state = self.lock();
         // An error here means that the reader is about to go.
         while let Ok(Some(arrived)) = self.tap.take() {
-            match state.by_guid.get(&arrived.writer).copied() {
-                Some(writer) => news |= state.arrive(writer, arrived, self.limit),
-                None if self.waits_for_history => state.displaced += state.early.push(arrived),
-                None => (),
+            if arrived.bytes.len() < HEADER_LEN {
+                self.shared.figures.count_invalid();
+            } else if let Some(writer) = state.by_guid.get(&arrived.writer).copied() {
+                news |= state.arrive(writer, arrived, self.limit);
+            } else if state.plains.contains_key(&Gid(arrived.writer)) {
+                news |= self.arrive_plain(&mut state, arrived);
+            } else {
+                self.hold(&mut state, arrived);
             }
         }
         // Before anybody can see that it has arrived.
         if news {
             self.news.ring();
         }
+    }
+
+    /// Keeps a sample of a writer that the reader was not told of, for a while.
+    fn hold(&self, state: &mut State, arrived: Arrived) {
+        let limit = if self.waits_for_history { HeldLimit::OWED } else { HeldLimit::FIRST };
+        self.shared.figures.count_doubled(state.early.push(arrived, limit));
+    }
+
+    /// Takes a sample of an accepted plain writer, and answers whether there is something new.
+    fn arrive_plain(&self, state: &mut State, arrived: Arrived) -> bool {
+        if !is_plain_cdr(&arrived.bytes) {
+            self.shared.figures.count_invalid();
+            return false;
+        }
+        let writer = Gid(arrived.writer);
+        let now_ns = state.arrival_ns();
+        if let Some(newest_ns) = state.plains.get_mut(&writer) {
+            *newest_ns = Some(now_ns);
+        }
+        let sequence = u64::try_from(arrived.number).unwrap_or(0);
+        let sample = sample(writer, sequence, arrived);
+        state.displaced += state.queue.push(sample, From::Plain, self.limit);
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -280,7 +268,7 @@ impl State {
         let Some(flow) = self.flows.get_mut(&writer) else { return false };
         let number = u64::try_from(arrived.number).unwrap_or(0);
         let Some((first, _)) = flow.marks.front() else {
-            self.displaced += flow.held.push(arrived);
+            self.displaced += flow.held.push(arrived, HeldLimit::OWED).samples;
             return false;
         };
         // Before its first mark it was not for this reader, nor is it behind the end.
@@ -290,23 +278,19 @@ impl State {
         let mark = flow.marks.iter().rev().find(|(engine, _)| *engine <= number);
         let sequence =
             mark.map_or(0, |(engine, sequence)| sequence.saturating_add(number - engine));
-        let now_ns = clock::monotonic_ns().max(self.last_arrival_ns + 1);
-        self.last_arrival_ns = now_ns;
-        flow.newest_ns = Some(now_ns);
-        let envelope = Envelope {
-            gid: writer,
-            sequence,
-            wall_ns: arrived.source_ns,
-            mono_ns: 0,
-            encoding: Encoding::Cdr1,
-            related: None,
-        };
-        if !limit.keeps_all && limit.samples <= self.queue.len() {
-            self.queue.pop_front();
-            self.displaced += 1;
+        let now_ns = self.arrival_ns();
+        if let Some(flow) = self.flows.get_mut(&writer) {
+            flow.newest_ns = Some(now_ns);
         }
-        self.queue.push_back(Sample { envelope, payload: Payload::Bytes(arrived.bytes) });
+        let sample = sample(writer, sequence, arrived);
+        self.displaced += self.queue.push(sample, From::Tsuji, limit);
         true
+    }
+
+    /// The time of an arrival, later than that of the one before.
+    fn arrival_ns(&mut self) -> u64 {
+        self.last_arrival_ns = clock::monotonic_ns().max(self.last_arrival_ns + 1);
+        self.last_arrival_ns
     }
 
     /// The end came later than what is behind it.
@@ -315,14 +299,27 @@ impl State {
         let mark = flow.marks.iter().rev().find(|(engine, _)| *engine <= end);
         let Some((engine, sequence)) = mark else { return };
         let last = sequence.saturating_add(end - engine);
-        self.queue.retain(|it| it.envelope.gid != writer || it.envelope.sequence <= last);
+        self.queue.drop_beyond(writer, last);
     }
 
     fn forget(&mut self, writer: Gid) {
+        self.plains.remove(&writer);
         if let Some(guid) = self.flows.remove(&writer).and_then(|flow| flow.guid) {
             self.by_guid.remove(&guid);
         }
     }
+}
+
+fn sample(gid: Gid, sequence: u64, arrived: Arrived) -> Sample {
+    let envelope = Envelope {
+        gid,
+        sequence,
+        wall_ns: arrived.source_ns,
+        mono_ns: 0,
+        encoding: Encoding::Cdr1,
+        related: None,
+    };
+    Sample { envelope, payload: Payload::Bytes(arrived.bytes) }
 }
 
 impl Reader for CycloneReader {
@@ -347,6 +344,31 @@ impl Reader for CycloneReader {
         Ok(ticket.to_ticket(core.shared.secret(), core.shared.id(), core.gid))
     }
 
+    fn wire_name(&self) -> Option<Gid> {
+        Some(Gid(self.core.guid))
+    }
+
+    fn accept_plain(&self, writer: Gid) -> Result<Connected> {
+        let core = &*self.core;
+        core.shared.open("accept")?;
+        let mut state = core.lock();
+        let is_new = !state.plains.contains_key(&writer);
+        if is_new {
+            state.plains.insert(writer, None);
+            let mut news = false;
+            for arrived in state.early.take_of(writer.0).into_samples() {
+                news |= core.arrive_plain(&mut state, arrived);
+            }
+            if news {
+                core.news.ring();
+            }
+        }
+        drop(state);
+        // A match that comes after this look finds the writer above, and nudges.
+        let is_matched = core.tap.matches().contains(&writer.0);
+        Ok(if is_matched { Connected::Now } else { Connected::Later })
+    }
+
     fn forget(&self, writer: Gid) {
         if self.core.shared.is_current() {
             self.core.lock().forget(writer);
@@ -357,7 +379,7 @@ impl Reader for CycloneReader {
         let core = &*self.core;
         core.shared.open("take")?;
         let mut state = core.lock();
-        let Some(sample) = state.queue.pop_front() else { return Ok(None) };
+        let Some(sample) = state.queue.pop() else { return Ok(None) };
         if core.limit.keeps_all
             && let Some(flow) = state.flows.get_mut(&sample.envelope.gid)
         {
@@ -373,7 +395,11 @@ impl Reader for CycloneReader {
     }
 
     fn newest_ns(&self, writer: Gid) -> Option<u64> {
-        self.core.lock().flows.get(&writer)?.newest_ns
+        let state = self.core.lock();
+        match state.flows.get(&writer) {
+            Some(flow) => flow.newest_ns,
+            None => state.plains.get(&writer).copied().flatten(),
+        }
     }
 }
 
@@ -387,7 +413,11 @@ impl Drop for CycloneReader {
         let engine = crate::lock(&core.engine).take();
         // Waits for callbacks, which lock what is behind the reader.
         drop(engine);
-        let flows = std::mem::take(&mut core.lock().flows);
+        let mut state = core.lock();
+        let flows = std::mem::take(&mut state.flows);
+        let early = std::mem::take(&mut state.early);
+        drop(state);
+        core.shared.figures.count_doubled(early.drop_all());
         for (writer, flow) in flows {
             core.tell(writer, &flow, Content::Gone);
         }

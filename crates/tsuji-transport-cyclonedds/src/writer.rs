@@ -17,7 +17,7 @@ use tsuji_transport::{
 use crate::engine::{EndpointSpec, EngineWriter, Guid, Listener, Participant, Peep};
 use crate::introduction::ReaderTicket;
 use crate::letter::{Content, Letter};
-use crate::{SAMPLE_BYTES_MAX, Shared};
+use crate::{HEADER_LEN, SAMPLE_BYTES_MAX, Shared};
 
 pub(crate) struct CycloneWriter {
     core: Arc<WriterCore>,
@@ -45,6 +45,8 @@ pub(crate) struct WriterCore {
 #[derive(Debug, Default)]
 struct State {
     connections: Vec<Connection>,
+    /// Readers that are not tsuji's. They get no letters, and nothing waits for them.
+    plains: Vec<Plain>,
     /// The engine's names of the readers that match, tsuji's and others'.
     matches: Vec<Guid>,
     /// How many samples the engine has numbered.
@@ -62,6 +64,12 @@ struct State {
     unacknowledged_bytes: usize,
     /// A thread waits for acknowledgements.
     is_acknowledging: bool,
+}
+
+impl State {
+    fn open_plains(&self) -> usize {
+        self.plains.iter().filter(|it| it.is_open).count()
+    }
 }
 
 /// A reader of another tsuji process.
@@ -84,6 +92,15 @@ struct Connection {
     waiting_bytes: usize,
     /// It was asked for credit and has not answered.
     is_asked: bool,
+}
+
+/// A reader that is not tsuji's.
+#[derive(Clone, Copy, Debug)]
+struct Plain {
+    /// The engine's name of it.
+    name: Gid,
+    /// It counts on what is sent.
+    is_open: bool,
 }
 
 impl Connection {
@@ -200,8 +217,11 @@ impl WriterCore {
         let matches = self.peep.matches();
         let is_lost = |it: &Connection| it.is_open && !matches.contains(&it.reader.guid);
         let lost = state.connections.iter().filter(|it| is_lost(it)).map(|it| it.ticket.reader);
-        let lost: Vec<Gid> = lost.collect();
+        let mut lost: Vec<Gid> = lost.collect();
         state.connections.retain(|it| !is_lost(it));
+        let is_lost = |it: &Plain| it.is_open && !matches.contains(&it.name.0);
+        lost.extend(state.plains.iter().filter(|it| is_lost(it)).map(|it| it.name));
+        state.plains.retain(|it| !is_lost(it));
         state.lost.extend(lost);
         state.matches = matches;
         self.announce_room(&mut state);
@@ -326,7 +346,7 @@ impl Writer for CycloneWriter {
         if core.keeps_all {
             state.unacknowledged_bytes += bytes.len();
         }
-        let mut sent = Sent::default();
+        let mut sent = Sent { readers: state.open_plains() as u32, displaced: 0 };
         for connection in state.connections.iter_mut().filter(|it| it.is_open) {
             connection.note_sent(envelope.sequence, bytes.len());
             sent.readers += 1;
@@ -377,7 +397,28 @@ impl Writer for CycloneWriter {
             let connection = state.connections.remove(at);
             core.tell(&connection, Content::End { engine: state.written });
         }
+        state.plains.retain(|it| it.name != reader);
         core.announce_room(&mut state);
+    }
+
+    fn wire_name(&self) -> Option<Gid> {
+        Some(Gid(self.core.guid))
+    }
+
+    fn connect_plain(&self, reader: Gid) -> Result<Connected> {
+        let core = &*self.core;
+        core.shared.open("connect")?;
+        let mut state = core.lock();
+        let state = &mut *state;
+        let is_matched = state.matches.contains(&reader.0);
+        match state.plains.iter_mut().find(|it| it.name == reader) {
+            Some(plain) => plain.is_open |= is_matched,
+            None => {
+                state.reserved = false;
+                state.plains.push(Plain { name: reader, is_open: is_matched });
+            }
+        }
+        Ok(if is_matched { Connected::Now } else { Connected::Later })
     }
 
     fn lost(&self) -> Vec<Gid> {
@@ -385,7 +426,8 @@ impl Writer for CycloneWriter {
     }
 
     fn readers(&self) -> usize {
-        self.core.lock().connections.iter().filter(|it| it.is_open).count()
+        let state = self.core.lock();
+        state.open_plains() + state.connections.iter().filter(|it| it.is_open).count()
     }
 }
 
@@ -476,9 +518,7 @@ fn carried<'a>(envelope: &Envelope, payload: &'a Payload) -> Result<&'a Bytes> {
     Ok(bytes)
 }
 
-const HEADER_LEN: usize = 4;
-
-fn fits(len: usize) -> Result<()> {
+pub(crate) fn fits(len: usize) -> Result<()> {
     if len as u64 <= SAMPLE_BYTES_MAX {
         return Ok(());
     }

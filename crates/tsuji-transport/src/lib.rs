@@ -154,8 +154,9 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Counts on a reader that is not tsuji's, by its name on the [`Wire`]; answers as
     /// [`connect`](Self::connect) does and is called again as that is. Unsupported without a wire.
     ///
-    /// Such a reader never makes a send Busy: what it does not keep up with is between it and the
-    /// engine. [`disconnect`](Self::disconnect) and [`lost`](Self::lost) name it as here.
+    /// Such a reader has no room that could be full: what it does not keep up with is between it and
+    /// the engine. Where all is kept, a send is Busy only when the engine waits for too much to be
+    /// acknowledged. [`disconnect`](Self::disconnect) and [`lost`](Self::lost) name it as here.
     fn connect_plain(&self, reader: Gid) -> Result<Connected> {
         let _ = reader;
         Err(Error::new(ErrorKind::Unsupported, "connect to a plain reader"))
@@ -205,7 +206,9 @@ pub trait Reader: fmt::Debug + Send + Sync {
     /// again when [`Transport::mail_fd`] is readable. Unsupported without a wire.
     ///
     /// The envelope of such a sample has the writer's name as its GID, the wire's number as its
-    /// sequence number, and 0 as its `mono_ns`.
+    /// sequence number, and 0 as its `mono_ns`. Such a writer waits for nobody: where all is kept, it
+    /// displaces the oldest of its kind beyond as many as one writer of tsuji may have waiting.
+    /// What came of it before this call is delivered too, as far as it was held.
     fn accept_plain(&self, writer: Gid) -> Result<Connected> {
         let _ = writer;
         Err(Error::new(ErrorKind::Unsupported, "accept a plain writer"))

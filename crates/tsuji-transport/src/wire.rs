@@ -15,7 +15,8 @@ pub use qos::{
 /// The wire of a transport on which participants find each other.
 ///
 /// Participants and endpoints have names there, of 16 bytes: on RTPS their GUIDs. What happens makes
-/// [`Transport::mail_fd`](crate::Transport::mail_fd) readable.
+/// [`Transport::mail_fd`](crate::Transport::mail_fd) readable; as
+/// [`Transport::mail`](crate::Transport::mail) makes it unreadable, look here after that call.
 pub trait Wire: fmt::Debug + Send + Sync {
     /// Whom it talks to.
     fn peers(&self) -> Peers;
@@ -25,7 +26,8 @@ pub trait Wire: fmt::Debug + Send + Sync {
     fn join(&self) -> Result<Gid>;
 
     /// What was found since the last call. A participant comes before its endpoints and goes after
-    /// them. Nothing of this participant is told. Nothing before it has joined.
+    /// them. Nothing of this participant is told. Nothing before it has joined. How many are known
+    /// is limited; beyond that others are not told.
     fn found(&self) -> Vec<Found>;
 
     /// Opens a topic for writing what is no flow. Joins.
@@ -100,11 +102,13 @@ pub trait Outlet: fmt::Debug + Send + Sync {
     /// Its name on the wire.
     fn name(&self) -> Gid;
 
-    /// Writes CDR with its header of 4 bytes.
+    /// Writes CDR with its header of 4 bytes. Busy while the engine waits for too much to be
+    /// acknowledged.
     fn write(&self, bytes: &[u8]) -> Result<()>;
 }
 
-/// Reads what anybody writes.
+/// Reads what anybody else writes: nothing of this participant. What is not taken is limited; beyond
+/// that the oldest is dropped.
 pub trait Inlet: fmt::Debug + Send + Sync {
     /// Its name on the wire.
     fn name(&self) -> Gid;

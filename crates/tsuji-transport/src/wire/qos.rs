@@ -26,6 +26,7 @@ pub struct WireQos {
     /// As in ROS 2, with the two kinds that only a plain DDS program asks for.
     pub durability: WireDurability,
     /// `None` where it was not announced: RTPS does not require it, and nothing is matched by it.
+    /// An engine may put DDS's default in its place, keep last 1.
     pub history: Option<History>,
     /// `None` is infinite.
     pub deadline: Option<Duration>,
