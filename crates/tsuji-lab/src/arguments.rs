@@ -18,7 +18,7 @@ pub(crate) enum Asked {
 pub(crate) struct Options {
     /// Where the figures go as JSON.
     pub(crate) json: Option<PathBuf>,
-    /// Only these sizes, where a case has sizes.
+    /// Only these sizes, where a case has sizes; those of the case if empty.
     pub(crate) sizes: Vec<usize>,
     /// Only cases whose names begin so; all if empty.
     pub(crate) cases: Vec<String>,
@@ -34,6 +34,9 @@ pub(crate) struct Options {
 
 /// From 64 bytes to 8 MB; 2,359,296 bytes are a picture of 1024 × 768 in three colours.
 pub(crate) const SIZES: [usize; 7] = [64, 512, 4096, 65_536, 524_288, PICTURE_BYTES, 8 << 20];
+
+/// The sizes by the road cyclonedds: one datagram, two, a picture, and as much as a receive buffer holds.
+pub(crate) const CYCLONE_SIZES: [usize; 4] = [64, 65_536, PICTURE_BYTES, 4 << 20];
 
 /// A picture of 1024 × 768, bgr8.
 pub(crate) const PICTURE_BYTES: usize = 1024 * 768 * 3;
@@ -57,7 +60,8 @@ Usage: tsuji lab passing [OPTIONS]
        tsuji lab limits [OPTIONS]
 
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
-           sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish
+           sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
+           by the road cyclonedds, beside Cyclone DDS alone
   limits   throughput, small samples, allocations, memory, threads, descriptors, start-up, idling
 
 Options:
@@ -89,7 +93,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
     };
     let mut options = Options {
         json: None,
-        sizes: SIZES.to_vec(),
+        sizes: vec![],
         cases: vec![],
         blocks: 0,
         count: 0,

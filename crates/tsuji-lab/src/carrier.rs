@@ -9,8 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::probe::Arrivals;
+use crate::road::Road;
 
 mod condvar;
+mod cyclonedds;
 mod iceoryx;
 mod tsuji;
 
@@ -25,6 +27,10 @@ pub(crate) enum Carrier {
     IceoryxLoan,
     /// iceoryx2, the finished picture copied into a loan when it is sent.
     IceoryxMemcpy,
+    /// Cyclone DDS, the sample drawn in the buffer that is written.
+    CycloneInPlace,
+    /// Cyclone DDS, the finished sample copied when it is written.
+    CycloneCopy,
     /// tsuji, an `Arc` published and the same `Arc` received.
     TsujiPointer,
     /// tsuji, a reference published.
@@ -38,11 +44,13 @@ pub(crate) enum Carrier {
 }
 
 impl Carrier {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Condvar,
         Self::CondvarClone,
         Self::IceoryxLoan,
         Self::IceoryxMemcpy,
+        Self::CycloneInPlace,
+        Self::CycloneCopy,
         Self::TsujiPointer,
         Self::TsujiPublish,
         Self::TsujiLoan,
@@ -57,6 +65,8 @@ impl Carrier {
             Self::CondvarClone => "condvar-clone",
             Self::IceoryxLoan => "iceoryx2-loan",
             Self::IceoryxMemcpy => "iceoryx2-memcpy",
+            Self::CycloneInPlace => "cyclonedds-in-place",
+            Self::CycloneCopy => "cyclonedds-copy",
             Self::TsujiPointer => "tsuji-pointer",
             Self::TsujiPublish => "tsuji-publish",
             Self::TsujiLoan => "tsuji-loan",
@@ -111,6 +121,8 @@ pub(crate) struct Spec {
     pub(crate) size: usize,
     /// Least rest of the receiver between two samples.
     pub(crate) pause_us: u64,
+    /// By which road tsuji goes.
+    pub(crate) road: Road,
     /// Processes that receive.
     pub(crate) receivers: usize,
     /// Whether, in one process, publisher and subscription are of one node.
@@ -135,6 +147,7 @@ impl Spec {
             "stream": self.flow == Flow::Stream,
             "size": self.size,
             "pause_us": self.pause_us,
+            "by_cyclonedds": self.road == Road::Cyclone,
             "receivers": self.receivers,
             "one_node": self.one_node,
             "folder": self.folder.to_string_lossy(),
@@ -168,6 +181,7 @@ impl Spec {
             flow: if flag("stream")? { Flow::Stream } else { Flow::Paced },
             size: number("size")?,
             pause_us: number("pause_us")? as u64,
+            road: if flag("by_cyclonedds")? { Road::Cyclone } else { Road::Chosen },
             receivers: number("receivers")?,
             one_node: flag("one_node")?,
             folder: word("folder")?.into(),
@@ -246,6 +260,7 @@ pub(crate) const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_mil
 pub(crate) fn open_sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
     match spec.carrier {
         Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => iceoryx::sender(spec),
+        Carrier::CycloneInPlace | Carrier::CycloneCopy => cyclonedds::sender(spec),
         Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
         _ => tsuji::sender(spec),
     }
@@ -258,6 +273,7 @@ pub(crate) fn open_receiver(
 ) -> Result<Box<dyn Receiver>, String> {
     match spec.carrier {
         Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => iceoryx::receiver(spec, arrivals),
+        Carrier::CycloneInPlace | Carrier::CycloneCopy => cyclonedds::receiver(spec, arrivals),
         Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
         _ => tsuji::receiver(spec, arrivals),
     }
@@ -270,7 +286,10 @@ pub(crate) type Ends = (Box<dyn Sender>, Box<dyn Receiver + Send>);
 pub(crate) fn open_both(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, String> {
     match spec.carrier {
         Carrier::Condvar | Carrier::CondvarClone => Ok(condvar::ends(spec, arrivals)),
-        Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => Err(unfit(spec)),
+        Carrier::IceoryxLoan
+        | Carrier::IceoryxMemcpy
+        | Carrier::CycloneInPlace
+        | Carrier::CycloneCopy => Err(unfit(spec)),
         _ => tsuji::ends(spec, arrivals),
     }
 }
@@ -285,10 +304,10 @@ mod tests {
 
     #[test]
     fn a_spec_comes_back_from_its_text() {
-        for (carrier, role, flow) in [
-            (Carrier::Condvar, Role::Both, Flow::Paced),
-            (Carrier::IceoryxLoan, Role::Sender, Flow::Stream),
-            (Carrier::TsujiLoan, Role::Receiver, Flow::Paced),
+        for (carrier, role, flow, road) in [
+            (Carrier::Condvar, Role::Both, Flow::Paced, Road::Chosen),
+            (Carrier::IceoryxLoan, Role::Sender, Flow::Stream, Road::Chosen),
+            (Carrier::TsujiLoan, Role::Receiver, Flow::Paced, Road::Cyclone),
         ] {
             let spec = Spec {
                 carrier,
@@ -296,6 +315,7 @@ mod tests {
                 flow,
                 size: 64,
                 pause_us: 40,
+                road,
                 receivers: 8,
                 one_node: false,
                 folder: "/tmp/a folder".into(),

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::carrier::{Role, Spec};
 use crate::interrupt::Interrupt;
+use crate::road;
 
 /// Why something was not measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +76,7 @@ impl Stage {
         let path = std::env::temp_dir().join(name);
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| format!("create {}: {error}", path.display()))?;
+        road::write_policy(&path)?;
         Ok(Self { program, interrupt, folder: Arc::new(Folder(path)) })
     }
 

@@ -1,4 +1,5 @@
-//! Measures tsuji beside the raw carriers: a mutex with a condition variable, and iceoryx2.
+//! Measures tsuji beside the raw carriers: a mutex with a condition variable,
+//! iceoryx2, and Cyclone DDS.
 //!
 //! It measures through tsuji's public interface, so a number here is a number that a user can have.
 //! It asserts nothing: it prints what it found, and says of each bar whether it was met. How it
@@ -18,6 +19,7 @@ mod passing;
 mod picture;
 mod probe;
 mod report;
+mod road;
 mod statistics;
 
 pub use crew::Program;

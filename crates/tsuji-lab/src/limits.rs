@@ -21,6 +21,7 @@ const CASES: &[(&str, Measure)] = &[
     ("allocations", allocations::measure),
     ("footprint", footprint::measure),
     ("startup", footprint::startup),
+    ("startup-cyclonedds", footprint::startup_by_cyclone),
     ("idle", footprint::idle),
 ];
 

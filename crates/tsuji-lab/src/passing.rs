@@ -1,9 +1,10 @@
 //! How long a picture takes from `publish` to the callback of a sleeping subscriber.
 
-use crate::arguments::{Options, PICTURE_BYTES};
+use crate::arguments::{CYCLONE_SIZES, Options, PICTURE_BYTES, SIZES};
 use crate::carrier::{Carrier, Flow, Role, Spec};
 use crate::crew::{Block, Crew, Stage, Stop};
 use crate::report::{Judged, Report, Row, Screen};
+use crate::road::Road;
 use crate::statistics::{Bar, Statistic, ratio};
 
 /// Some carriers side by side, and what the first one has to reach against the others.
@@ -13,6 +14,8 @@ struct Case {
     size: usize,
     role: Role,
     one_node: bool,
+    /// By which one tsuji goes.
+    road: Road,
     /// tsuji first.
     carriers: Vec<Carrier>,
     bars: &'static [(Statistic, f64)],
@@ -24,6 +27,8 @@ const POINTER_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.5), (Statistic
 const LOAN_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.3), (Statistic::P99, 1.5)];
 /// Between processes, ordinary publish, against iceoryx2 and one copy.
 const PUBLISH_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.3)];
+/// Between processes by the road cyclonedds, against the engine alone.
+const CYCLONE_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.15), (Statistic::P99, 1.5)];
 
 fn cases(options: &Options) -> Vec<Case> {
     use Carrier::*;
@@ -36,9 +41,17 @@ fn cases(options: &Options) -> Vec<Case> {
         ("two_components_pointer", Role::Both, false, [TsujiPointer, Condvar], POINTER_BARS),
     ];
     let sized = [
-        ("pointer", Role::Both, [TsujiPointer, Condvar], POINTER_BARS),
-        ("loan", Role::Sender, [TsujiLoan, IceoryxLoan], LOAN_BARS),
-        ("publish", Role::Sender, [TsujiPublish, IceoryxMemcpy], PUBLISH_BARS),
+        ("pointer", Role::Both, Road::Chosen, [TsujiPointer, Condvar], POINTER_BARS),
+        ("loan", Role::Sender, Road::Chosen, [TsujiLoan, IceoryxLoan], LOAN_BARS),
+        ("publish", Role::Sender, Road::Chosen, [TsujiPublish, IceoryxMemcpy], PUBLISH_BARS),
+        ("cyclonedds-loan", Role::Sender, Road::Cyclone, [TsujiLoan, CycloneInPlace], CYCLONE_BARS),
+        (
+            "cyclonedds-publish",
+            Role::Sender,
+            Road::Cyclone,
+            [TsujiPublish, CycloneCopy],
+            CYCLONE_BARS,
+        ),
     ];
     let mut cases: Vec<Case> = patterns
         .into_iter()
@@ -47,16 +60,20 @@ fn cases(options: &Options) -> Vec<Case> {
             size: PICTURE_BYTES,
             role,
             one_node,
+            road: Road::Chosen,
             carriers: carriers.to_vec(),
             bars,
         })
         .collect();
-    for (name, role, carriers, bars) in sized {
-        cases.extend(options.sizes.iter().map(|size| Case {
+    for (name, role, road, carriers, bars) in sized {
+        let own = if road == Road::Cyclone { &CYCLONE_SIZES[..] } else { &SIZES };
+        let sizes = if options.sizes.is_empty() { own } else { &options.sizes };
+        cases.extend(sizes.iter().map(|size| Case {
             name: format!("{name}-{size}"),
             size: *size,
             role,
             one_node: false,
+            road,
             carriers: carriers.to_vec(),
             bars,
         }));
@@ -109,10 +126,12 @@ fn measure(
             flow: Flow::Paced,
             size: case.size,
             pause_us: options.pause_us,
+            road: case.road,
             receivers: 1,
             one_node: case.one_node,
             folder: stage.folder().to_owned(),
-            name: format!("{}_{at}", case.name).replace('-', "_"),
+            // The network is everybody's, so its topics bear the number of this process.
+            name: format!("{}_{at}_{}", case.name, std::process::id()).replace('-', "_"),
         };
         let started = Crew::start(stage, &spec).and_then(|mut crew| {
             crew.block(WARM_UP)?;

@@ -44,8 +44,8 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     let words = "passing --quick --count 6 --blocks 2 --sizes 64,70000";
     let Some((value, text)) = check(words) else { return };
     let rows = value["rows"].as_array().unwrap();
-    // Six patterns, and three ways in two sizes; each by two carriers.
-    assert_eq!(rows.len(), (6 + 3 * 2) * 2, "{text}");
+    // Six patterns, and five ways in two sizes; each by two carriers.
+    assert_eq!(rows.len(), (6 + 5 * 2) * 2, "{text}");
     for row in rows {
         assert_eq!(row["lost"], 0, "{row}");
         assert_eq!(row["count"], 6, "{row}");
@@ -62,6 +62,11 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     assert!(carried("one_node_pointer", "tsuji:inproc"), "{text}");
     assert!(carried("two_nodes_pointer", "tsuji:shm"), "{text}");
     assert!(carried("loan-70000", "raw:iceoryx2-loan"), "{text}");
+    for way in ["loan", "publish"] {
+        assert!(carried(&format!("cyclonedds-{way}-70000"), "tsuji:cyclonedds"), "{text}");
+    }
+    assert!(carried("cyclonedds-loan-64", "raw:cyclonedds-in-place"), "{text}");
+    assert!(carried("cyclonedds-publish-64", "raw:cyclonedds-copy"), "{text}");
     assert_ne!(value["machine"]["cpu"], Value::Null);
     let ratios = value["ratios"].as_array().unwrap();
     assert!(ratios.iter().any(|it| it["what"] == "loan-64 median" && it["verdict"].is_string()));
@@ -78,7 +83,15 @@ fn the_other_figures_come_out() {
         found.unwrap_or_else(|| panic!("{what} in {text}"))["figure"].as_f64().unwrap()
     };
     assert_eq!(figure("small lost"), 0.0);
-    for what in ["small", "allocations-loan", "footprint-shm-200 RSS", "wake-ups in 2 s"] {
+    for what in [
+        "small",
+        "allocations-loan",
+        "footprint-shm-cyclonedds RSS",
+        "footprint-shm-cyclonedds threads",
+        "footprint-shm-200 RSS",
+        "startup-cyclonedds",
+        "wake-ups in 2 s",
+    ] {
         assert!(0.0 <= figure(what));
     }
 }

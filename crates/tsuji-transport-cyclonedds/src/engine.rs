@@ -148,6 +148,11 @@ impl EngineWriter {
         self.guid
     }
 
+    #[cfg(feature = "raw")]
+    pub(crate) fn entity(&self) -> Entity {
+        self.entity.entity
+    }
+
     /// Calls `listener` from now on. Called once.
     pub(crate) fn listen(&mut self, listener: Arc<dyn Listener>) -> Result<()> {
         let ear = EarBox::new(listener);
@@ -205,6 +210,11 @@ pub(crate) struct EngineReader {
 impl EngineReader {
     pub(crate) fn guid(&self) -> Guid {
         self.guid
+    }
+
+    #[cfg(feature = "raw")]
+    pub(crate) fn entity(&self) -> Entity {
+        self.entity.entity
     }
 
     /// Calls `listener` from now on. Called once.
@@ -505,7 +515,7 @@ fn text(operation: &'static str, text: &str) -> Result<CString> {
 }
 
 /// The result, unless it is an error.
-fn checked(operation: &'static str, result: i32) -> Result<i32> {
+pub(crate) fn checked(operation: &'static str, result: i32) -> Result<i32> {
     if 0 <= result {
         return Ok(result);
     }

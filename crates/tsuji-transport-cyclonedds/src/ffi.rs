@@ -147,6 +147,24 @@ pub(crate) const PARTICIPANTS: c_int = 0;
 pub(crate) const WRITERS: c_int = 1;
 pub(crate) const READERS: c_int = 2;
 
+// Only for the engine without tsuji.
+#[cfg(feature = "raw")]
+unsafe extern "C" {
+    pub(crate) fn dds_get_participant(entity: Entity) -> Entity;
+    pub(crate) fn dds_create_waitset(owner: Entity) -> Entity;
+    pub(crate) fn dds_create_readcondition(reader: Entity, mask: u32) -> Entity;
+    pub(crate) fn dds_waitset_attach(wait_set: Entity, entity: Entity, mark: isize) -> i32;
+    pub(crate) fn dds_waitset_wait(
+        wait_set: Entity,
+        marks: *mut isize,
+        marks_max: usize,
+        timeout: i64,
+    ) -> i32;
+}
+
+/// `DDS_ANY_STATE`.
+#[cfg(feature = "raw")]
+pub(crate) const ANY_STATE: u32 = 127;
 /// `DDS_INFINITY`.
 pub(crate) const INFINITE: i64 = i64::MAX;
 /// `dds_durability_kind_t`.

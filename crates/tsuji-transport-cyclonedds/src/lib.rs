@@ -39,6 +39,8 @@ mod figures;
 mod introduction;
 mod known;
 mod letter;
+#[cfg(feature = "raw")]
+pub mod raw;
 mod reader;
 mod wire;
 mod writer;

@@ -216,7 +216,8 @@ impl ReaderCore {
                 self.hold(&mut state, arrived);
             }
         }
-        // Before anybody can see that it has arrived.
+        // Whoever is woken wants the lock: ringing under it would wake a thread that must wait again.
+        drop(state);
         if news {
             self.news.ring();
         }

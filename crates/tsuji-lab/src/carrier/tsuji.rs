@@ -40,7 +40,7 @@ pub(crate) fn ends(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, String>
 }
 
 fn context(spec: &Spec) -> Result<Context, String> {
-    Context::builder().runtime_dir(&spec.folder).build().map_err(said)
+    spec.road.context(&spec.folder).build().map_err(said)
 }
 
 fn qos(spec: &Spec) -> Qos {
@@ -96,7 +96,8 @@ const FRAMES: usize = 4;
 /// How long a publisher waits for room, or for its subscriptions.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn image(size: usize) -> Image {
+/// What all pictures are.
+pub(super) fn image(size: usize) -> Image {
     Image { encoding: "bgr8".into(), data: vec![0; size], ..Image::default() }
 }
 

@@ -3,6 +3,7 @@
 use crate::carrier::{Carrier, Flow, Role, Spec};
 use crate::crew::{Crew, Stage, Stop};
 use crate::limits::Run;
+use crate::road::Road;
 use crate::statistics::{Bar, Interval};
 
 /// The program whose allocator counts; a program can have only one allocator.
@@ -29,6 +30,7 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
             flow: Flow::Paced,
             size: SIZE,
             pause_us: run.options.pause_us,
+            road: Road::Chosen,
             receivers: 1,
             one_node: false,
             folder: run.stage.folder().to_owned(),

@@ -1,6 +1,7 @@
 //! What a process takes: memory, threads, descriptors, the time to its first sample, and wake-ups
 //! when nothing happens.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -10,12 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tsuji::{Context, Executor, Node, Publisher, Subscription};
+use tsuji::{Executor, Node, Publisher, Subscription};
 use tsuji_interfaces::geometry_msgs::msg::Inertia;
 use tsuji_platform::clock::monotonic_ns;
 
 use crate::crew::{Child, Stage, Stop};
 use crate::limits::Run;
+use crate::road::{BY_CYCLONE, Road};
 use crate::statistics::{Bar, Interval, interval_of_median};
 
 /// The hidden argument of a process that stands there with some topics.
@@ -33,9 +35,18 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let one = Troupe::start(run.stage, Scope::Shm, 1)?;
     figures(run, "footprint-shm-1", &one, [Some(10.0), Some(4.0), None])?;
     drop(one);
+    let what = "footprint-shm-cyclonedds";
+    let measured = footprint_of_both(run, what);
+    run.part(what, measured)?;
     let many = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
     let what = format!("footprint-shm-{TOPICS}");
     figures(run, &what, &many, [Some(60.0), None, Some(1000.0)])
+}
+
+/// With one topic by shared memory and one by Cyclone DDS.
+fn footprint_of_both(run: &mut Run<'_, '_>, what: &str) -> Result<(), Stop> {
+    let both = Troupe::start(run.stage, Scope::ShmAndCyclone, 1)?;
+    figures(run, what, &both, [Some(16.0), Some(11.0), None])
 }
 
 /// Topics of a process with many.
@@ -76,10 +87,10 @@ pub(crate) fn startup(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let (mut clean, mut beside) = (Vec::new(), Vec::new());
     for at in 0..all {
         run.screen.progress(&format!("startup: {} of {all}", at + 1));
-        clean.push(first_sample_ms(run.stage)?);
+        clean.push(first_sample_ms(run.stage, Road::Chosen)?);
         let troupe = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
         troupe.children.into_iter().for_each(Child::kill);
-        beside.push(first_sample_ms(run.stage)?);
+        beside.push(first_sample_ms(run.stage, Road::Chosen)?);
     }
     run.judge("startup, nothing left over", "", interval_of_median(&clean), "ms", None);
     let bar = Some(Bar::AtMost(100.0));
@@ -88,17 +99,48 @@ pub(crate) fn startup(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     Ok(())
 }
 
+/// From the start of the later process to the first sample by Cyclone DDS.
+pub(crate) fn startup_by_cyclone(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let what = "startup-cyclonedds";
+    let all = if run.options.quick { 2 } else { run.options.blocks.min(STARTS_MAX) };
+    let mut took = Vec::new();
+    for at in 0..all {
+        run.screen.progress(&format!("{what}: {} of {all}", at + 1));
+        took.push(first_sample_ms(run.stage, Road::Cyclone)?);
+    }
+    let bar = Some(Bar::AtMost(300.0));
+    run.judge(what, "the publisher stood there", interval_of_median(&took), "ms", bar);
+    Ok(())
+}
+
 const STARTS_MAX: usize = 20;
 
-fn first_sample_ms(stage: &Stage) -> Result<f64, Stop> {
-    let begin = monotonic_ns();
+/// By the road that tsuji chooses both processes start together; by Cyclone DDS the receiver starts
+/// when the publisher is there.
+fn first_sample_ms(stage: &Stage, road: Road) -> Result<f64, Stop> {
     let folder = stage.folder().to_string_lossy();
+    let by_cyclonedds = road == Road::Cyclone;
     let start = |sends: bool| {
-        Child::start(stage, FIRST, &json!({ "folder": folder, "sends": sends }).to_string())
+        let text = json!({ "folder": folder, "sends": sends, "by_cyclonedds": by_cyclonedds });
+        Child::start(stage, FIRST, &text.to_string())
     };
-    let (mut receiver, mut sender) = (start(false)?, start(true)?);
+    let mut begin = monotonic_ns();
+    let (mut receiver, mut sender);
+    if by_cyclonedds {
+        sender = start(true)?;
+        sender.answer()?;
+        begin = monotonic_ns();
+        receiver = start(false)?;
+    } else {
+        receiver = start(false)?;
+        sender = start(true)?;
+        sender.answer()?;
+    }
     let arrived = receiver.answer()?["at"].as_u64().ok_or_else(|| "no time".to_owned())?;
-    sender.answer()?;
+    let sent = sender.answer()?;
+    if by_cyclonedds && !carries(&sent, &["cyclonedds"]) {
+        return Err(format!("it went by {}", sent["roads"]).into());
+    }
     Ok(arrived.saturating_sub(begin) as f64 / 1e6)
 }
 
@@ -166,6 +208,7 @@ impl Status {
 enum Scope {
     Intra,
     Shm,
+    ShmAndCyclone,
 }
 
 /// The processes of a footprint, after each topic has brought samples.
@@ -179,15 +222,26 @@ impl Troupe {
         let start = |sends: &str, receives: &str| {
             let text = json!({
                 "folder": folder, "topics": topics, "sends": sends, "receives": receives,
+                "also_by_cyclonedds": scope == Scope::ShmAndCyclone,
             });
             Child::start(stage, STAND, &text.to_string())
         };
         let mut children = match scope {
             Scope::Intra => vec![start("here", "here")?],
-            Scope::Shm => vec![start("there", "back")?, start("back", "there")?],
+            Scope::Shm | Scope::ShmAndCyclone => {
+                vec![start("there", "back")?, start("back", "there")?]
+            }
+        };
+        let expected: &[&str] = match scope {
+            Scope::Intra => &["inproc"],
+            Scope::Shm => &["shm"],
+            Scope::ShmAndCyclone => &["cyclonedds", "shm"],
         };
         for child in &mut children {
-            child.answer()?;
+            let stands = child.answer()?;
+            if !carries(&stands, expected) {
+                return Err(format!("its roads are {}", stands["roads"]).into());
+            }
         }
         Ok(Self { children })
     }
@@ -202,13 +256,22 @@ fn standing(text: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let word = |field: &str| value[field].as_str().unwrap_or_default();
     let topics = value["topics"].as_u64().unwrap_or(1) as usize;
-    let context = Context::builder().runtime_dir(word("folder")).build().map_err(said)?;
+    let also_by_cyclonedds = value["also_by_cyclonedds"] == true;
+    let road = if also_by_cyclonedds { Road::Cyclone } else { Road::Chosen };
+    let context = road.context(Path::new(word("folder"))).build().map_err(said)?;
     let node = context.node(&format!("sends_{}", word("sends"))).map_err(said)?;
     let arrived = Arc::new(AtomicUsize::new(0));
     let mut kept: Vec<(Publisher<Inertia>, Subscription<Inertia>)> = Vec::new();
-    for at in 0..topics {
-        let publisher = node.publisher::<Inertia>(&format!("{}_{at}", word("sends")));
-        let subscription = node.subscription::<Inertia>(&format!("{}_{at}", word("receives")));
+    let mut names: Vec<(String, String)> = (0..topics)
+        .map(|at| (format!("{}_{at}", word("sends")), format!("{}_{at}", word("receives"))))
+        .collect();
+    if also_by_cyclonedds {
+        let also = |it: &str| network_topic(word("folder"), it);
+        names.push((also(word("sends")), also(word("receives"))));
+    }
+    for (sends, receives) in &names {
+        let publisher = node.publisher::<Inertia>(sends);
+        let subscription = node.subscription::<Inertia>(receives);
         let arrived = Arc::clone(&arrived);
         let each = move |_| {
             arrived.fetch_add(1, Ordering::Relaxed);
@@ -226,9 +289,9 @@ fn standing(text: &str) -> Result<(), String> {
     }
     let mut executor = Executor::new(&context).map_err(said)?;
     executor.add(&node).map_err(said)?;
-    let expected = SAMPLES * topics;
+    let expected = SAMPLES * names.len();
     executor.spin_until(|| expected <= arrived.load(Ordering::Relaxed)).map_err(said)?;
-    answer(&json!({ "stands": true }));
+    answer(&json!({ "roads": roads(&node)? }));
     let ending = context.clone();
     thread::spawn(move || {
         // Nothing is expected but the end.
@@ -251,13 +314,17 @@ pub(crate) fn first(text: &str) -> i32 {
 fn one_sample(text: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let folder = PathBuf::from(value["folder"].as_str().unwrap_or_default());
-    let context = Context::builder().runtime_dir(folder).build().map_err(said)?;
+    let by_cyclonedds = value["by_cyclonedds"] == true;
+    let road = if by_cyclonedds { Road::Cyclone } else { Road::Chosen };
+    let topic = if by_cyclonedds { network_topic(&folder, "first") } else { "first".to_owned() };
+    let context = road.context(&folder).build().map_err(said)?;
     if value["sends"] == true {
         let node = context.node("first_sender").map_err(said)?;
-        let publisher = publisher(&node)?;
+        let publisher = node.publisher::<Inertia>(&topic).build().map_err(said)?;
+        answer(&json!({ "stands": true }));
         publisher.wait_for_subscriptions(1, PATIENCE).map_err(said)?;
         publisher.publish(Inertia::default()).map_err(said)?;
-        answer(&json!({ "sent": true }));
+        answer(&json!({ "roads": roads(&node)? }));
         // Until the receiver has it and the parent says so.
         let _ = io::stdin().lock().read_line(&mut String::new());
         return Ok(());
@@ -265,7 +332,7 @@ fn one_sample(text: &str) -> Result<(), String> {
     let node = context.node("first_receiver").map_err(said)?;
     let arrived = Arc::new(AtomicUsize::new(0));
     let _subscription = node
-        .subscription::<Inertia>("first")
+        .subscription::<Inertia>(&topic)
         .callback({
             let arrived = Arc::clone(&arrived);
             move |_| {
@@ -276,11 +343,26 @@ fn one_sample(text: &str) -> Result<(), String> {
         .map_err(said)?;
     let mut executor = Executor::new(&context).map_err(said)?;
     executor.add(&node).map_err(said)?;
-    executor.spin_until(|| arrived.load(Ordering::Relaxed) != 0).map_err(said)
+    executor.spin_until(|| arrived.load(Ordering::Relaxed) != 0).map_err(said)?;
+    // The sender still looks which road it went.
+    let _ = io::stdin().lock().read_line(&mut String::new());
+    Ok(())
 }
 
-fn publisher(node: &Node) -> Result<Publisher<Inertia>, String> {
-    node.publisher::<Inertia>("first").build().map_err(said)
+/// A topic that the policy sends by Cyclone DDS, and that no other run has.
+fn network_topic(folder: impl AsRef<Path>, name: &str) -> String {
+    let run = folder.as_ref().file_name().unwrap_or_default().to_string_lossy();
+    format!("{BY_CYCLONE}{name}_{}", run.replace('-', "_"))
+}
+
+/// What carries the flows of the domain.
+fn roads(node: &Node) -> Result<BTreeSet<String>, String> {
+    let routes = node.context().routes(Duration::from_secs(2)).map_err(said)?;
+    Ok(routes.into_iter().filter_map(|it| it.transport).collect())
+}
+
+fn carries(answer: &Value, expected: &[&str]) -> bool {
+    answer["roads"] == json!(expected)
 }
 
 fn ended(result: Result<(), String>) -> i32 {

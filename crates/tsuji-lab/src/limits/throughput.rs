@@ -4,6 +4,7 @@ use crate::arguments::PICTURE_BYTES;
 use crate::carrier::{Carrier, Flow, Role, Spec};
 use crate::crew::{Stop, StreamCrew, Streamed};
 use crate::limits::Run;
+use crate::road::Road;
 use crate::statistics::{Bar, Interval, interval_of_median};
 
 /// Pictures in loans to 1, 8 and 64 processes, beside iceoryx2.
@@ -96,6 +97,7 @@ fn spec(run: &Run<'_, '_>, carrier: Carrier, size: usize, receivers: usize, what
         flow: Flow::Stream,
         size,
         pause_us: run.options.pause_us,
+        road: Road::Chosen,
         receivers,
         one_node: false,
         folder: run.stage.folder().to_owned(),
