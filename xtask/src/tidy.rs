@@ -54,6 +54,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-msg",
             "tsuji-platform",
             "tsuji-policy",
+            "tsuji-ros",
         ],
     ),
     ("tsuji-demo", &["tsuji", "tsuji-interfaces", "tsuji-msg"]),

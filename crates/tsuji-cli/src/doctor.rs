@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use tsuji::{Context, KNOWN_TRANSPORTS, ProcessInfo, TransportReport};
-use tsuji_core::Policy;
+use tsuji_core::{Interop, Policy};
 
 use crate::failure::Told;
 use crate::figures;
@@ -110,15 +110,16 @@ fn examine(globals: &Globals) -> Vec<Finding> {
         }
     };
     let domain = joined.as_ref().ok().map(|(context, _)| context.domain());
-    let leaves_host = reports.iter().any(|it| it.scopes.iter().any(|it| it == "remote"));
+    let interop = joined.as_ref().ok().map(|(context, _)| context.interop());
+    let speaks_rtps = interop == Some(Interop::Rtps);
     let parts = [
         vec![in_force],
         machine::examine(&policy, &reports),
         folder,
         transports(&reports),
         met,
-        network::examine(domain, leaves_host),
-        environment::examine(),
+        network::examine(domain, speaks_rtps),
+        environment::examine(interop),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 #[derive(Debug, Parser)]
 #[command(name = "tsuji", version, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_RUNTIME_DIR, AMENT_PREFIX_PATH, NO_COLOR.\n\
+    after_help = "Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_RUNTIME_DIR, TSUJI_INTEROP, AMENT_PREFIX_PATH, NO_COLOR.\n\
     `tsuji doctor` says what each of them is here."
 )]
 struct Cli {

@@ -113,7 +113,7 @@ Usage: tsuji-demo [--seconds N] [--plain] [--json]
   --json       one JSON object at the end and nothing else
 
 Exit code 1 when a sample was lost or wrong or a process died. Ctrl-C ends it early, with a summary.
-Environment: ROS_DOMAIN_ID, TSUJI_POLICY, NO_COLOR.
+Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_INTEROP, NO_COLOR.
 ";
 
 #[cfg(test)]

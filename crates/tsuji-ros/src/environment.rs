@@ -178,6 +178,13 @@ pub struct EnvironmentError {
     pub problem: String,
 }
 
+impl EnvironmentError {
+    /// Whether security is asked for that there is not, and nothing is wrong with the value itself.
+    pub fn is_about_security(&self) -> bool {
+        self.variable == STRATEGY
+    }
+}
+
 impl fmt::Display for EnvironmentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={:?}: {}", self.variable, self.value, self.problem)

@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 
 use tsuji_transport::{Error, ErrorKind, Result};
 
+use crate::extra;
+
 /// Where the engine talks, and with whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CycloneConfig {
@@ -20,6 +22,10 @@ pub struct CycloneConfig {
     pub no_multicast: bool,
     /// What is announced of the participant.
     pub user_data: Vec<u8>,
+    /// Configuration of the user's own, in the form of `CYCLONEDDS_URI`: XML or the names of files,
+    /// with commas between. The engine reads it last: a value takes the place of that of tsuji, an
+    /// interface or a peer is added.
+    pub extra: Option<String>,
 }
 
 impl CycloneConfig {
@@ -34,28 +40,42 @@ impl CycloneConfig {
     pub(crate) fn resolve_peers(&self) -> Result<Vec<Ipv4Addr>> {
         let mut addresses = Vec::new();
         for peer in &self.peers {
-            let refused = |why: String| {
-                let error = Error::new(ErrorKind::Invalid, "look for a peer");
-                error.about(format!("{peer}: {why}; allowed: a name or an IPv4 address"))
-            };
-            let is_of_a_name = |it: char| it.is_ascii_alphanumeric() || "-._".contains(it);
-            if peer.is_empty() || !peer.chars().all(is_of_a_name) {
-                return Err(refused("it is neither".to_owned()));
-            }
-            let found = (peer.as_str(), 0).to_socket_addrs();
-            let found = found.map_err(|error| refused(error.to_string()))?;
-            let before = addresses.len();
-            addresses.extend(found.filter_map(|it| match it.ip() {
-                IpAddr::V4(address) => Some(address),
-                IpAddr::V6(_) => None,
-            }));
-            if addresses.len() == before {
-                return Err(refused("it has no IPv4 address".to_owned()));
-            }
+            addresses.extend(resolve(peer)?);
         }
         addresses.sort_unstable();
         addresses.dedup();
         Ok(addresses)
+    }
+
+    /// Refuses what the user adds if the engine would end the process for it. `peers` are those
+    /// besides.
+    pub(crate) fn check_extra(&self, peers: &[Ipv4Addr]) -> Result<()> {
+        let Some(extra) = &self.extra else { return Ok(()) };
+        let found = extra::search(extra)?;
+        for peer in &found.peers {
+            let peer = peer.strip_prefix("udp/").unwrap_or(peer);
+            let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| 0 < port);
+            let host = peer.rsplit_once(':').filter(|(_, port)| is_port(port));
+            resolve(host.map_or(peer, |(host, _)| host))?;
+        }
+        if found.is_of_another_transport && !(peers.is_empty() && found.peers.is_empty()) {
+            let allowed = "peers by another transport than UDP over IPv4; allowed: that one";
+            return Err(Error::new(ErrorKind::Invalid, "look for a peer").about(allowed));
+        }
+        for domain in &found.domains {
+            tracing::warn!(
+                "CYCLONEDDS_URI: what is under <Domain Id={domain:?}> is not obeyed; allowed: any"
+            );
+        }
+        Ok(())
+    }
+
+    /// The reason why the domain could not be joined, with what of it the user wrote.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        let Some(extra) = &self.extra else { return error };
+        let said = extra.chars().take(EXTRA_SHOWN_CHARS).collect::<String>();
+        let explained = Error::new(error.kind(), "join the domain");
+        explained.about(format!("with CYCLONEDDS_URI={said:?}")).because(error)
     }
 
     /// The configuration in the words of Cyclone DDS. `receive_buffer_bytes_max` is what the system
@@ -103,6 +123,9 @@ impl CycloneConfig {
              <Watermarks><WhcHigh>{QUEUE_BYTES}B</WhcHigh><WhcHighInit>{QUEUE_BYTES}B</WhcHighInit>\
              <WhcAdaptive>false</WhcAdaptive></Watermarks></Internal></Domain></CycloneDDS>"
         );
+        if let Some(extra) = &self.extra {
+            let _ = write!(xml, ",{extra}");
+        }
         xml
     }
 }
@@ -110,6 +133,9 @@ impl CycloneConfig {
 /// How long a participant that says nothing is taken for alive. Until then what it does not acknowledge
 /// is kept for it.
 const LEASE_S: u32 = 3;
+
+/// How much of what the user wrote stands in an error.
+const EXTRA_SHOWN_CHARS: usize = 200;
 
 /// More than a writer lets go unacknowledged, so that the engine refuses nothing that was reserved.
 const QUEUE_BYTES: u64 = 1 << 30;
@@ -121,6 +147,28 @@ pub(crate) const RECEIVE_BUFFER_BYTES: u64 = 4 << 20;
 pub(crate) fn receive_buffer_bytes_max() -> u64 {
     let said = std::fs::read_to_string("/proc/sys/net/core/rmem_max");
     said.ok().and_then(|said| said.trim().parse().ok()).unwrap_or(RECEIVE_BUFFER_BYTES)
+}
+
+/// The addresses of a host.
+fn resolve(peer: &str) -> Result<Vec<Ipv4Addr>> {
+    let refused = |why: String| {
+        let error = Error::new(ErrorKind::Invalid, "look for a peer");
+        error.about(format!("{peer}: {why}; allowed: a name or an IPv4 address"))
+    };
+    let is_of_a_name = |it: char| it.is_ascii_alphanumeric() || "-._".contains(it);
+    if peer.is_empty() || !peer.chars().all(is_of_a_name) {
+        return Err(refused("it is neither".to_owned()));
+    }
+    let found = (peer, 0).to_socket_addrs().map_err(|error| refused(error.to_string()))?;
+    let addresses = found.filter_map(|it| match it.ip() {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    });
+    let addresses: Vec<_> = addresses.collect();
+    if addresses.is_empty() {
+        return Err(refused("it has no IPv4 address".to_owned()));
+    }
+    Ok(addresses)
 }
 
 fn escaped(text: &str) -> String {
@@ -136,6 +184,13 @@ mod tests {
         let config = CycloneConfig::default();
         assert!(config.to_xml(&[], 1 << 30).contains("min=\"4194304B\""));
         assert!(config.to_xml(&[], 212_992).contains("min=\"212992B\""));
+    }
+
+    #[test]
+    fn what_the_user_adds_is_read_last() {
+        let extra = Some("file:///etc/cyclone.xml,<General/>".to_owned());
+        let xml = CycloneConfig { extra, ..Default::default() }.to_xml(&[], 1 << 30);
+        assert!(xml.ends_with("</CycloneDDS>,file:///etc/cyclone.xml,<General/>"), "{xml}");
     }
 
     #[test]

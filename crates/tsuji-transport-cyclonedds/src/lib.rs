@@ -34,6 +34,7 @@ mod config;
 pub use config::CycloneConfig;
 
 mod engine;
+mod extra;
 mod ffi;
 mod figures;
 mod introduction;
@@ -323,7 +324,9 @@ impl Shared {
             );
         }
         let xml = self.config.to_xml(&peers, receive_buffer_bytes_max);
-        let joined = Participant::join(&xml, &self.config.user_data)?;
+        let checked = self.config.check_extra(&peers);
+        let joined = checked.and_then(|()| Participant::join(&xml, &self.config.user_data));
+        let joined = joined.map_err(|error| self.config.explain(error))?;
         Ok(self.participant.get_or_init(|| joined))
     }
 

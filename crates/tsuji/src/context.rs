@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tsuji_core::Policy;
 use tsuji_core::names::RemapRule;
+use tsuji_core::{Interop, Policy};
 use tsuji_platform::clock;
+use tsuji_ros::environment::DOMAIN_MAX;
 use tsuji_transport::Transport;
 
 use crate::control::{self, protocol::Control};
@@ -14,6 +15,7 @@ use crate::directory::Answers;
 use crate::executor::{Executor, ExecutorCore};
 use crate::graph::join;
 use crate::host::{Host, Place};
+use crate::network::{Asked, Network};
 use crate::registry::{self, Arrange};
 use crate::{
     Error, ErrorKind, Graph, Neighbour, Node, Result, RouteReport, Stranger, TransportReport,
@@ -40,7 +42,8 @@ struct Waking {
 }
 
 impl Context {
-    /// A context by the environment: `ROS_DOMAIN_ID`, `TSUJI_POLICY`, `TSUJI_RUNTIME_DIR`.
+    /// A context by the environment: `TSUJI_POLICY`, `TSUJI_RUNTIME_DIR`, `TSUJI_INTEROP`, and those
+    /// of ROS 2, as `ROS_DOMAIN_ID`. `tsuji doctor` says what becomes of each.
     pub fn new() -> Result<Self> {
         Self::builder().build()
     }
@@ -108,6 +111,12 @@ impl Context {
     /// The domain.
     pub fn domain(&self) -> u32 {
         self.core.host.domain()
+    }
+
+    /// Which plain ROS 2 nodes are spoken to: `Rtps`, or `None` too where what was asked for is not
+    /// in this build, or `ROS_AUTOMATIC_DISCOVERY_RANGE` is `OFF`.
+    pub fn interop(&self) -> Interop {
+        self.core.host.network().interop()
     }
 
     /// The folder where the processes of this domain find each other.
@@ -300,6 +309,7 @@ pub struct ContextBuilder {
     arguments: Vec<String>,
     policy: Option<Policy>,
     policy_file: Option<PathBuf>,
+    interop: Option<Interop>,
     runtime_dir: Option<PathBuf>,
     is_isolated: bool,
     arrange: Option<Arrange>,
@@ -332,6 +342,14 @@ impl ContextBuilder {
     #[must_use]
     pub fn policy_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.policy_file = Some(path.into());
+        self
+    }
+
+    /// Which plain ROS 2 nodes to speak to; else those that `TSUJI_INTEROP` names (`rtps`, `zenoh`,
+    /// `both`, `none`), else those of the policy.
+    #[must_use]
+    pub fn interop(mut self, interop: Interop) -> Self {
+        self.interop = Some(interop);
         self
     }
 
@@ -369,16 +387,11 @@ impl ContextBuilder {
 
     /// Makes the context.
     pub fn build(self) -> Result<Context> {
-        refuse_what_is_not_obeyed()?;
-        let domain = match self.domain {
-            Some(domain) if domain <= DOMAIN_MAX => domain,
-            Some(domain) => {
-                return Err(Error::invalid(format!(
-                    "domain id {domain} is out of range; allowed: 0 to {DOMAIN_MAX}"
-                )));
-            }
-            None => domain_from_environment()?,
-        };
+        if let Some(domain) = self.domain.filter(|domain| DOMAIN_MAX < *domain) {
+            return Err(Error::invalid(format!(
+                "domain id {domain} is out of range; allowed: 0 to {DOMAIN_MAX}"
+            )));
+        }
         let policy = match self.policy {
             Some(policy) => policy,
             None => load_policy(self.policy_file)?,
@@ -388,14 +401,20 @@ impl ContextBuilder {
             Some(path) => absolute(&path)?,
             None => runtime_dir()?,
         };
+        let Asked { network, lines } =
+            Network::ask(self.domain, self.interop, &policy, from_environment)?;
+        let domain = network.domain();
         let folder = folder.join(format!("domain-{domain}"));
         let place = Place { domain, folder };
         let policy = Arc::new(policy);
         let host = if self.is_isolated {
-            Host::start(place, &policy, self.arrange)?
+            Host::start(place, network, &policy, self.arrange)?
         } else {
-            Host::shared(place, &policy)?
+            Host::shared(place, network, &policy)?
         };
+        for line in lines {
+            tracing::warn!("{line}");
+        }
         let is_isolated = self.is_isolated;
         let waking = Mutex::default();
         let core = ContextCore { host, is_isolated, remap_rules, arguments, waking };
@@ -403,36 +422,10 @@ impl ContextBuilder {
     }
 }
 
-/// Never plain text where somebody asked for security.
-fn refuse_what_is_not_obeyed() -> Result<()> {
-    let is_on = |name: &str| std::env::var(name).is_ok_and(|value| value == "true");
-    if !is_on("ROS_SECURITY_ENABLE") {
-        return Ok(());
-    }
-    if std::env::var("ROS_SECURITY_STRATEGY").is_ok_and(|value| value == "Enforce") {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "ROS_SECURITY_ENABLE=true with ROS_SECURITY_STRATEGY=Enforce: tsuji does not support \
-             DDS security yet; unset one of the two to start without it",
-        ));
-    }
-    tracing::warn!(
-        "ROS_SECURITY_ENABLE=true: tsuji does not support DDS security yet; nothing is encrypted"
-    );
-    Ok(())
-}
-
-fn domain_from_environment() -> Result<u32> {
-    match std::env::var("ROS_DOMAIN_ID") {
-        Ok(text) if text.trim().is_empty() => Ok(0),
-        Ok(text) => {
-            let domain = text.trim().parse().ok().filter(|domain| *domain <= DOMAIN_MAX);
-            domain.ok_or_else(|| {
-                Error::invalid(format!("ROS_DOMAIN_ID={text:?}; allowed: 0 to {DOMAIN_MAX}"))
-            })
-        }
-        Err(_) => Ok(0),
-    }
+/// A variable that is set. What is not UTF-8 in it is replaced, and then refused or said where it
+/// matters.
+fn from_environment(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 fn load_policy(path: Option<PathBuf>) -> Result<Policy> {
@@ -527,6 +520,3 @@ const IGNORED: &[&str] = &[
 const OUTSIDE_MAX: Duration = Duration::from_secs(1);
 /// How often is looked whether nothing more was found.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// The highest domain id for which ROS 2 has ports.
-const DOMAIN_MAX: u32 = 232;

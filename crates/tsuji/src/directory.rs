@@ -122,6 +122,7 @@ impl Directory {
     pub(crate) fn add_reception(&mut self, host: &Host, reception: &Arc<Reception>) {
         let record = record(reception, false);
         self.receptions.insert(reception.gid, Arc::clone(reception));
+        self.show_reception(host, reception);
         self.add_local(host, record);
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tsuji_core::{Interop, Policy, TransportId};
+use tsuji_core::{Policy, TransportId};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::life::Life;
 use tsuji_platform::poll::{Nudge, Poll};
@@ -20,6 +20,7 @@ use tsuji_transport::{Gid, PeerId, Transport};
 use crate::control::{self, Door};
 use crate::directory::Directory;
 use crate::graph::ProcessInfo;
+use crate::network::Network;
 use crate::registry::{self, Arrange};
 use crate::{Error, ErrorKind, Result};
 
@@ -28,8 +29,8 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct Host {
     pub(crate) id: PeerId,
     pub(crate) info: ProcessInfo,
-    domain: u32,
     folder: PathBuf,
+    network: Network,
     policy: Arc<Policy>,
     /// Others take this process for dead when it ends.
     life: Arc<Life>,
@@ -62,7 +63,11 @@ static SHARED: Mutex<Option<HashMap<Place, Weak<Host>>>> = Mutex::new(None);
 
 impl Host {
     /// The participant of this process at `place`, made when it is not there yet.
-    pub(crate) fn shared(place: Place, policy: &Arc<Policy>) -> Result<Arc<Self>> {
+    pub(crate) fn shared(
+        place: Place,
+        network: Network,
+        policy: &Arc<Policy>,
+    ) -> Result<Arc<Self>> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let hosts = shared.get_or_insert_with(HashMap::new);
         if let Some(host) = hosts.get(&place).and_then(Weak::upgrade)
@@ -75,10 +80,16 @@ impl Host {
                      or an isolated context",
                 ));
             }
+            if host.network != network {
+                return Err(Error::invalid(
+                    "another context of this process speaks to other ROS 2 nodes; allowed: the same \
+                     interop, ROS_* and engine variables, or an isolated context",
+                ));
+            }
             host.contexts.fetch_add(1, Ordering::AcqRel);
             return Ok(host);
         }
-        let host = Self::start(place.clone(), policy, None)?;
+        let host = Self::start(place.clone(), network, policy, None)?;
         hosts.insert(place, Arc::downgrade(&host));
         Ok(host)
     }
@@ -86,6 +97,7 @@ impl Host {
     /// A participant of its own, with the transports of this build as `arrange` makes them.
     pub(crate) fn start(
         place: Place,
+        network: Network,
         policy: &Arc<Policy>,
         arrange: Option<Arrange>,
     ) -> Result<Arc<Self>> {
@@ -94,7 +106,7 @@ impl Host {
         let life = Life::begin().map_err(|error| unexpected("pipe", error))?;
         let life = Arc::new(life);
         let bells = Bells::create(&registry::bells_backing(policy)?)?;
-        let mut opened = registry::open(id, place.domain, &life, &bells, policy)?;
+        let mut opened = registry::open(id, &network, &life, &bells, policy)?;
         if let Some(arrange) = arrange {
             opened.transports = arrange.0(opened.transports);
         }
@@ -112,8 +124,8 @@ impl Host {
                 program: program_name(),
                 host: process::host_name(),
             },
-            domain: place.domain,
             folder: place.folder,
+            network,
             policy: Arc::clone(policy),
             life,
             bells,
@@ -136,7 +148,11 @@ impl Host {
     }
 
     pub(crate) fn domain(&self) -> u32 {
-        self.domain
+        self.network.domain()
+    }
+
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -149,12 +165,17 @@ impl Host {
 
     /// Whether plain ROS 2 nodes on RTPS are spoken to.
     pub(crate) fn speaks_rtps(&self) -> bool {
-        matches!(self.policy.interop(), Interop::Rtps | Interop::Both)
+        self.network.speaks_rtps()
+    }
+
+    /// Whether subscriptions are shown to plain nodes before there is a publisher out there.
+    pub(crate) fn shows_subscriptions(&self) -> bool {
+        registry::shows_subscriptions(&self.policy)
     }
 
     /// Whose formats are spoken.
     pub(crate) fn distro(&self) -> Distro {
-        Distro::default()
+        self.network.distro()
     }
 
     pub(crate) fn life(&self) -> &Life {
@@ -296,7 +317,7 @@ impl Host {
 
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host").field("id", &self.id).field("domain", &self.domain).finish()
+        f.debug_struct("Host").field("id", &self.id).field("domain", &self.domain()).finish()
     }
 }
 

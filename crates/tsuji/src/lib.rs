@@ -66,6 +66,7 @@ pub use graph::{
 mod host;
 
 mod mapping;
+mod network;
 
 mod node;
 pub use node::{Node, PublisherBuilder, RawSubscriptionBuilder, RawType, SubscriptionBuilder};

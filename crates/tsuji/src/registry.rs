@@ -7,13 +7,18 @@ use std::sync::Arc;
 use tsuji_core::{Policy, TransportId};
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
+use tsuji_platform::{network as interfaces, process};
 use tsuji_policy::units::parse_size;
+use tsuji_ros::environment::Engine;
+use tsuji_ros::user_data::{ParticipantUserData, TsujiParticipant};
 use tsuji_transport::bell::Bells;
 use tsuji_transport::inproc::InProcess;
 use tsuji_transport::{PeerId, Transport};
 use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
+use crate::control::protocol;
+use crate::network::{Network, Reach};
 use crate::{Error, Result};
 
 /// Every transport that a policy may name, in this build or not.
@@ -41,7 +46,7 @@ impl fmt::Debug for Arrange {
 /// Opens every transport of this build, with its settings from `policy`.
 pub(crate) fn open(
     id: PeerId,
-    domain: u32,
+    network: &Network,
     life: &Arc<Life>,
     bells: &Arc<Bells>,
     policy: &Policy,
@@ -53,7 +58,7 @@ pub(crate) fn open(
         Err(error) => failed.push((TransportId::new("shm"), error.to_string())),
     }
     // It starts nothing before the first flow that needs it.
-    match CycloneDds::create(id, &cyclone_config(domain, policy)?) {
+    match CycloneDds::create(id, &cyclone_config(id, network, policy)?) {
         Ok(cyclone) => transports.push(Arc::new(cyclone)),
         Err(error) => failed.push((TransportId::new("cyclonedds"), error.to_string())),
     }
@@ -100,9 +105,12 @@ fn shm_config(policy: &Policy) -> Result<ShmConfig> {
 
 const MEMORY_MIN: u64 = 1 << 20;
 
-fn cyclone_config(domain: u32, policy: &Policy) -> Result<CycloneConfig> {
-    // While nobody finds endpoints of other hosts, nothing of this one is announced to them.
-    let mut config = CycloneConfig::on_loopback(domain);
+fn cyclone_config(id: PeerId, network: &Network, policy: &Policy) -> Result<CycloneConfig> {
+    // Without them the engine makes the best of what there is.
+    let interfaces = interfaces::interfaces().unwrap_or_default();
+    let mut config = reaching(network.domain(), network.reach(&interfaces));
+    config.user_data = user_data(id, network);
+    config.extra = network.engine_setting(Engine::CycloneDds).map(str::to_owned);
     let Some(settings) = policy.settings(&TransportId::new("cyclonedds")) else {
         return Ok(config);
     };
@@ -115,14 +123,121 @@ fn cyclone_config(domain: u32, policy: &Policy) -> Result<CycloneConfig> {
             ("multicast", "true" | "default" | "false") => {
                 (config.force_multicast, config.no_multicast) = (value == "true", value == "false");
             }
+            (READERS, AT_ONCE | "when_needed") => {}
             _ => {
                 return Err(Error::invalid(format!(
                     "{}: {key}={value:?} is not a setting of cyclonedds; allowed: interfaces=NAMES, \
-                     peers=ADDRESSES, each with spaces between, multicast=true, false or default",
+                     peers=ADDRESSES, each with spaces between, multicast=true, false or default, \
+                     {READERS}=when_needed or {AT_ONCE}",
                     setting.origin
                 )));
             }
         }
     }
     Ok(config)
+}
+
+/// Whether subscriptions are shown to plain nodes before there is a publisher out there.
+pub(crate) fn shows_subscriptions(policy: &Policy) -> bool {
+    let settings = policy.settings(&TransportId::new("cyclonedds"));
+    let mut settings = settings.into_iter().flat_map(|it| &it.settings);
+    settings.any(|it| (&*it.key, &*it.value) == (READERS, AT_ONCE))
+}
+
+const READERS: &str = "readers";
+const AT_ONCE: &str = "at_once";
+
+/// As rmw_cyclonedds does it (`check_create_domain` in `rmw_node.cpp`), and over loopback alone where
+/// it would find nobody.
+fn reaching(domain: u32, reach: Reach) -> CycloneConfig {
+    let everywhere = CycloneConfig { domain, ..CycloneConfig::default() };
+    match reach {
+        Reach::Loopback => CycloneConfig::on_loopback(domain),
+        Reach::LoopbackAlone { peers } => {
+            tracing::info!(
+                "no interface but loopback is up; RTPS is spoken over it alone, with multicast"
+            );
+            CycloneConfig { peers, ..CycloneConfig::on_loopback(domain) }
+        }
+        Reach::Host { mut peers } => {
+            peers.push("127.0.0.1".to_owned());
+            CycloneConfig { peers, no_multicast: true, ..everywhere }
+        }
+        Reach::Links { peers } => CycloneConfig { peers, ..everywhere },
+    }
+}
+
+/// What the participant says of itself.
+fn user_data(id: PeerId, network: &Network) -> Vec<u8> {
+    // A value has no semicolon and is not empty.
+    let host = process::host_name().replace(';', "_");
+    let host = if host.is_empty() { "?".to_owned() } else { host };
+    let tsuji = TsujiParticipant { process: id.0, version: protocol::VERSION, host };
+    let enclave = network.speaks_rtps().then(|| "/".to_owned());
+    // Nothing in it is refused; and what is said here is a help, no condition.
+    ParticipantUserData { enclave, tsuji: Some(tsuji) }.write().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsuji_core::Interop;
+
+    #[test]
+    fn what_the_engine_is_told() {
+        let policy = |text: &str| tsuji_policy::load("p", text.as_bytes(), KNOWN).unwrap();
+        let check = |variables: &[(&str, &str)], text: &str, expect: CycloneConfig| {
+            let of = |name: &str| {
+                let found = variables.iter().find(|(it, _)| *it == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            let policy = policy(text);
+            let asked = Network::ask(Some(7), None, &policy, of).unwrap();
+            let config = cyclone_config(PeerId([1; 16]), &asked.network, &policy).unwrap();
+            let user_data = user_data(PeerId([1; 16]), &asked.network);
+            assert_eq!(config, CycloneConfig { user_data, ..expect }, "{variables:?} {text}");
+        };
+        let everywhere = CycloneConfig { domain: 7, ..CycloneConfig::default() };
+        let local = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
+        let peers = ("ROS_STATIC_PEERS", "192.0.2.9");
+        let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let host = CycloneConfig {
+            no_multicast: true,
+            peers: words(&["192.0.2.9", "127.0.0.1"]),
+            ..everywhere.clone()
+        };
+        check(&[local, peers], "<tsuji/>", host.clone());
+        let uri = ("CYCLONEDDS_URI", "file:///x");
+        let extra = Some("file:///x".to_owned());
+        check(&[local, peers, uri], "<tsuji/>", CycloneConfig { extra, ..host });
+        let none = CycloneConfig::on_loopback(7);
+        check(&[peers, uri], "<tsuji interop=\"none\"/>", none.clone());
+        check(&[("TSUJI_INTEROP", "none"), local], "<tsuji/>", none);
+        let settings = "<tsuji><transport name=\"cyclonedds\"><set key=\"peers\" value=\"a b\"/>\
+                        <set key=\"multicast\" value=\"default\"/></transport></tsuji>";
+        let mine = CycloneConfig { peers: words(&["a", "b"]), ..everywhere };
+        check(&[local, peers], settings, mine);
+    }
+
+    #[test]
+    fn how_far_the_engine_is_sent() {
+        let peers = vec!["192.0.2.9".to_owned()];
+        let alone = reaching(7, Reach::LoopbackAlone { peers: peers.clone() });
+        assert_eq!(alone, CycloneConfig { peers: peers.clone(), ..CycloneConfig::on_loopback(7) });
+        let links = reaching(7, Reach::Links { peers: peers.clone() });
+        assert_eq!((links.peers, links.interfaces, links.no_multicast), (peers, vec![], false));
+    }
+
+    #[test]
+    fn who_the_participant_says_it_is() {
+        let said = |interop| {
+            let policy = tsuji_policy::builtin_default();
+            let asked = Network::ask(Some(7), Some(interop), &policy, |_| None).unwrap();
+            ParticipantUserData::parse(&user_data(PeerId([9; 16]), &asked.network)).unwrap()
+        };
+        let (rtps, none) = (said(Interop::Rtps), said(Interop::None));
+        assert_eq!((rtps.enclave.as_deref(), none.enclave), (Some("/"), None));
+        assert_eq!(rtps.tsuji.as_ref().map(|it| it.process), Some([9; 16]));
+        assert_eq!(rtps.tsuji, none.tsuji);
+    }
 }

@@ -3,6 +3,9 @@
 use std::env;
 use std::path::Path;
 
+use tsuji_core::Interop;
+use tsuji_ros::environment::{DiscoveryRange, EnvironmentError, RosEnvironment};
+
 use super::{Finding, State};
 
 /// Variables of engines that are not in this build.
@@ -14,7 +17,11 @@ const OF_ENGINES: &[(&str, &str)] = &[
     ("ZENOH_ROUTER_CONFIG_URI", "zenoh"),
 ];
 
-pub(super) fn examine() -> Vec<Finding> {
+const TO_NOBODY: &str = "no effect while no plain ROS 2 node is spoken to";
+
+/// `interop` is what came of what was asked for, where a context could be made.
+pub(super) fn examine(interop: Option<Interop>) -> Vec<Finding> {
+    let speaks_rtps = interop != Some(Interop::None);
     let mut findings = vec![domain()];
     findings.extend(
         value("TSUJI_RUNTIME_DIR")
@@ -23,20 +30,16 @@ pub(super) fn examine() -> Vec<Finding> {
     findings.extend(value("TSUJI_POLICY").map(|it| {
         finding("TSUJI_POLICY", State::Good, format!("{it}: obeyed, unless --policy names another"))
     }));
+    findings.push(self::interop(value("TSUJI_INTEROP").as_deref(), interop));
+    findings.extend(value("ROS_DISTRO").map(|it| distro(&it)));
     findings.extend(value("AMENT_PREFIX_PATH").map(|it| ament(&it)));
     findings.extend(security());
     findings.extend(value("RMW_IMPLEMENTATION").map(|it| {
-        let text = format!("{it}: no effect; tsuji chooses the road of each flow itself, and this build meets no plain ROS 2 node");
+        let text = format!("{it}: no effect; tsuji chooses the road of each flow itself");
         finding("RMW_IMPLEMENTATION", State::Note, text)
     }));
-    findings.extend(value("CYCLONEDDS_URI").map(|it| {
-        let text = format!(
-            "{it}: no effect; tsuji sets what its engine needs, the rest is in the policy, as in \
-             <transport name=\"cyclonedds\"><set key=\"interfaces\" value=\"eth0\"/></transport>"
-        );
-        finding("CYCLONEDDS_URI", State::Note, text)
-    }));
-    findings.extend(discovery(value));
+    findings.extend(value("CYCLONEDDS_URI").map(|it| cyclone(&it, speaks_rtps)));
+    findings.extend(discovery(value, speaks_rtps));
     for (name, engine) in OF_ENGINES {
         findings.extend(value(name).map(|it| {
             finding(name, State::Note, format!("{it}: no effect; {engine} is not in this build"))
@@ -45,44 +48,141 @@ pub(super) fn examine() -> Vec<Finding> {
     findings
 }
 
-/// What says how far discovery reaches beyond this host, to whom it says something.
-fn discovery(value: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
+/// Which plain ROS 2 nodes are spoken to.
+fn interop(said: Option<&str>, came: Option<Interop>) -> Finding {
+    const NAME: &str = "TSUJI_INTEROP";
+    let word = said.map(str::parse::<Interop>).transpose();
+    let asked = match word {
+        Ok(asked) => asked,
+        Err(error) => {
+            return finding(NAME, State::Broken, error.to_string()).mend(format!("unset {NAME}"));
+        }
+    };
+    let from = match asked {
+        Some(asked) => format!("{asked}: obeyed"),
+        None => "not set: as the policy says".to_owned(),
+    };
+    let comes = match came {
+        Some(Interop::None) => "; no plain ROS 2 node is spoken to",
+        Some(_) => "; plain ROS 2 nodes are spoken to by RTPS, with Cyclone DDS",
+        None => "",
+    };
+    match asked {
+        Some(Interop::Zenoh | Interop::Both) => {
+            let text = format!("{}: zenoh is not in this build{comes}", said.unwrap_or_default());
+            finding(NAME, State::Warning, text).mend("export TSUJI_INTEROP=rtps")
+        }
+        Some(Interop::Rtps) if came == Some(Interop::None) => {
+            let text = "rtps: not obeyed while ROS_AUTOMATIC_DISCOVERY_RANGE is OFF";
+            finding(NAME, State::Warning, text).mend("unset ROS_AUTOMATIC_DISCOVERY_RANGE")
+        }
+        _ => finding(NAME, State::Good, format!("{from}{comes}")),
+    }
+}
+
+fn distro(said: &str) -> Finding {
+    const NAME: &str = "ROS_DISTRO";
+    match read_alone(&[NAME], |_| Some(said.to_owned())) {
+        Err(error) => broken(&error),
+        Ok(RosEnvironment { lines, .. }) => match lines.first() {
+            Some(line) => {
+                let text = format!("{said:?}: {}", line.why);
+                finding(NAME, State::Warning, text).mend("export ROS_DISTRO=jazzy")
+            }
+            None => {
+                let text = format!("{said}: obeyed; plain ROS 2 nodes are taken for this one's");
+                finding(NAME, State::Good, text)
+            }
+        },
+    }
+}
+
+fn cyclone(said: &str, speaks_rtps: bool) -> Finding {
+    const NAME: &str = "CYCLONEDDS_URI";
+    if !speaks_rtps {
+        return finding(NAME, State::Note, format!("{said}: {TO_NOBODY}"));
+    }
+    let is_file = !said.trim_start().starts_with(['<', ',']);
+    let file = said.split(',').next().unwrap_or_default().trim();
+    let file = file.strip_prefix("file://").unwrap_or(file);
+    if is_file && !Path::new(file).is_file() {
+        let text = format!("{said}: no such file, so Cyclone DDS will refuse to join");
+        return finding(NAME, State::Warning, text).mend(format!("unset {NAME}"));
+    }
+    let text = format!(
+        "{said}: obeyed; Cyclone DDS reads it after what tsuji sets. What is under a <Domain Id=\"…\"> with a number \
+         is passed over"
+    );
+    finding(NAME, State::Good, text)
+}
+
+/// What says how far discovery reaches, to whom it says something.
+fn discovery(value: impl Fn(&str) -> Option<String>, speaks_rtps: bool) -> Vec<Finding> {
     const LOCALHOST: &str = "ROS_LOCALHOST_ONLY";
     const RANGE: &str = "ROS_AUTOMATIC_DISCOVERY_RANGE";
     const PEERS: &str = "ROS_STATIC_PEERS";
-    const NOT_HERE: &str = "no effect here, this build never leaves the host";
-    let mut findings = Vec::new();
-    let is_local = value(LOCALHOST).inspect(|it| {
-        let text = format!("{it}: {NOT_HERE}; since ROS 2 Iron {RANGE}=LOCALHOST takes its place");
-        findings.push(finding(LOCALHOST, State::Note, text));
-    });
-    let range = value(RANGE);
-    if let Some(range) = &range {
-        findings.push(match range.as_str() {
-            "SUBNET" | "LOCALHOST" | "OFF" | "SYSTEM_DEFAULT" if is_local.as_deref() == Some("1") => {
-                let text = format!("{range}: plain ROS 2 nodes obey {LOCALHOST}=1 instead; {NOT_HERE}");
-                finding(RANGE, State::Warning, text).mend(format!("unset {LOCALHOST}"))
-            }
-            "SUBNET" | "LOCALHOST" | "OFF" | "SYSTEM_DEFAULT" => {
-                finding(RANGE, State::Note, format!("{range}: {NOT_HERE}"))
-            }
-            _ => {
-                let text = format!(
-                    "{range:?} is no range, and plain ROS 2 nodes take LOCALHOST; allowed: SUBNET, LOCALHOST, OFF, SYSTEM_DEFAULT"
-                );
-                finding(RANGE, State::Warning, text).mend(format!("unset {RANGE}"))
-            }
-        });
-    }
-    findings.extend(value(PEERS).map(|peers| {
-        if range.as_deref() == Some("OFF") {
-            let text =
-                format!("{peers}: plain ROS 2 nodes pass over it while {RANGE}=OFF; {NOT_HERE}");
-            return finding(PEERS, State::Warning, text).mend(format!("unset {RANGE}"));
+    let environment = match read_alone(&[LOCALHOST, RANGE, PEERS], &value) {
+        Ok(environment) => environment,
+        Err(error) => return vec![broken(&error)],
+    };
+    let is_local = value(LOCALHOST).is_some_and(|it| it.starts_with('1'));
+    let is_off = environment.range == DiscoveryRange::Off;
+    let reaches = match environment.range {
+        DiscoveryRange::Subnet => "whoever multicast finds is met",
+        DiscoveryRange::Localhost => {
+            "this host and static peers are met, by unicast without multicast"
         }
-        finding(PEERS, State::Note, format!("{peers}: {NOT_HERE}"))
-    }));
+        DiscoveryRange::Off => "no plain ROS 2 node is spoken to",
+        DiscoveryRange::SystemDefault => {
+            "whoever multicast finds is met, static peers are not asked"
+        }
+    };
+    let mut findings = Vec::new();
+    for name in [LOCALHOST, RANGE, PEERS] {
+        let Some(said) = value(name) else { continue };
+        let lines = environment.lines.iter().filter(|it| it.variable == name);
+        let troubles: Vec<String> =
+            lines.map(|it| format!("{}: {}", it.value, it.why)).take(LINES_SHOWN_MAX).collect();
+        if !troubles.is_empty() {
+            let culprit = match name {
+                RANGE | PEERS if is_local => LOCALHOST,
+                PEERS if is_off || environment.range == DiscoveryRange::SystemDefault => RANGE,
+                _ => name,
+            };
+            let text = troubles.join("; ");
+            findings.push(finding(name, State::Warning, text).mend(format!("unset {culprit}")));
+        } else if !(speaks_rtps || name == RANGE && is_off) {
+            findings.push(finding(name, State::Note, format!("{said}: {TO_NOBODY}")));
+        } else if name == LOCALHOST && !is_local {
+            findings.push(finding(name, State::Note, format!("{said}: no effect; 1 has one")));
+        } else if name == LOCALHOST {
+            let text = format!(
+                "{said}: obeyed; {reaches}; since ROS 2 Iron {RANGE}=LOCALHOST takes its place"
+            );
+            findings.push(finding(name, State::Note, text));
+        } else if name == PEERS {
+            findings.push(finding(name, State::Good, format!("{said}: obeyed; they are asked")));
+        } else {
+            findings.push(finding(name, State::Good, format!("{said}: obeyed; {reaches}")));
+        }
+    }
     findings
+}
+
+/// Troubles of one variable that are shown.
+const LINES_SHOWN_MAX: usize = 4;
+
+/// What only these variables ask for.
+fn read_alone(
+    names: &[&str],
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<RosEnvironment, EnvironmentError> {
+    RosEnvironment::read(|name| value(name).filter(|_| names.contains(&name)))
+}
+
+fn broken(error: &EnvironmentError) -> Finding {
+    let text = format!("{:?}: {}", error.value, error.problem);
+    finding(error.variable, State::Broken, text).mend(format!("unset {}", error.variable))
 }
 
 fn domain() -> Finding {
@@ -90,10 +190,14 @@ fn domain() -> Finding {
     let Some(text) = value(NAME) else {
         return finding(NAME, State::Good, "not set: domain 0");
     };
-    match text.parse::<u32>() {
-        Ok(domain) if domain <= 232 => finding(NAME, State::Good, format!("{domain}: obeyed")),
-        _ => finding(NAME, State::Broken, format!("{text:?} is no domain; allowed: 0 to 232"))
-            .mend("unset ROS_DOMAIN_ID"),
+    match read_alone(&[NAME], value) {
+        Ok(RosEnvironment { domain, .. }) if domain.to_string() == text => {
+            finding(NAME, State::Good, format!("{domain}: obeyed"))
+        }
+        Ok(RosEnvironment { domain, .. }) => {
+            finding(NAME, State::Good, format!("{text}: obeyed; domain {domain}"))
+        }
+        Err(error) => broken(&error),
     }
 }
 
@@ -147,14 +251,17 @@ fn value(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn of<'a>(variables: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| {
+            let said = variables.iter().find(|(it, _)| *it == name);
+            said.map(|(_, value)| (*value).to_owned())
+        }
+    }
+
     #[test]
     fn how_far_discovery_reaches() {
         let check = |variables: &[(&str, &str)], expect: &[(&str, State, Option<&str>)]| {
-            let value = |name: &str| {
-                let said = variables.iter().find(|(it, _)| *it == name);
-                said.map(|(_, value)| (*value).to_owned())
-            };
-            let findings = discovery(value);
+            let findings = discovery(of(variables), true);
             let found: Vec<_> = findings
                 .iter()
                 .map(|it| (it.what.as_str(), it.state, it.mend.as_deref()))
@@ -165,8 +272,9 @@ mod tests {
             ("ROS_LOCALHOST_ONLY", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS");
         let unset = Some("unset ROS_AUTOMATIC_DISCOVERY_RANGE");
         check(&[], &[]);
-        check(&[(range, "SUBNET")], &[(range, State::Note, None)]);
+        check(&[(range, "SUBNET")], &[(range, State::Good, None)]);
         check(&[(range, "subnet")], &[(range, State::Warning, unset)]);
+        check(&[(local, "0")], &[(local, State::Note, None)]);
         check(
             &[(local, "1"), (range, "SUBNET")],
             &[
@@ -176,7 +284,51 @@ mod tests {
         );
         check(
             &[(range, "OFF"), (peers, "192.0.2.9;far")],
-            &[(range, State::Note, None), (peers, State::Warning, unset)],
+            &[(range, State::Good, None), (peers, State::Warning, unset)],
         );
+        check(&[(peers, "192.0.2.9;far")], &[(peers, State::Good, None)]);
+        check(&[(peers, "a b")], &[(peers, State::Warning, Some("unset ROS_STATIC_PEERS"))]);
+        let findings = discovery(of(&[(peers, "far")]), false);
+        assert_eq!(findings[0].found, "far: no effect while no plain ROS 2 node is spoken to");
+    }
+
+    #[test]
+    fn who_is_spoken_to() {
+        let check = |said: Option<&str>, came: Option<Interop>, state: State, text: &str| {
+            let finding = interop(said, came);
+            assert_eq!((finding.state, finding.found.as_str()), (state, text), "{said:?}");
+            assert_eq!(finding.mend.is_some(), state != State::Good, "{finding:?}");
+        };
+        let (rtps, none) = (Some(Interop::Rtps), Some(Interop::None));
+        let by_rtps = "not set: as the policy says; plain ROS 2 nodes are spoken to by RTPS, with \
+                       Cyclone DDS";
+        check(None, rtps, State::Good, by_rtps);
+        let to_nobody = "none: obeyed; no plain ROS 2 node is spoken to";
+        check(Some("none"), none, State::Good, to_nobody);
+        let both = "both: zenoh is not in this build; plain ROS 2 nodes are spoken to by RTPS, with \
+                    Cyclone DDS";
+        check(Some("both"), rtps, State::Warning, both);
+        let off = "rtps: not obeyed while ROS_AUTOMATIC_DISCOVERY_RANGE is OFF";
+        check(Some("rtps"), none, State::Warning, off);
+        let wrong = "\"dds\" is not a kind of interop; allowed: rtps, zenoh, both, none";
+        check(Some("dds"), None, State::Broken, wrong);
+    }
+
+    #[test]
+    fn what_is_meant_for_cyclone() {
+        let state = |said: &str, speaks_rtps| cyclone(said, speaks_rtps).state;
+        assert_eq!(state("<General/>", true), State::Good);
+        assert_eq!(state("file:///no/such/file", true), State::Warning);
+        assert_eq!(state("file:///no/such/file", false), State::Note);
+        let own = env::current_exe().unwrap();
+        assert_eq!(state(&format!("{},<General/>", own.display()), true), State::Good);
+    }
+
+    #[test]
+    fn whose_formats() {
+        assert_eq!(distro("humble").state, State::Good);
+        let foxy = distro("foxy");
+        assert_eq!(foxy.state, State::Warning);
+        assert!(foxy.found.starts_with("\"foxy\": not known, jazzy is taken"), "{foxy:?}");
     }
 }

@@ -36,11 +36,11 @@ const MULTICAST_OFFSETS: u32 = 1;
 /// Holders of ports that are named. Further ones are counted.
 const HOLDERS_SHOWN_MAX: usize = 4;
 
-/// `leaves_host` is whether a transport of this build does; else nothing here is in its way.
-pub(super) fn examine(domain: Option<u32>, leaves_host: bool) -> Vec<Finding> {
+/// `speaks_rtps` is whether tsuji does; else nothing here is in its way.
+pub(super) fn examine(domain: Option<u32>, speaks_rtps: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if !leaves_host {
-        let text = "no transport of this build leaves this host; what follows is for other RTPS programs on it";
+    if !speaks_rtps {
+        let text = "tsuji speaks RTPS to nobody else here; what follows is for other RTPS programs on this host";
         findings.push(finding("used by", State::Note, text));
     }
     findings.push(buffer(
@@ -67,7 +67,7 @@ pub(super) fn examine(domain: Option<u32>, leaves_host: bool) -> Vec<Finding> {
         findings.push(ports(domain, &held, |port| network::is_udp_port_shared(port).ok()));
         findings.extend(clients(domain, facts::range("ip_local_port_range"), &facts::reserved()));
     }
-    if !leaves_host {
+    if !speaks_rtps {
         for it in findings.iter_mut().filter(|it| it.state == State::Warning) {
             it.state = State::Note;
         }

@@ -161,6 +161,9 @@ fn the_environment() {
         ("ROS_LOCALHOST_ONLY", "1"),
         ("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp"),
         ("CYCLONEDDS_URI", "file:///x"),
+        ("ROS_DISTRO", "humble"),
+        ("TSUJI_INTEROP", "rtps"),
+        ("FASTDDS_DEFAULT_PROFILES_FILE", "/x"),
         ("AMENT_PREFIX_PATH", "/no/such/prefix"),
         ("ROS_SECURITY_ENABLE", "true"),
     ];
@@ -171,7 +174,15 @@ fn the_environment() {
     assert_eq!(finding(&json, "environment", "ROS_DOMAIN_ID").1, "7: obeyed");
     assert_eq!(state("ROS_LOCALHOST_ONLY"), "note");
     assert_eq!(state("RMW_IMPLEMENTATION"), "note");
-    assert_eq!(state("CYCLONEDDS_URI"), "note");
+    assert_eq!(state("CYCLONEDDS_URI"), "warning");
+    assert_eq!(state("ROS_DISTRO"), "ok");
+    assert_eq!(state("TSUJI_INTEROP"), "ok");
+    assert_eq!(state("FASTDDS_DEFAULT_PROFILES_FILE"), "note");
+    // Who only joins is told it too.
+    assert!(
+        ended.err.contains("WARNING: FASTDDS_DEFAULT_PROFILES_FILE=\"/x\": not obeyed"),
+        "{ended:?}"
+    );
     assert_eq!(state("AMENT_PREFIX_PATH"), "warning");
     assert_eq!(state("ROS_SECURITY_ENABLE"), "warning");
     let broken = [
@@ -183,6 +194,29 @@ fn the_environment() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(finding(&ended.json(), "environment", "ROS_DOMAIN_ID").2, "unset ROS_DOMAIN_ID");
     assert_eq!(finding(&ended.json(), "environment", "ROS_SECURITY_ENABLE").0, "broken");
+}
+
+#[test]
+fn who_is_spoken_to() {
+    let world = World::new();
+    let json = |variables: &[(&str, &str)]| {
+        let ended = world.run_with(variables, &["doctor", "--json"]);
+        (ended.code, ended.json())
+    };
+    let (code, wrong) = json(&[("TSUJI_INTEROP", "dds")]);
+    assert_eq!(code, Some(1));
+    let (state, _, mend) = finding(&wrong, "environment", "TSUJI_INTEROP");
+    assert_eq!((state.as_str(), mend.as_str()), ("broken", "unset TSUJI_INTEROP"));
+    assert_eq!(finding(&wrong, "neighbours", "join").0, "broken");
+    let off = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF");
+    let (code, off) = json(&[("TSUJI_INTEROP", "rtps"), off]);
+    assert_eq!(code, Some(0));
+    assert_eq!(finding(&off, "environment", "TSUJI_INTEROP").0, "warning");
+    assert_eq!(finding(&off, "environment", "ROS_AUTOMATIC_DISCOVERY_RANGE").0, "ok");
+    assert_eq!(finding(&off, "network", "used by").0, "note");
+    let (_, none) = json(&[("TSUJI_INTEROP", "none"), ("CYCLONEDDS_URI", "<General/>")]);
+    assert_eq!(finding(&none, "environment", "TSUJI_INTEROP").0, "ok");
+    assert_eq!(finding(&none, "environment", "CYCLONEDDS_URI").0, "note");
 }
 
 /// What doctor says in a network namespace of its own, after `script`; `None` where there is none.

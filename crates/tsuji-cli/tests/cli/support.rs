@@ -73,7 +73,9 @@ impl World {
         command
             .env_remove("COLUMNS")
             .env_remove("NO_COLOR")
-            .env("TSUJI_RUNTIME_DIR", self.run_time());
+            .env("TSUJI_RUNTIME_DIR", self.run_time())
+            // Worlds are kept apart by folders, of which the network knows nothing.
+            .env("TSUJI_INTEROP", "none");
         command
     }
 

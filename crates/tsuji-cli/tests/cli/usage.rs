@@ -8,7 +8,7 @@ fn a_domain_out_of_range() {
     let error = world.run_with(&[("ROS_DOMAIN_ID", "999")], &["topic", "list"]).bad(1);
     assert!(error.contains("999") && error.contains("allowed: 0 to 232"), "{error}");
     let error = world.run_with(&[("ROS_DOMAIN_ID", "one")], &["topic", "list"]).bad(1);
-    assert!(error.contains("ROS_DOMAIN_ID=\"one\"; allowed: 0 to 232"), "{error}");
+    assert!(error.contains("ROS_DOMAIN_ID=\"one\": allowed: 0 to 232"), "{error}");
     let error = world.run(&["--domain-id", "999", "topic", "list"]).bad(2);
     assert!(error.contains("999 is not in 0..=232"), "{error}");
 }
@@ -98,10 +98,10 @@ fn security_is_never_left_out_silently() {
     let world = World::new();
     let enforced = [("ROS_SECURITY_ENABLE", "true"), ("ROS_SECURITY_STRATEGY", "Enforce")];
     let error = world.run_with(&enforced, &["topic", "list"]).bad(1);
-    assert!(error.contains("ROS_SECURITY_STRATEGY=Enforce"), "{error}");
+    assert!(error.contains("ROS_SECURITY_STRATEGY=\"Enforce\""), "{error}");
     let warned = world.run_with(&enforced[..1], &["topic", "list"]);
     assert_eq!(warned.code, Some(0));
-    assert!(warned.err.starts_with("WARNING: ROS_SECURITY_ENABLE=true"), "{warned:?}");
+    assert!(warned.err.starts_with("WARNING: ROS_SECURITY_ENABLE=\"true\""), "{warned:?}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ use crate::graph::{ProcessInfo, Role, RouteState, Stranger};
 use crate::host::Host;
 use crate::pacing::after;
 use crate::publication::Publication;
+use crate::reception::Reception;
 
 /// The wires, and who is on them.
 #[derive(Default)]
@@ -188,7 +189,23 @@ impl Directory {
         for publication in self.publications.values().cloned().collect::<Vec<_>>() {
             self.show_publication(host, &publication);
         }
+        for reception in self.receptions.values().cloned().collect::<Vec<_>>() {
+            self.show_reception(host, &reception);
+        }
         host.nudge.give();
+    }
+
+    /// Opens a subscription on the wires, for plain nodes to see, if that is asked for.
+    pub(super) fn show_reception(&mut self, host: &Host, reception: &Reception) {
+        if !host.shows_subscriptions() {
+            return;
+        }
+        for wire in &self.outside.joined {
+            let Some(transport) = host.transport(wire.transport.as_str()) else { continue };
+            if let Err(error) = reception.show(transport) {
+                tracing::warn!(topic = %reception.topic, %error, "plain nodes do not see it");
+            }
+        }
     }
 
     /// Opens a publisher on the wires, for plain nodes to see.
