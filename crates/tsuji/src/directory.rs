@@ -571,12 +571,13 @@ impl Directory {
             self.tell_mismatch(flow, mismatch, mismatches);
             return;
         }
-        // A server is asked only when its reply will find its way.
+        let is_plain = self.outside.is_plain(offers.peer);
+        // A server is asked only when its reply will find its way. Plain clients see to that themselves.
         let partners = (Gid(offers.record.partner), Gid(asks.record.partner));
         let can_be_answered =
             || self.receptions.get(&partners.0).is_some_and(|it| it.hears(partners.1));
-        let is_decided_here = is_mine(offers) || self.outside.is_plain(offers.peer);
-        if is_decided_here && (offers.record.role != Role::Request || can_be_answered()) {
+        if is_plain || is_mine(offers) && (offers.record.role != Role::Request || can_be_answered())
+        {
             self.flows.insert(flow, Route::new());
             self.find_road(host, flow);
         }
