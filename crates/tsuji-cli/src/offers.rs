@@ -6,19 +6,23 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use tsuji::{Context, TransportReport};
-use tsuji_core::{Capability, Health, Offer, Policy, Scopes, TransportId};
+use tsuji_core::{Capability, Health, Interop, Offer, Peer, Peers, Policy, Scopes, TransportId};
 
 /// The offers of this build's transports under the settings of `policy`.
 ///
 /// They are opened in a folder of their own, so that nobody else notices.
 pub(crate) fn of_this_build(policy: &Policy) -> anyhow::Result<Vec<Offer>> {
     let folder = Folder::create()?;
-    let context =
-        Context::builder().isolated().runtime_dir(&folder.0).policy(policy.clone()).build()?;
-    Ok(context.transports().into_iter().map(offer).collect())
+    let builder = Context::builder().isolated().runtime_dir(&folder.0).policy(policy.clone());
+    let context = builder.interop(Interop::None).build()?;
+    let meets_plain = matches!(policy.interop(), Interop::Rtps | Interop::Both);
+    Ok(context.transports().into_iter().map(|it| offer(it, meets_plain)).collect())
 }
 
-fn offer(report: TransportReport) -> Offer {
+fn offer(report: TransportReport, meets_plain: bool) -> Offer {
+    let said = report.peers.iter().filter_map(|it| it.parse::<Peer>().ok());
+    let said = said.filter(|it| meets_plain || *it == Peer::Tsuji);
+    let peers = said.fold(Peers::default(), |peers, peer| peers.union(peer.into()));
     let reaches = |scope: &str| report.scopes.iter().any(|it| it == scope);
     let capability = Capability {
         scopes: Scopes {
@@ -41,7 +45,7 @@ fn offer(report: TransportReport) -> Offer {
         Some(trouble) => Health::Failed(trouble.into()),
         None => Health::Good,
     };
-    Offer { health, ..Offer::new(TransportId::new(&report.name), capability) }
+    Offer { health, peers, ..Offer::new(TransportId::new(&report.name), capability) }
 }
 
 /// Names that are tried for a folder.

@@ -2,19 +2,30 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::robot::{COUNT, Role};
+use crate::plain::PlainNode;
+use crate::robot::{COUNT, Role, WITH_PLAIN};
 use crate::tally::Count;
 
 /// All processes of the robot. Those that still run when this is dropped are killed.
 #[derive(Debug)]
 pub(crate) struct Crew {
     members: Vec<Member>,
+    plain: Option<PlainNode>,
+}
+
+/// Where the robot's processes meet, away from the user's own.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) runtime_dir: PathBuf,
+    pub(crate) domain: u32,
+    /// The program of the plain node, if there is one.
+    pub(crate) plain: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -27,13 +38,19 @@ struct Member {
 }
 
 impl Crew {
-    /// Starts all, to meet below `runtime_dir`.
-    pub(crate) fn start(runtime_dir: &Path) -> Result<Self> {
-        let mut crew = Self { members: Vec::new() };
+    /// Starts all.
+    pub(crate) fn start(place: &Place) -> Result<Self> {
+        let plain = place.plain.as_deref().map(|it| PlainNode::start(it, place.domain));
+        let mut crew = Self { members: Vec::new(), plain: plain.transpose()? };
         for role in Role::ALL {
-            crew.members.push(Member::start(role, runtime_dir)?);
+            crew.members.push(Member::start(role, place)?);
         }
         Ok(crew)
+    }
+
+    /// Whether the plain node is there.
+    pub(crate) fn has_plain(&self) -> bool {
+        self.plain.is_some()
     }
 
     /// Says a line to all.
@@ -49,12 +66,14 @@ impl Crew {
         let counts = |member: &Member| -> Option<Vec<Count>> {
             serde_json::from_str(&member.answers.recv_timeout(ANSWER_MAX).ok()?).ok()
         };
-        self.members.iter().filter_map(counts).flatten().collect()
+        let plain = self.plain.iter().map(PlainNode::count);
+        self.members.iter().filter_map(counts).flatten().chain(plain).collect()
     }
 
     /// Those that have ended without being told to.
     pub(crate) fn dead(&mut self) -> Vec<String> {
-        self.members.iter_mut().filter_map(Member::dead).collect()
+        let plain = self.plain.iter_mut().filter_map(PlainNode::dead);
+        self.members.iter_mut().filter_map(Member::dead).chain(plain).collect()
     }
 
     /// Ends all, and answers what did not end as it should.
@@ -78,10 +97,17 @@ impl Drop for Crew {
 }
 
 impl Member {
-    fn start(role: Role, runtime_dir: &Path) -> Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["--role", role.name()])
-            .env("TSUJI_RUNTIME_DIR", runtime_dir)
+    fn start(role: Role, place: &Place) -> Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["--role", role.name()]);
+        command.env("TSUJI_RUNTIME_DIR", &place.runtime_dir);
+        command.env("ROS_DOMAIN_ID", place.domain.to_string());
+        // What steers this robot must not steer another.
+        command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
+        if place.plain.is_some() {
+            command.env(WITH_PLAIN, "1");
+        }
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Ctrl-C is for the operator, who ends the others when all is counted.

@@ -14,6 +14,7 @@ use crate::robot::Role;
 mod crew;
 mod operator;
 mod picture;
+mod plain;
 mod robot;
 mod screen;
 mod tally;
@@ -113,7 +114,9 @@ Usage: tsuji-demo [--seconds N] [--plain] [--json]
   --json       one JSON object at the end and nothing else
 
 Exit code 1 when a sample was lost or wrong or a process died. Ctrl-C ends it early, with a summary.
-Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_INTEROP, NO_COLOR.
+It takes a domain of its own, over loopback only, so that it steers no other robot. Beside it runs a plain ROS 2
+node, whose program TSUJI_PEER_ROS2_CLIENT names (`make demo` builds it).
+Environment: TSUJI_POLICY, TSUJI_INTEROP, TSUJI_PEER_ROS2_CLIENT, NO_COLOR.
 ";
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use tsuji::{Context, RouteReport, Subscription, WaitSet};
+use tsuji::core::Interop;
+use tsuji::{Context, DiscoveryRange, RouteReport, Subscription, WaitSet};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 
-use crate::crew::Crew;
-use crate::robot::{self, FLOWS, HOLD, SMALL_PICTURES, SMALL_PICTURES_KEPT};
+use crate::crew::{Crew, Place};
+use crate::robot::{self, FLOWS, HOLD, PLAIN, SMALL_PICTURES, SMALL_PICTURES_KEPT};
 use crate::screen::{Screen, Thumbnail};
 use crate::tally::{Count, End, Tally};
 use crate::{Result, Settings, Show, picture};
@@ -23,11 +24,14 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
         signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
     }
     let folder = Folder::new();
-    let context = Context::builder().runtime_dir(&folder.path).build()?;
+    let builder = Context::builder().runtime_dir(&folder.path).domain(own_domain());
+    let context = builder.discovery_range(DiscoveryRange::Localhost).build()?;
+    let plain = plain_program().filter(|_| context.interop() == Interop::Rtps);
+    let place = Place { runtime_dir: folder.path.clone(), domain: context.domain(), plain };
     let mut watch = Watch::new(&context)?;
-    let mut crew = Crew::start(&folder.path)?;
+    let mut crew = Crew::start(&place)?;
     let mut screen = Screen::new(settings.show)?;
-    screen.begin(&folder.path)?;
+    screen.begin(&place)?;
 
     let mut troubles = Vec::new();
     let mut routes = Vec::new();
@@ -65,7 +69,8 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     screen.leave()?;
     troubles.extend(crew.end());
     let seconds = first_picture.map_or(0.0, |it| it.elapsed().as_secs_f64());
-    let summary = Summary { seconds, flows: sum_up(&counts, &routes), troubles };
+    let flows = sum_up(&counts, &routes, place.plain.is_some());
+    let summary = Summary { seconds, flows, troubles };
     let mut out = std::io::stdout().lock();
     if settings.show == Show::Json {
         writeln!(out, "{:#}", summary.json())?;
@@ -120,7 +125,8 @@ impl Watch {
             let mut counts = crew.counts();
             self.wait(Instant::now() + LOOK_AGAIN)?;
             counts.push(self.tally.count());
-            let is_all = sum_up(&counts, &[]).iter().all(|it| it.sent == it.received);
+            let is_all =
+                sum_up(&counts, &[], crew.has_plain()).iter().all(|it| it.sent == it.received);
             if is_all || give_up <= Instant::now() {
                 return Ok(counts);
             }
@@ -189,7 +195,7 @@ impl FlowSum {
     }
 }
 
-fn sum_up(counts: &[Count], routes: &[RouteReport]) -> Vec<FlowSum> {
+fn sum_up(counts: &[Count], routes: &[RouteReport], has_plain: bool) -> Vec<FlowSum> {
     let count = |topic: &str, node: &str, is_sender: bool| {
         counts.iter().find(|it| (&*it.topic, &*it.node, it.is_sender) == (topic, node, is_sender))
     };
@@ -210,7 +216,19 @@ fn sum_up(counts: &[Count], routes: &[RouteReport]) -> Vec<FlowSum> {
             route: routes.iter().find(is_route).cloned(),
         }
     };
-    FLOWS.into_iter().map(flow).collect()
+    FLOWS.into_iter().filter(|(_, _, to)| has_plain || *to != PLAIN).map(flow).collect()
+}
+
+/// A domain of its own: what steers this robot must not steer that of whoever tries it. Ports of RTPS
+/// are not ephemeral ones up to domain 101.
+fn own_domain() -> u32 {
+    60 + std::process::id() % 42
+}
+
+/// The program of a plain node, which `make demo` builds.
+fn plain_program() -> Option<PathBuf> {
+    let said = std::env::var_os("TSUJI_PEER_ROS2_CLIENT").map(PathBuf::from);
+    said.filter(|path| path.is_file())
 }
 
 /// Where this robot's processes meet, away from the user's own. Removed at the end.

@@ -46,14 +46,21 @@ pub(crate) const SPOTS: &str = "/car";
 pub(crate) const SMALL_PICTURES: &str = "/viewer/small";
 pub(crate) const COMMANDS: &str = "/cmd_vel";
 
+/// The plain ROS 2 node that hears the commands too.
+pub(crate) const PLAIN: &str = "/plain_listener";
+
 /// Topic, publishing node, subscribed node of each flow.
-pub(crate) const FLOWS: [(&str, &str, &str); 5] = [
+pub(crate) const FLOWS: [(&str, &str, &str); 6] = [
     (PICTURES, "/camera", "/detector"),
     (PICTURES, "/camera", "/viewer"),
     (SPOTS, "/detector", "/viewer"),
     (SMALL_PICTURES, "/viewer", "/operator"),
     (COMMANDS, "/commander", "/base"),
+    (COMMANDS, "/commander", PLAIN),
 ];
+
+/// Set where the plain node is there, whom the commander waits for.
+pub(crate) const WITH_PLAIN: &str = "TSUJI_DEMO_WITH_PLAIN";
 
 /// From now on the sources publish nothing.
 pub(crate) const HOLD: &str = "hold";
@@ -66,7 +73,7 @@ pub(crate) fn kept(depth: u32) -> Qos {
 }
 
 const PICTURES_KEPT: u32 = 60;
-const COMMANDS_KEPT: u32 = 200;
+pub(crate) const COMMANDS_KEPT: u32 = 200;
 pub(crate) const SMALL_PICTURES_KEPT: u32 = 20;
 
 const PICTURE_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
@@ -203,7 +210,8 @@ fn commander(context: &Context, orders: &Orders) -> Result<()> {
     let commands = node.create_publisher::<Twist>(COMMANDS, kept(COMMANDS_KEPT))?;
     let given = Tally::new(COMMANDS, "/commander", End::Sent);
     orders.obey(context, vec![Arc::clone(&given)])?;
-    commands.wait_for_subscriptions(1, START_MAX)?;
+    let listeners = if std::env::var_os(WITH_PLAIN).is_some() { 2 } else { 1 };
+    commands.wait_for_subscriptions(listeners, START_MAX)?;
     let mut number = 0.0;
     let _timer = orders.every(&node, COMMAND_PERIOD, move || {
         let linear = Vector3 { x: number, ..Vector3::default() };

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 use std::io::{StdoutLock, Write};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tsuji::{LatencyReport, RouteReport, RouteState};
 
+use crate::crew::Place;
 use crate::operator::{FlowSum, Summary};
 use crate::picture::{SMALL_HEIGHT, SMALL_WIDTH};
 use crate::{Result, Show, robot};
@@ -52,14 +52,23 @@ impl Screen {
         Ok(Self { show, has_colour, has_full_colour, command, shown: 0, next_table })
     }
 
-    pub(crate) fn begin(&mut self, runtime_dir: &Path) -> Result<()> {
-        self.command = format!("TSUJI_RUNTIME_DIR={} tsuji routes --why", runtime_dir.display());
+    pub(crate) fn begin(&mut self, place: &Place) -> Result<()> {
+        let Place { runtime_dir, domain, plain } = place;
+        let runtime_dir = runtime_dir.display();
+        self.command = format!(
+            "TSUJI_RUNTIME_DIR={runtime_dir} ROS_DOMAIN_ID={domain} \
+             ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST tsuji routes --why"
+        );
         let mut out = std::io::stdout().lock();
         match self.show {
             Show::InPlace => write!(out, "\x1b[?25l")?,
             Show::Plain => {
                 let processes = robot::Role::ALL.len() + 1;
-                writeln!(out, "A robot of {processes} processes. In another terminal:")?;
+                let beside = match plain {
+                    Some(_) => ", and beside it a plain ROS 2 node of ros2-client on RustDDS",
+                    None => "",
+                };
+                writeln!(out, "A robot of {processes} processes{beside}. In another terminal:")?;
                 writeln!(out, "  {}\n", self.command)?;
             }
             Show::Json => (),
@@ -308,6 +317,11 @@ fn header(titles: &[&str]) -> Line {
 
 /// From ROAD to LOST.
 fn measured(route: &RouteReport) -> Line {
+    if route.subscription.vendor.is_some() {
+        // A plain node does not tell what it counts.
+        let unknown = || (Style::Plain, "-".to_owned());
+        return vec![road(route), unknown(), unknown(), unknown(), unknown()];
+    }
     let lost = route.lost + route.displaced + route.invalid;
     let style = if lost == 0 { Style::Good } else { Style::Bad };
     vec![

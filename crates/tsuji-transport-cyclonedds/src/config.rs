@@ -14,6 +14,8 @@ pub struct CycloneConfig {
     pub domain: u32,
     /// The names of the interfaces to use; none leaves the choice to the engine.
     pub interfaces: Vec<String>,
+    /// Loopback too, beside the interface that the engine chooses, for those who are on nothing else.
+    pub and_loopback: bool,
     /// Multicast also on an interface that does not say that it can, as loopback.
     pub force_multicast: bool,
     /// Names or IPv4 addresses of hosts to look for besides those that multicast finds.
@@ -40,7 +42,12 @@ impl CycloneConfig {
     pub(crate) fn resolve_peers(&self) -> Result<Vec<Ipv4Addr>> {
         let mut addresses = Vec::new();
         for peer in &self.peers {
-            addresses.extend(resolve(peer)?);
+            match resolve(peer) {
+                Ok(found) => addresses.extend(found),
+                Err(error) if error.kind() == ErrorKind::Invalid => return Err(error),
+                // The others are met all the same.
+                Err(error) => tracing::warn!("a host is not looked for: {error}"),
+            }
         }
         addresses.sort_unstable();
         addresses.dedup();
@@ -94,6 +101,10 @@ impl CycloneConfig {
                 let _ = write!(xml, r#"<NetworkInterface name="{name}" multicast="{multicast}"/>"#);
             }
             xml.push_str("</Interfaces>");
+        } else if self.and_loopback {
+            xml.push_str(
+                r#"<Interfaces><NetworkInterface autodetermine="true"/><NetworkInterface name="lo"/></Interfaces>"#,
+            );
         }
         let multicast = if self.no_multicast { "false" } else { "default" };
         let _ = write!(
@@ -159,7 +170,9 @@ fn resolve(peer: &str) -> Result<Vec<Ipv4Addr>> {
     if peer.is_empty() || !peer.chars().all(is_of_a_name) {
         return Err(refused("it is neither".to_owned()));
     }
-    let found = (peer, 0).to_socket_addrs().map_err(|error| refused(error.to_string()))?;
+    let found = (peer, 0).to_socket_addrs().map_err(|error| {
+        Error::new(ErrorKind::Unexpected, "look for a peer").about(peer).because(error)
+    })?;
     let addresses = found.filter_map(|it| match it.ip() {
         IpAddr::V4(address) => Some(address),
         IpAddr::V6(_) => None,
@@ -201,6 +214,7 @@ mod tests {
         };
         assert_eq!(resolved("192.0.2.7").unwrap(), [Ipv4Addr::new(192, 0, 2, 7)]);
         assert_eq!(resolved("localhost").unwrap(), [Ipv4Addr::LOCALHOST]);
+        assert!(resolved("no-such-host.invalid").unwrap().is_empty());
         for peer in ["", "::1", "a b", "x<y>", "192.0.2.1:80"] {
             let error = resolved(peer).unwrap_err().to_string();
             assert!(error.contains("allowed: a name or an IPv4 address"), "{error}");

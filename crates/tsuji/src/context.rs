@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tsuji_core::names::RemapRule;
-use tsuji_core::{Interop, Policy};
+use tsuji_core::{Interop, Peer, Peers, Policy};
 use tsuji_platform::clock;
-use tsuji_ros::environment::DOMAIN_MAX;
+use tsuji_ros::environment::{DOMAIN_MAX, DiscoveryRange};
 use tsuji_transport::Transport;
 
 use crate::control::{self, protocol::Control};
@@ -15,7 +15,7 @@ use crate::directory::Answers;
 use crate::executor::{Executor, ExecutorCore};
 use crate::graph::join;
 use crate::host::{Host, Place};
-use crate::network::{Asked, Network};
+use crate::network::{Asked, Network, Said};
 use crate::registry::{self, Arrange};
 use crate::{
     Error, ErrorKind, Graph, Neighbour, Node, Result, RouteReport, Stranger, TransportReport,
@@ -226,12 +226,15 @@ impl Context {
         let works = self.core.host.transports().iter().map(|transport| {
             let capability = transport.capability();
             let scopes = tsuji_core::Scope::ALL.iter();
+            let peers = transport.wire().map_or(Peers::TSUJI, |wire| wire.peers());
+            let peers = Peer::ALL.iter().filter(|peer| peers.contains(**peer));
             TransportReport {
                 name: transport.id().to_string(),
                 scopes: scopes
                     .filter(|scope| capability.scopes.contains(**scope))
                     .map(|scope| scope.to_string())
                     .collect(),
+                peers: peers.map(ToString::to_string).collect(),
                 reliable: capability.reliable,
                 loan: capability.loan,
                 typed: capability.typed,
@@ -248,6 +251,7 @@ impl Context {
         let fails = self.core.host.failed().iter().map(|(id, reason)| TransportReport {
             name: id.to_string(),
             scopes: Vec::new(),
+            peers: Vec::new(),
             reliable: false,
             loan: false,
             typed: false,
@@ -310,6 +314,7 @@ pub struct ContextBuilder {
     policy: Option<Policy>,
     policy_file: Option<PathBuf>,
     interop: Option<Interop>,
+    discovery_range: Option<DiscoveryRange>,
     runtime_dir: Option<PathBuf>,
     is_isolated: bool,
     arrange: Option<Arrange>,
@@ -350,6 +355,14 @@ impl ContextBuilder {
     #[must_use]
     pub fn interop(mut self, interop: Interop) -> Self {
         self.interop = Some(interop);
+        self
+    }
+
+    /// Whom to find over the network unasked; else `ROS_AUTOMATIC_DISCOVERY_RANGE` and
+    /// `ROS_LOCALHOST_ONLY` say so.
+    #[must_use]
+    pub fn discovery_range(mut self, range: DiscoveryRange) -> Self {
+        self.discovery_range = Some(range);
         self
     }
 
@@ -401,8 +414,8 @@ impl ContextBuilder {
             Some(path) => absolute(&path)?,
             None => runtime_dir()?,
         };
-        let Asked { network, lines } =
-            Network::ask(self.domain, self.interop, &policy, from_environment)?;
+        let said = Said { domain: self.domain, interop: self.interop, range: self.discovery_range };
+        let Asked { network, lines } = Network::ask(said, &policy, from_environment)?;
         let domain = network.domain();
         let folder = folder.join(format!("domain-{domain}"));
         let place = Place { domain, folder };

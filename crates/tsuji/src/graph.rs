@@ -159,6 +159,9 @@ pub struct TransportReport {
     pub name: String,
     /// How far it reaches, of intra, local and remote.
     pub scopes: Vec<String>,
+    /// Whom it can talk to, of tsuji, cyclone, fast, zenoh and other; to plain nodes where interop
+    /// lets it.
+    pub peers: Vec<String>,
     /// It delivers reliably.
     pub reliable: bool,
     /// It lends memory.

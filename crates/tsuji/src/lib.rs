@@ -27,6 +27,7 @@
 pub use tsuji_core as core;
 pub use tsuji_core::{Durability, History, Liveliness, Qos, Reliability, Scope, Size};
 pub use tsuji_msg::{InPlace, Message, Service as ServiceType};
+pub use tsuji_ros::environment::DiscoveryRange;
 pub use tsuji_transport as transport;
 pub use tsuji_transport::{Bytes, Gid, Loan};
 

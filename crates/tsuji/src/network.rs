@@ -18,6 +18,14 @@ pub(crate) struct Network {
     ros: RosEnvironment,
 }
 
+/// What the program itself says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) domain: Option<u32>,
+    pub(crate) interop: Option<Interop>,
+    pub(crate) range: Option<DiscoveryRange>,
+}
+
 /// What is said of the network, and whatever of it is not obeyed, or not as it was said.
 #[derive(Debug)]
 pub(crate) struct Asked {
@@ -29,11 +37,11 @@ impl Network {
     /// What a program says prevails, then the environment, then the policy. `variable` gives the
     /// value of a variable that is set.
     pub(crate) fn ask(
-        domain: Option<u32>,
-        interop: Option<Interop>,
+        program: Said,
         policy: &Policy,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Asked> {
+        let Said { domain, interop, range } = program;
         // Of a domain that is not asked for nothing is an error.
         let visible = |name: &str| domain.is_none() || name != "ROS_DOMAIN_ID";
         let read = |name: &str| variable(name).filter(|it| visible(name) && !it.is_empty());
@@ -45,6 +53,7 @@ impl Network {
             Error::new(kind, error.to_string())
         })?;
         ros.domain = domain.unwrap_or(ros.domain);
+        ros.range = range.unwrap_or(ros.range);
         let mut lines: Vec<String> = ros.lines.drain(..).map(|it| it.to_string()).collect();
         let (peers, passed_over) =
             std::mem::take(&mut ros.static_peers).into_iter().partition(|it| is_of_ipv4(it));
@@ -100,13 +109,17 @@ impl Network {
             return Reach::Loopback;
         }
         let peers = self.ros.static_peers.clone();
+        // Whoever writes to the engine may name loopback, which it takes once only.
+        let is_chosen = self.engine_setting(Engine::CycloneDds).is_some();
         match self.ros.range {
             // Not with an interop that speaks.
             DiscoveryRange::Off => Reach::Loopback,
-            DiscoveryRange::Localhost => Reach::Host { peers },
+            DiscoveryRange::Localhost => Reach::Host {
+                peers,
+                // The engine takes an interface once only: where there is no other it chooses it.
+                and_loopback: !is_chosen && interfaces.iter().any(leads_away),
+            },
             DiscoveryRange::Subnet | DiscoveryRange::SystemDefault => {
-                // Whoever writes to the engine may name loopback, which it takes once only.
-                let is_chosen = self.engine_setting(Engine::CycloneDds).is_some();
                 match is_chosen || interfaces.iter().any(leads_away) {
                     true => Reach::Links { peers },
                     false => Reach::LoopbackAlone { peers },
@@ -123,8 +136,8 @@ pub(crate) enum Reach {
     Loopback,
     /// The same, and plain nodes there, since no other interface is up.
     LoopbackAlone { peers: Vec<String> },
-    /// This host and these peers, by unicast.
-    Host { peers: Vec<String> },
+    /// This host and these peers, by unicast; over loopback beside another interface, or over one.
+    Host { peers: Vec<String>, and_loopback: bool },
     /// Whoever multicast finds, and these peers.
     Links { peers: Vec<String> },
 }
@@ -176,7 +189,8 @@ mod tests {
         interop: Option<Interop>,
         variables: &[(&str, &str)],
     ) -> Result<Asked> {
-        Network::ask(domain, interop, &tsuji_policy::builtin_default(), |name| {
+        let program = Said { domain, interop, range: None };
+        Network::ask(program, &tsuji_policy::builtin_default(), |name| {
             let found = variables.iter().find(|(it, _)| *it == name);
             found.map(|(_, value)| (*value).to_owned())
         })
@@ -263,7 +277,7 @@ mod tests {
         };
         check("SUBNET", &both, Reach::Links { peers: far() });
         check("SUBNET", &down, Reach::LoopbackAlone { peers: far() });
-        check("LOCALHOST", &both, Reach::Host { peers: far() });
+        check("LOCALHOST", &both, Reach::Host { peers: far(), and_loopback: true });
         check("SYSTEM_DEFAULT", &both, Reach::Links { peers: vec![] });
         check("OFF", &both, Reach::Loopback);
         let none = asked(&[(INTEROP, "none"), ("CYCLONEDDS_URI", "<General/>")]).network;

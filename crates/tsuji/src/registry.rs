@@ -159,9 +159,9 @@ fn reaching(domain: u32, reach: Reach) -> CycloneConfig {
             );
             CycloneConfig { peers, ..CycloneConfig::on_loopback(domain) }
         }
-        Reach::Host { mut peers } => {
+        Reach::Host { mut peers, and_loopback } => {
             peers.push("127.0.0.1".to_owned());
-            CycloneConfig { peers, no_multicast: true, ..everywhere }
+            CycloneConfig { peers, and_loopback, no_multicast: true, ..everywhere }
         }
         Reach::Links { peers } => CycloneConfig { peers, ..everywhere },
     }
@@ -181,6 +181,7 @@ fn user_data(id: PeerId, network: &Network) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::Said;
     use tsuji_core::Interop;
 
     #[test]
@@ -192,8 +193,11 @@ mod tests {
                 found.map(|(_, value)| (*value).to_owned())
             };
             let policy = policy(text);
-            let asked = Network::ask(Some(7), None, &policy, of).unwrap();
+            let asked =
+                Network::ask(Said { domain: Some(7), ..Said::default() }, &policy, of).unwrap();
             let config = cyclone_config(PeerId([1; 16]), &asked.network, &policy).unwrap();
+            // That is as the interfaces of this machine are.
+            let config = CycloneConfig { and_loopback: false, ..config };
             let user_data = user_data(PeerId([1; 16]), &asked.network);
             assert_eq!(config, CycloneConfig { user_data, ..expect }, "{variables:?} {text}");
         };
@@ -232,7 +236,8 @@ mod tests {
     fn who_the_participant_says_it_is() {
         let said = |interop| {
             let policy = tsuji_policy::builtin_default();
-            let asked = Network::ask(Some(7), Some(interop), &policy, |_| None).unwrap();
+            let program = Said { domain: Some(7), interop: Some(interop), range: None };
+            let asked = Network::ask(program, &policy, |_| None).unwrap();
             ParticipantUserData::parse(&user_data(PeerId([9; 16]), &asked.network)).unwrap()
         };
         let (rtps, none) = (said(Interop::Rtps), said(Interop::None));

@@ -112,8 +112,9 @@ fn show(endpoint: &EndpointInfo, out: &mut Output) -> anyhow::Result<()> {
         "Process: {} (pid {} on {})",
         process.program, process.pid, process.host
     ))?;
-    let vendor = endpoint.vendor.as_deref().unwrap_or("tsuji");
-    out.line(format_args!("Middleware: {vendor}"))?;
+    if let Some(vendor) = &endpoint.vendor {
+        out.line(format_args!("Middleware: {vendor}, a plain ROS 2 node"))?;
+    }
     Ok(())
 }
 
