@@ -33,6 +33,8 @@ impl PlainNode {
             .args(["--address", "127.0.0.1"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // What its library says of the network at its end means nothing here.
+            .stderr(Stdio::null())
             .process_group(0)
             .spawn()
             .map_err(|error| format!("{}: {error}", program.display()))?;
