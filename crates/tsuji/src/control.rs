@@ -472,13 +472,16 @@ impl Keeper {
     fn hear_far(&mut self, directory: &mut Directory, transport: &TransportId) {
         // One with very much to say must not keep the others waiting.
         for _ in 0..READ_BATCH {
-            let Some(sample) = directory.outside.far_said(transport) else { return };
+            let Some((writer, sample)) = directory.outside.far_said(transport) else { return };
             let Some(frame) = FarFrame::from_bytes(&sample) else {
                 tracing::warn!("what came on a far control channel is no frame; dropped");
                 continue;
             };
             // Whoever is not found yet knocks again.
-            let Some(key) = directory.links.far_to(frame.from) else { continue };
+            let key = directory.links.far_to(frame.from);
+            let Some(key) = key.filter(|_| directory.outside.speaks_for(writer, frame.from)) else {
+                continue;
+            };
             let Some(Line::Far(line)) = directory.links.get(key).map(|link| &mut link.line) else {
                 continue;
             };

@@ -126,11 +126,16 @@ impl Outside {
         !self.joined.is_empty() && self.joined.iter().all(is_settled)
     }
 
-    /// The oldest that a process of another host says by this wire.
-    pub(crate) fn far_said(&mut self, transport: &TransportId) -> Option<Bytes> {
+    /// The oldest that somebody says by this wire, with the name of its writer.
+    pub(crate) fn far_said(&mut self, transport: &TransportId) -> Option<(Gid, Bytes)> {
         let joined = self.joined.iter().find(|it| it.transport == *transport)?;
-        let taken = joined.far_in.as_ref()?.take().ok()??;
-        Some(taken.1)
+        joined.far_in.as_ref()?.take().ok()?
+    }
+
+    /// Whether what this writer says is said by this process of tsuji.
+    pub(crate) fn speaks_for(&self, writer: Gid, peer: PeerId) -> bool {
+        let participant = Gid(Guid(writer.0).participant().0);
+        self.participants.get(&participant).is_some_and(|it| it.who == Who::Tsuji(peer))
     }
 
     /// The processes of tsuji that were found, each with the wire.
@@ -165,7 +170,7 @@ fn node_gid(participant: Guid, at: usize) -> [u8; 16] {
 impl Directory {
     /// This process has joined the wire of a transport.
     pub(crate) fn joined(&mut self, host: &Host, transport: &dyn Transport, name: Gid) {
-        let Some(wire) = transport.wire() else { return };
+        let Some(wire) = transport.wire().filter(|_| !host.is_stopping()) else { return };
         let opened = open_nodes(wire, host.distro());
         let (nodes_out, nodes_in) = match opened {
             Ok(opened) => opened,
@@ -564,3 +569,42 @@ const QUIET: Duration = Duration::from_millis(150);
 
 /// Beyond so many, participants of wires are not taken note of.
 const PARTICIPANTS_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn participant(vendor: VendorId, who: Who) -> Participant {
+        let transport = TransportId::new("cyclonedds");
+        Participant { transport, vendor, process: ProcessInfo::default(), who }
+    }
+
+    #[test]
+    fn services_of_another_mapping_are_named() {
+        let mut outside = Outside::default();
+        let peer = |number| PeerId([number; 16]);
+        let vendors = [VendorId::CYCLONE, VendorId::RUST, VendorId::FAST, VendorId([1, 1])];
+        for (number, vendor) in (0..).zip(vendors) {
+            outside.participants.insert(Gid([number; 16]), participant(vendor, Who::Plain));
+        }
+        let tsuji = participant(VendorId::FAST, Who::Tsuji(peer(9)));
+        outside.participants.insert(Gid([7; 16]), tsuji);
+        let said = |number| outside.other_mapping(peer(number));
+        assert_eq!((said(0), said(1), said(7)), (None, None, None));
+        assert!(said(2).unwrap().contains("Fast DDS relates replies to requests in another way"));
+        assert!(said(3).unwrap().contains("RTI Connext DDS"));
+    }
+
+    #[test]
+    fn a_process_is_spoken_for_by_its_own_participant_only() {
+        let mut outside = Outside::default();
+        let guid = |number: u8, entity| Guid::new([number; 12], entity);
+        let name = Gid(guid(1, Guid::PARTICIPANT).0);
+        let who = Who::Tsuji(PeerId([5; 16]));
+        outside.participants.insert(name, participant(VendorId::CYCLONE, who));
+        let writer = |number| Gid(guid(number, [0, 0, 9, 3]).0);
+        assert!(outside.speaks_for(writer(1), PeerId([5; 16])));
+        assert!(!outside.speaks_for(writer(1), PeerId([6; 16])));
+        assert!(!outside.speaks_for(writer(2), PeerId([5; 16])));
+    }
+}
