@@ -162,7 +162,7 @@ fn a_plain_listener_hears_beside_one_of_tsuji() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in 1..=500 {
-                publisher.publish(Text { data: format!("hello {number}").into() }).unwrap();
+                publisher.publish(Text { data: format!("hello {number}") }).unwrap();
             }
         });
         let mut next = 1;
@@ -205,7 +205,7 @@ fn what_comes_by_shared_memory_is_not_delivered_again() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in 1..=400 {
-                publisher.publish(Text { data: format!("ours {number}").into() }).unwrap();
+                publisher.publish(Text { data: format!("ours {number}") }).unwrap();
             }
         });
         take_until(&near_node, &near, |received| {
@@ -231,7 +231,7 @@ fn late_joiners_get_what_was_said_before_both_ways() {
     let latched = Qos { durability: Durability::TransientLocal, ..keep_last(10) };
     let publisher = node.create_publisher::<Text>("ours", latched).unwrap();
     for number in 1..=3 {
-        publisher.publish(Text { data: format!("hello {number}").into() }).unwrap();
+        publisher.publish(Text { data: format!("hello {number}") }).unwrap();
     }
     let Some(listener) = Peer::start(23, "listen ours --count 3 --transient-local") else { return };
     assert_eq!(listener.expect("done"), "done 3 lost 0");
