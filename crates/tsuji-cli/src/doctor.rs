@@ -1,7 +1,9 @@
 //! `tsuji doctor`: what this machine offers, what is in the way, and what mends it.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value as Json, json};
-use tsuji::{Context, KNOWN_TRANSPORTS, ProcessInfo, TransportReport};
+use tsuji::{Context, Graph, KNOWN_TRANSPORTS, ProcessInfo, TransportReport};
 use tsuji_core::{Interop, Policy};
 
 use crate::failure::Told;
@@ -153,7 +155,7 @@ fn transports(reports: &[TransportReport]) -> Vec<Finding> {
         .collect();
     if !absent.is_empty() && !reports.is_empty() {
         let text = format!(
-            "{}: this build reaches no other host and no plain ROS 2 node",
+            "{}: nodes on rmw_zenoh_cpp are not met, and services only with nodes on rmw_cyclonedds_cpp",
             absent.join(", ")
         );
         findings.push(Finding::new("transports", "not in this build", State::Note, text));
@@ -175,6 +177,20 @@ fn transport(report: &TransportReport) -> Finding {
     Finding::new("transports", &report.name, State::Good, offers.join(", "))
 }
 
+/// How many plain nodes there are, by what they run on.
+fn plain_nodes(graph: &Graph) -> String {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for vendor in graph.nodes.iter().filter_map(|it| it.vendor.as_deref()) {
+        *counts.entry(vendor).or_default() += 1;
+    }
+    if counts.is_empty() {
+        return "none found by RTPS".to_owned();
+    }
+    let counts: Vec<String> =
+        counts.into_iter().map(|(vendor, count)| format!("{count} on {vendor}")).collect();
+    counts.join(", ")
+}
+
 fn neighbours(context: &Context, settled: &Settled) -> Vec<Finding> {
     let found = match settled.met {
         0 => "nobody else in this domain".to_owned(),
@@ -187,6 +203,10 @@ fn neighbours(context: &Context, settled: &Settled) -> Vec<Finding> {
         State::Good,
         found,
     )];
+    if context.interop() == Interop::Rtps {
+        let found = plain_nodes(&context.graph());
+        findings.push(Finding::new("neighbours", "plain ROS 2 nodes", State::Good, found));
+    }
     for ProcessInfo { program, pid, .. } in &settled.silent {
         let text = format!("{program} (pid {pid}): stopped, or very slow");
         findings.push(

@@ -60,7 +60,8 @@ fn list(args: &List, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
     if args.json {
         let nodes = nodes.iter().map(|(name, node)| {
             let process = &node.process;
-            json!({ "node": name, "program": process.program, "pid": process.pid, "host": process.host })
+            json!({ "node": name, "program": process.program, "pid": process.pid, "host": process.host,
+                "middleware": node.vendor.as_deref().unwrap_or("tsuji") })
         });
         return Ok(out.line(serde_json::to_string_pretty(&nodes.collect::<Vec<_>>())?)?);
     }

@@ -26,6 +26,8 @@ pub struct NodeInfo {
     pub namespace: String,
     /// Where it lives.
     pub process: ProcessInfo,
+    /// Whose middleware it runs on, such as `Cyclone DDS`, if it is not tsuji's.
+    pub vendor: Option<String>,
 }
 
 impl NodeInfo {

@@ -20,6 +20,7 @@ impl Directory {
                 name: known.record.name.clone(),
                 namespace: known.record.namespace.clone(),
                 process: self.process(host, known.peer),
+                vendor: self.outside.vendor(known.peer),
             })
             .collect();
         nodes.sort_by_key(|node| (node.fully_qualified_name(), node.gid));
