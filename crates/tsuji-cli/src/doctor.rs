@@ -174,7 +174,11 @@ fn transport(report: &TransportReport) -> Finding {
     if report.sample_bytes_max < NO_LIMIT_BYTES {
         offers.push(format!("samples up to {}", figures::bytes(report.sample_bytes_max)));
     }
-    Finding::new("transports", &report.name, State::Good, offers.join(", "))
+    let mut found = offers.join(", ");
+    if let Some(standing) = &report.standing {
+        found.push_str(&format!("; {standing}"));
+    }
+    Finding::new("transports", &report.name, State::Good, found)
 }
 
 /// How many plain nodes there are, by what they run on.

@@ -40,7 +40,7 @@ impl Globals {
 
     /// A context under these flags, which SIGINT and SIGTERM end.
     pub(crate) fn context(&self, policy: Policy) -> anyhow::Result<Context> {
-        let mut builder = Context::builder().policy(policy);
+        let mut builder = Context::builder().policy(policy).joins_at_once();
         if let Some(domain) = self.domain_id {
             builder = builder.domain(domain);
         }

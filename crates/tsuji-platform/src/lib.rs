@@ -8,6 +8,7 @@ pub mod fork;
 pub mod futex;
 pub mod life;
 pub mod memory;
+pub mod multicast;
 pub mod network;
 pub mod poll;
 pub mod process;

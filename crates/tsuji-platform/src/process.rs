@@ -50,6 +50,13 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// The number of this run of the system, the same for all processes and in all containers.
+pub fn boot_id() -> io::Result<u128> {
+    let said = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let digits: String = said.trim().chars().filter(|it| *it != '-').collect();
+    u128::from_str_radix(&digits, 16).map_err(io::Error::other)
+}
+
 fn status_kib(field: &str) -> io::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(field));

@@ -14,11 +14,13 @@
 //! | [`gid`] | GUIDs, and what differs between the distributions |
 //! | [`service`] | the header in the requests and replies of `rmw_cyclonedds_cpp` |
 //! | [`environment`] | `ROS_DOMAIN_ID` and its like |
+//! | [`discovery`] | what is sent to where participants announce themselves |
 //! | [`vendor`] | who made a participant |
 //!
 //! Each module names the source that it follows, by repository and file.
 #![forbid(unsafe_code)]
 
+pub mod discovery;
 pub mod environment;
 pub mod gid;
 pub mod graph_message;

@@ -1,8 +1,10 @@
 //! How the engine is told to behave: its defaults lose large samples, so tsuji sets its own.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, ToSocketAddrs};
 
+use tsuji_platform::network::Interface;
+use tsuji_transport::wire::Announcements;
 use tsuji_transport::{Error, ErrorKind, Result};
 
 use crate::extra;
@@ -85,6 +87,44 @@ impl CycloneConfig {
         explained.about(format!("with CYCLONEDDS_URI={said:?}")).because(error)
     }
 
+    /// Where others announce themselves, on a host with these interfaces; or why the engine is needed
+    /// to find them.
+    pub(crate) fn announcements(&self, all: &[Interface]) -> Result<Announcements, String> {
+        if self.extra.is_some() {
+            return Err("CYCLONEDDS_URI may say elsewhere where others are".to_owned());
+        }
+        if self.no_multicast {
+            return Err("nobody is looked for by multicast".to_owned());
+        }
+        if !self.peers.is_empty() {
+            return Err(format!("peers are named: {}", self.peers.join(" ")));
+        }
+        let is_able = |it: &&Interface| {
+            let has_address = it.addresses.iter().any(IpAddr::is_ipv4);
+            let has_multicast = it.has_multicast || self.force_multicast;
+            it.is_up && has_address && has_multicast
+        };
+        let able: Vec<_> = all.iter().filter(is_able).collect();
+        let interfaces: Vec<String> = match self.interfaces.as_slice() {
+            // The engine will take one of them.
+            [] => able.iter().filter(|it| !it.is_loopback).map(|it| it.name.clone()).collect(),
+            named => {
+                let is_lame = |name: &&String| !able.iter().any(|it| it.name == **name);
+                if let Some(name) = named.iter().find(is_lame) {
+                    return Err(format!("{name} has no multicast over IPv4"));
+                }
+                named.to_vec()
+            }
+        };
+        if interfaces.is_empty() {
+            return Err("no interface has multicast over IPv4".to_owned());
+        }
+        // The configuration was accepted with a domain whose ports there are.
+        let port = u16::try_from(PORT_BASE + DOMAIN_GAIN * self.domain).unwrap_or(u16::MAX);
+        let group = SocketAddrV4::new(GROUP, port);
+        Ok(Announcements { group, interfaces, hops_max: HOPS_MAX })
+    }
+
     /// The configuration in the words of Cyclone DDS. `receive_buffer_bytes_max` is what the system
     /// allows a socket.
     ///
@@ -140,6 +180,14 @@ impl CycloneConfig {
         xml
     }
 }
+
+/// Where participants announce themselves (RTPS 2.5, 9.6.2.3).
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+const PORT_BASE: u32 = 7400;
+const DOMAIN_GAIN: u32 = 250;
+
+/// As far as the engine's own announcements go.
+const HOPS_MAX: u8 = 32;
 
 /// How long a participant that says nothing is taken for alive. Until then what it does not acknowledge
 /// is kept for it.
@@ -204,6 +252,43 @@ mod tests {
         let extra = Some("file:///etc/cyclone.xml,<General/>".to_owned());
         let xml = CycloneConfig { extra, ..Default::default() }.to_xml(&[], 1 << 30);
         assert!(xml.ends_with("</CycloneDDS>,file:///etc/cyclone.xml,<General/>"), "{xml}");
+    }
+
+    #[test]
+    fn others_are_heard_by_multicast_or_not_at_all() {
+        let interface = |name: &str, has_multicast| Interface {
+            name: name.to_owned(),
+            is_up: true,
+            is_loopback: name == "lo",
+            has_multicast,
+            addresses: vec![Ipv4Addr::LOCALHOST.into()],
+        };
+        let all = [interface("eth0", true), interface("lo", false), interface("ppp0", false)];
+        let heard = |config: &CycloneConfig| config.announcements(&all);
+        let on = |names: &[&str], port| Announcements {
+            group: SocketAddrV4::new(GROUP, port),
+            interfaces: names.iter().map(|it| (*it).to_owned()).collect(),
+            hops_max: 32,
+        };
+        let plain = CycloneConfig { domain: 7, ..Default::default() };
+        assert_eq!(heard(&plain), Ok(on(&["eth0"], 9150)));
+        assert_eq!(heard(&CycloneConfig::on_loopback(232)), Ok(on(&["lo"], 65_400)));
+        let check = |config: CycloneConfig, expect: &str| {
+            assert_eq!(heard(&config), Err(expect.to_owned()));
+        };
+        let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let peers = words(&["192.0.2.7", "b"]);
+        check(CycloneConfig { peers, ..plain.clone() }, "peers are named: 192.0.2.7 b");
+        let no_multicast = CycloneConfig { no_multicast: true, ..plain.clone() };
+        check(no_multicast, "nobody is looked for by multicast");
+        let extra = Some("<General/>".to_owned());
+        let extra = CycloneConfig { extra, ..plain.clone() };
+        check(extra, "CYCLONEDDS_URI may say elsewhere where others are");
+        let interfaces = words(&["eth0", "ppp0"]);
+        check(CycloneConfig { interfaces, ..plain.clone() }, "ppp0 has no multicast over IPv4");
+        let down = all.map(|it| Interface { is_up: false, ..it });
+        let expect = "no interface has multicast over IPv4";
+        assert_eq!(plain.announcements(&down), Err(expect.to_owned()));
     }
 
     #[test]

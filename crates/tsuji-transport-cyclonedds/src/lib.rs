@@ -327,7 +327,10 @@ impl Shared {
         let checked = self.config.check_extra(&peers);
         let joined = checked.and_then(|()| Participant::join(&xml, &self.config.user_data));
         let joined = joined.map_err(|error| self.config.explain(error))?;
-        Ok(self.participant.get_or_init(|| joined))
+        let participant = self.participant.get_or_init(|| joined);
+        // Whoever only listened on the wire looks at it from now on.
+        self.nudge();
+        Ok(participant)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

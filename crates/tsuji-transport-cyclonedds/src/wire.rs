@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use tsuji_core::{History, Peers, Qos};
 use tsuji_platform::clock;
+use tsuji_platform::network::interfaces;
 use tsuji_platform::poll::Nudge;
-use tsuji_transport::wire::{ChannelSpec, Found, Inlet, Outlet, Wire};
+use tsuji_transport::wire::{Announcements, ChannelSpec, Found, Inlet, Outlet, Wire};
 use tsuji_transport::{Bytes, Error, ErrorKind, Gid, Result};
 
 use crate::engine::{EndpointSpec, EngineReader, EngineWriter, Listener, Tap, Watch};
@@ -17,6 +18,15 @@ use crate::{CycloneDds, HEADER_LEN, Shared, is_plain_cdr};
 impl Wire for CycloneDds {
     fn peers(&self) -> Peers {
         Peers { zenoh: false, ..Peers::ALL }
+    }
+
+    fn announcements(&self) -> Result<Announcements, String> {
+        // What an engine that is just starting announces is heard before its participant is here.
+        let is_starting = matches!(self.shared.starting.try_lock(), Err(TryLockError::WouldBlock));
+        if is_starting || self.shared.participant.get().is_some() {
+            return Err("its engine has started".to_owned());
+        }
+        self.shared.config.announcements(&interfaces().map_err(|error| error.to_string())?)
     }
 
     fn join(&self) -> Result<Gid> {

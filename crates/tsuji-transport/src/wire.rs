@@ -1,6 +1,7 @@
 //! Who else is on the wire of a transport, tsuji's and others, and what is said there besides samples.
 
 use std::fmt;
+use std::net::SocketAddrV4;
 
 use tsuji_core::{Peers, Qos};
 
@@ -21,6 +22,13 @@ pub trait Wire: fmt::Debug + Send + Sync {
     /// Whom it talks to.
     fn peers(&self) -> Peers;
 
+    /// Where whoever has not joined hears of others; or why it has to join at once, as a clause after
+    /// "because". A failure once it has joined, which [`join`](Self::join) is not the only way to do:
+    /// see [`Transport::mail_fd`](crate::Transport::mail_fd), which tells that.
+    fn announcements(&self) -> Result<Announcements, String> {
+        Err("its wire tells nothing to whoever has not joined".to_owned())
+    }
+
     /// Joins, if it has not yet, and answers the name of this participant. From then on others see it.
     /// May take as long as it takes to resolve the names of hosts.
     fn join(&self) -> Result<Gid>;
@@ -35,6 +43,17 @@ pub trait Wire: fmt::Debug + Send + Sync {
 
     /// Opens a topic for reading what is no flow. Joins.
     fn open_inlet(&self, spec: &ChannelSpec) -> Result<Box<dyn Inlet>>;
+}
+
+/// Where all participants of a wire announce themselves, again and again: in datagrams to a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcements {
+    /// The multicast group and its port.
+    pub group: SocketAddrV4,
+    /// The names of the interfaces, at least one.
+    pub interfaces: Vec<String>,
+    /// How far they are sent: over so many routers, less one.
+    pub hops_max: u8,
 }
 
 /// What was found on a wire.

@@ -223,6 +223,10 @@ impl Context {
         if !self.core.host.is_current() {
             return Vec::new();
         }
+        let standing = |id| {
+            let directory = self.core.host.directory();
+            directory.standings.get(&id).map(ToString::to_string)
+        };
         let works = self.core.host.transports().iter().map(|transport| {
             let capability = transport.capability();
             let scopes = tsuji_core::Scope::ALL.iter();
@@ -241,6 +245,7 @@ impl Context {
                 sample_bytes_max: capability.sample_bytes_max,
                 readers_max: capability.readers_max,
                 trouble: transport.trouble(),
+                standing: standing(transport.id()),
                 figures: transport
                     .figures()
                     .into_iter()
@@ -258,6 +263,7 @@ impl Context {
             sample_bytes_max: 0,
             readers_max: 0,
             trouble: Some(reason.clone()),
+            standing: None,
             figures: Vec::new(),
         });
         works.chain(fails).collect()
@@ -315,6 +321,7 @@ pub struct ContextBuilder {
     policy_file: Option<PathBuf>,
     interop: Option<Interop>,
     discovery_range: Option<DiscoveryRange>,
+    joins_at_once: bool,
     runtime_dir: Option<PathBuf>,
     is_isolated: bool,
     arrange: Option<Arrange>,
@@ -366,6 +373,14 @@ impl ContextBuilder {
         self
     }
 
+    /// Joins the network at once, also where the policy prefers memory: for programs that look who is
+    /// there and leave.
+    #[must_use]
+    pub fn joins_at_once(mut self) -> Self {
+        self.joins_at_once = true;
+        self
+    }
+
     /// The folder under which processes find each other; else that of
     /// [`runtime_dir`](crate::runtime_dir).
     #[must_use]
@@ -414,7 +429,12 @@ impl ContextBuilder {
             Some(path) => absolute(&path)?,
             None => runtime_dir()?,
         };
-        let said = Said { domain: self.domain, interop: self.interop, range: self.discovery_range };
+        let said = Said {
+            domain: self.domain,
+            interop: self.interop,
+            range: self.discovery_range,
+            joins_at_once: self.joins_at_once,
+        };
         let Asked { network, lines } = Network::ask(said, &policy, from_environment)?;
         let domain = network.domain();
         let folder = folder.join(format!("domain-{domain}"));

@@ -31,10 +31,12 @@ use crate::pacing::Backoff;
 use crate::{Error, ErrorKind, Result};
 use far::{FarFrame, Heard};
 use link::{Line, Wanted};
+use listening::{Listening, Standing};
 use protocol::{Control, FrameError, GreetingRecord, Hello, decode, encode};
 
 pub(crate) mod far;
 pub(crate) mod link;
+pub(crate) mod listening;
 mod outbox;
 pub(crate) mod protocol;
 
@@ -179,12 +181,10 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
     for path in door.neighbours() {
         knock(&host, &path);
     }
-    if host.speaks_rtps() {
-        host.transports().iter().for_each(|it| join(&host, it));
-    }
+    let listening = if host.speaks_rtps() { meet_outside(&host) } else { Vec::new() };
     let look = Look(Backoff::new(LOOK_FIRST, LOOK_LAST));
     let buffer = vec![0; MESSAGE_BYTES_MAX];
-    let mut keeper = Keeper { host, door, look, buffer, unheard: Vec::new() };
+    let mut keeper = Keeper { host, door, look, buffer, unheard: Vec::new(), listening };
     std::thread::Builder::new()
         .name("tsuji-control".to_owned())
         .stack_size(256 * 1024)
@@ -197,6 +197,47 @@ const NUDGE: u64 = 1;
 const WATCH: u64 = 2;
 /// Of the transports, in their order.
 const MAIL_KEYS: u64 = 3;
+
+/// Joins the wires of the transports; or begins to listen there, where memory is preferred.
+fn meet_outside(host: &Arc<Host>) -> Vec<Listening> {
+    let mut all = Vec::new();
+    for (at, transport) in host.transports().iter().enumerate() {
+        if transport.wire().is_none() {
+            continue;
+        }
+        if host.joins_at_once() {
+            join(host, transport);
+            continue;
+        }
+        let begun = Listening::begin(host, &**transport).and_then(|listening| {
+            let added = host.poll.add(&listening.socket, listening_keys(host) + at as u64);
+            added.map(|()| listening).map_err(|error| error.to_string())
+        });
+        let standing = match begun {
+            Ok(listening) => {
+                all.push(listening);
+                Standing::Listens
+            }
+            Err(reason) => {
+                tracing::info!(transport = %transport.id(), reason, "not only listened to");
+                join(host, transport);
+                Standing::AtOnce(reason)
+            }
+        };
+        host.directory().standings.insert(transport.id(), standing);
+    }
+    all
+}
+
+/// Why a wire cannot, or can no longer, only be listened to.
+fn reason_to_join(host: &Host, transport: usize) -> Option<String> {
+    host.transports()[transport].wire()?.announcements().err()
+}
+
+/// Of the sockets that stand in for transports, in the order of these.
+fn listening_keys(host: &Host) -> u64 {
+    MAIL_KEYS + host.transports().len() as u64
+}
 
 /// Joins the wire of a transport, if it has one, on a thread of its own: the names of hosts may take
 /// long to resolve.
@@ -357,6 +398,8 @@ struct Keeper {
     buffer: Vec<u8>,
     /// The transports by whose wire processes of other hosts have more to say.
     unheard: Vec<TransportId>,
+    /// What stands in for the engines of transports.
+    listening: Vec<Listening>,
 }
 
 /// When to look for neighbours without a link: soon after one was lost, more rarely while nobody is
@@ -396,7 +439,8 @@ impl Keeper {
             let due_ns = directory.due_ns();
             drop(directory);
             self.host.tell();
-            let first_ns = [due_ns, self.look.0.due_ns()].into_iter().flatten().min();
+            let knock_ns = self.listening.iter().filter_map(Listening::due_ns).min();
+            let first_ns = [due_ns, self.look.0.due_ns(), knock_ns].into_iter().flatten().min();
             let first_ns = if self.unheard.is_empty() { first_ns } else { Some(0) };
             let timeout =
                 first_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
@@ -420,6 +464,7 @@ impl Keeper {
             if self.look.0.is_due(clock::monotonic_ns()) {
                 self.look_for_neighbours();
             }
+            self.listening.iter_mut().for_each(|it| it.on_time(clock::monotonic_ns()));
         }
         let mut directory = self.host.directory();
         for key in directory.links.keys() {
@@ -436,6 +481,15 @@ impl Keeper {
             WATCH => self.look_at_folder(),
             key if key < MAIL_KEYS + self.host.transports().len() as u64 => {
                 self.carry_mail((key - MAIL_KEYS) as usize);
+            }
+            key if key < listening_keys(&self.host) + self.host.transports().len() as u64 => {
+                let at = (key - listening_keys(&self.host)) as usize;
+                let host = Arc::clone(&self.host);
+                self.end_listening(at, |listening| {
+                    let heard = listening.heard()?;
+                    // It may have been the engine of this very process.
+                    Some(reason_to_join(&host, at).unwrap_or(heard))
+                });
             }
             key if link::is_life(key) => {
                 let mut directory = self.host.directory();
@@ -454,9 +508,28 @@ impl Keeper {
         }
     }
 
+    /// Joins the wire of a transport that is only listened to, if there is a reason.
+    fn end_listening(
+        &mut self,
+        transport: usize,
+        reason: impl FnOnce(&Listening) -> Option<String>,
+    ) {
+        let transport = &self.host.transports()[transport];
+        let id = transport.id();
+        let Some(at) = self.listening.iter().position(|it| it.transport == id) else { return };
+        let Some(reason) = reason(&self.listening[at]) else { return };
+        tracing::debug!(transport = %id, reason, "no longer only listened to");
+        let listening = self.listening.swap_remove(at);
+        let _ = self.host.poll.remove(&listening.socket);
+        self.host.directory().standings.insert(id, Standing::Joined(reason));
+        join(&self.host, transport);
+    }
+
     /// Carries what a transport says, and goes on with what waited for it.
     fn carry_mail(&mut self, transport: usize) {
         let host = Arc::clone(&self.host);
+        // A flow may have started what was only listened to.
+        self.end_listening(transport, |_| reason_to_join(&host, transport));
         let transport = &host.transports()[transport];
         let mut directory = host.directory();
         for mail in transport.mail() {

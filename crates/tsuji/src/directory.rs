@@ -15,6 +15,7 @@ use tsuji_transport::{Gid, PeerId, Ticket, Transport};
 
 use crate::Error;
 use crate::control::link::Links;
+use crate::control::listening::Standing;
 use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord, Refusal};
 use crate::endpoint::EndpointCore;
 use crate::events::{PublisherEvent, SubscriptionEvent};
@@ -44,6 +45,8 @@ pub(crate) struct Directory {
     retries: HashMap<Flow, Backoff>,
     /// Who is on the wires.
     pub(crate) outside: Outside,
+    /// Where memory is preferred, how the wires of the transports were met.
+    pub(crate) standings: HashMap<TransportId, Standing>,
     /// Transports on which this process has met itself.
     met_self: Vec<TransportId>,
     pub(crate) strangers: Vec<Stranger>,

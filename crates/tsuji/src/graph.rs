@@ -176,6 +176,9 @@ pub struct TransportReport {
     pub readers_max: u32,
     /// Why it does not work now.
     pub trouble: Option<String>,
+    /// Where the policy prefers memory and others may be on its wire: whether its engine is there, or
+    /// only listened for others, and why.
+    pub standing: Option<String>,
     /// What it counts.
     pub figures: Vec<(String, u64)>,
 }

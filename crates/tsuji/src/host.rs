@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tsuji_core::{Policy, TransportId};
+use tsuji_core::{Policy, Prefer, TransportId};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::life::Life;
 use tsuji_platform::poll::{Nudge, Poll};
@@ -171,6 +171,11 @@ impl Host {
     /// Whether subscriptions are shown to plain nodes before there is a publisher out there.
     pub(crate) fn shows_subscriptions(&self) -> bool {
         registry::shows_subscriptions(&self.policy)
+    }
+
+    /// Whether the network is joined at once, or where memory is preferred only listened to at first.
+    pub(crate) fn joins_at_once(&self) -> bool {
+        self.network.joins_at_once() || self.policy.prefer() != Prefer::Memory
     }
 
     /// Whose formats are spoken.

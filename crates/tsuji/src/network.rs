@@ -16,6 +16,8 @@ pub(crate) struct Network {
     /// `Rtps` or `None`: this build speaks nothing else.
     interop: Interop,
     ros: RosEnvironment,
+    /// It is joined at once, whatever the policy prefers.
+    joins_at_once: bool,
 }
 
 /// What the program itself says.
@@ -24,6 +26,7 @@ pub(crate) struct Said {
     pub(crate) domain: Option<u32>,
     pub(crate) interop: Option<Interop>,
     pub(crate) range: Option<DiscoveryRange>,
+    pub(crate) joins_at_once: bool,
 }
 
 /// What is said of the network, and whatever of it is not obeyed, or not as it was said.
@@ -41,7 +44,7 @@ impl Network {
         policy: &Policy,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Asked> {
-        let Said { domain, interop, range } = program;
+        let Said { domain, interop, range, joins_at_once } = program;
         // Of a domain that is not asked for nothing is an error.
         let visible = |name: &str| domain.is_none() || name != "ROS_DOMAIN_ID";
         let read = |name: &str| variable(name).filter(|it| visible(name) && !it.is_empty());
@@ -72,7 +75,7 @@ impl Network {
             let passed_over: Vec<String> = passed_over;
             lines.extend(passed_over.iter().map(|it| format!("ROS_STATIC_PEERS={it:?}: {why}")));
         }
-        Ok(Asked { network: Self { interop, ros }, lines })
+        Ok(Asked { network: Self { interop, ros, joins_at_once }, lines })
     }
 
     /// The domain.
@@ -83,6 +86,11 @@ impl Network {
     /// What comes of what was asked for: `Rtps` or `None`.
     pub(crate) fn interop(&self) -> Interop {
         self.interop
+    }
+
+    /// Whether the network is joined at once, whatever the policy prefers.
+    pub(crate) fn joins_at_once(&self) -> bool {
+        self.joins_at_once
     }
 
     /// Whether plain ROS 2 nodes on RTPS are spoken to.
@@ -189,7 +197,7 @@ mod tests {
         interop: Option<Interop>,
         variables: &[(&str, &str)],
     ) -> Result<Asked> {
-        let program = Said { domain, interop, range: None };
+        let program = Said { domain, interop, ..Said::default() };
         Network::ask(program, &tsuji_policy::builtin_default(), |name| {
             let found = variables.iter().find(|(it, _)| *it == name);
             found.map(|(_, value)| (*value).to_owned())

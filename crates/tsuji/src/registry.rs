@@ -236,7 +236,7 @@ mod tests {
     fn who_the_participant_says_it_is() {
         let said = |interop| {
             let policy = tsuji_policy::builtin_default();
-            let program = Said { domain: Some(7), interop: Some(interop), range: None };
+            let program = Said { domain: Some(7), interop: Some(interop), ..Said::default() };
             let asked = Network::ask(program, &policy, |_| None).unwrap();
             ParticipantUserData::parse(&user_data(PeerId([9; 16]), &asked.network)).unwrap()
         };
