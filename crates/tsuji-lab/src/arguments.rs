@@ -62,7 +62,8 @@ Usage: tsuji lab passing [OPTIONS]
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
            sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
            by the road cyclonedds, beside Cyclone DDS alone
-  limits   throughput, small samples, allocations, memory, threads, descriptors, start-up, idling
+  limits   throughput, small samples, allocations, memory, threads, descriptors, start-up, idling,
+           also beside plain ROS 2 nodes, and what one that listens costs
 
 Options:
   --quick         a look of about a minute; too short for verdicts to mean much

@@ -16,6 +16,8 @@ mod cyclonedds;
 mod iceoryx;
 mod tsuji;
 
+pub(crate) use cyclonedds::{Plain, TYPE_NAME as PICTURE_TYPE, play_plain};
+
 /// One way of handing a picture over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carrier {
@@ -121,6 +123,8 @@ pub(crate) struct Spec {
     pub(crate) size: usize,
     /// Least rest of the receiver between two samples.
     pub(crate) pause_us: u64,
+    /// Least time from one sample to the next; 0 where the rest alone counts.
+    pub(crate) period_us: u64,
     /// By which road tsuji goes.
     pub(crate) road: Road,
     /// Processes that receive.
@@ -147,7 +151,8 @@ impl Spec {
             "stream": self.flow == Flow::Stream,
             "size": self.size,
             "pause_us": self.pause_us,
-            "by_cyclonedds": self.road == Road::Cyclone,
+            "period_us": self.period_us,
+            "rtps": self.road == Road::Rtps,
             "receivers": self.receivers,
             "one_node": self.one_node,
             "folder": self.folder.to_string_lossy(),
@@ -181,7 +186,8 @@ impl Spec {
             flow: if flag("stream")? { Flow::Stream } else { Flow::Paced },
             size: number("size")?,
             pause_us: number("pause_us")? as u64,
-            road: if flag("by_cyclonedds")? { Road::Cyclone } else { Road::Chosen },
+            period_us: number("period_us")? as u64,
+            road: if flag("rtps")? { Road::Rtps } else { Road::Alone },
             receivers: number("receivers")?,
             one_node: flag("one_node")?,
             folder: word("folder")?.into(),
@@ -279,6 +285,11 @@ pub(crate) fn open_receiver(
     }
 }
 
+/// Samples that came to the receiving process of `spec` by the network and by another road too.
+pub(crate) fn doubled(spec: &Spec) -> Result<u64, String> {
+    if spec.carrier.is_tsuji() { tsuji::doubled(spec) } else { Ok(0) }
+}
+
 /// The two ends of a flow inside this process.
 pub(crate) type Ends = (Box<dyn Sender>, Box<dyn Receiver + Send>);
 
@@ -305,9 +316,9 @@ mod tests {
     #[test]
     fn a_spec_comes_back_from_its_text() {
         for (carrier, role, flow, road) in [
-            (Carrier::Condvar, Role::Both, Flow::Paced, Road::Chosen),
-            (Carrier::IceoryxLoan, Role::Sender, Flow::Stream, Road::Chosen),
-            (Carrier::TsujiLoan, Role::Receiver, Flow::Paced, Road::Cyclone),
+            (Carrier::Condvar, Role::Both, Flow::Paced, Road::Alone),
+            (Carrier::IceoryxLoan, Role::Sender, Flow::Stream, Road::Alone),
+            (Carrier::TsujiLoan, Role::Receiver, Flow::Paced, Road::Rtps),
         ] {
             let spec = Spec {
                 carrier,
@@ -315,6 +326,7 @@ mod tests {
                 flow,
                 size: 64,
                 pause_us: 40,
+                period_us: 33_333,
                 road,
                 receivers: 8,
                 one_node: false,

@@ -104,6 +104,7 @@ struct Sending {
     sender: Box<dyn Sender>,
     flow: Flow,
     pause: Duration,
+    period_ns: u64,
     /// Otherwise two readings of the clock would be a good part of a sample.
     draws_long: bool,
     listener: Option<UnixListener>,
@@ -111,8 +112,8 @@ struct Sending {
     meter: Arc<Meter>,
     allocations: Option<Allocations>,
     next: u64,
-    /// Number, begin of the drawing, begin of the sending.
-    sent: Vec<(u64, u64, u64)>,
+    /// Number, begin of the drawing, begin and end of the sending.
+    sent: Vec<[u64; 4]>,
 }
 
 impl Sending {
@@ -128,6 +129,7 @@ impl Sending {
             sender,
             flow: spec.flow,
             pause: pause(spec),
+            period_ns: spec.period_us * 1000,
             draws_long: DRAWS_LONG_MIN <= spec.size,
             listener,
             pacer,
@@ -180,7 +182,7 @@ impl Sending {
     /// Sends pictures one by one, each to a receiver that sleeps.
     fn block(&mut self, count: u64) -> Result<Value, String> {
         let pacer = self.pacer.as_mut().ok_or("not greeted")?;
-        let (mut refused, mut silent) = (0, 0);
+        let (mut refused, mut silent, mut due) = (0, 0, 0_u64);
         self.sent.clear();
         let allocated = self.allocations.map(|count| count());
         let used = self.meter.used_ns();
@@ -188,8 +190,10 @@ impl Sending {
             let number = self.next;
             self.next += 1;
             let excluded = self.meter.exclude();
+            thread::sleep(Duration::from_nanos(due.saturating_sub(monotonic_ns())));
             pacer.wait_until_asleep()?;
             let begun = monotonic_ns();
+            due = begun + self.period_ns;
             drop(excluded);
             self.sender.prepare()?;
             let excluded = self.meter.exclude();
@@ -198,11 +202,12 @@ impl Sending {
             let at = monotonic_ns();
             let published = self.sender.publish();
             let _excluded = self.meter.exclude();
+            let done = monotonic_ns();
             if published.is_err() {
                 refused += 1;
                 continue;
             }
-            self.sent.push((number, begun, at));
+            self.sent.push([number, begun, at, done]);
             silent = if pacer.is_acknowledged(number) { 0 } else { silent + 1 };
             if SILENT_MAX <= silent {
                 break;
@@ -210,8 +215,7 @@ impl Sending {
         }
         let cpu_ns = self.meter.used_ns().saturating_sub(used);
         let allocated = self.allocations.zip(allocated).map(|(count, before)| count() - before);
-        let sent: Vec<_> =
-            self.sent.iter().map(|(number, begun, at)| [number, begun, at]).collect();
+        let sent = &self.sent;
         Ok(json!({ "sent": sent, "refused": refused, "cpu_ns": cpu_ns, "allocations": allocated }))
     }
 
@@ -256,7 +260,8 @@ fn receiver(spec: &Spec, allocations: Option<Allocations>) -> Result<(), String>
     let end = Arc::new(End::default());
     let control = thread::Builder::new().name("control".to_owned()).spawn({
         let end = Arc::clone(&end);
-        let mut listening = Listening { arrivals, meter, allocations, used: 0, allocated: 0 };
+        let spec = spec.clone();
+        let mut listening = Listening { spec, arrivals, meter, allocations, used: 0, allocated: 0 };
         move || {
             answer(&json!({ "open": true }));
             let _ = listening.obey_all();
@@ -275,6 +280,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// The thread of a receiving process that answers; what it uses is left out.
 struct Listening {
+    spec: Spec,
     arrivals: Arc<Arrivals>,
     meter: Arc<Meter>,
     allocations: Option<Allocations>,
@@ -319,6 +325,7 @@ impl Listening {
                 self.arrivals.await_count(count);
                 Ok(Some(json!({})))
             }
+            ("doubled", _) => Ok(Some(json!({ "doubled": carrier::doubled(&self.spec)? }))),
             ("greeted", _) => {
                 let reached = self.arrivals.wait_for_count(GREETED_PATIENCE);
                 Ok(Some(json!({ "greeted": reached.at.is_some() })))

@@ -123,10 +123,13 @@ impl Child {
         let [program, lead @ ..] = &*stage.program.words else {
             return Err("no program".to_owned().into());
         };
-        let mut process = Command::new(program)
+        let mut command = Command::new(program);
+        for variable in NOT_INHERITED {
+            command.env_remove(variable);
+        }
+        let mut process = command
             .args(lead)
             .args([mode, text])
-            .env_remove("TSUJI_POLICY")
             .env("TSUJI_RUNTIME_DIR", stage.folder())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -249,6 +252,17 @@ impl Drop for Child {
     }
 }
 
+/// What would make the children something else than what is to be measured.
+const NOT_INHERITED: &[&str] = &[
+    "TSUJI_POLICY",
+    "TSUJI_INTEROP",
+    "ROS_DOMAIN_ID",
+    "ROS_AUTOMATIC_DISCOVERY_RANGE",
+    "ROS_STATIC_PEERS",
+    "ROS_LOCALHOST_ONLY",
+    "CYCLONEDDS_URI",
+];
+
 /// Lines of complaint that are kept; the oldest go first.
 const COMPLAINTS_MAX: usize = 5;
 
@@ -277,12 +291,16 @@ pub(crate) struct Block {
     pub(crate) passing_us: Vec<f64>,
     /// From the begin of the drawing to the arrival, µs, of the same.
     pub(crate) whole_us: Vec<f64>,
+    /// What the sending itself took, µs, of the same.
+    pub(crate) sending_us: Vec<f64>,
     /// Samples that should have been sent.
     pub(crate) count: u64,
     /// Samples that did not arrive as they were sent.
     pub(crate) lost: u64,
     /// Those of them that arrived damaged.
     pub(crate) damaged: u64,
+    /// Processor time of the sending side.
+    pub(crate) sender_cpu_us: f64,
     /// Processor time of both sides.
     pub(crate) cpu_us: f64,
     /// Allocations of both sides, where they are counted.
@@ -320,16 +338,18 @@ impl Crew {
         let sent = self.sender.ask(&format!("block {count}"))?;
         let receiver = self.receivers.first_mut().unwrap_or(&mut self.sender);
         let received = receiver.ask("report")?;
-        let triple = |it: &Value| Some((it[0].as_u64()?, it[1].as_u64()?, it[2].as_u64()?));
+        let times =
+            |it: &Value| Some((it[0].as_u64()?, it[1].as_u64()?, it[2].as_u64()?, it[3].as_u64()?));
         let pair = |it: &Value| Some((it[0].as_u64()?, it[1].as_u64()?));
         let arrived = received["arrived"].as_array().map_or(&[][..], Vec::as_slice);
         let arrived: HashMap<u64, u64> = arrived.iter().filter_map(pair).collect();
         let mut block = Block { count, ..Block::default() };
         let sent_list = sent["sent"].as_array().map_or(&[][..], Vec::as_slice);
-        for (number, begun, at) in sent_list.iter().filter_map(triple) {
+        for (number, begun, at, done) in sent_list.iter().filter_map(times) {
             if let Some(arrived) = arrived.get(&number) {
                 block.passing_us.push(arrived.saturating_sub(at) as f64 / 1000.0);
                 block.whole_us.push(arrived.saturating_sub(begun) as f64 / 1000.0);
+                block.sending_us.push(done.saturating_sub(at) as f64 / 1000.0);
             }
         }
         block.lost = count - block.passing_us.len() as u64;
@@ -338,9 +358,19 @@ impl Crew {
             let (sent, received) = (sent[field].as_u64(), received[field].as_u64());
             Some(sent? + received.unwrap_or(0))
         };
+        block.sender_cpu_us = sent["cpu_ns"].as_u64().unwrap_or(0) as f64 / 1000.0;
         block.cpu_us = sum("cpu_ns").unwrap_or(0) as f64 / 1000.0;
         block.allocations = sum("allocations");
         Ok(block)
+    }
+
+    /// Samples that came to the receiving processes twice, by two roads.
+    pub(crate) fn doubled(&mut self) -> Result<u64, Stop> {
+        let mut doubled = 0;
+        for receiver in &mut self.receivers {
+            doubled += receiver.ask("doubled")?["doubled"].as_u64().unwrap_or(0);
+        }
+        Ok(doubled)
     }
 }
 

@@ -45,6 +45,7 @@ pub fn main(
     if let [mode, text] = words {
         match mode.as_str() {
             CHILD => return child::play(text, allocations),
+            limits::PLAIN => return limits::plain(text),
             limits::STAND => return limits::stand(text),
             limits::FIRST => return limits::first(text),
             _ => (),

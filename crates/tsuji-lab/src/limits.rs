@@ -1,5 +1,5 @@
 //! Everything else that has a bar: throughput, small samples, allocations, footprint, start-up,
-//! idling.
+//! idling, and what a plain node that listens costs.
 
 use crate::arguments::Options;
 use crate::crew::{Stage, Stop};
@@ -7,10 +7,13 @@ use crate::report::{Judged, Report, Screen};
 use crate::statistics::{Bar, Interval};
 
 mod allocations;
+mod echo;
 mod footprint;
+mod plain;
 mod throughput;
 
 pub(crate) use footprint::{FIRST, STAND, first, stand};
+pub(crate) use plain::{PLAIN, plain};
 
 /// A case and what measures it.
 type Measure = fn(&mut Run<'_, '_>) -> Result<(), Stop>;
@@ -23,6 +26,8 @@ const CASES: &[(&str, Measure)] = &[
     ("startup", footprint::startup),
     ("startup-cyclonedds", footprint::startup_by_cyclone),
     ("idle", footprint::idle),
+    ("idle-rtps", footprint::idle_beside_plain),
+    ("echo", echo::measure),
 ];
 
 /// What all cases work with.

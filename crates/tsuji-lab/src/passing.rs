@@ -41,17 +41,11 @@ fn cases(options: &Options) -> Vec<Case> {
         ("two_components_pointer", Role::Both, false, [TsujiPointer, Condvar], POINTER_BARS),
     ];
     let sized = [
-        ("pointer", Role::Both, Road::Chosen, [TsujiPointer, Condvar], POINTER_BARS),
-        ("loan", Role::Sender, Road::Chosen, [TsujiLoan, IceoryxLoan], LOAN_BARS),
-        ("publish", Role::Sender, Road::Chosen, [TsujiPublish, IceoryxMemcpy], PUBLISH_BARS),
-        ("cyclonedds-loan", Role::Sender, Road::Cyclone, [TsujiLoan, CycloneInPlace], CYCLONE_BARS),
-        (
-            "cyclonedds-publish",
-            Role::Sender,
-            Road::Cyclone,
-            [TsujiPublish, CycloneCopy],
-            CYCLONE_BARS,
-        ),
+        ("pointer", Role::Both, Road::Alone, [TsujiPointer, Condvar], POINTER_BARS),
+        ("loan", Role::Sender, Road::Alone, [TsujiLoan, IceoryxLoan], LOAN_BARS),
+        ("publish", Role::Sender, Road::Alone, [TsujiPublish, IceoryxMemcpy], PUBLISH_BARS),
+        ("cyclonedds-loan", Role::Sender, Road::Rtps, [TsujiLoan, CycloneInPlace], CYCLONE_BARS),
+        ("cyclonedds-publish", Role::Sender, Road::Rtps, [TsujiPublish, CycloneCopy], CYCLONE_BARS),
     ];
     let mut cases: Vec<Case> = patterns
         .into_iter()
@@ -60,13 +54,13 @@ fn cases(options: &Options) -> Vec<Case> {
             size: PICTURE_BYTES,
             role,
             one_node,
-            road: Road::Chosen,
+            road: Road::Alone,
             carriers: carriers.to_vec(),
             bars,
         })
         .collect();
     for (name, role, road, carriers, bars) in sized {
-        let own = if road == Road::Cyclone { &CYCLONE_SIZES[..] } else { &SIZES };
+        let own = if road == Road::Rtps { &CYCLONE_SIZES[..] } else { &SIZES };
         let sizes = if options.sizes.is_empty() { own } else { &options.sizes };
         cases.extend(sizes.iter().map(|size| Case {
             name: format!("{name}-{size}"),
@@ -126,6 +120,7 @@ fn measure(
             flow: Flow::Paced,
             size: case.size,
             pause_us: options.pause_us,
+            period_us: 0,
             road: case.road,
             receivers: 1,
             one_node: case.one_node,

@@ -1,18 +1,20 @@
-//! The roads that tsuji is measured on: the one that it chooses, and cyclonedds between processes of
-//! this host, where it would choose another.
+//! How tsuji is measured: without plain ROS 2 nodes, or beside them, where some topics go by cyclonedds
+//! between processes of this host for which it would choose another road.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tsuji::core::Interop;
 use tsuji::{Context, ContextBuilder};
 
 /// By which road.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Road {
-    /// As the built-in policy says.
-    Chosen,
-    /// By cyclonedds where a topic's name begins with [`BY_CYCLONE`], over loopback.
-    Cyclone,
+    /// As the built-in policy says, between processes of tsuji. No engine starts.
+    Alone,
+    /// Plain ROS 2 nodes are spoken to, over loopback, so the engine starts with the context. By
+    /// cyclonedds where a topic's name begins with [`BY_CYCLONE`], else as the built-in policy says.
+    Rtps,
 }
 
 impl Road {
@@ -20,8 +22,11 @@ impl Road {
     pub(crate) fn context(self, folder: &Path) -> ContextBuilder {
         let builder = Context::builder().runtime_dir(folder);
         match self {
-            Self::Chosen => builder,
-            Self::Cyclone => builder.domain(domain(folder)).policy_file(policy(folder)),
+            Self::Alone => builder.interop(Interop::None),
+            Self::Rtps => {
+                let builder = builder.domain(domain(folder)).policy_file(policy(folder));
+                builder.interop(Interop::Rtps)
+            }
         }
     }
 }
@@ -31,7 +36,7 @@ pub(crate) const BY_CYCLONE: &str = "cyclonedds_";
 
 /// The DDS domain of tsuji in a run. Runs side by side mostly have different ones; where not, their
 /// topics have.
-fn domain(folder: &Path) -> u32 {
+pub(crate) fn domain(folder: &Path) -> u32 {
     DOMAIN_FIRST + by_run(folder)
 }
 
@@ -44,6 +49,12 @@ pub(crate) fn raw_domain(folder: &Path) -> u32 {
 const DOMAIN_FIRST: u32 = 42;
 const DOMAINS: u32 = 30;
 
+/// `name` as no other run has it: the network is everybody's.
+pub(crate) fn of_this_run(folder: &Path, name: &str) -> String {
+    let run = folder.file_name().unwrap_or_default().to_string_lossy();
+    format!("{name}_{}", run.replace('-', "_"))
+}
+
 fn by_run(folder: &Path) -> u32 {
     let name = folder.as_os_str().as_encoded_bytes();
     name.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into())) % DOMAINS
@@ -53,7 +64,7 @@ fn policy(folder: &Path) -> PathBuf {
     folder.join("cyclonedds.xml")
 }
 
-/// Writes the policy that makes [`Road::Cyclone`] of a stage.
+/// Writes the policy that makes [`Road::Rtps`] of a stage.
 pub(crate) fn write_policy(folder: &Path) -> Result<(), String> {
     let path = policy(folder);
     fs::write(&path, POLICY).map_err(|error| format!("write {}: {error}", path.display()))

@@ -95,7 +95,7 @@ impl Interval {
 
 /// Draws as many of `blocks` blocks as there are, with putting back, many times over, and takes the
 /// percentiles 2.5 and 97.5 of what `statistic` says of each draw. The draws are the same each time.
-fn bootstrap(blocks: usize, statistic: impl Fn(&[usize]) -> f64) -> Option<Interval> {
+pub(crate) fn bootstrap(blocks: usize, statistic: impl Fn(&[usize]) -> f64) -> Option<Interval> {
     if blocks == 0 {
         return None;
     }

@@ -74,15 +74,16 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
 
 #[test]
 fn the_other_figures_come_out() {
-    let words =
-        "limits --quick --count 20 --blocks 2 --cases small,allocations,footprint,startup,idle";
+    let words = "limits --quick --count 20 --blocks 2 --cases small,allocations,footprint,startup,idle,echo";
     let Some((value, text)) = check(words) else { return };
     let figures = value["figures"].as_array().unwrap();
     let figure = |what: &str| {
         let found = figures.iter().find(|it| it["what"] == what);
         found.unwrap_or_else(|| panic!("{what} in {text}"))["figure"].as_f64().unwrap()
     };
-    assert_eq!(figure("small lost"), 0.0);
+    for what in ["small lost", "echo lost", "echo doubled"] {
+        assert_eq!(figure(what), 0.0, "{what}");
+    }
     for what in [
         "small",
         "allocations-loan",
@@ -91,8 +92,15 @@ fn the_other_figures_come_out() {
         "footprint-shm-200 RSS",
         "startup-cyclonedds",
         "wake-ups in 2 s",
+        "idle-rtps CPU",
+        "idle-rtps wake-ups",
+        "echo CPU/sample",
     ] {
         assert!(0.0 <= figure(what));
+    }
+    let ratios = value["ratios"].as_array().unwrap();
+    for what in ["echo p99, less one send", "echo CPU, less one send"] {
+        assert!(ratios.iter().any(|it| it["what"] == what && it["verdict"].is_string()), "{what}");
     }
 }
 

@@ -150,7 +150,8 @@ impl Deref for Publication {
 
 struct State {
     next_sequence: u64,
-    /// Those with readers come first.
+    /// Those with readers come first, and of them the nearest: it lends the memory, and its readers need
+    /// not wait for what the others take.
     roads: Vec<Road>,
     roads_in_use: usize,
     /// Whether a road in use takes values, and whether one takes bytes.
@@ -179,7 +180,7 @@ impl State {
 
     /// To be called when the readers of a road have changed.
     fn sort_roads(&mut self) {
-        self.roads.sort_by_key(|road| !road.is_in_use());
+        self.roads.sort_by_key(|road| (!road.is_in_use(), road.nearness));
         self.roads_in_use = self.roads.partition_point(Road::is_in_use);
         self.by_value = self.in_use().iter().any(|road| road.typed);
         self.by_bytes = self.in_use().iter().any(|road| !road.typed);
@@ -268,6 +269,8 @@ pub(crate) struct Asking {
 #[derive(Clone)]
 struct Road {
     id: TransportId,
+    /// The place of its transport among those of this build, nearest first.
+    nearness: usize,
     writer: Arc<dyn Writer>,
     typed: bool,
     /// What late joiners are owed its transport gives them, so it is sent everything.
@@ -596,8 +599,10 @@ impl Publication {
         let announced = self.for_transport(true);
         let writer = transport.open_writer(&announced, Arc::clone(&self.room))?;
         let is_directed = transport.capability().directed;
+        let nearness = self.host.transports().iter().position(|it| it.id() == id);
         let road = Road {
             id,
+            nearness: nearness.unwrap_or(usize::MAX),
             writer,
             typed,
             keeps: self.keeps() && !is_directed,

@@ -1,10 +1,15 @@
 //! Cyclone DDS alone: the same library, tuning, QoS and bytes as on tsuji's road, the receiver asleep
-//! in a wait set with a read condition, as its own examples do it.
+//! in a wait set with a read condition, as its own examples do it. And a plain node for tsuji to meet.
 
 use std::collections::VecDeque;
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tsuji::{Message, Qos};
 use tsuji_transport_cyclonedds::CycloneConfig;
 use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
@@ -25,7 +30,8 @@ fn topic(spec: &Spec) -> String {
     format!("rt/{}", spec.name)
 }
 
-const TYPE_NAME: &str = "sensor_msgs::msg::dds_::Image_";
+/// What DDS calls the type of a picture.
+pub(crate) const TYPE_NAME: &str = "sensor_msgs::msg::dds_::Image_";
 
 pub(crate) fn sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
     let participant = join(spec)?;
@@ -64,7 +70,7 @@ impl Sender for Sending {
             if self.is_met {
                 break;
             }
-            std::thread::sleep(LOOK);
+            thread::sleep(LOOK);
         }
         self.frames.rotate_left(1);
         if Arc::get_mut(&mut self.frames[0]).is_none() {
@@ -120,6 +126,103 @@ impl Receiver for Receiving {
     }
 }
 
+/// A participant in the domain of tsuji that has one reader, and a writer that writes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plain {
+    /// The folder of the run.
+    pub(crate) folder: PathBuf,
+    /// The type of both, as DDS names it.
+    pub(crate) type_name: String,
+    /// The topic that it reads, without the prefix that DDS sees.
+    pub(crate) reads: String,
+    /// The topic of the writer, if there is one.
+    pub(crate) writes: Option<String>,
+}
+
+impl Plain {
+    /// As one word of a command line.
+    pub(crate) fn to_json(&self) -> String {
+        json!({
+            "folder": self.folder.to_string_lossy(),
+            "type_name": self.type_name,
+            "reads": self.reads,
+            "writes": self.writes,
+        })
+        .to_string()
+    }
+
+    fn from_json(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let word = |field: &str| value[field].as_str().map(str::to_owned);
+        let needed = |field: &str| word(field).ok_or_else(|| format!("{field} is missing"));
+        Ok(Self {
+            folder: needed("folder")?.into(),
+            type_name: needed("type_name")?,
+            reads: needed("reads")?,
+            writes: word("writes"),
+        })
+    }
+}
+
+/// Plays a plain node, as `text` describes it. To each line it answers how many samples it has taken and
+/// how many readers its writer has.
+pub(crate) fn play_plain(text: &str) -> Result<(), String> {
+    let plain = Plain::from_json(text)?;
+    let config = CycloneConfig::on_loopback(road::domain(&plain.folder));
+    let participant = Participant::join(&config).map_err(said)?;
+    let (topic, ty) = (format!("rt/{}", plain.reads), &*plain.type_name);
+    let reader = participant.reader(&topic, ty, &Qos::DEFAULT).map_err(said)?;
+    let writer = plain
+        .writes
+        .map(|name| participant.writer(&format!("rt/{name}"), ty, &Qos::DEFAULT).map_err(said));
+    let writer = writer.transpose()?;
+    let taken = Arc::<AtomicU64>::default();
+    thread::spawn({
+        let taken = Arc::clone(&taken);
+        move || {
+            while reader.wait(LOOK_AGAIN).is_ok() {
+                while let Ok(Some(_)) = reader.take() {
+                    taken.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    });
+    let mut input = io::stdin().lock();
+    let mut line = String::new();
+    loop {
+        let (taken, matched) =
+            (taken.load(Ordering::Relaxed), writer.as_ref().map(Writer::matched));
+        let mut out = io::stdout().lock();
+        // Nobody listens any more when this fails, and the input ends as well.
+        let _ = writeln!(out, "{}", json!({ "taken": taken, "matched": matched }))
+            .and_then(|()| out.flush());
+        line.clear();
+        if matches!(input.read_line(&mut line), Ok(0) | Err(_)) {
+            // The reader's thread does not end by itself.
+            std::process::exit(0);
+        }
+    }
+}
+
 fn said(error: impl std::fmt::Display) -> String {
     format!("Cyclone DDS: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_node_comes_back_from_its_text() {
+        for writes in [None, Some("b".to_owned())] {
+            let plain = Plain {
+                folder: "/tmp/a folder".into(),
+                type_name: TYPE_NAME.to_owned(),
+                reads: "a".to_owned(),
+                writes,
+            };
+            assert_eq!(Plain::from_json(&plain.to_json()), Ok(plain));
+        }
+        assert!(Plain::from_json("{}").is_err());
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tsuji::{
     Context, Executor, History, LoanedMessage, Node, Publisher, Qos, RawPublisher, RawSubscription,
-    RawType, Subscription,
+    RawType, RouteReport, Subscription,
 };
 use tsuji_interfaces::geometry_msgs::msg::Inertia;
 use tsuji_interfaces::sensor_msgs::msg::Image;
@@ -41,6 +41,15 @@ pub(crate) fn ends(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, String>
 
 fn context(spec: &Spec) -> Result<Context, String> {
     spec.road.context(&spec.folder).build().map_err(said)
+}
+
+/// What the engine in the receiving process had from publishers that reach it by another road.
+pub(crate) fn doubled(spec: &Spec) -> Result<u64, String> {
+    // It shares the participant of the one that receives.
+    let transports = context(spec)?.transports();
+    let figures = transports.iter().flat_map(|it| &it.figures);
+    let doubled = figures.filter(|(name, _)| name == "doubled_samples").map(|(_, count)| count);
+    Ok(doubled.sum())
 }
 
 fn qos(spec: &Spec) -> Qos {
@@ -132,8 +141,9 @@ impl Base {
 
     fn transport(&self) -> Option<String> {
         let routes = self.node.context().routes(Duration::from_secs(2)).ok()?;
-        let route = routes.into_iter().find(|it| it.topic == self.topic && it.transport.is_some());
-        route?.transport
+        let of_tsuji = |it: &RouteReport| it.subscription.vendor.is_none();
+        let mut routes = routes.into_iter().filter(|it| it.topic == self.topic && of_tsuji(it));
+        routes.find_map(|it| it.transport)
     }
 }
 

@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tsuji::{Executor, Node, Publisher, Subscription};
 use tsuji_interfaces::geometry_msgs::msg::Inertia;
-use tsuji_platform::clock::monotonic_ns;
+use tsuji_platform::clock::{monotonic_ns, process_cpu_ns};
 
+use crate::carrier::Plain;
 use crate::crew::{Child, Stage, Stop};
 use crate::limits::Run;
-use crate::road::{BY_CYCLONE, Road};
+use crate::limits::plain::{PlainNode, until};
+use crate::road::{self, BY_CYCLONE, Road};
 use crate::statistics::{Bar, Interval, interval_of_median};
 
 /// The hidden argument of a process that stands there with some topics.
@@ -87,10 +89,10 @@ pub(crate) fn startup(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let (mut clean, mut beside) = (Vec::new(), Vec::new());
     for at in 0..all {
         run.screen.progress(&format!("startup: {} of {all}", at + 1));
-        clean.push(first_sample_ms(run.stage, Road::Chosen)?);
+        clean.push(first_sample_ms(run.stage, Road::Alone)?);
         let troupe = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
         troupe.children.into_iter().for_each(Child::kill);
-        beside.push(first_sample_ms(run.stage, Road::Chosen)?);
+        beside.push(first_sample_ms(run.stage, Road::Alone)?);
     }
     run.judge("startup, nothing left over", "", interval_of_median(&clean), "ms", None);
     let bar = Some(Bar::AtMost(100.0));
@@ -106,7 +108,7 @@ pub(crate) fn startup_by_cyclone(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let mut took = Vec::new();
     for at in 0..all {
         run.screen.progress(&format!("{what}: {} of {all}", at + 1));
-        took.push(first_sample_ms(run.stage, Road::Cyclone)?);
+        took.push(first_sample_ms(run.stage, Road::Rtps)?);
     }
     let bar = Some(Bar::AtMost(300.0));
     run.judge(what, "the publisher stood there", interval_of_median(&took), "ms", bar);
@@ -119,7 +121,7 @@ const STARTS_MAX: usize = 20;
 /// when the publisher is there.
 fn first_sample_ms(stage: &Stage, road: Road) -> Result<f64, Stop> {
     let folder = stage.folder().to_string_lossy();
-    let by_cyclonedds = road == Road::Cyclone;
+    let by_cyclonedds = road == Road::Rtps;
     let start = |sends: bool| {
         let text = json!({ "folder": folder, "sends": sends, "by_cyclonedds": by_cyclonedds });
         Child::start(stage, FIRST, &text.to_string())
@@ -149,23 +151,96 @@ pub(crate) fn idle(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let troupe = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
     thread::sleep(SETTLED);
     let ids: Vec<u32> = troupe.children.iter().map(Child::id).collect();
-    let before: Vec<u64> = ids.iter().map(|id| switches(*id)).collect::<Result<_, _>>()?;
+    let before: Vec<u64> =
+        ids.iter().map(|id| switches(*id, &[VOLUNTARY, INVOLUNTARY])).collect::<Result<_, _>>()?;
     let wait = if run.options.quick { IDLE_QUICK } else { IDLE };
+    stand_by(run, "idle", wait)?;
+    let mut woken = 0;
+    for (id, before) in ids.iter().zip(before) {
+        woken = woken.max(switches(*id, &[VOLUNTARY, INVOLUNTARY])? - before);
+    }
+    let what = format!("wake-ups in {} s", wait.as_secs());
+    let of = format!("{TOPICS} publishers and {TOPICS} subscriptions");
+    run.judge(what, of, Some(Interval::exactly(woken as f64)), "", Some(Bar::AtMost(0.0)));
+    Ok(())
+}
+
+/// Processor time of a process with few endpoints that plain nodes see, when nothing happens.
+pub(crate) fn idle_beside_plain(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let what = "idle-rtps";
+    let mut troupe = Troupe::start(run.stage, Scope::ShmAndRtps, FEW)?;
+    let folder = run.stage.folder();
+    let mut plain = PlainNode::start(
+        run.stage,
+        &Plain {
+            folder: folder.to_owned(),
+            type_name: "geometry_msgs::msg::dds_::Inertia_".to_owned(),
+            reads: topic(folder, "there", 0),
+            writes: Some(topic(folder, "back", 0)),
+        },
+    )?;
+    plain.wait_for_reader()?;
+    let child = &mut troupe.children[0];
+    let met = until(|| {
+        let seen = child.ask("roads")?;
+        Ok((carries(&seen, &["cyclonedds", "shm"]), seen))
+    })?;
+    if !carries(&met, &["cyclonedds", "shm"]) {
+        return Err(format!("its roads are {}", met["roads"]).into());
+    }
+    stand_by(run, what, MET)?;
+    let wait = if run.options.quick { IDLE_QUICK } else { IDLE_LONG };
+    let before = usages(&mut troupe)?;
+    let begin = Instant::now();
+    stand_by(run, what, wait)?;
+    let after = usages(&mut troupe)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let (mut cpu_percent, mut woken_hz) = (0.0_f64, 0.0_f64);
+    for (before, after) in before.iter().zip(after) {
+        cpu_percent = cpu_percent.max((after.cpu_ns - before.cpu_ns) as f64 / 1e7 / seconds);
+        woken_hz = woken_hz.max((after.woken - before.woken) as f64 / seconds);
+    }
+    let of = format!("{FEW} publishers and {FEW} subscriptions, seen by a plain node");
+    let bar = Some(Bar::AtMost(0.5));
+    let percent = Some(Interval::exactly(cpu_percent));
+    run.judge(format!("{what} CPU"), of, percent, "% of a core", bar);
+    let woken = Some(Interval::exactly(woken_hz));
+    run.judge(format!("{what} wake-ups"), "of all threads", woken, "/s", None);
+    Ok(())
+}
+
+/// Publishers, and subscriptions, of a node as they mostly are.
+const FEW: usize = 10;
+
+/// For those who have met to have told each other all.
+const MET: Duration = Duration::from_secs(4);
+const IDLE_LONG: Duration = Duration::from_secs(20);
+
+/// What a process has used up to now.
+struct Usage {
+    cpu_ns: u64,
+    /// How often its threads have gone to sleep.
+    woken: u64,
+}
+
+fn usages(troupe: &mut Troupe) -> Result<Vec<Usage>, Stop> {
+    let usage = |child: &mut Child| {
+        let cpu_ns = child.ask("cpu")?["cpu_ns"].as_u64().unwrap_or(0);
+        Ok(Usage { cpu_ns, woken: switches(child.id(), &[VOLUNTARY])? })
+    };
+    troupe.children.iter_mut().map(usage).collect()
+}
+
+/// Waits, unless the user wants it to end.
+fn stand_by(run: &mut Run<'_, '_>, what: &str, wait: Duration) -> Result<(), Stop> {
     let begin = Instant::now();
     while begin.elapsed() < wait {
         if run.stage.interrupt.is_set() {
             return Err(Stop::Interrupted);
         }
-        run.screen.progress(&format!("idle: {} s", begin.elapsed().as_secs()));
+        run.screen.progress(&format!("{what}: {} s", begin.elapsed().as_secs()));
         thread::sleep(Duration::from_millis(200));
     }
-    let mut woken = 0;
-    for (id, before) in ids.iter().zip(before) {
-        woken = woken.max(switches(*id)? - before);
-    }
-    let what = format!("wake-ups in {} s", wait.as_secs());
-    let of = format!("{TOPICS} publishers and {TOPICS} subscriptions");
-    run.judge(what, of, Some(Interval::exactly(woken as f64)), "", Some(Bar::AtMost(0.0)));
     Ok(())
 }
 
@@ -174,13 +249,16 @@ const SETTLED: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(10);
 const IDLE_QUICK: Duration = Duration::from_secs(2);
 
-/// How often the threads of a process have gone to sleep or been put aside.
-fn switches(id: u32) -> Result<u64, Stop> {
+const VOLUNTARY: &str = "voluntary_ctxt_switches:";
+const INVOLUNTARY: &str = "nonvoluntary_ctxt_switches:";
+
+/// How often the threads of a process have gone to sleep or been put aside, as `kinds` name it.
+fn switches(id: u32, kinds: &[&str]) -> Result<u64, Stop> {
     let tasks = fs::read_dir(format!("/proc/{id}/task")).map_err(|error| error.to_string())?;
     let mut sum = 0;
     for task in tasks.flatten() {
         let status = Status::read(&task.path().join("status"))?;
-        sum += status.kib("voluntary_ctxt_switches:") + status.kib("nonvoluntary_ctxt_switches:");
+        sum += kinds.iter().map(|kind| status.kib(kind)).sum::<u64>();
     }
     Ok(sum)
 }
@@ -209,6 +287,8 @@ enum Scope {
     Intra,
     Shm,
     ShmAndCyclone,
+    /// By shared memory, and plain nodes are spoken to.
+    ShmAndRtps,
 }
 
 /// The processes of a footprint, after each topic has brought samples.
@@ -222,19 +302,20 @@ impl Troupe {
         let start = |sends: &str, receives: &str| {
             let text = json!({
                 "folder": folder, "topics": topics, "sends": sends, "receives": receives,
+                "rtps": matches!(scope, Scope::ShmAndCyclone | Scope::ShmAndRtps),
                 "also_by_cyclonedds": scope == Scope::ShmAndCyclone,
             });
             Child::start(stage, STAND, &text.to_string())
         };
         let mut children = match scope {
             Scope::Intra => vec![start("here", "here")?],
-            Scope::Shm | Scope::ShmAndCyclone => {
+            Scope::Shm | Scope::ShmAndCyclone | Scope::ShmAndRtps => {
                 vec![start("there", "back")?, start("back", "there")?]
             }
         };
         let expected: &[&str] = match scope {
             Scope::Intra => &["inproc"],
-            Scope::Shm => &["shm"],
+            Scope::Shm | Scope::ShmAndRtps => &["shm"],
             Scope::ShmAndCyclone => &["cyclonedds", "shm"],
         };
         for child in &mut children {
@@ -256,17 +337,17 @@ fn standing(text: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let word = |field: &str| value[field].as_str().unwrap_or_default();
     let topics = value["topics"].as_u64().unwrap_or(1) as usize;
-    let also_by_cyclonedds = value["also_by_cyclonedds"] == true;
-    let road = if also_by_cyclonedds { Road::Cyclone } else { Road::Chosen };
-    let context = road.context(Path::new(word("folder"))).build().map_err(said)?;
+    let folder = Path::new(word("folder"));
+    let road = if value["rtps"] == true { Road::Rtps } else { Road::Alone };
+    let context = road.context(folder).build().map_err(said)?;
     let node = context.node(&format!("sends_{}", word("sends"))).map_err(said)?;
     let arrived = Arc::new(AtomicUsize::new(0));
     let mut kept: Vec<(Publisher<Inertia>, Subscription<Inertia>)> = Vec::new();
     let mut names: Vec<(String, String)> = (0..topics)
-        .map(|at| (format!("{}_{at}", word("sends")), format!("{}_{at}", word("receives"))))
+        .map(|at| (topic(folder, word("sends"), at), topic(folder, word("receives"), at)))
         .collect();
-    if also_by_cyclonedds {
-        let also = |it: &str| network_topic(word("folder"), it);
+    if value["also_by_cyclonedds"] == true {
+        let also = |it: &str| network_topic(folder, it);
         names.push((also(word("sends")), also(word("receives"))));
     }
     for (sends, receives) in &names {
@@ -294,8 +375,13 @@ fn standing(text: &str) -> Result<(), String> {
     answer(&json!({ "roads": roads(&node)? }));
     let ending = context.clone();
     thread::spawn(move || {
-        // Nothing is expected but the end.
-        let _ = io::stdin().lock().read_line(&mut String::new());
+        let mut line = String::new();
+        let mut input = io::stdin().lock();
+        while let Ok(1..) = input.read_line(&mut line) {
+            let roads = if line.trim_end() == "roads" { roads(&node).ok() } else { None };
+            answer(&json!({ "roads": roads, "cpu_ns": process_cpu_ns() }));
+            line.clear();
+        }
         ending.shutdown();
     });
     executor.spin().map_err(said)
@@ -315,7 +401,7 @@ fn one_sample(text: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let folder = PathBuf::from(value["folder"].as_str().unwrap_or_default());
     let by_cyclonedds = value["by_cyclonedds"] == true;
-    let road = if by_cyclonedds { Road::Cyclone } else { Road::Chosen };
+    let road = if by_cyclonedds { Road::Rtps } else { Road::Alone };
     let topic = if by_cyclonedds { network_topic(&folder, "first") } else { "first".to_owned() };
     let context = road.context(&folder).build().map_err(said)?;
     if value["sends"] == true {
@@ -349,10 +435,14 @@ fn one_sample(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A topic that the policy sends by Cyclone DDS, and that no other run has.
-fn network_topic(folder: impl AsRef<Path>, name: &str) -> String {
-    let run = folder.as_ref().file_name().unwrap_or_default().to_string_lossy();
-    format!("{BY_CYCLONE}{name}_{}", run.replace('-', "_"))
+/// One of the topics of a process with some.
+fn topic(folder: &Path, name: &str, at: usize) -> String {
+    road::of_this_run(folder, &format!("{name}_{at}"))
+}
+
+/// A topic that the policy sends by Cyclone DDS.
+fn network_topic(folder: &Path, name: &str) -> String {
+    road::of_this_run(folder, &format!("{BY_CYCLONE}{name}"))
 }
 
 /// What carries the flows of the domain.
