@@ -202,6 +202,16 @@ const QUEUE_BYTES: u64 = 1 << 30;
 /// What a burst of a sample of some megabytes needs.
 pub(crate) const RECEIVE_BUFFER_BYTES: u64 = 4 << 20;
 
+/// What there is to say where the system allows a socket so much.
+pub(crate) fn buffer_warning(receive_buffer_bytes_max: u64) -> Option<String> {
+    (receive_buffer_bytes_max < RECEIVE_BUFFER_BYTES).then(|| {
+        format!(
+            "a socket's receive buffer is limited to {receive_buffer_bytes_max} bytes, so samples of \
+             some megabytes will be late; as root: sysctl -w net.core.rmem_max={RECEIVE_BUFFER_BYTES}"
+        )
+    })
+}
+
 /// What the system allows a socket, as far as it says.
 pub(crate) fn receive_buffer_bytes_max() -> u64 {
     let said = std::fs::read_to_string("/proc/sys/net/core/rmem_max");
@@ -245,6 +255,16 @@ mod tests {
         let config = CycloneConfig::default();
         assert!(config.to_xml(&[], 1 << 30).contains("min=\"4194304B\""));
         assert!(config.to_xml(&[], 212_992).contains("min=\"212992B\""));
+    }
+
+    #[test]
+    fn a_buffer_that_is_too_small_is_told_with_what_mends_it() {
+        assert_eq!(buffer_warning(RECEIVE_BUFFER_BYTES), None);
+        let said = buffer_warning(212_992).unwrap();
+        assert!(
+            said.contains("212992 bytes") && said.contains("net.core.rmem_max=4194304"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -316,12 +316,8 @@ impl Shared {
         }
         let peers = self.config.resolve_peers()?;
         let receive_buffer_bytes_max = config::receive_buffer_bytes_max();
-        if receive_buffer_bytes_max < config::RECEIVE_BUFFER_BYTES {
-            tracing::warn!(
-                "a socket's receive buffer is limited to {receive_buffer_bytes_max} bytes, so samples \
-                 of some megabytes will be late; as root: sysctl -w net.core.rmem_max={}",
-                config::RECEIVE_BUFFER_BYTES
-            );
+        if let Some(warning) = config::buffer_warning(receive_buffer_bytes_max) {
+            tracing::warn!("{warning}");
         }
         let xml = self.config.to_xml(&peers, receive_buffer_bytes_max);
         let checked = self.config.check_extra(&peers);

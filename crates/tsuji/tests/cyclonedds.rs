@@ -92,6 +92,37 @@ fn a_process_that_stands_still_makes_the_publisher_wait() {
     child.finish();
 }
 
+/// A socket that holds one datagram loses most of every picture, which the engine asks for again.
+#[test]
+fn pictures_arrive_whole_through_a_receive_buffer_that_is_too_small() {
+    let _watchdog = Watchdog::start("a small receive buffer");
+    let folder = Folder::new();
+    let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN);
+    let builder = builder.policy(policy()).interop(tsuji::core::Interop::Rtps);
+    let context = builder.isolated().build().unwrap();
+    let path = folder.0.join("policy.xml");
+    std::fs::write(&path, POLICY).unwrap();
+    let small = "<Internal><SocketReceiveBufferSize min=\"64kB\" max=\"64kB\"/></Internal>";
+    let environment = [
+        ("TSUJI_POLICY", path.to_str().unwrap()),
+        ("TSUJI_INTEROP", "rtps"),
+        ("CYCLONEDDS_URI", small),
+    ];
+    let child = Child::start_with(&folder, "view until 5", &environment);
+    let node = context.node("camera").unwrap();
+    let publisher: Publisher<Image> = patient(&node, "image", keep_all());
+    child.expect("ready");
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let routes = context.routes(HANG).unwrap();
+    assert_eq!(routes[0].transport.as_deref(), Some("cyclonedds"), "{routes:?}");
+    for number in 0..5 {
+        let data = vec![number; 2_360_000];
+        publisher.publish(Image { data, ..Image::default() }).unwrap();
+    }
+    child.expect("all");
+    child.finish();
+}
+
 #[test]
 fn a_patient_publisher_is_woken_when_the_other_goes_on() {
     let _watchdog = Watchdog::start("a patient publisher");
