@@ -77,6 +77,9 @@ const TRANSPORTS: &[(&str, &str)] = &[
 /// Where an engine is measured without tsuji.
 const RAW_ENGINE: &str = "crates/tsuji-lab/src/carrier/cyclonedds.rs";
 
+/// Where tests make participants that are not tsuji's of the engine.
+const PLAIN_PEERS: &str = "crates/tsuji/tests/house/plain.rs";
+
 /// A file longer than this wants to be two.
 const RUST_LINES_MAX: usize = 1200;
 
@@ -194,7 +197,8 @@ fn crate_roots(package: &Package, repository: &Repository) -> Vec<String> {
 }
 
 fn transports_named(path: &str, text: &str) -> Vec<String> {
-    if !path.ends_with(".rs") || path == REGISTRY || path == RAW_ENGINE {
+    let may_name = [REGISTRY, RAW_ENGINE, PLAIN_PEERS].contains(&path);
+    if !path.ends_with(".rs") || may_name {
         return Vec::new();
     }
     TRANSPORTS

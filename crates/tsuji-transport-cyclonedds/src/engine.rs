@@ -41,6 +41,7 @@ pub(crate) struct Participant {
 impl Participant {
     /// Joins the domain that `config` names. `user_data` is announced.
     pub(crate) fn join(config: &str, user_data: &[u8]) -> Result<Self> {
+        check_user_data("create a participant", user_data)?;
         // The engine knows each domain by a number of this process; the one on the network is in
         // the configuration.
         static DOMAINS: AtomicU32 = AtomicU32::new(1);
@@ -96,6 +97,7 @@ impl Participant {
     }
 
     fn topic(&self, spec: &EndpointSpec<'_>) -> Result<(Deleted, QosBox)> {
+        check_user_data("create an endpoint", spec.user_data)?;
         let mut qos = QosBox::new();
         qos.set(spec.qos, spec.keep_all_max);
         qos.user_data(spec.user_data);
@@ -509,6 +511,18 @@ fn with_complaints(error: Error) -> Error {
     let complaints = std::mem::take(&mut *crate::lock(&COMPLAINTS));
     if complaints.is_empty() { error } else { error.because(complaints.join("; ")) }
 }
+
+/// RTPS counts the bytes of a parameter in 16 bits, and all that is announced of an endpoint is one
+/// datagram. The engine writes more than fits behind its buffer.
+fn check_user_data(operation: &'static str, user_data: &[u8]) -> Result<()> {
+    if user_data.len() <= USER_DATA_BYTES_MAX {
+        return Ok(());
+    }
+    let about = format!("user data of {} bytes; at most {USER_DATA_BYTES_MAX}", user_data.len());
+    Err(Error::new(ErrorKind::TooLarge, operation).about(about))
+}
+
+const USER_DATA_BYTES_MAX: usize = 60_000;
 
 fn text(operation: &'static str, text: &str) -> Result<CString> {
     CString::new(text).map_err(|error| Error::new(ErrorKind::Invalid, operation).because(error))

@@ -12,9 +12,9 @@
 //! keeps all as well.
 //!
 //! Samples also come from writers that a reader was not told of, those of tsuji whose samples come
-//! by shared memory among them. Of all these together a volatile reader holds the last 64 of at most
-//! 64 KiB, another the last 1024 and 16 MiB, until it is told of the writer. What it drops is counted
-//! as doubled, also when it was owed to a late joiner.
+//! by shared memory among them. Of all these together a volatile reader that keeps the last holds 64
+//! of at most 64 KiB, another the last 1024 and 16 MiB, until it is told of the writer. What it drops
+//! is counted as doubled, also when it was owed to a late joiner.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -62,6 +62,8 @@ struct State {
     /// Of writers that the reader was not told of. Those of tsuji send what late joiners are owed
     /// before they say Hello, and plain ones anything before they are accepted.
     early: Held,
+    /// When the first sample came from each writer that the reader was not told of.
+    unknown: HashMap<Guid, u64>,
     /// Arrivals are told apart by their times.
     last_arrival_ns: u64,
 }
@@ -86,6 +88,12 @@ struct Flow {
     /// The writer waits for credit.
     is_asked: bool,
 }
+
+/// How long samples of a writer wait for the reader to be told of it, which takes a moment where it is.
+const HELD_FOR_NS: u64 = 3_000_000_000;
+
+/// Writers that nobody told of, that are remembered.
+const UNKNOWN_MAX: usize = 1024;
 
 impl ReaderCore {
     pub(crate) fn open(
@@ -129,6 +137,7 @@ impl ReaderCore {
             Content::Hello(guid) => {
                 flow.guid = Some(guid);
                 let held = state.early.take_of(guid);
+                state.unknown.remove(&guid);
                 state.by_guid.insert(guid, letter.writer);
                 if !self.waits_for_history {
                     // It counts from Heard on.
@@ -225,7 +234,22 @@ impl ReaderCore {
 
     /// Keeps a sample of a writer that the reader was not told of, for a while.
     fn hold(&self, state: &mut State, arrived: Arrived) {
-        let limit = if self.waits_for_history { HeldLimit::OWED } else { HeldLimit::FIRST };
+        let writer = arrived.writer;
+        let now_ns = clock::monotonic_ns();
+        if UNKNOWN_MAX <= state.unknown.len() && !state.unknown.contains_key(&writer) {
+            // They are told apart anew.
+            state.unknown.clear();
+        }
+        let since_ns = *state.unknown.entry(writer).or_insert(now_ns);
+        if HELD_FOR_NS < now_ns - since_ns {
+            // Nobody will tell of this writer any more.
+            let mut dropped = state.early.take_of(writer).drop_all();
+            dropped.add(arrived.bytes.len());
+            return self.shared.figures.count_doubled(dropped);
+        }
+        // Whoever keeps all loses no first sample, however large.
+        let is_owed = self.waits_for_history || self.limit.keeps_all;
+        let limit = if is_owed { HeldLimit::OWED } else { HeldLimit::FIRST };
         self.shared.figures.count_doubled(state.early.push(arrived, limit));
     }
 
@@ -357,6 +381,7 @@ impl Reader for CycloneReader {
         if is_new {
             state.plains.insert(writer, None);
             let mut news = false;
+            state.unknown.remove(&writer.0);
             for arrived in state.early.take_of(writer.0).into_samples() {
                 news |= core.arrive_plain(&mut state, arrived);
             }

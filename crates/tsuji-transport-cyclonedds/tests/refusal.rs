@@ -50,3 +50,11 @@ fn what_is_written_in_xml_stays_a_value() {
     let error = open(&CycloneConfig { peers: vec![strange.to_owned()], ..local() });
     assert!(error.unwrap_err().to_string().contains(strange));
 }
+
+#[test]
+fn user_data_that_the_engine_cannot_write_are_refused() {
+    let config = CycloneConfig { user_data: vec![b'x'; 60_001], ..local() };
+    let error = open(&config).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!(error.to_string().contains("60001 bytes; at most 60000"), "{error}");
+}

@@ -119,3 +119,127 @@ pub(crate) fn plain_endpoint(found: &FoundEndpoint) -> Result<Option<PlainEndpoi
     };
     Ok(Some(PlainEndpoint { record, end: said.service_end }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use tsuji_core::{History, Reliability};
+    use tsuji_transport::wire::{WireDurability, WireLiveliness, WireQos};
+
+    use super::*;
+
+    fn qos() -> impl Strategy<Value = WireQos> {
+        let durations = prop::array::uniform3(prop::option::of(any::<Duration>()));
+        let history = prop_oneof![Just(History::KeepAll), any::<u32>().prop_map(History::KeepLast)];
+        let kinds = (any::<bool>(), 0..4usize, 0..3usize);
+        (kinds, prop::option::of(history), durations).prop_map(|(kinds, history, durations)| {
+            use WireDurability::{Persistent, Transient, TransientLocal, Volatile};
+            use WireLiveliness::{Automatic, ManualByParticipant, ManualByTopic};
+            let (reliable, durability, liveliness) = kinds;
+            let [deadline, lifespan, lease] = durations;
+            WireQos {
+                reliability: if reliable { Reliability::Reliable } else { Reliability::BestEffort },
+                durability: [Volatile, TransientLocal, Transient, Persistent][durability],
+                history,
+                deadline,
+                lifespan,
+                liveliness: [Automatic, ManualByParticipant, ManualByTopic][liveliness],
+                lease,
+            }
+        })
+    }
+
+    fn user_data() -> impl Strategy<Value = Vec<u8>> {
+        let said = "((clientid|serviceid|typehash|tsujigid|enclave)=[^;]{0,5};){0,4}";
+        let hashed = "typehash=RIHS01_[0-9a-f]{64};(clientid=[0-9.]{1,9};)?";
+        let said = prop_oneof![said, hashed].prop_map(String::into_bytes);
+        prop_oneof![any::<Vec<u8>>(), said]
+    }
+
+    prop_compose! {
+        fn endpoint()(
+            topic in "(|rt|rq|rr|rt/[a-z_]{1,9}|rq/[a-z]{1,9}|rr/[a-z]{1,9}).{0,9}(|Request|Reply)",
+            type_name in "(|[a-z]{1,5}::(msg|srv|action)::dds_::[A-Z][a-z]{0,5}).{0,5}(|_Request_|_Response_|_)",
+            names: ([u8; 16], [u8; 16]),
+            is_writer: bool,
+            user_data in user_data(),
+            qos in qos(),
+        ) -> FoundEndpoint {
+            let (name, participant) = (Gid(names.0), Gid(names.1));
+            FoundEndpoint { name, participant, is_writer, topic, type_name, user_data, qos }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_endpoint_of_others_is_something_that_holds_together(found in endpoint()) {
+            let plain = match plain_endpoint(&found) {
+                Ok(Some(plain)) => plain,
+                Ok(None) => {
+                    prop_assert_eq!(DdsTopic::demangle(&found.topic), DdsTopic::NotRos(&found.topic));
+                    return Ok(());
+                }
+                Err(_) => {
+                    prop_assert!(!found.is_writer && found.qos.requested().is_err());
+                    return Ok(());
+                }
+            };
+            let PlainEndpoint { record, end } = plain;
+            let topic = match record.role {
+                Role::Topic => DdsTopic::Topic(&record.topic),
+                Role::Request => DdsTopic::ServiceRequest(&record.topic),
+                Role::Reply => DdsTopic::ServiceReply(&record.topic),
+            };
+            prop_assert_eq!(topic, DdsTopic::demangle(&found.topic));
+            prop_assert_eq!((record.gid, record.is_publisher), (found.name.0, found.is_writer));
+            prop_assert_eq!((record.node, record.partner), ([0; 16], [0; 16]));
+            prop_assert!(Qos::from(record.qos).validate().is_ok());
+            prop_assert!(record.type_hash.is_empty() || record.role == Role::Topic);
+            let said = EndpointUserData::parse(&found.user_data).unwrap_or_default();
+            prop_assert_eq!(end, said.service_end);
+            // Whatever its type is called, it is that of ROS 2 or what it was.
+            let is_ros = record.type_name.parse::<TypeName>().is_ok();
+            prop_assert!(is_ros || record.type_name == found.type_name);
+        }
+    }
+
+    #[test]
+    fn what_tsuji_announces_it_reads_back() {
+        let hash = format!("RIHS01_{}", "0a".repeat(32));
+        for (role, type_name) in [
+            (Role::Topic, "std_msgs/msg/String"),
+            (Role::Request, "std_srvs/srv/SetBool"),
+            (Role::Reply, "std_srvs/srv/SetBool"),
+        ] {
+            let announcement = Announcement {
+                gid: Gid([1; 16]),
+                partner: Gid([2; 16]),
+                role,
+                is_publisher: true,
+                topic: "/robot/it",
+                type_name,
+                type_hash: &hash,
+            };
+            let Announced { topic, type_name, user_data } =
+                announcement.for_ros(Distro::Jazzy).unwrap();
+            let qos = WireQos::new(&Qos::DEFAULT).unwrap();
+            let (name, participant) = (Gid([3; 16]), Gid([4; 16]));
+            let found = FoundEndpoint {
+                name,
+                participant,
+                is_writer: true,
+                topic,
+                type_name,
+                user_data,
+                qos,
+            };
+            let PlainEndpoint { record, end } = plain_endpoint(&found).unwrap().unwrap();
+            assert_eq!((record.role, &*record.topic), (role, "/robot/it"));
+            assert_eq!(record.type_name, announcement.type_name);
+            assert_eq!(record.type_hash.is_empty(), role != Role::Topic);
+            assert_eq!(end, announcement.service_end());
+        }
+    }
+}

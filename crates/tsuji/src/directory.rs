@@ -560,6 +560,13 @@ impl Directory {
         if self.flows.contains_key(&flow) {
             return;
         }
+        // What half a client or server says tells nothing of whether it can answer or be answered.
+        let is_half = |it: &Known<EndpointRecord>| {
+            it.record.role != Role::Topic && it.record.partner == [0; 16]
+        };
+        if is_half(offers) || is_half(asks) {
+            return;
+        }
         let mismatch = type_mismatch(offers.record.ty(), asks.record.ty());
         let mut mismatches = mismatches(&offers.record, &asks.record);
         if offers.record.role != Role::Topic {
@@ -571,22 +578,39 @@ impl Directory {
             return;
         }
         if !mismatches.is_empty() {
-            self.tell_mismatch(flow, mismatch, mismatches);
+            self.tell_mismatch(host, flow, mismatch, mismatches);
             return;
         }
-        let is_plain = self.outside.is_plain(offers.peer);
-        // A server is asked only when its reply will find its way. Plain clients see to that themselves.
+        // A server is asked only when its reply will find its way.
         let partners = (Gid(offers.record.partner), Gid(asks.record.partner));
-        let can_be_answered =
-            || self.receptions.get(&partners.0).is_some_and(|it| it.hears(partners.1));
-        if is_plain || is_mine(offers) && (offers.record.role != Role::Request || can_be_answered())
-        {
+        let can_be_answered = || match self.receptions.get(&partners.0) {
+            Some(replies) => replies.hears(partners.1),
+            None => self
+                .flows
+                .get(&Flow::new(partners.1, partners.0))
+                .is_some_and(|route| route.state == RouteState::Active),
+        };
+        let is_decided_here = self.is_decided_here(host, publisher);
+        if is_decided_here && (offers.record.role != Role::Request || can_be_answered()) {
             self.flows.insert(flow, Route::new());
             self.find_road(host, flow);
         }
     }
 
-    fn tell_mismatch(&mut self, flow: Flow, mismatch: Option<String>, mismatches: Vec<String>) {
+    /// Whether flows of this publisher are decided in this process: its own, and those of plain nodes
+    /// to it.
+    fn is_decided_here(&self, host: &Host, publisher: Gid) -> bool {
+        let known = self.endpoints.get(&publisher);
+        known.is_some_and(|it| it.peer == host.id || self.outside.is_plain(it.peer))
+    }
+
+    fn tell_mismatch(
+        &mut self,
+        host: &Host,
+        flow: Flow,
+        mismatch: Option<String>,
+        mismatches: Vec<String>,
+    ) {
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
         if let Some(publication) = self.publications.get(&publisher) {
             let topic = &publication.topic;
@@ -602,6 +626,8 @@ impl Directory {
                     PublisherEvent::IncompatibleQos { subscription, mismatches: mismatches.clone() }
                 }
             });
+        }
+        if self.is_decided_here(host, publisher) {
             let mut route = Route::new();
             route.state = RouteState::Incompatible;
             route.choice = Some(Decision {

@@ -159,8 +159,6 @@ struct State {
     by_bytes: bool,
     readers: HashMap<Gid, ReaderOf>,
     history: VecDeque<(Envelope, Payload)>,
-    /// The clients that left last.
-    parted: VecDeque<Gid>,
     estimator: SizeEstimator,
     counters: PublisherCounters,
     /// When the last sample was published. Later samples are not stamped earlier.
@@ -321,7 +319,6 @@ impl Publication {
             by_bytes: false,
             readers: HashMap::new(),
             history: VecDeque::new(),
-            parted: VecDeque::new(),
             estimator: SizeEstimator::new(core.host.policy().size_line_bytes()),
             counters: PublisherCounters::default(),
             last_publish_ns: now,
@@ -552,10 +549,7 @@ impl Publication {
         }
         let entry = ReaderOf { id, typed, partner: reader.partner, next: first, answered: 0 };
         state.readers.insert(ticket.reader, entry);
-        state.parted.retain(|it| *it != reader.partner);
         if road.is_mapped {
-            // A reply may wait for it.
-            self.room.ring();
             return Ok(Some(Connected { first, published_before: state.counters.published }));
         }
         if reader.qos.durability == Durability::TransientLocal {
@@ -669,11 +663,6 @@ impl Publication {
     pub(crate) fn disconnect(&self, reader: Gid) {
         let mut state = self.lock();
         let Some(left) = state.readers.remove(&reader) else { return };
-        if self.role == Role::Reply {
-            state.parted.push_back(left.partner);
-            let too_many = state.parted.len().saturating_sub(PARTED_MAX);
-            state.parted.drain(..too_many);
-        }
         let mut roads = state.roads.iter_mut();
         if let Some(road) = roads.find(|road| road.is_of(&left.id, left.typed)) {
             road.writer.disconnect(reader);
@@ -892,16 +881,7 @@ impl Publication {
             tsuji_transport::Error::new(TransportKind::Closed, "send").about("the client has left")
         };
         let found = state.readers.iter().find(|(_, it)| it.partner == asked.client);
-        // A plain client may have matched before this end has.
-        let is_early = state.roads.iter().any(|road| road.is_mapped && road.stays)
-            && !state.parted.contains(&asked.client);
-        let (reader, entry) = match found {
-            None if is_early => {
-                let error = tsuji_transport::Error::new(TransportKind::Busy, "send");
-                return Err(error.about("the client is not reached yet"));
-            }
-            found => found.ok_or_else(gone)?,
-        };
+        let (reader, entry) = found.ok_or_else(gone)?;
         let is_road = |road: &&Road| road.is_of(&entry.id, entry.typed);
         let road = state.roads.iter().find(is_road).ok_or_else(gone)?.clone();
         let (reader, typed, id) = (*reader, entry.typed, entry.id.clone());
@@ -1058,9 +1038,6 @@ fn reserve_on_all(roads: &[Road], len: usize) -> Result<(), tsuji_transport::Err
     }
     Ok(())
 }
-
-/// Clients that left of which it is remembered.
-const PARTED_MAX: usize = 64;
 
 /// A request or reply as it goes over a road that has no place for its number.
 fn mapped(number: (Gid, u64), payload: &Payload) -> Result<Payload, tsuji_transport::Error> {

@@ -64,6 +64,8 @@ struct State {
     roads: Vec<(TransportId, Arc<dyn Reader>)>,
     /// The road that stays open for others to see.
     shown: Option<TransportId>,
+    /// Requests and replies carry a header on one of the roads.
+    is_mapped: bool,
     /// Samples that were taken off their roads. Used where several flows share the depth.
     queue: VecDeque<Sample>,
     /// Samples that are not delivered, to be dropped when no lock is held; kept for its memory.
@@ -140,8 +142,9 @@ const NEAR: usize = 8;
 struct FlowCount {
     /// Its road, while it is open at this end.
     road: Option<TransportId>,
-    /// Requests and replies carry a header there.
-    is_mapped: bool,
+    /// Whether requests and replies carry a header there. `None` of a publisher that was never told
+    /// of, or that left and was forgotten.
+    is_mapped: Option<bool>,
     /// The publisher sends on it.
     is_connected: bool,
     next: Option<u64>,
@@ -224,6 +227,7 @@ impl Reception {
         let state = State {
             roads: Vec::new(),
             shown: None,
+            is_mapped: false,
             queue: VecDeque::new(),
             discarded: Vec::new(),
             flows: Flows::default(),
@@ -360,9 +364,11 @@ impl Reception {
         writer: Gid,
         offered: &Qos,
     ) -> &'a mut FlowCount {
+        let is_mapped = self.role != Role::Topic && !transport.capability().directed;
+        state.is_mapped |= is_mapped;
         let flow = state.flows.of(writer);
         flow.road = Some(transport.id());
-        flow.is_mapped = self.role != Role::Topic && !transport.capability().directed;
+        flow.is_mapped = Some(is_mapped);
         flow.is_alive = true;
         flow.manual_lease_ns = None;
         flow.lifespan_ns =
@@ -431,10 +437,11 @@ impl Reception {
     }
 
     /// Closes a road that nobody sends on any more, if others than those who were met may send there
-    /// what comes by another road already. What has come stays.
+    /// what comes by another road already. What has come stays. That of a client or server stays open:
+    /// who takes it for ready just then must not ask in vain.
     fn close_idle(&self, state: &mut State, road: &TransportId) -> Option<Arc<dyn Reader>> {
         let is_used = state.flows.values().any(|flow| flow.road.as_ref() == Some(road));
-        if is_used || state.shown.as_ref() == Some(road) {
+        if is_used || state.shown.as_ref() == Some(road) || self.role != Role::Topic {
             return None;
         }
         let at = state.roads.iter().position(|(id, _)| id == road)?;
@@ -615,9 +622,19 @@ impl Reception {
     /// Takes the header off a request or reply that has one. A reply that answers somebody else is
     /// not for this end.
     fn is_for_this_end(&self, state: &mut State, sample: &mut Sample) -> bool {
-        let Some(flow) = state.flows.get_mut(sample.envelope.gid).filter(|it| it.is_mapped) else {
-            return true;
-        };
+        let flow = state.flows.of(sample.envelope.gid);
+        match flow.is_mapped {
+            Some(true) => {}
+            Some(false) => return true,
+            None if !state.is_mapped => return true,
+            // Nobody knows any more how to read it. Whoever sent it has left.
+            None => {
+                flow.missing += 1;
+                state.missing += 1;
+                self.tell_losses(state);
+                return false;
+            }
+        }
         let Payload::Bytes(whole) = &sample.payload else { return true };
         let (related, plain) = match mapping::split(whole) {
             Ok(parts) => parts,
@@ -791,7 +808,7 @@ impl FlowCount {
     fn new() -> Self {
         Self {
             road: None,
-            is_mapped: false,
+            is_mapped: None,
             is_connected: false,
             next: None,
             samples: 0,

@@ -39,7 +39,7 @@ pub(crate) struct Dropped {
 }
 
 impl Dropped {
-    fn add(&mut self, bytes: usize) {
+    pub(super) fn add(&mut self, bytes: usize) {
         self.samples += 1;
         self.bytes += bytes as u64;
     }

@@ -3,7 +3,7 @@
 //! What a plain node has becomes endpoints as any other, whose flows are decided here at both ends:
 //! nobody over there knows of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use tsuji_core::{Peer, TransportId};
@@ -40,6 +40,9 @@ pub(crate) struct Outside {
     ends: HashMap<Gid, ServiceEnd>,
     /// Participants whose graph messages have been complained of.
     complained: Vec<Gid>,
+    /// Graph messages of participants that were not found yet, or have left meanwhile: the newest of
+    /// each. Beyond [`EARLY_MAX`] the oldest are forgotten.
+    early: VecDeque<(Gid, Bytes)>,
 }
 
 /// A wire on which this process is.
@@ -149,6 +152,18 @@ impl Outside {
 
     fn plain(&self, peer: PeerId) -> Option<&Participant> {
         self.participants.get(&Gid(peer.0)).filter(|it| it.who == Who::Plain)
+    }
+
+    /// Keeps what a participant that is not known says of its nodes.
+    fn hold_early(&mut self, participant: Gid, said: Bytes) {
+        self.early.retain(|(of, _)| *of != participant);
+        if EARLY_BYTES_MAX < said.len() {
+            return;
+        }
+        if self.early.len() == EARLY_MAX {
+            self.early.pop_front();
+        }
+        self.early.push_back((participant, said));
     }
 
     /// The node that owns this endpoint, by its number here.
@@ -298,6 +313,11 @@ impl Directory {
         let transport = transport.clone();
         let participant = Participant { transport, vendor, process, who };
         self.outside.participants.insert(found.name, participant);
+        if let Some(at) = self.outside.early.iter().position(|(of, _)| *of == found.name)
+            && let Some((_, said)) = self.outside.early.remove(at)
+        {
+            self.hear_nodes_of(host, found.name, &said);
+        }
     }
 
     /// Whose participant it is. A process of tsuji that cannot be spoken to is a plain one.
@@ -309,9 +329,11 @@ impl Directory {
             return Who::Tsuji(PeerId(tsuji.process));
         }
         self.note_stranger(Stranger {
-            path: format!("{vendor} participant {} on {}", found.name, tsuji.host),
+            path: stranger_path(found.name),
             reason: format!(
-                "it speaks version {} of the control protocol, this is {}; treated as a plain peer",
+                "{vendor} on {}: it speaks version {} of the control protocol, this is {}; treated as \
+                 a plain peer",
+                tsuji.host,
                 tsuji.version,
                 protocol::VERSION
             ),
@@ -335,10 +357,13 @@ impl Directory {
                 return;
             }
         };
-        if self.endpoints.get(&found.name).is_some_and(|it| is_same(&it.record, &plain.record)) {
+        if let Some(known) = self.endpoints.get(&found.name)
+            && is_same(&known.record, &plain.record)
+            && self.outside.ends.get(&found.name) == plain.end.as_ref()
+        {
             return;
         }
-        self.forget_endpoint(host, found.name);
+        self.forget_plain(host, found.name);
         self.know_plain(host, PeerId(found.participant.0), plain);
     }
 
@@ -349,27 +374,49 @@ impl Directory {
         if let Some(end) = end {
             self.outside.ends.insert(gid, end);
         }
-        let partner = self.partner_of(peer, &record);
-        record.partner = partner.unwrap_or_default().0;
-        if let Some(partner) = partner
-            && let Some(known) = self.endpoints.get_mut(&partner)
-        {
-            known.record.partner = gid.0;
-        }
         self.know_endpoint(host, peer, record);
-        if let Some(partner) = partner {
-            // It waited for its other half.
-            self.match_endpoint(host, partner);
+        self.pair(host, gid);
+    }
+
+    /// Brings the halves of a client or a server together, which match only then.
+    fn pair(&mut self, host: &Host, gid: Gid) {
+        let Some(partner) = self.partner_of(gid) else { return };
+        for (half, other) in [(gid, partner), (partner, gid)] {
+            if let Some(known) = self.endpoints.get_mut(&half) {
+                known.record.partner = other.0;
+            }
         }
+        self.match_endpoint(host, gid);
+        self.match_endpoint(host, partner);
+    }
+
+    /// An endpoint of a plain node is gone. What is left of its client or server waits for another
+    /// half.
+    fn forget_plain(&mut self, host: &Host, gid: Gid) {
+        let known = self.endpoints.get(&gid).filter(|it| self.outside.is_plain(it.peer));
+        let Some(partner) = known.map(|it| Gid(it.record.partner)) else { return };
+        self.outside.ends.remove(&gid);
+        self.forget_endpoint(host, gid);
+        let left = self.endpoints.get_mut(&partner).filter(|it| it.record.partner == gid.0);
+        let Some(left) = left else { return };
+        left.record.partner = [0; 16];
+        let flows = self.flows.keys();
+        let ended = flows.filter(|it| [it.publisher, it.subscription].contains(&partner.0));
+        for flow in ended.copied().collect::<Vec<_>>() {
+            self.end_flow(host, flow);
+        }
+        self.pair(host, partner);
     }
 
     /// The other half of a client or a server: of the same participant and service, and of the same
     /// end if both say of which they are. A client writes requests and reads replies.
-    fn partner_of(&self, peer: PeerId, record: &EndpointRecord) -> Option<Gid> {
-        if record.role == Role::Topic {
+    fn partner_of(&self, gid: Gid) -> Option<Gid> {
+        let known = self.endpoints.get(&gid)?;
+        let (peer, record) = (known.peer, &known.record);
+        if record.role == Role::Topic || record.partner != [0; 16] {
             return None;
         }
-        let end = self.outside.ends.get(&Gid(record.gid));
+        let end = self.outside.ends.get(&gid);
         let here = self.topics.get(&record.topic)?.iter().copied();
         here.into_iter().find(|gid| {
             self.endpoints.get(gid).is_some_and(|it| {
@@ -386,18 +433,22 @@ impl Directory {
     /// A participant or an endpoint is gone.
     fn lose(&mut self, host: &Host, name: Gid) {
         if let Some(gone) = self.outside.participants.remove(&name) {
+            // Another may say that it is the same process; only one of them does not lie.
+            let is_there = self.outside.participants.values().any(|it| it.who == gone.who);
             if let Who::Tsuji(peer) = gone.who
+                && !is_there
                 && let Some(key) = self.links.far_to(peer)
             {
                 self.links.give_up(key);
             }
             self.outside.nodes.remove(Guid(name.0));
             self.outside.complained.retain(|it| *it != name);
+            self.forget_stranger(&stranger_path(name));
             self.forget_peer(host, PeerId(name.0));
+            self.outside.ends.retain(|of, _| Guid(of.0).prefix() != Guid(name.0).prefix());
             return;
         }
-        self.outside.ends.remove(&name);
-        self.forget_endpoint(host, name);
+        self.forget_plain(host, name);
     }
 
     /// Hears what plain participants say of their nodes.
@@ -407,24 +458,39 @@ impl Directory {
             let Some(Ok(Some((writer, bytes)))) = joined.map(|it| it.nodes_in.take()) else {
                 return;
             };
-            match ParticipantEntitiesInfo::decode(&bytes, host.distro()) {
-                Ok(said) => self.learn_nodes(said),
-                Err(error) => {
-                    self.complain(Gid(Guid(writer.0).participant().0), &error.to_string())
-                }
+            let participant = Gid(Guid(writer.0).participant().0);
+            if self.outside.participants.contains_key(&participant) {
+                self.hear_nodes_of(host, participant, &bytes);
+            } else {
+                // Of one that has left nothing would ever take its nodes away.
+                self.outside.hold_early(participant, bytes);
             }
         }
     }
 
+    /// Hears what a participant that was found says of its nodes.
+    fn hear_nodes_of(&mut self, host: &Host, participant: Gid, said: &Bytes) {
+        // Those of tsuji are told over the control channel.
+        if !self.outside.is_plain(PeerId(participant.0)) {
+            return;
+        }
+        match ParticipantEntitiesInfo::decode(said, host.distro()) {
+            Ok(said) if said.participant.prefix() == Guid(participant.0).prefix() => {
+                self.learn_nodes(said);
+            }
+            Ok(said) => {
+                let of = said.participant;
+                let error = format!("graph message: of participant {of}; allowed: its own");
+                self.complain(participant, &error);
+            }
+            Err(error) => self.complain(participant, &error.to_string()),
+        }
+    }
+
+    /// Takes the nodes of a plain participant, which speaks for itself, in place of those before.
     fn learn_nodes(&mut self, said: ParticipantEntitiesInfo) {
         let participant = said.participant;
         let peer = PeerId(participant.participant().0);
-        // Those of tsuji are told over the control channel.
-        let is_tsuji =
-            self.outside.participants.get(&Gid(peer.0)).is_some_and(|it| it.who != Who::Plain);
-        if is_tsuji {
-            return;
-        }
         let nodes = said.nodes.clone();
         if let Err(error) = self.outside.nodes.update(said) {
             return self.complain(Gid(peer.0), &error.to_string());
@@ -451,7 +517,7 @@ impl Directory {
             self.outside.complained.push(participant);
         }
         tracing::warn!(%participant, error, "what it says of its nodes is left out");
-        let path = format!("participant {participant}");
+        let path = stranger_path(participant);
         self.note_stranger(Stranger { path, reason: error.to_owned() });
     }
 
@@ -505,9 +571,20 @@ impl Directory {
             bytes: Vec::new(),
         };
         match self.connect(host, flow, id, &ticket, true) {
-            Ok(Some(_)) => {}
+            Ok(Some(_)) => self.can_answer(host, flow),
             Ok(None) => self.begin_opening(host, flow, Opening::ToPlain),
             Err(refusal) => self.exclude_and_try_again(host, flow, id.clone(), refusal),
+        }
+    }
+
+    /// The road to a subscription of a plain node is open. If it is a client's, it may ask now.
+    fn can_answer(&mut self, host: &Host, flow: Flow) {
+        let publisher = self.endpoints.get(&Gid(flow.publisher));
+        let ends = publisher.zip(self.endpoints.get(&Gid(flow.subscription)));
+        let Some((server, client)) = ends.map(|(a, b)| (&a.record, &b.record)) else { return };
+        if client.role == Role::Reply {
+            let requests = Flow::new(Gid(client.partner), Gid(server.partner));
+            self.match_flow(host, requests);
         }
     }
 
@@ -535,6 +612,11 @@ impl Directory {
         }
         self.outside.graph_changed(host);
     }
+}
+
+/// What a participant that is not understood is shown as.
+fn stranger_path(participant: Gid) -> String {
+    format!("participant {participant}")
 }
 
 /// Whether a plain endpoint says the same as before; what is known of it from others does not count.
@@ -566,6 +648,10 @@ fn open_nodes(
 /// How long those who are there take to say so to a newcomer, and to say all they have.
 const ANNOUNCED_WITHIN: Duration = Duration::from_millis(400);
 const QUIET: Duration = Duration::from_millis(150);
+
+/// A participant is found about when its first message comes. Larger messages are not kept.
+const EARLY_MAX: usize = 64;
+const EARLY_BYTES_MAX: usize = 1 << 20;
 
 /// Beyond so many, participants of wires are not taken note of.
 const PARTICIPANTS_MAX: usize = 4096;

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use tsuji::{Context, History, Node, Qos, Reliability, Subscription, WaitSet};
 
+pub(crate) mod plain;
+
 /// Only there to end a hung test.
 pub(crate) const HANG: Duration = Duration::from_secs(30);
 
