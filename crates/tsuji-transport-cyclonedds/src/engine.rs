@@ -4,11 +4,12 @@ use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
+use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
 use tsuji_transport::{Bytes, Endpoint, Error, ErrorKind, Owner, Result};
 
@@ -499,12 +500,36 @@ unsafe extern "C" fn log(is_error: bool, text: *const c_char, len: usize) {
     if !is_error {
         return tracing::warn!(target: "cyclonedds", "{text}");
     }
+    if text.starts_with(UNSENT) {
+        return log_unsent(text);
+    }
     tracing::error!(target: "cyclonedds", "{text}");
     let mut complaints = crate::lock(&COMPLAINTS);
     if complaints.len() < COMPLAINTS_MAX {
         complaints.push(text.to_owned());
     }
 }
+
+/// Logs that something cannot be sent, which the engine says of each datagram.
+fn log_unsent(text: &str) {
+    static NEXT_NS: AtomicU64 = AtomicU64::new(0);
+    let (next_ns, now_ns) = (NEXT_NS.load(Ordering::Relaxed), clock::monotonic_ns());
+    let after_ns = now_ns.saturating_add(UNSENT_EVERY_NS);
+    let (set, seen) = (Ordering::Relaxed, Ordering::Relaxed);
+    if now_ns < next_ns || NEXT_NS.compare_exchange(next_ns, after_ns, set, seen).is_err() {
+        return;
+    }
+    tracing::error!(
+        target: "cyclonedds",
+        "{text}; it uses the addresses that this host had when the process started: where one is \
+         another now, nothing goes by it until it is back or the process is started again"
+    );
+}
+
+/// How the engine begins to say so.
+const UNSENT: &str = "ddsi_udp_conn_write to ";
+/// How often it is logged at most.
+const UNSENT_EVERY_NS: u64 = 10_000_000_000;
 
 /// The error, with what the engine has logged.
 fn with_complaints(error: Error) -> Error {

@@ -13,12 +13,15 @@
 //!
 //! Samples also come from writers that a reader was not told of, those of tsuji whose samples come
 //! by shared memory among them. Of all these together a volatile reader that keeps the last holds 64
-//! of at most 64 KiB, another the last 1024 and 16 MiB, until it is told of the writer. What it drops
-//! is counted as doubled, also when it was owed to a late joiner.
+//! of at most 64 KiB, another the last 1024 and 16 MiB, for 3 s or until it is told of the writer.
+//! What it drops is counted as doubled, also when it was owed to a late joiner.
+//!
+//! The engine keeps to the addresses that the host had when it joined. While one of them is another,
+//! nothing goes by it, which is logged; where it is back all goes on by itself.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 
 use tsuji_core::{Capability, Scopes, TransportId};
@@ -57,7 +60,9 @@ use writer::{CycloneWriter, WriterCore};
 /// One participant of a DDS domain, which joins when it is first needed. Clones share it.
 #[derive(Clone, Debug)]
 pub struct CycloneDds {
+    // In this order: with the last of the clones the participant ends first.
     shared: Arc<Shared>,
+    _end: Arc<WaitAtEnd>,
 }
 
 /// What the ends of a participant have in common.
@@ -76,6 +81,43 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     figures: Figures,
     generation: Generation,
+    lingering: Arc<Lingering>,
+}
+
+/// Counts the threads of [`Shared::linger`].
+#[derive(Debug, Default)]
+struct Lingering {
+    threads: Mutex<usize>,
+    one_ended: Condvar,
+}
+
+/// Waits, when dropped, for the writers that linger: they may have something to deliver, and only
+/// then does the participant leave, which others learn from it or from the end of its lease. The
+/// engine ends each wait after a second.
+#[derive(Debug)]
+struct WaitAtEnd {
+    lingering: Arc<Lingering>,
+    generation: Generation,
+}
+
+impl Lingering {
+    fn end_one(&self) {
+        *lock(&self.threads) -= 1;
+        self.one_ended.notify_all();
+    }
+}
+
+impl Drop for WaitAtEnd {
+    fn drop(&mut self) {
+        if !self.generation.is_current() {
+            return;
+        }
+        let mut threads = lock(&self.lingering.threads);
+        while 0 < *threads {
+            let waited = self.lingering.one_ended.wait(threads);
+            threads = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -115,8 +157,11 @@ impl CycloneDds {
             state: Mutex::default(),
             figures: Figures::default(),
             generation: Generation::current(),
+            lingering: Arc::default(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let (lingering, generation) = (Arc::clone(&shared.lingering), shared.generation);
+        let end = WaitAtEnd { lingering, generation };
+        Ok(Self { shared: Arc::new(shared), _end: Arc::new(end) })
     }
 }
 
@@ -272,12 +317,19 @@ impl Shared {
     /// up.
     pub(crate) fn linger(self: &Arc<Self>, writer: Option<Arc<EngineWriter>>) {
         let shared = Arc::clone(self);
+        let lingering = Arc::clone(&self.lingering);
+        *lock(&lingering.threads) += 1;
         // Where there is no thread to be had the closure is dropped, here and now.
-        let _ = thread::Builder::new().name("tsuji-linger".to_owned()).spawn(move || {
+        let spawned = thread::Builder::new().name("tsuji-linger".to_owned()).spawn(move || {
             drop(writer);
+            let lingering = Arc::clone(&shared.lingering);
             // The participant ends with the last of its writers.
             drop(shared);
+            lingering.end_one();
         });
+        if spawned.is_err() {
+            lingering.end_one();
+        }
     }
 
     pub(crate) fn forget_writer(&self, gid: Gid) {

@@ -124,8 +124,12 @@ fn endpoint_spec(spec: &ChannelSpec) -> EndpointSpec<'_> {
     }
 }
 
-/// What an inlet that keeps all holds untaken, and what an outlet that keeps all gives late joiners.
+/// What an outlet that keeps all gives late joiners.
 const KEEP_ALL_MAX: u32 = 4096;
+
+/// What an inlet that keeps all holds untaken: as much as a process with very many endpoints says of
+/// them at once.
+const INLET_SAMPLES_MAX: usize = 1 << 16;
 
 /// What an inlet holds untaken, in bytes; one sample more fits always.
 const INLET_BYTES_MAX: usize = 64 << 20;
@@ -133,7 +137,7 @@ const INLET_BYTES_MAX: usize = 64 << 20;
 fn samples_max(qos: &Qos) -> usize {
     match qos.history {
         History::KeepLast(depth) => depth.max(1) as usize,
-        History::KeepAll => KEEP_ALL_MAX as usize,
+        History::KeepAll => INLET_SAMPLES_MAX,
     }
 }
 
@@ -197,7 +201,7 @@ struct InletCore {
     state: Mutex<Arrivals>,
 }
 
-/// Beyond the depth, or [`KEEP_ALL_MAX`], and beyond [`INLET_BYTES_MAX`] the oldest are dropped.
+/// Beyond the depth, or [`INLET_SAMPLES_MAX`], and beyond [`INLET_BYTES_MAX`] the oldest are dropped.
 #[derive(Default)]
 struct Arrivals {
     samples: VecDeque<(Gid, Bytes)>,

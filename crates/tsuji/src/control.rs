@@ -428,8 +428,14 @@ impl Keeper {
         let mut events = Vec::new();
         while !self.host.is_stopping() {
             let mut directory = self.host.directory();
-            for key in directory.links.broken() {
+            let broken = directory.links.broken();
+            let is_far = broken.iter().any(|key| directory.links.is_far(*key));
+            for key in broken {
                 self.drop_link(&mut directory, key);
+            }
+            if is_far {
+                // Whoever has been found again meanwhile was passed over for the sake of the old link.
+                directory.meet_far(&self.host);
             }
             if directory.links.hurries() {
                 self.look.0.hurry();
@@ -468,6 +474,9 @@ impl Keeper {
         }
         let mut directory = self.host.directory();
         for key in directory.links.keys() {
+            if let Some(line) = directory.links.get(key).and_then(|link| link.far_line()) {
+                line.end();
+            }
             self.drop_link(&mut directory, key);
         }
         drop(directory);
@@ -568,6 +577,10 @@ impl Keeper {
                     }
                 }
                 Heard::Said => self.read_frame(directory, key, frame.body, Vec::new()),
+                Heard::Ended => {
+                    directory.outside.forget_process(frame.from);
+                    self.drop_link(directory, key);
+                }
                 Heard::Anew => {
                     self.drop_link(directory, key);
                     directory.meet_far(&self.host);

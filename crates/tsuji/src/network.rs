@@ -151,7 +151,7 @@ pub(crate) enum Reach {
 }
 
 /// Whether it leads to other hosts by IPv4, which the engine speaks.
-fn leads_away(interface: &Interface) -> bool {
+pub(crate) fn leads_away(interface: &Interface) -> bool {
     let has_address = interface.addresses.iter().any(|it| it.is_ipv4());
     interface.is_up && !interface.is_loopback && has_address
 }

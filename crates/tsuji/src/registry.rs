@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tsuji_core::{Policy, TransportId};
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
+use tsuji_platform::network::Interface;
 use tsuji_platform::{network as interfaces, process};
 use tsuji_policy::units::parse_size;
 use tsuji_ros::environment::Engine;
@@ -18,7 +19,7 @@ use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
 use crate::control::protocol;
-use crate::network::{Network, Reach};
+use crate::network::{Network, Reach, leads_away};
 use crate::{Error, Result};
 
 /// Every transport that a policy may name, in this build or not.
@@ -111,10 +112,8 @@ fn cyclone_config(id: PeerId, network: &Network, policy: &Policy) -> Result<Cycl
     let mut config = reaching(network.domain(), network.reach(&interfaces));
     config.user_data = user_data(id, network);
     config.extra = network.engine_setting(Engine::CycloneDds).map(str::to_owned);
-    let Some(settings) = policy.settings(&TransportId::new("cyclonedds")) else {
-        return Ok(config);
-    };
-    for setting in &settings.settings {
+    let settings = policy.settings(&TransportId::new("cyclonedds"));
+    for setting in settings.into_iter().flat_map(|it| &it.settings) {
         let (key, value) = (&*setting.key, &*setting.value);
         let words = || value.split_whitespace().map(str::to_owned).collect();
         match (key, value) {
@@ -134,7 +133,30 @@ fn cyclone_config(id: PeerId, network: &Network, policy: &Policy) -> Result<Cycl
             }
         }
     }
+    warn_if_alone(&config, &interfaces);
     Ok(config)
+}
+
+/// Says so if no host but this one can find the engine, nor be found by it.
+fn warn_if_alone(config: &CycloneConfig, interfaces: &[Interface]) {
+    if is_alone(config, interfaces) {
+        tracing::warn!(
+            "other hosts are not found: no interface that leads to them carries multicast, and no \
+             peer is named; name them in ROS_STATIC_PEERS, or as root: ip link set NAME multicast on"
+        );
+    }
+}
+
+/// Whether nobody is looked for beyond this host although there is an interface that leads away.
+fn is_alone(config: &CycloneConfig, interfaces: &[Interface]) -> bool {
+    let is_used =
+        |it: &Interface| config.interfaces.is_empty() || config.interfaces.contains(&it.name);
+    let leading = || interfaces.iter().filter(|it| leads_away(it) && is_used(it));
+    let has_multicast = |it: &Interface| it.has_multicast || config.force_multicast;
+    leading().next().is_some()
+        && config.peers.is_empty()
+        && config.extra.is_none()
+        && (config.no_multicast || !leading().any(has_multicast))
 }
 
 /// Whether subscriptions are shown to plain nodes before there is a publisher out there.
@@ -221,6 +243,31 @@ mod tests {
                         <set key=\"multicast\" value=\"default\"/></transport></tsuji>";
         let mine = CycloneConfig { peers: words(&["a", "b"]), ..everywhere };
         check(&[local, peers], settings, mine);
+    }
+
+    #[test]
+    fn who_is_alone_on_a_network() {
+        let link = |name: &str, has_multicast| Interface {
+            name: name.to_owned(),
+            is_up: true,
+            is_loopback: name == "lo",
+            has_multicast,
+            addresses: vec![std::net::Ipv4Addr::new(192, 0, 2, 1).into()],
+        };
+        let (deaf, well) =
+            ([link("lo", false), link("a", false)], [link("a", false), link("b", true)]);
+        let everywhere = CycloneConfig::default();
+        let check = |config: CycloneConfig, expect: [bool; 2]| {
+            let found = [is_alone(&config, &deaf), is_alone(&config, &well)];
+            assert_eq!(found, expect, "{config:?}");
+        };
+        check(everywhere.clone(), [true, false]);
+        check(CycloneConfig { no_multicast: true, ..everywhere.clone() }, [true, true]);
+        check(CycloneConfig { interfaces: vec!["a".into()], ..everywhere.clone() }, [true, true]);
+        check(CycloneConfig { force_multicast: true, ..everywhere.clone() }, [false, false]);
+        check(CycloneConfig { peers: vec!["b".into()], ..everywhere.clone() }, [false, false]);
+        check(CycloneConfig::on_loopback(7), [false, false]);
+        assert!(!is_alone(&everywhere, &deaf[..1]));
     }
 
     #[test]

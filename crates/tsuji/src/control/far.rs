@@ -1,14 +1,16 @@
 //! Control channels beyond the host: a topic of the wire for each process, which it alone reads.
 //!
-//! What is written before both ends have matched is lost. So both knock, each with a random number
-//! of its own, until they hear their number from the other; from then on nothing is lost until the
-//! engine gives the other up. Another number means that the other end begins anew.
+//! What is written before both ends have matched is lost. So both knock, each with a number of its
+//! own, until they hear their number from the other; from then on nothing is lost until the engine
+//! gives the other up. A higher number means that the other end begins anew, a lower one is of
+//! before: what an end wrote that was given up may come after what its successor wrote. What is said
+//! is counted, for an end that does not listen for long loses the oldest, and then begins anew.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tsuji_core::{History, Qos};
 use tsuji_msg::cdr::{ByteOrder, Reader, Writer};
-use tsuji_platform::process;
 use tsuji_transport::wire::{ChannelSpec, Inlet, Outlet, Wire};
 use tsuji_transport::{PeerId, Result};
 
@@ -21,6 +23,9 @@ pub(crate) struct FarLine {
     own: PeerId,
     mine: u64,
     theirs: Option<u64>,
+    /// How much was said, and heard.
+    said: u64,
+    heard: u64,
     knocks: Option<Backoff>,
 }
 
@@ -33,7 +38,9 @@ pub(crate) enum Heard {
     Up,
     /// The other end says something.
     Said,
-    /// The other end has begun anew: so must this one.
+    /// The other process ends.
+    Ended,
+    /// The other end has begun anew, or was not heard for a while: so must this one.
     Anew,
 }
 
@@ -41,11 +48,10 @@ impl FarLine {
     /// Opens the channel to `peer`.
     pub(crate) fn open(wire: &dyn Wire, own: PeerId, peer: PeerId) -> Result<Self> {
         let outlet = wire.open_outlet(&spec(peer))?;
-        // Zero stands for a number that is not known.
-        let mine = process::random_token().map_or(1, |token| u64::from_le_bytes(first(token)) | 1);
+        let mine = LINES.fetch_add(1, Ordering::Relaxed);
         let mut knocks = Backoff::new(KNOCK_FIRST, KNOCK_LAST);
         knocks.later();
-        Ok(Self { outlet, own, mine, theirs: None, knocks: Some(knocks) })
+        Ok(Self { outlet, own, mine, theirs: None, said: 0, heard: 0, knocks: Some(knocks) })
     }
 
     /// Whether what is sent arrives.
@@ -53,9 +59,23 @@ impl FarLine {
         self.knocks.is_none()
     }
 
-    pub(crate) fn send(&self, body: &[u8]) -> Result<()> {
+    /// Says something, or knocks where there is nothing to say.
+    pub(crate) fn send(&mut self, body: &[u8]) -> Result<()> {
         let (from, mine, yours) = (self.own, self.mine, self.theirs.unwrap_or(0));
-        self.outlet.write(&FarFrame { from, mine, yours, body }.to_bytes())
+        let count = self.said + u64::from(!body.is_empty());
+        self.outlet.write(&FarFrame { from, mine, yours, count, body }.to_bytes())?;
+        self.said = count;
+        Ok(())
+    }
+
+    /// Says that this process ends: nothing else on the wire does before its participant goes.
+    pub(crate) fn end(&self) {
+        if self.is_up() {
+            let (from, mine, yours) = (self.own, self.mine, self.theirs.unwrap_or(0));
+            let frame = FarFrame { from, mine, yours, count: COUNT_AT_END, body: &[] };
+            // Whoever does not hear it sees the participant go.
+            let _ = self.outlet.write(&frame.to_bytes());
+        }
     }
 
     pub(crate) fn due_ns(&self) -> Option<u64> {
@@ -72,16 +92,26 @@ impl FarLine {
     }
 
     pub(crate) fn hear(&mut self, frame: &FarFrame<'_>) -> Heard {
-        if self.theirs.is_some_and(|theirs| theirs != frame.mine) {
-            return Heard::Anew;
+        match self.theirs {
+            Some(theirs) if frame.mine < theirs => return Heard::Nothing,
+            // An end that nobody has heard yet need not begin anew.
+            Some(theirs) if theirs < frame.mine && self.is_up() => return Heard::Anew,
+            _ => {}
         }
-        let is_first = self.theirs.replace(frame.mine).is_none();
+        let is_first = self.theirs.replace(frame.mine) != Some(frame.mine);
         if frame.yours != self.mine {
             if is_first || frame.yours == 0 {
                 let _ = self.send(&[]);
             }
             return Heard::Nothing;
         }
+        if frame.count == COUNT_AT_END {
+            return Heard::Ended;
+        }
+        if frame.count != self.heard + u64::from(!frame.body.is_empty()) {
+            return Heard::Anew;
+        }
+        self.heard = frame.count;
         match self.knocks.take() {
             Some(_) => {
                 // The other end may not have heard its number yet.
@@ -114,6 +144,8 @@ pub(crate) struct FarFrame<'a> {
     pub(crate) from: PeerId,
     mine: u64,
     yours: u64,
+    /// How much was said before this, and with it, or [`COUNT_AT_END`].
+    count: u64,
     pub(crate) body: &'a [u8],
 }
 
@@ -124,6 +156,7 @@ impl<'a> FarFrame<'a> {
         bytes.extend(self.from.0);
         bytes.extend(self.mine.to_le_bytes());
         bytes.extend(self.yours.to_le_bytes());
+        bytes.extend(self.count.to_le_bytes());
         bytes.extend(self.body);
         let written = Writer::new(Vec::new(), ByteOrder::Little).and_then(|mut writer| {
             writer.length(bytes.len())?;
@@ -141,18 +174,18 @@ impl<'a> FarFrame<'a> {
         let rest = bytes.strip_prefix(&MAGIC)?;
         let (from, rest) = rest.split_first_chunk()?;
         let (mine, rest) = rest.split_first_chunk()?;
-        let (yours, body) = rest.split_first_chunk()?;
-        let (mine, yours) = (u64::from_le_bytes(*mine), u64::from_le_bytes(*yours));
-        (mine != 0).then_some(Self { from: PeerId(*from), mine, yours, body })
+        let (yours, rest) = rest.split_first_chunk()?;
+        let (count, body) = rest.split_first_chunk()?;
+        let [mine, yours, count] = [mine, yours, count].map(|it| u64::from_le_bytes(*it));
+        (mine != 0).then_some(Self { from: PeerId(*from), mine, yours, count, body })
     }
 }
 
-fn first([a, b, c, d, e, f, g, h, ..]: [u8; 16]) -> [u8; 8] {
-    [a, b, c, d, e, f, g, h]
-}
-
+/// The numbers of this process's channels. Zero stands for one that is not known.
+static LINES: AtomicU64 = AtomicU64::new(1);
 const MAGIC: [u8; 4] = *b"tsjf";
-const HEAD: usize = 4 + 16 + 8 + 8;
+const HEAD: usize = 4 + 16 + 8 + 8 + 8;
+const COUNT_AT_END: u64 = u64::MAX;
 const KNOCK_FIRST: Duration = Duration::from_millis(20);
 const KNOCK_LAST: Duration = Duration::from_secs(1);
 
@@ -184,7 +217,8 @@ mod tests {
         knocks.later();
         let own = PeerId([mine as u8; 16]);
         let outlet = Box::new(kept.clone());
-        (FarLine { outlet, own, mine, theirs: None, knocks: Some(knocks) }, kept)
+        let knocks = Some(knocks);
+        (FarLine { outlet, own, mine, theirs: None, said: 0, heard: 0, knocks }, kept)
     }
 
     /// Hands what one end wrote to the other.
@@ -226,17 +260,62 @@ mod tests {
         let (mut again, from_again) = line(5);
         again.on_time(u64::MAX);
         assert_eq!(carry(&from_again, &mut b), [Heard::Anew]);
+        // The new end of the other is up in the end, whatever of the old ones comes late.
+        a.send(b"late").unwrap();
+        let ((mut b, from_b), late) = (line(7), from_a.0.lock().unwrap().clone());
+        for _ in 0..5 {
+            for it in &late {
+                assert_eq!(b.hear(&FarFrame::from_bytes(it).unwrap()), Heard::Nothing);
+            }
+            again.on_time(u64::MAX);
+            carry(&from_again, &mut b);
+            b.on_time(u64::MAX);
+            carry(&from_b, &mut again);
+        }
+        assert!(again.is_up() && b.is_up());
+    }
+
+    #[test]
+    fn the_end_is_told() {
+        let ((mut a, from_a), (mut b, from_b)) = (line(1), line(3));
+        a.end();
+        assert!(from_a.0.lock().unwrap().is_empty(), "nobody listens yet");
+        for _ in 0..5 {
+            a.on_time(u64::MAX);
+            carry(&from_a, &mut b);
+            b.on_time(u64::MAX);
+            carry(&from_b, &mut a);
+        }
+        a.end();
+        assert_eq!(carry(&from_a, &mut b).last(), Some(&Heard::Ended));
+    }
+
+    #[test]
+    fn what_is_not_heard_is_noticed() {
+        let ((mut a, from_a), (mut b, from_b)) = (line(1), line(3));
+        for _ in 0..5 {
+            a.on_time(u64::MAX);
+            carry(&from_a, &mut b);
+            b.on_time(u64::MAX);
+            carry(&from_b, &mut a);
+        }
+        a.send(b"heard").unwrap();
+        assert_eq!(carry(&from_a, &mut b), [Heard::Said]);
+        a.send(b"not heard").unwrap();
+        from_a.0.lock().unwrap().clear();
+        a.send(b"heard").unwrap();
+        assert_eq!(carry(&from_a, &mut b), [Heard::Anew]);
     }
 
     #[test]
     fn what_is_no_frame_is_not_read() {
-        let frame = FarFrame { from: PeerId([1; 16]), mine: 7, yours: 0, body: b"x" };
+        let frame = FarFrame { from: PeerId([1; 16]), mine: 7, yours: 0, count: 1, body: b"x" };
         let bytes = frame.to_bytes();
         assert_eq!(FarFrame::from_bytes(&bytes), Some(frame));
         for len in 0..bytes.len() {
             assert_eq!(FarFrame::from_bytes(&bytes[..len]), None, "{len}");
         }
-        let other = FarFrame { from: PeerId([1; 16]), mine: 0, yours: 0, body: b"" };
+        let other = FarFrame { from: PeerId([1; 16]), mine: 0, yours: 0, count: 0, body: b"" };
         assert_eq!(FarFrame::from_bytes(&other.to_bytes()), None);
     }
 }

@@ -79,7 +79,7 @@ pub(crate) enum Line {
 
 impl Line {
     /// Sends a frame, which WouldBlock refuses for now.
-    fn send(&self, letter: &Letter) -> io::Result<()> {
+    fn send(&mut self, letter: &Letter) -> io::Result<()> {
         match self {
             Self::Near(connection) => {
                 let borrowed: Vec<_> = letter.fds.iter().map(AsFd::as_fd).collect();

@@ -141,6 +141,11 @@ impl Outside {
         self.participants.get(&participant).is_some_and(|it| it.who == Who::Tsuji(peer))
     }
 
+    /// A process of tsuji ends, before its participant does.
+    pub(crate) fn forget_process(&mut self, process: PeerId) {
+        self.participants.retain(|_, it| it.who != Who::Tsuji(process));
+    }
+
     /// The processes of tsuji that were found, each with the wire.
     fn found_tsuji(&self) -> Vec<(PeerId, TransportId)> {
         let found = self.participants.values().filter_map(|it| match it.who {

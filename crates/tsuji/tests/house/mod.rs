@@ -4,6 +4,8 @@
 //! A test file that starts children has an ignored test named `child` that calls [`role`].
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod lan;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};

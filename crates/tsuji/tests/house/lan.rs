@@ -1,0 +1,76 @@
+//! Hosts of their own on a network of their own: network namespaces that live as long as a child
+//! process that holds them, and have no names that could be left behind.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use super::{Child, Folder};
+
+/// A host: a network namespace and a run-time folder.
+pub(crate) struct Machine {
+    holder: Child,
+    pub(crate) folder: Folder,
+    /// Its address, while nobody has changed it.
+    pub(crate) address: &'static str,
+}
+
+/// The name of the interface of a [`Machine`].
+pub(crate) const LINK: &str = "eth0";
+
+impl Machine {
+    fn start(address: &'static str) -> Self {
+        let folder = Folder::new();
+        let holder = Child::start_in(&["unshare", "-n"], &folder.0, "hold", &[]);
+        Self { holder, folder, address }
+    }
+
+    /// Runs a line of the shell on this host.
+    #[track_caller]
+    pub(crate) fn run(&self, line: &str) {
+        let pid = self.holder.pid.to_string();
+        let mut command = Command::new("nsenter");
+        let done = command.args(["-t", &pid, "-n", "sh", "-ec", line]).output().unwrap();
+        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// A process of this host, which speaks RTPS.
+    pub(crate) fn start_process(&self, role: &str, environment: &[(&str, &str)]) -> Child {
+        self.start_process_in(&self.folder, role, environment)
+    }
+
+    /// The same, with another run-time folder.
+    pub(crate) fn start_process_in(
+        &self,
+        folder: &Folder,
+        role: &str,
+        environment: &[(&str, &str)],
+    ) -> Child {
+        let pid = self.holder.pid.to_string();
+        let environment = [&[("TSUJI_INTEROP", "rtps")], environment].concat();
+        Child::start_in(&["nsenter", "-t", &pid, "-n"], &folder.0, role, &environment)
+    }
+}
+
+/// Two hosts with a cable between them; `None` where the machine does not allow it, which is said.
+pub(crate) fn two_machines() -> Option<(Machine, Machine)> {
+    let tried = "ip link set lo up && ip link add eth0 type veth peer name eth1";
+    let mut command = Command::new("unshare");
+    command.args(["-n", "sh", "-c", tried]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !command.status().is_ok_and(|status| status.success()) {
+        // SAFETY: it only asks.
+        let is_root = unsafe { libc::geteuid() } == 0;
+        assert!(!is_root || std::env::var_os("CI").is_none(), "no network namespaces here");
+        let _ = writeln!(std::io::stderr(), "skipped: not allowed here: unshare -n, veth");
+        return None;
+    }
+    let (one, two) = (Machine::start("10.77.0.1"), Machine::start("10.77.0.2"));
+    let there = two.holder.pid;
+    one.run(&format!("ip link add {LINK} type veth peer name {LINK} netns {there}"));
+    for machine in [&one, &two] {
+        let address = machine.address;
+        machine.run(&format!(
+            "ip link set lo up; ip addr add {address}/24 dev {LINK}; ip link set {LINK} up"
+        ));
+    }
+    Some((one, two))
+}
