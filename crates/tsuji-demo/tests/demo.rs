@@ -1,6 +1,7 @@
 //! The demonstration as its user runs it, with real processes.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -22,11 +23,15 @@ struct Demo {
 
 impl Demo {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, &[])
+    }
+
+    fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_tsuji-demo"))
             .args(arguments)
             .env_remove("TSUJI_RUNTIME_DIR")
             .env_remove("TSUJI_POLICY")
-            .env("ROS_DOMAIN_ID", "9")
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -43,14 +48,23 @@ impl Demo {
         assert!(sent.unwrap().success());
     }
 
+    /// The domain that it has taken, once it has.
+    fn domain(&self) -> Option<u32> {
+        let mut entries = std::fs::read_dir(self.runtime_dir()).ok()?.flatten();
+        entries.find_map(|it| it.file_name().to_str()?.strip_prefix("domain-")?.parse().ok())
+    }
+
     /// Waits until pictures have come, and answers the ids of the robot's processes.
     fn processes_at_work(&self) -> Vec<u32> {
         let begun = Instant::now();
-        while !self.runtime_dir().exists() {
+        let domain = loop {
             assert!(begun.elapsed() < HANG);
+            if let Some(domain) = self.domain() {
+                break domain;
+            }
             std::thread::sleep(Duration::from_millis(5));
-        }
-        let context = Context::builder().runtime_dir(self.runtime_dir()).domain(9).isolated();
+        };
+        let context = Context::builder().runtime_dir(self.runtime_dir()).domain(domain).isolated();
         let context = context.build().unwrap();
         loop {
             assert!(begun.elapsed() < HANG);
@@ -109,9 +123,9 @@ fn json(output: &Output) -> Value {
 }
 
 #[track_caller]
-fn check_nothing_lost(summary: &Value) {
+fn check_nothing_lost(summary: &Value, flows: usize) {
     assert_eq!(summary["ok"], true, "{summary:#}");
-    assert_eq!(summary["flows"].as_array().unwrap().len(), 5);
+    assert_eq!(summary["flows"].as_array().unwrap().len(), flows);
     for flow in summary["flows"].as_array().unwrap() {
         assert_eq!((&flow["lost"], &flow["wrong"]), (&0.into(), &0.into()), "{flow:#}");
         assert_eq!(flow["sent"], flow["received"], "{flow:#}");
@@ -120,11 +134,29 @@ fn check_nothing_lost(summary: &Value) {
 }
 
 #[test]
+fn a_plain_node_beside_it_hears_all_commands() {
+    if std::env::var_os("TSUJI_PEER_ROS2_CLIENT").is_none() {
+        assert!(std::env::var_os("CI").is_none(), "TSUJI_PEER_ROS2_CLIENT is not set");
+        let _ = writeln!(std::io::stderr(), "skipped: TSUJI_PEER_ROS2_CLIENT is not set");
+        return;
+    }
+    let output =
+        Demo::start_with(&["--seconds", "3", "--json"], &[("TSUJI_INTEROP", "rtps")]).end();
+    let summary = json(&output);
+    assert!(output.status.success(), "{summary:#}");
+    check_nothing_lost(&summary, 6);
+    let flows = summary["flows"].as_array().unwrap();
+    let plain = flows.iter().find(|it| it["to"] == "/plain_listener").unwrap();
+    assert_eq!(plain["route"]["transport"], "cyclonedds", "{plain:#}");
+    assert_eq!(plain["route"]["subscription"]["vendor"], "RustDDS", "{plain:#}");
+}
+
+#[test]
 fn it_ends_by_itself_and_nothing_is_lost() {
     let output = Demo::start(&["--seconds", "3", "--json"]).end();
     let summary = json(&output);
     assert!(output.status.success(), "{summary:#}");
-    check_nothing_lost(&summary);
+    check_nothing_lost(&summary, 5);
     let road = |from: &str, to: &str| {
         let flows = summary["flows"].as_array().unwrap();
         let flow = flows.iter().find(|it| it["from"] == from && it["to"] == to).unwrap();
@@ -160,7 +192,7 @@ fn ctrl_c_ends_all_of_it_with_a_summary() {
     let output = demo.end();
     let summary = json(&output);
     assert!(output.status.success(), "{summary:#}");
-    check_nothing_lost(&summary);
+    check_nothing_lost(&summary, 5);
     assert!(processes.into_iter().all(|pid| !is_alive(pid)));
 }
 
