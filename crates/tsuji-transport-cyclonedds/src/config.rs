@@ -39,6 +39,11 @@ impl CycloneConfig {
         Self { domain, interfaces, force_multicast: true, ..Self::default() }
     }
 
+    /// Whether a peer is given by a name.
+    pub(crate) fn names_hosts(&self) -> bool {
+        self.peers.iter().any(|peer| peer.parse::<IpAddr>().is_err())
+    }
+
     /// The peers' addresses. Asking for a name may take as long as the system's resolver does. The
     /// engine ends the process when it is given one that it does not understand.
     pub(crate) fn resolve_peers(&self) -> Result<Vec<Ipv4Addr>> {

@@ -21,6 +21,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 
@@ -75,6 +76,8 @@ pub(crate) struct Shared {
     watch: OnceLock<Watch>,
     participant: OnceLock<Participant>,
     starting: Mutex<()>,
+    /// Whoever starts the engine waits for the names of hosts.
+    is_resolving: AtomicBool,
     /// Who was told of to whoever looks at the wire.
     known: Mutex<Known>,
     mail: Outbox,
@@ -152,6 +155,7 @@ impl CycloneDds {
             watch: OnceLock::new(),
             participant: OnceLock::new(),
             starting: Mutex::default(),
+            is_resolving: AtomicBool::new(false),
             known: Mutex::default(),
             mail,
             state: Mutex::default(),
@@ -244,14 +248,14 @@ impl Transport for CycloneDds {
     }
 
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
-        let participant = self.shared.participant()?;
+        let participant = self.shared.participant_now()?;
         let core = WriterCore::open(&self.shared, participant, endpoint, room)?;
         self.shared.lock().writers.insert(endpoint.gid, Arc::downgrade(&core));
         Ok(Arc::new(CycloneWriter::new(core)))
     }
 
     fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
-        let participant = self.shared.participant()?;
+        let participant = self.shared.participant_now()?;
         let core = ReaderCore::open(&self.shared, participant, endpoint, news)?;
         self.shared.lock().readers.insert(endpoint.gid, Arc::downgrade(&core));
         Ok(Arc::new(CycloneReader::new(core)))
@@ -357,6 +361,15 @@ impl Shared {
         }
     }
 
+    /// The participant, unless the names of hosts are still to be resolved, which may take long.
+    fn participant_now(&self) -> Result<&Participant> {
+        if self.participant.get().is_none() && self.is_resolving.load(Ordering::Acquire) {
+            let error = Error::new(ErrorKind::Busy, "join the domain");
+            return Err(error.about("names of hosts are being resolved"));
+        }
+        self.participant()
+    }
+
     fn participant(&self) -> Result<&Participant> {
         self.open("join the domain")?;
         if let Some(participant) = self.participant.get() {
@@ -366,7 +379,10 @@ impl Shared {
         if let Some(participant) = self.participant.get() {
             return Ok(participant);
         }
-        let peers = self.config.resolve_peers()?;
+        self.is_resolving.store(self.config.names_hosts(), Ordering::Release);
+        let peers = self.config.resolve_peers();
+        self.is_resolving.store(false, Ordering::Release);
+        let peers = peers?;
         let receive_buffer_bytes_max = config::receive_buffer_bytes_max();
         if let Some(warning) = config::buffer_warning(receive_buffer_bytes_max) {
             tracing::warn!("{warning}");

@@ -265,7 +265,7 @@ impl ReaderCore {
             *newest_ns = Some(now_ns);
         }
         let sequence = u64::try_from(arrived.number).unwrap_or(0);
-        let sample = sample(writer, sequence, arrived);
+        let sample = sample(writer, sequence, arrived, now_ns);
         state.displaced += state.queue.push(sample, From::Plain, self.limit);
         true
     }
@@ -307,7 +307,7 @@ impl State {
         if let Some(flow) = self.flows.get_mut(&writer) {
             flow.newest_ns = Some(now_ns);
         }
-        let sample = sample(writer, sequence, arrived);
+        let sample = sample(writer, sequence, arrived, now_ns);
         self.displaced += self.queue.push(sample, From::Tsuji, limit);
         true
     }
@@ -335,12 +335,13 @@ impl State {
     }
 }
 
-fn sample(gid: Gid, sequence: u64, arrived: Arrived) -> Sample {
+fn sample(gid: Gid, sequence: u64, arrived: Arrived, arrived_ns: u64) -> Sample {
     let envelope = Envelope {
         gid,
         sequence,
         wall_ns: arrived.source_ns,
         mono_ns: 0,
+        arrived_ns,
         encoding: Encoding::Cdr1,
         related: None,
     };

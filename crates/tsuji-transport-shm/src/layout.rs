@@ -172,6 +172,7 @@ impl Meta {
             sequence: self.sequence,
             wall_ns: self.wall_ns,
             mono_ns: self.mono_ns,
+            arrived_ns: 0,
             encoding: Encoding::from_number(self.encoding)?,
             related: (self.is_related != 0).then_some(related),
         })

@@ -34,6 +34,8 @@ pub struct Envelope {
     pub wall_ns: i64,
     /// The same on the publishing host's monotonic clock.
     pub mono_ns: u64,
+    /// Where `mono_ns` is 0, when it arrived, on this host's monotonic clock.
+    pub arrived_ns: u64,
     /// How the bytes are encoded.
     pub encoding: Encoding,
     /// The request that this sample answers.

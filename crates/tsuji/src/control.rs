@@ -184,12 +184,17 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
     let listening = if host.speaks_rtps() { meet_outside(&host) } else { Vec::new() };
     let look = Look(Backoff::new(LOOK_FIRST, LOOK_LAST));
     let buffer = vec![0; MESSAGE_BYTES_MAX];
+    let ends = Arc::clone(&host);
     let mut keeper = Keeper { host, door, look, buffer, unheard: Vec::new(), listening };
     std::thread::Builder::new()
         .name("tsuji-control".to_owned())
         .stack_size(256 * 1024)
         .spawn(move || keeper.run())
-        .map_err(setup)
+        .map_err(|error| {
+            // So does whoever joins a wire.
+            ends.stop();
+            setup(error)
+        })
 }
 
 const LISTENER: u64 = 0;
@@ -303,6 +308,7 @@ fn knock(host: &Arc<Host>, path: &Path) {
             // Its owner died: the socket is all that is left of it.
             tracing::debug!(path = %path.display(), "removed the socket of a dead process");
             let _ = std::fs::remove_file(path);
+            directory.outside.forget_process(peer);
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => (),
         // So many knock there that some have to come again.
@@ -457,9 +463,10 @@ impl Keeper {
             for event in &events {
                 self.handle(*event);
             }
-            for transport in std::mem::take(&mut self.unheard) {
-                let host = Arc::clone(&self.host);
-                self.hear_far(&mut host.directory(), &transport);
+            for id in std::mem::take(&mut self.unheard) {
+                if let Some(at) = self.host.transports().iter().position(|it| it.id() == id) {
+                    self.carry_mail(at);
+                }
             }
             let mut directory = self.host.directory();
             if due_ns.is_some() {
@@ -479,6 +486,7 @@ impl Keeper {
             }
             self.drop_link(&mut directory, key);
         }
+        directory.leave_wires(&self.host);
         drop(directory);
         let _ = std::fs::remove_file(&self.door.path);
     }
@@ -545,7 +553,9 @@ impl Keeper {
             let (transport, bytes) = (transport.id().to_string(), mail.bytes);
             directory.links.send(mail.to, &Control::Mail { transport, bytes });
         }
-        directory.look_at_wire(&self.host, &**transport);
+        if directory.look_at_wire(&host, &**transport) {
+            self.unheard.push(transport.id());
+        }
         self.hear_far(&mut directory, &transport.id());
         directory.go_on(&self.host, &transport.id());
     }
@@ -556,7 +566,7 @@ impl Keeper {
         for _ in 0..READ_BATCH {
             let Some((writer, sample)) = directory.outside.far_said(transport) else { return };
             let Some(frame) = FarFrame::from_bytes(&sample) else {
-                tracing::warn!("what came on a far control channel is no frame; dropped");
+                tracing::debug!("what came on a far control channel is no frame; dropped");
                 continue;
             };
             // Whoever is not found yet knocks again.
@@ -711,6 +721,7 @@ impl Keeper {
         let path = self.place_of(directory, key);
         directory.note_stranger(Stranger { path, reason });
         match directory.links.get(key).and_then(|link| link.target) {
+            Some(target) if directory.links.is_far(key) => directory.links.refuse_far(target),
             Some(target) => directory.links.refuse(target),
             // Whoever knocked learns from any frame of this version not to come again.
             None => {
@@ -891,6 +902,10 @@ impl Keeper {
                 self.host.transports().iter().for_each(|transport| transport.part(peer));
             } else {
                 self.part(directory, peer);
+                if !self.has_door(peer) {
+                    // It has left, and its participant goes too.
+                    directory.outside.forget_process(peer);
+                }
             }
             directory.forget_peer(&self.host, peer);
         } else if let Some(target) = target
@@ -899,6 +914,11 @@ impl Keeper {
             // It was greeted and never answered.
             self.host.transports().iter().for_each(|transport| transport.part(target));
         }
+    }
+
+    /// Whether this peer can be knocked at.
+    fn has_door(&self, peer: PeerId) -> bool {
+        self.door.folder.join(format!("{peer}.sock")).exists()
     }
 
     /// Takes back what a process held, if it is dead.

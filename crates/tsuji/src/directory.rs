@@ -359,11 +359,11 @@ impl Directory {
     /// Gives up roads that take too long to open.
     fn give_up(&mut self, host: &Host, now_ns: u64) {
         let late = self.flows.iter().filter_map(|(flow, route)| {
-            let (_, since_ns) = route.opening.as_ref()?;
+            let (opening, since_ns) = route.opening.as_ref()?;
             let is_late = after(*since_ns, OPENING_MAX) <= now_ns;
-            is_late.then(|| Some((*flow, route.transport()?.clone())))?
+            is_late.then(|| Some((*flow, route.transport()?.clone(), opening.clone())))?
         });
-        for (flow, id) in late.collect::<Vec<_>>() {
+        for (flow, id, opening) in late.collect::<Vec<_>>() {
             if let Some(publication) = self.publications.get(&Gid(flow.publisher)) {
                 publication.disconnect_from(&id, Gid(flow.subscription));
             } else if let Some(reception) = self.receptions.get(&Gid(flow.subscription)) {
@@ -371,9 +371,11 @@ impl Directory {
             }
             self.close_far_end(host, flow, self.epoch(flow));
             let seconds = OPENING_MAX.as_secs();
+            // The engine of a plain end that has not matched by then sees something that is not seen here.
+            let is_plain = !matches!(opening, Opening::Ticket(_));
             let refusal = Refusal {
                 reason: format!("the other end was not reached within {seconds} s"),
-                is_passing: true,
+                is_passing: !is_plain || self.epoch(flow) < PLAIN_EPOCHS_MAX,
             };
             self.exclude_and_try_again(host, flow, id, refusal);
         }
@@ -456,7 +458,7 @@ impl Directory {
     fn too_many(&mut self, peer: PeerId, what: &str) {
         let (path, reason) = (peer.to_string(), format!("it brings too many {what}"));
         let stranger = Stranger { path, reason };
-        if !self.strangers.contains(&stranger) {
+        if !self.strangers.contains(&stranger) && self.strangers.len() < STRANGERS_MAX {
             tracing::warn!(peer = %stranger.path, reason = %stranger.reason, "left out");
             self.note_stranger(stranger);
         }
@@ -979,6 +981,8 @@ const ANYTHING: Capability = Capability {
 };
 /// How long a transport may take to reach the other end of a flow.
 const OPENING_MAX: Duration = Duration::from_secs(5);
+/// Decisions about a flow with a plain node, two for each try, after which it is not tried again.
+const PLAIN_EPOCHS_MAX: u32 = 6;
 /// How soon a flow without a route is decided again.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(10);

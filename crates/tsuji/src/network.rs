@@ -11,7 +11,7 @@ use tsuji_ros::gid::Distro;
 use crate::{Error, ErrorKind, Result};
 
 /// Contexts that share a participant have the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Network {
     /// `Rtps` or `None`: this build speaks nothing else.
     interop: Interop,
@@ -34,6 +34,13 @@ pub(crate) struct Said {
 pub(crate) struct Asked {
     pub(crate) network: Network,
     pub(crate) lines: Vec<String>,
+}
+
+/// How soon it is joined makes no other network of it.
+impl PartialEq for Network {
+    fn eq(&self, other: &Self) -> bool {
+        (self.interop, &self.ros) == (other.interop, &other.ros)
+    }
 }
 
 impl Network {

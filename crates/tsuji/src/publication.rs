@@ -626,6 +626,18 @@ impl Publication {
         Ok(())
     }
 
+    /// Closes the roads on which others than those who were met may see it.
+    pub(crate) fn leave_wires(&self) {
+        let mut state = self.lock();
+        let (left, kept): (Vec<Road>, _) = std::mem::take(&mut state.roads)
+            .into_iter()
+            .partition(|road| road.writer.wire_name().is_some());
+        state.roads = kept;
+        self.sort_roads(&mut state);
+        drop(state);
+        drop(left);
+    }
+
     /// What this publisher is called on the wire of a transport.
     pub(crate) fn wire_name(&self, transport: &TransportId) -> Option<Gid> {
         let state = self.lock();

@@ -337,6 +337,10 @@ impl Reception {
         let mut state = self.lock();
         let reader = self.road(&mut state, transport)?;
         let connected = reader.accept_plain(writer)?;
+        if let Some(flow) = state.flows.get_mut(writer).filter(|flow| !flow.is_open()) {
+            // It was away: it may have been started anew and count from 1 again.
+            flow.next = None;
+        }
         // Its manual signs of life reach the engine only, so only its end is seen.
         self.open_flow(&mut state, transport, writer, offered);
         Ok(connected == Connected::Now)
@@ -384,6 +388,18 @@ impl Reception {
         self.road(&mut state, transport)?;
         state.shown = Some(transport.id());
         Ok(())
+    }
+
+    /// Closes the roads on which others than those who were met may see it.
+    pub(crate) fn leave_wires(&self) {
+        let mut state = self.lock();
+        let (left, kept) = std::mem::take(&mut state.roads)
+            .into_iter()
+            .partition(|(_, reader)| reader.wire_name().is_some());
+        state.roads = kept;
+        drop(state);
+        let left: Vec<_> = left;
+        drop(left);
     }
 
     /// What this subscription is called on the wire of a transport.
@@ -641,7 +657,9 @@ impl Reception {
             Err(error) => {
                 flow.invalid += 1;
                 state.counters.invalid += 1;
-                tracing::warn!(service = %self.topic, %error, "dropped what is no request or reply");
+                if flow.invalid == 1 {
+                    tracing::warn!(service = %self.topic, %error, "dropped what is no request or reply");
+                }
                 return false;
             }
         };
@@ -783,8 +801,8 @@ impl State {
             }
         }
         if before + 1 < self.queue.len() {
-            let key = |sample: &Sample| (sample.envelope.mono_ns, sample.envelope.sequence);
-            self.queue.make_contiguous().sort_unstable_by_key(key);
+            // Of one writer they are in order already, and what two writers count is not compared.
+            self.queue.make_contiguous().sort_by_key(order_ns);
         }
         if let History::KeepLast(depth) = history {
             let too_many = self.queue.len().saturating_sub(depth as usize);
@@ -825,6 +843,14 @@ impl FlowCount {
             lifespan_ns: None,
             is_alive: true,
         }
+    }
+}
+
+/// When a sample was sent, or where that is not known, when it arrived.
+fn order_ns(sample: &Sample) -> u64 {
+    match sample.envelope.mono_ns {
+        0 => sample.envelope.arrived_ns,
+        mono_ns => mono_ns,
     }
 }
 

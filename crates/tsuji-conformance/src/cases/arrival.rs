@@ -57,7 +57,8 @@ pub fn the_envelope_arrives_unchanged(world: World) {
             let envelope = Envelope { sequence, wall_ns, ..writer.envelope() };
             writer.writer.send(&envelope, &payload::payload(1, 24)).unwrap();
             let arrived = reader.reader.take().unwrap().unwrap().envelope;
-            let expect = Envelope { wall_ns: arrived.wall_ns, ..envelope };
+            let Envelope { wall_ns: told_ns, arrived_ns, .. } = arrived;
+            let expect = Envelope { wall_ns: told_ns, arrived_ns, ..envelope };
             assert_eq!(arrived, expect);
             // Some clocks on the wire count in fractions that are no whole nanoseconds.
             assert!(arrived.wall_ns.abs_diff(wall_ns) <= 1, "{} for {wall_ns}", arrived.wall_ns);
@@ -71,6 +72,7 @@ pub fn the_envelope_arrives_unchanged(world: World) {
         sequence: u64::MAX,
         wall_ns: i64::MIN,
         mono_ns: u64::MAX - 1,
+        arrived_ns: 0,
         encoding: Encoding::Opaque,
         related: Some((Gid([0xff; 16]), u64::MAX - 2)),
     };

@@ -30,6 +30,8 @@ pub(crate) struct Links {
     poll: Option<Arc<Poll>>,
     /// Whoever cannot be talked to, whatever is tried.
     refused: HashSet<PeerId>,
+    /// Whoever talks nonsense over a wire.
+    refused_far: HashSet<PeerId>,
     wanted: Wanted,
     wants_hurry: bool,
 }
@@ -306,6 +308,21 @@ impl Links {
     /// Whether there is no talking to this peer on this host.
     pub(crate) fn is_refused(&self, peer: PeerId) -> bool {
         self.refused.contains(&peer)
+    }
+
+    /// Whether there is no talking to this peer over a wire.
+    pub(crate) fn is_refused_far(&self, peer: PeerId) -> bool {
+        self.refused_far.contains(&peer)
+    }
+
+    /// There will be no talking to this peer over a wire.
+    pub(crate) fn refuse_far(&mut self, peer: PeerId) {
+        self.refused_far.insert(peer);
+    }
+
+    /// This peer is gone: who comes by its name next is another.
+    pub(crate) fn forgive_far(&mut self, peer: PeerId) {
+        self.refused_far.remove(&peer);
     }
 
     /// There will be no talking to this peer.

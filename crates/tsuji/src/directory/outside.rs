@@ -34,6 +34,8 @@ pub(crate) struct Outside {
     /// Those that this process has joined.
     joined: Vec<Joined>,
     participants: HashMap<Gid, Participant>,
+    /// By which participant each process of tsuji is spoken to over a wire, and since when.
+    far: HashMap<PeerId, (Gid, u64)>,
     /// The nodes of plain participants, as they say themselves.
     nodes: graph_message::Graph,
     /// Which client or server the halves of plain nodes are of, if they say so.
@@ -138,18 +140,19 @@ impl Outside {
     /// Whether what this writer says is said by this process of tsuji.
     pub(crate) fn speaks_for(&self, writer: Gid, peer: PeerId) -> bool {
         let participant = Gid(Guid(writer.0).participant().0);
-        self.participants.get(&participant).is_some_and(|it| it.who == Who::Tsuji(peer))
+        self.far.get(&peer).is_some_and(|(it, _)| *it == participant)
     }
 
     /// A process of tsuji ends, before its participant does.
     pub(crate) fn forget_process(&mut self, process: PeerId) {
         self.participants.retain(|_, it| it.who != Who::Tsuji(process));
+        self.far.remove(&process);
     }
 
     /// The processes of tsuji that were found, each with the wire.
-    fn found_tsuji(&self) -> Vec<(PeerId, TransportId)> {
-        let found = self.participants.values().filter_map(|it| match it.who {
-            Who::Tsuji(peer) => Some((peer, it.transport.clone())),
+    fn found_tsuji(&self) -> Vec<(PeerId, Gid, TransportId)> {
+        let found = self.participants.iter().filter_map(|(name, it)| match it.who {
+            Who::Tsuji(peer) => Some((peer, *name, it.transport.clone())),
             Who::Plain => None,
         });
         found.collect()
@@ -243,14 +246,13 @@ impl Directory {
         }
     }
 
-    /// Looks at what has happened on the wire of a transport.
-    pub(crate) fn look_at_wire(&mut self, host: &Host, transport: &dyn Transport) {
-        let Some(wire) = transport.wire() else { return };
+    /// Looks at what has happened on the wire of a transport. Answers whether there is more to look at.
+    pub(crate) fn look_at_wire(&mut self, host: &Host, transport: &dyn Transport) -> bool {
         let id = transport.id();
+        let joined = self.outside.joined.iter_mut().find(|it| it.transport == id);
+        let (Some(joined), Some(wire)) = (joined, transport.wire()) else { return false };
         let found = wire.found();
-        if !found.is_empty()
-            && let Some(joined) = self.outside.joined.iter_mut().find(|it| it.transport == id)
-        {
+        if !found.is_empty() {
             joined.found_ns = clock::monotonic_ns();
         }
         for found in found {
@@ -260,25 +262,49 @@ impl Directory {
                 Found::Gone(name) => self.lose(host, name),
             }
         }
-        self.hear_of_nodes(host, &id);
+        let is_more = self.hear_of_nodes(host, &id);
         self.meet_far(host);
+        is_more
     }
 
     /// Opens channels to the processes of tsuji that were found and are not on this host, as far as
     /// can be seen.
     pub(crate) fn meet_far(&mut self, host: &Host) {
-        for (peer, transport) in self.outside.found_tsuji() {
+        let now_ns = clock::monotonic_ns();
+        for (peer, participant, transport) in self.outside.found_tsuji() {
+            // One that was spoken to a moment ago and begins anew knocks again.
+            let opened_ns = self.outside.far.get(&peer).map(|(_, since_ns)| *since_ns);
+            let is_soon = opened_ns.is_some_and(|it| now_ns < after(it, REOPEN_MIN));
             let has_door = || host.folder().join(format!("{peer}.sock")).exists();
-            let is_near = self.links.is_near(peer)
+            let is_left_out = peer == host.id
+                || is_soon
+                || self.links.far_to(peer).is_some()
+                || self.links.is_refused_far(peer)
+                || self.links.is_near(peer)
                 || self.links.ours_to(peer).is_some()
-                || (has_door() && !self.links.is_refused(peer));
-            if peer == host.id || is_near || self.links.far_to(peer).is_some() {
+                || (!self.links.is_refused(peer) && has_door());
+            if is_left_out {
                 continue;
             }
+            self.outside.far.insert(peer, (participant, now_ns));
             if let Err(error) = self.open_far(host, peer, &transport) {
                 tracing::warn!(%peer, %error, "a process of another host is not met");
             }
         }
+    }
+
+    /// Leaves the wires, so that nobody out there takes for living what is about to end.
+    pub(crate) fn leave_wires(&mut self, host: &Host) {
+        for wire in std::mem::take(&mut self.outside.joined) {
+            let none =
+                ParticipantEntitiesInfo { participant: Guid(wire.name.0), nodes: Vec::new() };
+            if let Ok(bytes) = none.encode(host.distro(), ByteOrder::Little) {
+                // Whoever does not hear it sees the participant leave a moment later.
+                let _ = wire.nodes_out.write(&bytes);
+            }
+        }
+        self.publications.values().for_each(|it| it.leave_wires());
+        self.receptions.values().for_each(|it| it.leave_wires());
     }
 
     fn open_far(
@@ -307,6 +333,10 @@ impl Directory {
             program: found.program.unwrap_or_else(|| vendor.to_string()),
             host: found.host.unwrap_or_else(|| "?".to_owned()),
         };
+        if self.is_like_a_token(host, found.name) {
+            let reason = "its name begins as a process of tsuji".to_owned();
+            return self.note_stranger(Stranger { path: stranger_path(found.name), reason });
+        }
         let known = self.outside.participants.get(&found.name).map(|it| it.who);
         if known.is_some_and(|known| known != who) {
             self.lose(host, found.name);
@@ -323,6 +353,13 @@ impl Directory {
         {
             self.hear_nodes_of(host, found.name, &said);
         }
+    }
+
+    /// Whether endpoints of this participant could be taken for those of a process of tsuji, whose
+    /// numbers begin with its token.
+    fn is_like_a_token(&self, host: &Host, participant: Gid) -> bool {
+        let mut tokens = self.links.peers().chain([host.id]);
+        tokens.any(|token| token.0[..12] == participant.0[..12])
     }
 
     /// Whose participant it is. A process of tsuji that cannot be spoken to is a plain one.
@@ -354,12 +391,8 @@ impl Directory {
             Ok(Some(plain)) => plain,
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(
-                    topic = found.topic,
-                    error,
-                    "an endpoint of a plain node is ignored"
-                );
-                return;
+                let error = format!("{}: {error}", found.topic);
+                return self.complain(found.participant, &error);
             }
         };
         if let Some(known) = self.endpoints.get(&found.name)
@@ -440,11 +473,8 @@ impl Directory {
         if let Some(gone) = self.outside.participants.remove(&name) {
             // Another may say that it is the same process; only one of them does not lie.
             let is_there = self.outside.participants.values().any(|it| it.who == gone.who);
-            if let Who::Tsuji(peer) = gone.who
-                && !is_there
-                && let Some(key) = self.links.far_to(peer)
-            {
-                self.links.give_up(key);
+            if let Who::Tsuji(peer) = gone.who {
+                self.lose_far(peer, name, is_there);
             }
             self.outside.nodes.remove(Guid(name.0));
             self.outside.complained.retain(|it| *it != name);
@@ -456,12 +486,27 @@ impl Directory {
         self.forget_plain(host, name);
     }
 
-    /// Hears what plain participants say of their nodes.
-    fn hear_of_nodes(&mut self, host: &Host, transport: &TransportId) {
-        loop {
+    /// A participant that said to be this process is gone.
+    fn lose_far(&mut self, peer: PeerId, participant: Gid, is_there: bool) {
+        let is_its = self.outside.far.get(&peer).is_some_and(|(it, _)| *it == participant);
+        if is_its || !is_there {
+            self.outside.far.remove(&peer);
+            if let Some(key) = self.links.far_to(peer) {
+                self.links.give_up(key);
+            }
+        }
+        if !is_there {
+            self.links.forgive_far(peer);
+        }
+    }
+
+    /// Hears what plain participants say of their nodes. Answers whether they say more.
+    fn hear_of_nodes(&mut self, host: &Host, transport: &TransportId) -> bool {
+        // One with very much to say must not keep the others waiting.
+        for _ in 0..READ_BATCH {
             let joined = self.outside.joined.iter().find(|it| it.transport == *transport);
             let Some(Ok(Some((writer, bytes)))) = joined.map(|it| it.nodes_in.take()) else {
-                return;
+                return false;
             };
             let participant = Gid(Guid(writer.0).participant().0);
             if self.outside.participants.contains_key(&participant) {
@@ -471,6 +516,7 @@ impl Directory {
                 self.outside.hold_early(participant, bytes);
             }
         }
+        true
     }
 
     /// Hears what a participant that was found says of its nodes.
@@ -533,14 +579,17 @@ impl Directory {
                 continue;
             }
             let said = self.own_nodes(host, &self.outside.joined[at]);
-            let Ok(bytes) = said.encode(host.distro(), ByteOrder::Little) else { continue };
+            let encoded = said.encode(host.distro(), ByteOrder::Little);
             let wire = &mut self.outside.joined[at];
-            if wire.said.as_ref() == Some(&bytes) {
-                continue;
-            }
-            match wire.nodes_out.write(&bytes) {
-                Ok(()) => wire.said = Some(bytes),
-                Err(error) => tracing::warn!(%error, "plain nodes are not told of the nodes here"),
+            let written = match &encoded {
+                Ok(bytes) if wire.said.as_ref() == Some(bytes) => continue,
+                Ok(bytes) => wire.nodes_out.write(bytes).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            // What was not told is told with the next change.
+            wire.said = encoded.ok().filter(|_| written.is_ok());
+            if let Err(error) = written {
+                tracing::warn!(error, "plain nodes are not told of the nodes here");
             }
         }
     }
@@ -658,6 +707,12 @@ const QUIET: Duration = Duration::from_millis(150);
 const EARLY_MAX: usize = 64;
 const EARLY_BYTES_MAX: usize = 1 << 20;
 
+/// How soon a far process is spoken to anew at the earliest.
+const REOPEN_MIN: Duration = Duration::from_millis(100);
+
+/// Messages about nodes that are read before others are looked at.
+const READ_BATCH: usize = 256;
+
 /// Beyond so many, participants of wires are not taken note of.
 const PARTICIPANTS_MAX: usize = 4096;
 
@@ -693,6 +748,10 @@ mod tests {
         let name = Gid(guid(1, Guid::PARTICIPANT).0);
         let who = Who::Tsuji(PeerId([5; 16]));
         outside.participants.insert(name, participant(VendorId::CYCLONE, who));
+        // Another one says the same.
+        let liar = Gid(guid(2, Guid::PARTICIPANT).0);
+        outside.participants.insert(liar, participant(VendorId::CYCLONE, who));
+        outside.far.insert(PeerId([5; 16]), (name, 0));
         let writer = |number| Gid(guid(number, [0, 0, 9, 3]).0);
         assert!(outside.speaks_for(writer(1), PeerId([5; 16])));
         assert!(!outside.speaks_for(writer(1), PeerId([6; 16])));
