@@ -120,10 +120,12 @@ fn hear_own_memberships_only(fd: &Unshared) -> io::Result<()> {
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
+    match io::Error::last_os_error() {
+        _ if result == 0 => Ok(()),
+        // An emulator may not have it: then groups are heard too that others of this host have joined.
+        error if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
+        error => Err(error),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -132,12 +134,23 @@ mod tests {
 
     use super::*;
     use crate::poll::Poll;
+    use std::io::Write as _;
 
     const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
     /// On loopback, at a port that was free.
     fn join(port: u16) -> io::Result<GroupSocket> {
         GroupSocket::join(SocketAddrV4::new(GROUP, port), &["lo".to_owned()], 1)
+    }
+
+    /// qemu-user hands on the number of an interface in the wrong order of bytes. What runs under it says
+    /// so in this variable.
+    fn is_emulated() -> bool {
+        let is_emulated = std::env::var_os("TSUJI_TEST_RUNNER").is_some();
+        if is_emulated {
+            let _ = writeln!(std::io::stderr(), "skipped: no multicast under the emulator");
+        }
+        is_emulated
     }
 
     fn free_port() -> u16 {
@@ -159,6 +172,9 @@ mod tests {
 
     #[test]
     fn each_who_shares_the_port_hears_each_datagram() {
+        if is_emulated() {
+            return;
+        }
         let port = free_port();
         let (one, two) = (join(port).unwrap(), join(port).unwrap());
         assert!(one.receive(&mut [0; 4]).unwrap().is_none());
@@ -188,6 +204,9 @@ mod tests {
     /// As the engines do it: at any address, with both options.
     #[test]
     fn whoever_shares_may_come_first_or_last() {
+        if is_emulated() {
+            return;
+        }
         let any = |port| {
             let fd =
                 socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
