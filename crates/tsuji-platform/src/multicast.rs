@@ -148,7 +148,7 @@ mod tests {
     fn is_emulated() -> bool {
         let is_emulated = std::env::var_os("TSUJI_TEST_RUNNER").is_some();
         if is_emulated {
-            let _ = writeln!(std::io::stderr(), "skipped: no multicast under the emulator");
+            let _ = writeln!(io::stderr(), "skipped: no multicast under the emulator");
         }
         is_emulated
     }

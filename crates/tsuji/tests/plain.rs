@@ -1096,3 +1096,79 @@ fn meet_one_that_comes_and_goes() {
     assert!(context.strangers().is_empty());
     tell("left nothing");
 }
+
+/// What came last is kept, by whatever road: neither the numbers nor the clocks of two publishers are
+/// compared.
+#[test]
+fn of_two_roads_the_newest_is_kept() {
+    let _watchdog = Watchdog::start("the newest of two roads");
+    let folder = Folder::new();
+    let (here, there) = (context(&folder, 43), context(&folder, 43));
+    let plain = Plain::join(43);
+    let topic = Topic::of::<UInt64>("newest");
+    let (near_node, node) = (here.node("near").unwrap(), there.node("viewer").unwrap());
+    let near = near_node.create_publisher::<UInt64>("newest", keep_last(1)).unwrap();
+    let subscription = node.subscription::<UInt64>("newest").qos(keep_last(1)).build().unwrap();
+    let far = plain.talker(&topic, keep_last(1));
+    subscription.wait_for_publishers(2, HANG).unwrap();
+    near.wait_for_subscriptions(1, HANG).unwrap();
+    far.wait_for_readers(1);
+    for round in 0..5 {
+        near.publish(number(10 * round)).unwrap();
+        far.say(&number(10 * round + 1));
+        // It has arrived when the newest is seen; until then the older is all there is.
+        take_until(&node, &subscription, |received| received.view().data == 10 * round + 1);
+        far.say(&number(10 * round + 2));
+        near.publish(number(10 * round + 3)).unwrap();
+        take_until(&node, &subscription, |received| received.view().data == 10 * round + 3);
+    }
+}
+
+#[test]
+fn a_context_that_is_shut_down_is_not_seen_any_more() {
+    let _watchdog = Watchdog::start("shut down, and still held");
+    let folder = Folder::new();
+    let context = context(&folder, 44);
+    let plain = Plain::join(44);
+    let topic = Topic::of::<UInt64>("held");
+    let node = context.node("held").unwrap();
+    let publisher = node.create_publisher::<UInt64>("held", Qos::DEFAULT).unwrap();
+    wait_until("it is seen", || plain.found(&topic).len() == 1);
+    context.shutdown();
+    wait_until("it is not seen", || plain.found(&topic).is_empty());
+    drop((publisher, node));
+}
+
+/// A flow by the engine is no reason to meet others.
+#[test]
+fn with_interop_none_no_plain_node_is_met() {
+    let _watchdog = Watchdog::start("interop none");
+    let folder = Folder::new();
+    let policy = r#"<tsuji interop="none"><rule scope="local" use="cyclonedds"/>
+        <transport name="cyclonedds">
+            <set key="interfaces" value="lo"/><set key="multicast" value="true"/>
+        </transport></tsuji>"#;
+    let policy = tsuji_policy::load("test", policy.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
+    let process = || {
+        let builder = Context::builder().runtime_dir(&folder.0).domain(45).policy(policy.clone());
+        builder.isolated().build().unwrap()
+    };
+    let (here, there) = (process(), process());
+    let plain = Plain::join(45);
+    let talker = plain.talker(&Topic::of::<UInt64>("t"), Qos::DEFAULT);
+    let (one, two) = (here.node("one").unwrap(), there.node("two").unwrap());
+    let publisher = one.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
+    let subscription = two.subscription::<UInt64>("t").build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    for data in 0..100 {
+        talker.say(&number(1000));
+        publisher.publish(number(data)).unwrap();
+        assert_eq!(take(&two, &subscription).data, data);
+    }
+    for context in [&here, &there] {
+        let graph = context.graph();
+        assert!(graph.endpoints.iter().all(|it| it.vendor.is_none()), "{graph:?}");
+        assert_eq!(graph.endpoints.len(), 2, "{graph:?}");
+    }
+}
