@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tsuji_core::{
-    Durability, History, Liveliness, Peer, Policy, Qos, Reliability, Scope, Size, SizeEstimator,
-    SizeFacts, Traits, TransportId,
+    Durability, Estimate, History, Liveliness, Peer, Policy, Qos, Reliability, Scope, Size,
+    SizeEstimator, SizeFacts, Traits, TransportId,
 };
 use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
@@ -209,15 +209,7 @@ pub(crate) fn traits_of_another(
         stated: policy.stated_size(topic),
         prior: prior(type_name),
     };
-    let estimate = SizeEstimator::new(policy.size_line_bytes()).classify(&facts);
-    Traits {
-        size: estimate.size,
-        size_origin: estimate.origin,
-        sample_bytes: estimate.bytes,
-        scope: far.scope,
-        reliability,
-        peer: far.peer,
-    }
+    far.traits(SizeEstimator::new(policy.size_line_bytes()).classify(&facts), reliability)
 }
 
 /// Where the other end of a flow is, and whose it is.
@@ -225,6 +217,19 @@ pub(crate) fn traits_of_another(
 pub(crate) struct Far {
     pub(crate) scope: Scope,
     pub(crate) peer: Peer,
+}
+
+impl Far {
+    fn traits(self, size: Estimate, reliability: Reliability) -> Traits {
+        Traits {
+            size: size.size,
+            size_origin: size.origin,
+            sample_bytes: size.bytes,
+            scope: self.scope,
+            reliability,
+            peer: self.peer,
+        }
+    }
 }
 
 /// What is known of a reader.
@@ -497,15 +502,7 @@ impl Publication {
             stated: policy.stated_size(&self.topic),
             prior: prior(&self.type_name),
         };
-        let estimate = self.lock().estimator.classify(&facts);
-        Traits {
-            size: estimate.size,
-            size_origin: estimate.origin,
-            sample_bytes: estimate.bytes,
-            scope: far.scope,
-            reliability,
-            peer: far.peer,
-        }
+        far.traits(self.lock().estimator.classify(&facts), reliability)
     }
 
     /// How many readers it has on a transport.
