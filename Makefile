@@ -1,11 +1,11 @@
 # What each target does is in scripts/; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop test-arm64 soak lint fmt bench loom miri fuzz clean
+.PHONY: help demo test test-interop test-arm64 test-ros2 soak lint fmt bench loom miri fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-demo: ## run a small robot of real processes for about 20 seconds and show the road of each flow
+demo: ## run a small robot of real processes for about 25 seconds and show how flows change their roads
 	@scripts/demo
 
 test: ## run what every change must pass: formatting, lints, tidiness, licences, all tests
@@ -16,6 +16,9 @@ test-interop: ## run the tests that build long: the peers' own tests, the arm64 
 
 test-arm64: ## cross-build for arm64 and run the conformance suite under qemu-user
 	@scripts/test-arm64
+
+test-ros2: ## run ROS 2's own nodes and tests on tsuji, in a shell where ROS 2 is sourced
+	@scripts/test-ros2
 
 soak: ## run what takes long: fuzz, loom, miri, endurance tests, full measurements
 	@scripts/soak

@@ -77,6 +77,9 @@ summary() {
             if (runs) printf "   tests: %d passed, %d failed, %d ignored, by %d test runners\n", passed, failed, ignored, runs
             if (killed) printf "   %d test runners hung and were killed\n", killed
         }' "$plain"
+    # What a run leaves on the disk, and what the disk has left: a full one fails in words that do not name it.
+    printf '   disk: %s here, %s free\n' "$(du -sh "$TARGET_DIR" | cut -f 1)" \
+        "$(df -Ph "$TARGET_DIR" | awk 'NR == 2 { print $4 }')"
     if [ "$FAILED" -ne 0 ]; then
         # The names of what failed, and the first words each said about it.
         grep -E -A 2 '^error|^test .* FAILED|panicked at| hangs$|^watchdog: ' "$plain" | head -n 60 | sed 's/^/   | /' || true

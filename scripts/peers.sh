@@ -6,6 +6,8 @@ readonly PEERS_TARGET_DIR=$TARGET_DIR/peers
 
 # Where the tests find the peer, once it is built. Set here and not below, because a `step` is a process of its own.
 export TSUJI_PEER_ROS2_CLIENT=$PEERS_TARGET_DIR/release/ros2-client-peer
+# Only what needs it builds it: 385 packages.
+readonly HIROZ_PEER=$PEERS_TARGET_DIR/release/hiroz-peer
 
 # in_peer NAME COMMAND… : runs a command in the folder of a peer.
 in_peer() {
@@ -19,6 +21,14 @@ build_peers() {
     say "Building the peer of ros2-client; the first time this takes about a minute on two cores."
     in_peer ros2-client cargo build --quiet --release --locked || return
     say "Built: $TSUJI_PEER_ROS2_CLIENT"
+}
+
+# build_hiroz : builds the peer on rmw_zenoh's wire, and names it to the tests.
+build_hiroz() {
+    say "Building the peer of hiroz; the first time this takes some minutes on two cores."
+    in_peer hiroz cargo build --quiet --release --locked || return
+    export TSUJI_PEER_HIROZ=$HIROZ_PEER
+    say "Built: $TSUJI_PEER_HIROZ"
 }
 
 # test_peers : what `make test` is for the workspace, for the peers.

@@ -33,7 +33,7 @@ fn definitions(share: &Path) -> Result<BTreeMap<String, PathBuf>, Box<dyn Error>
     let mut files = BTreeMap::new();
     for package in fs::read_dir(share)? {
         let package = package?.path();
-        for kind in [Kind::Message, Kind::Service] {
+        for kind in [Kind::Message, Kind::Service, Kind::Action] {
             let folder = package.join(kind.word());
             if !folder.is_dir() {
                 continue;
@@ -63,9 +63,9 @@ fn table(files: &BTreeMap<String, PathBuf>) -> String {
     text
 }
 
-/// Macros that do the same for every generated message and service; the tests use them.
+/// Macros that do the same for every generated message, service and action; the tests use them.
 fn each<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    let (mut messages, mut services) = (String::new(), String::new());
+    let [mut messages, mut services, mut actions] = [const { String::new() }; 3];
     for name in names {
         let path = format!("tsuji_interfaces::{}", name.replace('/', "::"));
         // Writing to a String does not fail.
@@ -73,6 +73,17 @@ fn each<'a>(names: impl Iterator<Item = &'a String>) -> String {
             let _ = writeln!(services, "$check::<{path}>($($argument),*);");
             for part in ["Request", "Response"] {
                 let _ = writeln!(messages, "$check::<{path}{part}>($($argument),*);");
+            }
+        } else if name.contains("/action/") {
+            let _ = writeln!(actions, "$check::<{path}>($($argument),*);");
+            for part in ["Goal", "Result", "Feedback", "FeedbackMessage"] {
+                let _ = writeln!(messages, "$check::<{path}{part}>($($argument),*);");
+            }
+            for service in ["SendGoal", "GetResult"] {
+                let _ = writeln!(services, "$check::<{path}{service}>($($argument),*);");
+                for part in ["Request", "Response"] {
+                    let _ = writeln!(messages, "$check::<{path}{service}{part}>($($argument),*);");
+                }
             }
         } else {
             let _ = writeln!(messages, "$check::<{path}>($($argument),*);");
@@ -83,7 +94,7 @@ fn each<'a>(names: impl Iterator<Item = &'a String>) -> String {
             "macro_rules! {name} {{ ($check:ident $(, $argument:expr)*) => {{{{ {body} }}}}; }}\n"
         )
     };
-    each("each_message", messages) + &each("each_service", services)
+    each("each_message", messages) + &each("each_service", services) + &each("each_action", actions)
 }
 
 struct Texts(BTreeMap<String, String>);

@@ -7,15 +7,29 @@ const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Where tsuji runs; what is only needed elsewhere is neither downloaded nor judged.
 const TARGETS: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
-/// Every dependency whose licence `deny.toml` does not allow or that does not come from crates.io.
-pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
+/// Every dependency of the workspace in this folder of the repository whose licence `deny.toml` does not
+/// allow or that does not come from crates.io.
+pub(crate) fn complaints(root: &Path, folder: &str) -> Result<Vec<String>, String> {
     let deny = fs::read_to_string(root.join("deny.toml"))
         .map_err(|error| format!("deny.toml: {error}"))?;
-    let allowed = allowed(&deny)?;
+    let (allowed, exceptions) = (allowed(&deny)?, exceptions(&deny, folder));
     let mut arguments = vec!["--locked"];
     arguments.extend(TARGETS.iter().flat_map(|target| ["--filter-platform", target]));
-    let packages = metadata::packages(root, &arguments)?;
-    Ok(packages.iter().flat_map(|package| judge(package, &allowed)).collect())
+    let packages = metadata::packages(&root.join(folder), &arguments)?;
+    let complaints = |package: &Package| {
+        let excepted = exceptions.iter().filter(|(name, _)| *name == package.name);
+        let excepted = excepted.map(|(_, licence)| licence.clone());
+        judge(package, &allowed.iter().cloned().chain(excepted).collect::<Vec<_>>())
+    };
+    Ok(packages.iter().flat_map(complaints).collect())
+}
+
+/// What `deny.toml` excepts for the workspace in this folder alone, as packages and licences, in comments of the form
+/// `# except in FOLDER: PACKAGE LICENCE`. To cargo-deny, which judges the root's workspace, they mean nothing.
+fn exceptions(deny: &str, folder: &str) -> Vec<(String, String)> {
+    let start = format!("# except in {folder}: ");
+    let lines = deny.lines().filter_map(|line| line.strip_prefix(&start)?.split_once(' '));
+    lines.map(|(name, licence)| (name.to_owned(), licence.trim().to_owned())).collect()
 }
 
 fn judge(package: &Package, allowed: &[String]) -> Vec<String> {
@@ -149,6 +163,14 @@ mod tests {
             "[bans]\nallow = [\"x\"]\n[licenses]\nallow = [\n  \"MIT\", # why\n  \"ISC\",\n]\n";
         assert_eq!(allowed(deny), Ok(vec!["MIT".to_owned(), "ISC".to_owned()]));
         assert!(allowed("[bans]").is_err());
+    }
+
+    #[test]
+    fn an_exception_is_for_one_workspace() {
+        let deny = "# except in engines/x: odd MPL-2.0\n[licenses]\nallow = [\"MIT\"]\n";
+        let expect = [("odd".to_owned(), "MPL-2.0".to_owned())];
+        assert_eq!(exceptions(deny, "engines/x"), expect);
+        assert_eq!(exceptions(deny, "."), []);
     }
 
     #[test]

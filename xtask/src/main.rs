@@ -15,7 +15,8 @@ mod watch;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                        check what rustc and clippy do not: edges between crates, documents, leftovers
-  licences                    check the licence and the source of every dependency against deny.toml
+  licences [FOLDER]           check the licence and the source of every dependency against deny.toml: of the
+                              workspace, or of that in FOLDER
   watch -- PROGRAM ARGUMENT…  run a test binary and cut it when it hangs
   path                        print where this program is";
 
@@ -25,7 +26,10 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     match command.as_deref().and_then(|it| it.to_str()) {
         Some("tidy") => report(tidy::complaints(&root)),
-        Some("licences") => report(licences::complaints(&root)),
+        Some("licences") => {
+            let folder = arguments.next().unwrap_or_else(|| ".".into());
+            report(licences::complaints(&root, &folder.to_string_lossy()))
+        }
         Some("watch") => watch::run(arguments),
         Some("path") => path(),
         _ => {

@@ -20,15 +20,38 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         "tsuji-transport-shm",
         &["tsuji-core", "tsuji-platform", "tsuji-transport", "dev:tsuji-conformance"],
     ),
+    ("tsuji-engine", &["tsuji-core", "tsuji-platform", "tsuji-transport"]),
+    (
+        "tsuji-engine-abi",
+        &["tsuji-core", "tsuji-engine", "tsuji-transport", "dev:tsuji-conformance"],
+    ),
     (
         "tsuji-transport-cyclonedds",
-        &["tsuji-core", "tsuji-platform", "tsuji-transport", "dev:tsuji-conformance"],
+        &[
+            "tsuji-core",
+            "tsuji-engine",
+            "tsuji-platform",
+            "tsuji-transport",
+            "dev:tsuji-conformance",
+        ],
+    ),
+    (
+        "tsuji-transport-plugin",
+        &[
+            "tsuji-core",
+            "tsuji-engine",
+            "tsuji-engine-abi",
+            "tsuji-platform",
+            "tsuji-transport",
+            "dev:tsuji-conformance",
+        ],
     ),
     ("tsuji-interfaces", &["tsuji-msg"]),
     (
         "tsuji",
         &[
             "tsuji-core",
+            "tsuji-engine",
             "tsuji-interfaces",
             "tsuji-msg",
             "tsuji-platform",
@@ -36,13 +59,24 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-ros",
             "tsuji-transport",
             "tsuji-transport-cyclonedds",
+            "tsuji-transport-plugin",
             "tsuji-transport-shm",
+            "dev:tsuji-conformance",
         ],
     ),
+    ("tsuji-node", &["tsuji", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
     (
         "tsuji-lab",
-        // Of the transport only the engine that it carries, to measure against.
-        &["tsuji", "tsuji-interfaces", "tsuji-msg", "tsuji-platform", "tsuji-transport-cyclonedds"],
+        // Of the transports only the engines that they carry, to measure against.
+        &[
+            "tsuji",
+            "tsuji-interfaces",
+            "tsuji-msg",
+            "tsuji-platform",
+            "tsuji-policy",
+            "tsuji-transport-cyclonedds",
+            "tsuji-transport-plugin",
+        ],
     ),
     (
         "tsuji-cli",
@@ -57,25 +91,46 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-ros",
         ],
     ),
+    (
+        "tsuji-rmw",
+        &[
+            "tsuji",
+            "tsuji-core",
+            "tsuji-platform",
+            "tsuji-ros",
+            "dev:tsuji-interfaces",
+            "dev:tsuji-msg",
+        ],
+    ),
     ("tsuji-demo", &["tsuji", "tsuji-interfaces", "tsuji-msg"]),
     ("xtask", &[]),
 ];
 
 /// Where system calls, shared memory and owners of foreign bytes are; every other crate forbids
 /// unsafe code.
-const MAY_BE_UNSAFE: &[&str] =
-    &["tsuji-platform", "tsuji-transport", "tsuji-transport-cyclonedds", "tsuji-transport-shm"];
+const MAY_BE_UNSAFE: &[&str] = &[
+    "tsuji-engine",
+    "tsuji-engine-abi",
+    "tsuji-platform",
+    "tsuji-rmw",
+    "tsuji-transport",
+    "tsuji-transport-cyclonedds",
+    "tsuji-transport-plugin",
+    "tsuji-transport-shm",
+];
 
 /// The one file that names transports, and the names that stand nowhere else but in a transport's
 /// own sources.
 const REGISTRY: &str = "crates/tsuji/src/registry.rs";
 const TRANSPORTS: &[(&str, &str)] = &[
     ("tsuji-transport-cyclonedds", concat!("tsuji_transport", "_cyclonedds")),
+    ("tsuji-transport-plugin", concat!("tsuji_transport", "_plugin")),
     ("tsuji-transport-shm", concat!("tsuji_transport", "_shm")),
 ];
 
-/// Where an engine is measured without tsuji.
-const RAW_ENGINE: &str = "crates/tsuji-lab/src/carrier/cyclonedds.rs";
+/// Where engines are measured without tsuji.
+const RAW_ENGINES: [&str; 2] =
+    ["crates/tsuji-lab/src/carrier/cyclonedds.rs", "crates/tsuji-lab/src/carrier/plugin.rs"];
 
 /// Where tests make participants that are not tsuji's of the engine.
 const PLAIN_PEERS: &str = "crates/tsuji/tests/house/plain.rs";
@@ -197,7 +252,7 @@ fn crate_roots(package: &Package, repository: &Repository) -> Vec<String> {
 }
 
 fn transports_named(path: &str, text: &str) -> Vec<String> {
-    let may_name = [REGISTRY, RAW_ENGINE, PLAIN_PEERS].contains(&path);
+    let may_name = [REGISTRY, PLAIN_PEERS].contains(&path) || RAW_ENGINES.contains(&path);
     if !path.ends_with(".rs") || may_name {
         return Vec::new();
     }

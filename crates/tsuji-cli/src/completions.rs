@@ -3,6 +3,7 @@
 //! The script that a shell reads is a few lines: for each word it runs this program again, with
 //! [`ASKED`] set. So topics, nodes and types are completed as they are at that moment.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -15,9 +16,10 @@ use clap::builder::PossibleValuesParser;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
-use tsuji::{Context, Graph};
+use tsuji::{Context, Graph, KNOWN_TRANSPORTS};
 
 use crate::Cli;
+use crate::action::action_of;
 use crate::interfaces::Interfaces;
 use crate::output::Output;
 use crate::session::is_hidden;
@@ -82,11 +84,28 @@ pub(crate) fn topics() -> ArgValueCandidates {
     })
 }
 
+/// The transports that a topic can be set to.
+pub(crate) fn transports() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        KNOWN_TRANSPORTS.iter().copied().map(CompletionCandidate::new).collect()
+    })
+}
+
 /// The services there are, each with its type.
 pub(crate) fn services() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let services = graph().map(|it| it.services).unwrap_or_default();
         named(services.into_iter().map(|it| (it.topic, Some(it.type_name))))
+    })
+}
+
+/// The actions there are, each with its type.
+pub(crate) fn actions() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let services = graph().map(|it| it.services).unwrap_or_default();
+        let found = services.iter().filter_map(|it| action_of(&it.topic, &it.type_name));
+        let found: BTreeMap<String, String> = found.collect();
+        named(found.into_iter().map(|(name, ty)| (name, Some(ty))))
     })
 }
 

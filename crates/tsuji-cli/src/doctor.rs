@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
-use tsuji::{Context, Graph, KNOWN_TRANSPORTS, ProcessInfo, TransportReport};
-use tsuji_core::{Interop, Policy};
+use tsuji::{Context, Graph, ProcessInfo, TransportReport};
+use tsuji_core::{Interop, Policy, RtpsEngine};
 
 use crate::failure::Told;
 use crate::figures;
@@ -102,7 +102,7 @@ fn examine(globals: &Globals) -> Vec<Finding> {
     // Before anything joins, since whoever joins cleans up.
     let folder = folder::examine();
     let joined = globals
-        .context(policy.clone())
+        .context(Some(policy.clone()))
         .and_then(|it| session::settle(&it).map(|settled| (it, settled)));
     let (reports, met) = match &joined {
         Ok((context, settled)) => (context.transports(), neighbours(context, settled)),
@@ -113,15 +113,16 @@ fn examine(globals: &Globals) -> Vec<Finding> {
     };
     let domain = joined.as_ref().ok().map(|(context, _)| context.domain());
     let interop = joined.as_ref().ok().map(|(context, _)| context.interop());
-    let speaks_rtps = interop == Some(Interop::Rtps);
+    let engine = joined.as_ref().ok().map(|(context, _)| context.rtps_engine());
+    let speaks_rtps = matches!(interop, Some(Interop::Rtps | Interop::Both));
     let parts = [
         vec![in_force],
         machine::examine(&policy, &reports),
         folder,
-        transports(&reports),
+        transports(&reports, engine.unwrap_or(RtpsEngine::CycloneDds)),
         met,
         network::examine(domain, speaks_rtps),
-        environment::examine(interop),
+        environment::examine(interop, engine),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -146,26 +147,35 @@ fn policy_in_force(globals: &Globals) -> (Policy, Finding) {
     }
 }
 
-fn transports(reports: &[TransportReport]) -> Vec<Finding> {
+fn transports(reports: &[TransportReport], engine: RtpsEngine) -> Vec<Finding> {
     let mut findings: Vec<Finding> = reports.iter().map(transport).collect();
-    let absent: Vec<&str> = KNOWN_TRANSPORTS
-        .iter()
-        .copied()
-        .filter(|name| !reports.iter().any(|it| it.name == *name))
-        .collect();
-    if !absent.is_empty() && !reports.is_empty() {
-        let text = format!(
-            "{}: nodes on rmw_zenoh_cpp are not met, and services only with nodes on rmw_cyclonedds_cpp",
-            absent.join(", ")
-        );
-        findings.push(Finding::new("transports", "not in this build", State::Note, text));
+    if !reports.is_empty() {
+        let rmw = match engine {
+            RtpsEngine::CycloneDds => "rmw_cyclonedds_cpp",
+            RtpsEngine::FastDds => "rmw_fastrtps_cpp",
+        };
+        let meets =
+            |it: &TransportReport| it.name == "zenoh" && it.peers.iter().any(|it| it == "zenoh");
+        let text = match reports.iter().any(meets) {
+            true => {
+                format!("services with those on rmw_zenoh_cpp, and of the others only on {rmw}")
+            }
+            false => format!(
+                "on rmw_zenoh_cpp they are not met (interop), and services only with those on {rmw}"
+            ),
+        };
+        findings.push(Finding::new("transports", "plain ROS 2 nodes", State::Note, text));
     }
     findings
 }
 
 fn transport(report: &TransportReport) -> Finding {
     if let Some(trouble) = &report.trouble {
-        return Finding::new("transports", &report.name, State::Broken, trouble);
+        let state = if report.is_installed { State::Broken } else { State::Note };
+        let finding = Finding::new("transports", &report.name, state, trouble);
+        // In the repository of tsuji.
+        let install = || format!("scripts/{} install", report.name);
+        return if report.is_installed { finding } else { finding.mend(install()) };
     }
     let mut offers = vec![report.scopes.join(" and ")];
     offers.extend(report.typed.then(|| "values by reference".to_owned()));
@@ -207,7 +217,7 @@ fn neighbours(context: &Context, settled: &Settled) -> Vec<Finding> {
         State::Good,
         found,
     )];
-    if context.interop() == Interop::Rtps {
+    if context.interop() != Interop::None {
         let found = plain_nodes(&context.graph());
         findings.push(Finding::new("neighbours", "plain ROS 2 nodes", State::Good, found));
     }

@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use crate::output::Output;
 use crate::session::Globals;
 
+mod action;
 mod completions;
 mod doctor;
 mod failure;
@@ -24,6 +25,7 @@ mod output;
 mod policy;
 mod python;
 mod qos;
+mod route;
 mod routes;
 mod service;
 mod session;
@@ -44,7 +46,7 @@ fn main() -> ExitCode {
 #[derive(Debug, Parser)]
 #[command(name = "tsuji", version, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_RUNTIME_DIR, TSUJI_INTEROP, AMENT_PREFIX_PATH, NO_COLOR.\n\
+    after_help = "Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_RUNTIME_DIR, TSUJI_INTEROP, TSUJI_RTPS_ENGINE,\n    AMENT_PREFIX_PATH, NO_COLOR.\n\
     `tsuji doctor` says what each of them is here."
 )]
 struct Cli {
@@ -70,6 +72,13 @@ enum Command {
         #[command(flatten)]
         ignored: session::Ignored,
     },
+    /// See the actions
+    Action {
+        #[command(subcommand)]
+        command: action::Command,
+        #[command(flatten)]
+        ignored: session::Ignored,
+    },
     /// See the nodes
     Node {
         #[command(subcommand)]
@@ -83,6 +92,9 @@ enum Command {
     /// Show the road of each flow, why it is that one, and how it does
     #[command(after_help = routes::EXAMPLES)]
     Routes(routes::Args),
+    /// Set the road of a topic while its samples flow, or leave it to the policy again
+    #[command(subcommand)]
+    Route(route::Command),
     /// Check, show and question the policy that chooses the roads
     #[command(subcommand)]
     Policy(policy::Command),
@@ -92,6 +104,9 @@ enum Command {
     /// Measure tsuji beside the raw carriers
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Lab(lab::Args),
+    /// Measure the transports of this machine, and write the policy that follows from it
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Tune(lab::Args),
     /// Print what makes a shell complete the words of this command
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Args),
@@ -109,15 +124,21 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             ignored.tell();
             service::run(command, globals, &mut out)
         }
+        Command::Action { command, ignored } => {
+            ignored.tell();
+            action::run(command, globals, &mut out)
+        }
         Command::Node { command, ignored } => {
             ignored.tell();
             node::run(command, globals, &mut out)
         }
         Command::Interface(command) => interface::run(command, &mut out),
         Command::Routes(args) => routes::run(args, globals, &mut out),
+        Command::Route(command) => route::run(command, globals, &mut out),
         Command::Policy(command) => policy::run(command, globals, &mut out),
         Command::Doctor(args) => doctor::run(args, globals, &mut out),
         Command::Lab(args) => lab::run(args, &mut out),
+        Command::Tune(args) => lab::tune(args, &mut out),
         Command::Completions(args) => completions::run(args, &mut out),
     };
     // What was found before an error is still worth reading.

@@ -6,7 +6,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use tsuji::{Context, TransportReport};
-use tsuji_core::{Capability, Health, Interop, Offer, Peer, Peers, Policy, Scopes, TransportId};
+use tsuji_core::{
+    Capability, Health, Interop, Offer, Peer, Peers, Policy, RtpsEngine, Scopes, TransportId,
+};
 
 /// The offers of this build's transports under the settings of `policy`.
 ///
@@ -16,10 +18,43 @@ pub(crate) fn of_this_build(policy: &Policy) -> anyhow::Result<Vec<Offer>> {
     let builder = Context::builder().isolated().runtime_dir(&folder.0).policy(policy.clone());
     let context = builder.interop(Interop::None).build()?;
     let meets_plain = matches!(policy.interop(), Interop::Rtps | Interop::Both);
-    Ok(context.transports().into_iter().map(|it| offer(it, meets_plain)).collect())
+    let mut offers: Vec<Offer> =
+        context.transports().into_iter().map(|it| offer(it, meets_plain)).collect();
+    if policy.engine() == RtpsEngine::FastDds {
+        swap_engines(&mut offers);
+    }
+    // Nobody is met here, and it is asked for nothing more by default.
+    let meets_zenoh = matches!(policy.interop(), Interop::Zenoh | Interop::Both);
+    for offer in offers.iter_mut().filter(|it| it.transport.as_str() == "zenoh" && meets_zenoh) {
+        offer.peers.zenoh = true;
+    }
+    Ok(offers)
+}
+
+/// Nobody is met here, so what meets plain nodes is what does so by default: where Fast DDS is to do it,
+/// and is there, it does so in the place of the other.
+fn swap_engines(offers: &mut [Offer]) {
+    let at = |engine: RtpsEngine| {
+        let name = engine.to_string();
+        offers.iter().position(|it| it.transport.as_str() == name && it.health == Health::Good)
+    };
+    if let (Some(cyclone), Some(fast)) = (at(RtpsEngine::CycloneDds), at(RtpsEngine::FastDds)) {
+        let peers = std::mem::replace(&mut offers[cyclone].peers, Peers::TSUJI);
+        offers[fast].peers = peers;
+    }
 }
 
 fn offer(report: TransportReport, meets_plain: bool) -> Offer {
+    let transport = TransportId::new(&report.name);
+    if let Some(trouble) = report.trouble.as_ref().filter(|_| report.scopes.is_empty()) {
+        // It says nothing else of itself, and is rejected for that alone.
+        let able = Offer::new(transport, Capability::ANYTHING);
+        return Offer {
+            health: Health::Failed(trouble.as_str().into()),
+            peers: Peers::ALL,
+            ..able
+        };
+    }
     let said = report.peers.iter().filter_map(|it| it.parse::<Peer>().ok());
     let said = said.filter(|it| meets_plain || *it == Peer::Tsuji);
     let peers = said.fold(Peers::default(), |peers, peer| peers.union(peer.into()));
@@ -33,19 +68,15 @@ fn offer(report: TransportReport, meets_plain: bool) -> Offer {
         reliable: report.reliable,
         loan: report.loan,
         typed: report.typed,
-        // No selection looks at these.
-        immediate: true,
-        directed: true,
-        whole_envelope: true,
-        cdr_only: false,
         sample_bytes_max: report.sample_bytes_max,
         readers_max: report.readers_max,
+        ..Capability::ANYTHING
     };
     let health = match report.trouble {
         Some(trouble) => Health::Failed(trouble.into()),
         None => Health::Good,
     };
-    Offer { health, peers, ..Offer::new(TransportId::new(&report.name), capability) }
+    Offer { health, peers, ..Offer::new(transport, capability) }
 }
 
 /// Names that are tried for a folder.

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 use tsuji::KNOWN_TRANSPORTS;
 use tsuji_core::{
-    Choice, Interop, NoRoute, Offer, Peer, Policy, Reliability, Scope, Size, SizeOrigin, Traits,
+    Choice, Interop, NoRoute, Peer, Policy, Reliability, Scope, Size, SizeOrigin, Traits,
     TransportId, names, select,
 };
 use tsuji_policy::{Row, units};
@@ -105,7 +105,7 @@ pub(crate) fn in_force(globals: &Globals) -> anyhow::Result<Policy> {
 fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     let policy = load(&args.file)?;
     // What settings mean only the transports know; they say it when they are opened.
-    let offers = offers::of_this_build(&policy)?;
+    offers::of_this_build(&policy)?;
     let parts = policy.parts();
     let file = args.file.display().to_string();
     let mine =
@@ -119,7 +119,7 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     ))?;
     for row in tsuji_policy::show(&policy) {
         if let Some(origin) = row.origin.as_ref().filter(|it| *it.file == *file)
-            && has_no_effect(&row, &offers)
+            && has_no_effect(&row)
         {
             let Row { name, value, .. } = &row;
             out.line(format_args!("{origin}: {name}: {value}: {NO_EFFECT}"))?;
@@ -133,9 +133,8 @@ fn show(args: &Show, policy: &Policy, out: &mut Output) -> anyhow::Result<()> {
         return Ok(out.line(tsuji_policy::to_xml(policy).trim_end())?);
     }
     let rows = tsuji_policy::show(policy);
-    let offers = offers::of_this_build(&tsuji_policy::builtin_default())?;
     if args.json {
-        let rows: Vec<Json> = rows.iter().map(|row| row_json(row, &offers)).collect();
+        let rows: Vec<Json> = rows.iter().map(row_json).collect();
         return Ok(out.line(serde_json::to_string_pretty(&rows)?)?);
     }
     let mut table = Table::new(&[
@@ -152,7 +151,7 @@ fn show(args: &Show, policy: &Policy, out: &mut Output) -> anyhow::Result<()> {
             Some(origin) => Cell::new(origin.to_string(), Colour::Dim),
             None => Cell::new("nobody set it", Colour::Dim),
         };
-        let value = match has_no_effect(&row, &offers) {
+        let value = match has_no_effect(&row) {
             true => Cell::new(format!("{} ({NO_EFFECT})", row.value), Colour::Dim),
             false => Cell::new(row.value, Colour::Name),
         };
@@ -174,10 +173,9 @@ fn show(args: &Show, policy: &Policy, out: &mut Output) -> anyhow::Result<()> {
 fn explain(args: &Explain, policy: Policy, out: &mut Output) -> anyhow::Result<()> {
     let traits = traits(args, &policy)?;
     let offers = offers::of_this_build(&policy)?;
-    let absent: Vec<&str> = absent(&offers);
     let decision = select(&traits, &policy, &args.topic, &offers);
     if args.json {
-        let json = decision_json(&args.topic, &policy, &traits, &decision, &absent);
+        let json = decision_json(&args.topic, &policy, &traits, &decision);
         return Ok(out.line(serde_json::to_string_pretty(&json)?)?);
     }
     let paint = out.paint;
@@ -209,10 +207,6 @@ fn explain(args: &Explain, policy: Policy, out: &mut Output) -> anyhow::Result<(
     let width = rejected.iter().map(|(it, _)| it.as_str().len()).max().unwrap_or(0);
     for (transport, reason) in rejected {
         out.line(format_args!("  {transport:width$}  {reason}"))?;
-    }
-    if !absent.is_empty() {
-        let text = format!("not in this build: {}", absent.join(", "));
-        out.line(paint.text(Colour::Dim, text))?;
     }
     Ok(())
 }
@@ -268,27 +262,17 @@ fn size_text(traits: &Traits, policy: &Policy) -> String {
     }
 }
 
-/// The transports that tsuji knows of and this build does not have.
-fn absent(offers: &[Offer]) -> Vec<&'static str> {
-    let offered = |name: &str| offers.iter().any(|it| it.transport.as_str() == name);
-    KNOWN_TRANSPORTS.iter().copied().filter(|name| !offered(name)).collect()
-}
-
 /// Whether this build does not do what a row says.
-fn has_no_effect(row: &Row, offers: &[Offer]) -> bool {
-    match row.kind {
-        "set" => {
-            row.name == "interop"
-                && [Interop::Zenoh, Interop::Both].iter().any(|it| row.value == it.to_string())
-        }
-        "transport" => !offers.iter().any(|it| it.transport.as_str() == row.name),
-        _ => false,
-    }
+fn has_no_effect(row: &Row) -> bool {
+    let not_spoken = [Interop::Zenoh, Interop::Both];
+    row.kind == "set"
+        && row.name == "interop"
+        && not_spoken.iter().any(|it| row.value == it.to_string())
 }
 
 const NO_EFFECT: &str = "no effect in this build";
 
-fn row_json(row: &Row, offers: &[Offer]) -> Json {
+fn row_json(row: &Row) -> Json {
     let from = row.origin.as_ref().map(|it| json!({ "file": &*it.file, "line": it.line }));
     json!({
         "kind": row.kind,
@@ -297,7 +281,7 @@ fn row_json(row: &Row, offers: &[Offer]) -> Json {
         "value": row.value,
         "priority": row.priority,
         "from": from,
-        "no_effect_in_this_build": has_no_effect(row, offers),
+        "no_effect_in_this_build": has_no_effect(row),
     })
 }
 
@@ -306,7 +290,6 @@ fn decision_json(
     policy: &Policy,
     traits: &Traits,
     decision: &Result<Choice, NoRoute>,
-    absent: &[&str],
 ) -> Json {
     let rejected = match decision {
         Ok(choice) => &choice.rejected,
@@ -324,7 +307,6 @@ fn decision_json(
         "transport": decision.as_ref().ok().map(|it| it.transport.as_str()),
         "because": decision.as_ref().ok().map(|it| it.because.basis.to_string()),
         "rejected": rejected.iter().map(pair).collect::<Vec<_>>(),
-        "not_in_this_build": absent,
     })
 }
 

@@ -12,20 +12,40 @@ use crate::output::{Colour, Output, Paint};
 use crate::session::{Globals, LOOK_AGAIN, Session};
 use crate::table::{Cell, Column, Table, shorten_end, wrapped};
 
+mod engines;
+pub(crate) mod history;
+
 pub(crate) const EXAMPLES: &str = "\
 Columns: SIZE small or large as it is now (--why tells what it was when the road was decided), REACH intra (one
 process), local (this host) or remote, RATE and BYTES/S of late, MEDIAN and P99 from publish() to the subscription
 (~: by two wall clocks, which may differ), SENT and TAKEN samples of this flow, where there is room (what is in
-neither TAKEN nor DROPS still waits), DROPS displaced + expired + invalid + lost + duplicates.
+neither TAKEN nor DROPS still waits), DROPS displaced + expired + invalid + lost + duplicates. A ROAD such as
+shm→cyclonedds… is being changed; what has changed in the last 10 s stands below its flow while you --watch.
+--history tells the roads that a flow has had, the last 32 of them: since when (UTC), how long the new road took to
+open beside the old one and then until the old one was empty, the most samples that were held meanwhile, and why.
+--engines tells of each process and each transport in it whether its engine runs, since when (UTC), for what it was
+started, or why it was not. THREADS are those that began while it started or its first writer and reader were opened,
+and MEMORY is by how much the process's resident memory grew meanwhile (~: another engine took such a step at the same
+time). USED BY counts the writers and readers that need it now. An engine that nothing needs and by which nobody is
+spoken to is shut down after 10 s, or after the transport's idle_seconds in the policy; its library stays loaded.
 
 Examples:
   tsuji routes
   tsuji routes --topic '/camera/**' --why
   tsuji routes --watch -i 0.5
+  tsuji routes --history --topic /camera/image
+  tsuji routes --engines
+  tsuji routes --engines --json | jq '.[] | {pid: .process.pid, engines: (.engines | map({transport, state}))}'
   tsuji routes --json | jq '.[] | {topic, transport, because}'";
 
 /// How long the other processes have to answer.
-const ANSWER: Duration = Duration::from_secs(2);
+pub(crate) const ANSWER: Duration = Duration::from_secs(2);
+
+/// How often is looked whether a road has changed, where it is not time yet to show all.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A look may take so small a part of the time, since everybody has to answer.
+const LOOK_SHARE: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -35,19 +55,28 @@ pub(crate) struct Args {
     /// Show the full reason under each flow, and why each other transport was not taken
     #[arg(long)]
     why: bool,
-    /// Show it again and again, in place
+    /// Tell the roads that each flow has had, the newest last
+    #[arg(long, conflicts_with_all = ["why", "watch"])]
+    history: bool,
+    /// Show what carries the samples in each process: which engines run, what for, since when, and what they take
+    #[arg(long, conflicts_with_all = ["topic", "why", "history", "watch"])]
+    engines: bool,
+    /// Show it again and again, in place, and at once when a road changes
     #[arg(short, long)]
     watch: bool,
-    /// The time between two looks
+    /// The time between two looks that show all
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = crate::topic::seconds)]
     interval: Duration,
-    /// Print JSON: an array of flows; with --watch one line each time
+    /// Print JSON: an array of flows, with --watch one line each time; with --engines an array of processes
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let session = Session::open(globals)?;
+    if args.engines {
+        return engines::run(args.json, &session, out);
+    }
     if args.watch {
         return watch(args, &session, out);
     }
@@ -55,10 +84,11 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     if args.json {
         return Ok(out.line(serde_json::to_string_pretty(&routes)?)?);
     }
-    for line in lines(args, &routes, out.columns(), out.paint) {
-        out.line(line)?;
-    }
-    Ok(())
+    let lines = match args.history {
+        true => history::lines(args, &routes, out.columns(), out.paint),
+        false => lines(args, &routes, out.columns(), out.paint),
+    };
+    Ok(lines.into_iter().try_for_each(|line| out.line(line))?)
 }
 
 fn routes(args: &Args, session: &Session) -> anyhow::Result<Vec<RouteReport>> {
@@ -85,21 +115,35 @@ fn look_again_and_again(
     screen: &mut Screen,
     out: &mut Output,
 ) -> anyhow::Result<()> {
+    let (mut shown, mut due) = (Vec::new(), Instant::now());
     while session.context.is_ok() {
-        let end = Instant::now() + args.interval;
+        let began = Instant::now();
         let routes = routes(args, session)?;
-        if args.json {
-            out.line(serde_json::to_string(&routes)?)?;
-            out.flush()?;
-        } else {
-            screen.show(lines(args, &routes, out.columns(), out.paint), out)?;
+        let took = began.elapsed();
+        let roads: Vec<_> = routes.iter().map(road_now).collect();
+        if due <= began || roads != shown {
+            if args.json {
+                out.line(serde_json::to_string(&routes)?)?;
+                out.flush()?;
+            } else {
+                screen.show(lines(args, &routes, out.columns(), out.paint), out)?;
+            }
+            (shown, due) = (roads, began + args.interval);
         }
+        let end = due.min(began + LOOK.max(took * LOOK_SHARE));
         while session.context.is_ok() && Instant::now() < end {
             let left = end.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(LOOK_AGAIN));
         }
     }
     Ok(())
+}
+
+/// What of a flow is shown at once when it changes.
+fn road_now(route: &RouteReport) -> impl PartialEq + use<> {
+    let ends = (route.publisher.gid.clone(), route.subscription.gid.clone());
+    let last = route.changes.last().map(|it| (it.epoch, it.is_settled));
+    (ends, route.state, route.transport.clone(), route.changing_to.clone(), last)
 }
 
 /// Lines that are written over those before, on a terminal; elsewhere one after the other.
@@ -181,6 +225,9 @@ fn lines(args: &Args, routes: &[RouteReport], width: Option<usize>, paint: Paint
                 None => it,
             });
             lines.extend(details.map(|it| paint.text(Colour::Dim, it)));
+        }
+        if args.watch {
+            lines.extend(history::recent(route, width, paint));
         }
         if args.why {
             lines.extend(why(route, width, paint));
@@ -265,7 +312,7 @@ fn narrow_table(routes: &[RouteReport]) -> Table {
 }
 
 /// A flow's topic, or the service whose requests or replies it carries.
-fn name(route: &RouteReport) -> String {
+pub(crate) fn name(route: &RouteReport) -> String {
     match route.role {
         Role::Topic => route.topic.clone(),
         Role::Request => format!("{} (requests)", route.topic),
@@ -301,7 +348,10 @@ fn measured(route: &RouteReport) -> Vec<Cell> {
     ]
 }
 
-fn road(route: &RouteReport) -> Cell {
+pub(crate) fn road(route: &RouteReport) -> Cell {
+    if let (Some(transport), Some(to)) = (&route.transport, &route.changing_to) {
+        return Cell::new(format!("{transport}→{to}…"), Colour::Name);
+    }
     match (route.state, &route.transport) {
         (RouteState::Active, Some(transport)) => Cell::new(transport, Colour::Name),
         (RouteState::Opening, Some(transport)) => Cell::new(format!("{transport}…"), Colour::Dim),
@@ -347,6 +397,15 @@ fn why(route: &RouteReport, width: Option<usize>, paint: Paint) -> Vec<String> {
         }
     };
     say("because", &route.because);
+    if let Some(transport) = &route.pinned {
+        let topic = &route.topic;
+        say(
+            "set",
+            &format!(
+                "{transport}, by the user; `tsuji route auto {topic}` leaves it to the policy again"
+            ),
+        );
+    }
     for mismatch in &route.mismatches {
         say("mismatch", mismatch);
     }
@@ -392,7 +451,7 @@ fn drops(route: &RouteReport) -> u64 {
 }
 
 /// A node and its process.
-fn end(end: &EndReport) -> String {
+pub(crate) fn end(end: &EndReport) -> String {
     match &end.vendor {
         None => format!("{} ({} {})", end.node, end.program, end.pid),
         Some(vendor) => format!("{} (plain, {vendor})", end.node),

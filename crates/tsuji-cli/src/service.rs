@@ -153,8 +153,8 @@ fn types(graph: &Graph, service: &str) -> BTreeSet<String> {
     here.map(|it| it.type_name.clone()).collect()
 }
 
-/// A service as a user writes it, as the full name in the root namespace.
-fn full_name(text: &str) -> Result<String, String> {
+/// A service or an action as a user writes it, as the full name in the root namespace.
+pub(crate) fn full_name(text: &str) -> Result<String, String> {
     // A private name has no meaning here: the command's node has none that others use.
     if text.starts_with('~') || text.contains('{') {
         return Err("allowed: a name such as /reset or reset".to_owned());

@@ -38,9 +38,15 @@ impl Globals {
         self.policy.clone().or(said)
     }
 
-    /// A context under these flags, which SIGINT and SIGTERM end.
-    pub(crate) fn context(&self, policy: Policy) -> anyhow::Result<Context> {
-        let mut builder = Context::builder().policy(policy).joins_at_once();
+    /// A context under these flags, which SIGINT and SIGTERM end. It follows the policy file, unless
+    /// another policy is given.
+    pub(crate) fn context(&self, policy: Option<Policy>) -> anyhow::Result<Context> {
+        let mut builder = Context::builder().joins_at_once();
+        builder = match (policy, self.policy_file()) {
+            (Some(policy), _) => builder.policy(policy),
+            (None, Some(file)) => builder.policy_file(file),
+            (None, None) => builder,
+        };
         if let Some(domain) = self.domain_id {
             builder = builder.domain(domain);
         }
@@ -84,7 +90,9 @@ pub(crate) struct Session {
 impl Session {
     /// Joins the domain and hears what the others have.
     pub(crate) fn open(globals: &Globals) -> anyhow::Result<Self> {
-        let context = globals.context(policy::in_force(globals)?)?;
+        // Tells what is wrong with the file, each error in a line.
+        policy::in_force(globals)?;
+        let context = globals.context(None)?;
         for ProcessInfo { program, pid, .. } in settle(&context)?.silent {
             output::warning(format_args!(
                 "{program} (pid {pid}) does not answer; what it has is left out"

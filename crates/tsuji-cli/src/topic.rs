@@ -90,7 +90,7 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
 }
 
 /// A topic as a user writes it, as the full name in the root namespace.
-fn full_name(text: &str) -> Result<String, String> {
+pub(crate) fn full_name(text: &str) -> Result<String, String> {
     // A private name has no meaning here: the command's node has none that others use.
     let refused = || "allowed: a name such as /chatter or chatter".to_owned();
     if text.starts_with('~') || text.contains('{') {

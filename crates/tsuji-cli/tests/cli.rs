@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "cli/action.rs"]
+mod action;
 #[path = "cli/completions.rs"]
 mod completions;
 #[path = "cli/doctor.rs"]
@@ -10,6 +12,8 @@ mod doctor;
 mod interface;
 #[path = "cli/policy.rs"]
 mod policy;
+#[path = "cli/route.rs"]
+mod route;
 #[path = "cli/routes.rs"]
 mod routes;
 #[path = "cli/service.rs"]

@@ -22,6 +22,9 @@
 
 pub mod cases;
 
+mod library;
+pub use library::{compile, example_transport, repository};
+
 mod payload;
 mod settled;
 

@@ -58,3 +58,19 @@ pub struct Capability {
     /// The most readers one writer can have on it.
     pub readers_max: u32,
 }
+
+impl Capability {
+    /// What no selection refuses, but for its health.
+    pub const ANYTHING: Self = Self {
+        scopes: Scopes::ALL,
+        reliable: true,
+        loan: true,
+        typed: true,
+        immediate: true,
+        directed: true,
+        whole_envelope: true,
+        cdr_only: false,
+        sample_bytes_max: u64::MAX,
+        readers_max: u32::MAX,
+    };
+}

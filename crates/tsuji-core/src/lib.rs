@@ -7,6 +7,8 @@
 mod capability;
 pub use capability::{Capability, TransportId};
 
+pub mod handover;
+
 pub mod names;
 
 mod pattern;
@@ -14,8 +16,8 @@ pub use pattern::{InvalidPattern, TopicPattern};
 
 mod policy;
 pub use policy::{
-    Conditions, DraftPolicy, Interop, InvalidPolicy, Origin, Policy, Prefer, Rule, RuleRef,
-    Setting, Sourced, StatedSize, TransportSettings,
+    Conditions, DraftPolicy, Interop, InvalidPolicy, Origin, Policy, Prefer, RtpsEngine, Rule,
+    RuleRef, Setting, Sourced, StatedSize, TransportSettings,
 };
 
 mod qos;

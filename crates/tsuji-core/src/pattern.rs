@@ -14,12 +14,19 @@ use crate::names::TOPIC_LENGTH_MAX;
 pub struct TopicPattern(Arc<str>);
 
 impl TopicPattern {
+    /// The pattern of `topic` alone, a fully qualified name. What is no such name is no error; a
+    /// pattern of it matches as it stands.
+    pub(crate) fn exact(topic: &str) -> Self {
+        Self(topic.into())
+    }
+
     /// Whether `topic`, a fully qualified name, is one of those meant.
     ///
     /// Takes time in proportion to the two lengths' product at worst, both of which are bounded.
     pub fn matches(&self, topic: &str) -> bool {
-        let Some(topic) = topic.strip_prefix('/') else { return false };
-        let mut pattern = self.0[1..].split('/');
+        let (pattern, topic) = (self.0.strip_prefix('/'), topic.strip_prefix('/'));
+        let (Some(pattern), Some(topic)) = (pattern, topic) else { return false };
+        let mut pattern = pattern.split('/');
         let mut tokens = topic.split('/');
         // Where to go on after the last `**` when what follows it does not fit: with that star
         // taking one token more. Earlier stars need no second thought, the last one covers them.

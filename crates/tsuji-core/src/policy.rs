@@ -60,6 +60,35 @@ impl Policy {
         Ok(Self(draft))
     }
 
+    /// The name of the rule that [`pinned`](Self::pinned) adds.
+    pub const PIN: &str = "route set";
+
+    /// The same policy with one more rule before all others: for `topic`, `transport`. It takes the
+    /// place of an earlier one for this topic.
+    ///
+    /// Where `transport` is forbidden or not able, the other rules decide. The rule counts towards
+    /// no limit, and those for several topics share their name: the policy is to decide by, and
+    /// [`Self::new`] may refuse its parts.
+    #[must_use]
+    pub fn pinned(&self, topic: &str, transport: &TransportId) -> Self {
+        let pin = Rule {
+            name: Some(Self::PIN.into()),
+            priority: i32::MAX,
+            conditions: Conditions {
+                topic: Some(TopicPattern::exact(topic)),
+                ..Conditions::default()
+            },
+            transports: vec![transport.clone()],
+            origin: Origin { file: "at run time".into(), line: 0 },
+        };
+        let is_replaced =
+            |rule: &Rule| rule.reference() == pin.reference() && rule.conditions == pin.conditions;
+        let mut parts = self.0.clone();
+        parts.rules.retain(|rule| !is_replaced(rule));
+        parts.rules.insert(0, pin);
+        Self(parts)
+    }
+
     /// What the user would rather have, where there is a choice.
     pub fn prefer(&self) -> Prefer {
         self.0.prefer.value
@@ -68,6 +97,11 @@ impl Policy {
     /// Which plain ROS 2 peers are to be met.
     pub fn interop(&self) -> Interop {
         self.0.interop.value
+    }
+
+    /// Which engine speaks RTPS to plain ROS 2 peers.
+    pub fn engine(&self) -> RtpsEngine {
+        self.0.engine.value
     }
 
     /// Samples of at least so many bytes are large.
@@ -118,6 +152,8 @@ pub struct DraftPolicy {
     pub prefer: Sourced<Prefer>,
     /// Which plain ROS 2 peers are to be met.
     pub interop: Sourced<Interop>,
+    /// Which engine speaks RTPS to them.
+    pub engine: Sourced<RtpsEngine>,
     /// Samples of at least so many bytes are large; at least 1.
     pub size_line_bytes: Sourced<u64>,
     /// The rules that choose.
@@ -135,6 +171,7 @@ impl Default for DraftPolicy {
         Self {
             prefer: Sourced { value: Prefer::Latency, origin: None },
             interop: Sourced { value: Interop::Rtps, origin: None },
+            engine: Sourced { value: RtpsEngine::CycloneDds, origin: None },
             size_line_bytes: Sourced { value: Policy::SIZE_LINE_BYTES_DEFAULT, origin: None },
             rules: Vec::new(),
             forbids: Vec::new(),
@@ -262,18 +299,21 @@ impl fmt::Display for RuleRef {
     }
 }
 
-/// A place in a policy file.
+/// A place in a policy file, or what stands for one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The file, as messages name it.
     pub file: Arc<str>,
-    /// The line, counted from 1.
+    /// The line, counted from 1. At 0 there is no file, and `file` says where it comes from.
     pub line: u32,
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
     }
 }
 
@@ -345,6 +385,16 @@ pub enum Interop {
     None,
 }
 
+/// Which engine speaks RTPS to plain ROS 2 peers, of those that understand each other there. One at a
+/// time does, so that nobody hears a sample twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RtpsEngine {
+    /// Eclipse Cyclone DDS.
+    CycloneDds,
+    /// eProsima Fast DDS.
+    FastDds,
+}
+
 words!(Prefer, "preference" { [Self::Latency] => "latency", [Self::Memory] => "memory", });
 words!(Interop, "kind of interop" {
     [Self::Rtps] => "rtps",
@@ -352,10 +402,16 @@ words!(Interop, "kind of interop" {
     [Self::Both] => "both",
     [Self::None] => "none",
 });
+words!(RtpsEngine, "known engine" {
+    [Self::CycloneDds] => "cyclonedds",
+    [Self::FastDds] => "fastdds",
+});
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::select::offer;
+    use crate::{Choice, Health, Offer, Peer, Scope, SizeOrigin, select};
 
     fn rule(name: &str, priority: i32, transports: &[&str]) -> Rule {
         Rule {
@@ -378,6 +434,109 @@ mod tests {
         let policy = Policy::new(DraftPolicy { rules, ..DraftPolicy::default() }).unwrap();
         let order: Vec<_> = policy.rules().iter().filter_map(|rule| rule.name.as_deref()).collect();
         assert_eq!(order, ["b", "a", "c", "d"]);
+    }
+
+    /// What `policy` chooses for `/t`, and why; then what it does not, and why not.
+    #[track_caller]
+    fn check(policy: &Policy, offers: &[Offer], expect: &[&str]) {
+        let traits = Traits {
+            size: Size::Small,
+            size_origin: SizeOrigin::Prior,
+            sample_bytes: None,
+            scope: Scope::Local,
+            reliability: Reliability::Reliable,
+            peer: Peer::Tsuji,
+        };
+        let Choice { transport, because, rejected } =
+            select(&traits, policy, "/t", offers).unwrap();
+        let rejected = rejected.iter().map(|(transport, reason)| format!("{transport}: {reason}"));
+        let told: Vec<_> =
+            [format!("{transport}: {}", because.basis)].into_iter().chain(rejected).collect();
+        assert_eq!(told, expect);
+    }
+
+    fn policy(rules: Vec<Rule>, forbids: Vec<Rule>) -> Policy {
+        Policy::new(DraftPolicy { rules, forbids, ..DraftPolicy::default() }).unwrap()
+    }
+
+    #[test]
+    fn a_pinned_transport_wins_over_every_rule() {
+        let policy = policy(vec![rule("a", i32::MAX, &["x", "y"])], vec![]);
+        check(
+            &policy.pinned("/t", &TransportId::new("y")),
+            &[offer("x"), offer("y")],
+            &[
+                "y: rule \"route set\" (at run time)",
+                "x: rule \"route set\" (at run time) chose y before rule \"a\" (t.xml:1) was reached",
+            ],
+        );
+        check(
+            &policy.pinned("/other", &TransportId::new("y")),
+            &[offer("x"), offer("y")],
+            &["x: rule \"a\" (t.xml:1)", "y: rule \"a\" (t.xml:1) puts x first"],
+        );
+    }
+
+    #[test]
+    fn a_pinned_transport_that_is_not_able_leaves_it_to_the_policy() {
+        let pinned = policy(vec![rule("a", 0, &["x"])], vec![rule("b", 0, &["z"])]);
+        let pinned = |name| pinned.pinned("/t", &TransportId::new(name));
+        let full = Offer { health: Health::Exhausted("no memory".into()), ..offer("y") };
+        check(
+            &pinned("y"),
+            &[offer("x"), full],
+            &["x: rule \"a\" (t.xml:1)", "y: exhausted: no memory"],
+        );
+        check(
+            &pinned("z"),
+            &[offer("x"), offer("z")],
+            &["x: rule \"a\" (t.xml:1)", "z: forbidden by rule \"b\" (t.xml:1)"],
+        );
+        check(
+            &pinned("w"),
+            &[offer("x")],
+            &[
+                "x: rule \"a\" (t.xml:1)",
+                "w: not offered here (rule \"route set\" (at run time) names it)",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_last_pin_of_a_topic_counts_and_others_stay() {
+        let (x, y) = (TransportId::new("x"), TransportId::new("y"));
+        let policy = Policy::default().pinned("/t", &x).pinned("/u", &x).pinned("/t", &y);
+        assert_eq!(policy.rules().len(), 2);
+        check(
+            &policy,
+            &[offer("x"), offer("y")],
+            &["y: rule \"route set\" (at run time)", "x: no rule that fits names it"],
+        );
+    }
+
+    #[test]
+    fn a_full_policy_is_pinned_too() {
+        let unnamed = Rule { name: None, ..rule("", 0, &["x"]) };
+        let policy = policy(vec![unnamed; Policy::RULES_MAX], vec![]);
+        let pinned = policy.pinned("/t", &TransportId::new("y"));
+        assert_eq!(pinned.rules().len(), Policy::RULES_MAX + 1);
+        assert_eq!(pinned.rules()[0].name.as_deref(), Some(Policy::PIN));
+    }
+
+    #[test]
+    fn a_pin_of_what_is_no_topic_does_no_harm() {
+        for topic in ["", "t", "/", "//", "**", "/**a**", "カメラ", "/カ*", &"/a".repeat(1000)]
+        {
+            let pinned = Policy::default().pinned(topic, &TransportId::new("y"));
+            check(
+                &pinned,
+                &[offer("x"), offer("y")],
+                &[
+                    "x: last resort, no rule names one that is able",
+                    "y: last resort: x is offered first",
+                ],
+            );
+        }
     }
 
     #[track_caller]

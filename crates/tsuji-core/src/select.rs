@@ -377,26 +377,28 @@ impl Rejected {
     }
 }
 
+/// For tests: an offer that reaches everywhere.
+#[cfg(test)]
+pub(crate) fn offer(name: &str) -> Offer {
+    let capability = Capability {
+        scopes: crate::Scopes::ALL,
+        reliable: true,
+        loan: false,
+        typed: false,
+        immediate: true,
+        directed: true,
+        whole_envelope: true,
+        cdr_only: false,
+        sample_bytes_max: 1 << 20,
+        readers_max: 64,
+    };
+    Offer::new(TransportId::new(name), capability)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Conditions, DraftPolicy, Origin, Prefer, Scopes, SizeOrigin, Sourced};
-
-    fn offer(name: &str) -> Offer {
-        let capability = Capability {
-            scopes: Scopes::ALL,
-            reliable: true,
-            loan: false,
-            typed: false,
-            immediate: true,
-            directed: true,
-            whole_envelope: true,
-            cdr_only: false,
-            sample_bytes_max: 1 << 20,
-            readers_max: 64,
-        };
-        Offer::new(TransportId::new(name), capability)
-    }
 
     const FLOW: Traits = Traits {
         size: Size::Large,

@@ -31,6 +31,9 @@ pub struct SizeEstimator {
     /// Samples below the lower edge since the last that was not.
     small_run: u32,
     recent: Recent,
+    /// The class before [`Self::relearn`], and the bytes of a typical sample then. It holds while
+    /// there is no `class`.
+    before: Option<(Size, Option<u64>)>,
 }
 
 impl SizeEstimator {
@@ -56,7 +59,38 @@ impl SizeEstimator {
             large_share: 0,
             small_run: 0,
             recent: Recent::new(),
+            before: None,
         }
+    }
+
+    /// What is sent from here on is measured anew, as after a long silence: the class stays until the
+    /// next samples decide it as the first ones did. Without effect while these are still awaited, so
+    /// that a flow with a silence before each sample is measured too.
+    pub fn relearn(&mut self) {
+        if let Some(size) = self.class {
+            let before = Some((size, self.recent.percentile_90()));
+            *self = Self { before, ..Self::new(self.line_bytes) };
+        }
+    }
+
+    /// The class that the samples showed, or `None` until there are enough.
+    pub fn class(&self) -> Option<Size> {
+        self.class.or_else(|| self.before.map(|(size, _)| size))
+    }
+
+    /// From now on this line counts. What was sent lately is judged by it at once.
+    pub fn set_line(&mut self, line_bytes: u64) {
+        let line_bytes = line_bytes.max(1);
+        if line_bytes == self.line_bytes {
+            return;
+        }
+        let class_of = |bytes| if bytes >= line_bytes { Size::Large } else { Size::Small };
+        let shown = self.class.and_then(|_| self.recent.percentile_90());
+        let (seen, first_max_bytes) = (self.seen, self.first_max_bytes);
+        let recent = std::mem::replace(&mut self.recent, Recent::new());
+        let class = shown.map(class_of);
+        let before = self.before.map(|(size, bytes)| (bytes.map_or(size, class_of), bytes));
+        *self = Self { class, seen, first_max_bytes, recent, before, ..Self::new(line_bytes) };
     }
 
     /// Takes note of one sample that was sent.
@@ -79,6 +113,11 @@ impl SizeEstimator {
         };
     }
 
+    /// The bytes of a typical sample of those that were sent lately.
+    pub fn typical_bytes(&self) -> Option<u64> {
+        self.recent.percentile_90().or_else(|| self.before?.1)
+    }
+
     /// The class by the strongest source there is, and which that was.
     pub fn classify(&self, facts: &SizeFacts<'_>) -> Estimate {
         let class_of =
@@ -87,8 +126,9 @@ impl SizeEstimator {
             let (size, origin) = (class_of(bytes), SizeOrigin::FixedType);
             return Estimate { size, origin, bytes: Some(bytes) };
         }
-        if let Some(size) = self.class {
-            return Estimate { size, origin: SizeOrigin::Sent, bytes: self.recent.percentile_90() };
+        let shown = self.class.map(|size| (size, self.recent.percentile_90()));
+        if let Some((size, bytes)) = shown.or(self.before) {
+            return Estimate { size, origin: SizeOrigin::Sent, bytes };
         }
         if let Some(bytes) = facts.expected_bytes {
             let (size, origin) = (class_of(bytes), SizeOrigin::Expected);
@@ -222,6 +262,27 @@ mod tests {
     }
 
     #[test]
+    fn another_line_judges_what_was_sent() {
+        let mut estimator = SizeEstimator::new(LINE);
+        estimator.set_line(1000);
+        assert_eq!(estimator.class(), None, "nothing was sent");
+        estimator.set_line(LINE);
+        (0..20).for_each(|_| estimator.observe(2000));
+        let mut check = |line, expect| {
+            estimator.set_line(line);
+            assert_eq!(estimator.class(), Some(expect), "{line}");
+            assert_eq!(estimator.typical_bytes(), Some(2000));
+            // The edges have moved with it.
+            (0..SizeEstimator::FOUND_SMALL).for_each(|_| estimator.observe(2000));
+            assert_eq!(estimator.class(), Some(expect), "{line}");
+        };
+        check(LINE, Size::Small);
+        check(2000, Size::Large);
+        check(2001, Size::Small);
+        check(1000, Size::Large);
+    }
+
+    #[test]
     fn the_strongest_source_counts() {
         let stated = StatedSize {
             topic: "/a".parse().unwrap(),
@@ -265,6 +326,47 @@ mod tests {
     fn one_large_sample_in_twenty_is_not_what_a_flow_is() {
         let sent: Vec<u64> = (1..2000).map(|n| if n % 20 == 0 { 1 << 20 } else { 100 }).collect();
         check(NOTHING, &sent, "small, 100 bytes, what was really sent");
+    }
+
+    /// What is known after `before`, a silence, and `after`.
+    #[track_caller]
+    fn check_relearned(before: &[u64], after: &[u64], expect: &str) {
+        let mut estimator = SizeEstimator::new(LINE);
+        before.iter().for_each(|bytes| estimator.observe(*bytes));
+        estimator.relearn();
+        after.iter().for_each(|bytes| estimator.observe(*bytes));
+        let Estimate { size, origin, bytes } = estimator.classify(&NOTHING);
+        let bytes = bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
+        assert_eq!(format!("{size}, {bytes} bytes, {origin}"), expect);
+        let shown = (origin == SizeOrigin::Sent).then_some(size);
+        assert_eq!(estimator.class(), shown);
+    }
+
+    #[test]
+    fn after_a_silence_a_few_samples_decide_again() {
+        let (large, small) = ([900_000; 500], [8; 500]);
+        check_relearned(&large, &[], "large, 900000 bytes, what was really sent");
+        check_relearned(&large, &[8; 7], "large, 900000 bytes, what was really sent");
+        check_relearned(&large, &[8; 8], "small, 8 bytes, what was really sent");
+        check_relearned(&large, &[8, 8, 500_000], "large, 500000 bytes, what was really sent");
+        check_relearned(&small, &[], "small, 8 bytes, what was really sent");
+        check_relearned(&small, &[500_000], "large, 500000 bytes, what was really sent");
+        check_relearned(&small, &[LINE; 7], "small, 8 bytes, what was really sent");
+        check_relearned(&small, &[LINE; 8], "large, 65536 bytes, what was really sent");
+    }
+
+    #[test]
+    fn a_silence_before_enough_is_known_forgets_nothing() {
+        check_relearned(&[8; 7], &[], "small, ? bytes, a prior by type");
+        check_relearned(&[8; 7], &[8], "small, 8 bytes, what was really sent");
+        let mut estimator = SizeEstimator::new(LINE);
+        estimator.observe(900_000);
+        for _ in 0..SizeEstimator::LEARNED {
+            estimator.relearn();
+            assert_eq!(estimator.class(), Some(Size::Large));
+            estimator.observe(8);
+        }
+        assert_eq!(estimator.class(), Some(Size::Small));
     }
 
     fn changes(estimator: &mut SizeEstimator, sent: impl Iterator<Item = u64>) -> usize {
@@ -318,6 +420,22 @@ mod tests {
                 estimator.observe(large);
             }
             prop_assert_eq!(estimator.classify(&NOTHING).size, Size::Large);
+        }
+
+        #[test]
+        fn after_a_silence_only_what_is_sent_then_decides(
+            before in prop::collection::vec(0..10 * LINE, 8..600),
+            after in prop::collection::vec(0..10 * LINE, 8..600),
+        ) {
+            let (mut old, mut new) = (SizeEstimator::new(LINE), SizeEstimator::new(LINE));
+            before.into_iter().for_each(|bytes| old.observe(bytes));
+            old.relearn();
+            for bytes in after {
+                old.observe(bytes);
+                new.observe(bytes);
+            }
+            prop_assert_eq!(old.classify(&NOTHING), new.classify(&NOTHING));
+            prop_assert_eq!(old.class(), new.class());
         }
 
         #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Crew {
 pub(crate) struct Place {
     pub(crate) runtime_dir: PathBuf,
     pub(crate) domain: u32,
+    /// The policy file of the demonstration, unless the user has one.
+    pub(crate) policy: Option<PathBuf>,
     /// The program of the plain node, if there is one.
     pub(crate) plain: Option<PathBuf>,
 }
@@ -51,6 +53,11 @@ impl Crew {
     /// Whether the plain node is there.
     pub(crate) fn has_plain(&self) -> bool {
         self.plain.is_some()
+    }
+
+    /// Says a line to one.
+    pub(crate) fn tell_one(&mut self, role: Role, order: &str) {
+        self.members.iter_mut().filter(|it| it.role == role).for_each(|it| it.tell(order));
     }
 
     /// Says a line to all.
@@ -104,6 +111,9 @@ impl Member {
         command.env("ROS_DOMAIN_ID", place.domain.to_string());
         // What steers this robot must not steer another.
         command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
+        if let Some(policy) = &place.policy {
+            command.env("TSUJI_POLICY", policy);
+        }
         if place.plain.is_some() {
             command.env(WITH_PLAIN, "1");
         }

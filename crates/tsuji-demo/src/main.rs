@@ -1,8 +1,8 @@
 //! A small robot of real processes, and the road that each of its flows takes.
 //!
 //! This program uses tsuji as anybody's would: nothing here reaches behind the public API. Started
-//! plainly it is the operator, who starts the robot's processes (itself, by a role), watches them,
-//! adds up what was sent and received, and ends them.
+//! plainly it is the operator, who starts the robot's processes (itself, by a role), does this and that
+//! to them, so that flows change their roads, watches, adds up what was sent and received, and ends them.
 #![forbid(unsafe_code)]
 
 use std::io::{IsTerminal, Write};
@@ -11,12 +11,16 @@ use std::time::Duration;
 
 use crate::robot::Role;
 
+mod acts;
+mod camera;
 mod crew;
 mod operator;
 mod picture;
 mod plain;
 mod robot;
 mod screen;
+mod story;
+mod summary;
 mod tally;
 
 fn main() -> ExitCode {
@@ -101,22 +105,25 @@ fn complain(text: &str) {
     eprint!("{text}");
 }
 
-const TIME_DEFAULT: Duration = Duration::from_secs(20);
+const TIME_DEFAULT: Duration = Duration::from_secs(25);
 const SECONDS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
 const USAGE: &str = "\
-A small robot of real processes, and the road that each of its flows takes.
+A small robot of real processes, and the road that each of its flows takes. While it runs, flows are made to change
+their roads: the policy file is edited, pictures become small, shared memory runs out, an engine is cut.
 
 Usage: tsuji-demo [--seconds N] [--plain] [--json]
 
-  --seconds N  how long the robot runs [default: 20]
-  --plain      a table every 5 seconds instead of one that is drawn over; so too on no terminal
+  --seconds N  how long the robot runs, and longer if an act is not over [default: 25]; acts that do not
+               fit into it are left out
+  --plain      a line for each change, a table now and then, nothing is drawn over; so too on no terminal
   --json       one JSON object at the end and nothing else
 
-Exit code 1 when a sample was lost or wrong or a process died. Ctrl-C ends it early, with a summary.
-It takes a domain of its own, over loopback only, so that it steers no other robot. Beside it runs a plain ROS 2
-node, whose program TSUJI_PEER_ROS2_CLIENT names (`make demo` builds it).
-Environment: TSUJI_POLICY, TSUJI_INTEROP, TSUJI_PEER_ROS2_CLIENT, NO_COLOR.
+Exit code 1 when a sample was lost, doubled or wrong, a process died or an act had no effect. Ctrl-C ends it early, with
+a summary. It takes a domain of its own, over loopback only, so that it steers no other robot. Beside it runs a plain
+ROS 2 node, whose program TSUJI_PEER_ROS2_CLIENT names (`make demo` builds it).
+Environment: TSUJI_POLICY (acts that need another policy are left out then), TSUJI_INTEROP, TSUJI_PEER_ROS2_CLIENT,
+NO_COLOR.
 ";
 
 #[cfg(test)]
@@ -135,7 +142,7 @@ mod tests {
         let operate = |seconds, show| {
             Ok(Task::Operate(Settings { time: Duration::from_secs(seconds), show }))
         };
-        check("--plain", operate(20, Show::Plain));
+        check("--plain", operate(25, Show::Plain));
         check("--json --seconds 3", operate(3, Show::Json));
         check("--help", Ok(Task::Help));
         check("--role viewer", Ok(Task::Play(Role::Viewer)));

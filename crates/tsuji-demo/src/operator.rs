@@ -1,6 +1,7 @@
 //! The operator: starts the robot, watches its flows, adds up at the end.
 
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,31 +9,46 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tsuji::core::Interop;
-use tsuji::{Context, DiscoveryRange, RouteReport, Subscription, WaitSet};
+use tsuji::{Context, DiscoveryRange, Subscription, WaitSet};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 
+use crate::acts::{self, Cue, Deed, ENGINE, Play, Roads, SHM_FIRST};
 use crate::crew::{Crew, Place};
-use crate::robot::{self, FLOWS, HOLD, PLAIN, SMALL_PICTURES, SMALL_PICTURES_KEPT};
+use crate::picture::TINY;
+use crate::robot::{
+    self, GUEST, HOLD, PICTURES, Role, SMALL_PICTURES, SMALL_PICTURES_KEPT, VIEWER,
+};
 use crate::screen::{Screen, Thumbnail};
+use crate::story::Story;
+use crate::summary::{Summary, sum_up};
 use crate::tally::{Count, End, Tally};
-use crate::{Result, Settings, Show, picture};
+use crate::{Result, Settings, Show};
 
-/// Runs the demonstration. Answers whether everything arrived and everybody lived.
+/// Runs the demonstration. Answers whether everything arrived, everybody lived and every act had its
+/// effect.
 pub(crate) fn run(settings: &Settings) -> Result<bool> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
     }
-    let folder = Folder::new();
-    let builder = Context::builder().runtime_dir(&folder.path).domain(own_domain());
+    let folder = Folder::new()?;
+    let policy = own_policy(&folder)?;
+    let mut builder = Context::builder().runtime_dir(&folder.path).domain(own_domain());
+    if let Some(policy) = &policy {
+        builder = builder.policy_file(policy);
+    }
     let context = builder.discovery_range(DiscoveryRange::Localhost).build()?;
-    let plain = plain_program().filter(|_| context.interop() == Interop::Rtps);
-    let place = Place { runtime_dir: folder.path.clone(), domain: context.domain(), plain };
+    let plain =
+        plain_program().filter(|_| matches!(context.interop(), Interop::Rtps | Interop::Both));
+    let runtime_dir = folder.path.clone();
+    let place = Place { runtime_dir, domain: context.domain(), policy, plain };
     let mut watch = Watch::new(&context)?;
     let mut crew = Crew::start(&place)?;
     let mut screen = Screen::new(settings.show)?;
     screen.begin(&place)?;
 
+    let mut play = Play::new(settings.time, no_policy(&context, &place).as_deref());
+    let mut story = Story::default();
     let mut troubles = Vec::new();
     let mut routes = Vec::new();
     let started = Instant::now();
@@ -40,17 +56,30 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     let mut next_look = started;
     while !is_interrupted.load(Ordering::Relaxed) {
         let now = Instant::now();
-        troubles = crew.dead();
+        troubles.extend(crew.dead());
         if first_picture.is_none() && START_MAX < now - started {
             troubles.push(format!("no picture came within {START_MAX:?}"));
         }
         let runs = first_picture.map_or(Duration::ZERO, |it| now - it);
-        if !troubles.is_empty() || settings.time <= runs {
+        if !troubles.is_empty() || (settings.time <= runs && play.is_over()) {
             break;
         }
         if next_look <= now {
             routes = context.routes(ANSWER_MAX)?;
             next_look = now + LOOK_EVERY;
+            for change in story.look(&routes) {
+                screen.tell_change(runs, &change)?;
+            }
+            match play.poll(runs, &Roads::of(&routes)) {
+                Some(Cue::Do(act, step)) => {
+                    listen(&mut story, &crew.counts());
+                    story.tell(act, play.name(act), runs, step.says);
+                    screen.tell(runs, &format!("{}: {}", play.title(act), step.says))?;
+                    perform(step.deed, &context, &mut crew, &place)?;
+                }
+                Some(Cue::Fail(why)) => troubles.push(why),
+                None => (),
+            }
         }
         screen.show(&routes, runs, settings.time, &watch.thumbnail)?;
         if watch.wait(next_look)? {
@@ -58,19 +87,22 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
         }
     }
 
-    let counts = if troubles.is_empty() {
+    let counts = if crew.dead().is_empty() {
         crew.tell(HOLD);
-        let counts = watch.count_to_the_end(&mut crew)?;
+        let counts = watch.count_to_the_end(&mut crew, &mut story)?;
         routes = context.routes(ANSWER_MAX)?;
+        story.look(&routes);
         counts
     } else {
         crew.counts()
     };
     screen.leave()?;
     troubles.extend(crew.end());
+    troubles.extend(trouble_of_guest(&counts, &story));
     let seconds = first_picture.map_or(0.0, |it| it.elapsed().as_secs_f64());
-    let flows = sum_up(&counts, &routes, place.plain.is_some());
-    let summary = Summary { seconds, flows, troubles };
+    let flows = sum_up(&counts, &routes, &story, place.plain.is_some());
+    let left_out = play.left_out().map(|(name, why)| (name, why.to_owned())).collect();
+    let summary = Summary { seconds, flows, story, left_out, troubles };
     let mut out = std::io::stdout().lock();
     if settings.show == Show::Json {
         writeln!(out, "{:#}", summary.json())?;
@@ -78,6 +110,79 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
         screen.summary(&summary, &mut out)?;
     }
     Ok(summary.is_good())
+}
+
+/// Does what an act asks for.
+fn perform(deed: Deed, context: &Context, crew: &mut Crew, place: &Place) -> Result<()> {
+    match deed {
+        Deed::Policy(large) => {
+            if let Some(path) = &place.policy {
+                write_policy(path, large)?;
+            }
+        }
+        Deed::Camera(order) => crew.tell_one(Role::Camera, order),
+        Deed::Road(transport) => {
+            context.set_route(PICTURES, transport, ANSWER_MAX)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the policy of the demonstration, unless the user has one.
+fn own_policy(folder: &Folder) -> Result<Option<PathBuf>> {
+    if has_users_policy() {
+        return Ok(None);
+    }
+    let path = folder.path.join("policy.xml");
+    write_policy(&path, SHM_FIRST)?;
+    Ok(Some(path))
+}
+
+fn has_users_policy() -> bool {
+    std::env::var_os("TSUJI_POLICY").is_some_and(|it| !it.is_empty())
+}
+
+/// Puts another file in its place, so that nobody reads half of one.
+fn write_policy(path: &Path, large: &str) -> Result<()> {
+    let new = path.with_extension("new");
+    std::fs::write(&new, acts::policy(large))?;
+    Ok(std::fs::rename(&new, path)?)
+}
+
+/// Why the roads cannot be changed as the acts would have it, if they cannot.
+fn no_policy(context: &Context, place: &Place) -> Option<String> {
+    if place.policy.is_none() {
+        return Some("TSUJI_POLICY names a policy of your own".to_owned());
+    }
+    let trouble = |name: &str| {
+        let transports = context.transports();
+        let known = transports.iter().find(|it| it.name == name);
+        let unknown = || Some("not in this build".to_owned());
+        let trouble = known.map_or_else(unknown, |it| it.trouble.clone());
+        trouble.map(|why| format!("{name} does not work here: {why}"))
+    };
+    trouble("shm").or_else(|| trouble(ENGINE))
+}
+
+/// Takes note of how old the viewer's pictures were.
+fn listen(story: &mut Story, counts: &[Count]) {
+    let viewer = counts.iter().find(|it| it.topic == PICTURES && it.node == VIEWER);
+    if let Some(ages) = viewer.and_then(|it| it.ages) {
+        story.hear(ages);
+    }
+}
+
+/// What was wrong with what the second viewer saw, if it was there.
+fn trouble_of_guest(counts: &[Count], story: &Story) -> Option<String> {
+    let guest = counts.iter().find(|it| it.node == GUEST)?;
+    let was_there = story.changes().any(|it| it.to == GUEST);
+    match &guest.trouble {
+        Some(trouble) => {
+            Some(format!("the second viewer: {} wrong, first: {trouble}", guest.wrong))
+        }
+        None if was_there && guest.samples == 0 => Some("the second viewer saw nothing".to_owned()),
+        None => None,
+    }
 }
 
 /// The operator's own part in the robot: it looks at small pictures.
@@ -106,8 +211,7 @@ impl Watch {
         let mut is_new = false;
         while let Some(received) = self.subscription.take()? {
             let data = received.view().data;
-            let expected = picture::SMALL_WIDTH * picture::SMALL_HEIGHT * 3;
-            let is_whole = data.len() == expected;
+            let is_whole = data.len() == TINY.bytes();
             self.tally.add(is_whole.then_some(()).ok_or("a small picture of another size"));
             if is_whole {
                 self.thumbnail.pixels = data.to_vec();
@@ -119,104 +223,20 @@ impl Watch {
 
     /// Counts at all ends until what was sent is what was received. Gives up after a while; what
     /// is missing then is lost.
-    fn count_to_the_end(&mut self, crew: &mut Crew) -> Result<Vec<Count>> {
+    fn count_to_the_end(&mut self, crew: &mut Crew, story: &mut Story) -> Result<Vec<Count>> {
         let give_up = Instant::now() + COUNT_MAX;
         loop {
             let mut counts = crew.counts();
+            listen(story, &counts);
             self.wait(Instant::now() + LOOK_AGAIN)?;
             counts.push(self.tally.count());
-            let is_all =
-                sum_up(&counts, &[], crew.has_plain()).iter().all(|it| it.sent == it.received);
+            let flows = sum_up(&counts, &[], story, crew.has_plain());
+            let is_all = flows.iter().all(|it| it.sent == it.received);
             if is_all || give_up <= Instant::now() {
                 return Ok(counts);
             }
         }
     }
-}
-
-/// What is said at the end.
-pub(crate) struct Summary {
-    pub(crate) seconds: f64,
-    pub(crate) flows: Vec<FlowSum>,
-    pub(crate) troubles: Vec<String>,
-}
-
-/// One flow, from end to end.
-pub(crate) struct FlowSum {
-    pub(crate) topic: &'static str,
-    pub(crate) from: &'static str,
-    pub(crate) to: &'static str,
-    /// `None` when that end did not tell.
-    pub(crate) sent: Option<u64>,
-    pub(crate) received: Option<u64>,
-    /// Samples that were not what was sent, or could not be sent.
-    pub(crate) wrong: u64,
-    /// What was wrong with the first.
-    pub(crate) trouble: Option<String>,
-    pub(crate) route: Option<RouteReport>,
-}
-
-impl Summary {
-    pub(crate) fn is_good(&self) -> bool {
-        self.troubles.is_empty() && self.flows.iter().all(FlowSum::is_good)
-    }
-
-    fn json(&self) -> serde_json::Value {
-        let flow = |it: &FlowSum| {
-            serde_json::json!({
-                "topic": it.topic,
-                "from": it.from,
-                "to": it.to,
-                "sent": it.sent,
-                "received": it.received,
-                "lost": it.lost(),
-                "wrong": it.wrong,
-                "trouble": it.trouble,
-                "route": it.route,
-            })
-        };
-        let flows: Vec<_> = self.flows.iter().map(flow).collect();
-        serde_json::json!({
-            "ok": self.is_good(),
-            "seconds": self.seconds,
-            "flows": flows,
-            "troubles": self.troubles,
-        })
-    }
-}
-
-impl FlowSum {
-    pub(crate) fn lost(&self) -> Option<u64> {
-        Some(self.sent?.saturating_sub(self.received?))
-    }
-
-    pub(crate) fn is_good(&self) -> bool {
-        self.lost() == Some(0) && self.wrong == 0 && self.sent != Some(0)
-    }
-}
-
-fn sum_up(counts: &[Count], routes: &[RouteReport], has_plain: bool) -> Vec<FlowSum> {
-    let count = |topic: &str, node: &str, is_sender: bool| {
-        counts.iter().find(|it| (&*it.topic, &*it.node, it.is_sender) == (topic, node, is_sender))
-    };
-    let flow = |(topic, from, to): (&'static str, &'static str, &'static str)| {
-        let (sender, receiver) = (count(topic, from, true), count(topic, to, false));
-        let ends = [sender, receiver].into_iter().flatten();
-        let is_route = |it: &&RouteReport| {
-            (&*it.topic, &*it.publisher.node, &*it.subscription.node) == (topic, from, to)
-        };
-        FlowSum {
-            topic,
-            from,
-            to,
-            sent: sender.map(|it| it.samples),
-            received: receiver.map(|it| it.samples),
-            wrong: ends.clone().map(|it| it.wrong).sum(),
-            trouble: ends.filter_map(|it| it.trouble.clone()).next(),
-            route: routes.iter().find(is_route).cloned(),
-        }
-    };
-    FLOWS.into_iter().filter(|(_, _, to)| has_plain || *to != PLAIN).map(flow).collect()
 }
 
 /// A domain of its own: what steers this robot must not steer that of whoever tries it. Ports of RTPS
@@ -237,9 +257,11 @@ struct Folder {
 }
 
 impl Folder {
-    fn new() -> Self {
+    fn new() -> Result<Self> {
         // Under /tmp and short: a socket's path has at most 107 bytes.
-        Self { path: Path::new("/tmp").join(format!("tsuji-demo-{}", std::process::id())) }
+        let path = Path::new("/tmp").join(format!("tsuji-demo-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path })
     }
 }
 
@@ -260,7 +282,8 @@ const START_MAX: Duration = Duration::from_secs(60);
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 const COUNT_MAX: Duration = Duration::from_secs(10);
 const REMOVALS_MAX: u32 = 100;
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How soon a change is seen.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How soon a signal or a death is noticed.
 const WAIT_MAX: Duration = Duration::from_millis(100);

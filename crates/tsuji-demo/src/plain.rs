@@ -60,6 +60,7 @@ impl PlainNode {
             samples: self.heard.load(Ordering::Relaxed),
             wrong: 0,
             trouble: None,
+            ages: None,
         }
     }
 

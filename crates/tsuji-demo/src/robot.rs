@@ -2,23 +2,23 @@
 //! that ends, so that none outlives the operator.
 
 use std::io::{BufRead, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tsuji::{Context, Executor, History, Node, Qos, Timer};
+use tsuji::{Context, ErrorKind, History, Node, Qos, Timer};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
-use tsuji_interfaces::geometry_msgs::msg::{Point, PointStamped, Twist, Vector3};
+use tsuji_interfaces::geometry_msgs::msg::{PointStamped, Twist, Vector3};
 use tsuji_interfaces::sensor_msgs::msg::Image;
-use tsuji_interfaces::std_msgs::msg::Header;
 
-use crate::Result;
-use crate::picture::{self, Painter};
+use crate::picture::{self, FOUND_WITHIN, TINY};
 use crate::tally::{End, Tally};
+use crate::{Result, camera, complain};
 
 /// A process of the robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The nodes /camera and /detector.
+    /// The nodes /camera, /detector and /guest.
     Camera,
     /// The node /viewer.
     Viewer,
@@ -46,15 +46,18 @@ pub(crate) const SPOTS: &str = "/car";
 pub(crate) const SMALL_PICTURES: &str = "/viewer/small";
 pub(crate) const COMMANDS: &str = "/cmd_vel";
 
+pub(crate) const VIEWER: &str = "/viewer";
+/// The second viewer, which comes and leaves.
+pub(crate) const GUEST: &str = "/guest";
 /// The plain ROS 2 node that hears the commands too.
 pub(crate) const PLAIN: &str = "/plain_listener";
 
 /// Topic, publishing node, subscribed node of each flow.
 pub(crate) const FLOWS: [(&str, &str, &str); 6] = [
     (PICTURES, "/camera", "/detector"),
-    (PICTURES, "/camera", "/viewer"),
-    (SPOTS, "/detector", "/viewer"),
-    (SMALL_PICTURES, "/viewer", "/operator"),
+    (PICTURES, "/camera", VIEWER),
+    (SPOTS, "/detector", VIEWER),
+    (SMALL_PICTURES, VIEWER, "/operator"),
     (COMMANDS, "/commander", "/base"),
     (COMMANDS, "/commander", PLAIN),
 ];
@@ -67,92 +70,53 @@ pub(crate) const HOLD: &str = "hold";
 /// Is answered with a line: the counts as a JSON array.
 pub(crate) const COUNT: &str = "count";
 
+/// From now on the camera sends thumbnails.
+pub(crate) const SEND_THUMBNAILS: &str = "send thumbnails";
+/// From now on it sends what it sees.
+pub(crate) const SEND_FULL: &str = "send full";
+/// It takes all of its shared memory.
+pub(crate) const FILL_MEMORY: &str = "fill memory";
+/// It gives it back.
+pub(crate) const FREE_MEMORY: &str = "free memory";
+/// Its Cyclone DDS refuses everything.
+pub(crate) const CUT_ENGINE: &str = "cut engine";
+/// It works again.
+pub(crate) const HEAL_ENGINE: &str = "heal engine";
+/// The second viewer subscribes.
+pub(crate) const GUEST_COMES: &str = "guest comes";
+/// It does so no more.
+pub(crate) const GUEST_LEAVES: &str = "guest leaves";
+
 /// Deep enough for a reader that gets no processor for two seconds.
 pub(crate) fn kept(depth: u32) -> Qos {
     Qos { history: History::KeepLast(depth), ..Qos::DEFAULT }
 }
 
-const PICTURES_KEPT: u32 = 60;
+pub(crate) const PICTURES_KEPT: u32 = 200;
 pub(crate) const COMMANDS_KEPT: u32 = 200;
-pub(crate) const SMALL_PICTURES_KEPT: u32 = 20;
+pub(crate) const SMALL_PICTURES_KEPT: u32 = 70;
 
-const PICTURE_PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 30);
 const COMMAND_PERIOD: Duration = Duration::from_millis(10);
 /// Every third picture is made small.
 const SMALL_EVERY: u64 = 3;
-const START_MAX: Duration = Duration::from_secs(60);
+pub(crate) const START_MAX: Duration = Duration::from_secs(60);
+/// What is refused for so long is an error.
+const INSIST_MAX: Duration = Duration::from_secs(10);
 
 /// Plays a role until standard input ends.
 pub(crate) fn play(role: Role) -> Result<()> {
-    let context = Context::new()?;
     let orders = Orders::default();
     let played = match role {
-        Role::Camera => camera(&context, &orders),
-        Role::Viewer => viewer(&context, &orders),
-        Role::Commander => commander(&context, &orders),
-        Role::Base => base(&context, &orders),
+        Role::Camera => camera::play(&orders),
+        Role::Viewer => viewer(&Context::new()?, &orders),
+        Role::Commander => commander(&Context::new()?, &orders),
+        Role::Base => base(&Context::new()?, &orders),
     };
     match played {
         // The operator ended while this was still starting.
-        Err(_) if !context.is_ok() => Ok(()),
+        Err(_) if orders.have_ended() => Ok(()),
         played => played,
     }
-}
-
-/// A camera that draws each picture in the memory that carries it, and in the same process a
-/// detector that looks at the same bytes.
-fn camera(context: &Context, orders: &Orders) -> Result<()> {
-    let camera = context.node("camera")?;
-    let detector = context.node("detector")?;
-
-    let spots = detector.publisher::<PointStamped>(SPOTS).qos(kept(PICTURES_KEPT)).build()?;
-    let seen = Tally::new(PICTURES, "/detector", End::Received);
-    let found = Tally::new(SPOTS, "/detector", End::Sent);
-    let mut order = Sequence::default();
-    let (tally, told) = (Arc::clone(&seen), Arc::clone(&found));
-    let _subscription = detector
-        .subscription::<Image>(PICTURES)
-        .qos(kept(PICTURES_KEPT))
-        .callback(move |received| {
-            let image = received.view();
-            let (x, y) = picture::find_car(image.data).unwrap_or_default();
-            let header =
-                Header { stamp: image.header.stamp, frame_id: image.header.frame_id.to_owned() };
-            told.add(spots.publish(PointStamped { header, point: Point { x, y, z: 0.0 } }));
-            tally.add(order.next(received.info().sequence));
-        })?;
-
-    let pictures = camera
-        .publisher::<Image>(PICTURES)
-        .qos(kept(PICTURES_KEPT))
-        .expected_size(picture::BYTES as u64)
-        .build()?;
-    let drawn = Tally::new(PICTURES, "/camera", End::Sent);
-    orders.obey(context, vec![seen, found, Arc::clone(&drawn)])?;
-    pictures.wait_for_subscriptions(2, START_MAX)?;
-
-    let painter = Painter::new();
-    let mut template = Image {
-        header: Header { frame_id: "camera".into(), ..Header::default() },
-        height: picture::HEIGHT as u32,
-        width: picture::WIDTH as u32,
-        encoding: "rgb8".into(),
-        step: picture::STEP as u32,
-        ..Image::default()
-    };
-    let mut number = 0;
-    let _timer = orders.every(&camera, PICTURE_PERIOD, move || {
-        template.header.stamp = now();
-        let published = pictures.loan(&template, picture::BYTES).and_then(|mut loan| {
-            painter.draw(number, loan.data_mut());
-            pictures.publish(loan)
-        });
-        number += u64::from(published.is_ok());
-        drawn.add(published);
-    })?;
-    let mut executor = Executor::new(context)?.threads(2);
-    executor.add(&camera)?.add(&detector)?;
-    Ok(executor.spin()?)
 }
 
 /// Checks each picture where it lies, and each spot that was found in it.
@@ -162,29 +126,30 @@ fn viewer(context: &Context, orders: &Orders) -> Result<()> {
     let smalls = node
         .publisher::<Image>(SMALL_PICTURES)
         .qos(kept(SMALL_PICTURES_KEPT))
-        .expected_size((picture::SMALL_WIDTH * picture::SMALL_HEIGHT * 3) as u64)
+        .expected_size(TINY.bytes() as u64)
         .build()?;
-    let small_tally = Tally::new(SMALL_PICTURES, "/viewer", End::Sent);
-    let seen = Tally::new(PICTURES, "/viewer", End::Received);
-    let spots_seen = Tally::new(SPOTS, "/viewer", End::Received);
+    let small_tally = Tally::new(SMALL_PICTURES, VIEWER, End::Sent);
+    let seen = Tally::new(PICTURES, VIEWER, End::Received);
+    let spots_seen = Tally::new(SPOTS, VIEWER, End::Received);
     orders.obey(
         context,
         vec![Arc::clone(&small_tally), Arc::clone(&seen), Arc::clone(&spots_seen)],
     )?;
     smalls.wait_for_subscriptions(1, START_MAX)?;
 
-    let mut expected = 0;
+    let mut order = Sequence::from_first(0);
+    let mut count = 0;
     let _pictures = node.subscription::<Image>(PICTURES).qos(kept(PICTURES_KEPT)).callback(
         move |received| {
             let image = received.view();
+            seen.note_age(age(image.header.stamp));
             let number = picture::verify(image.data);
-            if expected % SMALL_EVERY == 0 {
-                small_tally.add(smalls.publish(small(image.data)));
+            if count % SMALL_EVERY == 0 {
+                let small = small(image.data);
+                small_tally.add(insist(|| smalls.publish(&small)));
             }
-            seen.add(number.and_then(|number| {
-                let wanted = std::mem::replace(&mut expected, number + 1);
-                is_next("frame", number, wanted)
-            }));
+            count += 1;
+            seen.add(number.and_then(|number| order.next("frame", number)));
         },
     )?;
     let mut number = 0;
@@ -192,7 +157,8 @@ fn viewer(context: &Context, orders: &Orders) -> Result<()> {
         move |received| {
             let point = received.view().point;
             let (x, y) = picture::car_at(number);
-            let is_there = (point.x - x as f64).abs() < 1.0 && (point.y - y as f64).abs() < 1.0;
+            let (off_x, off_y) = (point.x - x as f64, point.y - y as f64);
+            let is_there = off_x.abs() <= FOUND_WITHIN && off_y.abs() <= FOUND_WITHIN;
             spots_seen.add(if is_there {
                 Ok(())
             } else {
@@ -215,7 +181,8 @@ fn commander(context: &Context, orders: &Orders) -> Result<()> {
     let mut number = 0.0;
     let _timer = orders.every(&node, COMMAND_PERIOD, move || {
         let linear = Vector3 { x: number, ..Vector3::default() };
-        let published = commands.publish(Twist { linear, ..Twist::default() });
+        let command = Twist { linear, ..Twist::default() };
+        let published = insist(|| commands.publish(command));
         number += f64::from(u8::from(published.is_ok()));
         given.add(published);
     })?;
@@ -227,12 +194,10 @@ fn base(context: &Context, orders: &Orders) -> Result<()> {
     let node = context.node("base")?;
     let obeyed = Tally::new(COMMANDS, "/base", End::Received);
     orders.obey(context, vec![Arc::clone(&obeyed)])?;
-    let mut expected = 0;
+    let mut order = Sequence::from_first(0);
     let _subscription = node.subscription::<Twist>(COMMANDS).qos(kept(COMMANDS_KEPT)).callback(
         move |received| {
-            let number = received.view().linear.x as u64;
-            let wanted = std::mem::replace(&mut expected, number + 1);
-            obeyed.add(is_next("command", number, wanted));
+            obeyed.add(order.next("command", received.view().linear.x as u64));
         },
     )?;
     Ok(tsuji::spin(&node)?)
@@ -240,13 +205,14 @@ fn base(context: &Context, orders: &Orders) -> Result<()> {
 
 /// What the operator wants of this process.
 #[derive(Clone, Default)]
-struct Orders {
+pub(crate) struct Orders {
     is_held: Arc<Mutex<bool>>,
+    have_ended: Arc<AtomicBool>,
 }
 
 impl Orders {
     /// Calls back every `period` until it is held. Whoever counts after that counts all.
-    fn every(
+    pub(crate) fn every(
         &self,
         node: &Node,
         period: Duration,
@@ -262,60 +228,149 @@ impl Orders {
         Ok(timer)
     }
 
-    /// Obeys the lines on standard input, on a thread of its own.
     fn obey(&self, context: &Context, tallies: Vec<Arc<Tally>>) -> Result<()> {
-        let (context, is_held) = (context.clone(), Arc::clone(&self.is_held));
+        self.obey_also(context, tallies, |_| Ok(()))
+    }
+
+    /// Obeys the lines on standard input, on a thread of its own. `also` is told those that are not for
+    /// every process.
+    pub(crate) fn obey_also(
+        &self,
+        context: &Context,
+        tallies: Vec<Arc<Tally>>,
+        mut also: impl FnMut(&str) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let (context, orders) = (context.clone(), self.clone());
         std::thread::Builder::new().name("orders".into()).spawn(move || {
             for order in std::io::stdin().lock().lines().map_while(std::io::Result::ok) {
                 match order.as_str() {
-                    HOLD => *is_held.lock().unwrap_or_else(PoisonError::into_inner) = true,
+                    HOLD => {
+                        *orders.is_held.lock().unwrap_or_else(PoisonError::into_inner) = true;
+                    }
                     COUNT => {
                         let counts: Vec<_> = tallies.iter().map(|it| it.count()).collect();
                         let line = serde_json::json!(counts);
                         // Nobody listens any more: the end of standard input says so too.
                         let _ = writeln!(std::io::stdout(), "{line}");
                     }
-                    _ => (),
+                    order => {
+                        if let Err(error) = also(order) {
+                            complain(&format!("{order}: {error}\n"));
+                        }
+                    }
                 }
             }
+            orders.have_ended.store(true, Ordering::Release);
             context.shutdown();
         })?;
         Ok(())
     }
+
+    fn have_ended(&self) -> bool {
+        self.have_ended.load(Ordering::Acquire)
+    }
+}
+
+/// Does again what is refused for a moment, as while a road is being changed: it was done for nobody then.
+pub(crate) fn insist<T>(mut attempt: impl FnMut() -> tsuji::Result<T>) -> tsuji::Result<T> {
+    let give_up = Instant::now() + INSIST_MAX;
+    loop {
+        match attempt() {
+            Err(error) if is_for_now(error.kind()) && Instant::now() < give_up => {
+                // Most of them have waited for room themselves.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_for_now(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Busy | ErrorKind::Exhausted)
 }
 
 /// Whether numbers come one after the other.
 #[derive(Default)]
-struct Sequence {
-    last: u64,
+pub(crate) struct Sequence {
+    /// `None` while any will do.
+    wanted: Option<u64>,
 }
 
 impl Sequence {
-    fn next(&mut self, number: u64) -> std::result::Result<(), String> {
-        let wanted = std::mem::replace(&mut self.last, number) + 1;
-        is_next("sample", number, wanted)
+    pub(crate) fn from_first(number: u64) -> Self {
+        Self { wanted: Some(number) }
     }
-}
 
-fn is_next(what: &str, number: u64, wanted: u64) -> std::result::Result<(), String> {
-    if number == wanted {
-        return Ok(());
+    pub(crate) fn next(&mut self, what: &str, number: u64) -> std::result::Result<(), String> {
+        match self.wanted.replace(number + 1) {
+            Some(wanted) if number < wanted => {
+                // It may be that one came again; those that follow are in order.
+                self.wanted = Some(wanted);
+                Err(format!("{what} {number} came again or too late, {wanted} was next"))
+            }
+            Some(wanted) if wanted < number => {
+                Err(format!("{what} {number} came instead of {wanted}"))
+            }
+            _ => Ok(()),
+        }
     }
-    Err(format!("{what} {number} came instead of {wanted}"))
 }
 
 fn small(data: &[u8]) -> Image {
     Image {
-        height: picture::SMALL_HEIGHT as u32,
-        width: picture::SMALL_WIDTH as u32,
+        height: TINY.height as u32,
+        width: TINY.width as u32,
         encoding: "rgb8".into(),
-        step: picture::SMALL_WIDTH as u32 * 3,
+        step: TINY.step() as u32,
         data: picture::shrink(data),
         ..Image::default()
     }
 }
 
-fn now() -> Time {
+pub(crate) fn now() -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time { sec: i32::try_from(now.as_secs()).unwrap_or(i32::MAX), nanosec: now.subsec_nanos() }
+}
+
+/// The time since `stamp`.
+fn age(stamp: Time) -> Duration {
+    let stamp = Duration::new(u64::try_from(stamp.sec).unwrap_or_default(), stamp.nanosec);
+    SystemTime::now().duration_since(UNIX_EPOCH + stamp).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_order_are_told_once_each() {
+        let mut order = Sequence::from_first(0);
+        let mut told = Vec::new();
+        for number in [0, 1, 3, 4, 4, 2, 5] {
+            told.extend(order.next("frame", number).err());
+        }
+        assert_eq!(
+            told,
+            [
+                "frame 3 came instead of 2",
+                "frame 4 came again or too late, 5 was next",
+                "frame 2 came again or too late, 5 was next",
+            ]
+        );
+        let mut any = Sequence::default();
+        assert!(any.next("frame", 7).is_ok() && any.next("frame", 9).is_err());
+    }
+
+    #[test]
+    fn what_is_refused_for_a_moment_is_done_again() {
+        let refused = |kind| Err(tsuji::Error::new(kind, "test"));
+        let mut tries = 0;
+        let done = insist(|| {
+            tries += 1;
+            if tries < 3 { refused(ErrorKind::Busy) } else { Ok(tries) }
+        });
+        assert_eq!(done.unwrap(), 3);
+        let done = insist(|| refused(ErrorKind::Closed));
+        assert_eq!(done.unwrap_err().kind(), ErrorKind::Closed);
+    }
 }

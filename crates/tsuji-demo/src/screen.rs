@@ -1,5 +1,6 @@
 //! What the operator shows: the table of routes, the picture, the summary.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{StdoutLock, Write};
 use std::time::{Duration, Instant};
@@ -7,8 +8,9 @@ use std::time::{Duration, Instant};
 use tsuji::{LatencyReport, RouteReport, RouteState};
 
 use crate::crew::Place;
-use crate::operator::{FlowSum, Summary};
-use crate::picture::{SMALL_HEIGHT, SMALL_WIDTH};
+use crate::picture::TINY;
+use crate::story::{Change, Chapter, Story};
+use crate::summary::{FlowSum, Summary};
 use crate::{Result, Show, robot};
 
 /// The newest small picture; empty while none has come.
@@ -26,6 +28,8 @@ pub(crate) struct Screen {
     /// Lines that stand there from the last time.
     shown: usize,
     next_table: Instant,
+    /// What was told last, where it is drawn over.
+    news: VecDeque<Line>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,11 +53,12 @@ impl Screen {
         let has_full_colour = matches!(&*colours, "truecolor" | "24bit");
         let next_table = Instant::now() + PLAIN_EVERY;
         let command = String::new();
-        Ok(Self { show, has_colour, has_full_colour, command, shown: 0, next_table })
+        let news = VecDeque::new();
+        Ok(Self { show, has_colour, has_full_colour, command, shown: 0, next_table, news })
     }
 
     pub(crate) fn begin(&mut self, place: &Place) -> Result<()> {
-        let Place { runtime_dir, domain, plain } = place;
+        let Place { runtime_dir, domain, plain, .. } = place;
         let runtime_dir = runtime_dir.display();
         self.command = format!(
             "TSUJI_RUNTIME_DIR={runtime_dir} ROS_DOMAIN_ID={domain} \
@@ -72,6 +77,43 @@ impl Screen {
                 writeln!(out, "  {}\n", self.command)?;
             }
             Show::Json => (),
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Says what is done to the robot.
+    pub(crate) fn tell(&mut self, runs: Duration, says: &str) -> Result<()> {
+        let line = vec![(Style::Dim, time(runs)), (Style::Bold, says.to_owned())];
+        self.report([line])
+    }
+
+    /// Says that a flow has another road.
+    pub(crate) fn tell_change(&mut self, runs: Duration, change: &Change) -> Result<()> {
+        let Change { from, to, road, .. } = change;
+        let line = vec![
+            (Style::Dim, time(runs)),
+            (Style::Plain, format!("{} → {}  ", short(from), short(to))),
+            (Style::Road, way(change)),
+            (Style::Plain, format!("  {}", pace(change))),
+        ];
+        let indent = " ".repeat(wide(&time(runs)) + 2);
+        let why = format!("{indent}{}; {}", road.why, plainly(&road.because));
+        self.report([line, vec![(Style::Dim, why)]])
+    }
+
+    fn report(&mut self, lines: impl IntoIterator<Item = Line>) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        for line in lines {
+            match self.show {
+                Show::Json => (),
+                Show::Plain => writeln!(out, "{}", self.styled(&line, usize::MAX))?,
+                Show::InPlace => {
+                    self.news.push_back(line);
+                    if NEWS_MAX < self.news.len() {
+                        self.news.pop_front();
+                    }
+                }
+            }
         }
         Ok(out.flush()?)
     }
@@ -115,7 +157,10 @@ impl Screen {
 
     pub(crate) fn summary(&self, summary: &Summary, out: &mut StdoutLock<'_>) -> Result<()> {
         let width = (self.show == Show::InPlace).then(|| size().0);
-        for line in sums(summary) {
+        if self.show == Show::Plain {
+            writeln!(out)?;
+        }
+        for line in sums(summary, width) {
             writeln!(out, "{}", self.styled(&line, width.unwrap_or(usize::MAX)))?;
         }
         Ok(out.flush()?)
@@ -144,12 +189,16 @@ impl Screen {
             vec![(Style::Dim, format!("elsewhere: {}", self.command))],
             Line::new(),
         ];
+        if !self.news.is_empty() {
+            lines.extend(self.news.iter().cloned());
+            lines.push(Line::new());
+        }
         lines.extend(table(routes, Some(width)));
         lines.truncate(height.saturating_sub(1));
         let mut text: Vec<String> = lines.iter().map(|it| self.styled(it, width)).collect();
         // One line stays free for the cursor, one between the table and the picture.
-        let left = height.saturating_sub(text.len() + 2).min(SMALL_HEIGHT / 2);
-        if PICTURE_LINES_MIN <= left && SMALL_WIDTH <= width && !thumbnail.pixels.is_empty() {
+        let left = height.saturating_sub(text.len() + 2).min(TINY.height / 2);
+        if PICTURE_LINES_MIN <= left && TINY.width <= width && !thumbnail.pixels.is_empty() {
             text.push(String::new());
             text.extend(self.picture(&thumbnail.pixels, left));
         }
@@ -173,10 +222,10 @@ impl Screen {
 
     /// The small picture, two of its pixels a character.
     fn picture(&self, pixels: &[u8], lines: usize) -> Vec<String> {
-        let columns = lines * 2 * SMALL_WIDTH / SMALL_HEIGHT;
+        let columns = lines * 2 * TINY.width / TINY.height;
         let pixel = |x: usize, y: usize| -> [u8; 3] {
-            let (x, y) = (x * SMALL_WIDTH / columns, y * SMALL_HEIGHT / (lines * 2));
-            std::array::from_fn(|at| pixels[(y * SMALL_WIDTH + x) * 3 + at])
+            let (x, y) = (x * TINY.width / columns, y * TINY.height / (lines * 2));
+            std::array::from_fn(|at| pixels[(y * TINY.width + x) * 3 + at])
         };
         let line = |y: usize| {
             let mut line = String::new();
@@ -340,13 +389,22 @@ fn latency(route: Option<&RouteReport>, pick: fn(&LatencyReport) -> f64) -> (Sty
 
 /// The size of a sample, in bytes as soon as they are known.
 fn sample_size(route: &RouteReport) -> String {
-    let mean = route.bytes.checked_div(route.samples).filter(|it| *it != 0);
-    mean.or(route.sample_bytes).map_or_else(|| route.size.clone(), bytes)
+    let mean = || route.bytes.checked_div(route.samples).filter(|it| *it != 0);
+    route.sample_bytes.or_else(mean).map_or_else(|| route.size.clone(), bytes)
 }
 
-fn sums(summary: &Summary) -> Vec<Line> {
-    let mut rows =
-        vec![header(&["TOPIC", "FROM → TO", "ROAD", "SENT", "RECEIVED", "LOST", "MEDIAN", "P99"])];
+fn sums(summary: &Summary, width: Option<usize>) -> Vec<Line> {
+    let mut rows = vec![header(&[
+        "TOPIC",
+        "FROM → TO",
+        "ROAD",
+        "CHANGES",
+        "SENT",
+        "RECEIVED",
+        "LOST",
+        "MEDIAN",
+        "P99",
+    ])];
     for flow in &summary.flows {
         let count = |it: Option<u64>| it.map_or_else(|| "?".to_owned(), |it| it.to_string());
         let style = if flow.is_good() { Style::Good } else { Style::Bad };
@@ -355,6 +413,7 @@ fn sums(summary: &Summary) -> Vec<Line> {
             (Style::Plain, flow.topic.to_owned()),
             (Style::Plain, format!("{} → {}", short(flow.from), short(flow.to))),
             route.map_or_else(|| (Style::Bad, "?".to_owned()), road),
+            (Style::Plain, flow.changes.to_string()),
             (Style::Plain, count(flow.sent)),
             (Style::Plain, count(flow.received)),
             (style, count(flow.lost())),
@@ -362,20 +421,132 @@ fn sums(summary: &Summary) -> Vec<Line> {
             latency(route, |it| it.p99_us),
         ]);
     }
-    let mut lines = align(rows, 3);
+    let mut lines = chapters(&summary.story, width);
+    lines.extend(align(rows, 3));
     lines.push(Line::new());
     lines.extend(summary.flows.iter().filter_map(wrong));
     lines.extend(summary.troubles.iter().map(|it| vec![(Style::Bad, it.clone())]));
     for reason in reasons(&summary.flows) {
         lines.push(vec![(Style::Dim, reason)]);
     }
+    for reason in left_out(&summary.left_out) {
+        lines.push(vec![(Style::Dim, reason)]);
+    }
+    lines.push(Line::new());
     let (style, verdict) = match summary.is_good() {
-        true => (Style::Good, "Nothing lost, every picture's number and checksum right."),
+        true => (Style::Good, VERDICT),
         false => (Style::Bad, "Not as it should be."),
     };
-    lines.push(Line::new());
     lines.push(vec![(style, format!("{:.1} s. {verdict}", summary.seconds))]);
+    lines.extend(cost(&summary.story).map(|it| vec![(Style::Plain, it)]));
     lines
+}
+
+const VERDICT: &str = "Nothing lost, doubled or out of order; every number and checksum right.";
+
+/// The changes of each act: one line each where there is room, else with a second one for the reason.
+fn chapters(story: &Story, width: Option<usize>) -> Vec<Line> {
+    if story.chapters.is_empty() {
+        return Vec::new();
+    }
+    let is_narrow = width.is_some_and(|width| width < CHAPTERS_WIDE);
+    let flow = if is_narrow { "TO" } else { "FROM → TO" };
+    let mut rows = vec![header(&["ACT", flow, "ROAD", "OPENED", "SETTLED", "HELD", "LATER"])];
+    let mut reasons = vec![(Style::Bold, "  WHY".to_owned())];
+    for (at, Chapter { name, changes, extra_us, .. }) in story.chapters.iter().enumerate() {
+        for (nth, change) in changes.iter().enumerate() {
+            let first = |text: String| if nth == 0 { text } else { String::new() };
+            let (road, to) = (&change.road, short(&change.to));
+            let is_change = road.from.is_some();
+            let of_change = |text: String| if is_change { text } else { "-".to_owned() };
+            rows.push(vec![
+                (Style::Plain, first(format!("{} {name}", at + 1))),
+                (
+                    Style::Plain,
+                    match is_narrow {
+                        true => to.to_owned(),
+                        false => format!("{} → {to}", short(&change.from)),
+                    },
+                ),
+                (Style::Road, way(change)),
+                (Style::Plain, micros(road.opening_us)),
+                (Style::Plain, of_change(micros(road.settling_us))),
+                (Style::Plain, of_change(road.held.to_string())),
+                (Style::Plain, first(format!("+{}", micros(*extra_us)))),
+            ]);
+            reasons.push((Style::Dim, format!("  {}", road.why)));
+        }
+    }
+    let mut lines = Vec::new();
+    for (nth, (mut line, reason)) in align(rows, 3).into_iter().zip(reasons).enumerate() {
+        if !is_narrow {
+            line.push(reason);
+            lines.push(line);
+            continue;
+        }
+        lines.push(line);
+        if 0 < nth {
+            lines.push(vec![(Style::Plain, "  ".to_owned()), reason]);
+        }
+    }
+    lines.push(Line::new());
+    lines
+}
+
+/// Each reason once, with the acts that were left out for it.
+fn left_out(left_out: &[(&str, String)]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, why) in left_out {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why, vec![name])),
+        }
+    }
+    let line = |(why, names): (&str, Vec<&str>)| {
+        format!("acts that were left out: {}: {why}", names.join(", "))
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+/// What the changes cost, if there were any.
+fn cost(story: &Story) -> Option<String> {
+    let changes = story.changes().filter(|it| it.road.from.is_some()).count();
+    let acts = story.chapters.len();
+    (0 < changes).then(|| {
+        let later = micros(story.extra_us());
+        format!("{changes} changes of road in {acts} acts; no picture came more than {later} later than usual.")
+    })
+}
+
+/// From which road to which.
+fn way(change: &Change) -> String {
+    let road = &change.road;
+    match &road.from {
+        Some(from) => format!("{from} → {}", road.to),
+        None => road.to.clone(),
+    }
+}
+
+/// How long it took to change a road.
+fn pace(change: &Change) -> String {
+    let road = &change.road;
+    let mut text = format!("opened {}", micros(road.opening_us));
+    if road.from.is_none() {
+        return text;
+    }
+    match road.is_settled {
+        true => text.push_str(&format!(", settled {}", micros(road.settling_us))),
+        false => text.push_str(", not settled"),
+    }
+    if road.held != 0 {
+        text.push_str(&format!(", {} held", road.held));
+    }
+    text
+}
+
+/// So long the robot has run.
+fn time(runs: Duration) -> String {
+    format!("{:5.1} s  ", runs.as_secs_f64())
 }
 
 fn wrong(flow: &FlowSum) -> Option<Line> {
@@ -416,8 +587,13 @@ fn rule(route: &RouteReport) -> String {
 /// What decided and what it went by, without what stands in parentheses: where the rule is written
 /// and how each trait is known, for which there is `tsuji routes --why`.
 fn because(route: &RouteReport) -> String {
+    plainly(&route.because)
+}
+
+/// Without what stands in parentheses.
+fn plainly(because: &str) -> String {
     let (mut text, mut depth) = (String::new(), 0u32);
-    for letter in route.because.chars() {
+    for letter in because.chars() {
         match letter {
             '(' => {
                 depth += 1;
@@ -484,6 +660,10 @@ fn bytes(value: u64) -> String {
 }
 
 /// From one table to the next where nothing can be drawn over.
-const PLAIN_EVERY: Duration = Duration::from_secs(5);
+const PLAIN_EVERY: Duration = Duration::from_secs(10);
+/// Lines about what was done, and what came of it.
+const NEWS_MAX: usize = 5;
+/// So many columns hold the changes with something of the reasons.
+const CHAPTERS_WIDE: usize = 110;
 /// A smaller picture shows nothing.
 const PICTURE_LINES_MIN: usize = 6;

@@ -1,7 +1,8 @@
 //! What each end of a flow counted, in the words that processes of the robot tell the operator.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,10 +26,13 @@ pub(crate) struct Tally {
     good: AtomicU64,
     wrong: AtomicU64,
     trouble: Mutex<Option<String>>,
+    /// In microseconds, of those that came since they were asked for last. Of more than there is room
+    /// for, the oldest counts.
+    ages: Mutex<Vec<f64>>,
 }
 
 /// A tally at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Count {
     /// The topic.
     pub(crate) topic: String,
@@ -42,12 +46,23 @@ pub(crate) struct Count {
     pub(crate) wrong: u64,
     /// What was wrong with the first of them.
     pub(crate) trouble: Option<String>,
+    /// How old they were when they came, where that is known: those since the last count.
+    pub(crate) ages: Option<Ages>,
+}
+
+/// How old samples were when they came.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ages {
+    /// Of a typical one.
+    pub(crate) median_us: f64,
+    /// Of the oldest.
+    pub(crate) max_us: f64,
 }
 
 impl Tally {
     pub(crate) fn new(topic: &'static str, node: &'static str, end: End) -> Arc<Self> {
-        let (good, wrong, trouble) = Default::default();
-        Arc::new(Self { topic, node, end, good, wrong, trouble })
+        let (good, wrong, trouble, ages) = Default::default();
+        Arc::new(Self { topic, node, end, good, wrong, trouble, ages })
     }
 
     pub(crate) fn add<E: ToString>(&self, outcome: Result<(), E>) {
@@ -55,9 +70,18 @@ impl Tally {
             self.good.fetch_add(1, Ordering::Release);
             return;
         };
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.get_or_insert_with(|| error.to_string());
+        lock(&self.trouble).get_or_insert_with(|| error.to_string());
         self.wrong.fetch_add(1, Ordering::Release);
+    }
+
+    /// A sample that came was so old.
+    pub(crate) fn note_age(&self, age: Duration) {
+        let (mut ages, age_us) = (lock(&self.ages), age.as_secs_f64() * 1e6);
+        let is_full = AGES_MAX <= ages.len();
+        match ages.last_mut().filter(|_| is_full) {
+            Some(last) => *last = last.max(age_us),
+            None => ages.push(age_us),
+        }
     }
 
     pub(crate) fn count(&self) -> Count {
@@ -71,7 +95,54 @@ impl Tally {
             is_sender,
             samples: self.good.load(Ordering::Acquire) + counted,
             wrong,
-            trouble: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            trouble: lock(&self.trouble).clone(),
+            ages: Ages::of(std::mem::take(&mut lock(&self.ages))),
         }
+    }
+}
+
+impl Ages {
+    fn of(mut ages_us: Vec<f64>) -> Option<Self> {
+        ages_us.sort_by(f64::total_cmp);
+        let max_us = *ages_us.last()?;
+        Some(Self { median_us: ages_us[ages_us.len() / 2], max_us })
+    }
+}
+
+const AGES_MAX: usize = 10_000;
+
+/// Nothing panics while holding these locks, so a poisoned one is still sound.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_once() {
+        let tally = Tally::new("/t", "/n", End::Received);
+        assert_eq!(tally.count().ages, None);
+        for millis in [3, 1, 9] {
+            tally.note_age(Duration::from_millis(millis));
+        }
+        assert_eq!(tally.count().ages, Some(Ages { median_us: 3000.0, max_us: 9000.0 }));
+        assert_eq!(tally.count().ages, None);
+    }
+
+    #[test]
+    fn what_could_not_be_published_was_not_sent() {
+        let check = |end, expect| {
+            let tally = Tally::new("/t", "/n", end);
+            tally.add(Ok::<_, String>(()));
+            tally.add(Err("first"));
+            tally.add(Err("second"));
+            let count = tally.count();
+            assert_eq!((count.samples, count.wrong), expect);
+            assert_eq!(count.trouble.as_deref(), Some("first"));
+        };
+        check(End::Sent, (1, 2));
+        check(End::Received, (3, 2));
     }
 }

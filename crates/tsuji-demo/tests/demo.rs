@@ -174,6 +174,66 @@ fn it_ends_by_itself_and_nothing_is_lost() {
 }
 
 #[test]
+fn flows_change_their_roads_in_every_act_and_nothing_is_lost() {
+    let output = Demo::start(&["--seconds", "25", "--json"]).end();
+    let summary = json(&output);
+    assert!(output.status.success(), "{summary:#}");
+    check_nothing_lost(&summary, 5);
+    let acts = summary["story"]["acts"].as_array().unwrap();
+    let roads = |act: &Value, to: &str| -> Vec<String> {
+        let changes = act["changes"].as_array().unwrap().iter();
+        let changes = changes.filter(|it| it["to"] == to && it["topic"] == "/camera/image");
+        changes.map(|it| it["change"]["to"].as_str().unwrap().to_owned()).collect()
+    };
+    let there_and_back = ["cyclonedds", "shm"];
+    for (at, (name, expect)) in [
+        ("policy file", &there_and_back[..]),
+        ("size", &there_and_back),
+        ("memory", &[]),
+        ("engine", &["cyclonedds", "shm", "cyclonedds", "shm"]),
+        ("second viewer", &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(acts[at]["name"], name);
+        let found = roads(&acts[at], "/viewer");
+        if name == "memory" {
+            // On a busy machine readers give memory back meanwhile, and the flow comes and goes.
+            let ends = [found.first(), found.last()].map(|it| it.map(String::as_str));
+            assert_eq!(ends, [Some("cyclonedds"), Some("shm")], "{summary:#}");
+        } else {
+            assert_eq!(found, expect, "{name}: {summary:#}");
+        }
+    }
+    assert_eq!(roads(&acts[4], "/guest"), ["inproc"], "{summary:#}");
+    assert_eq!(summary["left_out"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_policy_of_the_users_own_is_left_alone() {
+    let folder = Folder(std::env::temp_dir().join(format!("tsuji-own-{}", std::process::id())));
+    std::fs::create_dir(&folder.0).unwrap();
+    let policy = folder.0.join("policy.xml");
+    let text = r#"<tsuji><rule scope="local" topic="/camera/image" use="cyclonedds"/></tsuji>"#;
+    std::fs::write(&policy, text).unwrap();
+    let arguments = ["--seconds", "25", "--json"];
+    let demo = Demo::start_with(&arguments, &[("TSUJI_POLICY", policy.to_str().unwrap())]);
+    demo.processes_at_work();
+    Demo::signal(demo.pid, "INT");
+    let output = demo.end();
+    let summary = json(&output);
+    assert!(output.status.success(), "{summary:#}");
+    check_nothing_lost(&summary, 5);
+    let left_out = summary["left_out"].as_array().unwrap();
+    assert_eq!(left_out.len(), 4, "{summary:#}");
+    assert!(left_out.iter().all(|it| it["why"].as_str().unwrap().contains("TSUJI_POLICY")));
+    let flows = summary["flows"].as_array().unwrap();
+    let flow = flows.iter().find(|it| it["to"] == "/viewer" && it["topic"] == "/camera/image");
+    assert_eq!(flow.unwrap()["route"]["transport"], "cyclonedds", "{summary:#}");
+}
+
+#[test]
 fn without_a_terminal_it_prints_plain_text() {
     let output = Demo::start(&["--seconds", "1"]).end();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -11,13 +11,13 @@ use random::Random;
 use std::sync::LazyLock;
 use tsuji_interfaces::{Shipped, names};
 use tsuji_msg::{
-    DynamicMessage, EchoStyle, InPlace, JsonStyle, Kind, Message, Resolver, Service, TypeName,
-    TypeSet,
+    Action, DynamicMessage, EchoStyle, InPlace, JsonStyle, Kind, Message, Resolver, Service,
+    TypeName, TypeSet,
 };
 
 static TYPES: LazyLock<TypeSet<Shipped>> = LazyLock::new(|| TypeSet::new(Shipped));
 
-// `each_message!(check, arguments)` and `each_service!(check)`, over everything that was generated.
+// `each_message!(check, arguments)`, `each_service!(check)` and `each_action!(check)`, over everything that was generated.
 include!(concat!(env!("OUT_DIR"), "/each.rs"));
 
 #[test]
@@ -40,6 +40,26 @@ fn services_are_what_the_dynamic_path_computes() {
         assert_eq!(S::Response::TYPE_NAME, service.response.name().to_string());
     }
     each_service!(check);
+}
+
+#[test]
+fn actions_are_what_the_dynamic_path_computes() {
+    fn check<A: Action>() {
+        let action = TYPES.load_action(A::TYPE_NAME).unwrap();
+        assert_eq!(A::TYPE_HASH, action.hash, "{}", A::TYPE_NAME);
+        assert_eq!(A::SendGoal::TYPE_HASH, action.send_goal.hash);
+        assert_eq!(A::GetResult::TYPE_NAME, action.get_result.name.to_string());
+        assert_eq!(A::FeedbackMessage::TYPE_HASH, action.feedback_message.hash());
+        let (id, goal) = ([7; 16], A::Goal::default());
+        assert_eq!(A::split_goal(&A::join_goal(id, goal.clone())), (id, &goal));
+        assert_eq!(A::split_answer(&A::join_answer(true, (5, 6))), (true, (5, 6)));
+        assert_eq!(A::split_asked(&A::join_asked(id)), id);
+        let result = A::Result::default();
+        assert_eq!(A::split_result(A::join_result(4, result.clone())), (4, result));
+        let feedback = A::Feedback::default();
+        assert_eq!(A::split_feedback(&A::join_feedback(id, feedback.clone())), (id, &feedback));
+    }
+    each_action!(check);
 }
 
 #[test]
@@ -81,7 +101,8 @@ fn every_name_loads() {
         let parsed: TypeName = name.parse().unwrap();
         match parsed.kind() {
             Kind::Service => drop(TYPES.load_service(name).unwrap()),
-            _ => drop(TYPES.load(name).unwrap()),
+            Kind::Action => drop(TYPES.load_action(name).unwrap()),
+            Kind::Message => drop(TYPES.load(name).unwrap()),
         }
     }
     assert!(Shipped.definition(Kind::Message, "std_msgs", "Nothing").is_none());

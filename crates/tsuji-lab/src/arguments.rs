@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::{handover, matrix};
+
 /// What a user asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -9,6 +11,12 @@ pub(crate) enum Asked {
     Passing(Options),
     /// Everything else that has a bar.
     Limits(Options),
+    /// What it costs that a flow changes its road.
+    Handover(Options),
+    /// Every size, reliability and transport.
+    Matrix(Options),
+    /// What the transports between processes take here, as a policy.
+    Tune(Options),
     /// How it is used.
     Help,
 }
@@ -18,6 +26,14 @@ pub(crate) enum Asked {
 pub(crate) struct Options {
     /// Where the figures go as JSON.
     pub(crate) json: Option<PathBuf>,
+    /// Where the cells of a matrix go as CSV.
+    pub(crate) csv: Option<PathBuf>,
+    /// Where the policy goes.
+    pub(crate) output: PathBuf,
+    /// Even if there is a file already.
+    pub(crate) force: bool,
+    /// Only these entrants of a matrix; all if empty.
+    pub(crate) roads: Vec<String>,
     /// Only these sizes, where a case has sizes; those of the case if empty.
     pub(crate) sizes: Vec<usize>,
     /// Only cases whose names begin so; all if empty.
@@ -30,13 +46,17 @@ pub(crate) struct Options {
     pub(crate) pause_us: u64,
     /// A look instead of a measurement.
     pub(crate) quick: bool,
+    /// Changes of a road in a case.
+    pub(crate) handovers: u64,
+    /// After so long a case is over, whether it has had all its changes or not.
+    pub(crate) seconds_max: u64,
 }
 
 /// From 64 bytes to 8 MB; 2,359,296 bytes are a picture of 1024 × 768 in three colours.
 pub(crate) const SIZES: [usize; 7] = [64, 512, 4096, 65_536, 524_288, PICTURE_BYTES, 8 << 20];
 
-/// The sizes by the road cyclonedds: one datagram, two, a picture, and as much as a receive buffer holds.
-pub(crate) const CYCLONE_SIZES: [usize; 4] = [64, 65_536, PICTURE_BYTES, 4 << 20];
+/// The sizes by the road of an engine: one datagram, two, a picture, and as much as a receive buffer holds.
+pub(crate) const ENGINE_SIZES: [usize; 4] = [64, 65_536, PICTURE_BYTES, 4 << 20];
 
 /// A picture of 1024 × 768, bgr8.
 pub(crate) const PICTURE_BYTES: usize = 1024 * 768 * 3;
@@ -51,6 +71,14 @@ const COUNT: u64 = 1000;
 const PAUSE_US: u64 = 40;
 const QUICK_BLOCKS: usize = 4;
 const QUICK_COUNT: u64 = 80;
+pub(crate) const MATRIX_BLOCKS: usize = 10;
+pub(crate) const MATRIX_COUNT: u64 = 100;
+const MATRIX_QUICK_BLOCKS: usize = 2;
+const MATRIX_QUICK_COUNT: u64 = 10;
+const POLICY_FILE: &str = "tsuji-policy.xml";
+const HANDOVERS: u64 = 200;
+const QUICK_HANDOVERS: u64 = 20;
+const SECONDS_MAX: u64 = 600;
 
 /// What `tsuji lab --help` says.
 pub(crate) const HELP: &str = "\
@@ -58,22 +86,44 @@ Measures tsuji beside the raw carriers, in one run, interleaved. How: docs/lab.m
 
 Usage: tsuji lab passing [OPTIONS]
        tsuji lab limits [OPTIONS]
+       tsuji lab handover [OPTIONS]
+       tsuji lab matrix [OPTIONS]
+       tsuji tune [OPTIONS]
 
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
            sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
-           by the road cyclonedds, beside Cyclone DDS alone
+           by the road cyclonedds, beside Cyclone DDS alone, the last one by fastdds and zenoh too
   limits   throughput, small samples, allocations, memory, threads, descriptors, start-up, idling,
-           also beside plain ROS 2 nodes, and what one that listens costs
+           also beside plain ROS 2 nodes, and what one that listens costs; a command beside
+           pictures, and what tsuji chooses once it is tuned
+  handover  flows whose road is changed again and again while samples flow: what is lost, repeated or
+           out of order, how late samples are then, and what is held; how soon a newcomer is on
+           shared memory; publish and take on one thread
+  matrix   payloads from 256 B to 4 MB, reliable and of best effort, by every transport and by the
+           engines alone: latency at 10 Hz, throughput, memory and threads of both processes, with the
+           figures of the paper on choosing DDS implementations beside. 40 minutes in full
+  tune     the transports between processes, small and large, reliable and of best effort, in about two
+           minutes; writes a policy file for this machine that puts the fastest first, with the
+           figures in the names of its rules, where `tsuji policy explain` and `tsuji routes` show them
 
 Options:
   --quick         a look of about a minute; too short for verdicts to mean much
   --json FILE     writes the figures to FILE
+  --csv FILE      writes the cells of a matrix to FILE
+  --output FILE   where the policy of tune goes [default: tsuji-policy.xml]
+  --force         also if FILE is there
+  --roads NAMES   only these in a matrix, with commas between: inproc, shm, cyclonedds, fastdds, zenoh,
+                  raw:condvar, raw:iceoryx2, raw:cyclonedds, raw:fastdds, raw:zenoh; of the pairs of
+                  handover two or more of shm, cyclonedds, fastdds, zenoh
   --cases NAMES   only cases whose names begin with one of NAMES, with commas between
   --sizes BYTES   only these sizes, with commas between, such as 64,4KiB,2359296
-  --blocks N      blocks of each carrier [default: 20, quick: 4]
+  --blocks N      blocks of each carrier [default: 20, quick: 4; of matrix and tune 10, quick: 2]
   --pause N       µs that pass at least before the next sample, for the receiver to rest
                   [default: 40]
-  --count N       samples of each carrier in a case [default: 1000, quick: 80]
+  --count N       samples of each carrier in a case [default: 1000, quick: 80; of matrix and tune
+                  100, quick: 10]
+  --handovers N   changes of the road in a case [default: 200, quick: 20]
+  --seconds-max N a case of handovers ends after so long, with as many as there were [default: 600]
   --help          this text
 
 Ctrl-C ends it and keeps what is measured. Exit code: 0, or 1 when something was lost or could not
@@ -89,17 +139,30 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
     let asked = match command {
         "passing" => Asked::Passing,
         "limits" => Asked::Limits,
+        "handover" => Asked::Handover,
+        "matrix" => Asked::Matrix,
+        "tune" => Asked::Tune,
         "help" | "--help" | "-h" => return Ok(Asked::Help),
-        other => return Err(format!("`{other}`: allowed are passing and limits")),
+        other => {
+            return Err(format!(
+                "`{other}`: allowed are passing, limits, handover, matrix and tune"
+            ));
+        }
     };
     let mut options = Options {
         json: None,
+        csv: None,
+        output: POLICY_FILE.into(),
+        force: false,
+        roads: vec![],
         sizes: vec![],
         cases: vec![],
         blocks: 0,
         count: 0,
         pause_us: PAUSE_US,
         quick: false,
+        handovers: 0,
+        seconds_max: SECONDS_MAX,
     };
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
@@ -115,19 +178,38 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
             "--quick" => options.quick = true,
             "--help" | "-h" => return Ok(Asked::Help),
             "--json" => options.json = Some(value()?.into()),
+            "--output" | "-o" => options.output = value()?.into(),
+            "--force" => options.force = true,
+            "--csv" => options.csv = Some(value()?.into()),
+            "--roads" => options.roads = value()?.split(',').map(str::to_owned).collect(),
             "--cases" => options.cases = value()?.split(',').map(str::to_owned).collect(),
             "--sizes" => options.sizes = value()?.split(',').map(size).collect::<Result<_, _>>()?,
             "--blocks" => options.blocks = positive(name, &value()?, 1000)? as usize,
             "--pause" => options.pause_us = positive(name, &value()?, 1_000_000)?,
             "--count" => options.count = positive(name, &value()?, 1_000_000)?,
+            "--handovers" => options.handovers = positive(name, &value()?, 1_000_000)?,
+            "--seconds-max" => options.seconds_max = positive(name, &value()?, 1_000_000)?,
             other => return Err(format!("`{other}` is no option; `tsuji lab --help` lists them")),
         }
     }
+    match command {
+        "handover" => handover::check_roads(&options.roads)?,
+        _ => matrix::check_roads(&options.roads)?,
+    }
+    let (blocks, count) = match (matches!(command, "matrix" | "tune"), options.quick) {
+        (false, false) => (BLOCKS, COUNT),
+        (false, true) => (QUICK_BLOCKS, QUICK_COUNT),
+        (true, false) => (MATRIX_BLOCKS, MATRIX_COUNT),
+        (true, true) => (MATRIX_QUICK_BLOCKS, MATRIX_QUICK_COUNT),
+    };
     if options.blocks == 0 {
-        options.blocks = if options.quick { QUICK_BLOCKS } else { BLOCKS };
+        options.blocks = blocks;
     }
     if options.count == 0 {
-        options.count = if options.quick { QUICK_COUNT } else { COUNT };
+        options.count = count;
+    }
+    if options.handovers == 0 {
+        options.handovers = if options.quick { QUICK_HANDOVERS } else { HANDOVERS };
     }
     Ok(asked(options))
 }
@@ -163,6 +245,13 @@ mod tests {
                 it.json, it.sizes, it.cases, it.blocks, it.count
             ),
             Asked::Limits(it) => format!("limits {} {}", it.blocks, it.count),
+            Asked::Matrix(it) => {
+                format!("matrix {:?} {:?} {} {}", it.csv, it.roads, it.blocks, it.count)
+            }
+            Asked::Tune(it) => format!("tune {:?} {} {}", it.output, it.force, it.count),
+            Asked::Handover(it) => {
+                format!("handover {:?} {} {}", it.roads, it.handovers, it.seconds_max)
+            }
             Asked::Help => "help".to_owned(),
         });
         match (&found, expect) {
@@ -177,6 +266,18 @@ mod tests {
         check("", Ok("help"));
         check("passing --help", Ok("help"));
         check("limits --quick", Ok("limits 4 80"));
+        check("handover", Ok("handover [] 200 600"));
+        check("tune", Ok(r#"tune "tsuji-policy.xml" false 100"#));
+        check("tune --quick --force -o a.xml", Ok(r#"tune "a.xml" true 10"#));
+        check("matrix --quick", Ok("matrix None [] 2 10"));
+        check(
+            "matrix --roads shm,raw:iceoryx2 --csv a.csv",
+            Ok(r#"matrix Some("a.csv") ["shm", "raw:iceoryx2"] 10 100"#),
+        );
+        check("handover --quick --seconds-max 60", Ok("handover [] 20 60"));
+        check("handover --handovers 10000", Ok("handover [] 10000 600"));
+        let words = "handover --roads shm,zenoh";
+        check(words, Ok(r#"handover ["shm", "zenoh"] 200 600"#));
         check(
             "passing --json a.json --sizes 64,4KiB,2MiB --cases loan,two --count 10 --blocks=3",
             Ok(r#"passing Some("a.json") [64, 4096, 2097152] ["loan", "two"] 3 10"#),
@@ -185,12 +286,17 @@ mod tests {
 
     #[test]
     fn a_wrong_word_is_named_with_what_is_allowed() {
-        check("fast", Err("`fast`: allowed are passing and limits"));
+        check("fast", Err("`fast`: allowed are passing, limits, handover, matrix and tune"));
         check("passing --fast", Err("`--fast` is no option"));
         check("passing --json", Err("--json needs a value"));
         check("passing --sizes 64,1GB", Err("--sizes 1GB: allowed are 8 to"));
         check("passing --sizes 4", Err("--sizes 4: allowed are 8 to"));
         check("passing --blocks 0", Err("--blocks 0: allowed is a number from 1 to 1000"));
+        let allowed = "--roads pigeon: allowed are inproc, raw:condvar, shm";
+        check("matrix --roads shm,pigeon", Err(allowed));
+        let allowed = "--roads inproc: allowed are shm, cyclonedds, fastdds, zenoh";
+        check("handover --roads shm,inproc", Err(allowed));
+        check("handover --roads zenoh,zenoh", Err("--roads zenoh,zenoh: allowed are two or more"));
         check("passing --count many", Err("--count many: allowed"));
     }
 }

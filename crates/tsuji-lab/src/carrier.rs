@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,9 +16,25 @@ use crate::road::Road;
 mod condvar;
 mod cyclonedds;
 mod iceoryx;
+mod plugin;
 mod tsuji;
 
 pub(crate) use cyclonedds::{Plain, TYPE_NAME as PICTURE_TYPE, play_plain};
+pub(crate) use plugin::absence;
+
+/// Waits a while for the reader of an engine alone, unless it was met before. Where it does not come, nothing arrives.
+fn wait_until_met(is_met: &mut bool, matched: impl Fn() -> usize) {
+    for _ in 0..LOOKS_MAX {
+        *is_met = *is_met || matched() != 0;
+        if *is_met {
+            break;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS_MAX: u32 = 1000;
 
 /// One way of handing a picture over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +51,10 @@ pub(crate) enum Carrier {
     CycloneInPlace,
     /// Cyclone DDS, the finished sample copied when it is written.
     CycloneCopy,
+    /// Fast DDS from its plug-in, the finished sample copied when it is written.
+    FastCopy,
+    /// Zenoh from its plug-in, the finished sample copied when it is written.
+    ZenohCopy,
     /// tsuji, an `Arc` published and the same `Arc` received.
     TsujiPointer,
     /// tsuji, a reference published.
@@ -43,21 +65,29 @@ pub(crate) enum Carrier {
     TsujiTyped,
     /// tsuji, bytes that are serialised already.
     TsujiBytes,
+    /// tsuji, a serialised command.
+    TsujiCommand,
+    /// The same, while pictures go from the one process to the other on another topic.
+    TsujiCommandBesidePictures,
 }
 
 impl Carrier {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 15] = [
         Self::Condvar,
         Self::CondvarClone,
         Self::IceoryxLoan,
         Self::IceoryxMemcpy,
         Self::CycloneInPlace,
         Self::CycloneCopy,
+        Self::FastCopy,
+        Self::ZenohCopy,
         Self::TsujiPointer,
         Self::TsujiPublish,
         Self::TsujiLoan,
         Self::TsujiTyped,
         Self::TsujiBytes,
+        Self::TsujiCommand,
+        Self::TsujiCommandBesidePictures,
     ];
 
     /// Its name between this program and its children.
@@ -69,11 +99,15 @@ impl Carrier {
             Self::IceoryxMemcpy => "iceoryx2-memcpy",
             Self::CycloneInPlace => "cyclonedds-in-place",
             Self::CycloneCopy => "cyclonedds-copy",
+            Self::FastCopy => "fastdds-copy",
+            Self::ZenohCopy => "zenoh-copy",
             Self::TsujiPointer => "tsuji-pointer",
             Self::TsujiPublish => "tsuji-publish",
             Self::TsujiLoan => "tsuji-loan",
             Self::TsujiTyped => "tsuji-typed",
             Self::TsujiBytes => "tsuji-bytes",
+            Self::TsujiCommand => "tsuji-command",
+            Self::TsujiCommandBesidePictures => "tsuji-command-beside-pictures",
         }
     }
 
@@ -127,6 +161,8 @@ pub(crate) struct Spec {
     pub(crate) period_us: u64,
     /// By which road tsuji goes.
     pub(crate) road: Road,
+    /// What was lost on the way is sent again, where the carrier knows of that.
+    pub(crate) is_reliable: bool,
     /// Processes that receive.
     pub(crate) receivers: usize,
     /// Whether, in one process, publisher and subscription are of one node.
@@ -152,7 +188,8 @@ impl Spec {
             "size": self.size,
             "pause_us": self.pause_us,
             "period_us": self.period_us,
-            "rtps": self.road == Road::Rtps,
+            "road": self.road.word(),
+            "reliable": self.is_reliable,
             "receivers": self.receivers,
             "one_node": self.one_node,
             "folder": self.folder.to_string_lossy(),
@@ -187,7 +224,8 @@ impl Spec {
             size: number("size")?,
             pause_us: number("pause_us")? as u64,
             period_us: number("period_us")? as u64,
-            road: if flag("rtps")? { Road::Rtps } else { Road::Alone },
+            road: Road::of_word(word("road")?)?,
+            is_reliable: flag("reliable")?,
             receivers: number("receivers")?,
             one_node: flag("one_node")?,
             folder: word("folder")?.into(),
@@ -206,6 +244,12 @@ pub(crate) trait Sender {
 
     /// Sends it.
     fn publish(&mut self) -> Result<(), String>;
+
+    /// A block begins. What it sends besides is sent from now on.
+    fn begin(&mut self) {}
+
+    /// The block is over.
+    fn end(&mut self) {}
 
     /// What carries, once somebody receives; nothing where the carrier's name says it all.
     fn transport(&mut self) -> Option<String> {
@@ -260,13 +304,14 @@ pub(crate) fn shared_memory_prefix(folder: &Path) -> String {
 }
 
 /// How long a raw receiver sleeps at most.
-pub(crate) const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Opens the sending end of a flow between two processes.
 pub(crate) fn open_sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
     match spec.carrier {
         Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => iceoryx::sender(spec),
         Carrier::CycloneInPlace | Carrier::CycloneCopy => cyclonedds::sender(spec),
+        Carrier::FastCopy | Carrier::ZenohCopy => plugin::sender(spec),
         Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
         _ => tsuji::sender(spec),
     }
@@ -280,6 +325,7 @@ pub(crate) fn open_receiver(
     match spec.carrier {
         Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => iceoryx::receiver(spec, arrivals),
         Carrier::CycloneInPlace | Carrier::CycloneCopy => cyclonedds::receiver(spec, arrivals),
+        Carrier::FastCopy | Carrier::ZenohCopy => plugin::receiver(spec, arrivals),
         Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
         _ => tsuji::receiver(spec, arrivals),
     }
@@ -300,7 +346,9 @@ pub(crate) fn open_both(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, St
         Carrier::IceoryxLoan
         | Carrier::IceoryxMemcpy
         | Carrier::CycloneInPlace
-        | Carrier::CycloneCopy => Err(unfit(spec)),
+        | Carrier::CycloneCopy
+        | Carrier::FastCopy
+        | Carrier::ZenohCopy => Err(unfit(spec)),
         _ => tsuji::ends(spec, arrivals),
     }
 }
@@ -328,6 +376,7 @@ mod tests {
                 pause_us: 40,
                 period_us: 33_333,
                 road,
+                is_reliable: road == Road::Alone,
                 receivers: 8,
                 one_node: false,
                 folder: "/tmp/a folder".into(),

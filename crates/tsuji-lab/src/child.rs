@@ -14,7 +14,7 @@ use tsuji_platform::clock::{monotonic_ns, thread_cpu_ns};
 use crate::Allocations;
 use crate::carrier::{self, End, Flow, Role, Sender, Spec};
 use crate::picture::GREETING;
-use crate::probe::{self, Arrivals, BLOCK_MAX, Meter, Pacer};
+use crate::probe::{self, Arrivals, BLOCK_MAX, Beside, Meter, Pacer};
 
 /// Plays the part that `text`, a [`Spec`], describes.
 pub(crate) fn play(text: &str, allocations: Option<Allocations>) -> i32 {
@@ -184,6 +184,7 @@ impl Sending {
         let pacer = self.pacer.as_mut().ok_or("not greeted")?;
         let (mut refused, mut silent, mut due) = (0, 0, 0_u64);
         self.sent.clear();
+        self.sender.begin();
         let allocated = self.allocations.map(|count| count());
         let used = self.meter.used_ns();
         for _ in 0..count {
@@ -213,6 +214,7 @@ impl Sending {
                 break;
             }
         }
+        self.sender.end();
         let cpu_ns = self.meter.used_ns().saturating_sub(used);
         let allocated = self.allocations.zip(allocated).map(|(count, before)| count() - before);
         let sent = &self.sent;
@@ -344,5 +346,7 @@ const GREETED_PATIENCE: Duration = Duration::from_millis(200);
 fn report(arrivals: &Arrivals) -> Value {
     let paced = arrivals.take_paced();
     let arrived: Vec<_> = paced.arrived.iter().map(|(number, at)| [number, at]).collect();
-    json!({ "arrived": arrived, "damaged": paced.damaged })
+    let Beside { came, missing } = paced.beside;
+    let beside = json!({ "came": came, "missing": missing });
+    json!({ "arrived": arrived, "damaged": paced.damaged, "beside": beside })
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::carrier::{Role, Spec};
 use crate::interrupt::Interrupt;
+use crate::probe::Beside;
 use crate::road;
 
 /// Why something was not measured.
@@ -76,7 +77,7 @@ impl Stage {
         let path = std::env::temp_dir().join(name);
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| format!("create {}: {error}", path.display()))?;
-        road::write_policy(&path)?;
+        road::write_policies(&path)?;
         Ok(Self { program, interrupt, folder: Arc::new(Folder(path)) })
     }
 
@@ -256,6 +257,7 @@ impl Drop for Child {
 const NOT_INHERITED: &[&str] = &[
     "TSUJI_POLICY",
     "TSUJI_INTEROP",
+    "TSUJI_RTPS_ENGINE",
     "ROS_DOMAIN_ID",
     "ROS_AUTOMATIC_DISCOVERY_RANGE",
     "ROS_STATIC_PEERS",
@@ -305,6 +307,8 @@ pub(crate) struct Block {
     pub(crate) cpu_us: f64,
     /// Allocations of both sides, where they are counted.
     pub(crate) allocations: Option<u64>,
+    /// What came meanwhile on a topic beside.
+    pub(crate) beside: Beside,
 }
 
 impl Crew {
@@ -333,6 +337,12 @@ impl Crew {
         Ok(())
     }
 
+    /// The processes: the one that sends first.
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        let receivers = self.receivers.iter().map(Child::id);
+        [self.sender.id()].into_iter().chain(receivers).collect()
+    }
+
     /// Sends `count` pictures one at a time.
     pub(crate) fn block(&mut self, count: u64) -> Result<Block, Stop> {
         let sent = self.sender.ask(&format!("block {count}"))?;
@@ -354,6 +364,8 @@ impl Crew {
         }
         block.lost = count - block.passing_us.len() as u64;
         block.damaged = received["damaged"].as_u64().unwrap_or(0);
+        let beside = |field: &str| received["beside"][field].as_u64().unwrap_or(0);
+        block.beside = Beside { came: beside("came"), missing: beside("missing") };
         let sum = |field: &str| {
             let (sent, received) = (sent[field].as_u64(), received[field].as_u64());
             Some(sent? + received.unwrap_or(0))

@@ -8,19 +8,23 @@
 
 use std::io::Write;
 
+mod account;
 mod arguments;
 mod carrier;
 mod child;
 mod crew;
+mod handover;
 mod interrupt;
 mod limits;
 mod machine;
+mod matrix;
 mod passing;
 mod picture;
 mod probe;
 mod report;
 mod road;
 mod statistics;
+mod tune;
 
 pub use crew::Program;
 
@@ -48,6 +52,9 @@ pub fn main(
             limits::PLAIN => return limits::plain(text),
             limits::STAND => return limits::stand(text),
             limits::FIRST => return limits::first(text),
+            handover::MEMBER => return handover::member(text),
+            handover::NEWCOMER => return handover::newcomer(text),
+            handover::SINGLE => return handover::single(text),
             _ => (),
         }
     }
@@ -59,6 +66,15 @@ pub fn main(
         }
         Ok(Asked::Passing(options)) => measure(&options, program, out, passing::run),
         Ok(Asked::Limits(options)) => measure(&options, program, out, limits::run),
+        Ok(Asked::Matrix(options)) => measure(&options, program, out, matrix::run),
+        Ok(Asked::Tune(options)) => match tune::is_in_the_way(&options) {
+            Some(error) => {
+                let _ = writeln!(std::io::stderr(), "tsuji tune: {error}");
+                1
+            }
+            None => measure(&options, program, out, tune::run),
+        },
+        Ok(Asked::Handover(options)) => measure(&options, program, out, handover::run),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
             2

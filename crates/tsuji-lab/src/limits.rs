@@ -1,5 +1,5 @@
 //! Everything else that has a bar: throughput, small samples, allocations, footprint, start-up,
-//! idling, and what a plain node that listens costs.
+//! idling, what a plain node that listens costs, a command beside pictures, and what tsuji chooses.
 
 use crate::arguments::Options;
 use crate::crew::{Stage, Stop};
@@ -7,39 +7,62 @@ use crate::report::{Judged, Report, Screen};
 use crate::statistics::{Bar, Interval};
 
 mod allocations;
+mod choice;
+mod command;
 mod echo;
 mod footprint;
 mod plain;
 mod throughput;
 
-pub(crate) use footprint::{FIRST, STAND, first, stand};
-pub(crate) use plain::{PLAIN, plain};
+pub(crate) use footprint::{FIRST, STAND, Status, first, stand};
+pub(crate) use plain::{PLAIN, PlainNode, plain, until};
 
 /// A case and what measures it.
-type Measure = fn(&mut Run<'_, '_>) -> Result<(), Stop>;
+pub(crate) type Measure = fn(&mut Run<'_, '_>) -> Result<(), Stop>;
 
 const CASES: &[(&str, Measure)] = &[
     ("throughput", throughput::pictures),
     ("small", throughput::small),
     ("allocations", allocations::measure),
     ("footprint", footprint::measure),
+    ("footprint-prefer", footprint::of_both_engines),
     ("startup", footprint::startup),
     ("startup-cyclonedds", footprint::startup_by_cyclone),
     ("idle", footprint::idle),
     ("idle-rtps", footprint::idle_beside_plain),
     ("echo", echo::measure),
+    ("command", command::measure),
+    ("choice", choice::measure),
 ];
 
 /// What all cases work with.
 pub(crate) struct Run<'a, 's> {
-    stage: &'a Stage,
-    options: &'a Options,
-    screen: &'a mut Screen<'s>,
-    report: &'a mut Report,
+    pub(crate) stage: &'a Stage,
+    pub(crate) options: &'a Options,
+    pub(crate) screen: &'a mut Screen<'s>,
+    pub(crate) report: &'a mut Report,
 }
 
 impl Run<'_, '_> {
-    fn judge(
+    /// Measures those of `cases` that are asked for.
+    pub(crate) fn all(&mut self, cases: &[(&str, Measure)]) -> Result<(), Stop> {
+        let asked = &self.options.cases;
+        let is_wanted =
+            |name: &str| asked.is_empty() || asked.iter().any(|it| name.starts_with(it));
+        let wanted: Vec<_> = cases.iter().filter(|(name, _)| is_wanted(name)).collect();
+        if wanted.is_empty() {
+            let known: Vec<_> = cases.iter().map(|(name, _)| *name).collect();
+            return Err(Stop::Failed(format!("no such case; there are {}", known.join(", "))));
+        }
+        for (name, measure) in wanted {
+            self.screen.progress(&format!("{name}: starting"));
+            let result = measure(self);
+            self.part(name, result)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn judge(
         &mut self,
         what: impl Into<String>,
         of: impl Into<String>,
@@ -54,7 +77,7 @@ impl Run<'_, '_> {
     }
 
     /// A part of a case that fails is skipped; a wish to end is passed on.
-    fn part(&mut self, what: &str, result: Result<(), Stop>) -> Result<(), Stop> {
+    pub(crate) fn part(&mut self, what: &str, result: Result<(), Stop>) -> Result<(), Stop> {
         if let Err(Stop::Failed(why)) = &result {
             self.report.skipped(self.screen, what, why);
             return Ok(());
@@ -70,21 +93,5 @@ pub(crate) fn run(
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) -> Result<(), Stop> {
-    let wanted: Vec<_> = CASES
-        .iter()
-        .filter(|(name, _)| {
-            options.cases.is_empty() || options.cases.iter().any(|it| name.starts_with(it))
-        })
-        .collect();
-    if wanted.is_empty() {
-        let known: Vec<_> = CASES.iter().map(|(name, _)| *name).collect();
-        return Err(Stop::Failed(format!("no such case; there are {}", known.join(", "))));
-    }
-    let mut run = Run { stage, options, screen, report };
-    for (name, measure) in wanted {
-        run.screen.progress(&format!("{name}: starting"));
-        let result = measure(&mut run);
-        run.part(name, result)?;
-    }
-    Ok(())
+    Run { stage, options, screen, report }.all(CASES)
 }

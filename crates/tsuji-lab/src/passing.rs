@@ -1,10 +1,13 @@
 //! How long a picture takes from `publish` to the callback of a sleeping subscriber.
 
-use crate::arguments::{CYCLONE_SIZES, Options, PICTURE_BYTES, SIZES};
-use crate::carrier::{Carrier, Flow, Role, Spec};
+use std::ops::Range;
+
+use crate::arguments::{ENGINE_SIZES, Options, PICTURE_BYTES, SIZES};
+use crate::carrier::{Carrier, Flow, Role, Spec, absence};
 use crate::crew::{Block, Crew, Stage, Stop};
+use crate::matrix::ENGINE_MEDIAN_MAX;
 use crate::report::{Judged, Report, Row, Screen};
-use crate::road::Road;
+use crate::road::{Road, Transport};
 use crate::statistics::{Bar, Statistic, ratio};
 
 /// Some carriers side by side, and what the first one has to reach against the others.
@@ -27,11 +30,14 @@ const POINTER_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.5), (Statistic
 const LOAN_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.3), (Statistic::P99, 1.5)];
 /// Between processes, ordinary publish, against iceoryx2 and one copy.
 const PUBLISH_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.3)];
-/// Between processes by the road cyclonedds, against the engine alone.
-const CYCLONE_BARS: &[(Statistic, f64)] = &[(Statistic::Median, 1.15), (Statistic::P99, 1.5)];
+/// Between processes by the road of an engine, against the engine alone.
+const ENGINE_BARS: &[(Statistic, f64)] =
+    &[(Statistic::Median, ENGINE_MEDIAN_MAX), (Statistic::P99, 1.5)];
 
 fn cases(options: &Options) -> Vec<Case> {
     use Carrier::*;
+    const FAST: Road = Road::By(Transport::FastDds);
+    const ZENOH: Road = Road::By(Transport::Zenoh);
     let patterns = [
         ("one_node", Role::Both, true, [TsujiPublish, CondvarClone], &[][..]),
         ("one_node_pointer", Role::Both, true, [TsujiPointer, Condvar], POINTER_BARS),
@@ -44,8 +50,10 @@ fn cases(options: &Options) -> Vec<Case> {
         ("pointer", Role::Both, Road::Alone, [TsujiPointer, Condvar], POINTER_BARS),
         ("loan", Role::Sender, Road::Alone, [TsujiLoan, IceoryxLoan], LOAN_BARS),
         ("publish", Role::Sender, Road::Alone, [TsujiPublish, IceoryxMemcpy], PUBLISH_BARS),
-        ("cyclonedds-loan", Role::Sender, Road::Rtps, [TsujiLoan, CycloneInPlace], CYCLONE_BARS),
-        ("cyclonedds-publish", Role::Sender, Road::Rtps, [TsujiPublish, CycloneCopy], CYCLONE_BARS),
+        ("cyclonedds-loan", Role::Sender, Road::Rtps, [TsujiLoan, CycloneInPlace], ENGINE_BARS),
+        ("cyclonedds-publish", Role::Sender, Road::Rtps, [TsujiPublish, CycloneCopy], ENGINE_BARS),
+        ("fastdds-publish", Role::Sender, FAST, [TsujiPublish, FastCopy], ENGINE_BARS),
+        ("zenoh-publish", Role::Sender, ZENOH, [TsujiPublish, ZenohCopy], ENGINE_BARS),
     ];
     let mut cases: Vec<Case> = patterns
         .into_iter()
@@ -60,7 +68,7 @@ fn cases(options: &Options) -> Vec<Case> {
         })
         .collect();
     for (name, role, road, carriers, bars) in sized {
-        let own = if road == Road::Rtps { &CYCLONE_SIZES[..] } else { &SIZES };
+        let own = if road == Road::Alone { &SIZES[..] } else { &ENGINE_SIZES };
         let sizes = if options.sizes.is_empty() { own } else { &options.sizes };
         cases.extend(sizes.iter().map(|size| Case {
             name: format!("{name}-{size}"),
@@ -99,8 +107,20 @@ pub(crate) fn run(
 
 /// One carrier in one case, and what it brought so far.
 struct Contestant {
-    crew: Crew,
+    /// Which of the case's.
+    at: usize,
+    carrier: Carrier,
+    /// What carries.
+    name: String,
     blocks: Vec<Block>,
+}
+
+/// What stays as it is in a case.
+struct Scene<'a> {
+    stage: &'a Stage,
+    case: &'a Case,
+    options: &'a Options,
+    place: &'a str,
 }
 
 fn measure(
@@ -111,38 +131,23 @@ fn measure(
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) -> Result<(), Stop> {
-    screen.progress(&format!("{place}: starting"));
-    let mut contestants = Vec::new();
-    for (at, carrier) in case.carriers.iter().enumerate() {
-        let spec = Spec {
-            carrier: *carrier,
-            role: case.role,
-            flow: Flow::Paced,
-            size: case.size,
-            pause_us: options.pause_us,
-            period_us: 0,
-            road: case.road,
-            receivers: 1,
-            one_node: case.one_node,
-            folder: stage.folder().to_owned(),
-            // The network is everybody's, so its topics bear the number of this process.
-            name: format!("{}_{at}_{}", case.name, std::process::id()).replace('-', "_"),
-        };
-        let started = Crew::start(stage, &spec).and_then(|mut crew| {
-            crew.block(WARM_UP)?;
-            Ok(crew)
-        });
-        match started {
-            Ok(crew) => contestants.push(Contestant { crew, blocks: Vec::new() }),
-            Err(Stop::Interrupted) => return Err(Stop::Interrupted),
-            Err(Stop::Failed(why)) => {
-                report.skipped(screen, &format!("{} {carrier}", case.name), &why);
-            }
-        }
+    if let Road::By(transport) = case.road
+        && let Some(why) = absence(transport)
+    {
+        report.absent(screen, &case.name, &why);
+        return Ok(());
     }
-    let stopped = blocks(&mut contestants, options, place, screen);
+    let scene = Scene { stage, case, options, place };
+    let contestant = |(at, carrier): (usize, &Carrier)| Contestant {
+        at,
+        carrier: *carrier,
+        name: carrier.to_string(),
+        blocks: Vec::new(),
+    };
+    let mut contestants: Vec<_> = case.carriers.iter().enumerate().map(contestant).collect();
+    let stopped = scene.all(&mut contestants, screen, report);
     for it in contestants.iter().filter(|it| !it.blocks.is_empty()) {
-        report.row(screen, Row::of(&case.name, &it.crew.carrier, case.size, &it.blocks));
+        report.row(screen, Row::of(&case.name, &it.name, case.size, &it.blocks));
     }
     if let [ours, theirs, ..] = &*contestants {
         judge(case, ours, theirs, screen, report);
@@ -159,30 +164,101 @@ fn measure(
 /// Samples before the measurement, for buffers to exist and memory to be mapped.
 const WARM_UP: u64 = 30;
 
-/// A block of each in turn, in changing order.
-fn blocks(
-    contestants: &mut [Contestant],
-    options: &Options,
-    place: &str,
-    screen: &mut Screen<'_>,
-) -> Result<(), Stop> {
-    let each = options.count.div_ceil(options.blocks as u64).max(1);
-    for block in 0..options.blocks {
-        screen.progress(&format!("{place}: block {} of {}", block + 1, options.blocks));
-        let mut order: Vec<usize> = (0..contestants.len()).collect();
-        if block % 2 == 1 {
-            order.reverse();
+/// After so many blocks, one in each order, an engine is started anew: how fast it is depends on how its threads and
+/// connections happen to lie, for as long as it runs.
+const BLOCKS_OF_A_START: usize = 2;
+
+impl Scene<'_> {
+    fn all(
+        &self,
+        contestants: &mut Vec<Contestant>,
+        screen: &mut Screen<'_>,
+        report: &mut Report,
+    ) -> Result<(), Stop> {
+        let all = self.options.blocks;
+        let of_a_start = if self.case.road == Road::Alone { all } else { BLOCKS_OF_A_START };
+        for first in (0..all).step_by(of_a_start) {
+            screen.progress(&format!("{}: starting", self.place));
+            let mut crews = Vec::new();
+            let mut failed = Vec::new();
+            for it in &mut *contestants {
+                match self.start(it, first) {
+                    Ok(crew) => {
+                        it.name = crew.carrier.clone();
+                        crews.push(crew);
+                    }
+                    // The others are measured all the same.
+                    Err(Stop::Failed(why)) if first == 0 => {
+                        let what = format!("{} {}", self.case.name, it.carrier);
+                        report.skipped(screen, &what, &why);
+                        failed.push(it.at);
+                    }
+                    Err(stop) => return Err(stop),
+                }
+            }
+            contestants.retain(|it| !failed.contains(&it.at));
+            self.blocks(first..all.min(first + of_a_start), contestants, &mut crews, screen)?;
         }
-        let mut fresh = vec![None; contestants.len()];
-        for at in order {
-            fresh[at] = Some(contestants[at].crew.block(each)?);
-        }
-        // Only whole rounds count, so that blocks stay pairs.
-        for (contestant, block) in contestants.iter_mut().zip(fresh) {
-            contestant.blocks.extend(block);
-        }
+        Ok(())
     }
-    Ok(())
+
+    fn start(&self, contestant: &Contestant, first: usize) -> Result<Crew, Stop> {
+        let Self { case, options, .. } = self;
+        let carrier = contestant.carrier;
+        // The network is everybody's, so its topics bear the number of this process.
+        let name = format!("{}_{}_{first}_{}", case.name, contestant.at, std::process::id());
+        let spec = Spec {
+            carrier,
+            role: case.role,
+            flow: Flow::Paced,
+            size: case.size,
+            pause_us: options.pause_us,
+            period_us: 0,
+            road: case.road,
+            is_reliable: true,
+            receivers: 1,
+            one_node: case.one_node,
+            folder: self.stage.folder().to_owned(),
+            name: name.replace('-', "_"),
+        };
+        let mut crew = Crew::start(self.stage, &spec)?;
+        if let Road::By(transport) = case.road
+            && carrier.is_tsuji()
+            && crew.carrier != format!("tsuji:{}", transport.word())
+        {
+            return Err(format!("it goes by {}", crew.carrier).into());
+        }
+        crew.block(WARM_UP)?;
+        Ok(crew)
+    }
+
+    /// A block of each in turn, in changing order.
+    fn blocks(
+        &self,
+        numbers: Range<usize>,
+        contestants: &mut [Contestant],
+        crews: &mut [Crew],
+        screen: &mut Screen<'_>,
+    ) -> Result<(), Stop> {
+        let all = self.options.blocks;
+        let each = self.options.count.div_ceil(all as u64).max(1);
+        for block in numbers {
+            screen.progress(&format!("{}: block {} of {all}", self.place, block + 1));
+            let mut order: Vec<usize> = (0..crews.len()).collect();
+            if block % 2 == 1 {
+                order.reverse();
+            }
+            let mut fresh = vec![None; crews.len()];
+            for at in order {
+                fresh[at] = Some(crews[at].block(each)?);
+            }
+            // Only whole rounds count, so that blocks stay pairs.
+            for (contestant, block) in contestants.iter_mut().zip(fresh) {
+                contestant.blocks.extend(block);
+            }
+        }
+        Ok(())
+    }
 }
 
 fn judge(
@@ -201,7 +277,7 @@ fn judge(
         if let Some(figure) = ratio(statistic, &ours_us, &theirs_us) {
             let judged = Judged {
                 what: format!("{} {statistic}", case.name),
-                of: format!("{} / {}", ours.crew.carrier, theirs.crew.carrier),
+                of: format!("{} / {}", ours.name, theirs.name),
                 size_bytes: Some(case.size),
                 figure,
                 unit: "×",

@@ -54,6 +54,8 @@ pub(crate) struct Arrivals {
     pictures: Option<(Pictures, Mutex<UnixStream>)>,
     meter: Arc<Meter>,
     paced: Mutex<Paced>,
+    /// The number of the next picture of the topic beside.
+    next_beside: AtomicU64,
     stream: Stream,
 }
 
@@ -64,6 +66,17 @@ pub(crate) struct Paced {
     pub(crate) arrived: Vec<(u64, u64)>,
     /// Pictures that were not as they were drawn.
     pub(crate) damaged: u64,
+    /// What came on the topic beside.
+    pub(crate) beside: Beside,
+}
+
+/// Pictures of another topic, which are counted and not timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// How many came.
+    pub(crate) came: u64,
+    /// How many did not, before one that did.
+    pub(crate) missing: u64,
 }
 
 #[derive(Debug, Default)]
@@ -78,18 +91,25 @@ struct Stream {
 impl Arrivals {
     /// Compares each picture and acknowledges it, outside what is timed.
     pub(crate) fn paced(size: usize, acknowledge: UnixStream, meter: Arc<Meter>) -> Arc<Self> {
-        let paced = Paced { arrived: Vec::with_capacity(BLOCK_MAX), damaged: 0 };
+        let paced = Paced { arrived: Vec::with_capacity(BLOCK_MAX), ..Paced::default() };
         Arc::new(Self {
             pictures: Some((Pictures::new(size), Mutex::new(acknowledge))),
             meter,
             paced: Mutex::new(paced),
+            next_beside: AtomicU64::new(0),
             stream: Stream::default(),
         })
     }
 
     /// Only counts and looks for gaps.
     pub(crate) fn stream(meter: Arc<Meter>) -> Arc<Self> {
-        Arc::new(Self { pictures: None, meter, paced: Mutex::default(), stream: Stream::default() })
+        Arc::new(Self {
+            pictures: None,
+            meter,
+            paced: Mutex::default(),
+            next_beside: AtomicU64::new(0),
+            stream: Stream::default(),
+        })
     }
 
     /// To be called with each picture as soon as it can be read.
@@ -108,6 +128,15 @@ impl Arrivals {
         let mut acknowledge = acknowledge.lock().unwrap_or_else(PoisonError::into_inner);
         // A sender that has gone needs no acknowledgement.
         let _ = acknowledge.write_all(&number.to_le_bytes());
+    }
+
+    /// To be called with each picture of the topic beside, whose numbers begin with 0.
+    pub(crate) fn arrived_beside(&self, seen: &[u8]) {
+        let Some(number) = picture::number(seen) else { return };
+        let next = self.next_beside.swap(number + 1, Ordering::Relaxed);
+        let mut paced = self.paced.lock().unwrap_or_else(PoisonError::into_inner);
+        paced.beside.came += 1;
+        paced.beside.missing += number.abs_diff(next);
     }
 
     fn counted(&self, seen: &[u8]) {
@@ -135,7 +164,7 @@ impl Arrivals {
     /// What arrived since the last call.
     pub(crate) fn take_paced(&self) -> Paced {
         let mut paced = self.paced.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = Paced { arrived: Vec::with_capacity(BLOCK_MAX), damaged: 0 };
+        let fresh = Paced { arrived: Vec::with_capacity(BLOCK_MAX), ..Paced::default() };
         std::mem::replace(&mut paced, fresh)
     }
 
@@ -307,6 +336,18 @@ mod tests {
         arrivals.arrived(&canvas);
         let paced = arrivals.take_paced();
         assert_eq!((paced.arrived.len(), paced.arrived[0].0, paced.damaged), (1, 5, 1));
+    }
+
+    #[test]
+    fn a_gap_beside_is_counted_once() {
+        let (_near, far) = pair().unwrap();
+        let arrivals = Arrivals::paced(64, far, Arc::default());
+        for number in [0_u64, 1, 4, 5] {
+            arrivals.arrived_beside(&number.to_le_bytes());
+        }
+        let expect = Beside { came: 4, missing: 2 };
+        assert_eq!(arrivals.take_paced().beside, expect);
+        assert_eq!(arrivals.take_paced().beside, Beside::default());
     }
 
     #[test]

@@ -16,6 +16,11 @@ pub(crate) struct Report {
     rows: Vec<Row>,
     judged: Vec<Judged>,
     skipped: Vec<(String, String)>,
+    /// What is not on this machine, which is no failure.
+    absent: Vec<(String, String)>,
+    matrix: Vec<Value>,
+    /// Samples that did not come once and in order where no row counts them.
+    astray: u64,
 }
 
 /// One carrier in one case.
@@ -148,7 +153,7 @@ impl Judged {
     pub(crate) fn line(&self) -> String {
         let Interval { low, middle, high } = self.figure;
         let size = self.size_bytes.map_or(String::new(), |it| it.to_string());
-        let mut line = format!("{:30} {size:>8} {:>10} {:3}", self.what, shown(middle), self.unit);
+        let mut line = format!("{:36} {size:>8} {:>10} {:3}", self.what, shown(middle), self.unit);
         let interval = format!("[{}, {}]", shown(low), shown(high));
         let interval = if low == high { String::new() } else { interval };
         let _ = write!(line, " {interval:22}");
@@ -199,9 +204,25 @@ impl Report {
         self.skipped.push((what.to_owned(), why.to_owned()));
     }
 
+    /// Keeps and says why something is not here to be measured.
+    pub(crate) fn absent(&mut self, screen: &mut Screen<'_>, what: &str, why: &str) {
+        screen.line(&format!("{what}: {why}"));
+        self.absent.push((what.to_owned(), why.to_owned()));
+    }
+
+    /// Keeps the cells of a matrix.
+    pub(crate) fn matrix(&mut self, cells: Vec<Value>) {
+        self.matrix = cells;
+    }
+
+    /// Counts samples that were lost, came twice, out of order or damaged, and stand in no row.
+    pub(crate) fn astray(&mut self, samples: u64) {
+        self.astray += samples;
+    }
+
     /// Whether everything was measured and nothing was lost.
     pub(crate) fn is_whole(&self) -> bool {
-        self.skipped.is_empty() && self.rows.iter().all(|it| it.lost == 0)
+        self.skipped.is_empty() && self.astray == 0 && self.rows.iter().all(|it| it.lost == 0)
     }
 
     /// How many bars got which verdict.
@@ -213,7 +234,7 @@ impl Report {
             count(Verdict::NotMet),
             count(Verdict::Inconclusive)
         );
-        let lost: u64 = self.rows.iter().map(|it| it.lost).sum();
+        let lost: u64 = self.rows.iter().map(|it| it.lost).sum::<u64>() + self.astray;
         let _ = write!(text, "; samples lost: {lost}");
         if !self.skipped.is_empty() {
             let _ = write!(text, "; not measured: {}", self.skipped.len());
@@ -224,13 +245,17 @@ impl Report {
     /// Writes all of it.
     pub(crate) fn write_json(&self, machine: &Value, path: &Path) -> Result<(), String> {
         let (ratios, figures): (Vec<_>, Vec<_>) = self.judged.iter().partition(|it| it.unit == "×");
-        let skipped = self.skipped.iter().map(|(what, why)| json!({ "what": what, "why": why }));
+        let told = |all: &[(String, String)]| -> Vec<Value> {
+            all.iter().map(|(what, why)| json!({ "what": what, "why": why })).collect()
+        };
         let value = json!({
             "machine": machine,
             "rows": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "ratios": ratios.into_iter().map(Judged::to_json).collect::<Vec<_>>(),
             "figures": figures.into_iter().map(Judged::to_json).collect::<Vec<_>>(),
-            "skipped": skipped.collect::<Vec<_>>(),
+            "matrix": self.matrix,
+            "skipped": told(&self.skipped),
+            "absent": told(&self.absent),
         });
         let text = serde_json::to_string_pretty(&value).map_err(|error| error.to_string())?;
         fs::write(path, text + "\n").map_err(|error| format!("write {}: {error}", path.display()))

@@ -1,8 +1,8 @@
 //! How tsuji is measured: without plain ROS 2 nodes, or beside them, where some topics go by cyclonedds
-//! between processes of this host for which it would choose another road.
+//! between processes of this host for which it would choose another road, or are set to it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tsuji::core::Interop;
 use tsuji::{Context, ContextBuilder};
@@ -15,17 +15,105 @@ pub(crate) enum Road {
     /// Plain ROS 2 nodes are spoken to, over loopback, so the engine starts with the context. By
     /// cyclonedds where a topic's name begins with [`BY_CYCLONE`], else as the built-in policy says.
     Rtps,
+    /// As the built-in policy says, until another road is set. No plain node is spoken to; the engine
+    /// starts, over loopback, with the first flow that is set to it.
+    Settable,
+    /// The same, but by cyclonedds between processes until another road is set.
+    SettableRtps,
+    /// Memory is preferred, or latency, and plain ROS 2 nodes are spoken to over loopback. By cyclonedds where a
+    /// topic's name begins with [`BY_CYCLONE`], by fastdds where with [`BY_FAST`].
+    Preferring(&'static str),
+    /// Between processes by this transport, as far as it is to be had. No plain node is spoken to.
+    By(Transport),
+    /// As the policy says that was tuned in this run, [`TUNED`]. No plain node is spoken to.
+    Tuned,
+}
+
+/// A transport between processes that a policy can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Shared memory.
+    Shm,
+    /// Cyclone DDS.
+    CycloneDds,
+    /// Fast DDS, where its plug-in is found.
+    FastDds,
+    /// Zenoh, where its plug-in is found.
+    Zenoh,
+}
+
+impl Transport {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Shm, Self::CycloneDds, Self::FastDds, Self::Zenoh];
+
+    /// Its name in policies and reports.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Shm => "shm",
+            Self::CycloneDds => "cyclonedds",
+            Self::FastDds => "fastdds",
+            Self::Zenoh => "zenoh",
+        }
+    }
+
+    fn policy_file(self) -> String {
+        format!("by-{}.xml", self.word())
+    }
+}
+
+impl Road {
+    const ALL: [Self; 11] = [
+        Self::Alone,
+        Self::Rtps,
+        Self::Settable,
+        Self::SettableRtps,
+        Self::By(Transport::Shm),
+        Self::By(Transport::CycloneDds),
+        Self::By(Transport::FastDds),
+        Self::By(Transport::Zenoh),
+        Self::Preferring("memory"),
+        Self::Preferring("latency"),
+        Self::Tuned,
+    ];
+
+    /// Its name between this program and its children.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Rtps => "rtps",
+            Self::Settable => "settable",
+            Self::SettableRtps => "settable-rtps",
+            Self::By(transport) => transport.word(),
+            Self::Preferring(what) => what,
+            Self::Tuned => "tuned",
+        }
+    }
+
+    /// The one of that name.
+    pub(crate) fn of_word(word: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|it| it.word() == word);
+        found.ok_or_else(|| format!("no road {word}"))
+    }
 }
 
 impl Road {
     /// A context whose flows go this way. It lives in `folder`, that of a stage.
     pub(crate) fn context(self, folder: &Path) -> ContextBuilder {
         let builder = Context::builder().runtime_dir(folder);
+        let on_loopback = |builder: ContextBuilder, name: &str| {
+            builder.domain(domain(folder)).policy_file(folder.join(name))
+        };
         match self {
             Self::Alone => builder.interop(Interop::None),
-            Self::Rtps => {
-                let builder = builder.domain(domain(folder)).policy_file(policy(folder));
-                builder.interop(Interop::Rtps)
+            Self::Rtps => on_loopback(builder, POLICY.0).interop(Interop::Rtps),
+            Self::Settable => on_loopback(builder, POLICY.0).interop(Interop::None),
+            Self::SettableRtps => on_loopback(builder, BETWEEN_PROCESSES.0).interop(Interop::None),
+            Self::By(transport) => {
+                on_loopback(builder, &transport.policy_file()).interop(Interop::None)
+            }
+            Self::Tuned => on_loopback(builder, TUNED).interop(Interop::None),
+            Self::Preferring(what) => {
+                on_loopback(builder, &preferring(what)).interop(Interop::Rtps)
             }
         }
     }
@@ -33,6 +121,10 @@ impl Road {
 
 /// Begins the names of the topics that the policy sends this way.
 pub(crate) const BY_CYCLONE: &str = "cyclonedds_";
+pub(crate) const BY_FAST: &str = "fastdds_";
+
+/// The file in the folder of a stage with the policy that was tuned there.
+pub(crate) const TUNED: &str = "tuned.xml";
 
 /// The DDS domain of tsuji in a run. Runs side by side mostly have different ones; where not, their
 /// topics have.
@@ -60,32 +152,76 @@ fn by_run(folder: &Path) -> u32 {
     name.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into())) % DOMAINS
 }
 
-fn policy(folder: &Path) -> PathBuf {
-    folder.join("cyclonedds.xml")
+/// Writes the policies of a stage.
+pub(crate) fn write_policies(folder: &Path) -> Result<(), String> {
+    let fixed = Transport::ALL.map(|it| {
+        let text =
+            BETWEEN_PROCESSES.1.replace("use=\"cyclonedds\"", &format!("use={:?}", it.word()));
+        (it.policy_file(), text)
+    });
+    let all = fixed.iter().map(|(name, text)| (&**name, &**text));
+    for (name, text) in all.chain([POLICY, BETWEEN_PROCESSES]) {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| format!("write {}: {error}", path.display()))?;
+    }
+    for what in ["memory", "latency"] {
+        let path = folder.join(preferring(what));
+        let by_fast = format!(
+            "<tsuji prefer=\"{what}\">\n  <rule name=\"by Fast DDS\" topic=\"/{BY_FAST}*\" \
+             scope=\"local\" use=\"fastdds\"/>"
+        );
+        let text = POLICY.1.replacen("<tsuji>", &by_fast, 1);
+        fs::write(&path, text).map_err(|error| format!("write {}: {error}", path.display()))?;
+    }
+    Ok(())
 }
 
-/// Writes the policy that makes [`Road::Rtps`] of a stage.
-pub(crate) fn write_policy(folder: &Path) -> Result<(), String> {
-    let path = policy(folder);
-    fs::write(&path, POLICY).map_err(|error| format!("write {}: {error}", path.display()))
+/// The name of the policy file that prefers this.
+fn preferring(what: &str) -> String {
+    format!("prefer-{what}.xml")
 }
 
-const POLICY: &str = r#"<tsuji>
+/// The name of a policy file, and what is in it.
+const POLICY: (&str, &str) = (
+    "cyclonedds.xml",
+    r#"<tsuji>
   <rule name="by the network" topic="/cyclonedds_*" scope="local" use="cyclonedds"/>
   <transport name="cyclonedds">
     <set key="interfaces" value="lo"/>
     <set key="multicast" value="true"/>
   </transport>
 </tsuji>
-"#;
+"#,
+);
+
+const BETWEEN_PROCESSES: (&str, &str) = (
+    "between-processes.xml",
+    r#"<tsuji>
+  <rule name="between processes" scope="local" use="cyclonedds"/>
+  <transport name="cyclonedds">
+    <set key="interfaces" value="lo"/>
+    <set key="multicast" value="true"/>
+  </transport>
+</tsuji>
+"#,
+);
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
     fn the_policy_names_the_topics_that_are_measured() {
-        assert!(POLICY.contains(&format!("topic=\"/{BY_CYCLONE}*\"")));
+        assert!(POLICY.1.contains(&format!("topic=\"/{BY_CYCLONE}*\"")));
+    }
+
+    #[test]
+    fn a_road_comes_back_from_its_word() {
+        for road in Road::ALL {
+            assert_eq!(Road::of_word(road.word()), Ok(road));
+        }
     }
 
     #[test]

@@ -12,6 +12,16 @@ pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64)
 }
 
+/// The same of values in any order, in a time proportional to their number.
+pub(crate) fn quantile_of(mut values: Vec<f64>, q: f64) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
+    let at = q.clamp(0.0, 1.0) * last as f64;
+    let below = at.floor() as usize;
+    let (_, found, larger) = values.select_nth_unstable_by(below, f64::total_cmp);
+    let next = larger.iter().copied().min_by(f64::total_cmp).unwrap_or(*found);
+    *found + (next - *found) * (at - below as f64)
+}
+
 /// The mean. Of nothing, it is `NaN`.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
@@ -194,6 +204,7 @@ mod tests {
     use super::*;
 
     fn check_quantile(values: &[f64], q: f64, expect: f64) {
+        assert_eq!(quantile(&sorted(values.to_vec()), q), quantile_of(values.to_vec(), q));
         let found = quantile(&sorted(values.to_vec()), q);
         assert!((found - expect).abs() < 1e-9, "{values:?} at {q}: {found}, not {expect}");
     }

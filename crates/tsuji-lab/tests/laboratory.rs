@@ -13,6 +13,19 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+/// What has a row where its plug-in is found, and a reason where not.
+const PLUGINS: [&str; 2] = ["fastdds", "zenoh"];
+
+/// Those of [`PLUGINS`] that were not found. What was found is measured.
+fn absent(value: &Value) -> Vec<&'static str> {
+    let all = value["absent"].as_array().unwrap();
+    let is_absent = |name: &&str| all.iter().any(|it| it["what"].as_str().unwrap().contains(name));
+    for it in all {
+        assert!(it["why"].as_str().unwrap().contains("libtsuji_transport_"), "{it}");
+    }
+    PLUGINS.into_iter().filter(|it| is_absent(it)).collect()
+}
+
 /// Runs it with these words, and reads the JSON that it wrote.
 fn check(words: &str) -> Option<(Value, String)> {
     if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
@@ -44,8 +57,10 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     let words = "passing --quick --count 6 --blocks 2 --sizes 64,70000";
     let Some((value, text)) = check(words) else { return };
     let rows = value["rows"].as_array().unwrap();
-    // Six patterns, and five ways in two sizes; each by two carriers.
-    assert_eq!(rows.len(), (6 + 5 * 2) * 2, "{text}");
+    let absent = absent(&value);
+    // Six patterns, and five ways and those by plug-ins in two sizes; each by two carriers.
+    let ways = 5 + PLUGINS.len() - absent.len();
+    assert_eq!(rows.len(), (6 + ways * 2) * 2, "{text}");
     for row in rows {
         assert_eq!(row["lost"], 0, "{row}");
         assert_eq!(row["count"], 6, "{row}");
@@ -65,11 +80,79 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     for way in ["loan", "publish"] {
         assert!(carried(&format!("cyclonedds-{way}-70000"), "tsuji:cyclonedds"), "{text}");
     }
+    for name in PLUGINS.iter().filter(|it| !absent.contains(it)) {
+        for carrier in [format!("tsuji:{name}"), format!("raw:{name}-copy")] {
+            assert!(carried(&format!("{name}-publish-70000"), &carrier), "{carrier}: {text}");
+        }
+    }
     assert!(carried("cyclonedds-loan-64", "raw:cyclonedds-in-place"), "{text}");
     assert!(carried("cyclonedds-publish-64", "raw:cyclonedds-copy"), "{text}");
     assert_ne!(value["machine"]["cpu"], Value::Null);
     let ratios = value["ratios"].as_array().unwrap();
     assert!(ratios.iter().any(|it| it["what"] == "loan-64 median" && it["verdict"].is_string()));
+}
+
+#[test]
+fn the_matrix_has_a_cell_for_every_road_size_and_reliability() {
+    let csv = json_path("matrix").with_extension("csv");
+    let roads = "inproc,shm,cyclonedds,raw:cyclonedds,raw:fastdds,raw:zenoh";
+    let words = format!(
+        "matrix --quick --count 4 --blocks 2 --sizes 256,70000 --roads {roads} --csv {}",
+        csv.display()
+    );
+    let Some((value, text)) = check(&words) else { return };
+    let cells = value["matrix"].as_array().unwrap();
+    let alone = PLUGINS.len() - absent(&value).len();
+    assert_eq!(cells.len(), (4 + alone) * 2 * 2, "{text}");
+    let ratios = value["ratios"].as_array().unwrap();
+    for size in [256, 70_000] {
+        for what in ["cyclonedds reliable median", "cyclonedds best effort median"] {
+            let is_meant = |it: &Value| it["what"] == what && it["size_bytes"] == size;
+            let judged = ratios.iter().find(|it| is_meant(it)).unwrap();
+            assert_eq!(judged["at_most"], 1.15, "{judged}");
+            assert_eq!(judged["of"], "tsuji:cyclonedds / raw:cyclonedds-copy", "{judged}");
+        }
+    }
+    for carrier in ["tsuji:inproc", "tsuji:shm", "tsuji:cyclonedds", "raw:cyclonedds-copy"] {
+        let own: Vec<_> = cells.iter().filter(|it| it["carrier"] == carrier).collect();
+        assert_eq!(own.len(), 4, "{carrier}: {text}");
+        for cell in own {
+            assert_eq!(cell["count"], 4, "{cell}");
+            assert!(cell["reliability"] == "best_effort" || cell["lost"] == 0, "{cell}");
+            let is_stream = carrier == "tsuji:shm" || carrier == "tsuji:cyclonedds";
+            let has_stream = is_stream && cell["reliability"] == "reliable";
+            assert_eq!(cell["throughput_mb_per_s"].is_f64(), has_stream, "{cell}");
+            let processes = cell["processes"].as_array().unwrap();
+            assert_eq!(processes.len(), if carrier == "tsuji:inproc" { 1 } else { 2 }, "{cell}");
+            assert!(processes.iter().all(|it| it["vm_rss_mb"].as_f64() > Some(1.0)), "{cell}");
+        }
+    }
+    let table = fs::read_to_string(&csv).unwrap();
+    fs::remove_file(csv).unwrap();
+    assert_eq!(table.lines().count(), 1 + cells.len(), "{table}");
+}
+
+#[test]
+fn tuning_writes_a_policy_that_cites_what_was_measured() {
+    let policy = json_path("tuned").with_extension("xml");
+    let words = format!("tune --quick --count 4 --blocks 2 --output {}", policy.display());
+    let Some((_, text)) = check(&words) else { return };
+    let written = fs::read_to_string(&policy).unwrap();
+    let rules = written.matches("<rule name=\"tuned, ").count();
+    assert_eq!(rules, 4, "{written}");
+    assert!(written.contains("use=\"shm cyclonedds") || written.contains("use=\"cyclonedds shm"));
+    assert!(text.contains("is written. TSUJI_POLICY="), "{text}");
+    let loaded = tsuji_policy::load("tuned", written.as_bytes(), tsuji::KNOWN_TRANSPORTS);
+    assert_eq!(&*loaded.unwrap().parts().rules[0].origin.file, "tuned");
+    // Once more, it does not take the place of what is there.
+    let again = Command::new(env!("CARGO_BIN_EXE_tsuji-lab"))
+        .args(["tune", "--output"])
+        .arg(&policy)
+        .output()
+        .unwrap();
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&policy).unwrap(), written);
+    fs::remove_file(policy).unwrap();
 }
 
 #[test]
@@ -101,6 +184,87 @@ fn the_other_figures_come_out() {
     let ratios = value["ratios"].as_array().unwrap();
     for what in ["echo p99, less one send", "echo CPU, less one send"] {
         assert!(ratios.iter().any(|it| it["what"] == what && it["verdict"].is_string()), "{what}");
+    }
+}
+
+#[test]
+fn flows_that_change_their_road_lose_nothing() {
+    let words =
+        "handover --quick --handovers 6 --cases processes,inside,many,plain,newcomer,single";
+    let Some((value, text)) = check(words) else { return };
+    let figures = value["figures"].as_array().unwrap();
+    let figure = |what: &str| {
+        let found = figures.iter().find(|it| it["what"] == what);
+        found.unwrap_or_else(|| panic!("{what} in {text}"))["figure"].as_f64().unwrap()
+    };
+    for scene in ["processes", "inside", "many", "plain"] {
+        for load in ["64", "picture"] {
+            let what = |word: &str| format!("{scene}-{load} {word}");
+            assert!(6.0 <= figure(&what("handovers")), "{text}");
+            for word in ["lost", "repeated", "out of order", "damaged", "not published"] {
+                assert_eq!(figure(&what(word)), 0.0, "{} in {text}", what(word));
+            }
+            let ratios = value["ratios"].as_array().unwrap();
+            let is_there = |word: &str| ratios.iter().any(|it| it["what"] == what(word));
+            assert!(is_there("median") && is_there("p99"), "{text}");
+        }
+    }
+    assert!(0.0 < figure("newcomer from its start median"));
+    assert!(0.0 < figure("single-thread CPU/sample"));
+}
+
+#[test]
+fn every_two_transports_between_processes_join_without_loss() {
+    let Some((value, text)) = check("handover --quick --handovers 4 --cases pairs-64") else {
+        return;
+    };
+    let absent = absent(&value);
+    let here = ["shm", "cyclonedds", "fastdds", "zenoh"];
+    let here: Vec<_> = here.into_iter().filter(|it| !absent.contains(it)).collect();
+    let figures = value["figures"].as_array().unwrap();
+    for (at, one) in here.iter().enumerate() {
+        for other in &here[at + 1..] {
+            let figures_of = |word: &str| -> Vec<&Value> {
+                let what = format!("{one}-{other}-64 {word}");
+                figures.iter().filter(|it| it["what"] == *what).collect()
+            };
+            for word in ["lost", "repeated", "out of order", "damaged", "not published"] {
+                let found = figures_of(word);
+                assert_eq!((found.len(), &found[0]["figure"]), (1, &0.0.into()), "{text}");
+            }
+            // Both ways.
+            let opening = figures_of("opening median");
+            for (from, to) in [(one, other), (other, one)] {
+                let way = format!("{from} to {to}, ");
+                let is_meant = |it: &&Value| it["of"].as_str().unwrap().starts_with(&way);
+                assert!(opening.iter().any(is_meant), "{way}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_command_beside_pictures_and_the_tuned_choice_are_judged() {
+    let words = "limits --quick --count 20 --blocks 2 --sizes 64,70000 --cases command,choice";
+    let Some((value, text)) = check(words) else { return };
+    let all = |field: &str| value[field].as_array().unwrap().clone();
+    let (figures, ratios) = (all("figures"), all("ratios"));
+    let figure = |what: &str| {
+        let found = figures.iter().find(|it| it["what"] == what);
+        found.unwrap_or_else(|| panic!("{what} in {text}"))["figure"].as_f64().unwrap()
+    };
+    assert_eq!((figure("command lost"), figure("command pictures lost")), (0.0, 0.0), "{text}");
+    // Without them it would be a command beside nothing.
+    assert!(0.0 < figure("command pictures"), "{text}");
+    let p99 = ratios.iter().find(|it| it["what"] == "command p99").unwrap();
+    assert_eq!((&p99["at_most"], p99["verdict"].is_string()), (&2.0.into(), true), "{p99}");
+    for size in [64, 70_000] {
+        for what in ["choice reliable", "choice best effort"] {
+            let is_meant = |it: &&Value| it["what"] == what && it["size_bytes"] == size;
+            let choice = ratios.iter().find(is_meant).unwrap_or_else(|| panic!("{what}: {text}"));
+            assert_eq!(choice["at_most"], 1.1, "{choice}");
+            assert!(choice["of"].as_str().unwrap().starts_with("its own"), "{choice}");
+        }
     }
 }
 

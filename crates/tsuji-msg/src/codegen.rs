@@ -14,14 +14,17 @@
 //! # Ok::<_, tsuji_msg::LoadError>(())
 //! ```
 //!
-//! The text holds one module a package with `msg` and `srv` in it, and is meant for `include!`.
-//! Messages become structs, a service becomes an empty enum with `NameRequest` and `NameResponse`
-//! beside it. A message whose samples all have the same, small size is its own view; every other
+//! The text holds one module a package with `msg`, `srv` and `action` in it, and is meant for `include!`.
+//! Messages become structs, a service becomes an empty
+//! enum with `NameRequest` and `NameResponse` beside it, and an action one with `NameGoal`, `NameResult`,
+//! `NameFeedback` and the services and messages that carry them. A message whose samples all have the same, small size is its own view; every other
 //! has a `NameView`, whose `to_message` copies what is viewed.
 
 use crate::definition::{Base, Constant, FieldType, Kind, Literal, ScalarKind, Shape};
 use crate::name::TypeName;
-use crate::types::{Field, LoadError, Resolver, TypeDescription, TypeSet};
+use crate::types::{
+    ActionDescription, Field, LoadError, Resolver, ServiceDescription, TypeDescription, TypeSet,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -66,8 +69,7 @@ impl<R: Resolver> Codegen<R> {
         self
     }
 
-    /// The source text of these messages and services and of every message that they use. An action
-    /// is refused: its messages have no Rust types yet, only dynamic ones.
+    /// The source text of these messages, services and actions and of every message that they use.
     pub fn generate<'n>(
         &self,
         names: impl IntoIterator<Item = &'n str>,
@@ -82,20 +84,20 @@ impl<R: Resolver> Codegen<R> {
                 }
                 Kind::Service => {
                     let service = self.types.load_service(&name.to_string())?;
-                    for part in [&service.request, &service.response] {
-                        self.add_used(part, &mut packages);
-                    }
-                    let package = packages.entry(name.package().into()).or_default();
-                    package.srv.insert(name.name().into(), self.service_code(&name, &service.hash));
-                    for part in [&service.request, &service.response] {
-                        package.srv.insert(rust_name(part.name()), self.message_code(part));
-                    }
+                    self.add_service(&service, &mut packages);
                 }
                 Kind::Action => {
-                    return Err(LoadError::Kind {
-                        name: name.to_string(),
-                        expected: Kind::Message,
-                    });
+                    let action = self.types.load_action(&name.to_string())?;
+                    for part in
+                        [&action.goal, &action.result, &action.feedback, &action.feedback_message]
+                    {
+                        self.add_message(part, &mut packages);
+                    }
+                    for service in [&action.send_goal, &action.get_result] {
+                        self.add_service(service, &mut packages);
+                    }
+                    let package = packages.entry(name.package().into()).or_default();
+                    package.action.insert(rust_name(&name), self.action_code(&action));
                 }
             }
         }
@@ -107,12 +109,24 @@ impl<R: Resolver> Codegen<R> {
         if self.external.contains_key(name.package()) {
             return;
         }
-        let package = packages.entry(name.package().into()).or_default();
-        if package.msg.contains_key(name.name()) {
+        let items = packages.entry(name.package().into()).or_default().items(name.kind());
+        let rust = rust_name(name);
+        if items.contains_key(&rust) {
             return;
         }
-        package.msg.insert(name.name().into(), self.message_code(message));
+        items.insert(rust, self.message_code(message));
         self.add_used(message, packages);
+    }
+
+    fn add_service(&self, service: &ServiceDescription, packages: &mut BTreeMap<String, Package>) {
+        let ServiceDescription { name, request, response, hash, .. } = service;
+        if self.external.contains_key(name.package()) {
+            return;
+        }
+        self.add_message(request, packages);
+        self.add_message(response, packages);
+        let items = packages.entry(name.package().into()).or_default().items(name.kind());
+        items.insert(rust_name(name), self.service_code(name, hash));
     }
 
     fn add_used(&self, message: &TypeDescription, packages: &mut BTreeMap<String, Package>) {
@@ -122,11 +136,51 @@ impl<R: Resolver> Codegen<R> {
     }
 
     fn service_code(&self, name: &TypeName, hash: &str) -> String {
-        let rust = name.name();
+        let rust = rust_name(name);
         format!(
             "#[doc = \"The service `{name}`.\"]\n#[derive(Clone, Copy, Debug)]\npub enum {rust} {{}}\n\n\
              impl g::Service for {rust} {{\n    type Request = {rust}Request;\n    type Response = {rust}Response;\n    \
              const TYPE_NAME: &'static str = \"{name}\";\n    const TYPE_HASH: &'static str = \"{hash}\";\n}}\n\n"
+        )
+    }
+
+    /// The enum that stands for an action, which puts its messages together and takes them apart.
+    fn action_code(&self, action: &ActionDescription) -> String {
+        let ActionDescription { name, hash, .. } = action;
+        let rust = rust_name(name);
+        // The two messages of ROS 2 that every action contains.
+        let used = |part: &TypeDescription, field: &str| {
+            let nested = part.field(field).and_then(|(_, field)| field.ty.base.nested());
+            nested.map(|nested| self.path(nested, part)).unwrap_or_default()
+        };
+        let uuid = used(&action.feedback_message, "goal_id");
+        let time = used(&action.send_goal.response, "stamp");
+        format!(
+            "#[doc = \"The action `{name}`.\"]\n#[derive(Clone, Copy, Debug)]\npub enum {rust} {{}}\n\n\
+             impl g::Action for {rust} {{\n    type Goal = {rust}Goal;\n    type Result = {rust}Result;\n    \
+             type Feedback = {rust}Feedback;\n    type SendGoal = {rust}SendGoal;\n    \
+             type GetResult = {rust}GetResult;\n    type FeedbackMessage = {rust}FeedbackMessage;\n    \
+             const TYPE_NAME: &'static str = \"{name}\";\n    const TYPE_HASH: &'static str = \"{hash}\";\n\n    \
+             fn join_goal(id: [u8; 16], goal: {rust}Goal) -> {rust}SendGoalRequest {{\n        \
+             {rust}SendGoalRequest {{ goal_id: {uuid} {{ uuid: id }}, goal }}\n    }}\n\n    \
+             fn split_goal(request: &{rust}SendGoalRequest) -> ([u8; 16], &{rust}Goal) {{\n        \
+             (request.goal_id.uuid, &request.goal)\n    }}\n\n    \
+             fn join_answer(accepted: bool, (sec, nanosec): (i32, u32)) -> {rust}SendGoalResponse {{\n        \
+             {rust}SendGoalResponse {{ accepted, stamp: {time} {{ sec, nanosec }} }}\n    }}\n\n    \
+             fn split_answer(response: &{rust}SendGoalResponse) -> (bool, (i32, u32)) {{\n        \
+             (response.accepted, (response.stamp.sec, response.stamp.nanosec))\n    }}\n\n    \
+             fn join_asked(id: [u8; 16]) -> {rust}GetResultRequest {{\n        \
+             {rust}GetResultRequest {{ goal_id: {uuid} {{ uuid: id }} }}\n    }}\n\n    \
+             fn split_asked(request: &{rust}GetResultRequest) -> [u8; 16] {{\n        \
+             request.goal_id.uuid\n    }}\n\n    \
+             fn join_result(status: i8, result: {rust}Result) -> {rust}GetResultResponse {{\n        \
+             {rust}GetResultResponse {{ status, result }}\n    }}\n\n    \
+             fn split_result(response: {rust}GetResultResponse) -> (i8, {rust}Result) {{\n        \
+             (response.status, response.result)\n    }}\n\n    \
+             fn join_feedback(id: [u8; 16], feedback: {rust}Feedback) -> {rust}FeedbackMessage {{\n        \
+             {rust}FeedbackMessage {{ goal_id: {uuid} {{ uuid: id }}, feedback }}\n    }}\n\n    \
+             fn split_feedback(message: &{rust}FeedbackMessage) -> ([u8; 16], &{rust}Feedback) {{\n        \
+             (message.goal_id.uuid, &message.feedback)\n    }}\n}}\n\n"
         )
     }
 
@@ -182,9 +236,18 @@ impl<R: Resolver> Codegen<R> {
 struct Package {
     msg: BTreeMap<String, String>,
     srv: BTreeMap<String, String>,
+    action: BTreeMap<String, String>,
 }
 
 impl Package {
+    fn items(&mut self, kind: Kind) -> &mut BTreeMap<String, String> {
+        match kind {
+            Kind::Message => &mut self.msg,
+            Kind::Service => &mut self.srv,
+            Kind::Action => &mut self.action,
+        }
+    }
+
     fn code(&self, name: &str, runtime: &str) -> String {
         let mut text = format!(
             "#[doc = \"Interfaces of the package `{name}`.\"]\n\
@@ -193,8 +256,11 @@ impl Package {
              pub mod {} {{\n",
             rust_field(name)
         );
-        for (kind, what, items) in [("msg", "Messages", &self.msg), ("srv", "Services", &self.srv)]
-        {
+        for (kind, what, items) in [
+            ("msg", "Messages", &self.msg),
+            ("srv", "Services", &self.srv),
+            ("action", "Actions", &self.action),
+        ] {
             if items.is_empty() {
                 continue;
             }

@@ -2,7 +2,7 @@
 //! shadows nothing.
 
 pub use crate::cdr::{Bounds, Reader, Sink, Writer};
-pub use crate::message::{InPlace, Message, Service};
+pub use crate::message::{Action, InPlace, Message, Service};
 pub use crate::view::{ArrayView, SeqView};
 pub use crate::wire::{WString, Wire};
 pub use std::borrow::Cow;

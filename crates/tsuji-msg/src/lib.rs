@@ -23,7 +23,7 @@ pub use dynamic::{
     Bytes, DECODED_BYTES_MAX, Detail, DynamicMessage, EchoStyle, JsonStyle, List, Now, Value,
     ValueError,
 };
-pub use message::{InPlace, Message, Service, encode_as};
+pub use message::{Action, InPlace, Message, Service, encode_as};
 pub use name::{NameError, TypeName};
 pub use types::{
     ActionDescription, Field, LoadError, NESTING_MAX, Resolver, ServiceDescription, TYPE_BYTES_MAX,

@@ -109,6 +109,59 @@ pub trait Service: 'static {
     const TYPE_HASH: &'static str;
 }
 
+/// An action: a goal, what is heard while it is pursued, and a result; and how the services and the topic that
+/// carry them are put together and taken apart. A goal is named by 16 bytes, a UUID.
+pub trait Action: 'static {
+    /// What a client asks for.
+    type Goal: Message;
+    /// What it gets in the end.
+    type Result: Message;
+    /// What it hears meanwhile.
+    type Feedback: Message;
+    /// The service that takes goals.
+    type SendGoal: Service;
+    /// The service that gives results.
+    type GetResult: Service;
+    /// What carries feedback.
+    type FeedbackMessage: Message;
+
+    /// The action's name, such as `example_interfaces/action/Fibonacci`.
+    const TYPE_NAME: &'static str;
+
+    /// The action's hash, `RIHS01_` and 64 hexadecimal digits.
+    const TYPE_HASH: &'static str;
+
+    /// Asks for a goal.
+    fn join_goal(id: [u8; 16], goal: Self::Goal) -> <Self::SendGoal as Service>::Request;
+
+    /// The goal that is asked for.
+    fn split_goal(request: &<Self::SendGoal as Service>::Request) -> ([u8; 16], &Self::Goal);
+
+    /// Whether a goal is accepted, and when: seconds and nanoseconds of the server's clock.
+    fn join_answer(accepted: bool, stamp: (i32, u32)) -> <Self::SendGoal as Service>::Response;
+
+    /// As [`join_answer`](Self::join_answer) has it.
+    fn split_answer(response: &<Self::SendGoal as Service>::Response) -> (bool, (i32, u32));
+
+    /// Asks for the result of a goal.
+    fn join_asked(id: [u8; 16]) -> <Self::GetResult as Service>::Request;
+
+    /// The goal whose result is asked for.
+    fn split_asked(request: &<Self::GetResult as Service>::Request) -> [u8; 16];
+
+    /// The result of a goal that ended so, by the numbers of `action_msgs/msg/GoalStatus`.
+    fn join_result(status: i8, result: Self::Result) -> <Self::GetResult as Service>::Response;
+
+    /// As [`join_result`](Self::join_result) has it.
+    fn split_result(response: <Self::GetResult as Service>::Response) -> (i8, Self::Result);
+
+    /// What is said of a goal.
+    fn join_feedback(id: [u8; 16], feedback: Self::Feedback) -> Self::FeedbackMessage;
+
+    /// As [`join_feedback`](Self::join_feedback) has it.
+    fn split_feedback(message: &Self::FeedbackMessage) -> ([u8; 16], &Self::Feedback);
+}
+
 /// A message that is mostly one long array of numbers, which can be drawn straight into the
 /// sample's memory.
 ///

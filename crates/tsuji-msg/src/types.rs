@@ -370,10 +370,16 @@ impl<R: Resolver> TypeSet<R> {
         self.resolve(&name, spec, &mut vec![name.clone()])
     }
 
-    /// Loads a service by its ROS name, `pkg/srv/Name`.
+    /// Loads a service by its ROS name, `pkg/srv/Name`; or one of an action's, `pkg/action/Name_SendGoal` and
+    /// `pkg/action/Name_GetResult`.
     pub fn load_service(&self, name: &str) -> Result<ServiceDescription, LoadError> {
         let name: TypeName = name.parse()?;
-        if name.kind() != Kind::Service {
+        let is_service = match name.kind() {
+            Kind::Message => false,
+            Kind::Service => true,
+            Kind::Action => ["_SendGoal", "_GetResult"].iter().any(|it| name.name().ends_with(it)),
+        };
+        if !is_service {
             return Err(LoadError::kind(&name, Kind::Service));
         }
         self.service(&name)

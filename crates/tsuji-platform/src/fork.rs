@@ -7,8 +7,10 @@
 //! A child also keeps its parent's sockets open, so that nobody would notice the parent's death.
 //! Sockets whose hang-up is news are therefore [`Unshared`]: a child finds nothing behind them.
 
+use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -127,6 +129,32 @@ extern "C" fn in_child() {
         // SAFETY: opened above, and nobody else knows of it.
         unsafe { libc::close(null) };
     }
+}
+
+/// What `body` answers in a forked child; false when the child panics or is killed. For tests of what a child
+/// is refused.
+///
+/// # Safety
+///
+/// `body` takes no lock that another thread of this process can hold, but the allocator's, which libc makes usable.
+///
+/// # Panics
+///
+/// Where there is no child to be had.
+pub unsafe fn run_in_child(body: &mut dyn FnMut() -> bool) -> bool {
+    // SAFETY: the child runs `body`, of which the caller promises it; then it ends without returning.
+    let child = unsafe { libc::fork() };
+    assert!(0 <= child, "{}", io::Error::last_os_error());
+    if child == 0 {
+        let is_right = catch_unwind(AssertUnwindSafe(body)).unwrap_or(false);
+        // SAFETY: ends the child, running nothing of the parent's.
+        unsafe { libc::_exit(i32::from(!is_right)) }
+    }
+    let mut status = 0;
+    // SAFETY: `child` is a child of this process that nobody else waits for.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(waited, child, "{}", io::Error::last_os_error());
+    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
 }
 
 #[cfg(test)]

@@ -84,6 +84,12 @@ impl Segment {
         Ok(())
     }
 
+    /// The bytes that the file system still has to give, or `None` where it has no limit of its own.
+    pub fn bytes_left(&self) -> io::Result<Option<u64>> {
+        let stat = rustix::fs::fstatvfs(&self.fd)?;
+        Ok((stat.f_blocks != 0).then(|| stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
+
     /// Maps `bytes` at `offset`, both multiples of [`page_bytes`] and reserved before.
     pub fn map(&self, offset: u64, bytes: u64) -> io::Result<Mapping> {
         let end = offset.checked_add(bytes).ok_or_else(|| io::Error::other("offset overflows"))?;
@@ -200,6 +206,12 @@ mod tests {
             one.as_ref().store(7, Ordering::Relaxed);
             assert_eq!(two.as_ref().load(Ordering::Relaxed), 7);
         }
+    }
+
+    #[test]
+    fn anonymous_memory_has_no_limit_of_its_own() {
+        let segment = Segment::create("test", &Backing::Anonymous).unwrap();
+        assert_eq!(segment.bytes_left().unwrap(), None);
     }
 
     #[test]

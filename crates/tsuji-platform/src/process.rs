@@ -1,5 +1,6 @@
 //! What a process is and uses.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
@@ -18,9 +19,24 @@ pub fn resident_bytes() -> io::Result<u64> {
     status_kib("VmRSS:").map(|kib| kib * 1024)
 }
 
+/// The address space, in bytes.
+pub fn virtual_bytes() -> io::Result<u64> {
+    status_kib("VmSize:").map(|kib| kib * 1024)
+}
+
 /// Threads of this process.
 pub fn threads() -> io::Result<u64> {
     status_kib("Threads:")
+}
+
+/// The threads of this process by their numbers, with their names. Those that end meanwhile are left out.
+pub fn thread_names() -> io::Result<BTreeMap<u32, String>> {
+    let all = fs::read_dir("/proc/self/task")?.flatten().filter_map(|task| {
+        let number = task.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_to_string(task.path().join("comm")).ok()?;
+        Some((number, name.trim_end().to_owned()))
+    });
+    Ok(all.collect())
 }
 
 /// 16 random bytes from the kernel.

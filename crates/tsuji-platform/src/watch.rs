@@ -1,4 +1,4 @@
-//! News of files that appear in or vanish from a folder.
+//! News of files that appear in or vanish from a folder, and of one file that changes.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,6 +9,9 @@ use std::path::Path;
 
 use rustix::fs::inotify;
 use rustix::io::Errno;
+
+mod file;
+pub use file::FileWatch;
 
 /// Watches one folder.
 #[derive(Debug)]

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use roxmltree::{Attribute, Document, Node, ParsingOptions};
 use tsuji_core::{
-    Conditions, DraftPolicy, Interop, Origin, Peer, Peers, Policy, Prefer, Reliability, Rule,
-    Scope, Scopes, Setting, Size, Sourced, StatedSize, TopicPattern, TransportId,
+    Conditions, DraftPolicy, Interop, Origin, Peer, Peers, Policy, Prefer, Reliability, RtpsEngine,
+    Rule, Scope, Scopes, Setting, Size, Sourced, StatedSize, TopicPattern, TransportId,
     TransportSettings,
 };
 
@@ -41,6 +41,7 @@ const CONDITIONS: [&str; 6] = ["size", "scope", "reliability", "peer", "topic", 
 pub struct PolicyFile {
     prefer: Option<Sourced<Prefer>>,
     interop: Option<Sourced<Interop>>,
+    engine: Option<Sourced<RtpsEngine>>,
     size_line_bytes: Option<Sourced<u64>>,
     over_builtin: bool,
     rules: Vec<Rule>,
@@ -113,6 +114,7 @@ impl PolicyFile {
         let draft = DraftPolicy {
             prefer: self.prefer.or(below.prefer).unwrap_or(default.prefer),
             interop: self.interop.or(below.interop).unwrap_or(default.interop),
+            engine: self.engine.or(below.engine).unwrap_or(default.engine),
             size_line_bytes: self
                 .size_line_bytes
                 .or(below.size_line_bytes)
@@ -141,6 +143,7 @@ impl PolicyFile {
         Self {
             prefer: None,
             interop: None,
+            engine: None,
             size_line_bytes: None,
             over_builtin: true,
             rules: Vec::new(),
@@ -165,9 +168,10 @@ impl<'a> Reader<'a> {
             self.unknown_element(root, &["tsuji"]);
             return Err(PolicyErrors::new(self.places.errors));
         }
-        self.attributes(root, &["prefer", "interop", "builtin"]);
+        self.attributes(root, &["prefer", "interop", "engine", "builtin"]);
         file.prefer = self.sourced(root, "prefer", "preference", Prefer::WORDS);
         file.interop = self.sourced(root, "interop", "kind of interop", Interop::WORDS);
+        file.engine = self.sourced(root, "engine", "known engine", RtpsEngine::WORDS);
         if let Some(builtin) = root.attribute_node("builtin") {
             match builtin.value() {
                 "on" => {}

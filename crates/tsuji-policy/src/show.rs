@@ -33,6 +33,7 @@ pub fn show(policy: &Policy) -> Vec<Row> {
     let mut rows = vec![
         set("prefer", parts.prefer.value.to_string(), &parts.prefer.origin),
         set("interop", parts.interop.value.to_string(), &parts.interop.origin),
+        set("engine", parts.engine.value.to_string(), &parts.engine.origin),
         set("size line", format_size(parts.size_line_bytes.value), &parts.size_line_bytes.origin),
     ];
     for stated in &parts.stated_sizes {

@@ -13,6 +13,7 @@ pub fn to_xml(policy: &Policy) -> String {
     let root = [
         ("prefer", parts.prefer.value.to_string()),
         ("interop", parts.interop.value.to_string()),
+        ("engine", parts.engine.value.to_string()),
         ("builtin", "off".to_owned()),
     ];
     element(&mut out, 0, "tsuji", &root, ">");

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use tsuji_core::{
-    Conditions, DraftPolicy, Interop, Origin, Peers, Policy, Prefer, Reliability, Rule, Scopes,
-    Setting, Size, Sourced, StatedSize, TransportId, TransportSettings,
+    Conditions, DraftPolicy, Interop, Origin, Peers, Policy, Prefer, Reliability, RtpsEngine, Rule,
+    Scopes, Setting, Size, Sourced, StatedSize, TransportId, TransportSettings,
 };
 use tsuji_policy::{PolicyErrors, load, show, to_xml};
 
@@ -12,7 +12,7 @@ const KNOWN: [&str; 3] = ["inproc", "shm", "cyclonedds"];
 
 const WHOLE: &str = r#"<?xml version="1.0"?>
 <!-- Everything there is. -->
-<tsuji prefer="memory" interop="both" builtin="off">
+<tsuji prefer="memory" interop="both" engine="fastdds" builtin="off">
   <size line="128KiB"/>
   <topic pattern="/camera/**" size="large" expected="900KiB"/>
   <topic pattern="/map" expected="4MB"/>
@@ -40,6 +40,7 @@ fn everything_is_shown_with_its_origin() {
     let expect = [
         "set | prefer |  | memory | - | w.xml:3",
         "set | interop |  | both | - | w.xml:3",
+        "set | engine |  | fastdds | - | w.xml:3",
         "set | size line |  | 128KiB | - | w.xml:4",
         "topic |  | /camera/** | large, expected 900KiB | - | w.xml:5",
         "topic |  | /map | expected 4000000B | - | w.xml:6",
@@ -96,11 +97,12 @@ fn unknown_words_are_told_with_their_place_and_what_is_allowed() {
     );
     refused("<policy/>", &["t.xml:1:2: \"policy\" is not an element here; allowed: tsuji"]);
     refused(
-        "<tsuji prefer=\"speed\" interop=\"dds\" builtin=\"no\"/>",
+        "<tsuji prefer=\"speed\" interop=\"dds\" engine=\"fast\" builtin=\"no\"/>",
         &[
             "t.xml:1:16: \"speed\" is not a preference; allowed: latency, memory",
             "t.xml:1:32: \"dds\" is not a kind of interop; allowed: rtps, zenoh, both, none",
-            "t.xml:1:46: \"no\" is not a switch; allowed: on, off",
+            "t.xml:1:45: \"fast\" is not a known engine; allowed: cyclonedds, fastdds",
+            "t.xml:1:60: \"no\" is not a switch; allowed: on, off",
         ],
     );
     refused(
@@ -259,6 +261,7 @@ fn meaning(policy: &Policy) -> DraftPolicy {
     let mut draft = policy.parts().clone();
     draft.prefer.origin = None;
     draft.interop.origin = None;
+    draft.engine.origin = None;
     draft.size_line_bytes.origin = None;
     for rule in draft.rules.iter_mut().chain(&mut draft.forbids) {
         rule.origin = origin.clone();
@@ -330,13 +333,13 @@ fn any_rules() -> impl Strategy<Value = Vec<Rule>> {
 fn any_policy() -> impl Strategy<Value = Policy> {
     let value = "[ -~\t\n\r辻]{0,8}";
     (
-        (any_word(Prefer::ALL), any_word(Interop::ALL), 1..=u64::MAX),
+        (any_word(Prefer::ALL), any_word(Interop::ALL), any_word(RtpsEngine::ALL), 1..=u64::MAX),
         any_rules(),
         any_rules(),
         prop::collection::vec((any_word(Size::ALL), any::<Option<u64>>()), 0..3),
         prop::collection::vec(value, 0..3),
     )
-        .prop_map(|((prefer, interop, line), rules, mut forbids, stated, values)| {
+        .prop_map(|((prefer, interop, engine, line), rules, mut forbids, stated, values)| {
             for rule in &mut forbids {
                 rule.priority = 0;
                 rule.name = None;
@@ -368,6 +371,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             Policy::new(DraftPolicy {
                 prefer: Sourced { value: prefer, origin: None },
                 interop: Sourced { value: interop, origin: None },
+                engine: Sourced { value: engine, origin: None },
                 size_line_bytes: Sourced { value: line, origin: None },
                 rules,
                 forbids,

@@ -73,7 +73,7 @@ impl RosEnvironment {
         let line = |setting: &EngineSetting| Line {
             variable: setting.variable,
             value: setting.value.clone(),
-            why: format!("not obeyed: it is for {}, which is not in use", setting.engine),
+            why: format!("not obeyed: it is for {}, which is not the engine here", setting.engine),
         };
         unread.map(line).collect()
     }
@@ -520,9 +520,9 @@ mod tests {
             without(&[Engine::CycloneDds]),
             [
                 "FASTDDS_DEFAULT_PROFILES_FILE=\"p.xml\": \
-                 not obeyed: it is for Fast DDS, which is not in use",
+                 not obeyed: it is for Fast DDS, which is not the engine here",
                 "ROS_DISCOVERY_SERVER=\"10.0.0.1:11811\": \
-                 not obeyed: it is for Fast DDS, which is not in use",
+                 not obeyed: it is for Fast DDS, which is not the engine here",
             ]
         );
         let long = "a".repeat(VALUE_BYTES_MAX + 1);

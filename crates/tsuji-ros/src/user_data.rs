@@ -7,6 +7,7 @@
 //! | endpoint of a service | `clientid`, `serviceid` | see [`ServiceEnd`] | rmw_cyclonedds, before `typehash` |
 //! | participant | `tsujiprocess`, `tsujiversion`, `tsujihost` | see [`TsujiParticipant`] | tsuji |
 //! | endpoint | `tsujigid` | 32 hexadecimal digits | tsuji |
+//! | endpoint of a service | `tsujiservicehash` | as `typehash`, of the service as a whole | tsuji, to its engine over Zenoh |
 //!
 //! Keys of tsuji stand after those of ROS 2, and keys that are not in the table are passed over. A
 //! key is ASCII letters and digits **only**: the parser of ROS 2 gives up the whole user data at any
@@ -92,6 +93,8 @@ pub struct EndpointUserData {
     /// The hash of its type, as ROS 2 writes it; for the topics of a service that of the request or
     /// the response. Announced where [`Distro::has_type_hash`](crate::gid::Distro::has_type_hash).
     pub type_hash: Option<String>,
+    /// The hash of the service as a whole, by which rmw_zenoh knows it.
+    pub service_hash: Option<String>,
     /// The GID that it has in tsuji.
     pub tsuji_gid: Option<[u8; 16]>,
 }
@@ -108,9 +111,10 @@ impl EndpointUserData {
             (None, Some(server)) => Some(ServiceEnd::Server(text(SERVER, server)?)),
             (None, None) => None,
         };
-        let type_hash = pairs.get(TYPE_HASH).map(|value| type_hash(value)).transpose()?;
+        let hash = |key| pairs.get(key).map(|value| type_hash(key, value)).transpose();
+        let (type_hash, service_hash) = (hash(TYPE_HASH)?, hash(SERVICE_HASH)?);
         let tsuji_gid = pairs.get(GID).map(|value| sixteen(GID, value)).transpose()?;
-        Ok(Self { service_end, type_hash, tsuji_gid })
+        Ok(Self { service_end, type_hash, service_hash, tsuji_gid })
     }
 
     /// Writes what an endpoint announces. Refused is a hash that is none, and the id of a service end
@@ -123,7 +127,10 @@ impl EndpointUserData {
             None => {}
         }
         if let Some(hash) = &self.type_hash {
-            out.put(TYPE_HASH, type_hash(hash.as_bytes())?);
+            out.put(TYPE_HASH, type_hash(TYPE_HASH, hash.as_bytes())?);
+        }
+        if let Some(hash) = &self.service_hash {
+            out.put(SERVICE_HASH, type_hash(SERVICE_HASH, hash.as_bytes())?);
         }
         if let Some(gid) = &self.tsuji_gid {
             out.put(GID, Hex(gid));
@@ -243,6 +250,7 @@ const PROCESS: &str = "tsujiprocess";
 const VERSION: &str = "tsujiversion";
 const HOST: &str = "tsujihost";
 const GID: &str = "tsujigid";
+const SERVICE_HASH: &str = "tsujiservicehash";
 
 const NUMBER: &str = "a number of at most 32 bits";
 const TEXT: &str = "1 to 255 bytes of UTF-8 without ';' and NUL";
@@ -271,13 +279,13 @@ fn text(key: &'static str, value: &[u8]) -> Result<String, UserDataError> {
     text.map(str::to_owned).ok_or_else(|| UserDataError::new(key, value, TEXT))
 }
 
-fn type_hash(value: &[u8]) -> Result<String, UserDataError> {
+fn type_hash(key: &'static str, value: &[u8]) -> Result<String, UserDataError> {
     let digits = value.strip_prefix(b"RIHS01_").and_then(|digits| str::from_utf8(digits).ok());
     match digits {
         Some(digits) if digits.len() == 64 && digits.bytes().all(|it| it.is_ascii_hexdigit()) => {
             Ok(format!("RIHS01_{digits}"))
         }
-        _ => Err(UserDataError::new(TYPE_HASH, value, "RIHS01_ and 64 hexadecimal digits")),
+        _ => Err(UserDataError::new(key, value, "RIHS01_ and 64 hexadecimal digits")),
     }
 }
 
@@ -433,12 +441,13 @@ mod tests {
         let endpoint = EndpointUserData {
             service_end: Some(ServiceEnd::Client(id)),
             type_hash: Some(HASH.to_owned()),
+            service_hash: Some(HASH.to_owned()),
             tsuji_gid: Some([0x0f; 16]),
         };
         let bytes = endpoint.write().unwrap();
         let expect = format!(
             "clientid= 1.10.a1.b2.c3.d4.e5.f6.1.2.3.4.0.0.1.2;typehash={HASH};\
-             tsujigid=0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f;"
+             tsujiservicehash={HASH};tsujigid=0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f;"
         );
         assert_eq!(str::from_utf8(&bytes).unwrap(), expect);
         assert_eq!(EndpointUserData::parse(&bytes), Ok(endpoint));
@@ -513,10 +522,13 @@ mod tests {
         fn endpoints_read_back_and_ros_finds_its_keys(
             client in prop::option::of("[ 0-9a-f.]{1,50}"),
             hash in prop::option::of("RIHS01_[0-9a-f]{64}"),
+            is_whole: bool,
             tsuji_gid: Option<[u8; 16]>,
         ) {
             let service_end = client.clone().map(ServiceEnd::Client);
-            let said = EndpointUserData { service_end, type_hash: hash.clone(), tsuji_gid };
+            let service_hash = hash.clone().filter(|_| is_whole);
+            let type_hash = hash.clone();
+            let said = EndpointUserData { service_end, type_hash, service_hash, tsuji_gid };
             let bytes = said.write().unwrap();
             prop_assert_eq!(EndpointUserData::parse(&bytes).unwrap(), said);
             let mut found = as_ros_reads(&bytes);

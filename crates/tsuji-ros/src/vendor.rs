@@ -2,7 +2,8 @@
 //!
 //! The Object Management Group assigns the numbers. They are listed in Wireshark,
 //! `epan/dissectors/packet-rtps.c`, and up to Cyclone DDS in Cyclone DDS, `ddsi__vendor.h`; RustDDS
-//! states its own in `src/messages/vendor_id.rs`.
+//! states its own in `src/messages/vendor_id.rs`. Zenoh is no RTPS and has none: its number here is one that
+//! nobody was assigned.
 
 use std::fmt;
 
@@ -22,6 +23,9 @@ impl VendorId {
     /// RustDDS.
     pub const RUST: Self = Self([0x01, 0x12]);
 
+    /// Eclipse Zenoh.
+    pub const ZENOH: Self = Self([0xff, 0x7a]);
+
     /// The name of the product, if it is a known one.
     pub fn name(self) -> Option<&'static str> {
         KNOWN.iter().find(|(id, _)| *id == self.0).map(|(_, name)| *name)
@@ -34,11 +38,19 @@ impl VendorId {
         [Self::CYCLONE, Self::RUST].contains(&self)
     }
 
+    /// Whether its services are taken to be as those of `rmw_fastrtps_cpp`, related to each other outside
+    /// the payload: those of Fast DDS are, those of rmw_zenoh, as tsuji's engine over it shows them, and those of
+    /// ros2-client on RustDDS can be. Those of Connext might be, which nobody has tried.
+    pub fn has_services_of_fast(self) -> bool {
+        [Self::FAST, Self::RUST, Self::ZENOH].contains(&self)
+    }
+
     /// The vendor as a condition of a policy names it.
     pub fn vendor(self) -> Vendor {
         match self {
             Self::CYCLONE => Vendor::Cyclone,
             Self::FAST => Vendor::Fast,
+            Self::ZENOH => Vendor::Zenoh,
             _ => Vendor::Other,
         }
     }
@@ -65,6 +77,7 @@ const KNOWN: &[([u8; 2], &str)] = &[
     (VendorId::CYCLONE.0, "Cyclone DDS"),
     ([0x01, 0x11], "GurumDDS"),
     (VendorId::RUST.0, "RustDDS"),
+    (VendorId::ZENOH.0, "Zenoh"),
 ];
 
 #[cfg(test)]
@@ -81,6 +94,7 @@ mod tests {
         check([1, 0x0f], "Fast DDS", Vendor::Fast);
         check([1, 0x01], "RTI Connext DDS", Vendor::Other);
         check([1, 0x12], "RustDDS", Vendor::Other);
+        check([0xff, 0x7a], "Zenoh", Vendor::Zenoh);
         check([0, 0], "vendor 00.00", Vendor::Other);
         check([0x01, 0xff], "vendor 01.ff", Vendor::Other);
     }

@@ -24,6 +24,8 @@ pub struct CycloneConfig {
     pub peers: Vec<String>,
     /// Nobody is looked for by multicast.
     pub no_multicast: bool,
+    /// Nobody but tsuji is met.
+    pub tsuji_only: bool,
     /// What is announced of the participant.
     pub user_data: Vec<u8>,
     /// Configuration of the user's own, in the form of `CYCLONEDDS_URI`: XML or the names of files,
@@ -133,9 +135,13 @@ impl CycloneConfig {
     /// The configuration in the words of Cyclone DDS. `receive_buffer_bytes_max` is what the system
     /// allows a socket.
     ///
-    /// Datagrams of nearly 64 KiB and a receive buffer that holds a whole burst of them: the three
-    /// settings together keep a sample of megabytes from overrunning the buffer, which would cost a
-    /// retransmission of a tenth of a second.
+    /// Datagrams of nearly 64 KiB and a receive buffer that holds a whole burst of them keep a sample of
+    /// megabytes from overrunning the buffer, which would cost a retransmission of a tenth of a second.
+    ///
+    /// Where datagrams leave the host the network cuts them into packets, and one that is lost costs all of
+    /// its datagram. What has come of it fills for 30 s the little memory in which the system puts packets together
+    /// (`net.ipv4.ipfrag_high_thresh`), after which no large datagram comes through at all. So fragments
+    /// are as large as a packet there: the first time many go in one datagram, and again each in a packet of its own.
     pub(crate) fn to_xml(&self, peers: &[Ipv4Addr], receive_buffer_bytes_max: u64) -> String {
         let mut xml = String::from("<CycloneDDS><Domain Id=\"any\"><General>");
         if !self.interfaces.is_empty() {
@@ -152,10 +158,12 @@ impl CycloneConfig {
             );
         }
         let multicast = if self.no_multicast { "false" } else { "default" };
+        let stays_here = self.interfaces == ["lo"];
+        let fragment_bytes = if stays_here { FRAGMENT_BYTES } else { PACKET_FRAGMENT_BYTES };
         let _ = write!(
             xml,
             "<AllowMulticast>{multicast}</AllowMulticast>\
-             <MaxMessageSize>65500B</MaxMessageSize><FragmentSize>65000B</FragmentSize></General>"
+             <MaxMessageSize>65500B</MaxMessageSize><FragmentSize>{fragment_bytes}B</FragmentSize></General>"
         );
         let _ = write!(
             xml,
@@ -178,7 +186,8 @@ impl CycloneConfig {
         let _ = write!(
             xml,
             "</Discovery><Internal><SocketReceiveBufferSize min=\"{receive_bytes}B\"/>\
-             <Watermarks><WhcHigh>{QUEUE_BYTES}B</WhcHigh><WhcHighInit>{QUEUE_BYTES}B</WhcHighInit>\
+             <NackDelay>{NACK_DELAY_MS}ms</NackDelay>\
+             <HeartbeatInterval>{HEARTBEAT_MS}ms</HeartbeatInterval><Watermarks><WhcHigh>{QUEUE_BYTES}B</WhcHigh><WhcHighInit>{QUEUE_BYTES}B</WhcHighInit>\
              <WhcAdaptive>false</WhcAdaptive></Watermarks></Internal></Domain></CycloneDDS>"
         );
         if let Some(extra) = &self.extra {
@@ -187,6 +196,22 @@ impl CycloneConfig {
         xml
     }
 }
+
+/// A fragment of a large sample that stays on this host: all that a datagram has room for.
+const FRAGMENT_BYTES: u32 = 65000;
+
+/// One that leaves it, which fits with all that stands around it into a packet of 1500 bytes, as the engine has it
+/// by default.
+const PACKET_FRAGMENT_BYTES: u32 = 1344;
+
+/// How long a reader waits before it asks for what is missing. The engine's own 100 ms are felt each
+/// time a reader is new, which is told with the first sample that it missed some.
+const NACK_DELAY_MS: u32 = 10;
+
+/// How long after a sample the engine asks whether it has come, and so may let go of it. It asks in a pause
+/// between samples; with its own 100 ms a camera of 30 Hz has none, and all that the depth allows is kept, though
+/// it has long come.
+const HEARTBEAT_MS: u32 = 30;
 
 /// Where participants announce themselves (RTPS 2.5, 9.6.2.3).
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);

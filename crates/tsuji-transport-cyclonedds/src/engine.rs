@@ -1,34 +1,23 @@
 //! Cyclone DDS behind safe types: one domain and participant, writers, readers, samples.
 
-use std::any::Any;
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
+use tsuji_engine::foreign::{self, EarBox};
+use tsuji_engine::{Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener};
 use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
-use tsuji_transport::{Bytes, Endpoint, Error, ErrorKind, Owner, Result};
+use tsuji_transport::{Bytes, Error, ErrorKind, Result};
 
 use crate::ffi::{self, Entity};
 
 mod watch;
-pub(crate) use watch::{Watch, participant_of};
-
-/// An RTPS GUID: 12 bytes of the participant, 4 of the entity, as on the wire.
-pub(crate) type Guid = [u8; 16];
-
-/// What is called from the engine's threads. It must be quick, and may not delete entities.
-pub(crate) trait Listener: Send + Sync + 'static {
-    /// A sample has arrived.
-    fn news(&self) {}
-
-    /// The set of endpoints that match changed.
-    fn matched(&self) {}
-}
+use watch::Watch;
 
 /// A participant in a domain of its own. It sees other participants of this process as those of
 /// another: by the network.
@@ -49,6 +38,9 @@ impl Participant {
         static LOGS: Once = Once::new();
         // SAFETY: the function stays.
         LOGS.call_once(|| unsafe { ffi::tcy_log_to(log) });
+        // One at a time, so that what the engine complains of is of this one.
+        static JOINING: Mutex<()> = Mutex::new(());
+        let _one = crate::lock(&JOINING);
         crate::lock(&COMPLAINTS).clear();
         let number = DOMAINS.fetch_add(1, Ordering::Relaxed);
         let config = text("create a domain", config)?;
@@ -65,28 +57,18 @@ impl Participant {
         Ok(Self { entity, _domain: domain })
     }
 
-    /// Its name on the network.
-    pub(crate) fn guid(&self) -> Guid {
-        guid(self.entity.entity)
-    }
-
-    /// Watches who is there. `listener` has news when there is something to take.
-    pub(crate) fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Watch> {
-        Watch::new(self.entity.entity, listener)
-    }
-
     /// A writer of raw CDR.
-    pub(crate) fn writer(&self, spec: &EndpointSpec<'_>) -> Result<EngineWriter> {
+    pub(crate) fn writer(&self, spec: &EndpointSpec<'_>) -> Result<CycloneWriter> {
         let (topic, qos) = self.topic(spec)?;
         // SAFETY: participant and topic exist, and the QoS is valid.
         let made =
             unsafe { ffi::dds_create_writer(self.entity.entity, topic.entity, qos.0, ptr::null()) };
         let entity = Deleted::new(checked("create a writer", made)?);
-        Ok(EngineWriter { guid: guid(entity.entity), ear: None, entity, _topic: topic })
+        Ok(CycloneWriter { guid: guid(entity.entity), ear: None, entity, _topic: topic })
     }
 
     /// A reader of raw CDR, which takes nothing of this participant's own writers.
-    pub(crate) fn reader(&self, spec: &EndpointSpec<'_>) -> Result<EngineReader> {
+    pub(crate) fn reader(&self, spec: &EndpointSpec<'_>) -> Result<CycloneReader> {
         let (topic, qos) = self.topic(spec)?;
         // SAFETY: as above.
         unsafe { ffi::dds_qset_ignorelocal(qos.0, ffi::IGNORE_PARTICIPANT) };
@@ -94,7 +76,7 @@ impl Participant {
         let made =
             unsafe { ffi::dds_create_reader(self.entity.entity, topic.entity, qos.0, ptr::null()) };
         let entity = Deleted::new(checked("create a reader", made)?);
-        Ok(EngineReader { guid: guid(entity.entity), ear: None, entity, _topic: topic })
+        Ok(CycloneReader { guid: guid(entity.entity), ear: None, entity, _topic: topic })
     }
 
     fn topic(&self, spec: &EndpointSpec<'_>) -> Result<(Deleted, QosBox)> {
@@ -117,47 +99,45 @@ impl Participant {
     }
 }
 
-/// What a writer or a reader is announced as.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndpointSpec<'a> {
-    pub(crate) topic: &'a str,
-    pub(crate) type_name: &'a str,
-    pub(crate) qos: &'a Qos,
-    /// Samples that a history which keeps all gives late joiners.
-    pub(crate) keep_all_max: u32,
-    pub(crate) user_data: &'a [u8],
-}
+impl tsuji_engine::Participant for Participant {
+    fn guid(&self) -> Guid {
+        guid(self.entity.entity)
+    }
 
-impl<'a> EndpointSpec<'a> {
-    pub(crate) fn of(endpoint: &'a Endpoint) -> Self {
-        let (qos, keep_all_max) = (&endpoint.qos, endpoint.keep_all_max);
-        let (topic, type_name, user_data) = match &endpoint.announced {
-            Some(it) => (&it.topic, &it.type_name, &it.user_data[..]),
-            None => (&endpoint.topic, &endpoint.type_name, &[][..]),
-        };
-        Self { topic, type_name, qos, keep_all_max, user_data }
+    fn writer(&self, spec: &EndpointSpec<'_>) -> Result<Box<dyn EngineWriter>> {
+        Ok(Box::new(self.writer(spec)?))
+    }
+
+    fn reader(&self, spec: &EndpointSpec<'_>) -> Result<Box<dyn EngineReader>> {
+        Ok(Box::new(self.reader(spec)?))
+    }
+
+    fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn tsuji_engine::Watch>> {
+        Ok(Box::new(Watch::new(self.entity.entity, listener)?))
     }
 }
 
-pub(crate) struct EngineWriter {
+/// A writer of raw CDR.
+pub(crate) struct CycloneWriter {
     guid: Guid,
     ear: Option<EarBox>,
     entity: Deleted,
     _topic: Deleted,
 }
 
-impl EngineWriter {
-    pub(crate) fn guid(&self) -> Guid {
-        self.guid
-    }
-
-    #[cfg(feature = "raw")]
+#[cfg(feature = "raw")]
+impl CycloneWriter {
     pub(crate) fn entity(&self) -> Entity {
         self.entity.entity
     }
+}
 
-    /// Calls `listener` from now on. Called once.
-    pub(crate) fn listen(&mut self, listener: Arc<dyn Listener>) -> Result<()> {
+impl EngineWriter for CycloneWriter {
+    fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    fn listen(&mut self, listener: Arc<dyn Listener>) -> Result<()> {
         let ear = EarBox::new(listener);
         // SAFETY: the ear stays until the callbacks have ended.
         let result = unsafe { ffi::tcy_listen_writer(self.entity.entity, ear.as_ptr()) };
@@ -165,63 +145,58 @@ impl EngineWriter {
         checked("listen", result).map(drop)
     }
 
-    /// Writes a sample of at least 4 bytes, which begin with an encapsulation header. Answers Busy
-    /// when too much is not acknowledged yet.
-    pub(crate) fn write(&self, bytes: &Bytes, source_ns: i64) -> Result<()> {
-        let held = Box::new(bytes.clone());
-        let (data, len) = (held.as_ptr(), held.len());
-        let owner = Box::into_raw(held).cast::<c_void>();
-        // SAFETY: the bytes stay as they are while `owner` holds them, which `release_bytes` frees.
+    fn write(&self, bytes: &Bytes, source_ns: i64) -> Result<()> {
+        let (data, len, owner) = (bytes.as_ptr(), bytes.len(), foreign::hold(bytes));
+        // SAFETY: the bytes stay as they are while `owner` holds them.
         let result = unsafe {
-            ffi::tcy_write(self.entity.entity, data, len, source_ns, owner, release_bytes)
+            ffi::tcy_write(self.entity.entity, data, len, source_ns, owner, foreign::let_go)
         };
         checked("send", result).map(drop)
     }
 
-    /// Whether the readers have acknowledged all that was written.
-    pub(crate) fn is_acknowledged(&self) -> bool {
+    fn is_acknowledged(&self) -> bool {
         // SAFETY: the writer exists.
         unsafe { ffi::dds_wait_for_acks(self.entity.entity, 0) == 0 }
     }
 
-    /// Waits until the readers have acknowledged all that was written, or for `timeout`.
-    pub(crate) fn wait_for_acknowledgements(&self, timeout: Duration) {
+    fn wait_for_acknowledgements(&self, timeout: Duration) {
         let timeout = i64::try_from(timeout.as_nanos()).unwrap_or(ffi::INFINITE);
         // SAFETY: the writer exists. Whatever it answers, the caller looks again.
         unsafe { ffi::dds_wait_for_acks(self.entity.entity, timeout) };
     }
 
-    /// A handle by which callbacks look at it, which may not own the writer.
-    pub(crate) fn peep(&self) -> Peep {
-        Peep(self.entity.entity)
+    fn peep(&self) -> Arc<dyn tsuji_engine::Peep> {
+        Arc::new(Peep(self.entity.entity))
     }
 }
 
-impl Drop for EngineWriter {
+impl Drop for CycloneWriter {
     fn drop(&mut self) {
         end_ear(&self.entity, self.ear.take());
     }
 }
 
-pub(crate) struct EngineReader {
+/// A reader of raw CDR.
+pub(crate) struct CycloneReader {
     guid: Guid,
     ear: Option<EarBox>,
     entity: Deleted,
     _topic: Deleted,
 }
 
-impl EngineReader {
-    pub(crate) fn guid(&self) -> Guid {
-        self.guid
-    }
-
-    #[cfg(feature = "raw")]
+#[cfg(feature = "raw")]
+impl CycloneReader {
     pub(crate) fn entity(&self) -> Entity {
         self.entity.entity
     }
+}
 
-    /// Calls `listener` from now on. Called once.
-    pub(crate) fn listen(&mut self, listener: Arc<dyn Listener>) -> Result<()> {
+impl EngineReader for CycloneReader {
+    fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    fn listen(&mut self, listener: Arc<dyn Listener>) -> Result<()> {
         let ear = EarBox::new(listener);
         // SAFETY: the ear stays until the callbacks have ended.
         let result = unsafe { ffi::tcy_listen_reader(self.entity.entity, ear.as_ptr()) };
@@ -229,13 +204,12 @@ impl EngineReader {
         checked("listen", result).map(drop)
     }
 
-    /// A handle by which callbacks take, which may not own the reader.
-    pub(crate) fn tap(&self) -> Tap {
-        Tap(self.entity.entity)
+    fn tap(&self) -> Arc<dyn tsuji_engine::Tap> {
+        Arc::new(Tap(self.entity.entity))
     }
 }
 
-impl Drop for EngineReader {
+impl Drop for CycloneReader {
     fn drop(&mut self) {
         end_ear(&self.entity, self.ear.take());
     }
@@ -243,27 +217,24 @@ impl Drop for EngineReader {
 
 /// Looks at a writer that may be gone.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peep(Entity);
+struct Peep(Entity);
 
-impl Peep {
-    /// The readers that match now.
-    pub(crate) fn matches(self) -> Vec<Guid> {
+impl tsuji_engine::Peep for Peep {
+    fn matches(&self) -> Vec<Guid> {
         matches(self.0, true)
     }
 }
 
 /// Takes from a reader that may be gone.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tap(Entity);
+struct Tap(Entity);
 
-impl Tap {
-    /// The writers that match now.
-    pub(crate) fn matches(self) -> Vec<Guid> {
+impl tsuji_engine::Tap for Tap {
+    fn matches(&self) -> Vec<Guid> {
         matches(self.0, false)
     }
 
-    /// The next sample, if there is one.
-    pub(crate) fn take(self) -> Result<Option<Arrived>> {
+    fn take(&self) -> Result<Option<Arrived>> {
         let mut taken = MaybeUninit::uninit();
         // SAFETY: it is filled when the answer is 1. An entity that is gone is an error.
         let taken = match unsafe { ffi::tcy_take(self.0, taken.as_mut_ptr()) } {
@@ -277,50 +248,11 @@ impl Tap {
         let (Some(start), Some(sample)) = (start, sample) else {
             return Err(Error::new(ErrorKind::Unexpected, "take").about("a sample without data"));
         };
-        let owner = Arc::new(EngineSample { sample, holders: AtomicUsize::new(1) });
         // SAFETY: the engine's sample holds the bytes, which nobody changes any more.
-        let bytes = unsafe { Bytes::from_owner(owner, start, taken.len) };
+        let bytes =
+            unsafe { foreign::bytes(start, taken.len, sample.as_ptr(), ffi::tcy_sample_free) };
         let (writer, number) = (taken.writer, taken.number);
-        Ok(Some(Arrived { writer, number, source_ns: taken.source_ns, bytes }))
-    }
-}
-
-/// A sample that has come over the network.
-#[derive(Debug)]
-pub(crate) struct Arrived {
-    pub(crate) writer: Guid,
-    /// The engine's number for it, from 1.
-    pub(crate) number: i64,
-    /// In nanoseconds since the Unix epoch, as the writer says.
-    pub(crate) source_ns: i64,
-    pub(crate) bytes: Bytes,
-}
-
-/// A sample in the engine's memory.
-struct EngineSample {
-    sample: NonNull<c_void>,
-    holders: AtomicUsize,
-}
-
-// SAFETY: the engine counts references to samples atomically, and the bytes are immutable.
-unsafe impl Send for EngineSample {}
-// SAFETY: as above.
-unsafe impl Sync for EngineSample {}
-
-impl Owner for EngineSample {
-    fn retain(&self) {
-        self.holders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn release(&self) {
-        if self.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: the last holder is gone, and with it the last look at the bytes.
-            unsafe { ffi::tcy_sample_free(self.sample.as_ptr()) };
-        }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
+        Ok(Some(Arrived { writer, number, source_ns: taken.source_ns, related: None, bytes }))
     }
 }
 
@@ -355,64 +287,10 @@ fn guid(entity: Entity) -> Guid {
 }
 
 fn matches(entity: Entity, is_writer: bool) -> Vec<Guid> {
-    unsafe extern "C" fn add(all: *mut c_void, guid: *const u8) {
-        // SAFETY: `all` is the vector below, and a GUID has 16 bytes.
-        unsafe { (*all.cast::<Vec<Guid>>()).push(guid.cast::<Guid>().read()) };
-    }
-    let mut all = Vec::new();
-    // SAFETY: the vector outlives the call.
-    unsafe { ffi::tcy_each_match(entity, is_writer, (&raw mut all).cast(), add) };
-    all
-}
-
-unsafe extern "C" fn release_bytes(owner: *mut c_void) {
-    // SAFETY: it is the box that `write` gave away, which is released once.
-    drop(unsafe { Box::from_raw(owner.cast::<Bytes>()) });
-}
-
-/// A listener as the engine calls it.
-pub(crate) struct EarBox(NonNull<Ears>);
-
-struct Ears {
-    ear: ffi::Ear,
-    listener: Arc<dyn Listener>,
-}
-
-// SAFETY: the listener is Send and Sync; the pointers are to it and to plain functions.
-unsafe impl Send for EarBox {}
-// SAFETY: as above.
-unsafe impl Sync for EarBox {}
-
-impl EarBox {
-    fn new(listener: Arc<dyn Listener>) -> Self {
-        let ear = ffi::Ear { arg: ptr::null(), on_news: Some(on_news), on_match: Some(on_match) };
-        let ears = NonNull::from(Box::leak(Box::new(Ears { ear, listener })));
-        // SAFETY: nobody else knows it yet.
-        unsafe { (*ears.as_ptr()).ear.arg = ears.as_ptr().cast() };
-        Self(ears)
-    }
-
-    fn as_ptr(&self) -> *const ffi::Ear {
-        // SAFETY: it is valid until dropped.
-        unsafe { &raw const (*self.0.as_ptr()).ear }
-    }
-}
-
-impl Drop for EarBox {
-    fn drop(&mut self) {
-        // SAFETY: it was leaked in `new`, and no callback runs any more.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
-
-unsafe extern "C" fn on_news(ears: *const c_void) {
-    // SAFETY: `new` made it, and it is not dropped while callbacks run.
-    unsafe { (*ears.cast::<Ears>()).listener.news() };
-}
-
-unsafe extern "C" fn on_match(ears: *const c_void) {
-    // SAFETY: as above.
-    unsafe { (*ears.cast::<Ears>()).listener.matched() };
+    foreign::names(|arg, each| {
+        // SAFETY: the function is called during the call.
+        unsafe { ffi::tcy_each_match(entity, is_writer, arg, each) };
+    })
 }
 
 fn end_ear(entity: &Deleted, ear: Option<EarBox>) {

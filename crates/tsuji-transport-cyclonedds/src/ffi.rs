@@ -25,12 +25,7 @@ pub(crate) struct Taken {
 }
 
 /// `struct tcy_ear`.
-#[repr(C)]
-pub(crate) struct Ear {
-    pub(crate) arg: *const c_void,
-    pub(crate) on_news: Option<unsafe extern "C" fn(*const c_void)>,
-    pub(crate) on_match: Option<unsafe extern "C" fn(*const c_void)>,
-}
+pub(crate) use tsuji_engine::foreign::Ear;
 
 /// `struct tcy_found`.
 #[repr(C)]

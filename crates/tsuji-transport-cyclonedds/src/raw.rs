@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_core::Qos;
+use tsuji_engine::{EndpointSpec, EngineWriter as _};
 use tsuji_transport::Result;
 
 use crate::config::{self, CycloneConfig};
-use crate::engine::{self, EndpointSpec, EngineReader, EngineWriter, checked};
+use crate::engine::{self, CycloneReader, CycloneWriter, checked};
 use crate::ffi::{self, Entity};
 
 /// One participant of a DDS domain.
@@ -59,7 +60,7 @@ fn spec<'a>(topic: &'a str, type_name: &'a str, qos: &'a Qos) -> EndpointSpec<'a
 }
 
 /// Writes samples.
-pub struct Writer(EngineWriter);
+pub struct Writer(CycloneWriter);
 
 impl Writer {
     /// Writes CDR with its header of 4 bytes, without a copy: it is shared until the readers have
@@ -93,7 +94,7 @@ unsafe extern "C" fn release_vec(owner: *mut c_void) {
 
 /// Sleeps until samples are there, and takes them.
 pub struct Reader {
-    engine: EngineReader,
+    engine: CycloneReader,
     wait_set: Entity,
 }
 

@@ -20,7 +20,14 @@ fn open(config: &CycloneConfig) -> tsuji_transport::Result<()> {
         announced: None,
     };
     let transport = CycloneDds::create(PeerId([1; 16]), config)?;
-    transport.open_writer(&endpoint, Arc::new(bells.claim_cell().unwrap())).map(drop)
+    let cell = Arc::new(bells.claim_cell().unwrap());
+    loop {
+        match transport.open_writer(&endpoint, Arc::clone(&cell)) {
+            // Names are being asked for.
+            Err(error) if error.kind() == ErrorKind::Busy => std::thread::yield_now(),
+            opened => return opened.map(drop),
+        }
+    }
 }
 
 fn local() -> CycloneConfig {

@@ -4,7 +4,6 @@
 use std::collections::{HashSet, VecDeque};
 use std::io::Write as _;
 use std::net::UdpSocket;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -21,7 +20,7 @@ use tsuji_transport::{
     Announced, Bytes, Connected, Encoding, Endpoint, Envelope, ErrorKind, Gid, Payload, PeerId,
     Reader, Sample, Transport, Writer,
 };
-use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
+use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, EngineTransport};
 
 /// Far above what any of these tests takes.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
@@ -42,7 +41,7 @@ fn watched(test: impl FnOnce()) {
 
 /// A participant, and what it has found of this process: on a busy machine there may be others.
 struct Process {
-    transport: CycloneDds,
+    transport: EngineTransport,
     bells: Arc<Bells>,
     found: Mutex<VecDeque<Found>>,
     /// How the names of its kin begin.
@@ -553,18 +552,6 @@ fn a_forked_child_of_a_wire_is_refused() {
 
 /// What `body` answers in a forked child; false when the child panics or is killed.
 fn in_child(body: &mut dyn FnMut() -> bool) -> bool {
-    // SAFETY: the child runs `body`, which takes no lock that another thread of this test binary
-    // can hold but the allocator's, which libc makes usable; then it ends without returning.
-    let child = unsafe { libc::fork() };
-    assert!(0 <= child, "{}", std::io::Error::last_os_error());
-    if child == 0 {
-        let is_right = catch_unwind(AssertUnwindSafe(body)).unwrap_or(false);
-        // SAFETY: ends the child, running nothing of the parent's.
-        unsafe { libc::_exit(i32::from(!is_right)) }
-    }
-    let mut status = 0;
-    // SAFETY: `child` is a child of this process that nobody else waits for.
-    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!(waited, child, "{}", std::io::Error::last_os_error());
-    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+    // SAFETY: `body` takes no lock that another thread of this test binary can hold but the allocator's.
+    unsafe { tsuji_platform::fork::run_in_child(body) }
 }

@@ -1,6 +1,7 @@
 //! This process's shared memory: one file, reserved piece by piece as it is needed.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
@@ -11,6 +12,7 @@ use tsuji_platform::memory::{Backing, Mapping, Segment, whole_pages};
 use tsuji_transport::{Error, ErrorKind, Result};
 
 use crate::layout::{ArenaHeader, EXTENTS_MAX, MAGIC, UNIT, VERSION};
+use crate::shortage::{Refusal, Shortage};
 
 /// The shared memory that this process owns and lends.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(crate) struct Arena {
     header: Mapping,
     bytes_max: u64,
     state: Mutex<State>,
+    /// What a writer was refused last.
+    pub(crate) shortage: Shortage,
 }
 
 #[derive(Debug)]
@@ -60,6 +64,17 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
+/// Whether memory can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// It can.
+    Good,
+    /// It cannot.
+    Bad,
+    /// This process's limit allows it. What the system has left is not known.
+    SystemUnknown,
+}
+
 impl Arena {
     pub(crate) fn create(backing: &Backing, bytes_max: u64) -> Result<Arc<Self>> {
         let header_bytes = whole_pages(size_of::<ArenaHeader>() as u64);
@@ -74,7 +89,8 @@ impl Arena {
             next_extent: SMALL_EXTENT_MIN,
             free: HashMap::new(),
         };
-        let arena = Self { segment, header, bytes_max, state: Mutex::new(state) };
+        let (state, shortage) = (Mutex::new(state), Shortage::default());
+        let arena = Self { segment, header, bytes_max, state, shortage };
         arena.header().magic.store(MAGIC, Ordering::Relaxed);
         arena.header().version.store(VERSION, Ordering::Release);
         Ok(Arc::new(arena))
@@ -124,6 +140,43 @@ impl Arena {
         let is_hollow = LARGE <= block.bytes && self.hollow(&mut state, block.offset, block.bytes);
         let offset = block.offset;
         state.free.entry(block.bytes).or_default().push(FreeBlock { offset, is_hollow });
+    }
+
+    /// Takes note that a writer was refused a block of this class, if that was for want of memory.
+    pub(crate) fn note_refusal(&self, now_ns: u64, class: u64, error: &Error) {
+        let why = match (error.kind(), error.source()) {
+            (ErrorKind::Busy, _) => {
+                let [reserved, max] = [self.reserved_bytes(), self.bytes_max].map(mib);
+                format!("no shared memory left for {class} bytes: {reserved} of {max} are in use")
+            }
+            (ErrorKind::Exhausted, Some(source)) => {
+                format!("the system has no more shared memory: {source}")
+            }
+            (ErrorKind::Exhausted, None) => error.to_string(),
+            _ => return,
+        };
+        let is_by_system = error.kind() == ErrorKind::Exhausted;
+        self.shortage.begin(Refusal { class, why, is_by_system, at_ns: now_ns });
+    }
+
+    /// Whether a block of this class can be had once blocks are given back that hold `idle_bytes` of
+    /// the system's memory. Allocates nothing.
+    pub(crate) fn outlook(&self, class: u64, idle_bytes: u64) -> Outlook {
+        // Whoever allocates or frees just now is not waited for.
+        let Ok(state) = self.state.try_lock() else { return Outlook::Bad };
+        let Some(bytes) = state.bytes_taken_by(class) else { return Outlook::Bad };
+        let bytes = bytes.saturating_sub(idle_bytes);
+        if bytes == 0 {
+            return Outlook::Good;
+        }
+        if self.bytes_max < state.reserved + bytes {
+            return Outlook::Bad;
+        }
+        match self.segment.bytes_left() {
+            Ok(Some(left)) if left < bytes => Outlook::Bad,
+            Ok(Some(_)) => Outlook::Good,
+            Ok(None) | Err(_) => Outlook::SystemUnknown,
+        }
     }
 
     fn reuse(&self, state: &mut State, class: u64) -> Result<Option<Block>> {
@@ -207,6 +260,21 @@ impl AsFd for Arena {
 }
 
 impl State {
+    /// The bytes that the system would be asked for to get a block of this class; `None` when there
+    /// is no place for more. In the order in which [`Arena::alloc`] looks for one.
+    fn bytes_taken_by(&self, class: u64) -> Option<u64> {
+        if let Some(free) = self.free.get(&class).and_then(|free| free.last()) {
+            return Some(if free.is_hollow { whole_pages(class) } else { 0 });
+        }
+        if class < LARGE && self.rest.is_some_and(|(_, bytes)| class <= bytes) {
+            return Some(0);
+        }
+        let least = if class < LARGE { self.next_extent } else { 0 };
+        let bytes = whole_pages(class).max(least);
+        let fits = self.extents.len() < EXTENTS_MAX && self.end + bytes <= OFFSET_MAX;
+        fits.then_some(bytes)
+    }
+
     fn at<T>(&self, offset: u64) -> Option<NonNull<T>> {
         let after = self.extents.partition_point(|extent| extent.offset <= offset);
         let extent = &self.extents[after.checked_sub(1)?];
@@ -231,6 +299,15 @@ pub(crate) fn class(bytes: u64) -> u64 {
     let step = (bytes - 1).ilog2() - 2;
     let class = bytes.next_multiple_of(1 << step);
     if LARGE <= class { whole_pages(class) } else { class.next_multiple_of(UNIT) }
+}
+
+/// The bytes of the system's memory that a block of this class gives back when it is freed.
+pub(crate) fn bytes_given_back(class: u64) -> u64 {
+    if class < LARGE { 0 } else { whole_pages(class) }
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 fn full(bytes_max: u64) -> Error {
@@ -291,8 +368,61 @@ mod tests {
     }
 
     #[test]
+    fn the_outlook_is_what_an_allocation_finds() {
+        let arena = Arena::create(&Backing::Anonymous, 2 << 20).unwrap();
+        let can_have = |bytes| arena.outlook(class(bytes), 0) != Outlook::Bad;
+        let (mut blocks, mut refused) = (Vec::new(), 0);
+        for step in 0_u64..2000 {
+            let most = if step % 3 == 0 { 600_000 } else { 5000 };
+            let bytes = step * 7919 % most;
+            let outlook = can_have(bytes);
+            let found = arena.alloc(bytes);
+            assert_eq!(outlook, found.is_ok(), "{bytes} bytes in step {step}");
+            refused += usize::from(found.is_err());
+            blocks.extend(found);
+            if step % 5 == 0 && !blocks.is_empty() {
+                arena.free(blocks.swap_remove(step as usize % blocks.len()));
+            }
+        }
+        assert!((100..1900).contains(&refused), "{refused}");
+    }
+
+    #[test]
+    fn what_is_idle_counts_as_free() {
+        let arena = Arena::create(&Backing::Anonymous, 4 << 20).unwrap();
+        let held = [(); 3].map(|()| arena.alloc(1 << 20).unwrap());
+        assert_eq!(arena.outlook(1 << 20, 0), Outlook::Bad);
+        assert_eq!(arena.outlook(1 << 20, bytes_given_back(1 << 20)), Outlook::Good);
+        assert_eq!(arena.outlook(2 << 20, bytes_given_back(1 << 20)), Outlook::Bad);
+        held.into_iter().for_each(|block| arena.free(block));
+        assert_eq!(arena.outlook(1 << 20, 0), Outlook::SystemUnknown);
+    }
+
+    #[test]
+    fn a_full_file_system_is_known_to_be_full() {
+        let Some(folder) = small_tmpfs("outlook") else { return };
+        let arena = Arena::create(&Backing::Folder(folder.clone()), 1 << 40).unwrap();
+        assert_eq!(arena.outlook(1 << 20, 0), Outlook::Good);
+        let mut blocks = Vec::new();
+        let error = loop {
+            match arena.alloc(1 << 20) {
+                Ok(block) => blocks.push(block),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(arena.outlook(1 << 20, 0), Outlook::Bad);
+        arena.note_refusal(7, 1 << 20, &error);
+        let refusal = arena.shortage.refusal().unwrap();
+        assert!(refusal.why.starts_with("the system has no more shared memory: No space left"));
+        blocks.pop().map(|block| arena.free(block)).unwrap();
+        assert_eq!(arena.outlook(1 << 20, 0), Outlook::Good);
+        drop(arena);
+        unmount(&folder);
+    }
+
+    #[test]
     fn a_full_file_system_is_an_error() {
-        let Some(folder) = small_tmpfs() else { return };
+        let Some(folder) = small_tmpfs("error") else { return };
         let arena = Arena::create(&Backing::Folder(folder.clone()), 1 << 40).unwrap();
         let error = loop {
             if let Err(error) = arena.alloc(1 << 20) {
@@ -301,14 +431,19 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::Exhausted);
         drop(arena);
-        std::process::Command::new("umount").arg(&folder).status().unwrap();
-        std::fs::remove_dir(&folder).unwrap();
+        unmount(&folder);
+    }
+
+    fn unmount(folder: &std::path::Path) {
+        std::process::Command::new("umount").arg(folder).status().unwrap();
+        std::fs::remove_dir(folder).unwrap();
     }
 
     /// A tmpfs of 4 MiB, where this user may mount one. The end-to-end tests force the same in a
     /// namespace of their own.
-    fn small_tmpfs() -> Option<std::path::PathBuf> {
-        let folder = std::env::temp_dir().join(format!("tsuji-tmpfs-{}", std::process::id()));
+    fn small_tmpfs(name: &str) -> Option<std::path::PathBuf> {
+        let folder = format!("tsuji-tmpfs-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(&folder).ok()?;
         let mut mount = std::process::Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=4m", "tsuji-test"]).arg(&folder);

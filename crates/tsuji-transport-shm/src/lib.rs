@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsuji_core::{Capability, Scopes, TransportId};
+use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
@@ -28,6 +29,7 @@ mod layout;
 mod peer;
 mod reader;
 mod ring;
+mod shortage;
 mod slot;
 /// What the ring stands on; `tests/loom_ring.rs` puts loom's in its place.
 mod sync {
@@ -36,7 +38,7 @@ mod sync {
 mod ticket;
 mod writer;
 
-use arena::{Arena, Block};
+use arena::{Arena, Block, Outlook, bytes_given_back};
 use layout::{PROBES, READERS_MAX, VERSION};
 use peer::Peer;
 use reader::ShmReader;
@@ -106,6 +108,10 @@ impl Transport for SharedMemory {
             sample_bytes_max: self.shared.arena.block_bytes_max() - layout::DATA_AT as u64,
             readers_max: READERS_MAX,
         }
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.shared.trouble(clock::monotonic_ns())
     }
 
     fn figures(&self) -> Vec<(&'static str, u64)> {
@@ -268,6 +274,32 @@ impl Shared {
         }
     }
 
+    /// Why a writer was refused memory, while as much can still not be had. What somebody else holds
+    /// the lock of is not waited for: until it can be looked at, the trouble goes on.
+    fn trouble(&self, now_ns: u64) -> Option<String> {
+        let refusal = self.arena.shortage.refusal()?;
+        let (mut is_idle, mut idle_bytes) = (false, 0);
+        for writer in self.writers_now() {
+            writer.see_idle(|class| {
+                is_idle |= class == refusal.class;
+                idle_bytes += bytes_given_back(class);
+            });
+        }
+        let can_be_had = match self.arena.outlook(refusal.class, idle_bytes) {
+            Outlook::Good => true,
+            Outlook::Bad => is_idle,
+            Outlook::SystemUnknown => {
+                let age_ns = now_ns.saturating_sub(refusal.at_ns);
+                is_idle || !refusal.is_by_system || BELIEVED_NS <= age_ns
+            }
+        };
+        if !can_be_had {
+            return Some(refusal.why);
+        }
+        self.arena.shortage.end(|last| *last == refusal);
+        None
+    }
+
     /// The writers, or none when the list is in use just now.
     fn writers_now(&self) -> Vec<Arc<WriterCore>> {
         self.state.try_lock().map_or_else(|_| Vec::new(), |state| state.writers.clone())
@@ -295,6 +327,9 @@ impl Shared {
     }
 }
 
+/// So long a refusal by the system is believed where nothing tells what the system has left.
+const BELIEVED_NS: u64 = 1_000_000_000;
+
 impl Arena {
     fn as_owned(&self) -> Result<std::os::fd::OwnedFd> {
         clone_fd(self)
@@ -318,4 +353,36 @@ fn proof(writer: PeerId, owner: PeerId) -> u64 {
         mixed = (mixed ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
     }
     mixed | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_by_the_system_is_believed_for_a_while() {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let life = Arc::new(Life::begin().unwrap());
+        let memory = SharedMemory::create(PeerId::default(), &life, &bells, &ShmConfig::default());
+        let shared = memory.unwrap().shared;
+        assert_eq!(shared.trouble(0), None);
+        let error = Error::new(ErrorKind::Exhausted, "reserve shared memory")
+            .because(io::Error::from(io::ErrorKind::OutOfMemory));
+        shared.arena.note_refusal(100, 1 << 20, &error);
+        let trouble = "the system has no more shared memory: out of memory";
+        assert_eq!(shared.trouble(100).as_deref(), Some(trouble));
+        assert_eq!(shared.trouble(99 + BELIEVED_NS).as_deref(), Some(trouble));
+        assert_eq!(shared.trouble(100 + BELIEVED_NS), None);
+        assert_eq!(shared.trouble(100), None, "it is forgotten");
+
+        shared.arena.note_refusal(100, 1 << 20, &error);
+        shared.arena.shortage.given(256 << 10);
+        assert!(shared.trouble(100).is_some(), "less than that proves nothing");
+        shared.arena.shortage.given(1 << 20);
+        assert_eq!(shared.trouble(100), None);
+
+        let error = Error::new(ErrorKind::TooLarge, "loan");
+        shared.arena.note_refusal(100, 1 << 20, &error);
+        assert_eq!(shared.trouble(100), None);
+    }
 }

@@ -206,8 +206,11 @@ impl WriterCore {
         let class = class(need);
         let slot = match self.free_slot(state, class) {
             Some(slot) => slot,
-            None => self.new_slot(state, class)?,
+            None => self.new_slot(state, class).inspect_err(|error| {
+                self.arena.note_refusal(clock::monotonic_ns(), class, error);
+            })?,
         };
+        self.arena.shortage.given(class);
         state.lent.push_back(Arc::clone(&slot));
         Ok(slot)
     }
@@ -286,6 +289,16 @@ impl WriterCore {
             }
         }
         is_any
+    }
+
+    /// Calls `see` with the class of each slot that [`collect`](Self::collect) would take from this
+    /// writer.
+    pub(crate) fn see_idle(&self, mut see: impl FnMut(u64)) {
+        let Ok(state) = self.state.try_lock() else { return };
+        if !state.is_reserved {
+            let lent = state.lent.iter().filter(|slot| slot.is_free());
+            state.free.iter().chain(lent).for_each(|slot| see(slot.block().bytes));
+        }
     }
 
     /// Asks to be rung when somebody lets go of a slot.

@@ -112,6 +112,70 @@ fn a_writer_that_wants_memory_is_told_when_the_reader_of_another_dies() {
 }
 
 #[test]
+fn memory_that_is_all_held_is_trouble_until_some_is_free() {
+    let (one, two) = (Process::new(1, 1 << 20), Process::new(2, 1 << 20));
+    meet(&one, &two);
+    let (greedy, modest) = (one.writer(3), one.writer(4));
+    let (first, second) = (two.reader(5), two.reader(6));
+    connect(&one, &*greedy, 3, &*first);
+    connect(&one, &*modest, 4, &*second);
+    assert_eq!(one.memory.trouble(), None);
+    send(&*modest, 100).unwrap();
+    while send(&*greedy, 250_000).is_ok() {}
+    let trouble = one.memory.trouble().unwrap();
+    assert!(trouble.starts_with("no shared memory left for "), "{trouble}");
+    assert!(trouble.ends_with(" of 1.0 MiB are in use"), "{trouble}");
+    // That there is room for the small does not help the large.
+    send(&*modest, 100).unwrap();
+    assert_eq!(one.memory.trouble(), Some(trouble));
+    assert_eq!(two.memory.trouble(), None);
+    // Nobody of this process hears of it: it is seen when asked.
+    drop(first.take().unwrap().unwrap());
+    assert_eq!(one.memory.trouble(), None);
+    send(&*greedy, 250_000).unwrap();
+    assert_eq!(one.memory.trouble(), None);
+    assert_eq!(send(&*greedy, 250_000).unwrap_err().kind(), ErrorKind::Busy);
+    assert!(one.memory.trouble().is_some());
+    one.memory.part(two.id);
+    assert_eq!(one.memory.trouble(), None);
+}
+
+#[test]
+fn memory_that_another_writer_does_not_use_any_more_ends_the_trouble() {
+    let (one, two) = (Process::new(1, 16 << 20), Process::new(2, 16 << 20));
+    meet(&one, &two);
+    let (greedy, modest) = (one.writer(3), one.writer(4));
+    let reader = two.reader(5);
+    connect(&one, &*greedy, 3, &*reader);
+    while send(&*greedy, 3 << 20).is_ok() {}
+    assert_eq!(modest.loan(2 << 20).unwrap_err().kind(), ErrorKind::Busy);
+    assert!(one.memory.trouble().is_some());
+    // What comes free is of another size.
+    drop(reader.take().unwrap().unwrap());
+    assert_eq!(one.memory.trouble(), None);
+    modest.loan(2 << 20).unwrap();
+}
+
+#[test]
+fn what_is_no_trouble() {
+    let (one, two) = (Process::new(1, 1 << 20), Process::new(2, 1 << 20));
+    meet(&one, &two);
+    let (writer, reader) = (one.writer(3), two.reader(4));
+    connect(&one, &*writer, 3, &*reader);
+    while send(&*writer, 100).is_ok() {}
+    assert_eq!(send(&*writer, 100).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(one.memory.trouble(), None, "a reader that keeps all is full");
+    assert_eq!(writer.loan(1 << 20).unwrap_err().kind(), ErrorKind::TooLarge);
+    assert_eq!(one.memory.trouble(), None, "a sample is too large");
+    let endpoint = Endpoint { keep_all_max: 500_000, ..Process::endpoint(5) };
+    let news = Arc::new(two.bells.claim_cell().unwrap());
+    let reader = two.memory.open_reader(&endpoint, news).unwrap();
+    let error = reader.accept(one.id, Gid([3; 16])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    assert_eq!(two.memory.trouble(), None, "a reader has no room for a ring");
+}
+
+#[test]
 fn a_sample_that_grows_and_shrinks_needs_no_more_memory_than_its_largest() {
     let (one, two) = (Process::new(1, 64 << 20), Process::new(2, 64 << 20));
     meet(&one, &two);

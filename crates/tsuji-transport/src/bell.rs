@@ -187,6 +187,12 @@ impl Cell {
         self.ring();
     }
 
+    /// Whether it rings `bell` as `entity`.
+    pub fn is_attached(&self, bell: &Bell, entity: u16) -> bool {
+        let target = (bell.index << 16) | u32::from(entity);
+        self.bells.page.cell(self.index).load(Ordering::Relaxed) == target
+    }
+
     /// From now on it rings nowhere.
     pub fn detach(&self) {
         // A forked child would move its parent's cell.
@@ -196,9 +202,23 @@ impl Cell {
         self.bells.page.cell(self.index).store(NOWHERE, Ordering::SeqCst);
     }
 
+    /// From now on it rings nowhere, if it still rings `bell` as `entity`: another may have attached it
+    /// meanwhile.
+    pub fn detach_from(&self, bell: &Bell, entity: u16) {
+        if !self.bells.generation.is_current() {
+            return;
+        }
+        let target = (bell.index << 16) | u32::from(entity);
+        let cell = self.bells.page.cell(self.index);
+        let _ = cell.compare_exchange(target, NOWHERE, Ordering::SeqCst, Ordering::Relaxed);
+    }
+
     /// Rings it.
     pub fn ring(&self) {
-        self.bells.page.ring(self.index, From::ThisProcess);
+        // A forked child would take its parent's sleeper for woken, and could not wake it.
+        if self.bells.generation.is_current() {
+            self.bells.page.ring(self.index, From::ThisProcess);
+        }
     }
 }
 

@@ -7,18 +7,21 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tsuji_core::{Capability, TransportId};
 
 use crate::bell::Cell;
+use crate::engines::EngineStatus;
+use crate::wire::Wire;
 use crate::{
     Connected, Endpoint, Envelope, Error, ErrorKind, Gid, Greeting, Loan, Mail, Payload, PeerId,
     Reader, Result, Sent, Ticket, Transport, Writer,
 };
 
 /// What goes wrong. Shares are between 0 (never) and 1 (always).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Faults {
     /// The share of samples that are lost.
     pub loss: f64,
@@ -31,8 +34,52 @@ pub struct Faults {
     pub delay_samples: usize,
     /// Opening, connecting, lending and sending answer Closed. What has arrived is still taken.
     pub cut: bool,
-    /// Sending and reserving answer Busy.
+    /// Sending and reserving answer Busy: a reader is full. That is no trouble. A send that was
+    /// reserved before goes.
     pub busy: bool,
+    /// Lending, reserving and sending of bytes answer Busy: there is no memory left. A value that is
+    /// sent by reference needs none. A send that was reserved before goes.
+    pub starved: bool,
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    pub const NONE: Self = Self {
+        loss: 0.0,
+        duplicate: 0.0,
+        delay: 0.0,
+        delay_samples: 0,
+        cut: false,
+        busy: false,
+        starved: false,
+    };
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl Faults {
+    fn refuse_if_cut(&self, operation: &'static str) -> Result<()> {
+        refuse_if(self.cut, ErrorKind::Closed, operation, CUT)
+    }
+
+    fn refuse_if_busy(&self, operation: &'static str) -> Result<()> {
+        refuse_if(self.busy, ErrorKind::Busy, operation, "made busy by a fault")
+    }
+
+    fn refuse_if_starved(&self, operation: &'static str) -> Result<()> {
+        refuse_if(self.starved, ErrorKind::Busy, operation, STARVED)
+    }
+}
+
+const CUT: &str = "cut by a fault";
+const STARVED: &str = "starved by a fault";
+
+fn refuse_if(refused: bool, kind: ErrorKind, operation: &'static str, why: &str) -> Result<()> {
+    if refused { Err(Error::new(kind, operation).about(why)) } else { Ok(()) }
 }
 
 /// What went wrong so far.
@@ -49,6 +96,7 @@ pub struct FaultCounts {
 /// A transport with faults. Clones share them.
 #[derive(Clone)]
 pub struct Faulty {
+    id: TransportId,
     inner: Arc<dyn Transport>,
     state: Arc<Mutex<State>>,
 }
@@ -62,12 +110,23 @@ struct State {
 }
 
 impl Faulty {
-    /// `inner` without any fault yet. `seed` decides which samples faults will hit.
+    /// `inner` without any fault yet, named `faulty-` and its name. `seed` decides which samples
+    /// faults will hit.
     pub fn new(inner: Arc<dyn Transport>, seed: u64) -> Self {
+        Self::named(TransportId::new(&format!("faulty-{}", inner.id())), inner, seed)
+    }
+
+    /// As [`new`](Self::new), but with the name of `inner`, so that policies name it as they name
+    /// that.
+    pub fn in_place_of(inner: Arc<dyn Transport>, seed: u64) -> Self {
+        Self::named(inner.id(), inner, seed)
+    }
+
+    fn named(id: TransportId, inner: Arc<dyn Transport>, seed: u64) -> Self {
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let (faults, counts) = (Faults::default(), FaultCounts::default());
         let state = State { faults, counts, random, rooms: Vec::new() };
-        Self { inner, state: Arc::new(Mutex::new(state)) }
+        Self { id, inner, state: Arc::new(Mutex::new(state)) }
     }
 
     /// From now on these faults.
@@ -82,27 +141,20 @@ impl Faulty {
         lock(&self.state).counts
     }
 
-    fn pass(&self, operation: &'static str) -> Result<()> {
-        let state = lock(&self.state);
-        if state.faults.cut {
-            return Err(Error::new(ErrorKind::Closed, operation).about("cut by a fault"));
-        }
-        if state.faults.busy && operation == "send" {
-            return Err(Error::new(ErrorKind::Busy, operation).about("made busy by a fault"));
-        }
-        Ok(())
+    fn faults(&self) -> Faults {
+        lock(&self.state).faults
     }
 }
 
 impl fmt::Debug for Faulty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Faulty({:?}, {:?})", self.inner, lock(&self.state).faults)
+        write!(f, "Faulty({:?}, {:?})", self.inner, self.faults())
     }
 }
 
 impl Transport for Faulty {
     fn id(&self) -> TransportId {
-        TransportId::new(&format!("faulty-{}", self.inner.id()))
+        self.id.clone()
     }
 
     fn capability(&self) -> Capability {
@@ -110,14 +162,23 @@ impl Transport for Faulty {
     }
 
     fn trouble(&self) -> Option<String> {
-        let cut = lock(&self.state).faults.cut.then(|| "cut by a fault".to_owned());
-        cut.or_else(|| self.inner.trouble())
+        let faults = self.faults();
+        let own = if faults.cut { Some(CUT) } else { faults.starved.then_some(STARVED) };
+        own.map(str::to_owned).or_else(|| self.inner.trouble())
     }
 
     fn figures(&self) -> Vec<(&'static str, u64)> {
         let counts = self.counts();
         let own = [("lost", counts.lost), ("duplicated", counts.duplicated)];
         [self.inner.figures(), own.into(), vec![("delayed", counts.delayed)]].concat()
+    }
+
+    fn engine(&self) -> Option<EngineStatus> {
+        self.inner.engine()
+    }
+
+    fn tidy(&self, now_ns: u64) -> Option<u64> {
+        self.inner.tidy(now_ns)
     }
 
     fn greeting(&self, peer: PeerId) -> Result<Greeting> {
@@ -148,18 +209,24 @@ impl Transport for Faulty {
         self.inner.receive(from, bytes);
     }
 
+    fn wire(&self) -> Option<&dyn Wire> {
+        self.inner.wire()
+    }
+
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
-        self.pass("open a writer")?;
+        self.faults().refuse_if_cut("open a writer")?;
         let mut state = lock(&self.state);
         state.rooms.retain(|room| 0 < room.strong_count());
         state.rooms.push(Arc::downgrade(&room));
         drop(state);
         let inner = self.inner.open_writer(endpoint, room)?;
-        Ok(Arc::new(FaultyWriter { faulty: self.clone(), inner, held: Mutex::default() }))
+        let (held, is_reserved) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Arc::new(FaultyWriter { faulty: self.clone(), inner, held, is_reserved }))
     }
 
     fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
-        self.pass("open a reader")?;
+        self.faults().refuse_if_cut("open a reader")?;
+        // No fault hits what has arrived, so the reader is that of the inner transport.
         self.inner.open_reader(endpoint, news)
     }
 }
@@ -170,6 +237,8 @@ struct FaultyWriter {
     inner: Arc<dyn Writer>,
     /// Samples held back, oldest first.
     held: Mutex<VecDeque<(Envelope, Payload)>>,
+    /// The next send was promised not to be Busy.
+    is_reserved: AtomicBool,
 }
 
 enum Fate {
@@ -180,6 +249,20 @@ enum Fate {
 }
 
 impl FaultyWriter {
+    /// The faults that are there, unless one of them refuses to send `payload`.
+    fn pass(&self, payload: &Payload, is_reserved: bool) -> Result<Faults> {
+        let faults = self.faulty.faults();
+        faults.refuse_if_cut("send")?;
+        if is_reserved {
+            return Ok(faults);
+        }
+        faults.refuse_if_busy("send")?;
+        if let Payload::Bytes(_) = payload {
+            faults.refuse_if_starved("send")?;
+        }
+        Ok(faults)
+    }
+
     fn fate(&self, holding: bool) -> Fate {
         let mut state = lock(&self.faulty.state);
         let faults = state.faults;
@@ -217,23 +300,32 @@ impl FaultyWriter {
 
 impl Writer for FaultyWriter {
     fn loan(&self, len: usize) -> Result<Loan> {
-        self.faulty.pass("loan")?;
+        let faults = self.faulty.faults();
+        faults.refuse_if_cut("loan")?;
+        faults.refuse_if_starved("loan")?;
         self.inner.loan(len)
     }
 
     fn reserve(&self, len: usize) -> Result<()> {
-        self.faulty.pass("send")?;
-        self.inner.reserve(len)
+        let faults = self.faulty.faults();
+        faults.refuse_if_cut("reserve")?;
+        faults.refuse_if_busy("reserve")?;
+        faults.refuse_if_starved("reserve")?;
+        self.inner.reserve(len)?;
+        self.is_reserved.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     fn cancel(&self) {
+        self.is_reserved.store(false, Ordering::Relaxed);
         self.inner.cancel();
     }
 
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
-        self.faulty.pass("send")?;
+        let faults = self.pass(payload, self.is_reserved.load(Ordering::Relaxed))?;
+        self.is_reserved.store(false, Ordering::Relaxed);
         let mut held = lock(&self.held);
-        let limit = lock(&self.faulty.state).faults.delay_samples;
+        let limit = faults.delay_samples;
         if !held.is_empty() && limit <= held.len() {
             self.let_go(&mut held)?;
         }
@@ -261,18 +353,29 @@ impl Writer for FaultyWriter {
     }
 
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
-        self.faulty.pass("send")?;
+        self.pass(payload, false)?;
         self.let_go(&mut lock(&self.held))?;
         self.inner.send_to(reader, envelope, payload)
     }
 
     fn connect(&self, ticket: &Ticket) -> Result<Connected> {
-        self.faulty.pass("connect")?;
+        self.faulty.faults().refuse_if_cut("connect")?;
+        self.is_reserved.store(false, Ordering::Relaxed);
         self.inner.connect(ticket)
     }
 
     fn disconnect(&self, reader: Gid) {
         self.inner.disconnect(reader);
+    }
+
+    fn wire_name(&self) -> Option<Gid> {
+        self.inner.wire_name()
+    }
+
+    fn connect_plain(&self, reader: Gid) -> Result<Connected> {
+        self.faulty.faults().refuse_if_cut("connect to a plain reader")?;
+        self.is_reserved.store(false, Ordering::Relaxed);
+        self.inner.connect_plain(reader)
     }
 
     fn lost(&self) -> Vec<Gid> {
@@ -282,13 +385,16 @@ impl Writer for FaultyWriter {
     fn readers(&self) -> usize {
         self.inner.readers()
     }
+
+    fn is_acknowledged(&self) -> bool {
+        self.inner.is_acknowledged()
+    }
 }
 
 impl Drop for FaultyWriter {
     fn drop(&mut self) {
         let mut held = std::mem::take(self.held.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let is_cut = lock(&self.faulty.state).faults.cut;
-        if is_cut || self.let_go(&mut held).is_err() {
+        if self.faulty.faults().cut || self.let_go(&mut held).is_err() {
             lock(&self.faulty.state).counts.lost += held.len() as u64;
         }
     }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tsuji_core::{Capability, Qos, TransportId};
 
 pub mod bell;
+pub mod engines;
 pub mod faulty;
 pub mod inproc;
 
@@ -32,6 +33,7 @@ mod sync;
 pub mod wire;
 
 use bell::Cell;
+use engines::EngineStatus;
 use wire::Wire;
 
 /// One way to carry samples.
@@ -53,6 +55,19 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
     /// What it counts, as names and numbers, for people to read.
     fn figures(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
+    }
+
+    /// What is known of its engine; `None` for a transport that has none.
+    fn engine(&self) -> Option<EngineStatus> {
+        None
+    }
+
+    /// Ends what nothing has needed for long enough, as an engine; what takes long goes on behind it. Answers when
+    /// there may be more to end, on the monotonic clock. Whoever owns the control channels calls it then, and
+    /// whenever [`mail_fd`](Self::mail_fd) was readable.
+    fn tidy(&self, now_ns: u64) -> Option<u64> {
+        let _ = now_ns;
+        None
     }
 
     /// What `peer` needs in order to exchange samples with this process.
@@ -170,6 +185,12 @@ pub trait Writer: fmt::Debug + Send + Sync {
 
     /// How many readers are connected.
     fn readers(&self) -> usize;
+
+    /// Whether all that was sent has come to every reader that counts on it. Where a send puts it there, that is
+    /// always so.
+    fn is_acknowledged(&self) -> bool {
+        true
+    }
 }
 
 /// What became of a connect.

@@ -38,7 +38,8 @@ pub struct Envelope {
     pub arrived_ns: u64,
     /// How the bytes are encoded.
     pub encoding: Encoding,
-    /// The request that this sample answers.
+    /// The request that this sample answers: its client, and its number, which is not 0. Of a request on a
+    /// [`Wire`](crate::wire::Wire) that relates, who takes the replies, and 0.
     pub related: Option<(Gid, u64)>,
 }
 

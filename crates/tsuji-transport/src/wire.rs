@@ -22,6 +22,14 @@ pub trait Wire: fmt::Debug + Send + Sync {
     /// Whom it talks to.
     fn peers(&self) -> Peers;
 
+    /// Whether what a sample relates to goes beside it, as the envelope's `related`, with names of the wire: a
+    /// request to the reader of its replies, which is named as everybody names it here, and a reply to
+    /// what came with the request. What comes is named so too: a request by its client and the client's
+    /// number for it, a reply to a request of this process by the writer and the number that it had.
+    fn relates(&self) -> bool {
+        false
+    }
+
     /// Where whoever has not joined hears of others; or why it has to join at once, as a clause after
     /// "because". A failure once it has joined, which [`join`](Self::join) is not the only way to do:
     /// see [`Transport::mail_fd`](crate::Transport::mail_fd), which tells that.

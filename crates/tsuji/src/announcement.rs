@@ -21,6 +21,8 @@ pub(crate) struct Announcement<'a> {
     pub(crate) topic: &'a str,
     pub(crate) type_name: &'a str,
     pub(crate) type_hash: &'a str,
+    /// Nodes on Zenoh are spoken to, which know services by the hash of the whole.
+    pub(crate) is_for_zenoh: bool,
 }
 
 impl Announcement<'_> {
@@ -38,11 +40,13 @@ impl Announcement<'_> {
             Role::Reply => DdsType::ServiceResponse(ty),
         };
         // What is known of a service is the hash of the whole, and ROS 2 announces that of a half.
-        let is_hashed =
-            self.role == Role::Topic && distro.has_type_hash() && !self.type_hash.is_empty();
+        let is_known = distro.has_type_hash() && !self.type_hash.is_empty();
+        let is_topic = self.role == Role::Topic;
+        let hash = |is_said: bool| (is_known && is_said).then(|| self.type_hash.to_owned());
         let user_data = EndpointUserData {
             service_end: self.service_end(),
-            type_hash: is_hashed.then(|| self.type_hash.to_owned()),
+            type_hash: hash(is_topic),
+            service_hash: hash(!is_topic && self.is_for_zenoh),
             tsuji_gid: Some(self.gid.0),
         };
         Ok(Announced {
@@ -105,7 +109,8 @@ pub(crate) fn plain_endpoint(found: &FoundEndpoint) -> Result<Option<PlainEndpoi
     };
     // What cannot be read says nothing.
     let said = EndpointUserData::parse(&found.user_data).unwrap_or_default();
-    let type_hash = said.type_hash.filter(|_| role == Role::Topic).unwrap_or_default();
+    // That of a half is of no use.
+    let type_hash = if role == Role::Topic { said.type_hash } else { said.service_hash };
     let record = EndpointRecord {
         gid: found.name.0,
         node: [0; 16],
@@ -114,7 +119,7 @@ pub(crate) fn plain_endpoint(found: &FoundEndpoint) -> Result<Option<PlainEndpoi
         partner: [0; 16],
         topic: topic.to_owned(),
         type_name,
-        type_hash,
+        type_hash: type_hash.unwrap_or_default(),
         qos: qos.into(),
     };
     Ok(Some(PlainEndpoint { record, end: said.service_end }))
@@ -221,6 +226,7 @@ mod tests {
                 topic: "/robot/it",
                 type_name,
                 type_hash: &hash,
+                is_for_zenoh: true,
             };
             let Announced { topic, type_name, user_data } =
                 announcement.for_ros(Distro::Jazzy).unwrap();
@@ -238,7 +244,7 @@ mod tests {
             let PlainEndpoint { record, end } = plain_endpoint(&found).unwrap().unwrap();
             assert_eq!((record.role, &*record.topic), (role, "/robot/it"));
             assert_eq!(record.type_name, announcement.type_name);
-            assert_eq!(record.type_hash.is_empty(), role != Role::Topic);
+            assert_eq!(record.type_hash, hash);
             assert_eq!(end, announcement.service_end());
         }
     }

@@ -5,7 +5,7 @@
 //! others theirs; or, from the first await on, by the thread of the context that wakes tasks. Nobody
 //! has to spin.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
@@ -17,7 +17,8 @@ use tsuji_transport::bell::{Bell, Cell};
 use tsuji_transport::{ErrorKind as TransportKind, Gid, Sample};
 
 use crate::executor::Entity;
-use crate::publication::{Opening, Outgoing, Parting, Publication};
+use crate::news::Inbox;
+use crate::publication::{Opened, Opening, Outgoing, Parting, Publication};
 use crate::reception::Reception;
 use crate::{CallbackGroup, CallbackGroupKind, Error, ErrorKind, Node, Result};
 
@@ -52,6 +53,8 @@ pub(crate) struct Calls {
 struct Table {
     /// By the number of the request; at most [`OPEN_MAX`].
     open: HashMap<u64, Call>,
+    /// Requests whose replies are collected and have come, oldest first.
+    arrived: VecDeque<u64>,
     /// Requests, and a server of each that has left: it is lost if no reply of it has come.
     left: Vec<(u64, Gid)>,
     reader: Reads,
@@ -73,6 +76,8 @@ enum Reads {
 struct Call {
     progress: Progress,
     waits: Waits,
+    /// Nobody waits for this reply; it is asked for whatever has come.
+    is_collected: bool,
 }
 
 enum Progress {
@@ -107,10 +112,39 @@ impl Calls {
     /// Sends a request to all servers that are ready, and answers its number. Waits for room for at
     /// most `patience`.
     pub(crate) fn send(&self, request: &Outgoing<'_>, patience: Duration) -> Result<u64> {
+        self.send_as(request, patience, false)
+    }
+
+    /// Sends a request whose reply will be [collected](Self::collect). Where too many are open, the oldest
+    /// such request is forgotten.
+    pub(crate) fn post(&self, request: &Outgoing<'_>, patience: Duration) -> Result<u64> {
+        self.send_as(request, patience, true)
+    }
+
+    /// The oldest reply that has come to a request that was posted, with the request's number.
+    pub(crate) fn collect(&self) -> Result<Option<(u64, Sample)>> {
+        self.publication.open("take a reply")?;
+        self.read();
+        let mut table = self.lock();
+        while let Some(number) = table.arrived.pop_front() {
+            if let Some(Some(sample)) = table.finished(number) {
+                return Ok(Some((number, sample)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn send_as(
+        &self,
+        request: &Outgoing<'_>,
+        patience: Duration,
+        is_collected: bool,
+    ) -> Result<u64> {
         self.publication.open("send a request")?;
         // What waits here would hold the servers back.
         self.read();
-        let asked = Asked { calls: self, number: 0.into(), refused: None.into() };
+        let (number, refused) = (0.into(), None.into());
+        let asked = Asked { calls: self, number, refused, is_collected };
         let sent = self.publication.request(request, &asked, patience);
         match (sent, asked.refused.get()) {
             (Ok(()), _) => {
@@ -263,6 +297,10 @@ impl Calls {
             if servers.is_empty() {
                 call.progress = Progress::Lost;
                 lost.push(std::mem::replace(&mut call.waits, Waits::Nobody));
+                if call.is_collected {
+                    // Nobody asks what became of it.
+                    table.open.remove(&number);
+                }
                 table.counters.lost += 1;
             }
         }
@@ -282,7 +320,9 @@ impl Calls {
             return drop(sample);
         };
         call.progress = Progress::Replied(sample);
+        let (related, is_collected) = (number.map(|(_, number)| number), call.is_collected);
         let waits = std::mem::replace(&mut call.waits, Waits::Nobody);
+        table.arrived.extend(related.filter(|_| is_collected));
         drop(table);
         self.wake(waits);
     }
@@ -371,6 +411,21 @@ impl Calls {
     }
 }
 
+impl Inbox for Calls {
+    fn cell(&self) -> &Arc<Cell> {
+        &self.reception.news
+    }
+
+    /// Replies to be collected.
+    fn waiting(&self, _most: usize) -> usize {
+        if self.publication.open("look").is_err() {
+            return 0;
+        }
+        self.read();
+        self.lock().arrived.len()
+    }
+}
+
 impl Parting for Calls {
     fn left(&self, server: Gid) {
         let mut table = self.lock();
@@ -386,6 +441,18 @@ impl Parting for Calls {
 }
 
 impl Table {
+    /// Forgets the oldest request whose reply is collected, if there are too many requests.
+    fn make_room(&mut self) -> Option<Call> {
+        if self.open.len() < OPEN_MAX {
+            return None;
+        }
+        let collected = self.open.iter().filter(|(_, call)| call.is_collected);
+        let oldest = *collected.map(|(number, _)| number).min()?;
+        self.arrived.retain(|it| *it != oldest);
+        self.counters.forgotten += 1;
+        self.open.remove(&oldest)
+    }
+
     /// What became of request `number`, once something has: the reply, or `None` if there will be
     /// none.
     fn finished(&mut self, number: u64) -> Option<Option<Sample>> {
@@ -452,6 +519,7 @@ struct Asked<'a> {
     calls: &'a Calls,
     number: std::cell::Cell<u64>,
     refused: std::cell::Cell<Option<Refused>>,
+    is_collected: bool,
 }
 
 /// Why a request was not sent.
@@ -462,21 +530,29 @@ enum Refused {
 }
 
 impl Opening for Asked<'_> {
-    fn open(&self, number: u64, servers: &mut dyn Iterator<Item = Gid>) -> bool {
+    fn open(&self, number: u64, servers: &mut dyn Iterator<Item = Gid>) -> Opened {
         let servers: Vec<Gid> = servers.collect();
+        self.number.set(number);
+        if servers.is_empty() && self.is_collected {
+            return Opened::Skip;
+        }
         let mut table = self.calls.lock();
+        let forgotten = if self.is_collected { table.make_room() } else { None };
         let refused = match table.open.len() {
             _ if servers.is_empty() => Some(Refused::NoServer),
             OPEN_MAX.. => Some(Refused::Full),
             _ => None,
         };
         self.refused.set(refused);
-        self.number.set(number);
         if refused.is_none() {
-            let call = Call { progress: Progress::Asked(servers), waits: Waits::Nobody };
+            let progress = Progress::Asked(servers);
+            let call = Call { progress, waits: Waits::Nobody, is_collected: self.is_collected };
             table.open.insert(number, call);
         }
-        refused.is_none()
+        drop(table);
+        // A reply is the user's, and may do anything when dropped.
+        drop(forgotten);
+        if refused.is_none() { Opened::Send } else { Opened::Refuse }
     }
 
     fn unopen(&self, number: u64) {

@@ -11,19 +11,23 @@ use std::time::Duration;
 use tsuji_core::Qos;
 use tsuji_msg::{Message, Service as ServiceType};
 use tsuji_platform::clock;
+use tsuji_transport::bell::Cell;
 use tsuji_transport::{Bytes, Gid, Payload, Sample};
 
 use crate::calls::{Calls, ClientCounters};
 use crate::content::Content;
 use crate::events::ClientEvent;
 use crate::executor::Entity;
+use crate::news::{Inbox, Listener, NewsCallback};
 use crate::node::MAX_BLOCKING_DEFAULT;
 use crate::pacing::after;
 use crate::publication::{Codec, Outgoing, Publication, PublicationSpec};
 use crate::reception::{Reception, ReceptionSpec};
 use crate::subscription::EventEntity;
+use crate::wait_list::sealed::Source;
 use crate::{
-    CallbackGroup, Error, ErrorKind, Node, RawPublisher, RawSubscription, RawType, Result,
+    CallbackGroup, Error, ErrorKind, Node, RawPublisher, RawSample, RawSubscription, RawType,
+    Result, Waitable,
 };
 
 /// Sends requests to servers of services of type `S`. Clones are the same client; it leaves the
@@ -211,14 +215,28 @@ pub struct RawClient {
 
 struct ClientCore {
     requests: RawPublisher,
-    /// Leaves the service with the rest.
-    _replies: RawSubscription,
+    replies: RawSubscription,
     calls: Arc<Calls>,
+    listener: Listener,
+}
+
+impl Waitable for RawClient {}
+
+/// Ready when there is a reply for [`RawClient::take_bytes`].
+impl Source for RawClient {
+    fn cell(&self) -> &Arc<Cell> {
+        &self.core.calls.reception.news
+    }
+
+    fn is_ready(&self) -> bool {
+        Inbox::waiting(&*self.core.calls, 1) != 0
+    }
 }
 
 impl Drop for ClientCore {
     fn drop(&mut self) {
         if self.calls.publication.host.is_current() {
+            self.listener.end(self.replies.node().context());
             self.calls.close();
         }
     }
@@ -234,6 +252,30 @@ impl RawClient {
     /// As [`Client::send`], with a request in CDR with its header of 4 bytes.
     pub fn send_bytes(&self, request: &[u8]) -> Result<RawPending> {
         self.send(&self.copied(request)?, MAX_BLOCKING_DEFAULT)
+    }
+
+    /// Sends a request in CDR with its header of 4 bytes, whose reply [`take_bytes`](Self::take_bytes) will
+    /// bring, and answers its number. Where no server is ready it goes to nobody, and has no reply. Where 1024
+    /// requests are open, the oldest of this kind is forgotten, and counted. Else it fails as [`Client::send`]
+    /// does.
+    pub fn post_bytes(&self, request: &[u8]) -> Result<u64> {
+        self.core.calls.post(&self.copied(request)?, MAX_BLOCKING_DEFAULT)
+    }
+
+    /// The oldest reply to a request of [`post_bytes`](Self::post_bytes), with the request's number, if there
+    /// is one. Never blocks. A request that no server can answer any more has none.
+    pub fn take_bytes(&self) -> Result<Option<(u64, RawSample)>> {
+        self.core.listener.take(
+            || self.core.calls.collect(),
+            |(number, sample)| Some((number, RawSample::new(sample, clock::monotonic_ns())?)),
+        )
+    }
+
+    /// From now on `callback` hears how many replies have come to requests of
+    /// [`post_bytes`](Self::post_bytes), as [`RawSubscription::on_news`] says.
+    pub fn on_news(&self, callback: Option<NewsCallback>) -> Result<()> {
+        let inbox = Arc::<Calls>::clone(&self.core.calls);
+        self.core.listener.set(self.core.replies.node().context(), inbox, callback)
     }
 
     /// Whether a server is ready.
@@ -418,8 +460,9 @@ impl<'a, C> ClientBuilder<'a, C> {
         host.tell();
         let core = ClientCore {
             requests: RawPublisher::new(self.node.clone(), publication, events),
-            _replies: RawSubscription::new(self.node.clone(), reception, Vec::new()),
+            replies: RawSubscription::new(self.node.clone(), reception, Vec::new()),
             calls,
+            listener: Listener::default(),
         };
         Ok(RawClient { core: Arc::new(core) })
     }

@@ -4,21 +4,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tsuji_core::names::RemapRule;
-use tsuji_core::{Interop, Peer, Peers, Policy};
+use tsuji_core::names::{RemapRule, validate_topic};
+use tsuji_core::{Interop, Peer, Peers, Policy, RtpsEngine};
 use tsuji_platform::clock;
 use tsuji_ros::environment::{DOMAIN_MAX, DiscoveryRange};
+use tsuji_ros::gid::Distro;
 use tsuji_transport::Transport;
 
 use crate::control::{self, protocol::Control};
-use crate::directory::Answers;
+use crate::directory::{Answers, Directory};
 use crate::executor::{Executor, ExecutorCore};
 use crate::graph::join;
 use crate::host::{Host, Place};
 use crate::network::{Asked, Network, Said};
-use crate::registry::{self, Arrange};
+use crate::policy_file::PolicyFile;
+use crate::registry::Arrange;
 use crate::{
-    Error, ErrorKind, Graph, Neighbour, Node, Result, RouteReport, Stranger, TransportReport,
+    Error, ErrorKind, Graph, GuardCondition, Neighbour, Node, ProcessEngines, Result, RouteReport,
+    RouteSetting, Stranger, TransportReport,
 };
 
 /// Where nodes live: a domain, a policy, and this process's part in it. Clones are the same
@@ -42,8 +45,8 @@ struct Waking {
 }
 
 impl Context {
-    /// A context by the environment: `TSUJI_POLICY`, `TSUJI_RUNTIME_DIR`, `TSUJI_INTEROP`, and those
-    /// of ROS 2, as `ROS_DOMAIN_ID`. `tsuji doctor` says what becomes of each.
+    /// A context by the environment: `TSUJI_POLICY`, `TSUJI_RUNTIME_DIR`, `TSUJI_INTEROP`,
+    /// `TSUJI_RTPS_ENGINE`, and those of ROS 2, as `ROS_DOMAIN_ID`. `tsuji doctor` says what becomes of each.
     pub fn new() -> Result<Self> {
         Self::builder().build()
     }
@@ -105,7 +108,7 @@ impl Context {
 
     /// The policy in force.
     pub fn policy(&self) -> Arc<Policy> {
-        Arc::clone(self.core.host.policy())
+        self.core.host.policy()
     }
 
     /// The domain.
@@ -113,10 +116,16 @@ impl Context {
         self.core.host.domain()
     }
 
-    /// Which plain ROS 2 nodes are spoken to: `Rtps`, or `None` too where what was asked for is not
-    /// in this build, or `ROS_AUTOMATIC_DISCOVERY_RANGE` is `OFF`.
+    /// Which plain ROS 2 nodes are spoken to: less than was asked for where the plug-in over Zenoh is not
+    /// found, or `ROS_AUTOMATIC_DISCOVERY_RANGE` is `OFF`.
     pub fn interop(&self) -> Interop {
         self.core.host.network().interop()
+    }
+
+    /// What speaks RTPS to plain ROS 2 nodes, if anything does: Cyclone DDS too where Fast DDS was asked
+    /// for and does not work.
+    pub fn rtps_engine(&self) -> RtpsEngine {
+        self.core.host.network().engine()
     }
 
     /// The folder where the processes of this domain find each other.
@@ -150,7 +159,7 @@ impl Context {
     fn settle_outside(&self, timeout: Duration) -> Result<()> {
         let host = &self.core.host;
         let deadline = Instant::now() + timeout.min(OUTSIDE_MAX);
-        while host.speaks_rtps() && Instant::now() < deadline {
+        while host.speaks() && Instant::now() < deadline {
             let settled = host.wait_for(LOOK_AGAIN, |directory| {
                 directory.outside.is_settled(clock::monotonic_ns()).then_some(())
             })?;
@@ -177,6 +186,13 @@ impl Context {
         self.core.host.directory().graph(&self.core.host)
     }
 
+    /// A condition that is triggered whenever the [`graph`](Self::graph) may have changed.
+    pub fn graph_guard(&self) -> Result<GuardCondition> {
+        let guard = GuardCondition::new(self)?;
+        self.host().trigger_at_change(&guard.core);
+        Ok(guard)
+    }
+
     /// Waits until `done` answers something about the graph, and answers it, or `None` when the
     /// time is up.
     pub fn wait_for_graph<T>(
@@ -193,13 +209,73 @@ impl Context {
     pub fn routes(&self, timeout: Duration) -> Result<Vec<RouteReport>> {
         let host = &self.core.host;
         host.open("ask for routes")?;
+        let (own, answers) = self.ask(timeout, |directory, question| {
+            (directory.halves(host), Control::AskRoutes { question })
+        })?;
+        Ok(join([own, answers.halves].concat()))
+    }
+
+    /// The processes of the domain and how the engines of each stand: what runs, what for, and what it takes.
+    /// Those that do not answer within `timeout` are left out.
+    pub fn engines(&self, timeout: Duration) -> Result<Vec<ProcessEngines>> {
+        let host = &self.core.host;
+        host.open("ask for engines")?;
+        let (own, answers) = self.ask(timeout, |directory, question| {
+            (directory.engines(host), Control::AskEngines { question })
+        })?;
+        let mut all = [vec![own], answers.engines].concat();
+        all.sort_by_cached_key(|it| {
+            let process = &it.process;
+            (process.host.clone(), process.program.clone(), process.pid, process.token.clone())
+        });
+        Ok(all)
+    }
+
+    /// From now on the flows of a topic take this transport, in all processes of the domain on this host,
+    /// and in those that come while one of these lives; or with `None` again what the policy says. Where
+    /// it cannot carry a flow the policy decides.
+    ///
+    /// Answers what each process has done about it. Those that do not answer within `timeout` are left
+    /// out. Processes of other users and on other hosts refuse.
+    pub fn set_route(
+        &self,
+        topic: &str,
+        transport: Option<&str>,
+        timeout: Duration,
+    ) -> Result<Vec<RouteSetting>> {
+        let host = &self.core.host;
+        host.open("set a route")?;
+        validate_topic(topic).map_err(|error| Error::invalid(error.to_string()))?;
+        let (topic, transport) = (topic.to_owned(), transport.map(str::to_owned));
+        let (own, answers) = self.ask(timeout, |directory, question| {
+            let stamp = directory.new_stamp(host.id);
+            let own = directory.pin(host, &topic, transport.as_deref(), stamp);
+            (own, Control::Pin { question, topic, transport, stamp })
+        })?;
+        let directory = host.directory();
+        let own = RouteSetting { process: host.info.clone(), outcome: own };
+        let others = answers.settings.into_iter().map(|(peer, outcome)| RouteSetting {
+            process: directory.links.process(peer),
+            outcome,
+        });
+        Ok(std::iter::once(own).chain(others).collect())
+    }
+
+    /// Asks all processes that are linked to this one. `own` answers for this one, with the question as it
+    /// is put to the others. Those that do not answer within `timeout` are left out.
+    fn ask<T>(
+        &self,
+        timeout: Duration,
+        own: impl FnOnce(&mut Directory, u64) -> (T, Control),
+    ) -> Result<(T, Answers)> {
+        let host = &self.core.host;
         let mut directory = host.directory();
         directory.questions += 1;
         let question = directory.questions;
         let waiting = directory.links.peers().collect();
-        directory.answers.insert(question, Answers { halves: Vec::new(), waiting });
-        directory.links.broadcast(&Control::AskRoutes { question });
-        let own = directory.halves(host);
+        directory.answers.insert(question, Answers { waiting, ..Answers::default() });
+        let (own, asked) = own(&mut directory, question);
+        directory.links.broadcast(&asked);
         drop(directory);
         let waited = host.wait_for(timeout, |directory| {
             let answers = directory.answers.get(&question)?;
@@ -207,7 +283,7 @@ impl Context {
         });
         let answers = host.directory().answers.remove(&question).unwrap_or_default();
         waited?;
-        Ok(join([own, answers.halves].concat()))
+        Ok((own, answers))
     }
 
     /// Processes in the run-time folder that could not be met, and why.
@@ -216,6 +292,11 @@ impl Context {
             return Vec::new();
         }
         self.core.host.directory().strangers.clone()
+    }
+
+    /// What names this process among those of the domain, as [`ProcessInfo::token`](crate::ProcessInfo::token).
+    pub fn token(&self) -> &str {
+        &self.core.host.info.token
     }
 
     /// What the transports of this process can do.
@@ -234,6 +315,7 @@ impl Context {
             let peers = Peer::ALL.iter().filter(|peer| peers.contains(**peer));
             TransportReport {
                 name: transport.id().to_string(),
+                is_installed: true,
                 scopes: scopes
                     .filter(|scope| capability.scopes.contains(**scope))
                     .map(|scope| scope.to_string())
@@ -253,8 +335,9 @@ impl Context {
                     .collect(),
             }
         });
-        let fails = self.core.host.failed().iter().map(|(id, reason)| TransportReport {
-            name: id.to_string(),
+        let fails = self.core.host.failed().iter().map(|it| TransportReport {
+            name: it.transport.to_string(),
+            is_installed: !it.is_optional,
             scopes: Vec::new(),
             peers: Vec::new(),
             reliable: false,
@@ -262,7 +345,7 @@ impl Context {
             typed: false,
             sample_bytes_max: 0,
             readers_max: 0,
-            trouble: Some(reason.clone()),
+            trouble: Some(it.reason.clone()),
             standing: None,
             figures: Vec::new(),
         });
@@ -320,7 +403,10 @@ pub struct ContextBuilder {
     policy: Option<Policy>,
     policy_file: Option<PathBuf>,
     interop: Option<Interop>,
+    rtps_engine: Option<RtpsEngine>,
     discovery_range: Option<DiscoveryRange>,
+    static_peers: Option<Vec<String>>,
+    distro: Option<Distro>,
     joins_at_once: bool,
     runtime_dir: Option<PathBuf>,
     is_isolated: bool,
@@ -343,7 +429,8 @@ impl ContextBuilder {
         self
     }
 
-    /// The policy; else that of the policy file.
+    /// The policy; else that of the policy file. Contexts that share a participant share its policy,
+    /// also where that is of a file and changes.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
@@ -351,6 +438,11 @@ impl ContextBuilder {
     }
 
     /// The policy file; else the one that `TSUJI_POLICY` names, else the built-in default.
+    ///
+    /// While the context lives the file is watched. A change of it that is good is the policy from
+    /// then on, and every flow is decided again while its samples flow; one that is not, or a file
+    /// that is gone, is told in a warning and changes nothing. What is said of transports, `interop`
+    /// and joining the network is taken at the next start, which a warning says.
     #[must_use]
     pub fn policy_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.policy_file = Some(path.into());
@@ -365,11 +457,36 @@ impl ContextBuilder {
         self
     }
 
+    /// What speaks RTPS to plain ROS 2 nodes; else what `TSUJI_RTPS_ENGINE` names (`cyclonedds`,
+    /// `fastdds`), else what the policy says. Where Fast DDS does not work, Cyclone DDS does it, with a
+    /// warning.
+    #[must_use]
+    pub fn rtps_engine(mut self, engine: RtpsEngine) -> Self {
+        self.rtps_engine = Some(engine);
+        self
+    }
+
     /// Whom to find over the network unasked; else `ROS_AUTOMATIC_DISCOVERY_RANGE` and
     /// `ROS_LOCALHOST_ONLY` say so.
     #[must_use]
     pub fn discovery_range(mut self, range: DiscoveryRange) -> Self {
         self.discovery_range = Some(range);
+        self
+    }
+
+    /// Whom to ask over the network: addresses and host names, as in `ROS_STATIC_PEERS`; else that
+    /// says so. Asked where the discovery range is `Localhost` or `Subnet`.
+    #[must_use]
+    pub fn static_peers(mut self, peers: impl IntoIterator<Item = String>) -> Self {
+        self.static_peers = Some(peers.into_iter().collect());
+        self
+    }
+
+    /// The distribution of ROS 2 in whose formats plain nodes are spoken to; else that of `ROS_DISTRO`,
+    /// else Jazzy.
+    #[must_use]
+    pub fn distro(mut self, distro: Distro) -> Self {
+        self.distro = Some(distro);
         self
     }
 
@@ -420,8 +537,8 @@ impl ContextBuilder {
                 "domain id {domain} is out of range; allowed: 0 to {DOMAIN_MAX}"
             )));
         }
-        let policy = match self.policy {
-            Some(policy) => policy,
+        let (policy, file) = match self.policy {
+            Some(policy) => (policy, None),
             None => load_policy(self.policy_file)?,
         };
         let (remap_rules, arguments) = split_arguments(&self.arguments)?;
@@ -432,19 +549,23 @@ impl ContextBuilder {
         let said = Said {
             domain: self.domain,
             interop: self.interop,
+            engine: self.rtps_engine,
             range: self.discovery_range,
+            static_peers: self.static_peers,
+            distro: self.distro,
             joins_at_once: self.joins_at_once,
         };
-        let Asked { network, lines } = Network::ask(said, &policy, from_environment)?;
+        let Asked { network, mut lines } = Network::ask(said, &policy, from_environment)?;
         let domain = network.domain();
         let folder = folder.join(format!("domain-{domain}"));
         let place = Place { domain, folder };
         let policy = Arc::new(policy);
         let host = if self.is_isolated {
-            Host::start(place, network, &policy, self.arrange)?
+            Host::start(place, network, &policy, file, self.arrange)?
         } else {
-            Host::shared(place, network, &policy)?
+            Host::shared(place, network, &policy, file)?
         };
+        lines.extend(host.network().lines_of_engines());
         for line in lines {
             tracing::warn!("{line}");
         }
@@ -461,19 +582,17 @@ fn from_environment(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-fn load_policy(path: Option<PathBuf>) -> Result<Policy> {
+/// The policy, and the file that it comes from, if it comes from one.
+fn load_policy(path: Option<PathBuf>) -> Result<(Policy, Option<PolicyFile>)> {
     let from_environment = || {
         let path = std::env::var_os("TSUJI_POLICY").filter(|path| !path.is_empty());
         path.map(PathBuf::from)
     };
     let Some(path) = path.or_else(from_environment) else {
-        return Ok(tsuji_policy::builtin_default());
+        return Ok((tsuji_policy::builtin_default(), None));
     };
-    let name = path.display().to_string();
-    let bytes = std::fs::read(&path)
-        .map_err(|error| Error::invalid(format!("policy file {name}")).because(error))?;
-    tsuji_policy::load(&name, &bytes, registry::KNOWN)
-        .map_err(|errors| Error::invalid(errors.to_string()))
+    let file = PolicyFile::new(&path)?;
+    Ok((file.load()?, Some(file)))
 }
 
 /// The folder under which the processes of this user find each other, unless a context says

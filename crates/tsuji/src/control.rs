@@ -6,6 +6,7 @@
 //! whoever says it. The hang-up of a connection is the news that somebody left; the end of its
 //! sign of life is that of a death.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,13 +22,14 @@ use tsuji_platform::life::LifeSeen;
 use tsuji_platform::poll::Ready;
 use tsuji_platform::process;
 use tsuji_platform::socket::{Connection, Listener, MESSAGE_BYTES_MAX};
-use tsuji_platform::watch::{FolderEvent, FolderWatch};
+use tsuji_platform::watch::{FileWatch, FolderEvent, FolderWatch};
 use tsuji_transport::{Gid, Greeting, PeerId, Transport};
 
 use crate::directory::Directory;
 use crate::graph::Stranger;
 use crate::host::{Host, unexpected};
-use crate::pacing::Backoff;
+use crate::pacing::{Backoff, after};
+use crate::policy_file::PolicyFile;
 use crate::{Error, ErrorKind, Result};
 use far::{FarFrame, Heard};
 use link::{Line, Wanted};
@@ -171,6 +173,12 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
     if let Some(watch) = &door.watch {
         host.poll.add(watch, WATCH).map_err(setup)?;
     }
+    let policy_watch = host.policy_file().and_then(PolicyFile::watch);
+    // What was written before it was watched.
+    let policy_due_ns = policy_watch.as_ref().map(|_| clock::monotonic_ns());
+    if let Some(watch) = &policy_watch {
+        host.poll.add(watch, POLICY).map_err(setup)?;
+    }
     for (transport, key) in host.transports().iter().zip(MAIL_KEYS..) {
         if let Some(fd) = transport.mail_fd() {
             host.poll.add(fd, key).map_err(setup)?;
@@ -181,11 +189,22 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
     for path in door.neighbours() {
         knock(&host, &path);
     }
-    let listening = if host.speaks_rtps() { meet_outside(&host) } else { Vec::new() };
+    let listening = if host.speaks() { meet_outside(&host) } else { Vec::new() };
     let look = Look(Backoff::new(LOOK_FIRST, LOOK_LAST));
     let buffer = vec![0; MESSAGE_BYTES_MAX];
     let ends = Arc::clone(&host);
-    let mut keeper = Keeper { host, door, look, buffer, unheard: Vec::new(), listening };
+    let unheard = BTreeSet::new();
+    let mut keeper = Keeper {
+        host,
+        door,
+        look,
+        buffer,
+        unheard,
+        listening,
+        tidy_due_ns: None,
+        policy_watch,
+        policy_due_ns,
+    };
     std::thread::Builder::new()
         .name("tsuji-control".to_owned())
         .stack_size(256 * 1024)
@@ -200,8 +219,9 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
 const LISTENER: u64 = 0;
 const NUDGE: u64 = 1;
 const WATCH: u64 = 2;
+const POLICY: u64 = 3;
 /// Of the transports, in their order.
-const MAIL_KEYS: u64 = 3;
+const MAIL_KEYS: u64 = 4;
 
 /// Joins the wires of the transports; or begins to listen there, where memory is preferred.
 fn meet_outside(host: &Arc<Host>) -> Vec<Listening> {
@@ -402,11 +422,19 @@ struct Keeper {
     door: Door,
     look: Look,
     buffer: Vec<u8>,
-    /// The transports by whose wire processes of other hosts have more to say.
-    unheard: Vec<TransportId>,
+    /// The transports, by their places, on whose wires there is more to look at.
+    unheard: BTreeSet<usize>,
     /// What stands in for the engines of transports.
     listening: Vec<Listening>,
+    /// When transports may have something to end.
+    tidy_due_ns: Option<u64>,
+    policy_watch: Option<FileWatch>,
+    /// When the policy file is read again.
+    policy_due_ns: Option<u64>,
 }
+
+/// How long after its first change the policy file is read: editors take several steps.
+const POLICY_SETTLES: Duration = Duration::from_millis(50);
 
 /// When to look for neighbours without a link: soon after one was lost, more rarely while nobody is
 /// met, and not at all while there are none.
@@ -447,12 +475,16 @@ impl Keeper {
                 self.look.0.hurry();
             }
             self.look.note(directory.links.wanted_look());
+            let discarded = directory.mend(&self.host);
             directory.tell_nodes(&self.host);
             let due_ns = directory.due_ns();
             drop(directory);
+            drop(discarded);
             self.host.tell();
             let knock_ns = self.listening.iter().filter_map(Listening::due_ns).min();
-            let first_ns = [due_ns, self.look.0.due_ns(), knock_ns].into_iter().flatten().min();
+            let dues =
+                [due_ns, self.look.0.due_ns(), knock_ns, self.policy_due_ns, self.tidy_due_ns];
+            let first_ns = dues.into_iter().flatten().min();
             let first_ns = if self.unheard.is_empty() { first_ns } else { Some(0) };
             let timeout =
                 first_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
@@ -463,11 +495,10 @@ impl Keeper {
             for event in &events {
                 self.handle(*event);
             }
-            for id in std::mem::take(&mut self.unheard) {
-                if let Some(at) = self.host.transports().iter().position(|it| it.id() == id) {
-                    self.carry_mail(at);
-                }
+            for at in std::mem::take(&mut self.unheard) {
+                self.carry_mail(at);
             }
+            self.tidy_transports();
             let mut directory = self.host.directory();
             if due_ns.is_some() {
                 directory.links.on_time(clock::monotonic_ns());
@@ -476,6 +507,11 @@ impl Keeper {
             drop(directory);
             if self.look.0.is_due(clock::monotonic_ns()) {
                 self.look_for_neighbours();
+            }
+            if self.policy_due_ns.is_some_and(|due| due <= clock::monotonic_ns()) {
+                let is_in_doubt = self.host.read_policy_again();
+                let again = || after(clock::monotonic_ns(), POLICY_SETTLES);
+                self.policy_due_ns = is_in_doubt.then(again);
             }
             self.listening.iter_mut().for_each(|it| it.on_time(clock::monotonic_ns()));
         }
@@ -491,11 +527,24 @@ impl Keeper {
         let _ = std::fs::remove_file(&self.door.path);
     }
 
+    /// Lets transports end what nothing has needed for a while. Nobody waits for the directory meanwhile.
+    fn tidy_transports(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        let dues = self.host.transports().iter().filter_map(|it| it.tidy(now_ns));
+        self.tidy_due_ns = dues.min();
+    }
+
     fn handle(&mut self, event: Ready) {
         match event.key {
             LISTENER => self.accept(),
             NUDGE => self.host.nudge.take(),
             WATCH => self.look_at_folder(),
+            POLICY => {
+                let has_changed = self.policy_watch.as_mut().is_some_and(FileWatch::has_changed);
+                if has_changed && self.policy_due_ns.is_none() {
+                    self.policy_due_ns = Some(after(clock::monotonic_ns(), POLICY_SETTLES));
+                }
+            }
             key if key < MAIL_KEYS + self.host.transports().len() as u64 => {
                 self.carry_mail((key - MAIL_KEYS) as usize);
             }
@@ -543,28 +592,31 @@ impl Keeper {
     }
 
     /// Carries what a transport says, and goes on with what waited for it.
-    fn carry_mail(&mut self, transport: usize) {
+    fn carry_mail(&mut self, at: usize) {
         let host = Arc::clone(&self.host);
         // A flow may have started what was only listened to.
-        self.end_listening(transport, |_| reason_to_join(&host, transport));
-        let transport = &host.transports()[transport];
+        self.end_listening(at, |_| reason_to_join(&host, at));
+        let transport = &host.transports()[at];
         let mut directory = host.directory();
         for mail in transport.mail() {
             let (transport, bytes) = (transport.id().to_string(), mail.bytes);
             directory.links.send(mail.to, &Control::Mail { transport, bytes });
         }
-        if directory.look_at_wire(&host, &**transport) {
-            self.unheard.push(transport.id());
+        let mut is_more = directory.look_at_wire(&host, &**transport);
+        is_more |= self.hear_far(&mut directory, &transport.id());
+        if is_more {
+            self.unheard.insert(at);
         }
-        self.hear_far(&mut directory, &transport.id());
         directory.go_on(&self.host, &transport.id());
     }
 
-    /// Reads what processes of other hosts say.
-    fn hear_far(&mut self, directory: &mut Directory, transport: &TransportId) {
+    /// Reads what processes of other hosts say. Answers whether they say more.
+    fn hear_far(&self, directory: &mut Directory, transport: &TransportId) -> bool {
         // One with very much to say must not keep the others waiting.
         for _ in 0..READ_BATCH {
-            let Some((writer, sample)) = directory.outside.far_said(transport) else { return };
+            let Some((writer, sample)) = directory.outside.far_said(transport) else {
+                return false;
+            };
             let Some(frame) = FarFrame::from_bytes(&sample) else {
                 tracing::debug!("what came on a far control channel is no frame; dropped");
                 continue;
@@ -597,7 +649,7 @@ impl Keeper {
                 }
             }
         }
-        self.unheard.push(transport.clone());
+        true
     }
 
     /// Knocks where nobody has answered yet, or not since the link was lost. The sockets of the dead
@@ -765,21 +817,26 @@ impl Keeper {
                     directory.forget_endpoint(host, Gid(gid));
                 }
             }
-            (Control::Offer { flow, epoch, transport }, Some(peer)) => {
+            (Control::Offer { flow, epoch, transport, .. }, Some(peer)) => {
                 directory.offered(host, peer, flow, epoch, &transport);
             }
             (Control::Answer { flow, epoch, ticket }, Some(peer)) => {
                 directory.answered(host, peer, flow, epoch, ticket);
             }
             // Whoever speaks of an endpoint that is not its own is not listened to.
-            (Control::Cut { flow, first, .. }, Some(peer)) => {
+            (
+                word @ (Control::Cut { flow, .. }
+                | Control::Withdrawn { flow, .. }
+                | Control::Closed { flow, .. }),
+                Some(peer),
+            ) => {
                 if directory.lives_in(Gid(flow.publisher), peer) {
-                    directory.cut(host, flow, Some(first));
+                    directory.hear(host, word);
                 }
             }
-            (Control::Closed { flow, .. }, Some(peer)) => {
-                if directory.lives_in(Gid(flow.publisher), peer) {
-                    directory.closed(host, flow);
+            (word @ (Control::Done { flow, .. } | Control::Shown { flow, .. }), Some(peer)) => {
+                if directory.lives_in(Gid(flow.subscription), peer) {
+                    directory.hear(host, word);
                 }
             }
             (Control::Mail { transport, bytes }, Some(peer)) => {
@@ -798,6 +855,31 @@ impl Keeper {
                     directory.links.send(peer, &Control::Route { question, half });
                 }
                 directory.links.send(peer, &Control::Route { question, half: None });
+            }
+            (Control::AskEngines { question }, Some(peer)) => {
+                let engines = Box::new(directory.engines(host));
+                directory.links.send(peer, &Control::Engines { question, engines });
+            }
+            (Control::Engines { question, engines }, Some(peer)) => {
+                if let Some(answers) = directory.answers.get_mut(&question) {
+                    answers.engines.push(*engines);
+                    answers.waiting.retain(|it| *it != peer);
+                }
+            }
+            (Control::Pin { question, topic, transport, stamp }, Some(peer)) => {
+                let outcome = match directory.links.may_set_routes(key) {
+                    Ok(()) => directory.pin(host, &topic, transport.as_deref(), stamp),
+                    Err(reason) => Err(reason),
+                };
+                if question != 0 {
+                    directory.links.send(peer, &Control::Pinned { question, outcome });
+                }
+            }
+            (Control::Pinned { question, outcome }, Some(peer)) => {
+                if let Some(answers) = directory.answers.get_mut(&question) {
+                    answers.settings.push((peer, outcome));
+                    answers.waiting.retain(|it| *it != peer);
+                }
             }
             (Control::Route { question, half }, Some(peer)) => {
                 if let Some(answers) = directory.answers.get_mut(&question) {

@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tsuji_core::{
-    Capability, Health, Offer, Qos, Reason, Scope, Scopes, Traits, TransportId, rxo, select,
-};
+use tsuji_core::handover::{Cut, Epoch};
+use tsuji_core::{Capability, Health, Offer, Qos, Scope, Traits, TransportId, rxo};
 use tsuji_platform::clock;
 use tsuji_transport::{Gid, PeerId, Ticket, Transport};
 
@@ -18,16 +17,23 @@ use crate::control::link::Links;
 use crate::control::listening::Standing;
 use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord, Refusal};
 use crate::endpoint::EndpointCore;
+use crate::engines::ProcessEngines;
 use crate::events::{PublisherEvent, SubscriptionEvent};
 use crate::graph::{Role, RouteHalf, RouteState, Stranger, type_mismatch};
 use crate::host::Host;
 use crate::pacing::{Backoff, after};
-use crate::publication::{self, Asking, Far, Publication};
+use crate::publication::{self, Asking, Connected, Far, Joining, Publication, Reached};
 use crate::reception::Reception;
 use outside::Outside;
+use pins::Pins;
+use route::{Decision, HalfOpen, Opening, Route};
 
+mod changing;
+mod engines;
 mod outside;
+mod pins;
 mod report;
+mod route;
 
 /// The tables of one participant.
 #[derive(Default)]
@@ -49,6 +55,7 @@ pub(crate) struct Directory {
     pub(crate) standings: HashMap<TransportId, Standing>,
     /// Transports on which this process has met itself.
     met_self: Vec<TransportId>,
+    pins: Pins,
     pub(crate) strangers: Vec<Stranger>,
     /// Answers to questions that are under way.
     pub(crate) answers: HashMap<u64, Answers>,
@@ -59,6 +66,8 @@ pub(crate) struct Directory {
 #[derive(Default)]
 pub(crate) struct Answers {
     pub(crate) halves: Vec<RouteHalf>,
+    pub(crate) settings: Vec<(PeerId, Result<u32, String>)>,
+    pub(crate) engines: Vec<ProcessEngines>,
     /// Peers that have not answered all yet.
     pub(crate) waiting: Vec<PeerId>,
 }
@@ -67,39 +76,6 @@ pub(crate) struct Answers {
 struct Known<T> {
     record: T,
     peer: PeerId,
-}
-
-/// A flow whose publisher lives here.
-struct Route {
-    state: RouteState,
-    epoch: u32,
-    choice: Option<Decision>,
-    /// Transports that failed for this flow, and why.
-    excluded: Vec<(TransportId, Refusal)>,
-    mismatches: Vec<String>,
-    /// What its transport is to go on with, since when.
-    opening: Option<(Opening, u64)>,
-    /// How many samples were published before those that the road brings; `None` until it is open.
-    published_before: Option<u64>,
-    since_wall_ns: i64,
-}
-
-/// A road that its transport has begun to open.
-#[derive(Clone)]
-enum Opening {
-    /// To or from an endpoint of tsuji's.
-    Ticket(Ticket),
-    /// To a subscription of a plain node.
-    ToPlain,
-    /// From a publisher of a plain node.
-    FromPlain,
-}
-
-/// What selection returned, kept to be shown.
-struct Decision {
-    transport: Option<TransportId>,
-    because: String,
-    rejected: Vec<(String, String)>,
 }
 
 impl Directory {
@@ -117,6 +93,8 @@ impl Directory {
 
     pub(crate) fn add_publication(&mut self, host: &Host, publication: &Arc<Publication>) {
         let record = record(publication, true);
+        // The policy may have changed since it was made.
+        publication.set_size_line(host.policy().size_line_bytes());
         self.publications.insert(publication.gid, Arc::clone(publication));
         self.show_publication(host, publication);
         self.add_local(host, record);
@@ -251,7 +229,7 @@ impl Directory {
         transport: &str,
     ) {
         let ticket = if self.lives_in(Gid(flow.publisher), peer) {
-            self.accept(host, peer, flow, transport).map(|ticket| ticket.bytes)
+            self.accept(host, peer, flow, Epoch(epoch), transport).map(|ticket| ticket.bytes)
         } else {
             Err(Refusal::lasting("the publisher is not known"))
         };
@@ -270,11 +248,11 @@ impl Directory {
         let Some(route) = self.flows.get_mut(&flow) else { return };
         let is_theirs =
             self.endpoints.get(&Gid(flow.subscription)).is_some_and(|it| it.peer == peer);
-        if !is_theirs || route.epoch != epoch || route.state != RouteState::Opening {
+        if !is_theirs || route.course.opening_epoch() != Some(Epoch(epoch)) {
             return;
         }
-        let chosen = route.choice.as_ref().and_then(|choice| choice.transport.clone());
-        let Some(id) = chosen else { return };
+        let is_answered = route.opening.as_ref().is_none_or(|it| it.half.is_some());
+        let Some(id) = route.course.opening().filter(|_| !is_answered).cloned() else { return };
         match ticket {
             Ok(bytes) => {
                 let ticket = Ticket { peer, reader: Gid(flow.subscription), bytes };
@@ -286,34 +264,67 @@ impl Directory {
 
     /// Opens the publisher's end, or goes on opening it, and tells the subscription's process.
     fn open_end(&mut self, host: &Host, flow: Flow, id: &TransportId, ticket: Ticket) {
-        let (peer, epoch) = (ticket.peer, self.epoch(flow));
-        match self.connect(host, flow, id, &ticket, false) {
-            Ok(Some(first)) if peer == host.id => self.cut(host, flow, Some(first)),
-            Ok(Some(first)) => self.links.send(peer, &Control::Cut { flow, epoch, first }),
-            Ok(None) => self.begin_opening(host, flow, Opening::Ticket(ticket)),
+        let epoch = self.epoch(flow);
+        match self.connect(host, flow, id, Reached::Ticket(&ticket)) {
+            Ok(Joining::Connected(connected)) => self.tell_cut(host, flow, connected),
+            Ok(Joining::OnTrial) => {
+                let until_ns = after(clock::monotonic_ns(), TRIAL_MAX);
+                self.begin_opening(host, flow, HalfOpen::OnTrial { until_ns });
+            }
+            Ok(Joining::Later) => self.begin_opening(host, flow, HalfOpen::Ticket(ticket)),
             Err(refusal) => {
                 // What was accepted for this road is given back.
-                self.close_far_end(host, flow, epoch);
+                self.give_back(host, flow, epoch);
                 self.exclude_and_try_again(host, flow, id.clone(), refusal);
             }
         }
     }
 
+    /// Tells the subscription from where on the road carries that was opened last.
+    fn tell_cut(&mut self, host: &Host, flow: Flow, connected: Connected) {
+        let Connected { first, ends, .. } = connected;
+        let epoch = self.epoch(flow);
+        self.say(host, flow.subscription, Control::Cut { flow, epoch, ends, first });
+    }
+
+    /// Says a word about a flow to the process of one of its ends, which may be this one.
+    fn say(&mut self, host: &Host, end: [u8; 16], word: Control) {
+        match self.endpoints.get(&Gid(end)).map(|known| known.peer) {
+            Some(peer) if peer == host.id => self.hear(host, word),
+            Some(peer) => self.links.send(peer, &word),
+            None => (),
+        }
+    }
+
+    /// Does what the other end of a flow says of it.
+    pub(crate) fn hear(&mut self, host: &Host, word: Control) {
+        match word {
+            Control::Cut { flow, epoch, ends, first } => {
+                self.cut(host, flow, epoch, ends, Some(first));
+            }
+            Control::Done { flow, epoch, held } => self.done(host, flow, epoch, held),
+            Control::Shown { flow, epoch } => self.shown(host, flow, epoch),
+            Control::Withdrawn { flow, epoch } => self.withdrawn(flow, epoch),
+            Control::Closed { flow, .. } => self.closed(host, flow),
+            // The others are answered, or are not about a flow that is there.
+            _ => (),
+        }
+    }
+
     /// The transport has begun to open the road of this flow.
-    fn begin_opening(&mut self, host: &Host, flow: Flow, opening: Opening) {
-        if let Some(route) = self.flows.get_mut(&flow) {
-            let since_ns = route.opening.as_ref().map(|(_, since_ns)| *since_ns);
-            let since_ns = since_ns.unwrap_or_else(clock::monotonic_ns);
-            route.opening = Some((opening, since_ns));
+    fn begin_opening(&mut self, host: &Host, flow: Flow, half: HalfOpen) {
+        if let Some(opening) = self.flows.get_mut(&flow).and_then(|it| it.opening.as_mut()) {
+            opening.half = Some(half);
             host.nudge.give();
         }
     }
 
-    fn go_on_opening(&mut self, host: &Host, flow: Flow, id: &TransportId, opening: Opening) {
+    fn go_on_opening(&mut self, host: &Host, flow: Flow, id: &TransportId, opening: HalfOpen) {
         match opening {
-            Opening::Ticket(ticket) => self.open_end(host, flow, id, ticket),
-            Opening::ToPlain => self.open_to_plain(host, flow, id),
-            Opening::FromPlain => self.open_from_plain(host, flow, id),
+            HalfOpen::Ticket(ticket) => self.open_end(host, flow, id, ticket),
+            HalfOpen::ToPlain => self.open_to_plain(host, flow, id),
+            HalfOpen::FromPlain => self.open_from_plain(host, flow, id),
+            HalfOpen::OnTrial { .. } => (),
         }
     }
 
@@ -327,31 +338,14 @@ impl Directory {
             lost.map(|reader| Flow::new(*gid, reader))
         });
         for flow in lost.collect::<Vec<_>>() {
-            self.lose_road(host, flow, transport);
+            self.reader_lost(host, flow, transport);
         }
     }
 
-    /// The road of a flow does not reach its end any more: another is looked for, or the same again.
-    fn lose_road(&mut self, host: &Host, flow: Flow, transport: &TransportId) {
-        let subscription = Gid(flow.subscription);
-        let Some(route) = self.flows.get(&flow) else { return };
-        let Some(publication) = self.publications.get(&Gid(flow.publisher)) else { return };
-        if route.state != RouteState::Active || route.transport() != Some(transport) {
-            return;
-        }
-        publication.disconnect(subscription);
-        publication.events.push(PublisherEvent::Matched { current: publication.readers() });
-        let epoch = route.epoch;
-        self.close_far_end(host, flow, epoch);
-        let reason = "the other end is not reached any more".to_owned();
-        let refusal = Refusal { reason, is_passing: true };
-        self.exclude_and_try_again(host, flow, transport.clone(), refusal);
-    }
-
-    fn opening(&self, transport: &TransportId) -> Vec<(Flow, Opening)> {
+    fn opening(&self, transport: &TransportId) -> Vec<(Flow, HalfOpen)> {
         let opening = self.flows.iter().filter_map(|(flow, route)| {
-            let (opening, _) = route.opening.as_ref()?;
-            (route.transport() == Some(transport)).then(|| (*flow, opening.clone()))
+            let half = route.opening.as_ref()?.half.as_ref()?;
+            (route.course.opening() == Some(transport)).then(|| (*flow, half.clone()))
         });
         opening.collect()
     }
@@ -359,30 +353,40 @@ impl Directory {
     /// Gives up roads that take too long to open.
     fn give_up(&mut self, host: &Host, now_ns: u64) {
         let late = self.flows.iter().filter_map(|(flow, route)| {
-            let (opening, since_ns) = route.opening.as_ref()?;
-            let is_late = after(*since_ns, OPENING_MAX) <= now_ns;
-            is_late.then(|| Some((*flow, route.transport()?.clone(), opening.clone())))?
+            let is_late = route.opening_due_ns().is_some_and(|due_ns| due_ns <= now_ns);
+            let opening = route.opening.as_ref().filter(|_| is_late)?;
+            Some((*flow, route.course.opening()?.clone(), opening.half.clone()))
         });
-        for (flow, id, opening) in late.collect::<Vec<_>>() {
+        for (flow, id, half) in late.collect::<Vec<_>>() {
             if let Some(publication) = self.publications.get(&Gid(flow.publisher)) {
                 publication.disconnect_from(&id, Gid(flow.subscription));
             } else if let Some(reception) = self.receptions.get(&Gid(flow.subscription)) {
                 reception.forget(Gid(flow.publisher));
             }
-            self.close_far_end(host, flow, self.epoch(flow));
-            let seconds = OPENING_MAX.as_secs();
+            self.give_back(host, flow, self.epoch(flow));
             // The engine of a plain end that has not matched by then sees something that is not seen here.
-            let is_plain = !matches!(opening, Opening::Ticket(_));
+            let is_plain = matches!(half, Some(HalfOpen::ToPlain | HalfOpen::FromPlain));
             let refusal = Refusal {
-                reason: format!("the other end was not reached within {seconds} s"),
+                reason: "the other end was not reached in time".to_owned(),
                 is_passing: !is_plain || self.epoch(flow) < PLAIN_EPOCHS_MAX,
             };
             self.exclude_and_try_again(host, flow, id, refusal);
         }
     }
 
-    pub(crate) fn cut(&mut self, host: &Host, flow: Flow, first: Option<u64>) {
+    /// From here on a road of this epoch carries; the one before brings nothing from `ends` on.
+    pub(crate) fn cut(
+        &mut self,
+        host: &Host,
+        flow: Flow,
+        epoch: u32,
+        ends: Option<u64>,
+        first: Option<u64>,
+    ) {
         let Some(reception) = self.receptions.get(&Gid(flow.subscription)) else { return };
+        if let Some((ends, first)) = ends.zip(first) {
+            return reception.change(Gid(flow.publisher), Cut { epoch: Epoch(epoch), ends, first });
+        }
         reception.cut(Gid(flow.publisher), first);
         if reception.role == Role::Reply
             && let Some(server) = self.endpoints.get(&Gid(flow.publisher))
@@ -451,7 +455,7 @@ impl Directory {
         let endpoints = self.endpoints.values().filter(|known| known.peer == host.id);
         let nodes = nodes.map(|known| Control::Node(known.record.clone()));
         let endpoints = endpoints.map(|known| Control::Endpoint(known.record.clone()));
-        nodes.chain(endpoints).chain([Control::Settled]).collect()
+        nodes.chain(endpoints).chain(self.told_pins()).chain([Control::Settled]).collect()
     }
 
     /// What a process has beyond a limit is left out, and it is said so.
@@ -482,8 +486,7 @@ impl Directory {
         let publications = self.publications.values().filter_map(|it| it.due_ns());
         let receptions = self.receptions.values().filter_map(|it| it.due_ns());
         let retries = self.retries.values().filter_map(Backoff::due_ns);
-        let opening = self.flows.values().filter_map(|route| route.opening.as_ref());
-        let opening = opening.map(|(_, since_ns)| after(*since_ns, OPENING_MAX));
+        let opening = self.flows.values().filter_map(Route::due_ns);
         let links = self.links.due_ns();
         publications.chain(receptions).chain(retries).chain(opening).chain(links).min()
     }
@@ -491,7 +494,9 @@ impl Directory {
     pub(crate) fn on_time(&mut self, host: &Host, now_ns: u64) {
         self.publications.values().for_each(|it| it.on_time(now_ns));
         self.receptions.values().for_each(|it| it.on_time(now_ns));
+        self.end_trials(host, now_ns);
         self.give_up(host, now_ns);
+        self.settle_doubts(host, now_ns);
         let retries = self.retries.iter_mut();
         let due = retries.filter(|(_, retry)| retry.is_due(now_ns));
         let due = due.map(|(flow, retry)| {
@@ -499,10 +504,14 @@ impl Directory {
             *flow
         });
         for flow in due.collect::<Vec<_>>() {
-            if let Some(route) = self.flows.get_mut(&flow) {
-                route.excluded.retain(|(_, refusal)| !refusal.is_passing);
+            let Some(route) = self.flows.get_mut(&flow) else { continue };
+            if route.opening.is_some() {
+                // That first.
+                self.retry_later(host, flow);
+                continue;
             }
-            self.find_road(host, flow);
+            route.excluded.retain(|(_, refusal)| !refusal.is_passing);
+            self.find_road(host, flow, "what had run out may be there again");
         }
     }
 
@@ -531,6 +540,7 @@ impl Directory {
     fn add_local(&mut self, host: &Host, record: EndpointRecord) {
         self.links.broadcast(&Control::Endpoint(record.clone()));
         self.know_endpoint(host, host.id, record);
+        self.outside.graph_changed(host);
     }
 
     /// Matches one endpoint with all others of its topic.
@@ -559,7 +569,8 @@ impl Directory {
         {
             return;
         }
-        if self.flows.contains_key(&flow) {
+        let is_unwanted = || self.receptions.get(&subscription).is_some_and(|it| it.ignores_local);
+        if self.flows.contains_key(&flow) || (is_mine(offers) && is_unwanted()) {
             return;
         }
         // What half a client or server says tells nothing of whether it can answer or be answered.
@@ -595,7 +606,7 @@ impl Directory {
         let is_decided_here = self.is_decided_here(host, publisher);
         if is_decided_here && (offers.record.role != Role::Request || can_be_answered()) {
             self.flows.insert(flow, Route::new());
-            self.find_road(host, flow);
+            self.find_road(host, flow, "the two ends have met");
         }
     }
 
@@ -653,78 +664,13 @@ impl Directory {
         }
     }
 
-    /// Chooses a road for a flow whose publisher lives here, and begins to open it.
-    fn find_road(&mut self, host: &Host, flow: Flow) {
-        let subscription = Gid(flow.subscription);
-        let ends = self.endpoints.get(&Gid(flow.publisher)).zip(self.endpoints.get(&subscription));
-        let Some((offering, asking)) = ends else { return };
-        let (sender, peer) = (offering.peer, asking.peer);
-        let topic = offering.record.topic.clone();
-        let Some(traits) = self.traits(host, flow) else { return };
-        let offers = self.offers(host, flow);
-        let chosen = select(&traits, host.policy(), &topic, &offers);
-        let Some(route) = self.flows.get_mut(&flow) else { return };
-        route.epoch += 1;
-        route.since_wall_ns = clock::wall_ns();
-        let shown = |rejected: &[(TransportId, Reason)]| {
-            rejected.iter().map(|(id, reason)| (id.to_string(), reason.to_string())).collect()
-        };
-        let choice = match chosen {
-            Ok(choice) => choice,
-            Err(none) => {
-                if !self.retries.contains_key(&flow) {
-                    tracing::warn!(topic, "{none}");
-                }
-                let mut reasons = none.rejected.iter().map(|(_, reason)| reason);
-                let is_passing = reasons.any(|it| matches!(it, Reason::Exhausted { .. }));
-                route.state = RouteState::NoRoute;
-                route.choice = Some(Decision {
-                    transport: None,
-                    because: none.to_string(),
-                    rejected: shown(&none.rejected),
-                });
-                if is_passing {
-                    self.retry_later(host, flow);
-                }
-                return;
-            }
-        };
-        route.state = RouteState::Opening;
-        route.choice = Some(Decision {
-            transport: Some(choice.transport.clone()),
-            because: choice.because.to_string(),
-            rejected: shown(&choice.rejected),
-        });
-        let epoch = route.epoch;
-        let id = choice.transport;
-        tracing::debug!(topic, transport = %id, because = %choice.because, "route");
-        if self.outside.is_plain(sender) {
-            return self.open_from_plain(host, flow, &id);
-        }
-        if self.outside.is_plain(peer) {
-            return self.open_to_plain(host, flow, &id);
-        }
-        if peer != host.id {
-            self.links.send(peer, &Control::Offer { flow, epoch, transport: id.to_string() });
-            return;
-        }
-        let accepted = self.meet_self(host, &id);
-        match accepted.and_then(|()| self.accept(host, host.id, flow, id.as_str())) {
-            Ok(ticket) => self.open_end(host, flow, &id, ticket),
-            Err(refusal) => {
-                self.closed(host, flow);
-                self.exclude_and_try_again(host, flow, id, refusal);
-            }
-        }
-    }
-
     /// What is known now of a flow that is decided here.
     fn traits(&self, host: &Host, flow: Flow) -> Option<Traits> {
         let subscription = self.endpoints.get(&Gid(flow.subscription))?;
         let reliability = Qos::from(subscription.record.qos).reliability;
         if let Some(publication) = self.publications.get(&Gid(flow.publisher)) {
             let far = self.far(host, subscription.peer);
-            return Some(publication.traits(far, reliability, host.policy()));
+            return Some(publication.traits(far, reliability, &host.policy()));
         }
         let publisher = self.endpoints.get(&Gid(flow.publisher))?;
         let far = self.far(host, publisher.peer);
@@ -734,7 +680,7 @@ impl Directory {
             &record.type_name,
             far,
             reliability,
-            host.policy(),
+            &host.policy(),
         ))
     }
 
@@ -759,7 +705,7 @@ impl Directory {
             let id = transport.id();
             let mut offer = Offer::new(id.clone(), transport.capability());
             offer.readers = publication.map_or(0, |it| it.readers_on(&id));
-            if let Some(wire) = transport.wire().filter(|_| host.speaks_rtps()) {
+            if let Some(wire) = transport.wire().filter(|_| host.speaks()) {
                 offer.peers = wire.peers();
             }
             let refused = excluded.iter().find(|(it, _)| *it == id).map(|(_, refusal)| refusal);
@@ -774,9 +720,9 @@ impl Directory {
             offers.push(offer);
         }
         // Those that do not work at all are named with the reason.
-        let failed = host.failed().iter().map(|(id, reason)| Offer {
-            health: Health::Failed(reason.as_str().into()),
-            ..Offer::new(id.clone(), ANYTHING)
+        let failed = host.failed().iter().map(|it| Offer {
+            health: Health::Failed(it.reason.as_str().into()),
+            ..Offer::new(it.transport.clone(), Capability::ANYTHING)
         });
         offers.extend(failed);
         offers
@@ -800,6 +746,7 @@ impl Directory {
         host: &Host,
         peer: PeerId,
         flow: Flow,
+        epoch: Epoch,
         transport: &str,
     ) -> Result<Ticket, Refusal> {
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
@@ -810,7 +757,7 @@ impl Directory {
             transport.ok_or_else(|| Refusal::lasting("not in the subscription's build"))?;
         let offered = self.endpoints.get(&publisher).map(|known| known.record.qos.into());
         let offered = offered.unwrap_or(Qos::DEFAULT);
-        Ok(reception.accept(transport, peer, publisher, &offered)?)
+        Ok(reception.accept(transport, peer, publisher, epoch, &offered)?)
     }
 
     /// Opens the publisher's end, which lives here; answers nothing when it is to be gone on with.
@@ -819,9 +766,8 @@ impl Directory {
         host: &Host,
         flow: Flow,
         id: &TransportId,
-        ticket: &Ticket,
-        is_plain: bool,
-    ) -> Result<Option<u64>, Refusal> {
+        reached: Reached<'_>,
+    ) -> Result<Joining, Refusal> {
         let publication = self.publications.get(&Gid(flow.publisher));
         let publication = publication.ok_or_else(|| Refusal::lasting("the publisher is gone"))?;
         let asks = self.endpoints.get(&Gid(flow.subscription)).map(|known| &known.record);
@@ -830,21 +776,19 @@ impl Directory {
             host.transport(id.as_str()).ok_or_else(|| Refusal::lasting("not in this build"))?;
         let reception = self.receptions.get(&Gid(flow.subscription));
         let value_type = reception.and_then(|reception| reception.value_type);
-        let partner = Gid(asks.partner);
-        let asking = Asking { qos: asks.qos.into(), value_type, partner, is_plain };
-        let connected = publication.connect(transport, ticket, &asking);
-        let connected =
-            connected.inspect_err(|_| publication.disconnect(Gid(flow.subscription)))?;
-        let Some(connected) = connected else { return Ok(None) };
-        self.retries.remove(&flow);
-        if let Some(route) = self.flows.get_mut(&flow) {
-            route.state = RouteState::Active;
-            route.opening = None;
-            route.published_before = Some(connected.published_before);
-            route.since_wall_ns = clock::wall_ns();
+        let is_urgent = self.flows.get(&flow).is_some_and(Route::is_bad);
+        let (qos, partner) = (asks.qos.into(), Gid(asks.partner));
+        let asking = Asking { qos, value_type, partner, is_urgent };
+        let joined = publication.connect(transport, reached, &asking);
+        let joined =
+            joined.inspect_err(|_| publication.disconnect_from(id, Gid(flow.subscription)))?;
+        if let Joining::Connected(connected) = joined {
+            if connected.ends.is_none() {
+                publication.events.push(PublisherEvent::Matched { current: publication.readers() });
+            }
+            self.carried(flow, connected.ends.is_none().then_some(connected.published_before));
         }
-        publication.events.push(PublisherEvent::Matched { current: publication.readers() });
-        Ok(Some(connected.first))
+        Ok(joined)
     }
 
     fn exclude_and_try_again(
@@ -858,9 +802,12 @@ impl Directory {
         if !self.retries.contains_key(&flow) {
             tracing::warn!(transport = %id, reason = refusal.reason, "a road could not be opened");
         }
-        route.opening = None;
+        if route.course.opening() == Some(&id) {
+            route.course.withdraw();
+        }
+        let why = route.opening.take().map_or_else(|| NOT_TO_BE_HAD.to_owned(), |it| it.why);
         route.excluded.push((id, refusal));
-        self.find_road(host, flow);
+        self.find_road(host, flow, &why);
     }
 
     fn end_flow(&mut self, host: &Host, flow: Flow) {
@@ -871,29 +818,24 @@ impl Directory {
             // It is a plain node's.
             return self.closed(host, flow);
         };
-        if let Some((id, _)) = route.transport().zip(route.opening.as_ref()) {
+        if let Some(id) = route.course.opening() {
             publication.disconnect_from(id, subscription);
         }
-        if route.state == RouteState::Active {
+        if route.course.standing().is_some() {
             publication.disconnect(subscription);
             publication.events.push(PublisherEvent::Matched { current: publication.readers() });
         }
-        self.close_far_end(host, flow, route.epoch);
+        self.close_far_end(host, flow, route.course.last().0);
     }
 
     /// The subscription's end of this road gets nothing any more.
     fn close_far_end(&mut self, host: &Host, flow: Flow, epoch: u32) {
-        match self.endpoints.get(&Gid(flow.subscription)).map(|known| known.peer) {
-            Some(peer) if peer != host.id => {
-                self.links.send(peer, &Control::Closed { flow, epoch });
-            }
-            Some(_) => self.closed(host, flow),
-            None => (),
-        }
+        self.say(host, flow.subscription, Control::Closed { flow, epoch });
     }
 
+    /// The number of the road that was offered last.
     fn epoch(&self, flow: Flow) -> u32 {
-        self.flows.get(&flow).map_or(0, |route| route.epoch)
+        self.flows.get(&flow).map_or(0, |route| route.course.last().0)
     }
 
     /// Lets a transport that connects processes connect this one with itself.
@@ -947,42 +889,17 @@ fn record(endpoint: &EndpointCore, is_publisher: bool) -> EndpointRecord {
     }
 }
 
-impl Route {
-    fn transport(&self) -> Option<&TransportId> {
-        self.choice.as_ref()?.transport.as_ref()
-    }
-
-    fn new() -> Self {
-        Self {
-            state: RouteState::Opening,
-            epoch: 0,
-            choice: None,
-            excluded: Vec::new(),
-            mismatches: Vec::new(),
-            opening: None,
-            published_before: None,
-            since_wall_ns: clock::wall_ns(),
-        }
-    }
-}
-
-/// What nothing is refused for but its health.
-const ANYTHING: Capability = Capability {
-    scopes: Scopes::ALL,
-    reliable: true,
-    loan: true,
-    typed: true,
-    immediate: true,
-    directed: true,
-    whole_envelope: true,
-    cdr_only: false,
-    sample_bytes_max: u64::MAX,
-    readers_max: u32::MAX,
-};
 /// How long a transport may take to reach the other end of a flow.
 const OPENING_MAX: Duration = Duration::from_secs(5);
+/// The same while nothing goes to it, nor to others.
+const OPENING_MAX_BROKEN: Duration = Duration::from_secs(1);
 /// Decisions about a flow with a plain node, two for each try, after which it is not tried again.
 const PLAIN_EPOCHS_MAX: u32 = 6;
+/// How long a road that must show that it carries is waited for. After so long without a sample both
+/// ends have said to each other what they need.
+const TRIAL_MAX: Duration = Duration::from_millis(250);
+/// What set a decision off that nobody else did.
+const NOT_TO_BE_HAD: &str = "a road was not to be had";
 /// How soon a flow without a route is decided again.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(10);

@@ -87,8 +87,9 @@ impl EndpointCore {
             topic: &self.topic,
             type_name: &self.type_name,
             type_hash: &self.type_hash,
+            is_for_zenoh: self.host.network().speaks_zenoh(),
         };
-        if !self.host.speaks_rtps() {
+        if !self.host.speaks() {
             return announcement.for_tsuji();
         }
         match announcement.for_ros(self.host.distro()) {

@@ -184,17 +184,20 @@ impl ServiceEvent {
 
 /// Events that wait for their handler. At most [`EVENTS_MAX`]: the oldest is dropped first, and
 /// since each carries totals nothing is lost but a step.
-#[derive(Debug)]
 pub(crate) struct Events<E> {
     waiting: Mutex<VecDeque<E>>,
     cell: OnceLock<Arc<Cell>>,
+    note: OnceLock<Note<E>>,
 }
+
+/// Is told of an event by the thread that comes upon it.
+pub(crate) type Note<E> = Box<dyn Fn(&E) + Send + Sync>;
 
 pub(crate) const EVENTS_MAX: usize = 256;
 
 impl<E> Events<E> {
     pub(crate) fn new() -> Self {
-        Self { waiting: Mutex::default(), cell: OnceLock::new() }
+        Self { waiting: Mutex::default(), cell: OnceLock::new(), note: OnceLock::new() }
     }
 
     /// From now on events are kept, and `cell` is rung for each.
@@ -203,12 +206,21 @@ impl<E> Events<E> {
         let _ = self.cell.set(cell);
     }
 
+    /// From now on `note` is told of each event at once.
+    pub(crate) fn note(&self, note: Note<E>) {
+        // As above.
+        let _ = self.note.set(note);
+    }
+
     /// Whether somebody listens.
     pub(crate) fn is_heard(&self) -> bool {
         self.cell.get().is_some()
     }
 
     pub(crate) fn push(&self, event: E) {
+        if let Some(note) = self.note.get() {
+            note(&event);
+        }
         let Some(cell) = self.cell.get() else { return };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if EVENTS_MAX <= waiting.len() {
@@ -230,5 +242,11 @@ impl<E> Events<E> {
 
     pub(crate) fn pop(&self) -> Option<E> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+impl<E> std::fmt::Debug for Events<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
     }
 }

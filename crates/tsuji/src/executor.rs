@@ -199,10 +199,7 @@ struct Entry {
 
 impl ExecutorCore {
     pub(crate) fn new(host: &Arc<Host>) -> Result<Arc<Self>> {
-        let bell = host.bells().claim_bell()?;
-        let guard = Arc::new(host.bells().claim_cell()?);
-        guard.attach(&bell, 0);
-        host.wake_at_end(&guard);
+        let (bell, guard) = host.guarded_bell(0)?;
         let state = State {
             entities: vec![None],
             free: Vec::new(),

@@ -159,6 +159,8 @@ pub struct Stranger {
 pub struct TransportReport {
     /// Its name.
     pub name: String,
+    /// It is there. One that need not be may be missing.
+    pub is_installed: bool,
     /// How far it reaches, of intra, local and remote.
     pub scopes: Vec<String>,
     /// Whom it can talk to, of tsuji, cyclone, fast, zenoh and other; to plain nodes where interop
@@ -201,6 +203,12 @@ pub struct RouteReport {
     pub state: RouteState,
     /// The transport that carries it.
     pub transport: Option<String>,
+    /// The one that is being opened in its place.
+    pub changing_to: Option<String>,
+    /// What the user has set for the topic.
+    pub pinned: Option<String>,
+    /// The roads it has had, of late, the first among them if there were few.
+    pub changes: Vec<RouteChange>,
     /// Why this transport, with what was known of the flow when it was decided.
     pub because: String,
     /// Every other transport, and why not.
@@ -223,8 +231,8 @@ pub struct RouteReport {
     pub epoch: u32,
     /// Since when it has this route, in nanoseconds since the Unix epoch.
     pub since_wall_ns: i64,
-    /// Samples sent to this subscription, 0 if the publisher is a plain node's: those published since the flow has this route, and those
-    /// of before that a late joiner was owed.
+    /// Samples sent to this subscription, 0 if the publisher is a plain node's: those published since the
+    /// flow began, and those of before that a late joiner was owed.
     pub sent: u64,
     /// Samples received; this and what follows is 0 if the subscription is a plain node's.
     pub samples: u64,
@@ -271,6 +279,41 @@ pub struct EndReport {
     /// Whose middleware it runs on, such as `Cyclone DDS`, if it is not tsuji's. What such an end
     /// sent, or received, it does not tell.
     pub vendor: Option<String>,
+}
+
+/// A flow came to a road.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RouteChange {
+    /// When the road carried its first sample, or could have, in nanoseconds since the Unix epoch.
+    pub wall_ns: i64,
+    /// Counts the roads that were tried for the flow.
+    pub epoch: u32,
+    /// The transport before; `None` if this was the first, or the flow had lost it.
+    pub from: Option<String>,
+    /// The transport since.
+    pub to: String,
+    /// What made it be decided again.
+    pub why: String,
+    /// Why this transport.
+    pub because: String,
+    /// From the decision until the new road carried.
+    pub opening_us: f64,
+    /// From there until the subscription had all that came by the old one.
+    pub settling_us: f64,
+    /// The most samples that were held at one time meanwhile.
+    pub held: u64,
+    /// Whether the subscription has said that it has all of the old road; until then the two before are
+    /// 0.
+    pub is_settled: bool,
+}
+
+/// What a process has done about a road that the user has set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteSetting {
+    /// The process.
+    pub process: ProcessInfo,
+    /// How many flows of the topic it decides about; or why it has refused.
+    pub outcome: Result<u32, String>,
 }
 
 /// How far a flow has come.
@@ -320,6 +363,9 @@ pub(crate) struct DecisionHalf {
     pub(crate) subscription_end: EndReport,
     pub(crate) state: RouteState,
     pub(crate) transport: Option<String>,
+    pub(crate) changing_to: Option<String>,
+    pub(crate) pinned: Option<String>,
+    pub(crate) changes: Vec<RouteChange>,
     pub(crate) because: String,
     pub(crate) rejected: Vec<(String, String)>,
     pub(crate) mismatches: Vec<String>,
@@ -388,6 +434,9 @@ fn report(decision: DecisionHalf, count: CountHalf) -> RouteReport {
         subscription: decision.subscription_end,
         state: decision.state,
         transport: decision.transport,
+        changing_to: decision.changing_to,
+        pinned: decision.pinned,
+        changes: decision.changes,
         because: decision.because,
         rejected: decision.rejected,
         mismatches: decision.mismatches,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,16 @@ use tsuji_platform::life::Life;
 use tsuji_platform::poll::{Nudge, Poll};
 use tsuji_platform::process;
 use tsuji_ros::gid::Distro;
-use tsuji_transport::bell::{Bells, Cell};
+use tsuji_transport::bell::{Bell, Bells, Cell};
 use tsuji_transport::{Gid, PeerId, Transport};
 
 use crate::control::{self, Door};
 use crate::directory::Directory;
 use crate::graph::ProcessInfo;
+use crate::guard_condition::GuardCore;
 use crate::network::Network;
-use crate::registry::{self, Arrange};
+use crate::policy_file::{self, PolicyFile};
+use crate::registry::{self, Arrange, Failed};
 use crate::{Error, ErrorKind, Result};
 
 /// One participant. A process has one for each domain and run-time folder, unless a context asks
@@ -30,15 +32,24 @@ pub(crate) struct Host {
     pub(crate) id: PeerId,
     pub(crate) info: ProcessInfo,
     folder: PathBuf,
+    /// As it came out.
     network: Network,
-    policy: Arc<Policy>,
+    /// As it was asked for: another engine may speak where the one asked for does not work.
+    asked: Network,
+    policy: RwLock<Arc<Policy>>,
+    /// What the process started with.
+    first_policy: Arc<Policy>,
+    /// Where the policy comes from, if not from the program.
+    policy_file: Option<PolicyFile>,
     /// Others take this process for dead when it ends.
     life: Arc<Life>,
     bells: Arc<Bells>,
     transports: Vec<Arc<dyn Transport>>,
-    failed: Vec<(TransportId, String)>,
+    failed: Vec<Failed>,
     directory: Mutex<Directory>,
     changed: Condvar,
+    /// Conditions that are triggered by changes of the directory.
+    guards: Mutex<Vec<Weak<GuardCore>>>,
     pub(crate) poll: Arc<Poll>,
     pub(crate) nudge: Nudge,
     generation: Generation,
@@ -67,6 +78,7 @@ impl Host {
         place: Place,
         network: Network,
         policy: &Arc<Policy>,
+        file: Option<PolicyFile>,
     ) -> Result<Arc<Self>> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let hosts = shared.get_or_insert_with(HashMap::new);
@@ -74,22 +86,35 @@ impl Host {
             && host.generation.is_current()
             && !host.stopping.load(Ordering::Acquire)
         {
-            if host.policy != *policy {
+            let follows_same = follows_same(&host, file.as_ref());
+            if !follows_same && host.policy() != *policy {
                 return Err(Error::invalid(
                     "another context of this process has another policy; allowed: the same policy, \
                      or an isolated context",
                 ));
             }
-            if host.network != network {
+            // What the file says of it now is taken at the next start.
+            let of_start = |it: &Policy| (it.interop(), it.engine());
+            let is_newer = follows_same && of_start(&host.first_policy) != of_start(policy);
+            let is_same = match is_newer {
+                true => host.asked.has_same_environment(&network),
+                false => host.asked == network,
+            };
+            if !is_same {
                 return Err(Error::invalid(
                     "another context of this process speaks to other ROS 2 nodes; allowed: the same \
-                     interop, ROS_* and engine variables, or an isolated context",
+                     interop and engine, ROS_* and engines' variables, or an isolated context",
                 ));
             }
             host.contexts.fetch_add(1, Ordering::AcqRel);
+            drop(shared);
+            if follows_same {
+                // It may be newer than what is in force.
+                host.read_policy_again();
+            }
             return Ok(host);
         }
-        let host = Self::start(place.clone(), network, policy, None)?;
+        let host = Self::start(place.clone(), network, policy, file, None)?;
         hosts.insert(place, Arc::downgrade(&host));
         Ok(host)
     }
@@ -99,6 +124,7 @@ impl Host {
         place: Place,
         network: Network,
         policy: &Arc<Policy>,
+        file: Option<PolicyFile>,
         arrange: Option<Arrange>,
     ) -> Result<Arc<Self>> {
         let token = process::random_token().map_err(|error| unexpected("random numbers", error))?;
@@ -106,14 +132,17 @@ impl Host {
         let life = Life::begin().map_err(|error| unexpected("pipe", error))?;
         let life = Arc::new(life);
         let bells = Bells::create(&registry::bells_backing(policy)?)?;
-        let mut opened = registry::open(id, &network, &life, &bells, policy)?;
+        // Before a transport joins: whoever finds this process on the network looks for its door here.
+        let door = Door::open(&place.folder, id)?;
+        let mut opened = registry::open(id, &place.folder, &network, &life, &bells, policy)?;
         if let Some(arrange) = arrange {
             opened.transports = arrange.0(opened.transports);
+            // What is left out need not be missed.
+            opened.failed.retain(|it| !it.is_optional);
         }
-        for (transport, reason) in &opened.failed {
+        for Failed { transport, reason, .. } in opened.failed.iter().filter(|it| !it.is_optional) {
             tracing::warn!(%transport, reason, "a transport does not work");
         }
-        let door = Door::open(&place.folder, id)?;
         let poll = Arc::new(Poll::new().map_err(|error| unexpected("poll", error))?);
         let nudge = Nudge::new().map_err(|error| unexpected("eventfd", error))?;
         let host = Arc::new(Self {
@@ -125,14 +154,18 @@ impl Host {
                 host: process::host_name(),
             },
             folder: place.folder,
-            network,
-            policy: Arc::clone(policy),
+            network: opened.network,
+            asked: network,
+            policy: RwLock::new(Arc::clone(policy)),
+            first_policy: Arc::clone(policy),
+            policy_file: file,
             life,
             bells,
             transports: opened.transports,
             failed: opened.failed,
             directory: Mutex::new(Directory::default()),
             changed: Condvar::new(),
+            guards: Mutex::default(),
             poll,
             nudge,
             generation: Generation::current(),
@@ -159,23 +192,57 @@ impl Host {
         &self.folder
     }
 
-    pub(crate) fn policy(&self) -> &Arc<Policy> {
-        &self.policy
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether plain ROS 2 nodes on RTPS are spoken to.
-    pub(crate) fn speaks_rtps(&self) -> bool {
-        self.network.speaks_rtps()
+    /// Where the policy comes from, if not from the program.
+    pub(crate) fn policy_file(&self) -> Option<&PolicyFile> {
+        self.policy_file.as_ref()
     }
 
-    /// Whether subscriptions are shown to plain nodes before there is a publisher out there.
-    pub(crate) fn shows_subscriptions(&self) -> bool {
-        registry::shows_subscriptions(&self.policy)
+    /// Reads the policy file again. What is good in it is the policy from now on, and every flow is
+    /// decided again; what is not changes nothing. Answers whether it wants to be read once more.
+    pub(crate) fn read_policy_again(&self) -> bool {
+        let Some(file) = &self.policy_file else { return false };
+        let mut told = file.lock();
+        let policy = match file.load_again() {
+            Ok(policy) => policy,
+            Err(error) => return told.trouble(&error),
+        };
+        let was_bad = told.good();
+        if policy == *self.policy() {
+            if was_bad {
+                tracing::info!("{}: good again, and the policy in force", file.name());
+            }
+            return false;
+        }
+        tracing::info!("{}: the policy has changed", file.name());
+        told.restart(file.name(), policy_file::parts_of_the_start(&self.first_policy, &policy));
+        let mut directory = self.directory();
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        directory.policy_changed(self);
+        drop(directory);
+        self.tell();
+        // There may be roads to be looked after.
+        self.nudge.give();
+        false
+    }
+
+    /// Whether plain ROS 2 nodes are spoken to.
+    pub(crate) fn speaks(&self) -> bool {
+        self.network.speaks()
+    }
+
+    /// Whether subscriptions are shown to plain nodes on the wire of this transport before there is a
+    /// publisher out there.
+    pub(crate) fn shows_subscriptions(&self, transport: &TransportId) -> bool {
+        registry::shows_subscriptions(&self.first_policy, transport)
     }
 
     /// Whether the network is joined at once, or where memory is preferred only listened to at first.
     pub(crate) fn joins_at_once(&self) -> bool {
-        self.network.joins_at_once() || self.policy.prefer() != Prefer::Memory
+        self.network.joins_at_once() || self.policy().prefer() != Prefer::Memory
     }
 
     /// Whose formats are spoken.
@@ -199,7 +266,7 @@ impl Host {
         self.transports.iter().find(|it| it.id().as_str() == name)
     }
 
-    pub(crate) fn failed(&self) -> &[(TransportId, String)] {
+    pub(crate) fn failed(&self) -> &[Failed] {
         &self.failed
     }
 
@@ -260,6 +327,19 @@ impl Host {
     /// Wakes those who wait for a change of the directory.
     pub(crate) fn tell(&self) {
         self.changed.notify_all();
+        self.trigger_guards();
+    }
+
+    /// From now on this condition is triggered by changes of the directory.
+    pub(crate) fn trigger_at_change(&self, guard: &Arc<GuardCore>) {
+        let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
+        guards.retain(|it| 0 < it.strong_count());
+        guards.push(Arc::downgrade(guard));
+    }
+
+    fn trigger_guards(&self) {
+        let guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
+        guards.iter().filter_map(Weak::upgrade).for_each(|it| it.trigger());
     }
 
     /// Waits until `done` answers something, looking at the directory after each change.
@@ -284,6 +364,16 @@ impl Host {
             let waited = self.changed.wait_timeout(directory, left);
             directory = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// A bell to sleep on, and a cell that rings it as `place`, for whoever sleeps there to look up; the end of
+    /// the participant does too.
+    pub(crate) fn guarded_bell(&self, place: u16) -> Result<(Bell, Arc<Cell>)> {
+        let bell = self.bells().claim_bell()?;
+        let guard = Arc::new(self.bells().claim_cell()?);
+        guard.attach(&bell, place);
+        self.wake_at_end(&guard);
+        Ok((bell, guard))
     }
 
     /// From now on `cell` is rung when the participant ends.
@@ -324,6 +414,11 @@ impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Host").field("id", &self.id).field("domain", &self.domain()).finish()
     }
+}
+
+/// Whether a context that names this file has the same policy as others that named it.
+fn follows_same(host: &Host, file: Option<&PolicyFile>) -> bool {
+    host.policy_file.as_ref().zip(file).is_some_and(|(one, other)| one.is_same(other))
 }
 
 fn program_name() -> String {

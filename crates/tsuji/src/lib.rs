@@ -28,6 +28,7 @@ pub use tsuji_core as core;
 pub use tsuji_core::{Durability, History, Liveliness, Qos, Reliability, Scope, Size};
 pub use tsuji_msg::{InPlace, Message, Service as ServiceType};
 pub use tsuji_ros::environment::DiscoveryRange;
+pub use tsuji_ros::gid::Distro;
 pub use tsuji_transport as transport;
 pub use tsuji_transport::{Bytes, Gid, Loan};
 
@@ -58,21 +59,31 @@ pub use events::{ClientEvent, PublisherEvent, ServiceEvent, SubscriptionEvent};
 mod executor;
 pub use executor::{CallbackGroup, CallbackGroupKind, Executor, spin};
 
+mod engines;
+pub use engines::{EngineReport, EngineState, ProcessEngines};
+
 mod graph;
 pub use graph::{
     EndReport, EndpointInfo, EndpointKind, Graph, LatencyReport, Neighbour, NodeInfo, ProcessInfo,
-    Role, RouteReport, RouteState, Stranger, TransportReport,
+    Role, RouteChange, RouteReport, RouteSetting, RouteState, Stranger, TransportReport,
 };
+
+mod guard_condition;
+pub use guard_condition::GuardCondition;
 
 mod host;
 
 mod mapping;
 mod network;
 
+mod news;
+pub use news::NewsCallback;
+
 mod node;
 pub use node::{Node, PublisherBuilder, RawSubscriptionBuilder, RawType, SubscriptionBuilder};
 
 mod pacing;
+mod policy_file;
 
 mod publication;
 pub use publication::PublisherCounters;
@@ -100,6 +111,9 @@ pub use subscription::{
 
 mod timer;
 pub use timer::Timer;
+
+mod wait_list;
+pub use wait_list::{WaitList, Waitable};
 
 mod wait_set;
 pub use wait_set::WaitSet;

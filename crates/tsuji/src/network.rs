@@ -3,9 +3,9 @@
 
 use std::fmt::Display;
 
-use tsuji_core::{Interop, Policy};
+use tsuji_core::{Interop, Policy, RtpsEngine};
 use tsuji_platform::network::Interface;
-use tsuji_ros::environment::{DiscoveryRange, Engine, RosEnvironment};
+use tsuji_ros::environment::{DiscoveryRange, Engine, Line, RosEnvironment};
 use tsuji_ros::gid::Distro;
 
 use crate::{Error, ErrorKind, Result};
@@ -13,23 +13,29 @@ use crate::{Error, ErrorKind, Result};
 /// Contexts that share a participant have the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
-    /// `Rtps` or `None`: this build speaks nothing else.
+    /// What comes of what was asked for.
     interop: Interop,
+    /// What speaks RTPS, if it works.
+    engine: RtpsEngine,
     ros: RosEnvironment,
     /// It is joined at once, whatever the policy prefers.
     joins_at_once: bool,
 }
 
 /// What the program itself says.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Said {
     pub(crate) domain: Option<u32>,
     pub(crate) interop: Option<Interop>,
+    pub(crate) engine: Option<RtpsEngine>,
     pub(crate) range: Option<DiscoveryRange>,
+    pub(crate) static_peers: Option<Vec<String>>,
+    pub(crate) distro: Option<Distro>,
     pub(crate) joins_at_once: bool,
 }
 
-/// What is said of the network, and whatever of it is not obeyed, or not as it was said.
+/// What is said of the network, and whatever of it is not obeyed, or not as it was said. What is said
+/// to engines is not among that: see [`Network::lines_of_engines`].
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) network: Network,
@@ -39,7 +45,7 @@ pub(crate) struct Asked {
 /// How soon it is joined makes no other network of it.
 impl PartialEq for Network {
     fn eq(&self, other: &Self) -> bool {
-        (self.interop, &self.ros) == (other.interop, &other.ros)
+        (self.interop, self.engine, &self.ros) == (other.interop, other.engine, &other.ros)
     }
 }
 
@@ -51,10 +57,22 @@ impl Network {
         policy: &Policy,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Asked> {
-        let Said { domain, interop, range, joins_at_once } = program;
-        // Of a domain that is not asked for nothing is an error.
-        let visible = |name: &str| domain.is_none() || name != "ROS_DOMAIN_ID";
-        let read = |name: &str| variable(name).filter(|it| visible(name) && !it.is_empty());
+        let Said { domain, interop, engine, range, static_peers, distro, joins_at_once } = program;
+        let read = |name: &str| match name {
+            // Of a domain that is not asked for nothing is an error.
+            "ROS_DOMAIN_ID" if domain.is_some() => None,
+            // Peers of the program are read as those of the environment are, and beside its range.
+            "ROS_STATIC_PEERS" if static_peers.is_some() => {
+                static_peers.as_ref().map(|peers| peers.join(";"))
+            }
+            "ROS_AUTOMATIC_DISCOVERY_RANGE" if static_peers.is_some() && range.is_some() => {
+                range.map(|range| range.to_string())
+            }
+            "ROS_DISTRO" if distro.is_some() => distro.map(|distro| distro.to_string()),
+            "ROS_LOCALHOST_ONLY" if static_peers.is_some() && range.is_some() => None,
+            _ => variable(name),
+        };
+        let read = |name: &str| read(name).filter(|value| !value.is_empty());
         let mut ros = RosEnvironment::read(read).map_err(|error| {
             let kind = match error.is_about_security() {
                 true => ErrorKind::Unsupported,
@@ -70,19 +88,69 @@ impl Network {
         ros.static_peers = peers;
         let (said, origin) = match (interop, read(INTEROP)) {
             (Some(interop), _) => (interop, "interop"),
-            (None, Some(word)) => (word.parse().map_err(not_allowed)?, INTEROP),
+            (None, Some(word)) => (word.parse().map_err(|it| not_allowed(INTEROP, it))?, INTEROP),
             (None, None) => (policy.interop(), "interop of the policy"),
         };
         let (interop, line) = offered(said, ros.range);
         lines.extend(line.map(|line| format!("{origin}={said}: {line}")));
-        if interop == Interop::Rtps {
-            let unread = ros.lines_without(&[Engine::CycloneDds]);
-            lines.extend(unread.iter().map(ToString::to_string));
+        let engine = match (engine, read(ENGINE)) {
+            (Some(engine), _) => engine,
+            (None, Some(word)) => word.parse().map_err(|it| not_allowed(ENGINE, it))?,
+            (None, None) => policy.engine(),
+        };
+        if speaks_rtps(interop) {
             let why = "passed over; allowed: names and IPv4 addresses, without a port";
             let passed_over: Vec<String> = passed_over;
             lines.extend(passed_over.iter().map(|it| format!("ROS_STATIC_PEERS={it:?}: {why}")));
         }
-        Ok(Asked { network: Self { interop, ros, joins_at_once }, lines })
+        Ok(Asked { network: Self { interop, engine, ros, joins_at_once }, lines })
+    }
+
+    /// The same, spoken by this engine.
+    pub(crate) fn by(&self, engine: RtpsEngine) -> Self {
+        Self { engine, ..self.clone() }
+    }
+
+    /// The same, where Zenoh does not work.
+    pub(crate) fn without_zenoh(&self) -> Self {
+        let interop = match self.interop {
+            Interop::Both => Interop::Rtps,
+            Interop::Zenoh => Interop::None,
+            other => other,
+        };
+        Self { interop, ..self.clone() }
+    }
+
+    /// What is said to engines and not obeyed, as lines for people.
+    pub(crate) fn lines_of_engines(&self) -> Vec<String> {
+        if !self.speaks_rtps() {
+            return Vec::new();
+        }
+        // What is for Zenoh its plug-in reads.
+        let mut lines = self.ros.lines_without(&[self.settings_for(), Engine::Zenoh]);
+        lines.extend(self.ros.engine_settings.iter().filter_map(|it| {
+            // Of what is for Cyclone DDS all is obeyed.
+            let is_passed_over = it.engine == self.settings_for() && it.engine == Engine::FastDds;
+            is_passed_over.then(|| Line {
+                variable: it.variable,
+                value: it.value.clone(),
+                why: "not obeyed: tsuji sets all that Fast DDS does here itself".to_owned(),
+            })
+        }));
+        lines.iter().map(ToString::to_string).collect()
+    }
+
+    /// Whose settings are read.
+    fn settings_for(&self) -> Engine {
+        match self.engine {
+            RtpsEngine::CycloneDds => Engine::CycloneDds,
+            RtpsEngine::FastDds => Engine::FastDds,
+        }
+    }
+
+    /// Whether nothing is different but perhaps what a policy says of it: the interop and the engine.
+    pub(crate) fn has_same_environment(&self, other: &Self) -> bool {
+        self.ros == other.ros
     }
 
     /// The domain.
@@ -90,9 +158,14 @@ impl Network {
         self.ros.domain
     }
 
-    /// What comes of what was asked for: `Rtps` or `None`.
+    /// What comes of what was asked for.
     pub(crate) fn interop(&self) -> Interop {
         self.interop
+    }
+
+    /// What is to speak RTPS.
+    pub(crate) fn engine(&self) -> RtpsEngine {
+        self.engine
     }
 
     /// Whether the network is joined at once, whatever the policy prefers.
@@ -102,7 +175,17 @@ impl Network {
 
     /// Whether plain ROS 2 nodes on RTPS are spoken to.
     pub(crate) fn speaks_rtps(&self) -> bool {
-        self.interop == Interop::Rtps
+        speaks_rtps(self.interop)
+    }
+
+    /// Whether plain ROS 2 nodes on Zenoh are spoken to.
+    pub(crate) fn speaks_zenoh(&self) -> bool {
+        matches!(self.interop, Interop::Zenoh | Interop::Both)
+    }
+
+    /// Whether any plain ROS 2 nodes are.
+    pub(crate) fn speaks(&self) -> bool {
+        self.interop != Interop::None
     }
 
     /// Whose formats are spoken.
@@ -110,11 +193,12 @@ impl Network {
         self.ros.distro
     }
 
-    /// What the user wrote for an engine. Nothing while no plain node is spoken to: then an engine
-    /// carries between processes of this host only, and is no concern of the user's network.
-    pub(crate) fn engine_setting(&self, engine: Engine) -> Option<&str> {
+    /// What the user wrote for Cyclone DDS. Nothing where it speaks to no plain node: then it carries
+    /// between processes of tsuji only, and is no concern of the user's network.
+    pub(crate) fn cyclonedds_uri(&self) -> Option<&str> {
+        let is_asked = self.speaks_rtps() && self.engine == RtpsEngine::CycloneDds;
         let mut settings = self.ros.engine_settings.iter();
-        let found = settings.find(|it| it.engine == engine && self.speaks_rtps());
+        let found = settings.find(|it| it.engine == Engine::CycloneDds && is_asked);
         found.map(|it| it.value.as_str())
     }
 
@@ -123,9 +207,17 @@ impl Network {
         if !self.speaks_rtps() {
             return Reach::Loopback;
         }
+        self.reach_of_plain(interfaces)
+    }
+
+    /// How far plain nodes are looked for, whatever speaks to them.
+    pub(crate) fn reach_of_plain(&self, interfaces: &[Interface]) -> Reach {
+        if !self.speaks() {
+            return Reach::Loopback;
+        }
         let peers = self.ros.static_peers.clone();
         // Whoever writes to the engine may name loopback, which it takes once only.
-        let is_chosen = self.engine_setting(Engine::CycloneDds).is_some();
+        let is_chosen = self.cyclonedds_uri().is_some();
         match self.ros.range {
             // Not with an interop that speaks.
             DiscoveryRange::Off => Reach::Loopback,
@@ -168,30 +260,31 @@ fn is_of_ipv4(peer: &str) -> bool {
     !peer.contains([':', '[', ']', '%'])
 }
 
-/// What this build has of it, and why not more.
+fn speaks_rtps(interop: Interop) -> bool {
+    matches!(interop, Interop::Rtps | Interop::Both)
+}
+
+/// What there is of it, and why not more.
 fn offered(said: Interop, range: DiscoveryRange) -> (Interop, Option<&'static str>) {
     match (said, range) {
         (Interop::None, _) => (Interop::None, None),
-        (Interop::Zenoh, _) => {
-            (Interop::None, Some("zenoh is not in this build; no plain ROS 2 node is spoken to"))
-        }
-        (Interop::Rtps | Interop::Both, DiscoveryRange::Off) => (
+        (_, DiscoveryRange::Off) => (
             Interop::None,
             Some("ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; no plain ROS 2 node is spoken to"),
         ),
-        (Interop::Both, _) => {
-            (Interop::Rtps, Some("zenoh is not in this build; rtps alone is spoken"))
-        }
-        (Interop::Rtps, _) => (Interop::Rtps, None),
+        (said, _) => (said, None),
     }
 }
 
-fn not_allowed(error: impl Display) -> Error {
-    Error::invalid(format!("{INTEROP}: {error}"))
+fn not_allowed(variable: &str, error: impl Display) -> Error {
+    Error::invalid(format!("{variable}: {error}"))
 }
 
 /// Names what is spoken, over the policy.
 const INTEROP: &str = "TSUJI_INTEROP";
+
+/// Names what speaks RTPS, over the policy.
+const ENGINE: &str = "TSUJI_RTPS_ENGINE";
 
 #[cfg(test)]
 mod tests {
@@ -230,16 +323,14 @@ mod tests {
         let check = |variables: &[(&str, &str)], speaks: bool, lines: &[&str]| {
             let asked = asked(variables);
             assert_eq!(asked.network.speaks_rtps(), speaks, "{variables:?}");
-            assert_eq!(asked.lines, lines, "{variables:?}");
+            let said = [asked.lines, asked.network.lines_of_engines()].concat();
+            assert_eq!(said, lines, "{variables:?}");
         };
         check(&[], true, &[]);
         check(&[(INTEROP, "")], true, &[]);
         check(&[(INTEROP, "none")], false, &[]);
-        let both = "TSUJI_INTEROP=both: zenoh is not in this build; rtps alone is spoken";
-        check(&[(INTEROP, "both")], true, &[both]);
-        let zenoh =
-            "TSUJI_INTEROP=zenoh: zenoh is not in this build; no plain ROS 2 node is spoken to";
-        check(&[(INTEROP, "zenoh")], false, &[zenoh]);
+        check(&[(INTEROP, "both")], true, &[]);
+        check(&[(INTEROP, "zenoh")], false, &[]);
         let off = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF");
         let line = "interop of the policy=rtps: ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; no plain \
                     ROS 2 node is spoken to";
@@ -247,12 +338,36 @@ mod tests {
         check(&[off, (INTEROP, "none")], false, &[]);
         let profiles = ("FASTDDS_DEFAULT_PROFILES_FILE", "/x");
         let line = "FASTDDS_DEFAULT_PROFILES_FILE=\"/x\": not obeyed: it is for Fast DDS, which is \
-                    not in use";
+                    not the engine here";
         check(&[profiles], true, &[line]);
         check(&[profiles, (INTEROP, "none")], false, &[]);
+        let line = "FASTDDS_DEFAULT_PROFILES_FILE=\"/x\": not obeyed: tsuji sets all that Fast DDS \
+                    does here itself";
+        check(&[profiles, (ENGINE, "fastdds")], true, &[line]);
+        let uri = ("CYCLONEDDS_URI", "/x");
+        check(&[uri], true, &[]);
+        let line = "CYCLONEDDS_URI=\"/x\": not obeyed: it is for Cyclone DDS, which is not the engine here";
+        check(&[uri, (ENGINE, "fastdds")], true, &[line]);
+        check(&[("ZENOH_SESSION_CONFIG_URI", "/x")], true, &[]);
         let line = "ROS_STATIC_PEERS=\"fe80::1\": passed over; allowed: names and IPv4 addresses, \
                     without a port";
         check(&[("ROS_STATIC_PEERS", "fe80::1;far")], true, &[line]);
+    }
+
+    #[test]
+    fn who_is_spoken_to_by_zenoh() {
+        let check = |said: &str, expect: [bool; 3], without: Interop| {
+            let network = asked(&[(INTEROP, said)]).network;
+            assert_eq!([network.speaks_rtps(), network.speaks_zenoh(), network.speaks()], expect);
+            assert_eq!(network.without_zenoh().interop(), without, "{said}");
+        };
+        check("rtps", [true, false, true], Interop::Rtps);
+        check("zenoh", [false, true, true], Interop::None);
+        check("both", [true, true, true], Interop::Rtps);
+        check("none", [false, false, false], Interop::None);
+        let off = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF");
+        let asked = asked(&[off, (INTEROP, "zenoh")]);
+        assert!(!asked.network.speaks() && asked.lines.len() == 1, "{:?}", asked.lines);
     }
 
     #[test]
@@ -264,6 +379,10 @@ mod tests {
         let expect = "TSUJI_INTEROP: \"dds\" is not a kind of interop; allowed: rtps, zenoh, both, \
                       none";
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, expect));
+        let error = ask(None, None, &[(ENGINE, "rustdds")]).unwrap_err();
+        let expect =
+            "TSUJI_RTPS_ENGINE: \"rustdds\" is not a known engine; allowed: cyclonedds, fastdds";
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, expect));
         let wrong = [("ROS_DOMAIN_ID", "999")];
         assert_eq!(ask(Some(5), None, &wrong).unwrap().network.domain(), 5);
         assert_eq!(ask(None, None, &wrong).unwrap_err().kind(), ErrorKind::Invalid);
@@ -272,11 +391,35 @@ mod tests {
     }
 
     #[test]
+    fn what_speaks() {
+        let check = |program, variables: &[(&str, &str)], policy: &str, expect| {
+            let policy = tsuji_policy::load("p", policy.as_bytes(), &[]).unwrap();
+            let said = Said { engine: program, ..Said::default() };
+            let asked = Network::ask(said, &policy, |name| {
+                let found = variables.iter().find(|(it, _)| *it == name);
+                found.map(|(_, value)| (*value).to_owned())
+            });
+            assert_eq!(asked.unwrap().network.engine(), expect, "{variables:?} {policy:?}");
+        };
+        let (cyclone, fast) = (RtpsEngine::CycloneDds, RtpsEngine::FastDds);
+        check(None, &[], "<tsuji builtin='off'/>", cyclone);
+        check(None, &[(ENGINE, "")], "<tsuji builtin='off' engine='fastdds'/>", fast);
+        check(None, &[(ENGINE, "cyclonedds")], "<tsuji builtin='off' engine='fastdds'/>", cyclone);
+        check(Some(fast), &[(ENGINE, "nonsense")], "<tsuji builtin='off'/>", fast);
+    }
+
+    #[test]
     fn equal_words_make_equal_networks() {
         let same = asked(&[("ROS_DISTRO", "foxy")]).network;
         assert_eq!(same, asked(&[("ROS_DISTRO", "jazzy")]).network);
-        assert_ne!(same, asked(&[("ROS_DISTRO", "humble")]).network);
+        let humble = asked(&[("ROS_DISTRO", "humble")]).network;
+        assert_ne!(same, humble);
+        let said = Said { distro: Some(Distro::Humble), ..Said::default() };
+        let policy = tsuji_policy::builtin_default();
+        let of = |name: &str| (name == "ROS_DISTRO").then(|| "jazzy".to_owned());
+        assert_eq!(Network::ask(said, &policy, of).unwrap().network.distro(), humble.distro());
         assert_ne!(same, asked(&[("ROS_STATIC_PEERS", "192.0.2.9")]).network);
+        assert_ne!(same, same.by(RtpsEngine::FastDds));
     }
 
     #[test]
@@ -297,8 +440,14 @@ mod tests {
         check("OFF", &both, Reach::Loopback);
         let none = asked(&[(INTEROP, "none"), ("CYCLONEDDS_URI", "<General/>")]).network;
         assert_eq!(none.reach(&both), Reach::Loopback);
-        assert_eq!(none.engine_setting(Engine::CycloneDds), None);
+        assert_eq!(none.reach_of_plain(&both), Reach::Loopback);
+        // RTPS is then for processes of tsuji on this host.
+        let zenoh = asked(&[(INTEROP, "zenoh")]).network;
+        assert_eq!(zenoh.reach(&both), Reach::Loopback);
+        assert_eq!(zenoh.reach_of_plain(&both), Reach::Links { peers: vec![] });
+        assert_eq!(none.cyclonedds_uri(), None);
         let some = asked(&[("CYCLONEDDS_URI", "<General/>")]).network;
-        assert_eq!(some.engine_setting(Engine::CycloneDds), Some("<General/>"));
+        assert_eq!(some.cyclonedds_uri(), Some("<General/>"));
+        assert_eq!(some.by(RtpsEngine::FastDds).cyclonedds_uri(), None);
     }
 }

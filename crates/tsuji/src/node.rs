@@ -11,7 +11,7 @@ use tsuji_transport::Gid;
 
 use crate::control::protocol::NodeRecord;
 use crate::endpoint::EndpointCore;
-use crate::events::{PublisherEvent, SubscriptionEvent};
+use crate::events::{Note, PublisherEvent, SubscriptionEvent};
 use crate::executor::{Entity, ExecutorCore};
 use crate::publication::{Codec, Publication, PublicationSpec};
 use crate::reception::{Reception, ReceptionSpec};
@@ -375,6 +375,7 @@ pub struct PublisherBuilder<'a, P> {
     expected_bytes: Option<u64>,
     max_blocking: Duration,
     on_event: Option<Box<dyn FnMut(PublisherEvent) + Send>>,
+    note: Option<Note<PublisherEvent>>,
     publisher: PhantomData<P>,
 }
 
@@ -390,6 +391,7 @@ impl<'a, P> PublisherBuilder<'a, P> {
             expected_bytes: None,
             max_blocking: MAX_BLOCKING_DEFAULT,
             on_event: None,
+            note: None,
             publisher: PhantomData,
         }
     }
@@ -422,6 +424,15 @@ impl<'a, P> PublisherBuilder<'a, P> {
         self
     }
 
+    /// Is told of the same by the thread that comes upon it, spun or not, while tsuji holds locks: it may take
+    /// note and trigger a [`GuardCondition`](crate::GuardCondition), and must not wait nor call anything else of
+    /// tsuji.
+    #[must_use]
+    pub fn note_events(mut self, note: impl Fn(&PublisherEvent) + Send + Sync + 'static) -> Self {
+        self.note = Some(Box::new(note));
+        self
+    }
+
     fn make(self) -> Result<RawPublisher> {
         let operation = "create a publisher";
         let core =
@@ -434,6 +445,9 @@ impl<'a, P> PublisherBuilder<'a, P> {
             max_blocking: self.max_blocking,
         };
         let publication = Arc::new(Publication::new(core, spec)?);
+        if let Some(note) = self.note {
+            publication.events.note(note);
+        }
         let mut entity: Option<Arc<dyn Entity>> = None;
         if let Some(on_event) = self.on_event {
             let cell = Arc::new(host.bells().claim_cell()?);
@@ -525,6 +539,7 @@ pub struct RawSubscriptionBuilder<'a> {
     qos: Qos,
     group: CallbackGroup,
     on_event: Option<Box<dyn FnMut(SubscriptionEvent) + Send>>,
+    note: Option<Note<SubscriptionEvent>>,
     spec: ReceptionSpec,
 }
 
@@ -537,6 +552,7 @@ impl<'a> RawSubscriptionBuilder<'a> {
             qos: Qos::DEFAULT,
             group: node.core.group.clone(),
             on_event: None,
+            note: None,
             spec: ReceptionSpec::default(),
         }
     }
@@ -559,6 +575,25 @@ impl<'a> RawSubscriptionBuilder<'a> {
     #[must_use]
     pub fn on_event(mut self, callback: impl FnMut(SubscriptionEvent) + Send + 'static) -> Self {
         self.on_event = Some(Box::new(callback));
+        self
+    }
+
+    /// Is told of the same by the thread that comes upon it, spun or not, while tsuji holds locks: it may take
+    /// note and trigger a [`GuardCondition`](crate::GuardCondition), and must not wait nor call anything else of
+    /// tsuji.
+    #[must_use]
+    pub fn note_events(
+        mut self,
+        note: impl Fn(&SubscriptionEvent) + Send + Sync + 'static,
+    ) -> Self {
+        self.note = Some(Box::new(note));
+        self
+    }
+
+    /// Whether it gets nothing from publishers of its own context. It does if not said.
+    #[must_use]
+    pub fn ignore_local(mut self, ignores: bool) -> Self {
+        self.spec.ignores_local = ignores;
         self
     }
 
@@ -585,6 +620,9 @@ impl<'a> RawSubscriptionBuilder<'a> {
             self.node.endpoint(operation, Remapped::Topic, &self.topic, self.raw, self.qos)?;
         let host = self.node.context().host();
         let reception = Arc::new(Reception::new(core, self.spec)?);
+        if let Some(note) = self.note {
+            reception.events.note(note);
+        }
         let mut entities: Vec<Arc<dyn Entity>> = Vec::new();
         if let Some(each) = each {
             let entity = RawEntity::new(Arc::clone(&reception), self.group.clone(), each);

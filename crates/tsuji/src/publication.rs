@@ -9,23 +9,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tsuji_core::{
-    Durability, Estimate, History, Liveliness, Peer, Policy, Qos, Reliability, Scope, Size,
-    SizeEstimator, SizeFacts, Traits, TransportId,
+    Durability, Estimate, History, Liveliness, Peer, Policy, Reliability, Scope, Size,
+    SizeEstimator, SizeFacts, Traits,
 };
 use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
 use tsuji_ros::service::REQUEST_HEADER_BYTES;
 use tsuji_transport::bell::Cell;
-use tsuji_transport::{
-    self as transport, Bytes, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload, Ticket,
-    Transport, Writer,
-};
+use tsuji_transport::{Bytes, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload};
 
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, PublisherEvent};
 use crate::mapping;
 use crate::pacing::{DeadlineWatch, after};
 use crate::{Error, ErrorKind, Result, Role};
+pub(crate) use roads::{Asking, Connected, Joining, PublicationNews, Reached, Trouble};
+use roads::{ReaderOf, Road, RoadId};
+
+mod roads;
 
 /// How values of one Rust type become bytes, and shared values.
 #[derive(Clone, Copy)]
@@ -89,11 +90,20 @@ impl<'a> Attempt<'a> {
 
 /// Whoever waits for the answer to a request. Called with the publication's lock held.
 pub(crate) trait Opening {
-    /// The request gets this number and goes to these servers. `false` if it must not.
-    fn open(&self, number: u64, servers: &mut dyn Iterator<Item = Gid>) -> bool;
+    /// The request gets this number and is about to go to these servers.
+    fn open(&self, number: u64, servers: &mut dyn Iterator<Item = Gid>) -> Opened;
 
     /// It was not sent after all.
     fn unopen(&self, number: u64);
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    Send,
+    /// It goes to nobody, and keeps its number.
+    Skip,
+    Refuse,
 }
 
 /// A request that is to be answered.
@@ -131,6 +141,8 @@ pub(crate) struct Publication {
     spec: PublicationSpec,
     /// Somebody in this process wants values by reference.
     has_readers_by_value: AtomicBool,
+    /// There is something in `State::news`.
+    has_news: AtomicBool,
     room: Arc<Cell>,
     /// Whether somebody sleeps on the room cell, which one at a time does.
     is_room_awaited: Mutex<bool>,
@@ -157,10 +169,23 @@ struct State {
     /// Whether a road in use takes values, and whether one takes bytes.
     by_value: bool,
     by_bytes: bool,
+    /// Whether a road that somebody counts on does not carry any more.
+    is_broken: bool,
+    /// Whether one does not that is there for those who may come.
+    has_idle_broken: bool,
     readers: HashMap<Gid, ReaderOf>,
+    /// Roads that are to show that they carry, before these readers move over to them.
+    trials: HashMap<Gid, RoadId>,
+    /// Roads that these readers have left, and may not know of it yet.
+    left: Vec<(Gid, RoadId)>,
     history: VecDeque<(Envelope, Payload)>,
     estimator: SizeEstimator,
+    news: PublicationNews,
+    /// Readers to which there was no road any more.
+    given_up: u64,
     counters: PublisherCounters,
+    /// When was looked last for roads that have run out of something.
+    trouble_looked_ns: u64,
     /// When the last sample was published. Later samples are not stamped earlier.
     last_publish_ns: u64,
     deadline: DeadlineWatch,
@@ -176,12 +201,19 @@ impl State {
         &self.roads[..self.roads_in_use]
     }
 
+    /// The place of the road that lends memory, if one does.
+    fn lender(&self) -> Option<usize> {
+        self.in_use().iter().position(|road| !road.id.typed && !road.is_broken)
+    }
+
     /// To be called when the readers of a road have changed.
     fn sort_roads(&mut self) {
         self.roads.sort_by_key(|road| (!road.is_in_use(), road.nearness));
         self.roads_in_use = self.roads.partition_point(Road::is_in_use);
-        self.by_value = self.in_use().iter().any(|road| road.typed);
-        self.by_bytes = self.in_use().iter().any(|road| !road.typed);
+        self.by_value = self.in_use().iter().any(|road| road.id.typed);
+        self.by_bytes = self.in_use().iter().any(|road| !road.id.typed);
+        self.is_broken = self.in_use().iter().any(|road| road.is_broken && 0 < road.readers);
+        self.has_idle_broken = self.in_use().iter().any(|road| road.is_broken && road.readers == 0);
     }
 
     /// The wall clock at `mono_ns`. The distance of the two clocks is looked at ten times a second,
@@ -232,78 +264,7 @@ impl Far {
     }
 }
 
-/// What is known of a reader.
-struct ReaderOf {
-    /// Its road: a transport, by value or by bytes.
-    id: TransportId,
-    typed: bool,
-    /// Of a client's, where its requests come from.
-    partner: Gid,
-    /// The number of the next reply to it: a client gets its own replies only, and misses none for
-    /// what others get.
-    next: u64,
-    /// Replies that were sent to it.
-    answered: u64,
-}
-
 const WALL_FRESH_NS: u64 = 100_000_000;
-
-/// What a road brings to a reader that was just connected.
-#[derive(Clone, Copy)]
-pub(crate) struct Connected {
-    /// The sequence number of the first sample.
-    pub(crate) first: u64,
-    /// How many were published before that one.
-    pub(crate) published_before: u64,
-}
-
-/// What a reader that is to be connected asks for.
-pub(crate) struct Asking {
-    pub(crate) qos: Qos,
-    /// The Rust type that it takes by reference.
-    pub(crate) value_type: Option<TypeId>,
-    /// The other half, if it is a client's or a server's.
-    pub(crate) partner: Gid,
-    /// It is not tsuji's.
-    pub(crate) is_plain: bool,
-}
-
-/// One transport on which this publisher sends.
-#[derive(Clone)]
-struct Road {
-    id: TransportId,
-    /// The place of its transport among those of this build, nearest first.
-    nearness: usize,
-    writer: Arc<dyn Writer>,
-    typed: bool,
-    /// What late joiners are owed its transport gives them, so it is sent everything.
-    keeps: bool,
-    /// Requests and replies carry a header there, and replies go to all.
-    is_mapped: bool,
-    /// It stays open without readers, for others to see.
-    stays: bool,
-    readers: usize,
-    /// The number of the next reply on it, where replies go to all.
-    next: u64,
-}
-
-impl Road {
-    fn is_in_use(&self) -> bool {
-        self.keeps || 0 < self.readers
-    }
-
-    fn is_of(&self, id: &TransportId, typed: bool) -> bool {
-        self.id == *id && self.typed == typed
-    }
-
-    /// Memory of its own, or of the heap where it has none to lend.
-    fn lend(&self, len: usize) -> Result<Loan, tsuji_transport::Error> {
-        match self.writer.loan(len) {
-            Err(error) if error.kind() == TransportKind::Unsupported => Ok(Loan::on_heap(len)),
-            other => other,
-        }
-    }
-}
 
 /// What a publication needs besides what every endpoint has.
 pub(crate) struct PublicationSpec {
@@ -322,10 +283,17 @@ impl Publication {
             roads_in_use: 0,
             by_value: false,
             by_bytes: false,
+            is_broken: false,
+            has_idle_broken: false,
             readers: HashMap::new(),
+            trials: HashMap::new(),
+            left: Vec::new(),
             history: VecDeque::new(),
             estimator: SizeEstimator::new(core.host.policy().size_line_bytes()),
+            news: PublicationNews::default(),
+            given_up: 0,
             counters: PublisherCounters::default(),
+            trouble_looked_ns: 0,
             last_publish_ns: now,
             deadline: DeadlineWatch::new(core.qos.deadline),
             lease_lost: false,
@@ -338,6 +306,7 @@ impl Publication {
             core,
             spec,
             has_readers_by_value: AtomicBool::new(false),
+            has_news: AtomicBool::new(false),
             is_room_awaited: Mutex::new(false),
             room_is_yours: Condvar::new(),
             last_sign_ns: AtomicU64::new(now),
@@ -354,12 +323,13 @@ impl Publication {
         let mut attempt = Attempt::new(outgoing, mono_ns);
         let tried = self.try_publish(&mut self.lock(), &mut attempt);
         let published = match tried {
-            Err(error) if error.kind() == TransportKind::Busy => {
+            Err(error) if is_refused_for_now(error.kind()) => {
                 if self.qos.reliability == Reliability::BestEffort {
                     let mut state = self.lock();
                     state.counters.dropped += 1;
                     // Its number is missing where it does not come, and so it is counted as lost.
                     state.next_sequence += 1;
+                    self.look_for_trouble(&mut state, mono_ns);
                     return Ok(());
                 }
                 self.when_there_is_room("publish", self.spec.max_blocking, error, || {
@@ -370,7 +340,7 @@ impl Publication {
         };
         match published {
             Ok(()) => self.tell_if_back(last_sign_ns),
-            Err(_) => self.lock().counters.dropped += 1,
+            Err(_) => self.note_refusal(),
         }
         published
     }
@@ -386,43 +356,45 @@ impl Publication {
         self.open("send a request")?;
         let mut attempt = Attempt::new(outgoing, clock::monotonic_ns());
         attempt.opening = Some(opening);
-        let tried = self.try_publish(&mut self.lock(), &mut attempt);
-        self.persist("send a request", patience, tried, || {
+        let sent = self.persist("send a request", patience, || {
             self.try_publish(&mut self.lock(), &mut attempt)
-        })
+        });
+        sent.inspect_err(|_| self.note_refusal())
     }
 
     /// Sends the reply to a request, to its client and, on most roads, to nobody else.
     pub(crate) fn reply(&self, asked: Asked, outgoing: &Outgoing<'_>) -> Result<()> {
         self.open("reply")?;
         let mut attempt = Attempt::new(outgoing, clock::monotonic_ns());
-        let tried = self.try_reply(&mut self.lock(), asked, &mut attempt);
-        self.persist("reply", self.spec.max_blocking, tried, || {
+        let sent = self.persist("reply", self.spec.max_blocking, || {
             self.try_reply(&mut self.lock(), asked, &mut attempt)
-        })
+        });
+        sent.inspect_err(|_| self.note_refusal())
     }
 
-    /// Tries again what was refused as Busy, where something reliable is to be sent.
-    fn persist(
+    /// Does something, and where something reliable is refused for now, again as soon as it is not.
+    fn persist<T>(
         &self,
         operation: &str,
         patience: Duration,
-        tried: Result<(), tsuji_transport::Error>,
-        attempt: impl FnMut() -> Result<(), tsuji_transport::Error>,
-    ) -> Result<()> {
-        let done = match tried {
+        mut attempt: impl FnMut() -> Result<T, tsuji_transport::Error>,
+    ) -> Result<T> {
+        match attempt() {
             Err(error)
-                if error.kind() == TransportKind::Busy
+                if is_refused_for_now(error.kind())
                     && self.qos.reliability == Reliability::Reliable =>
             {
                 self.when_there_is_room(operation, patience, error, attempt)
             }
             done => done.map_err(|error| self.about(operation, error)),
-        };
-        if done.is_err() {
-            self.lock().counters.dropped += 1;
         }
-        done
+    }
+
+    /// A sample was refused.
+    fn note_refusal(&self) {
+        let mut state = self.lock();
+        state.counters.dropped += 1;
+        self.look_for_trouble(&mut state, clock::monotonic_ns());
     }
 
     /// From now on `parting` hears of each reader that leaves.
@@ -440,18 +412,9 @@ impl Publication {
     /// Lends memory of the road that will carry the sample, or of the heap when there is none.
     pub(crate) fn loan(&self, len: usize) -> Result<Loan> {
         self.open("loan")?;
-        let tried = self.lend(&self.lock(), len);
-        match tried {
-            Err(error)
-                if error.kind() == TransportKind::Busy
-                    && self.qos.reliability == Reliability::Reliable =>
-            {
-                self.when_there_is_room("loan", self.spec.max_blocking, error, || {
-                    self.lend(&self.lock(), len)
-                })
-            }
-            done => done.map_err(|error| self.about("loan", error)),
-        }
+        let lent =
+            self.persist("loan", self.spec.max_blocking, || self.try_lend(&mut self.lock(), len));
+        lent.inspect_err(|_| self.look_for_trouble(&mut self.lock(), clock::monotonic_ns()))
     }
 
     pub(crate) fn counters(&self) -> PublisherCounters {
@@ -462,6 +425,13 @@ impl Publication {
     /// How many subscriptions are connected.
     pub(crate) fn readers(&self) -> usize {
         if self.host.is_current() { self.lock().readers.len() } else { 0 }
+    }
+
+    /// Whether all that was published has come to every reader, and none waits for another road.
+    pub(crate) fn is_acknowledged(&self) -> Result<bool> {
+        self.open("wait for acknowledgements")?;
+        let state = self.lock();
+        Ok(!state.is_broken && state.roads.iter().all(|road| road.writer.is_acknowledged()))
     }
 
     /// Whether a value is better shared than looked at.
@@ -487,6 +457,8 @@ impl Publication {
         self.room.ring();
         let mut state = self.lock();
         state.readers.clear();
+        state.trials.clear();
+        state.left.clear();
         let roads = std::mem::take(&mut state.roads);
         state.sort_roads();
         let history = std::mem::take(&mut state.history);
@@ -505,188 +477,9 @@ impl Publication {
         far.traits(self.lock().estimator.classify(&facts), reliability)
     }
 
-    /// How many readers it has on a transport.
-    pub(crate) fn readers_on(&self, transport: &TransportId) -> u32 {
-        let state = self.lock();
-        let roads = state.roads.iter().filter(|road| road.id == *transport);
-        roads.map(|road| road.readers as u32).sum()
-    }
-
-    /// Sends to this reader too, from now on, and first what late joiners are owed. Answers nothing
-    /// when the transport has only begun to reach it.
-    pub(crate) fn connect(
-        &self,
-        transport: &Arc<dyn Transport>,
-        ticket: &Ticket,
-        reader: &Asking,
-    ) -> Result<Option<Connected>> {
-        self.open("connect")?;
-        let mut state = self.lock();
-        let state = &mut *state;
-        let id = transport.id();
-        let codec_type = self.spec.codec.map(|codec| codec.value_type);
-        let same_type = reader.value_type.is_some() && reader.value_type == codec_type;
-        let typed = same_type && transport.capability().typed;
-        let at = self.road(state, transport, typed)?;
-        let road = &mut state.roads[at];
-        let connected = match reader.is_plain {
-            true => road.writer.connect_plain(ticket.reader),
-            false => road.writer.connect(ticket),
-        };
-        if connected? == transport::Connected::Later {
-            self.sort_roads(state);
-            return Ok(None);
-        }
-        road.readers += 1;
-        let road = road.clone();
-        self.sort_roads(state);
-        let mut first = state.next_sequence;
-        if road.is_mapped && self.role == Role::Reply {
-            first = road.next;
-        }
-        let entry = ReaderOf { id, typed, partner: reader.partner, next: first, answered: 0 };
-        state.readers.insert(ticket.reader, entry);
-        if road.is_mapped {
-            return Ok(Some(Connected { first, published_before: state.counters.published }));
-        }
-        if reader.qos.durability == Durability::TransientLocal {
-            let wanted = match reader.qos.history {
-                History::KeepLast(depth) => depth as usize,
-                History::KeepAll => usize::MAX,
-            };
-            let skip = state.history.len().saturating_sub(wanted);
-            for (envelope, payload) in state.history.iter().skip(skip) {
-                if road.keeps {
-                    first = first.min(envelope.sequence);
-                    break;
-                }
-                let sent = self
-                    .as_the_road_takes_it(&road, payload)
-                    .and_then(|payload| road.writer.send_to(ticket.reader, envelope, &payload));
-                if let Err(error) = sent {
-                    state.counters.failed += 1;
-                    tracing::warn!(topic = %self.topic, %error, "late joiner does not get all");
-                    break;
-                }
-                first = first.min(envelope.sequence);
-            }
-        }
-        let owed = state.next_sequence - first;
-        let published_before = state.counters.published.saturating_sub(owed);
-        Ok(Some(Connected { first, published_before }))
-    }
-
-    /// The road of a transport, opened if it is not there yet.
-    fn road(
-        &self,
-        state: &mut State,
-        transport: &Arc<dyn Transport>,
-        typed: bool,
-    ) -> Result<usize, tsuji_transport::Error> {
-        let id = transport.id();
-        if let Some(at) = state.roads.iter().position(|road| road.is_of(&id, typed)) {
-            return Ok(at);
-        }
-        let announced = self.for_transport(true);
-        let writer = transport.open_writer(&announced, Arc::clone(&self.room))?;
-        let is_directed = transport.capability().directed;
-        let nearness = self.host.transports().iter().position(|it| it.id() == id);
-        let road = Road {
-            id,
-            nearness: nearness.unwrap_or(usize::MAX),
-            writer,
-            typed,
-            keeps: self.keeps() && !is_directed,
-            is_mapped: self.role != Role::Topic && !is_directed,
-            stays: false,
-            readers: 0,
-            next: 1,
-        };
-        if road.keeps {
-            // It gives late joiners what they are owed, so it is given all of it.
-            for (envelope, payload) in &state.history {
-                let payload = self.as_the_road_takes_it(&road, payload)?;
-                road.writer.send(envelope, &payload)?;
-            }
-        }
-        state.roads.push(road);
-        Ok(state.roads.len() - 1)
-    }
-
-    /// Opens the road of a transport for others to see, before anybody listens.
-    pub(crate) fn show(&self, transport: &Arc<dyn Transport>) -> Result<()> {
-        self.open("announce")?;
-        let mut state = self.lock();
-        let at = self.road(&mut state, transport, false)?;
-        state.roads[at].stays = true;
-        self.sort_roads(&mut state);
-        Ok(())
-    }
-
-    /// Closes the roads on which others than those who were met may see it.
-    pub(crate) fn leave_wires(&self) {
-        let mut state = self.lock();
-        let (left, kept): (Vec<Road>, _) = std::mem::take(&mut state.roads)
-            .into_iter()
-            .partition(|road| road.writer.wire_name().is_some());
-        state.roads = kept;
-        self.sort_roads(&mut state);
-        drop(state);
-        drop(left);
-    }
-
-    /// What this publisher is called on the wire of a transport.
-    pub(crate) fn wire_name(&self, transport: &TransportId) -> Option<Gid> {
-        let state = self.lock();
-        state.roads.iter().find(|road| road.id == *transport)?.writer.wire_name()
-    }
-
-    /// Does not go on to reach this reader by this transport.
-    pub(crate) fn disconnect_from(&self, transport: &TransportId, reader: Gid) {
-        let mut state = self.lock();
-        let roads = state.roads.iter().filter(|road| road.id == *transport);
-        roads.for_each(|road| road.writer.disconnect(reader));
-        self.close_idle(&mut state);
-    }
-
-    /// Readers that this transport does not reach any more.
-    pub(crate) fn lost_on(&self, transport: &TransportId) -> Vec<Gid> {
-        let state = self.lock();
-        let roads = state.roads.iter().filter(|road| road.id == *transport);
-        roads.flat_map(|road| road.writer.lost()).collect()
-    }
-
-    /// Closes roads that are sent everything and have nobody left: the next one opens them anew, and
-    /// gives them the history again.
-    fn close_idle(&self, state: &mut State) {
-        state.roads.retain(|road| !road.keeps || road.stays || 0 < road.readers);
-        self.sort_roads(state);
-    }
-
-    /// Whether late joiners are owed what was published before.
-    fn keeps(&self) -> bool {
-        self.qos.durability == Durability::TransientLocal
-    }
-
-    /// Sends to this reader no more.
-    pub(crate) fn disconnect(&self, reader: Gid) {
-        let mut state = self.lock();
-        let Some(left) = state.readers.remove(&reader) else { return };
-        let mut roads = state.roads.iter_mut();
-        if let Some(road) = roads.find(|road| road.is_of(&left.id, left.typed)) {
-            road.writer.disconnect(reader);
-            road.readers = road.readers.saturating_sub(1);
-        }
-        self.close_idle(&mut state);
-        drop(state);
-        if let Some(parting) = self.parting.get().and_then(Weak::upgrade) {
-            parting.left(reader);
-        }
-    }
-
-    fn sort_roads(&self, state: &mut State) {
-        state.sort_roads();
-        self.has_readers_by_value.store(state.by_value, Ordering::Relaxed);
+    /// From now on samples of so many bytes and more are large.
+    pub(crate) fn set_size_line(&self, line_bytes: u64) {
+        self.lock().estimator.set_line(line_bytes);
     }
 
     /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
@@ -695,13 +488,15 @@ impl Publication {
         let state = self.lock();
         let deadline = state.deadline.due_ns(state.last_publish_ns);
         let lease = self.manual_lease().filter(|_| !state.lease_lost).map(|it| after(last, it));
-        [deadline, lease].into_iter().flatten().min()
+        let idle = state.roads.iter().filter_map(Road::idle_until_ns).min();
+        [deadline, lease, idle].into_iter().flatten().min()
     }
 
-    /// Looks whether a deadline or a lease has passed.
+    /// Looks whether a deadline or a lease has passed, and which roads are not wanted any more.
     pub(crate) fn on_time(&self, now_ns: u64) {
         let last = self.last_sign_ns.load(Ordering::Relaxed);
         let mut state = self.lock();
+        self.close_unwanted(&mut state, now_ns);
         let newest_ns = state.last_publish_ns;
         if let Some(total) = state.deadline.look(newest_ns, now_ns) {
             self.events.push(PublisherEvent::DeadlineMissed { total });
@@ -745,7 +540,8 @@ impl Publication {
         refused: tsuji_transport::Error,
         mut attempt: impl FnMut() -> Result<T, tsuji_transport::Error>,
     ) -> Result<T> {
-        let give_up_ns = after(clock::monotonic_ns(), patience);
+        let began_ns = clock::monotonic_ns();
+        let give_up_ns = after(began_ns, patience);
         let Some(_turn) = self.turn(give_up_ns) else { return Err(self.about(operation, refused)) };
         let bell = match self.host.bells().claim_bell() {
             // Whoever cannot be woken cannot wait.
@@ -755,6 +551,7 @@ impl Publication {
             claimed => claimed?,
         };
         self.room.attach(&bell, 0);
+        let given_up = self.lock().given_up;
         let result = loop {
             // Whatever rings from here on will be seen by the wait below.
             bell.drain(|_| ());
@@ -764,14 +561,29 @@ impl Publication {
             });
             let now_ns = clock::monotonic_ns();
             match result {
-                Err(error) if error.kind() == ErrorKind::Busy && now_ns < give_up_ns => {
-                    bell.wait(Some(Duration::from_nanos(give_up_ns - now_ns)));
+                // It went to nobody, and somebody was there when it was to go.
+                Ok(_) if self.has_given_up_all_since(given_up) => {
+                    let why = "there is no road to those who listened any more";
+                    break Err(Error::closed(format!("{operation} on {}: {why}", self.topic)));
+                }
+                Err(error) if may_wait(error.kind()) && now_ns < give_up_ns => {
+                    if began_ns + TROUBLE_LOOK_NS <= now_ns {
+                        self.look_for_trouble(&mut self.lock(), now_ns);
+                    }
+                    let left_ns = (give_up_ns - now_ns).min(TROUBLE_LOOK_NS);
+                    bell.wait(Some(Duration::from_nanos(left_ns)));
                 }
                 done => break done,
             }
         };
         self.room.detach();
         result
+    }
+
+    /// Whether readers were given up since so many had been, and none is left.
+    fn has_given_up_all_since(&self, given_up: u64) -> bool {
+        let state = self.lock();
+        state.given_up != given_up && state.readers.is_empty()
     }
 
     /// The turn to wait for room, or `None` when it does not come in time.
@@ -792,8 +604,22 @@ impl Publication {
         attempt: &mut Attempt<'_>,
     ) -> Result<(), tsuji_transport::Error> {
         let Attempt { outgoing, mono_ns, bytes, value, outlived, opening } = attempt;
+        if state.is_broken && self.qos.reliability == Reliability::Reliable {
+            return Err(being_changed());
+        }
+        if state.has_idle_broken {
+            self.try_idle_roads(state, *mono_ns);
+        }
         if state.by_bytes && bytes.is_none() {
-            *bytes = Some(Payload::Bytes(self.bytes(outgoing, |len| self.lend(state, len))?));
+            let is_lender_at_fault = std::cell::Cell::new(false);
+            let lend = |len| self.lend(state, len).inspect_err(|_| is_lender_at_fault.set(true));
+            let made = self.bytes(outgoing, lend);
+            *bytes = Some(Payload::Bytes(made.map_err(|error| {
+                match state.lender().filter(|_| is_lender_at_fault.get()) {
+                    Some(at) => self.blame(state, at, error),
+                    None => error,
+                }
+            })?));
         }
         let keeps = self.keeps();
         let wants_value = state.by_value || (keeps && !state.by_bytes);
@@ -821,21 +647,31 @@ impl Publication {
         };
         let len = bytes.as_ref().and_then(Payload::byte_len);
 
-        let roads = state.in_use();
-        if 1 < roads.len() {
-            reserve_on_all(roads, len.unwrap_or(0))?;
-        }
-        if let Some(opening) = opening
-            && !opening.open(envelope.sequence, &mut state.readers.keys().copied())
+        if 1 < state.in_use().len()
+            && let Err((at, error)) = reserve_on_all(state.in_use(), len.unwrap_or(0))
         {
-            roads.iter().for_each(|road| road.writer.cancel());
-            return Err(tsuji_transport::Error::new(TransportKind::Closed, "send"));
+            return Err(self.blame(state, at, error));
         }
-        let (mut displaced, mut failed) = (0, 0);
-        for road in roads {
-            let payload = if road.typed { value.as_ref() } else { bytes.as_ref() };
+        let roads = state.in_use();
+        let opened = opening.map_or(Opened::Send, |opening| {
+            opening.open(envelope.sequence, &mut state.readers.keys().copied())
+        });
+        if opened != Opened::Send {
+            roads.iter().for_each(|road| road.writer.cancel());
+            if opened == Opened::Refuse {
+                return Err(tsuji_transport::Error::new(TransportKind::Closed, "send"));
+            }
+            state.next_sequence += 1;
+            return Ok(());
+        }
+        let (mut displaced, mut failed) = (0, Vec::new());
+        for (at, road) in roads.iter().enumerate().filter(|(_, road)| !road.is_broken) {
+            let payload = if road.id.typed { value.as_ref() } else { bytes.as_ref() };
             let Some(payload) = payload else { continue };
-            let sent = if road.is_mapped {
+            let sent = if road.is_mapped && road.relates {
+                let related = Some((self.partner, 0));
+                road.writer.send(&Envelope { related, ..envelope }, payload)
+            } else if road.is_mapped {
                 let number = mapping::related(mapping::client_number(self.gid), envelope.sequence);
                 mapped(number, payload).and_then(|it| road.writer.send(&envelope, &it))
             } else {
@@ -847,20 +683,31 @@ impl Publication {
                     if let Some(opening) = opening {
                         opening.unopen(envelope.sequence);
                     }
-                    return Err(error);
+                    return Err(self.blame(state, at, error));
                 }
-                Err(error) => {
-                    failed += 1;
-                    tracing::warn!(topic = %self.topic, road = %road.id, %error, "not sent");
-                }
+                Err(error) => failed.push((road.id.clone(), error, payload.clone())),
             }
+        }
+        let is_reliable = self.qos.reliability == Reliability::Reliable;
+        for (id, error, payload) in failed {
+            if is_fault(error.kind()) {
+                let owed = is_reliable.then_some((envelope, payload));
+                self.break_road(state, id, &error, owed);
+            } else {
+                tracing::warn!(topic = %self.topic, road = %id.transport, %error, "not sent");
+            }
+            state.counters.failed += 1;
         }
 
         state.next_sequence += 1;
         state.counters.published += 1;
         state.counters.displaced += displaced;
-        state.counters.failed += failed;
         self.end_lost_lease(state);
+        if SILENCE_NS <= mono_ns.saturating_sub(state.last_publish_ns) {
+            state.estimator.relearn();
+            state.news.doubt = Some("the publisher has resumed");
+            self.tell_news();
+        }
         state.last_publish_ns = mono_ns;
         // It may have been asserted while this waited for room.
         let last_sign_ns = self.last_sign_ns.load(Ordering::Relaxed).max(mono_ns);
@@ -879,6 +726,23 @@ impl Publication {
         Ok(())
     }
 
+    /// What comes of an error on the road at this place, by which nothing was sent: one that has failed is
+    /// given up, and the sample waits for another.
+    fn blame(
+        &self,
+        state: &mut State,
+        at: usize,
+        error: tsuji_transport::Error,
+    ) -> tsuji_transport::Error {
+        if !is_fault(error.kind()) || !self.host.is_current() {
+            return error;
+        }
+        let road = &state.in_use()[at];
+        let road = road.id.clone();
+        self.break_road(state, road, &error, None);
+        being_changed().because(error)
+    }
+
     /// Sends one reply on the road of its client.
     fn try_reply(
         &self,
@@ -891,11 +755,14 @@ impl Publication {
         };
         let found = state.readers.iter().find(|(_, it)| it.partner == asked.client);
         let (reader, entry) = found.ok_or_else(gone)?;
-        let is_road = |road: &&Road| road.is_of(&entry.id, entry.typed);
+        let is_road = |road: &&Road| road.id == entry.road;
         let road = state.roads.iter().find(is_road).ok_or_else(gone)?.clone();
-        let (reader, typed, id) = (*reader, entry.typed, entry.id.clone());
+        if road.is_broken {
+            return Err(being_changed());
+        }
+        let (reader, id) = (*reader, entry.road.clone());
         let sequence = if road.is_mapped { road.next } else { entry.next };
-        if road.typed {
+        if road.id.typed {
             attempt.value = match attempt.outgoing {
                 Outgoing::Shared(value) => Some(Payload::Typed(Arc::clone(value))),
                 Outgoing::Borrowed(value) if attempt.value.is_none() => {
@@ -916,16 +783,35 @@ impl Publication {
             related: Some(asked.number),
             ..Envelope::default()
         };
-        let payload = if road.typed { &attempt.value } else { &attempt.bytes };
+        let payload = if road.id.typed { &attempt.value } else { &attempt.bytes };
         let payload = payload.as_ref().ok_or_else(gone)?;
+        let sent = if road.is_mapped && road.relates {
+            road.writer.send(&envelope, payload)
+        } else if road.is_mapped {
+            let (client, number) = asked.number;
+            // The request may have come by a road on which its client has its whole name.
+            let number = match client == asked.client {
+                true => mapping::related(mapping::client_number(client), number),
+                false => asked.number,
+            };
+            road.writer.send(&envelope, &mapped(number, payload)?)
+        } else {
+            road.writer.send_to(reader, &envelope, payload)
+        };
+        if let Err(error) = sent {
+            // Where it goes to one reader, Closed says that this one has left.
+            if error.kind() != TransportKind::Unexpected {
+                return Err(error);
+            }
+            self.break_road(state, id, &error, None);
+            return Err(being_changed().because(error));
+        }
         if road.is_mapped {
-            road.writer.send(&envelope, &mapped(asked.number, payload)?)?;
             let mut roads = state.roads.iter_mut();
-            if let Some(road) = roads.find(|road| road.is_of(&id, typed)) {
+            if let Some(road) = roads.find(|road| road.id == id) {
                 road.next = sequence + 1;
             }
         } else {
-            road.writer.send_to(reader, &envelope, payload)?;
             // A client that comes back is sent numbers that it has not seen.
             state.next_sequence = state.next_sequence.max(sequence + 1);
         }
@@ -972,9 +858,20 @@ impl Publication {
         Ok(loan.freeze())
     }
 
+    /// As [`lend`](Self::lend), but a road that has failed is given up, and the memory waits for another.
+    fn try_lend(&self, state: &mut State, len: usize) -> Result<Loan, tsuji_transport::Error> {
+        if state.is_broken && self.qos.reliability == Reliability::Reliable {
+            return Err(being_changed());
+        }
+        self.lend(state, len).map_err(|error| match state.lender() {
+            Some(at) => self.blame(state, at, error),
+            None => error,
+        })
+    }
+
     fn lend(&self, state: &State, len: usize) -> Result<Loan, tsuji_transport::Error> {
-        match state.in_use().iter().find(|road| !road.typed) {
-            Some(road) => road.lend(len),
+        match state.lender() {
+            Some(at) => state.in_use()[at].lend(len),
             None => Ok(Loan::on_heap(len)),
         }
     }
@@ -985,7 +882,7 @@ impl Publication {
         payload: &Payload,
     ) -> Result<Payload, tsuji_transport::Error> {
         match payload {
-            Payload::Typed(value) if !road.typed => {
+            Payload::Typed(value) if !road.id.typed => {
                 self.serialise(&**value, |len| road.lend(len)).map(Payload::Bytes)
             }
             payload => Ok(payload.clone()),
@@ -1007,7 +904,12 @@ impl Publication {
             (None, Outgoing::Shared(value)) => self.size_of(&**value),
             (None, Outgoing::Borrowed(value)) => self.size_of(*value),
         };
+        let before = state.estimator.class();
         state.estimator.observe(bytes as u64);
+        if before != state.estimator.class() {
+            state.news.doubt = Some("the samples are of another size");
+            self.tell_news();
+        }
     }
 
     fn size_of(&self, value: &dyn Any) -> usize {
@@ -1036,17 +938,41 @@ impl Drop for Turn<'_> {
 }
 
 /// Reserves room for the next sample on all roads, or on none.
-fn reserve_on_all(roads: &[Road], len: usize) -> Result<(), tsuji_transport::Error> {
-    for (at, road) in roads.iter().enumerate() {
-        let header = if road.is_mapped { REQUEST_HEADER_BYTES } else { 0 };
-        let len = if road.typed { 0 } else { len + header };
+fn reserve_on_all(roads: &[Road], len: usize) -> Result<(), (usize, tsuji_transport::Error)> {
+    for (at, road) in roads.iter().enumerate().filter(|(_, road)| !road.is_broken) {
+        let header = if road.is_mapped && !road.relates { REQUEST_HEADER_BYTES } else { 0 };
+        let len = if road.id.typed { 0 } else { len + header };
         if let Err(error) = road.writer.reserve(len) {
             roads[..at].iter().for_each(|road| road.writer.cancel());
-            return Err(error);
+            return Err((at, error));
         }
     }
     Ok(())
 }
+
+/// Whether the road itself does not carry any more.
+fn is_fault(kind: TransportKind) -> bool {
+    matches!(kind, TransportKind::Closed | TransportKind::Unexpected)
+}
+
+/// Whether it may go later, or by another road.
+fn is_refused_for_now(kind: TransportKind) -> bool {
+    matches!(kind, TransportKind::Busy | TransportKind::Exhausted)
+}
+
+fn may_wait(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Busy | ErrorKind::Exhausted)
+}
+
+fn being_changed() -> tsuji_transport::Error {
+    tsuji_transport::Error::new(TransportKind::Busy, "send").about("its road is being changed")
+}
+
+/// How long a sample finds no room until it is asked whether the road has run out of something, and how
+/// often at most that is asked.
+const TROUBLE_LOOK_NS: u64 = 20_000_000;
+/// So long a silence, and what is sent after it may be of another size.
+const SILENCE_NS: u64 = 10_000_000_000;
 
 /// A request or reply as it goes over a road that has no place for its number.
 fn mapped(number: (Gid, u64), payload: &Payload) -> Result<Payload, tsuji_transport::Error> {

@@ -6,11 +6,13 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tsuji_core::Qos;
+use tsuji_core::{Qos, Reliability};
 use tsuji_msg::{InPlace, Message};
+use tsuji_platform::clock;
 use tsuji_transport::{Bytes, Gid, Loan};
 
 use crate::executor::Entity;
+use crate::pacing::after;
 use crate::publication::{Outgoing, Publication, PublisherCounters};
 use crate::{Error, ErrorKind, Node, Result};
 
@@ -200,6 +202,26 @@ impl RawPublisher {
                 ),
             )
         })
+    }
+
+    /// Waits until all that was published has come to every subscription, for at most `timeout`; then it answers
+    /// [`Timeout`](ErrorKind::Timeout). Best effort waits for nothing.
+    pub fn wait_for_acknowledgements(&self, timeout: Duration) -> Result<()> {
+        let give_up_ns = after(clock::monotonic_ns(), timeout);
+        let mut pause = Duration::from_micros(100);
+        while self.qos().reliability == Reliability::Reliable
+            && !self.publication.is_acknowledged()?
+        {
+            let left_ns = give_up_ns.saturating_sub(clock::monotonic_ns());
+            if left_ns == 0 {
+                let what = format!("{}: not all is acknowledged within {timeout:?}", self.topic());
+                return Err(Error::new(ErrorKind::Timeout, what));
+            }
+            // Engines tell nobody, so they are asked.
+            std::thread::sleep(pause.min(Duration::from_nanos(left_ns)));
+            pause = (2 * pause).min(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     /// The full topic name.

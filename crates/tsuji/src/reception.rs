@@ -4,8 +4,10 @@
 use std::any::TypeId;
 use std::collections::VecDeque;
 use std::ops::Deref;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tsuji_core::handover::Epoch;
 use tsuji_core::{History, Liveliness, Qos, TransportId};
 use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
@@ -18,9 +20,13 @@ use crate::endpoint::EndpointCore;
 use crate::events::{Events, SubscriptionEvent};
 use crate::graph::{CountHalf, LatencyReport};
 use crate::mapping;
+use crate::news::Inbox;
 use crate::pacing::{DeadlineWatch, nanos};
 use crate::statistics::Histogram;
-use crate::{Result, Role};
+use crate::{Error, ErrorKind, Result, Role};
+use changing::{Change, Changing};
+
+mod changing;
 
 /// What a subscription has seen so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +54,11 @@ pub(crate) struct Reception {
     pub(crate) events: Events<SubscriptionEvent>,
     pub(crate) news: Arc<Cell>,
     pub(crate) value_type: Option<TypeId>,
+    /// It wants nothing from publishers of its own participant.
+    pub(crate) ignores_local: bool,
     check: Option<Check>,
+    /// There is something for the directory in `State::changing`.
+    has_change_news: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -61,16 +71,16 @@ impl Deref for Reception {
 }
 
 struct State {
-    roads: Vec<(TransportId, Arc<dyn Reader>)>,
+    roads: Vec<Road>,
     /// The road that stays open for others to see.
     shown: Option<TransportId>,
-    /// Requests and replies carry a header on one of the roads.
-    is_mapped: bool,
-    /// Samples that were taken off their roads. Used where several flows share the depth.
-    queue: VecDeque<Sample>,
+    /// Samples that were taken off their roads, with what they are put in order by. Used where several
+    /// flows share the depth, or one has several roads.
+    queue: VecDeque<(u64, Sample)>,
     /// Samples that are not delivered, to be dropped when no lock is held; kept for its memory.
     discarded: Vec<Sample>,
     flows: Flows,
+    changing: Changing,
     /// Its `lost` is the most that was seen, and told, so far.
     counters: SubscriptionCounters,
     /// Counted with the next look at this subscription: a callback need not wait for it.
@@ -83,6 +93,36 @@ struct State {
     /// When the newest sample was sent that has arrived, taken or not, as far as looked at.
     last_sample_ns: u64,
     deadline: DeadlineWatch,
+}
+
+/// The receiving end of a transport.
+#[derive(Clone)]
+struct Road {
+    id: TransportId,
+    reader: Arc<dyn Reader>,
+    /// What was sent on it is there to be taken.
+    is_immediate: bool,
+    /// Requests and replies carry a header there.
+    is_mapped: bool,
+    /// How many samples it had displaced when it was opened beside another that brings the same.
+    trial_from: Option<u64>,
+    /// So many of those that it displaced came by the other.
+    uncounted: u64,
+}
+
+impl Road {
+    /// From here on it alone brings its samples.
+    fn end_trial(&mut self) {
+        if let Some(from) = self.trial_from.take() {
+            self.uncounted += self.reader.displaced().saturating_sub(from);
+        }
+    }
+
+    /// The samples that it displaced and that nobody else brought.
+    fn displaced(&self) -> u64 {
+        let all = self.trial_from.unwrap_or_else(|| self.reader.displaced());
+        all.saturating_sub(self.uncounted)
+    }
 }
 
 /// A sample that was handed out and is not counted yet.
@@ -142,11 +182,18 @@ const NEAR: usize = 8;
 struct FlowCount {
     /// Its road, while it is open at this end.
     road: Option<TransportId>,
-    /// Whether requests and replies carry a header there. `None` of a publisher that was never told
-    /// of, or that left and was forgotten.
-    is_mapped: Option<bool>,
+    /// Whether replies are counted there for all clients together.
+    is_mapped: bool,
     /// The publisher sends on it.
     is_connected: bool,
+    /// Which of the flow's roads it is, and what is added to the numbers on it.
+    epoch: Epoch,
+    shift: u64,
+    change: Option<Box<Change>>,
+    /// The number from which on its road is the one. What comes on it of before came on the last one too.
+    since: u64,
+    /// By what the last sample was put in order.
+    last_order_ns: u64,
     next: Option<u64>,
     samples: u64,
     bytes: u64,
@@ -210,6 +257,8 @@ pub(crate) struct ReceptionSpec {
     pub(crate) check: Option<Check>,
     /// The Rust type of values that it takes by reference.
     pub(crate) value_type: Option<TypeId>,
+    /// It wants nothing from publishers of its own participant.
+    pub(crate) ignores_local: bool,
 }
 
 impl ReceptionSpec {
@@ -218,6 +267,7 @@ impl ReceptionSpec {
         Self {
             check: Some(|bytes| M::view_cdr(bytes).map(|_| ())),
             value_type: Some(TypeId::of::<M>()),
+            ignores_local: false,
         }
     }
 }
@@ -227,10 +277,10 @@ impl Reception {
         let state = State {
             roads: Vec::new(),
             shown: None,
-            is_mapped: false,
             queue: VecDeque::new(),
             discarded: Vec::new(),
             flows: Flows::default(),
+            changing: Changing::default(),
             counters: SubscriptionCounters::default(),
             unbooked: None,
             missing: 0,
@@ -245,6 +295,8 @@ impl Reception {
             core,
             check: spec.check,
             value_type: spec.value_type,
+            ignores_local: spec.ignores_local,
+            has_change_news: AtomicBool::new(false),
             state: Mutex::new(state),
         })
     }
@@ -255,14 +307,65 @@ impl Reception {
         let mut state = self.lock();
         state.book();
         let taken = self.take_valid(&mut state);
-        if !state.discarded.is_empty() {
-            let mut discarded = std::mem::take(&mut state.discarded);
-            drop(state);
-            // Payloads are the user's, and may do anything when dropped.
-            discarded.clear();
-            self.lock().discarded = discarded;
-        }
+        self.tell_finished(&state);
+        self.discard(state);
         taken
+    }
+
+    /// Whether there is a sample to be taken; it may turn out to be invalid. What has come is moved to the
+    /// queue for that, and counts for the depth there.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.waiting(1) != 0
+    }
+
+    /// How many samples are there to be taken; where all are kept, no more than `most` are looked for: what
+    /// stays on its road holds its publisher back, as it must.
+    pub(crate) fn waiting(&self, most: usize) -> usize {
+        if self.open("look").is_err() {
+            return 0;
+        }
+        let mut state = self.lock();
+        let history = self.history();
+        let mut is_wrong = false;
+        while history != History::KeepAll || state.queue.len() < most {
+            match state.gather(history) {
+                // Behind what is dropped there may be more, of which nobody will be told again.
+                Ok(true) if history == History::KeepAll || state.queue.is_empty() => (),
+                Ok(_) => break,
+                Err(error) if error.kind() == tsuji_transport::ErrorKind::Invalid => {
+                    self.note_invalid(&mut state, &error);
+                }
+                // Whoever takes is told.
+                Err(_) => {
+                    is_wrong = true;
+                    break;
+                }
+            }
+        }
+        self.tell_finished(&state);
+        let waiting = state.queue.len().max(usize::from(is_wrong));
+        self.discard(state);
+        waiting
+    }
+
+    /// Drops what is not delivered. Payloads are the user's, and may do anything when dropped.
+    fn discard(&self, mut state: MutexGuard<'_, State>) {
+        if state.discarded.is_empty() {
+            return;
+        }
+        let mut discarded = std::mem::take(&mut state.discarded);
+        drop(state);
+        discarded.clear();
+        let mut state = self.lock();
+        if state.discarded.capacity() == 0 {
+            state.discarded = discarded;
+        }
+    }
+
+    /// A road had something that was no sample.
+    fn note_invalid(&self, state: &mut State, error: &tsuji_transport::Error) {
+        state.counters.invalid += 1;
+        tracing::warn!(topic = %self.topic, %error, "a sample was dropped");
     }
 
     fn take_valid(&self, state: &mut State) -> Result<Option<(Sample, u64)>> {
@@ -271,8 +374,7 @@ impl Reception {
                 Ok(Some(sample)) => sample,
                 Ok(None) => return Ok(None),
                 Err(error) if error.kind() == tsuji_transport::ErrorKind::Invalid => {
-                    state.counters.invalid += 1;
-                    tracing::warn!(topic = %self.topic, %error, "a sample was dropped");
+                    self.note_invalid(state, &error);
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -304,24 +406,37 @@ impl Reception {
         self.lock().flows.values().filter(|flow| flow.is_connected).count()
     }
 
-    /// Opens this end of a flow.
+    /// Opens this end of a flow; or where it has a road, that of another beside it.
     pub(crate) fn accept(
         &self,
         transport: &Arc<dyn Transport>,
         peer: PeerId,
         writer: Gid,
+        epoch: Epoch,
         offered: &Qos,
     ) -> Result<Ticket> {
         self.open("accept")?;
         let mut state = self.lock();
-        let reader = self.road(&mut state, transport)?;
+        let state = &mut *state;
+        let known = state.flows.get_mut(writer);
+        let is_changing = known.as_ref().is_some_and(|flow| flow.is_connected);
+        if is_changing && known.is_some_and(|flow| flow.takes_from(&transport.id())) {
+            let why = format!("{}: not all was taken of what it brought before", transport.id());
+            return Err(Error::new(ErrorKind::Busy, why));
+        }
+        let reader = self.road(state, transport)?;
         let ticket = reader.accept(peer, writer)?;
+        if is_changing {
+            state.begin_change(writer, epoch, transport.id(), self);
+            return Ok(ticket);
+        }
         let manual_lease_ns = offered
             .liveliness_lease
             .filter(|_| offered.liveliness == Liveliness::ManualByTopic)
             .map(nanos);
-        let flow = self.open_flow(&mut state, transport, writer, offered);
+        let flow = self.open_flow(state, transport, writer, offered);
         flow.manual_lease_ns = manual_lease_ns;
+        flow.epoch = epoch;
         Ok(ticket)
     }
 
@@ -353,12 +468,26 @@ impl Reception {
         transport: &Arc<dyn Transport>,
     ) -> Result<Arc<dyn Reader>, tsuji_transport::Error> {
         let id = transport.id();
-        if let Some((_, reader)) = state.roads.iter().find(|(road, _)| *road == id) {
-            return Ok(Arc::clone(reader));
+        if let Some(road) = state.roads.iter().find(|road| road.id == id) {
+            return Ok(Arc::clone(&road.reader));
         }
         let reader = transport.open_reader(&self.for_transport(false), Arc::clone(&self.news))?;
-        state.roads.push((id, Arc::clone(&reader)));
+        let capability = transport.capability();
+        let relates = transport.wire().is_some_and(|it| it.relates());
+        state.roads.push(Road {
+            id,
+            reader: Arc::clone(&reader),
+            is_immediate: capability.immediate,
+            is_mapped: self.is_mapped_on(transport) && !relates,
+            trial_from: None,
+            uncounted: 0,
+        });
         Ok(reader)
+    }
+
+    /// Whether requests and replies go to all on the road of this transport.
+    fn is_mapped_on(&self, transport: &Arc<dyn Transport>) -> bool {
+        self.role != Role::Topic && !transport.capability().directed
     }
 
     fn open_flow<'a>(
@@ -368,11 +497,15 @@ impl Reception {
         writer: Gid,
         offered: &Qos,
     ) -> &'a mut FlowCount {
-        let is_mapped = self.role != Role::Topic && !transport.capability().directed;
-        state.is_mapped |= is_mapped;
+        let is_mapped = self.is_mapped_on(transport);
         let flow = state.flows.of(writer);
         flow.road = Some(transport.id());
-        flow.is_mapped = Some(is_mapped);
+        if flow.is_mapped != is_mapped || flow.shift != 0 {
+            // Such roads count in different ways.
+            flow.next = None;
+        }
+        flow.shift = 0;
+        flow.is_mapped = is_mapped;
         flow.is_alive = true;
         flow.manual_lease_ns = None;
         flow.lifespan_ns =
@@ -395,7 +528,7 @@ impl Reception {
         let mut state = self.lock();
         let (left, kept) = std::mem::take(&mut state.roads)
             .into_iter()
-            .partition(|(_, reader)| reader.wire_name().is_some());
+            .partition(|road| road.reader.wire_name().is_some());
         state.roads = kept;
         drop(state);
         let left: Vec<_> = left;
@@ -405,7 +538,7 @@ impl Reception {
     /// What this subscription is called on the wire of a transport.
     pub(crate) fn wire_name(&self, transport: &TransportId) -> Option<Gid> {
         let state = self.lock();
-        state.roads.iter().find(|(id, _)| id == transport)?.1.wire_name()
+        state.roads.iter().find(|road| road.id == *transport)?.reader.wire_name()
     }
 
     /// The publisher sends on its road, from the sample `first` on; `None` where its numbers are not
@@ -437,7 +570,8 @@ impl Reception {
     pub(crate) fn forget(&self, writer: Gid) {
         let mut state = self.lock();
         state.see_arrivals();
-        state.roads.iter().for_each(|(_, reader)| reader.forget(writer));
+        self.end_change(&mut state, writer);
+        state.roads.iter().for_each(|road| road.reader.forget(writer));
         let Some(flow) = state.flows.get_mut(writer).filter(|flow| flow.is_open()) else { return };
         let road = flow.road.take();
         flow.is_connected = false;
@@ -447,6 +581,9 @@ impl Reception {
         }
         let closed = road.and_then(|road| self.close_idle(&mut state, &road));
         self.tell_matched(&state);
+        if !state.queue.is_empty() {
+            self.news.ring();
+        }
         drop(state);
         // Waits for callbacks of its engine.
         drop(closed);
@@ -456,17 +593,25 @@ impl Reception {
     /// what comes by another road already. What has come stays. That of a client or server stays open:
     /// who takes it for ready just then must not ask in vain.
     fn close_idle(&self, state: &mut State, road: &TransportId) -> Option<Arc<dyn Reader>> {
-        let is_used = state.flows.values().any(|flow| flow.road.as_ref() == Some(road));
+        let at = state.roads.iter().position(|it| it.id == *road)?;
+        state.roads[at].reader.wire_name()?;
+        self.close_unused(state, road)
+    }
+
+    /// Closes a road that no flow has.
+    fn close_unused(&self, state: &mut State, road: &TransportId) -> Option<Arc<dyn Reader>> {
+        let is_used = state.flows.values().any(|flow| flow.takes_from(road));
         if is_used || state.shown.as_ref() == Some(road) || self.role != Role::Topic {
             return None;
         }
-        let at = state.roads.iter().position(|(id, _)| id == road)?;
-        state.roads[at].1.wire_name()?;
-        let (_, reader) = state.roads.remove(at);
+        let at = state.roads.iter().position(|it| it.id == *road)?;
+        let road = state.roads.remove(at);
+        let displaced = road.displaced();
+        let Road { id, reader, is_mapped, .. } = road;
         while let Ok(Some(sample)) = reader.take() {
-            state.queue.push_back(sample);
+            state.sort_in(&id, is_mapped, sample);
         }
-        state.displaced = state.displaced.saturating_add(reader.displaced());
+        state.displaced = state.displaced.saturating_add(displaced);
         Some(reader)
     }
 
@@ -489,15 +634,18 @@ impl Reception {
         state.displaced = state.displaced_now();
         let roads = std::mem::take(&mut state.roads);
         let queue = std::mem::take(&mut state.queue);
+        let changing = std::mem::take(&mut state.changing);
+        let held: Vec<_> = state.flows.values_mut().map(|flow| flow.change.take()).collect();
         drop(state);
-        drop((roads, queue));
+        drop((roads, queue, changing, held));
         self.news.ring();
     }
 
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let mut state = self.lock();
+        let change = self.change_due_ns(&state);
         if !self.is_timed(&state) {
-            return None;
+            return change;
         }
         state.see_arrivals();
         let deadline = state
@@ -507,10 +655,11 @@ impl Reception {
         let leases = state.flows.values().filter(|flow| flow.is_connected && flow.is_alive);
         let lease =
             leases.filter_map(|it| Some(it.last_sign_ns.saturating_add(it.manual_lease_ns?))).min();
-        [deadline, lease].into_iter().flatten().min()
+        [deadline, lease, change].into_iter().flatten().min()
     }
 
     pub(crate) fn on_time(&self, now_ns: u64) {
+        self.go_on_changing(now_ns);
         let mut state = self.lock();
         if !self.is_timed(&state) {
             return;
@@ -610,8 +759,10 @@ impl Reception {
         let mut newly_missing = 0;
         match flow.next {
             Some(next) if envelope.sequence < next => {
-                flow.duplicates += 1;
-                state.counters.duplicates += 1;
+                if flow.since <= envelope.sequence {
+                    flow.duplicates += 1;
+                    state.counters.duplicates += 1;
+                }
                 return false;
             }
             Some(next) => newly_missing = envelope.sequence - next,
@@ -635,42 +786,27 @@ impl Reception {
         !is_expired
     }
 
-    /// Takes the header off a request or reply that has one. A reply that answers somebody else is
-    /// not for this end.
+    /// Whether a request or reply is one, and for this end: on some roads all clients get the replies to
+    /// any of them.
     fn is_for_this_end(&self, state: &mut State, sample: &mut Sample) -> bool {
-        let flow = state.flows.of(sample.envelope.gid);
-        match flow.is_mapped {
-            Some(true) => {}
-            Some(false) => return true,
-            None if !state.is_mapped => return true,
-            // Nobody knows any more how to read it. Whoever sent it has left.
-            None => {
-                flow.missing += 1;
-                state.missing += 1;
-                self.tell_losses(state);
-                return false;
+        if sample.envelope.encoding == Encoding::Opaque {
+            let flow = state.flows.of(sample.envelope.gid);
+            flow.invalid += 1;
+            state.counters.invalid += 1;
+            if flow.invalid == 1 {
+                tracing::warn!(service = %self.topic, "dropped what is no request or reply");
             }
+            return false;
         }
-        let Payload::Bytes(whole) = &sample.payload else { return true };
-        let (related, plain) = match mapping::split(whole) {
-            Ok(parts) => parts,
-            Err(error) => {
-                flow.invalid += 1;
-                state.counters.invalid += 1;
-                if flow.invalid == 1 {
-                    tracing::warn!(service = %self.topic, %error, "dropped what is no request or reply");
-                }
-                return false;
-            }
+        let Some((client, number)) = sample.envelope.related.filter(|_| self.role == Role::Reply)
+        else {
+            return true;
         };
-        sample.payload = Payload::Bytes(plain);
-        sample.envelope.related = Some(related);
-        if self.role == Role::Reply {
-            let (_, number) = related;
-            sample.envelope.related = Some((self.partner, number));
-            return related == mapping::related(mapping::client_number(self.partner), number);
+        if client == self.partner {
+            return true;
         }
-        true
+        sample.envelope.related = Some((self.partner, number));
+        (client, number) == mapping::related(mapping::client_number(self.partner), number)
     }
 
     /// Whether a sample is a message of the type.
@@ -726,6 +862,16 @@ impl Reception {
     }
 }
 
+impl Inbox for Reception {
+    fn cell(&self) -> &Arc<Cell> {
+        &self.news
+    }
+
+    fn waiting(&self, most: usize) -> usize {
+        Self::waiting(self, most)
+    }
+}
+
 impl State {
     /// Counts the sample that was handed out last.
     fn book(&mut self) {
@@ -748,24 +894,31 @@ impl State {
     /// The oldest sample. One flow alone is read straight off its road, which keeps its depth;
     /// several share one queue of that depth.
     fn next(&mut self, history: History) -> Result<Option<Sample>, tsuji_transport::Error> {
-        if let Some(sample) = self.queue.pop_front() {
-            let is_keep_all = history == History::KeepAll;
-            if is_keep_all || self.is_simple() {
-                return Ok(Some(sample));
+        let is_simple = self.is_simple();
+        if !self.queue.is_empty() && history == History::KeepAll {
+            return Ok(self.queue.pop_front().map(|(_, sample)| sample));
+        }
+        if is_simple {
+            let Some(road) = self.roads.first() else { return Ok(None) };
+            let is_mapped = road.is_mapped;
+            let Some(mut sample) = road.reader.take()? else { return Ok(None) };
+            if let Some((_, flow)) = self.flows.all.first() {
+                sample.envelope.sequence = sample.envelope.sequence.wrapping_add(flow.shift);
             }
-            self.queue.push_front(sample);
+            if is_mapped {
+                unmap(&mut sample);
+            }
+            return Ok(Some(sample));
         }
-        if self.is_simple() {
-            return self.roads.first().map_or(Ok(None), |(_, reader)| reader.take());
-        }
-        self.gather(history)?;
-        Ok(self.queue.pop_front())
+        // Behind what is dropped there may be more, of which nobody will be told again.
+        while self.gather(history)? && self.queue.is_empty() {}
+        Ok(self.queue.pop_front().map(|(_, sample)| sample))
     }
 
     /// Takes note of when the newest samples came, taken or not.
     fn see_arrivals(&mut self) {
         for (writer, flow) in self.flows.all.iter_mut().filter(|(_, flow)| flow.is_open()) {
-            let newest_ns = self.roads.iter().filter_map(|(_, reader)| reader.newest_ns(*writer));
+            let newest_ns = self.roads.iter().filter_map(|road| road.reader.newest_ns(*writer));
             let Some(newest_ns) = newest_ns.max() else { continue };
             flow.last_sign_ns = flow.last_sign_ns.max(newest_ns);
             self.last_sample_ns = self.last_sample_ns.max(newest_ns);
@@ -773,25 +926,40 @@ impl State {
     }
 
     fn is_simple(&self) -> bool {
-        self.roads.len() <= 1 && self.flows.all.len() <= 1
+        self.queue.is_empty()
+            && self.roads.len() <= 1
+            && self.flows.all.len() <= 1
+            && self.changing.is_none()
     }
 
-    /// Takes what all roads have, at most what the depth lets be kept, in the order of sending.
-    fn gather(&mut self, history: History) -> Result<(), tsuji_transport::Error> {
+    /// Takes what all roads have, at most what the depth lets be kept, in the order of sending. Answers whether
+    /// they had something.
+    fn gather(&mut self, history: History) -> Result<bool, tsuji_transport::Error> {
         let depth = match history {
             History::KeepLast(depth) => depth as usize,
             // Samples that wait on their roads hold their writers back, as they must.
             History::KeepAll => 1,
         };
         let before = self.queue.len();
-        for (_, reader) in &self.roads {
+        let roads = std::mem::take(&mut self.roads);
+        let mut result = Ok(false);
+        for road in &roads {
             // A fast writer could keep this going for ever; a few rounds are all that can matter.
             for _ in 0..depth.saturating_mul(2 * self.flows.all.len()).max(1) {
-                match reader.take() {
-                    Ok(Some(sample)) => self.queue.push_back(sample),
+                if history == History::KeepAll && self.must_wait(&road.id) {
+                    break;
+                }
+                match road.reader.take() {
+                    Ok(Some(sample)) => {
+                        self.sort_in(&road.id, road.is_mapped, sample);
+                        result = Ok(true);
+                    }
                     Ok(None) => break,
                     // What was gathered is not lost for it: the caller asks again.
-                    Err(error) if self.queue.len() == before => return Err(error),
+                    Err(error) if self.queue.len() == before => {
+                        result = Err(error);
+                        break;
+                    }
                     Err(error) => {
                         let is_gone = error.kind() == tsuji_transport::ErrorKind::Invalid;
                         self.counters.invalid += u64::from(is_gone);
@@ -799,21 +967,31 @@ impl State {
                     }
                 }
             }
+            if result.is_err() {
+                break;
+            }
         }
+        self.roads = roads;
+        let had_some = result?;
+        self.put_in_order(before, history);
+        Ok(had_some)
+    }
+
+    /// Puts what came behind the first `before` in its place, and keeps as much as the depth lets.
+    fn put_in_order(&mut self, before: usize, history: History) {
         if before + 1 < self.queue.len() {
             // Of one writer they are in order already, and what two writers count is not compared.
-            self.queue.make_contiguous().sort_by_key(order_ns);
+            self.queue.make_contiguous().sort_by_key(|(order_ns, _)| *order_ns);
         }
         if let History::KeepLast(depth) = history {
             let too_many = self.queue.len().saturating_sub(depth as usize);
-            self.discarded.extend(self.queue.drain(..too_many));
+            self.discarded.extend(self.queue.drain(..too_many).map(|(_, sample)| sample));
             self.displaced += too_many as u64;
         }
-        Ok(())
     }
 
     fn displaced_now(&self) -> u64 {
-        let on_roads = self.roads.iter().map(|(_, reader)| reader.displaced());
+        let on_roads = self.roads.iter().map(Road::displaced);
         on_roads.fold(self.displaced, u64::saturating_add)
     }
 }
@@ -823,11 +1001,22 @@ impl FlowCount {
         self.road.is_some()
     }
 
+    /// Whether a transport brings its samples, or may yet.
+    fn takes_from(&self, transport: &TransportId) -> bool {
+        self.road.as_ref() == Some(transport)
+            || self.change.as_ref().is_some_and(|change| change.has(transport))
+    }
+
     fn new() -> Self {
         Self {
             road: None,
-            is_mapped: None,
+            is_mapped: false,
             is_connected: false,
+            epoch: Epoch::default(),
+            shift: 0,
+            change: None,
+            since: 0,
+            last_order_ns: 0,
             next: None,
             samples: 0,
             bytes: 0,
@@ -843,6 +1032,18 @@ impl FlowCount {
             lifespan_ns: None,
             is_alive: true,
         }
+    }
+}
+
+/// Takes the header off a request or reply. What has none is no CDR from here on.
+fn unmap(sample: &mut Sample) {
+    let Payload::Bytes(whole) = &sample.payload else { return };
+    match mapping::split(whole) {
+        Ok((related, plain)) => {
+            sample.payload = Payload::Bytes(plain);
+            sample.envelope.related = Some(related);
+        }
+        Err(_) => sample.envelope.encoding = Encoding::Opaque,
     }
 }
 

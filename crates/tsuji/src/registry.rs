@@ -1,21 +1,25 @@
 //! The one place that knows which transports exist.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use tsuji_core::{Policy, TransportId};
+use tsuji_core::{Peers, Policy, Prefer, RtpsEngine, Scopes, Setting, TransportId};
+use tsuji_engine::{About, EngineTransport, IDLE_DEFAULT};
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
 use tsuji_platform::network::Interface;
 use tsuji_platform::{network as interfaces, process};
 use tsuji_policy::units::parse_size;
-use tsuji_ros::environment::Engine;
 use tsuji_ros::user_data::{ParticipantUserData, TsujiParticipant};
 use tsuji_transport::bell::Bells;
 use tsuji_transport::inproc::InProcess;
+use tsuji_transport::wire::Wire;
 use tsuji_transport::{PeerId, Transport};
 use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
+use tsuji_transport_plugin::{Located, Plugin, PluginConfig, PluginEngine};
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
 use crate::control::protocol;
@@ -30,7 +34,24 @@ pub(crate) struct Opened {
     /// Those that work, nearest first.
     pub(crate) transports: Vec<Arc<dyn Transport>>,
     /// Those that do not, with the reason.
-    pub(crate) failed: Vec<(TransportId, String)>,
+    pub(crate) failed: Vec<Failed>,
+    /// What was asked for, with the engine that it has become.
+    pub(crate) network: Network,
+}
+
+/// A transport that does not work.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) transport: TransportId,
+    pub(crate) reason: String,
+    /// Nobody said that it is here.
+    pub(crate) is_optional: bool,
+}
+
+impl Failed {
+    fn new(name: &str, reason: impl fmt::Display) -> Self {
+        Self { transport: TransportId::new(name), reason: reason.to_string(), is_optional: false }
+    }
 }
 
 /// What a program makes of the transports of this build.
@@ -44,27 +65,276 @@ impl fmt::Debug for Arrange {
     }
 }
 
-/// Opens every transport of this build, with its settings from `policy`.
+/// Opens every transport of this build, with its settings from `policy`. `folder` is that of the domain.
+///
+/// Where Fast DDS is to speak to plain nodes it joins here, so that Cyclone DDS does where it cannot.
 pub(crate) fn open(
     id: PeerId,
-    network: &Network,
+    folder: &Path,
+    asked: &Network,
     life: &Arc<Life>,
     bells: &Arc<Bells>,
     policy: &Policy,
 ) -> Result<Opened> {
+    check_idle(policy)?;
     let mut transports: Vec<Arc<dyn Transport>> = vec![Arc::new(InProcess::new())];
     let mut failed = Vec::new();
     match SharedMemory::create(id, life, bells, &shm_config(policy)?) {
         Ok(shm) => transports.push(Arc::new(shm)),
-        Err(error) => failed.push((TransportId::new("shm"), error.to_string())),
+        Err(error) => failed.push(Failed::new("shm", error)),
     }
+    check_settings(policy)?;
+    let folders = tsuji_transport_plugin::folders();
+    // Without them the engines make the best of what there is.
+    let interfaces = &interfaces::interfaces().unwrap_or_default();
+    let plugins = Plugins { id, folder, folders: &folders, interfaces, policy };
+    let (network, zenoh) = plugins.zenoh(asked);
+    let (network, speaking) = plugins.engine_of_wire(&network);
     // It starts nothing before the first flow that needs it.
-    match CycloneDds::create(id, &cyclone_config(id, network, policy)?) {
-        Ok(cyclone) => transports.push(Arc::new(cyclone)),
-        Err(error) => failed.push((TransportId::new("cyclonedds"), error.to_string())),
+    match CycloneDds::create(id, &cyclone_config(id, &network, policy, interfaces)?) {
+        Ok(cyclone) => {
+            let idle = idle_of(policy, &TransportId::new(CYCLONE))?;
+            transports.push(Arc::new(cyclone.ending_after(idle)));
+        }
+        Err(error) => failed.push(Failed::new("cyclonedds", error)),
     }
-    Ok(Opened { transports, failed })
+    let fast = match speaking {
+        Some(speaking) => Ok(speaking),
+        None => plugins.known(PLUGIN_FAST, &network, Peers::TSUJI),
+    };
+    for opened in plugins.declared(&network).into_iter().chain([fast, zenoh]) {
+        match opened {
+            Ok(it) => transports.push(Arc::new(it)),
+            Err(it) => failed.push(it),
+        }
+    }
+    Ok(Opened { transports, failed, network })
 }
+
+/// The transports of shared libraries: those that the policy declares, and those of [`PLUGINS`] whose library is
+/// found. But for the one that speaks to plain nodes they start with the first flow that needs them.
+struct Plugins<'a> {
+    id: PeerId,
+    folder: &'a Path,
+    folders: &'a [PathBuf],
+    interfaces: &'a [Interface],
+    policy: &'a Policy,
+}
+
+impl Plugins<'_> {
+    /// The network as it comes out, and Fast DDS if it is what speaks there.
+    fn engine_of_wire(&self, asked: &Network) -> (Network, Option<EngineTransport>) {
+        if !asked.speaks_rtps() || asked.engine() != RtpsEngine::FastDds {
+            return (asked.clone(), None);
+        }
+        let opened = self.known(PLUGIN_FAST, asked, RTPS).map_err(|it| it.reason);
+        let joined = opened.and_then(|it| {
+            let joined = it.wire().map(Wire::join).transpose();
+            joined.map(|_| it).map_err(|error| error.to_string())
+        });
+        match joined {
+            Ok(fast) => (asked.clone(), Some(fast)),
+            Err(reason) => {
+                tracing::warn!(
+                    "Cyclone DDS speaks to plain ROS 2 nodes, and not Fast DDS as engine=fastdds asks: \
+                     {reason}; what it needs is in docs/transports.md, and `scripts/fastdds install` \
+                     builds and installs its plug-in"
+                );
+                (asked.by(RtpsEngine::CycloneDds), None)
+            }
+        }
+    }
+
+    /// The network as it comes out, and Zenoh.
+    fn zenoh(&self, asked: &Network) -> (Network, Result<EngineTransport, Failed>) {
+        if !asked.speaks_zenoh() {
+            return (asked.clone(), self.known(PLUGIN_ZENOH, asked, Peers::TSUJI));
+        }
+        let declared = self.policy.settings(&TransportId::new(PLUGIN_ZENOH.0));
+        let declared = declared.and_then(|it| it.plugin.as_deref()).map(Path::new);
+        // What a path names is else looked for with the first flow, which is too late to go on without.
+        let opened = match declared.filter(|it| it.is_absolute() && !it.is_file()) {
+            Some(path) => Err(Failed::new(
+                PLUGIN_ZENOH.0,
+                format!("{}: there is no such file", path.display()),
+            )),
+            None => self.known(PLUGIN_ZENOH, asked, ZENOH),
+        };
+        let network = match &opened {
+            Ok(_) => asked.clone(),
+            Err(Failed { reason, .. }) => {
+                let network = asked.without_zenoh();
+                tracing::warn!(
+                    "interop={}, and not {}: plain ROS 2 nodes on Zenoh are not met: {reason}; what it needs is \
+                     in docs/transports.md, and `scripts/zenoh install` builds and installs its plug-in",
+                    network.interop(),
+                    asked.interop()
+                );
+                network
+            }
+        };
+        (network, opened)
+    }
+
+    fn declared(&self, network: &Network) -> Vec<Result<EngineTransport, Failed>> {
+        let all = self.policy.transports().iter();
+        let declared = all.filter_map(|it| Some((&it.transport, it.plugin.as_deref()?)));
+        let is_known = |name: &TransportId| PLUGINS.iter().any(|(it, _)| *it == name.as_str());
+        let others = declared.filter(|(name, _)| !is_known(name));
+        others
+            .map(|(name, file)| {
+                if KNOWN.contains(&name.as_str()) {
+                    let why = "tsuji's own; allowed: a name of its own";
+                    return Err(Failed::new(name.as_str(), why));
+                }
+                let located = self.locate(file);
+                let located = located.map_err(|reason| Failed::new(name.as_str(), reason))?;
+                let opened = self.open(name, located, None, network);
+                opened.map_err(|error| Failed::new(name.as_str(), error))
+            })
+            .collect()
+    }
+
+    /// One of [`PLUGINS`], where these are met on its network.
+    fn known(
+        &self,
+        (name, sample_bytes_max): (&str, u64),
+        network: &Network,
+        peers: Peers,
+    ) -> Result<EngineTransport, Failed> {
+        let id = TransportId::new(name);
+        // Where Zenoh alone leads to other hosts an engine of RTPS has loopback alone.
+        let is_kept_here = name == FAST && network.speaks() && !network.speaks_rtps();
+        let about = About {
+            id: id.clone(),
+            scopes: Scopes { intra: false, local: true, remote: !is_kept_here },
+            peers,
+            sample_bytes_max,
+            // Tsuji among itself does with a header in the payload, as by Cyclone DDS.
+            relates: peers != Peers::TSUJI,
+        };
+        let declared = self.policy.settings(&id).and_then(|it| it.plugin.as_deref());
+        let file = declared.map_or_else(|| tsuji_transport_plugin::file_name(name), str::to_owned);
+        let located = self.locate(&file).map_err(|reason| Failed {
+            is_optional: declared.is_none(),
+            ..Failed::new(name, reason)
+        })?;
+        self.open(&id, located, Some(about), network).map_err(|it| Failed::new(name, it))
+    }
+
+    fn locate(&self, file: &str) -> Result<Located, String> {
+        if Path::new(file).is_absolute() {
+            return Ok(Located { path: PathBuf::from(file), hidden: Vec::new() });
+        }
+        tsuji_transport_plugin::locate(file, self.folders)
+    }
+
+    fn open(
+        &self,
+        name: &TransportId,
+        located: Located,
+        about: Option<About>,
+        network: &Network,
+    ) -> tsuji_transport::Result<EngineTransport> {
+        for other in &located.hidden {
+            tracing::warn!(
+                transport = %name, taken = %located.path.display(), "not taken: {}", other.display()
+            );
+        }
+        let starts = self.folder.with_file_name(format!("starts-of-{name}-{}", process::user_id()));
+        let (about, loaded) = match about {
+            Some(about) => (about, None),
+            // What nobody knows says itself what it can do. What is on its network besides tsuji is met
+            // by another engine.
+            None => {
+                let plugin = Plugin::load_noting(&located.path, name.as_str(), &starts)?;
+                let about = About { peers: Peers::TSUJI, relates: false, ..plugin.about().clone() };
+                (about, Some(plugin))
+            }
+        };
+        let config = self.config(about, located.path, network);
+        let config = PluginConfig { starts: Some(starts), ..config };
+        let opened = match loaded {
+            Some(plugin) => PluginEngine::create_loaded(self.id, config, plugin),
+            None => PluginEngine::create(self.id, config),
+        };
+        let idle = idle_of(self.policy, name).unwrap_or(Some(IDLE_DEFAULT));
+        opened.map(|it| it.ending_after(idle))
+    }
+
+    /// As far as the network is asked for.
+    fn config(&self, about: About, path: PathBuf, network: &Network) -> PluginConfig {
+        let known = self.interfaces;
+        let is_on_wire = about.peers != Peers::TSUJI;
+        let is_zenoh = about.id.as_str() == PLUGIN_ZENOH.0;
+        let reach = if is_zenoh { network.reach_of_plain(known) } else { network.reach(known) };
+        let mut reach = reaching(network.domain(), reach);
+        let settings = self.policy.settings(&about.id).into_iter().flat_map(|it| &it.settings);
+        // Those of the network tsuji itself obeys, as those of Cyclone DDS.
+        let is_fast = about.id.as_str() == FAST;
+        // What is tsuji's own is not the library's.
+        let is_left = |it: &&Setting| {
+            &*it.key != IDLE
+                && !(is_fast && obey_setting(&mut reach, it))
+                && !(is_zenoh && &*it.key == READERS)
+        };
+        let settings =
+            settings.filter(is_left).map(|it| (it.key.to_string(), it.value.to_string()));
+        let settings = with_preference(&about.id, settings.collect(), self.policy.prefer());
+        if is_on_wire && !is_zenoh {
+            warn_if_alone(&reach, known);
+        }
+        let CycloneConfig { domain, interfaces, peers, no_multicast, .. } = reach;
+        let (hosts, names): (_, Vec<_>) =
+            peers.into_iter().partition(|it| it.parse::<Ipv4Addr>().is_ok());
+        for name in names.iter().filter(|_| is_on_wire) {
+            tracing::warn!(
+                "the host {name:?} is not looked for by {}; allowed: IPv4 addresses",
+                about.id
+            );
+        }
+        PluginConfig {
+            // Plain nodes on Zenoh meet by a router, also on a host that has no other interface.
+            host_only: interfaces == ["lo"] && !(is_zenoh && is_on_wire),
+            user_data: if is_on_wire { user_data(self.id, network) } else { Vec::new() },
+            interfaces,
+            hosts,
+            no_multicast,
+            settings,
+            ..PluginConfig::new(about, path, domain)
+        }
+    }
+}
+
+const FAST: &str = "fastdds";
+
+/// The plug-ins that need no policy to be found, with the largest sample of each. The library of one is not loaded to be
+/// asked.
+const PLUGINS: [(&str, u64); 2] = [PLUGIN_FAST, PLUGIN_ZENOH];
+const PLUGIN_FAST: (&str, u64) = (FAST, 1 << 30);
+const PLUGIN_ZENOH: (&str, u64) = ("zenoh", 1 << 29);
+
+/// What a library is told: the settings of the policy, and what follows from what it prefers.
+fn with_preference(
+    name: &TransportId,
+    mut settings: Vec<(String, String)>,
+    prefer: Prefer,
+) -> Vec<(String, String)> {
+    let is_said = settings.iter().any(|(key, _)| key == SEGMENT);
+    if name.as_str() == FAST && prefer == Prefer::Memory && !is_said {
+        settings.push((SEGMENT.to_owned(), SEGMENT_FOR_MEMORY.to_owned()));
+    }
+    settings
+}
+
+/// The shared memory that Fast DDS takes when it starts, all of which is resident from then on.
+const SEGMENT: &str = "shm_segment_bytes";
+/// A quarter of what it takes otherwise: one large picture has room.
+const SEGMENT_FOR_MEMORY: &str = "4194304";
+
+/// Who is met on the wire of RTPS, and on that of Zenoh.
+const RTPS: Peers = Peers { zenoh: false, ..Peers::ALL };
+const ZENOH: Peers = Peers { zenoh: true, ..Peers::TSUJI };
 
 /// Where the memory that wakes threads comes from.
 pub(crate) fn bells_backing(policy: &Policy) -> Result<Backing> {
@@ -106,36 +376,113 @@ fn shm_config(policy: &Policy) -> Result<ShmConfig> {
 
 const MEMORY_MIN: u64 = 1 << 20;
 
-fn cyclone_config(id: PeerId, network: &Network, policy: &Policy) -> Result<CycloneConfig> {
-    // Without them the engine makes the best of what there is.
-    let interfaces = interfaces::interfaces().unwrap_or_default();
-    let mut config = reaching(network.domain(), network.reach(&interfaces));
-    config.user_data = user_data(id, network);
-    config.extra = network.engine_setting(Engine::CycloneDds).map(str::to_owned);
-    let settings = policy.settings(&TransportId::new("cyclonedds"));
-    for setting in settings.into_iter().flat_map(|it| &it.settings) {
-        let (key, value) = (&*setting.key, &*setting.value);
-        let words = || value.split_whitespace().map(str::to_owned).collect();
-        match (key, value) {
-            ("interfaces", _) => config.interfaces = words(),
-            ("peers", _) => config.peers = words(),
-            ("multicast", "true" | "default" | "false") => {
-                (config.force_multicast, config.no_multicast) = (value == "true", value == "false");
-            }
-            (READERS, AT_ONCE | "when_needed") => {}
-            _ => {
-                return Err(Error::invalid(format!(
-                    "{}: {key}={value:?} is not a setting of cyclonedds; allowed: interfaces=NAMES, \
-                     peers=ADDRESSES, each with spaces between, multicast=true, false or default, \
-                     {READERS}=when_needed or {AT_ONCE}",
-                    setting.origin
-                )));
-            }
-        }
+fn cyclone_config(
+    id: PeerId,
+    network: &Network,
+    policy: &Policy,
+    interfaces: &[Interface],
+) -> Result<CycloneConfig> {
+    let mut config = reaching(network.domain(), network.reach(interfaces));
+    obey_settings(&mut config, policy, CYCLONE)?;
+    let speaks = network.speaks_rtps() && network.engine() == RtpsEngine::CycloneDds;
+    config.tsuji_only = network.speaks() && !speaks;
+    if config.tsuji_only {
+        return Ok(config);
     }
-    warn_if_alone(&config, &interfaces);
+    config.user_data = user_data(id, network);
+    config.extra = network.cyclonedds_uri().map(str::to_owned);
+    warn_if_alone(&config, interfaces);
     Ok(config)
 }
+
+/// Whether the settings are such that the transports of this build could be opened with them.
+pub(crate) fn check_settings(policy: &Policy) -> Result<()> {
+    shm_config(policy)?;
+    check_idle(policy)?;
+    [CYCLONE, FAST]
+        .iter()
+        .try_for_each(|engine| obey_settings(&mut CycloneConfig::default(), policy, engine))?;
+    check_readers_of_zenoh(policy)
+}
+
+/// The one setting of Zenoh's that is tsuji's own; the others are left to its library.
+fn check_readers_of_zenoh(policy: &Policy) -> Result<()> {
+    let settings = policy.settings(&TransportId::new(PLUGIN_ZENOH.0));
+    let mut settings = settings.into_iter().flat_map(|it| &it.settings);
+    let wrong =
+        settings.find(|it| &*it.key == READERS && !matches!(&*it.value, AT_ONCE | "when_needed"));
+    match wrong {
+        None => Ok(()),
+        Some(Setting { value, origin, .. }) => Err(Error::invalid(format!(
+            "{origin}: {READERS}={value:?} is not a setting of zenoh; allowed: when_needed, {AT_ONCE}"
+        ))),
+    }
+}
+
+/// Obeys what is set for an engine of RTPS. What only Fast DDS can know is left to it.
+fn obey_settings(config: &mut CycloneConfig, policy: &Policy, engine: &str) -> Result<()> {
+    let settings = policy.settings(&TransportId::new(engine));
+    for setting in settings.into_iter().flat_map(|it| &it.settings) {
+        let (key, value) = (&*setting.key, &*setting.value);
+        let is_its_own = engine == FAST && !OF_THE_NETWORK.contains(&key);
+        // Looked at by `idle_of`.
+        let is_idle = key == IDLE;
+        if !obey_setting(config, setting) && !is_its_own && !is_idle {
+            return Err(Error::invalid(format!(
+                "{}: {key}={value:?} is not a setting of {engine}; allowed: interfaces=NAMES, \
+                 peers=ADDRESSES, each with spaces between, multicast=true, false or default, \
+                 {READERS}=when_needed or {AT_ONCE}, {IDLE}=SECONDS or {NEVER}",
+                setting.origin
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// How long the engine of a transport stays when nothing needs it; `None` for always.
+fn idle_of(policy: &Policy, transport: &TransportId) -> Result<Option<Duration>> {
+    let settings = policy.settings(transport).into_iter().flat_map(|it| &it.settings);
+    let Some(setting) = settings.into_iter().find(|it| &*it.key == IDLE) else {
+        return Ok(Some(IDLE_DEFAULT));
+    };
+    if &*setting.value == NEVER {
+        return Ok(None);
+    }
+    let seconds = setting.value.parse::<f64>().ok().filter(|it| 0.0 < *it && *it <= IDLE_MAX_S);
+    seconds.map(|it| Some(Duration::from_secs_f64(it))).ok_or_else(|| {
+        Error::invalid(format!(
+            "{}: {:?} is no {IDLE}; allowed: more than 0 and at most {IDLE_MAX_S} seconds, such as 10 or 0.5, or {NEVER}",
+            setting.origin, setting.value
+        ))
+    })
+}
+
+fn check_idle(policy: &Policy) -> Result<()> {
+    policy.transports().iter().try_for_each(|it| idle_of(policy, &it.transport).map(drop))
+}
+
+const IDLE: &str = "idle_seconds";
+const NEVER: &str = "never";
+const IDLE_MAX_S: f64 = 86_400.0;
+const CYCLONE: &str = "cyclonedds";
+
+/// Whether it is one of the settings that all engines of RTPS have, and allowed.
+fn obey_setting(config: &mut CycloneConfig, setting: &Setting) -> bool {
+    let (key, value) = (&*setting.key, &*setting.value);
+    let words = || value.split_whitespace().map(str::to_owned).collect();
+    match (key, value) {
+        ("interfaces", _) => config.interfaces = words(),
+        ("peers", _) => config.peers = words(),
+        ("multicast", "true" | "default" | "false") => {
+            (config.force_multicast, config.no_multicast) = (value == "true", value == "false");
+        }
+        (READERS, AT_ONCE | "when_needed") => {}
+        _ => return false,
+    }
+    true
+}
+
+const OF_THE_NETWORK: [&str; 4] = ["interfaces", "peers", "multicast", READERS];
 
 /// Says so if no host but this one can find the engine, nor be found by it.
 fn warn_if_alone(config: &CycloneConfig, interfaces: &[Interface]) {
@@ -159,10 +506,9 @@ fn is_alone(config: &CycloneConfig, interfaces: &[Interface]) -> bool {
         && (config.no_multicast || !leading().any(has_multicast))
 }
 
-/// Whether subscriptions are shown to plain nodes before there is a publisher out there.
-pub(crate) fn shows_subscriptions(policy: &Policy) -> bool {
-    let settings = policy.settings(&TransportId::new("cyclonedds"));
-    let mut settings = settings.into_iter().flat_map(|it| &it.settings);
+/// Whether subscriptions are shown to plain nodes on this transport's wire before there is a publisher out there.
+pub(crate) fn shows_subscriptions(policy: &Policy, transport: &TransportId) -> bool {
+    let mut settings = policy.settings(transport).into_iter().flat_map(|it| &it.settings);
     settings.any(|it| (&*it.key, &*it.value) == (READERS, AT_ONCE))
 }
 
@@ -195,7 +541,7 @@ fn user_data(id: PeerId, network: &Network) -> Vec<u8> {
     let host = process::host_name().replace(';', "_");
     let host = if host.is_empty() { "?".to_owned() } else { host };
     let tsuji = TsujiParticipant { process: id.0, version: protocol::VERSION, host };
-    let enclave = network.speaks_rtps().then(|| "/".to_owned());
+    let enclave = network.speaks().then(|| "/".to_owned());
     // Nothing in it is refused; and what is said here is a help, no condition.
     ParticipantUserData { enclave, tsuji: Some(tsuji) }.write().unwrap_or_default()
 }
@@ -217,10 +563,14 @@ mod tests {
             let policy = policy(text);
             let asked =
                 Network::ask(Said { domain: Some(7), ..Said::default() }, &policy, of).unwrap();
-            let config = cyclone_config(PeerId([1; 16]), &asked.network, &policy).unwrap();
+            let known = interfaces::interfaces().unwrap();
+            let config = cyclone_config(PeerId([1; 16]), &asked.network, &policy, &known).unwrap();
             // That is as the interfaces of this machine are.
             let config = CycloneConfig { and_loopback: false, ..config };
-            let user_data = user_data(PeerId([1; 16]), &asked.network);
+            let user_data = match config.tsuji_only {
+                true => Vec::new(),
+                false => user_data(PeerId([1; 16]), &asked.network),
+            };
             assert_eq!(config, CycloneConfig { user_data, ..expect }, "{variables:?} {text}");
         };
         let everywhere = CycloneConfig { domain: 7, ..CycloneConfig::default() };
@@ -242,7 +592,11 @@ mod tests {
         let settings = "<tsuji><transport name=\"cyclonedds\"><set key=\"peers\" value=\"a b\"/>\
                         <set key=\"multicast\" value=\"default\"/></transport></tsuji>";
         let mine = CycloneConfig { peers: words(&["a", "b"]), ..everywhere };
-        check(&[local, peers], settings, mine);
+        check(&[local, peers], settings, mine.clone());
+        let by_fast = "<tsuji engine=\"fastdds\"><transport name=\"cyclonedds\">";
+        let settings = settings.replace("<tsuji><transport name=\"cyclonedds\">", by_fast);
+        let tsuji_only = CycloneConfig { tsuji_only: true, ..mine };
+        check(&[local, peers, uri], &settings, tsuji_only);
     }
 
     #[test]
@@ -252,7 +606,7 @@ mod tests {
             is_up: true,
             is_loopback: name == "lo",
             has_multicast,
-            addresses: vec![std::net::Ipv4Addr::new(192, 0, 2, 1).into()],
+            addresses: vec![Ipv4Addr::new(192, 0, 2, 1).into()],
         };
         let (deaf, well) =
             ([link("lo", false), link("a", false)], [link("a", false), link("b", true)]);
@@ -291,5 +645,37 @@ mod tests {
         assert_eq!((rtps.enclave.as_deref(), none.enclave), (Some("/"), None));
         assert_eq!(rtps.tsuji.as_ref().map(|it| it.process), Some([9; 16]));
         assert_eq!(rtps.tsuji, none.tsuji);
+    }
+
+    #[test]
+    fn an_engine_stays_for_as_long_as_is_said() {
+        let idle = |value: &str| {
+            let set = format!("<set key=\"idle_seconds\" value=\"{value}\"/>");
+            let text = format!("<tsuji><transport name=\"fastdds\">{set}</transport></tsuji>");
+            let policy = tsuji_policy::load("p", text.as_bytes(), KNOWN).unwrap();
+            let checked = check_idle(&policy).map_err(|error| error.to_string());
+            checked.map(|()| idle_of(&policy, &TransportId::new(FAST)).unwrap())
+        };
+        assert_eq!(idle("0.5"), Ok(Some(Duration::from_millis(500))));
+        assert_eq!(idle("never"), Ok(None));
+        for wrong in ["0", "-1", "inf", "NaN", "86401", "10 s", ""] {
+            let error = idle(wrong).unwrap_err();
+            assert!(error.contains("p:1: ") && error.contains("allowed: more than 0"), "{error}");
+        }
+        let policy = tsuji_policy::builtin_default();
+        assert_eq!(idle_of(&policy, &TransportId::new(FAST)).unwrap(), Some(IDLE_DEFAULT));
+    }
+
+    #[test]
+    fn where_memory_is_preferred_fast_dds_takes_less_of_it() {
+        let check = |name: &str, said: &[(&str, &str)], prefer, expect: &[&str]| {
+            let said = said.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+            let told = with_preference(&TransportId::new(name), said, prefer);
+            assert_eq!(told.iter().map(|(_, value)| &**value).collect::<Vec<_>>(), expect);
+        };
+        check("fastdds", &[], Prefer::Memory, &[SEGMENT_FOR_MEMORY]);
+        check("fastdds", &[], Prefer::Latency, &[]);
+        check("fastdds", &[(SEGMENT, "0")], Prefer::Memory, &["0"]);
+        check("radio", &[], Prefer::Memory, &[]);
     }
 }

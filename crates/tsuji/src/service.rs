@@ -12,13 +12,15 @@ use tsuji_transport::{Bytes, Gid, Sample};
 use crate::content::Content;
 use crate::events::ServiceEvent;
 use crate::executor::Entity;
+use crate::news::{Inbox, Listener, NewsCallback};
 use crate::node::MAX_BLOCKING_DEFAULT;
 use crate::publication::{Asked, Codec, Outgoing, Publication, PublicationSpec};
 use crate::reception::{Reception, ReceptionSpec};
 use crate::subscription::EventEntity;
+use crate::wait_list::sealed::Source;
 use crate::{
     CallbackGroup, Error, MessageInfo, Node, RawPublisher, RawSample, RawSubscription, RawType,
-    Received, Result, SubscriptionCounters,
+    Received, Result, SubscriptionCounters, Waitable,
 };
 
 /// What a server has done so far.
@@ -58,12 +60,7 @@ pub struct Service<S> {
 impl<S: ServiceType> Service<S> {
     /// The oldest request that was not taken, if there is one. Never blocks.
     pub fn take(&self) -> Result<Option<Request<S>>> {
-        while let Some((sample, now_ns, held)) = self.raw.core.take()? {
-            if let Some(request) = Request::new(sample, now_ns, held) {
-                return Ok(Some(request));
-            }
-        }
-        Ok(None)
+        self.raw.take_as(Request::new)
     }
 }
 
@@ -146,6 +143,12 @@ impl RawRequest {
         &self.sample.bytes
     }
 
+    /// Its client, and its number among that one's requests.
+    pub fn id(&self) -> (Gid, u64) {
+        let asked = self.held.request.map(|it| (it.client, it.number.1));
+        asked.unwrap_or((self.sample.info.publisher, self.sample.info.sequence))
+    }
+
     /// Sends the reply in CDR with its header of 4 bytes. Fails as [`Request::respond`] does.
     pub fn respond_bytes(self, response: &[u8]) -> Result<()> {
         self.held.respond(&Outgoing::Copied(response))
@@ -158,18 +161,51 @@ pub struct RawService {
     /// Leaves the service with the rest.
     _replies: RawPublisher,
     core: Arc<ServiceCore>,
+    listener: Listener,
+}
+
+impl Waitable for RawService {}
+
+impl Source for RawService {
+    fn cell(&self) -> &Arc<Cell> {
+        &self.core.reception.news
+    }
+
+    fn is_ready(&self) -> bool {
+        Inbox::waiting(&*self.core, 1) != 0
+    }
+}
+
+impl Drop for RawService {
+    fn drop(&mut self) {
+        if self.core.reception.host.is_current() {
+            self.listener.end(self.requests.node().context());
+        }
+    }
 }
 
 impl RawService {
     /// The oldest request that was not taken, as bytes, if there is one. Never blocks. A value by
     /// reference has no bytes and is not answered here.
     pub fn take_bytes(&self) -> Result<Option<RawRequest>> {
-        while let Some((sample, now_ns, held)) = self.core.take()? {
-            if let Some(request) = RawRequest::new(sample, now_ns, held) {
-                return Ok(Some(request));
-            }
-        }
-        Ok(None)
+        self.take_as(RawRequest::new)
+    }
+
+    /// The oldest of which `known` makes something.
+    fn take_as<T>(&self, known: impl Fn(Sample, u64, Held) -> Option<T>) -> Result<Option<T>> {
+        let known = |(sample, now_ns, held)| known(sample, now_ns, held);
+        self.listener.take(|| self.core.take(), known)
+    }
+
+    /// From now on `callback` hears how many requests have come, as
+    /// [`RawSubscription::on_news`](crate::RawSubscription::on_news) says.
+    pub fn on_news(&self, callback: Option<NewsCallback>) -> Result<()> {
+        self.requests.check_no_callback()?;
+        self.listener.set(
+            self.requests.node().context(),
+            Arc::<ServiceCore>::clone(&self.core),
+            callback,
+        )
     }
 
     /// The full name of the service.
@@ -402,6 +438,7 @@ impl<'a> RawServiceBuilder<'a> {
             requests: RawSubscription::new(self.node.clone(), reception, entities),
             _replies: RawPublisher::new(self.node.clone(), publication, None),
             core,
+            listener: Listener::default(),
         })
     }
 }
@@ -439,6 +476,17 @@ impl ServiceCore {
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
     fn lock(&self) -> MutexGuard<'_, ServiceCounters> {
         self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inbox for ServiceCore {
+    fn cell(&self) -> &Arc<Cell> {
+        &self.reception.news
+    }
+
+    fn waiting(&self, most: usize) -> usize {
+        let places = HELD_MAX.saturating_sub(self.lock().open);
+        self.reception.waiting(most).min(usize::try_from(places).unwrap_or(usize::MAX))
     }
 }
 

@@ -16,8 +16,10 @@ use tsuji_transport::bell::Cell;
 use tsuji_transport::{Bytes, Envelope, Gid, Payload, Sample};
 
 use crate::executor::Entity;
+use crate::news::{Listener, NewsCallback};
 use crate::reception::{Reception, SubscriptionCounters};
-use crate::{CallbackGroup, Error, ErrorKind, Node, Result};
+use crate::wait_list::sealed::Source;
+use crate::{CallbackGroup, Error, ErrorKind, Node, Result, Waitable};
 
 /// What is done with each sample, and the time at which it was taken.
 pub(crate) type Each = Box<dyn FnMut(Sample, u64) + Send>;
@@ -160,12 +162,7 @@ impl<M: Message> Subscription<M> {
 
     /// The oldest message that was not taken, if there is one. Never blocks.
     pub fn take(&self) -> Result<Option<Received<M>>> {
-        while let Some((sample, now_ns)) = self.raw.reception.take()? {
-            if let Some(received) = Received::new(sample, now_ns) {
-                return Ok(Some(received));
-            }
-        }
-        Ok(None)
+        self.raw.take_as(Received::new)
     }
 
     /// The next message, to be awaited. Works with any runtime. Several tasks may await at once: each
@@ -250,6 +247,7 @@ pub struct RawSubscription {
     pub(crate) reception: Arc<Reception>,
     entities: Vec<Arc<dyn Entity>>,
     waker: Mutex<Option<Arc<WakerEntity>>>,
+    listener: Listener,
 }
 
 impl RawSubscription {
@@ -258,18 +256,33 @@ impl RawSubscription {
         reception: Arc<Reception>,
         entities: Vec<Arc<dyn Entity>>,
     ) -> Self {
-        Self { node, reception, entities, waker: Mutex::default() }
+        Self { node, reception, entities, waker: Mutex::default(), listener: Listener::default() }
     }
 
     /// The oldest message that was not taken, as bytes, if there is one. Never blocks. A value by
     /// reference has no bytes and is not answered here.
     pub fn take_bytes(&self) -> Result<Option<RawSample>> {
-        while let Some((sample, now_ns)) = self.reception.take()? {
-            if let Some(sample) = RawSample::new(sample, now_ns) {
-                return Ok(Some(sample));
-            }
-        }
-        Ok(None)
+        self.take_as(RawSample::new)
+    }
+
+    /// The oldest of which `known` makes something.
+    fn take_as<T>(&self, known: impl Fn(Sample, u64) -> Option<T>) -> Result<Option<T>> {
+        self.listener.take(|| self.reception.take(), |(sample, now_ns)| known(sample, now_ns))
+    }
+
+    /// Whether there is a message to be taken; it may turn out to be invalid.
+    pub fn is_ready(&self) -> bool {
+        self.reception.is_ready()
+    }
+
+    /// From now on `callback` hears how many messages have come, those included that wait now; `None` ends
+    /// that, and returns when it does not run any more, but for a call from inside it. It is called by a
+    /// thread that the context has from the first such callback on. Whoever is told of a message asks for it
+    /// once, or it will not be told of others. It must not panic; a panic is only reported.
+    pub fn on_news(&self, callback: Option<NewsCallback>) -> Result<()> {
+        self.check_no_callback()?;
+        let inbox = Arc::<Reception>::clone(&self.reception);
+        self.listener.set(self.node.context(), inbox, callback)
     }
 
     /// How many publishers are connected.
@@ -322,10 +335,25 @@ impl RawSubscription {
         self.reception.counters()
     }
 
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
     pub(crate) fn has_callback(&self) -> bool {
         self.entities
             .iter()
             .any(|it| it.cell().is_some_and(|cell| Arc::ptr_eq(cell, &self.reception.news)))
+    }
+
+    /// Refuses to hand to others what goes to a callback.
+    pub(crate) fn check_no_callback(&self) -> Result<()> {
+        if !self.has_callback() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{}: what comes goes to a callback; build() it to be awaited or asked",
+            self.topic()
+        )))
     }
 
     /// Wakes `waker` when there may be a message. The first call starts the context's thread for
@@ -336,18 +364,25 @@ impl RawSubscription {
             entity.add(waker);
             return Ok(());
         }
-        if self.has_callback() {
-            return Err(Error::invalid(format!(
-                "{}: its messages go to a callback; build() a subscription to await them",
-                self.topic()
-            )));
-        }
+        self.check_no_callback()?;
         let entity = Arc::new(WakerEntity::new(Arc::clone(&self.reception.news)));
         entity.add(waker);
         let entity_dyn: Arc<dyn Entity> = Arc::<WakerEntity>::clone(&entity);
         self.node.context().waking()?.attach(&entity_dyn)?;
         *known = Some(entity);
         Ok(())
+    }
+}
+
+impl Waitable for RawSubscription {}
+
+impl Source for RawSubscription {
+    fn cell(&self) -> &Arc<Cell> {
+        &self.reception.news
+    }
+
+    fn is_ready(&self) -> bool {
+        self.reception.is_ready()
     }
 }
 
@@ -358,6 +393,7 @@ impl Drop for RawSubscription {
             return;
         }
         self.entities.iter().for_each(|entity| self.node.run_no_more(entity));
+        self.listener.end(self.node.context());
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(entity) = waker {
             let entity: Arc<dyn Entity> = entity;

@@ -21,10 +21,7 @@ impl WaitSet {
     /// An empty set.
     pub fn new(context: &Context) -> Result<Self> {
         let host = Arc::clone(context.host());
-        let bell = host.bells().claim_bell()?;
-        let guard = Arc::new(host.bells().claim_cell()?);
-        guard.attach(&bell, GUARD);
-        host.wake_at_end(&guard);
+        let (bell, guard) = host.guarded_bell(GUARD)?;
         Ok(Self { host, bell, guard, cells: Vec::new() })
     }
 

@@ -14,18 +14,16 @@ use tsuji::transport::{
     Writer,
 };
 use tsuji::{
-    Context, ErrorKind, Executor, Node, Publisher, Qos, RouteReport, RouteState, Subscription,
-    SubscriptionEvent,
+    Context, ErrorKind, Executor, Node, Publisher, Qos, RawType, RouteReport, RouteState,
+    Subscription, SubscriptionEvent,
 };
 use tsuji_core::{Capability, TransportId};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
-const NONE: Faults =
-    Faults { loss: 0.0, duplicate: 0.0, delay: 0.0, delay_samples: 0, cut: false, busy: false };
-const LOSE: Faults = Faults { loss: 1.0, ..NONE };
-const REPEAT: Faults = Faults { duplicate: 1.0, ..NONE };
-const DELAY: Faults = Faults { delay: 1.0, delay_samples: 3, ..NONE };
-const CUT: Faults = Faults { cut: true, ..NONE };
+const LOSE: Faults = Faults { loss: 1.0, ..Faults::NONE };
+const REPEAT: Faults = Faults { duplicate: 1.0, ..Faults::NONE };
+const DELAY: Faults = Faults { delay: 1.0, delay_samples: 3, ..Faults::NONE };
+const CUT: Faults = Faults { cut: true, ..Faults::NONE };
 
 /// A publisher and a subscription over faulty transports, in one process or in two.
 struct Flow {
@@ -114,7 +112,7 @@ fn check_loss(processes: usize, k: u64, road: &str) {
     let _watchdog = house::Watchdog::start("a lost sample");
     let flow = Flow::new(processes, keep_last(100));
     for number in 1..=10 {
-        flow.set(if number == k { LOSE } else { NONE });
+        flow.set(if number == k { LOSE } else { Faults::NONE });
         flow.publish(number);
     }
     let expect: Vec<_> = (1..=10).filter(|number| *number != k).collect();
@@ -129,7 +127,7 @@ fn check_loss(processes: usize, k: u64, road: &str) {
     // The next loss adds to it.
     flow.set(LOSE);
     (11..=13).for_each(|number| flow.publish(number));
-    flow.set(NONE);
+    flow.set(Faults::NONE);
     flow.publish(14);
     assert_eq!(flow.take_to(14), [14]);
     flow.is_told(&SubscriptionEvent::MessageLost { total: 4 });
@@ -153,7 +151,7 @@ fn what_is_displaced_is_not_lost() {
     for processes in [1, 2] {
         let flow = Flow::new(processes, keep_last(5));
         for number in 1..=20 {
-            flow.set(if number == 18 { LOSE } else { NONE });
+            flow.set(if number == 18 { LOSE } else { Faults::NONE });
             flow.publish(number);
         }
         assert_eq!(flow.take_to(20), [15, 16, 17, 19, 20]);
@@ -170,7 +168,7 @@ fn a_repeated_sample_is_counted_and_not_delivered() {
     for processes in [1, 2] {
         let flow = Flow::new(processes, keep_last(100));
         for number in 1..=10 {
-            flow.set(if number % 3 == 0 { REPEAT } else { NONE });
+            flow.set(if number % 3 == 0 { REPEAT } else { Faults::NONE });
             flow.publish(number);
         }
         assert_eq!(flow.take_to(10), (1..=10).collect::<Vec<_>>());
@@ -192,7 +190,7 @@ fn delayed_samples_come_late_and_in_order() {
         assert!(flow.subscription.take().unwrap().is_none());
         flow.publish(4);
         assert_eq!(flow.take_to(3), [1, 2, 3]);
-        flow.set(NONE);
+        flow.set(Faults::NONE);
         // What is held goes before what is sent now.
         (5..=7).for_each(|number| flow.publish(number));
         assert_eq!(flow.take_to(7), [4, 5, 6, 7]);
@@ -227,6 +225,32 @@ fn a_road_that_cannot_be_opened_is_struck_out_with_the_reason() {
     let error = publisher.publish(UInt64 { data: 2 }).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Closed);
     assert_eq!(faulty[1].counts(), FaultCounts::default());
+}
+
+/// Who only ever lends and publishes loans leaves a road that has failed too.
+#[test]
+fn a_loan_on_a_road_that_has_failed_is_of_another() {
+    let _watchdog = house::Watchdog::start("a loan on a failed road");
+    let folder = Folder::new();
+    let (context, faulty) = faulty_process(&folder);
+    let node = context.node("a").unwrap();
+    let ty = RawType { name: "std_msgs/msg/UInt64".to_owned(), hash: String::new() };
+    let publisher = node.raw_publisher("t", ty.clone()).qos(keep_all()).build().unwrap();
+    let subscription = node.raw_subscription("t", ty).qos(keep_all()).build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let message = [0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
+    for road in ["faulty-inproc", "faulty-shm"] {
+        let mut loan = publisher.loan_bytes(message.len()).unwrap();
+        loan.copy_from_slice(&message);
+        publisher.publish_loan(loan).unwrap();
+        let route = context.routes(HANG).unwrap().remove(0);
+        assert_eq!(route.transport.as_deref(), Some(road), "{route:?}");
+        faulty[0].set(CUT);
+    }
+    house::wait_until("both have come", || {
+        while subscription.take_bytes().unwrap().is_some() {}
+        subscription.counters().received == 2
+    });
 }
 
 /// A transport that has run out of something for readers or for writers, until it is said that it
@@ -373,7 +397,7 @@ fn losses_only_grow_and_each_is_told_once() {
         let _watchdog = house::Watchdog::start("losses that only grow");
         let flow = Flow::new(processes, keep_last(5));
         for number in 1..=3 {
-            flow.set(if number == 2 { LOSE } else { NONE });
+            flow.set(if number == 2 { LOSE } else { Faults::NONE });
             flow.publish(number);
         }
         assert_eq!(flow.take_to(3), [1, 3]);
@@ -385,7 +409,7 @@ fn losses_only_grow_and_each_is_told_once() {
         assert_eq!((counters.lost, counters.displaced), (1, 5));
         flow.set(LOSE);
         flow.publish(14);
-        flow.set(NONE);
+        flow.set(Faults::NONE);
         flow.publish(15);
         assert_eq!(flow.take_to(15), [15]);
         flow.is_told(&SubscriptionEvent::MessageLost { total: 2 });

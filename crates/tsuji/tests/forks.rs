@@ -22,10 +22,19 @@ fn child() {
     match house::role().as_str() {
         "fork and use all" => fork_and_use_all(),
         "fork and call" => fork_and_call(),
+        "fork and trigger" => fork_and_trigger(),
         "fork in a callback" => fork_in_a_callback(),
         "fork a child that stays" => fork_a_child_that_stays(),
         other => panic!("{other}"),
     }
+}
+
+#[test]
+fn a_child_that_triggers_takes_no_wake_up_from_its_parent() {
+    let folder = Folder::new();
+    let child = Child::start(&folder, "fork and trigger");
+    child.expect("the parent was woken");
+    child.finish();
 }
 
 /// Runs `body` in a forked child and answers the child's process id.
@@ -59,6 +68,32 @@ fn closed<T>(result: Result<T>) {
             assert!(error.to_string().contains("forked child"), "{error}");
         }
     }
+}
+
+/// The child's trigger must not pass for one of the parent's, which would wake nobody any more.
+fn fork_and_trigger() {
+    let context = house::context();
+    let guard = tsuji::GuardCondition::new(&context).unwrap();
+    let mut list = tsuji::WaitList::new(&context).unwrap();
+    let sleeper = Arc::new(AtomicU64::new(0));
+    let (waited_for, id) = (guard.clone(), Arc::clone(&sleeper));
+    let waiting = std::thread::spawn(move || {
+        // SAFETY: it asks for a number.
+        id.store(unsafe { libc::gettid() } as u64, Ordering::Release);
+        list.wait(&[&waited_for], None).unwrap().len()
+    });
+    house::wait_until("it sleeps", || {
+        let stat = std::fs::read_to_string(format!(
+            "/proc/self/task/{}/stat",
+            sleeper.load(Ordering::Acquire)
+        ));
+        stat.is_ok_and(|it| it.contains(") S "))
+    });
+    let child = fork(|| guard.trigger());
+    assert_eq!(wait_for(child), 0);
+    guard.trigger();
+    assert_eq!(waiting.join().unwrap(), 1);
+    tell("the parent was woken");
 }
 
 fn fork_and_use_all() {

@@ -7,11 +7,13 @@ mod house;
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use house::lan::{LINK, Machine, two_machines};
+use house::lan::{LINK, Machine, two_machines, two_machines_with_a_link};
+use house::log::Log;
+use house::relay::{self, LinkSpec};
 use house::wait_until;
 use house::{Child, Folder, HANG, Watchdog, heard, keep_all, keep_last, take_until, tell};
 use tsuji::{Client, Durability, Node, Publisher, Qos, Service, Subscription};
@@ -26,6 +28,7 @@ use tsuji_interfaces::sensor_msgs::msg::Image;
 fn child() {
     match house::role().as_str() {
         "hold" => drop(heard()),
+        "relay" => relay::play(),
         name => obey(name),
     }
 }
@@ -44,7 +47,7 @@ struct Actor {
 
 /// Does what the parent says, one line after the other, and answers each with a line.
 fn obey(name: &str) {
-    let log = Log::install();
+    let log = Log::install(tracing::Level::DEBUG);
     let context = house::context();
     let node = context.node(name).unwrap();
     let served = context.node(&format!("{name}_server")).unwrap();
@@ -240,58 +243,6 @@ fn qos(topic: &str) -> Qos {
 
 fn picture(number: u64, bytes: usize) -> Image {
     Image { width: number as u32, data: vec![number as u8; bytes], ..Image::default() }
-}
-
-/// What is logged in this process.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-impl Log {
-    fn install() -> Self {
-        let log = Self::default();
-        tracing::subscriber::set_global_default(log.clone()).unwrap();
-        log
-    }
-
-    /// The first line that has this word.
-    fn wait_for(&self, word: &str) -> String {
-        let find = || self.0.lock().unwrap().iter().find(|line| line.contains(word)).cloned();
-        wait_until("a line of the log", || find().is_some());
-        find().unwrap()
-    }
-}
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::DEBUG
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Line(String);
-        impl tracing::field::Visit for Line {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn Debug) {
-                let _ = write!(self.0, " {field}={value:?}");
-            }
-        }
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        if std::env::var_os("TSUJI_TEST_LOG").is_some() {
-            eprintln!("{} {}", std::process::id(), line.0);
-        }
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 /// A process on one of the hosts, as the test sees it.
@@ -530,6 +481,62 @@ fn a_short_break_costs_nothing() {
     let received = b.ask("received t");
     assert!(received.contains("received: 700,"), "{received}");
     assert!(received.contains("lost: 0, duplicates: 0"), "{received}");
+}
+
+/// More than a point cloud of a large lidar.
+const CLOUD: usize = 6_000_000;
+
+#[test]
+fn large_samples_arrive_over_a_link_that_loses() {
+    let _watchdog = Watchdog::start("a link that loses");
+    let Some((one, two, mut link)) = two_machines_with_a_link() else { return };
+    let (mut a, mut b) = (Process::on(&one, "one"), Process::on(&two, "two"));
+    a.does("advertise t");
+    b.does("subscribe t");
+    a.does("readers t 1");
+    b.does("writers t 1");
+    link.set(LinkSpec { lost_per_mille: 50, delay_us: 2000, rate: 0 });
+    // As many as would use up the memory for datagrams in parts.
+    exchange(&mut a, &mut b, "t", [1, 20], CLOUD);
+    let [_, lost] = link.set(LinkSpec::default());
+    assert!(0 < lost);
+    let received = b.ask("received t");
+    assert!(received.contains("lost: 0, duplicates: 0"), "{received}");
+}
+
+#[test]
+fn a_command_does_not_wait_for_large_samples() {
+    let _watchdog = Watchdog::start("a slow link");
+    let Some((one, two, mut link)) = two_machines_with_a_link() else { return };
+    let (mut a, mut b) = (Process::on(&one, "one"), Process::on(&two, "two"));
+    let mut c = Process::on(&two, "three");
+    a.all_do(&["advertise clouds", "advertise command"]);
+    b.does("subscribe clouds");
+    c.does("subscribe command");
+    a.all_do(&["readers clouds 1", "readers command 1"]);
+    b.does("writers clouds 1");
+    c.does("writers command 1");
+    // Each cloud takes two seconds at least.
+    link.set(LinkSpec { lost_per_mille: 0, delay_us: 2000, rate: 20_000_000 });
+    a.does(&format!("publish clouds 1 2 {CLOUD}"));
+    b.0.say(&format!("take clouds 1 2 {CLOUD}"));
+    let mut commands = 0;
+    let taken = loop {
+        commands += 1;
+        exchange(&mut a, &mut c, "command", [commands, commands], 16);
+        if let Some(line) = b.0.line_if_any() {
+            break line;
+        }
+    };
+    assert_eq!(taken, "done");
+    assert!(10 < commands, "{commands} commands while large samples were under way");
+    let [_, lost] = link.set(LinkSpec::default());
+    assert!(0 < lost, "the link was never full");
+    assert_eq!(a.ask("published clouds"), "0");
+    for (process, topic) in [(&mut b, "clouds"), (&mut c, "command")] {
+        let received = process.ask(&format!("received {topic}"));
+        assert!(received.contains("lost: 0, duplicates: 0"), "{received}");
+    }
 }
 
 #[test]

@@ -447,7 +447,11 @@ fn two_hundred_dead_sockets_do_not_hold_a_start_up() {
     let folder = Folder::new();
     drop(folder.process());
     let domain = folder.0.join(format!("domain-{}", house::DOMAIN));
-    let listen = |path: &std::path::Path| drop(house_socket(path));
+    let listen = |path: &std::path::Path| {
+        drop(house_socket(path));
+        // A child that another test is just starting has it too until it runs its program.
+        wait_until("nobody listens", || std::os::unix::net::UnixStream::connect(path).is_err());
+    };
     (0..200u32).for_each(|number| listen(&domain.join(format!("{number:032x}.sock"))));
     // What a process leaves that is killed while it opens its door.
     let half_open = domain.join(format!("{:032x}.new", 1000));

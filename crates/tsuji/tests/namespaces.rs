@@ -29,8 +29,24 @@ fn child() {
             Ok(_) => tell("started"),
             Err(error) => tell(&format!("{:?} {error}", error.kind())),
         },
+        "set a route" => set_a_route(),
         other => panic!("{other}"),
     }
+}
+
+/// Sets the road of a topic whose publisher is another user's, and says what each process answers.
+fn set_a_route() {
+    let context = house::context();
+    let node = context.node("meddler").unwrap();
+    let subscription = node.subscription::<Image>("theirs").build().unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    for setting in context.set_route("/theirs", Some("cyclonedds"), HANG).unwrap() {
+        if setting.process.pid != std::process::id() {
+            tell(&setting.outcome.map_or_else(|reason| reason, |flows| format!("{flows} flows")));
+        }
+    }
+    tell("all");
+    heard();
 }
 
 /// Whether this machine lets the test do what it needs.
@@ -149,6 +165,10 @@ fn samples_memory_on_a_small_file_system_gets_full_and_is_never_a_signal() {
     }
     let folder = Folder::new();
     let policy = policy(&folder, "/mnt");
+    // Else the flow goes on over the network.
+    let text = std::fs::read_to_string(&policy).unwrap();
+    let forbidden = "<tsuji><forbid name=\"memory alone\" use=\"cyclonedds\"/>";
+    std::fs::write(&policy, text.replacen("<tsuji>", forbidden, 1)).unwrap();
     let environment = [("TSUJI_POLICY", policy.to_str().unwrap())];
     let child = Child::start_in(wrapper, &folder.0, "fill the memory", &environment);
     child.expect("fine");
@@ -302,6 +322,15 @@ fn a_default_folder_of_somebody_else_is_refused() {
     child.expect("started");
 }
 
+/// A folder of group 23456.
+fn group_folder() -> Folder {
+    let folder = Folder::new();
+    std::fs::create_dir(&folder.0).unwrap();
+    std::os::unix::fs::chown(&folder.0, None, Some(23456)).unwrap();
+    std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o2770)).unwrap();
+    folder
+}
+
 #[test]
 fn users_of_a_group_meet_in_the_groups_folder() {
     let one = ["setpriv", "--reuid", "12345", "--regid", "23456", "--clear-groups"];
@@ -310,10 +339,7 @@ fn users_of_a_group_meet_in_the_groups_folder() {
     if !is_allowed(&one) {
         return;
     }
-    let folder = Folder::new();
-    std::fs::create_dir(&folder.0).unwrap();
-    std::os::unix::fs::chown(&folder.0, None, Some(23456)).unwrap();
-    std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o2770)).unwrap();
+    let folder = group_folder();
     let context = folder.process();
     // This process was there before, which the other user must be able to connect to.
     check_exchange(&one, &folder, &context);
@@ -326,6 +352,29 @@ fn users_of_a_group_meet_in_the_groups_folder() {
         let metadata = std::fs::metadata(path).unwrap();
         assert_eq!((metadata.gid(), metadata.mode() & 0o777), (23456, 0o770));
     }
+}
+
+#[test]
+fn a_user_of_the_group_sets_no_roads_of_others() {
+    let other = ["setpriv", "--reuid", "12345", "--regid", "23456", "--clear-groups"];
+    if !is_allowed(&other) {
+        return;
+    }
+    let folder = group_folder();
+    let context = folder.process();
+    let node = context.node("one").unwrap();
+    let publisher = node.create_publisher::<Image>("theirs", keep_all()).unwrap();
+    let mut child = Child::start_in(&other, &folder.0, "set a route", &[]);
+    // SAFETY: it asks for a number.
+    let own = unsafe { libc::getuid() };
+    assert_eq!(child.line(), format!("it comes from user 12345; allowed: user {own}"));
+    child.expect("all");
+    assert_eq!(publisher.matched(), 1);
+    let routes = context.routes(HANG).unwrap();
+    assert_eq!((routes.len(), routes[0].pinned.as_deref()), (1, None));
+    assert_eq!(routes[0].transport.as_deref(), Some("shm"));
+    child.say("end");
+    child.finish();
 }
 
 #[track_caller]

@@ -3,25 +3,34 @@
 use std::env;
 use std::path::Path;
 
-use tsuji_core::Interop;
+use tsuji_core::{Interop, RtpsEngine};
 use tsuji_ros::environment::{DiscoveryRange, EnvironmentError, RosEnvironment};
 
 use super::{Finding, State};
 
-/// Variables of engines that are not in this build.
+/// Variables for engines, and what becomes of them.
 const OF_ENGINES: &[(&str, &str)] = &[
-    ("FASTRTPS_DEFAULT_PROFILES_FILE", "fastdds"),
-    ("FASTDDS_DEFAULT_PROFILES_FILE", "fastdds"),
-    ("ROS_DISCOVERY_SERVER", "fastdds"),
-    ("ZENOH_SESSION_CONFIG_URI", "zenoh"),
-    ("ZENOH_ROUTER_CONFIG_URI", "zenoh"),
+    ("FASTRTPS_DEFAULT_PROFILES_FILE", SET_BY_TSUJI),
+    ("FASTDDS_DEFAULT_PROFILES_FILE", SET_BY_TSUJI),
+    (
+        "ROS_DISCOVERY_SERVER",
+        "no effect; discovery servers are not supported; Fast DDS does not join with it",
+    ),
+    (
+        "ZENOH_SESSION_CONFIG_URI",
+        "read where a flow takes zenoh, unless the policy has settings for it or nobody of another host is met",
+    ),
+    ("ZENOH_ROUTER_CONFIG_URI", "no effect; tsuji starts no router"),
 ];
+
+const SET_BY_TSUJI: &str = "no effect; tsuji sets all that Fast DDS does itself";
 
 const TO_NOBODY: &str = "no effect while no plain ROS 2 node is spoken to";
 
-/// `interop` is what came of what was asked for, where a context could be made.
-pub(super) fn examine(interop: Option<Interop>) -> Vec<Finding> {
-    let speaks_rtps = interop != Some(Interop::None);
+/// `interop` and `engine` are what came of what was asked for, where a context could be made.
+pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> Vec<Finding> {
+    let engine = engine.unwrap_or(RtpsEngine::CycloneDds);
+    let speaks_rtps = !matches!(interop, Some(Interop::None | Interop::Zenoh));
     let mut findings = vec![domain()];
     findings.extend(
         value("TSUJI_RUNTIME_DIR")
@@ -30,7 +39,8 @@ pub(super) fn examine(interop: Option<Interop>) -> Vec<Finding> {
     findings.extend(value("TSUJI_POLICY").map(|it| {
         finding("TSUJI_POLICY", State::Good, format!("{it}: obeyed, unless --policy names another"))
     }));
-    findings.push(self::interop(value("TSUJI_INTEROP").as_deref(), interop));
+    findings.push(self::interop(value("TSUJI_INTEROP").as_deref(), interop, engine));
+    findings.extend(value(ENGINE).map(|it| self::engine(&it, speaks_rtps, engine)));
     findings.extend(value("ROS_DISTRO").map(|it| distro(&it)));
     findings.extend(value("AMENT_PREFIX_PATH").map(|it| ament(&it)));
     findings.extend(security());
@@ -38,18 +48,23 @@ pub(super) fn examine(interop: Option<Interop>) -> Vec<Finding> {
         let text = format!("{it}: no effect; tsuji chooses the road of each flow itself");
         finding("RMW_IMPLEMENTATION", State::Note, text)
     }));
-    findings.extend(value("CYCLONEDDS_URI").map(|it| cyclone(&it, speaks_rtps)));
+    findings.extend(value("CYCLONEDDS_URI").map(|it| match engine {
+        RtpsEngine::CycloneDds => cyclone(&it, speaks_rtps),
+        RtpsEngine::FastDds => {
+            let text = format!("{it}: no effect; Fast DDS speaks to plain ROS 2 nodes");
+            finding("CYCLONEDDS_URI", State::Note, text)
+        }
+    }));
     findings.extend(discovery(value, speaks_rtps));
-    for (name, engine) in OF_ENGINES {
-        findings.extend(value(name).map(|it| {
-            finding(name, State::Note, format!("{it}: no effect; {engine} is not in this build"))
-        }));
+    for (name, comes) in OF_ENGINES {
+        let said = value(name);
+        findings.extend(said.map(|it| finding(name, State::Note, format!("{it}: {comes}"))));
     }
     findings
 }
 
 /// Which plain ROS 2 nodes are spoken to.
-fn interop(said: Option<&str>, came: Option<Interop>) -> Finding {
+fn interop(said: Option<&str>, came: Option<Interop>, engine: RtpsEngine) -> Finding {
     const NAME: &str = "TSUJI_INTEROP";
     let word = said.map(str::parse::<Interop>).transpose();
     let asked = match word {
@@ -63,20 +78,54 @@ fn interop(said: Option<&str>, came: Option<Interop>) -> Finding {
         None => "not set: as the policy says".to_owned(),
     };
     let comes = match came {
-        Some(Interop::None) => "; no plain ROS 2 node is spoken to",
-        Some(_) => "; plain ROS 2 nodes are spoken to by RTPS, with Cyclone DDS",
-        None => "",
+        Some(Interop::None) => "; no plain ROS 2 node is spoken to".to_owned(),
+        Some(Interop::Zenoh) => "; plain ROS 2 nodes are spoken to by Zenoh".to_owned(),
+        Some(it @ (Interop::Rtps | Interop::Both)) => {
+            let engine = product(engine);
+            let zenoh = if it == Interop::Both { ", and by Zenoh" } else { "" };
+            format!("; plain ROS 2 nodes are spoken to by RTPS, with {engine}{zenoh}")
+        }
+        None => String::new(),
     };
     match asked {
-        Some(Interop::Zenoh | Interop::Both) => {
-            let text = format!("{}: zenoh is not in this build{comes}", said.unwrap_or_default());
-            finding(NAME, State::Warning, text).mend("export TSUJI_INTEROP=rtps")
-        }
-        Some(Interop::Rtps) if came == Some(Interop::None) => {
-            let text = "rtps: not obeyed while ROS_AUTOMATIC_DISCOVERY_RANGE is OFF";
+        Some(asked @ (Interop::Rtps | Interop::Both)) if came == Some(Interop::None) => {
+            let text = format!("{asked}: not obeyed while ROS_AUTOMATIC_DISCOVERY_RANGE is OFF");
             finding(NAME, State::Warning, text).mend("unset ROS_AUTOMATIC_DISCOVERY_RANGE")
         }
+        Some(asked @ (Interop::Zenoh | Interop::Both)) if came.is_some_and(|it| it != asked) => {
+            let why = match came {
+                Some(Interop::None) => ", or ROS_AUTOMATIC_DISCOVERY_RANGE is OFF",
+                _ => "",
+            };
+            let text = format!("{asked}: the plug-in over Zenoh is not found{why}{comes}");
+            finding(NAME, State::Warning, text).mend("scripts/zenoh install")
+        }
         _ => finding(NAME, State::Good, format!("{from}{comes}")),
+    }
+}
+
+fn product(engine: RtpsEngine) -> &'static str {
+    match engine {
+        RtpsEngine::CycloneDds => "Cyclone DDS",
+        RtpsEngine::FastDds => "Fast DDS",
+    }
+}
+
+const ENGINE: &str = "TSUJI_RTPS_ENGINE";
+
+/// What speaks RTPS, beside what was asked for.
+fn engine(said: &str, speaks_rtps: bool, came: RtpsEngine) -> Finding {
+    match said.parse::<RtpsEngine>() {
+        Err(error) => {
+            finding(ENGINE, State::Broken, error.to_string()).mend(format!("unset {ENGINE}"))
+        }
+        Ok(_) if !speaks_rtps => finding(ENGINE, State::Note, format!("{said}: {TO_NOBODY}")),
+        Ok(asked) if asked != came => {
+            let (asked, came) = (product(asked), product(came));
+            let text = format!("{said}: {came} speaks to plain ROS 2 nodes, since {asked} cannot");
+            finding(ENGINE, State::Warning, text).mend("scripts/fastdds install")
+        }
+        Ok(_) => finding(ENGINE, State::Good, format!("{said}: obeyed")),
     }
 }
 
@@ -295,7 +344,7 @@ mod tests {
     #[test]
     fn who_is_spoken_to() {
         let check = |said: Option<&str>, came: Option<Interop>, state: State, text: &str| {
-            let finding = interop(said, came);
+            let finding = interop(said, came, RtpsEngine::CycloneDds);
             assert_eq!((finding.state, finding.found.as_str()), (state, text), "{said:?}");
             assert_eq!(finding.mend.is_some(), state != State::Good, "{finding:?}");
         };
@@ -305,13 +354,39 @@ mod tests {
         check(None, rtps, State::Good, by_rtps);
         let to_nobody = "none: obeyed; no plain ROS 2 node is spoken to";
         check(Some("none"), none, State::Good, to_nobody);
-        let both = "both: zenoh is not in this build; plain ROS 2 nodes are spoken to by RTPS, with \
-                    Cyclone DDS";
+        let both = "both: the plug-in over Zenoh is not found; plain ROS 2 nodes are spoken to by RTPS, \
+                    with Cyclone DDS";
         check(Some("both"), rtps, State::Warning, both);
+        let both =
+            "both: obeyed; plain ROS 2 nodes are spoken to by RTPS, with Cyclone DDS, and by Zenoh";
+        check(Some("both"), Some(Interop::Both), State::Good, both);
+        let zenoh = "zenoh: obeyed; plain ROS 2 nodes are spoken to by Zenoh";
+        check(Some("zenoh"), Some(Interop::Zenoh), State::Good, zenoh);
+        let missing = "zenoh: the plug-in over Zenoh is not found, or ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; \
+                       no plain ROS 2 node is spoken to";
+        check(Some("zenoh"), none, State::Warning, missing);
         let off = "rtps: not obeyed while ROS_AUTOMATIC_DISCOVERY_RANGE is OFF";
         check(Some("rtps"), none, State::Warning, off);
         let wrong = "\"dds\" is not a kind of interop; allowed: rtps, zenoh, both, none";
         check(Some("dds"), None, State::Broken, wrong);
+    }
+
+    #[test]
+    fn what_speaks() {
+        let (cyclone, fast) = (RtpsEngine::CycloneDds, RtpsEngine::FastDds);
+        let check = |said: &str, speaks_rtps, came, state: State, text: &str| {
+            let finding = engine(said, speaks_rtps, came);
+            assert_eq!((finding.state, finding.found.as_str()), (state, text), "{said}");
+        };
+        check("fastdds", true, fast, State::Good, "fastdds: obeyed");
+        let other = "fastdds: Cyclone DDS speaks to plain ROS 2 nodes, since Fast DDS cannot";
+        check("fastdds", true, cyclone, State::Warning, other);
+        let nobody = "fastdds: no effect while no plain ROS 2 node is spoken to";
+        check("fastdds", false, fast, State::Note, nobody);
+        let wrong = "\"fast\" is not a known engine; allowed: cyclonedds, fastdds";
+        check("fast", true, cyclone, State::Broken, wrong);
+        let by_fast = "rtps: obeyed; plain ROS 2 nodes are spoken to by RTPS, with Fast DDS";
+        assert_eq!(interop(Some("rtps"), Some(Interop::Rtps), fast).found, by_fast);
     }
 
     #[test]

@@ -88,6 +88,8 @@ fn words_that_never_change() {
     check(&["tsuji", "topic", "pub", "/x", "std_msgs/msg/Stri"], &["std_msgs/msg/String"]);
     check(&["tsuji", "interface", "show", "std_srvs/srv/Set"], &["std_srvs/srv/SetBool"]);
     check(&["tsuji", "interface", "package", "geometry"], &["geometry_msgs"]);
+    check(&["tsuji", "route", ""], &["set", "auto", "help"]);
+    check(&["tsuji", "route", "set", "/x", "cy"], &["cyclonedds"]);
     check(&["tsuji", "topic", "echo", "/x", "--qos-durability", "v"], &["volatile"]);
     assert_eq!(tab(&world, &[], &["tsuji", "doctor", "--js"]), ["--json"]);
     // Behind what is no command the first words are offered again.
@@ -116,6 +118,8 @@ fn topics_and_nodes_that_are_there() {
     }
     check(&[], &["tsuji", "topic", "pub", "/ch"], &["/chatter"]);
     check(&[], &["tsuji", "routes", "--topic", "/"], &["/chatter"]);
+    check(&[], &["tsuji", "route", "set", "/"], &["/chatter"]);
+    check(&[], &["tsuji", "route", "auto", "/"], &["/chatter"]);
     check(&[], &["tsuji", "topic", "echo", "/_"], &["/_private/state"]);
     check(&[], &["tsuji", "node", "info", "/t"], &["/talker"]);
     check(&[], &["tsuji", "topic", "echo", "--domain-id", "7", "/"], &["/far"]);

@@ -87,6 +87,53 @@ fn a_flow_between_two_processes() {
 }
 
 #[test]
+fn the_engines_of_each_process() {
+    let world = World::new();
+    let none = world.run(&["routes", "--engines"]).good();
+    assert_eq!(none, "No process of tsuji is in this domain.\n");
+    let publisher = world.start(&["topic", "pub", "-r", "50", "/chatter", TEXT, "{data: hello}"]);
+    let _echo = world.start(&["topic", "echo", "/chatter", TEXT]);
+    let there = |it: &crate::support::Ended| it.json().as_array().is_some_and(|it| it.len() == 2);
+    world.run_until(&["routes", "--engines", "--json"], there);
+    let of = |all: &serde_json::Value| {
+        let process = |it: &&serde_json::Value| it["process"]["pid"] == publisher.id();
+        let process = all.as_array().unwrap().iter().find(process).unwrap();
+        assert!(process["threads"].as_u64().unwrap() >= 2, "{process}");
+        assert!(process["resident_bytes"].as_u64().unwrap() > 1_000_000, "{process}");
+        let engines = process["engines"].as_array().unwrap().clone();
+        engines.into_iter().find(|it| it["transport"] == "cyclonedds").unwrap()
+    };
+    let idle =
+        of(&serde_json::from_str(&world.run(&["routes", "--engines", "--json"]).good()).unwrap());
+    assert_eq!(
+        (&idle["state"], &idle["because"]),
+        (&"not_started".into(), &"no flow needs it".into())
+    );
+    assert_eq!((&idle["starts"], &idle["idle_seconds"]), (&0.into(), &10.0.into()), "{idle}");
+
+    let flowing = |it: &crate::support::Ended| it.json()[0]["state"] == "active";
+    world.run_until(&["routes", "--json"], flowing);
+    world.run(&["route", "set", "/chatter", "cyclonedds"]).good();
+    let runs = |it: &crate::support::Ended| of(&it.json())["state"] == "running";
+    let engine = of(&world.run_until(&["routes", "--engines", "--json"], runs).json());
+    assert_eq!(engine["because"], "a publisher on /chatter");
+    assert!(engine["threads"].as_array().unwrap().len() >= 4, "{engine}");
+    assert!(engine["since_wall_ns"].as_i64().unwrap() > 0, "{engine}");
+    assert!(engine["resident_bytes"].is_i64(), "{engine}");
+    assert_eq!((&engine["starts"], &engine["users"]), (&1.into(), &1.into()), "{engine}");
+
+    let table = world.run(&["routes", "--engines"]).good();
+    assert!(table.contains(&format!("tsuji {} on ", publisher.id())), "{table}");
+    assert!(table.contains("  TRANSPORT ") && table.contains("  USED BY  BECAUSE"), "{table}");
+    assert!(table.contains("  cyclonedds: Cyclone DDS 11, a part of the program\n"), "{table}");
+    let narrow = world.run_with(&[("COLUMNS", "80")], &["routes", "--engines"]).good();
+    assert!(narrow.lines().all(|it| it.chars().count() <= 80), "{narrow}");
+
+    let refused = world.run(&["routes", "--engines", "--why"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[test]
 fn watch_shows_it_again_and_again() {
     let world = World::new();
     let mut watch = world.start(&["routes", "--watch", "-i", "0.02"]);

@@ -124,6 +124,8 @@ fn every_command_has_help_with_an_example() {
         "interface package",
         "interface packages",
         "interface proto",
+        "route set",
+        "route auto",
         "routes",
         "policy check",
         "policy show",
@@ -140,6 +142,17 @@ fn every_command_has_help_with_an_example() {
         world.run(&["--version"]).good(),
         concat!("tsuji ", env!("CARGO_PKG_VERSION"), "\n")
     );
+}
+
+#[test]
+fn tuning_has_the_help_of_the_laboratory_and_keeps_what_is_there() {
+    let world = World::new();
+    let help = world.run(&["tune", "--help"]).good();
+    assert!(help.contains("tsuji tune [OPTIONS]"), "{help}");
+    let file = world.write("mine.xml", "mine");
+    let error = world.run(&["tune", "--output", file.to_str().unwrap()]).bad(1);
+    assert!(error.contains("mine.xml is there already; allowed: --force"), "{error}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
 #[test]

@@ -14,15 +14,18 @@ pub fn an_arrival_rings_and_is_drained_once(world: World) {
         bell.drain(|entity| entities.push(entity));
         entities
     };
+    let is_immediate = world.capability().immediate;
     for round in 0..100 {
         assert!(!bell.is_rung());
-        for _ in 0..=round % 3 {
+        // Elsewhere each of several rings a moment after it has come, so that the last may be late.
+        let count = if is_immediate { 1 + round % 3 } else { 1 };
+        for _ in 0..count {
             writer.send(10);
         }
-        assert!(bell.is_rung(), "{round}");
+        assert!(!is_immediate || bell.is_rung(), "{round}");
         bell.wait(None);
         assert_eq!((drained(), drained()), (vec![7], vec![]));
-        assert_eq!(reader.numbers().len(), 1 + round % 3);
+        assert_eq!(reader.numbers().len(), count);
     }
     if world.capability().directed {
         writer.try_send_to(reader.gid, 10).unwrap();
@@ -54,9 +57,11 @@ pub fn an_arrival_wakes_a_sleeper(world: World) {
 /// A reader's cell moves to another bell while samples come, and the writer is not told.
 pub fn a_moved_cell_rings_its_new_bell(world: World) {
     let (writer, reader) = world.pair("moved", Keep::All(10));
+    let is_immediate = world.capability().immediate;
     let one = reader.bell();
     writer.send(10);
-    assert!(one.is_rung());
+    assert!(!is_immediate || one.is_rung());
+    one.wait(None);
     let two = world.two().bells.claim_bell().unwrap();
     reader.news.attach(&two, 9);
     let mut rung = Vec::new();
@@ -65,7 +70,9 @@ pub fn a_moved_cell_rings_its_new_bell(world: World) {
     one.drain(|_| ());
     reader.numbers();
     writer.send(10);
-    assert!(two.is_rung() && !one.is_rung());
+    assert!(!is_immediate || two.is_rung());
+    two.wait(None);
+    assert!(!one.is_rung());
     reader.news.detach();
 }
 

@@ -4,17 +4,19 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tsuji::{Message, Qos};
+use tsuji::{History, Message, Qos};
 use tsuji_transport_cyclonedds::CycloneConfig;
 use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
 
-use crate::carrier::{Carrier, End, Flow, LOOK_AGAIN, Receiver, Sender, Spec, tsuji as ours};
+use crate::account::{Account, Wrong};
+use crate::carrier::{
+    Carrier, End, Flow, LOOK_AGAIN, Receiver, Sender, Spec, tsuji as ours, wait_until_met,
+};
 use crate::picture::Pictures;
 use crate::probe::Arrivals;
 use crate::road;
@@ -35,7 +37,7 @@ pub(crate) const TYPE_NAME: &str = "sensor_msgs::msg::dds_::Image_";
 
 pub(crate) fn sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
     let participant = join(spec)?;
-    let writer = participant.writer(&topic(spec), TYPE_NAME, &Qos::DEFAULT).map_err(said)?;
+    let writer = participant.writer(&topic(spec), TYPE_NAME, &ours::qos(spec)).map_err(said)?;
     let pictures = Pictures::new(spec.size);
     let blank = ours::image(pictures.size()).to_vec().map_err(|error| error.to_string())?;
     Ok(Box::new(Sending {
@@ -65,13 +67,7 @@ struct Sending {
 
 impl Sender for Sending {
     fn prepare(&mut self) -> Result<(), String> {
-        for _ in 0..LOOKS_MAX {
-            self.is_met = self.is_met || self.writer.matched() != 0;
-            if self.is_met {
-                break;
-            }
-            thread::sleep(LOOK);
-        }
+        wait_until_met(&mut self.is_met, || self.writer.matched());
         self.frames.rotate_left(1);
         if Arc::get_mut(&mut self.frames[0]).is_none() {
             self.frames[0] = Arc::new(self.blank.clone());
@@ -95,13 +91,9 @@ impl Sender for Sending {
     }
 }
 
-/// How a reader is waited for.
-const LOOK: Duration = Duration::from_millis(10);
-const LOOKS_MAX: u32 = 1000;
-
 pub(crate) fn receiver(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Box<dyn Receiver>, String> {
     let participant = join(spec)?;
-    let reader = participant.reader(&topic(spec), TYPE_NAME, &Qos::DEFAULT).map_err(said)?;
+    let reader = participant.reader(&topic(spec), TYPE_NAME, &ours::qos(spec)).map_err(said)?;
     let size = Pictures::new(spec.size).size();
     Ok(Box::new(Receiving { reader, size, arrivals, _participant: participant }))
 }
@@ -137,6 +129,10 @@ pub(crate) struct Plain {
     pub(crate) reads: String,
     /// The topic of the writer, if there is one.
     pub(crate) writes: Option<String>,
+    /// Bytes of the numbered pictures that it reads and checks; 0 where it only counts them.
+    pub(crate) size: usize,
+    /// How many samples it keeps.
+    pub(crate) depth: u32,
 }
 
 impl Plain {
@@ -147,6 +143,8 @@ impl Plain {
             "type_name": self.type_name,
             "reads": self.reads,
             "writes": self.writes,
+            "size": self.size,
+            "depth": self.depth,
         })
         .to_string()
     }
@@ -155,33 +153,46 @@ impl Plain {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let word = |field: &str| value[field].as_str().map(str::to_owned);
         let needed = |field: &str| word(field).ok_or_else(|| format!("{field} is missing"));
+        let number =
+            |field: &str| value[field].as_u64().ok_or_else(|| format!("{field} is missing"));
         Ok(Self {
             folder: needed("folder")?.into(),
             type_name: needed("type_name")?,
             reads: needed("reads")?,
             writes: word("writes"),
+            size: number("size")? as usize,
+            depth: u32::try_from(number("depth")?).map_err(|error| error.to_string())?,
         })
     }
 }
 
-/// Plays a plain node, as `text` describes it. To each line it answers how many samples it has taken and
-/// how many readers its writer has.
+/// Plays a plain node, as `text` describes it. To each line it answers how many samples it has taken, what
+/// was wrong with them, and how many readers its writer has.
 pub(crate) fn play_plain(text: &str) -> Result<(), String> {
     let plain = Plain::from_json(text)?;
     let config = CycloneConfig::on_loopback(road::domain(&plain.folder));
     let participant = Participant::join(&config).map_err(said)?;
     let (topic, ty) = (format!("rt/{}", plain.reads), &*plain.type_name);
-    let reader = participant.reader(&topic, ty, &Qos::DEFAULT).map_err(said)?;
+    let qos = Qos { history: History::KeepLast(plain.depth), ..Qos::DEFAULT };
+    let reader = participant.reader(&topic, ty, &qos).map_err(said)?;
     let writer = plain
         .writes
         .map(|name| participant.writer(&format!("rt/{name}"), ty, &Qos::DEFAULT).map_err(said));
     let writer = writer.transpose()?;
     let taken = Arc::<AtomicU64>::default();
+    let wrong = Arc::<Mutex<Wrong>>::default();
     thread::spawn({
-        let taken = Arc::clone(&taken);
+        let (taken, wrong) = (Arc::clone(&taken), Arc::clone(&wrong));
+        let pictures = (plain.size != 0).then(|| Pictures::new(plain.size));
+        let mut account = Account::default();
         move || {
             while reader.wait(LOOK_AGAIN).is_ok() {
-                while let Ok(Some(_)) = reader.take() {
+                while let Ok(Some(sample)) = reader.take() {
+                    if let Some(pictures) = &pictures {
+                        let pixels = sample.len().saturating_sub(pictures.size());
+                        account.enter(pictures, &sample[pixels..]);
+                        *wrong.lock().unwrap_or_else(PoisonError::into_inner) = account.wrong();
+                    }
                     taken.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -192,10 +203,11 @@ pub(crate) fn play_plain(text: &str) -> Result<(), String> {
     loop {
         let (taken, matched) =
             (taken.load(Ordering::Relaxed), writer.as_ref().map(Writer::matched));
+        let wrong = wrong.lock().unwrap_or_else(PoisonError::into_inner).to_json();
+        let answer = json!({ "taken": taken, "wrong": wrong, "matched": matched });
         let mut out = io::stdout().lock();
         // Nobody listens any more when this fails, and the input ends as well.
-        let _ = writeln!(out, "{}", json!({ "taken": taken, "matched": matched }))
-            .and_then(|()| out.flush());
+        let _ = writeln!(out, "{answer}").and_then(|()| out.flush());
         line.clear();
         if matches!(input.read_line(&mut line), Ok(0) | Err(_)) {
             // The reader's thread does not end by itself.
@@ -220,6 +232,8 @@ mod tests {
                 type_name: TYPE_NAME.to_owned(),
                 reads: "a".to_owned(),
                 writes,
+                size: 64,
+                depth: 10,
             };
             assert_eq!(Plain::from_json(&plain.to_json()), Ok(plain));
         }

@@ -1,12 +1,13 @@
 //! tsuji as a program would use it: nodes, publishers, and callbacks run by the thread that spins.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use tsuji::{
     Context, Executor, History, LoanedMessage, Node, Publisher, Qos, RawPublisher, RawSubscription,
-    RawType, RouteReport, Subscription,
+    RawType, Reliability, RouteReport, Subscription,
 };
 use tsuji_interfaces::geometry_msgs::msg::Inertia;
 use tsuji_interfaces::sensor_msgs::msg::Image;
@@ -52,11 +53,15 @@ pub(crate) fn doubled(spec: &Spec) -> Result<u64, String> {
     Ok(doubled.sum())
 }
 
-fn qos(spec: &Spec) -> Qos {
-    match spec.flow {
-        Flow::Paced => Qos::DEFAULT,
-        Flow::Stream => Qos { history: History::KeepAll, ..Qos::DEFAULT },
-    }
+/// As the carriers beside it have it too, where they know of such things.
+pub(super) fn qos(spec: &Spec) -> Qos {
+    let reliability =
+        if spec.is_reliable { Reliability::Reliable } else { Reliability::BestEffort };
+    let history = match spec.flow {
+        Flow::Paced => Qos::DEFAULT.history,
+        Flow::Stream => History::KeepAll,
+    };
+    Qos { reliability, history, ..Qos::DEFAULT }
 }
 
 fn sending(spec: &Spec, node: &Node) -> Result<Box<dyn Sender>, String> {
@@ -90,6 +95,14 @@ fn sending(spec: &Spec, node: &Node) -> Result<Box<dyn Sender>, String> {
             let publisher = publisher.max_blocking(PATIENCE).build().map_err(said)?;
             let base = base.of(&publisher);
             Box::new(Serialised { base, publisher, sample: vec![0; spec.size] })
+        }
+        Carrier::TsujiCommand | Carrier::TsujiCommandBesidePictures => {
+            let publisher = node.raw_publisher(&spec.name, bytes_type()).qos(qos(spec));
+            let publisher = publisher.max_blocking(PATIENCE).build().map_err(said)?;
+            let is_beside = spec.carrier == Carrier::TsujiCommandBesidePictures;
+            let beside = is_beside.then(|| Beside::start(node, spec)).transpose()?;
+            let sample = [&CDR_HEADER[..], &vec![0; spec.size]].concat();
+            Box::new(Commands { base: base.of(&publisher), publisher, sample, beside })
         }
         _ => {
             let publisher = images()?;
@@ -287,6 +300,120 @@ impl Sender for Serialised {
     }
 }
 
+/// A small serialised sample, pictures on another topic meanwhile or not.
+struct Commands {
+    base: Base,
+    publisher: RawPublisher,
+    sample: Vec<u8>,
+    beside: Option<Beside>,
+}
+
+impl Sender for Commands {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.base.meet(&self.publisher)
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        self.base.pictures.draw(number, &mut self.sample[CDR_HEADER.len()..]);
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        self.publisher.publish_bytes(&self.sample).map_err(said)
+    }
+
+    fn begin(&mut self) {
+        if let Some(beside) = &self.beside {
+            beside.turn(Turn::Send);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(beside) = &self.beside {
+            beside.turn(Turn::Rest);
+        }
+    }
+
+    fn transport(&mut self) -> Option<String> {
+        self.base.transport()
+    }
+}
+
+/// A thread that publishes pictures at 30 Hz while it is told to.
+struct Beside {
+    turn: Arc<(Mutex<Turn>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Rest,
+    Send,
+    End,
+}
+
+/// Bytes of a picture beside, and from one to the next.
+pub(crate) const BESIDE_BYTES: usize = 6_000_000;
+const BESIDE_PERIOD: Duration = Duration::from_nanos(33_333_333);
+
+fn beside_topic(spec: &Spec) -> String {
+    format!("{}_beside", spec.name)
+}
+
+impl Beside {
+    fn start(node: &Node, spec: &Spec) -> Result<Self, String> {
+        let publisher = node.publisher::<Image>(&beside_topic(spec)).max_blocking(PATIENCE);
+        let publisher = publisher.expected_size(BESIDE_BYTES as u64).build().map_err(said)?;
+        let turn = Arc::new((Mutex::new(Turn::Rest), Condvar::new()));
+        let thread = thread::Builder::new().name("beside".to_owned()).spawn({
+            let turn = Arc::clone(&turn);
+            move || publish_in_turns(&publisher, &turn)
+        });
+        Ok(Self { turn, thread: Some(thread.map_err(|error| error.to_string())?) })
+    }
+
+    fn turn(&self, to: Turn) {
+        *self.turn.0.lock().unwrap_or_else(PoisonError::into_inner) = to;
+        self.turn.1.notify_all();
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.turn(Turn::End);
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to panic of.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What is not published leaves a gap in the numbers, which the receiver counts.
+fn publish_in_turns(publisher: &Publisher<Image>, turn: &(Mutex<Turn>, Condvar)) {
+    let mut frame = image(BESIDE_BYTES);
+    let mut has_met = false;
+    let mut number = 0_u64;
+    let mut now = turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        match *now {
+            Turn::End => return,
+            Turn::Rest => now = turn.1.wait(now).unwrap_or_else(PoisonError::into_inner),
+            Turn::Send => {
+                drop(now);
+                let begun = Instant::now();
+                has_met = has_met || publisher.wait_for_subscriptions(1, PATIENCE).is_ok();
+                frame.data[..8].copy_from_slice(&number.to_le_bytes());
+                let _ = publisher.publish(&frame);
+                number += 1;
+                now = turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let rest = BESIDE_PERIOD.saturating_sub(begun.elapsed());
+                let slept = turn.1.wait_timeout_while(now, rest, |now| *now == Turn::Send);
+                now = slept.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+}
+
 fn receiving(spec: &Spec, node: &Node, arrivals: Arc<Arrivals>) -> Result<Receiving, String> {
     let images = || node.subscription::<Image>(&spec.name).qos(qos(spec));
     let subscription = match spec.carrier {
@@ -305,6 +432,17 @@ fn receiving(spec: &Spec, node: &Node, arrivals: Arc<Arrivals>) -> Result<Receiv
                 .callback(move |it| arrivals.arrived(it.bytes.get(4..).unwrap_or_default()))
                 .map_err(said)?,
         ),
+        Carrier::TsujiCommand | Carrier::TsujiCommandBesidePictures => {
+            let beside = Arc::clone(&arrivals);
+            let pictures = node.subscription::<Image>(&beside_topic(spec));
+            let pictures =
+                pictures.callback(move |it| beside.arrived_beside(it.view().data)).map_err(said)?;
+            let commands = node.raw_subscription(&spec.name, bytes_type()).qos(qos(spec));
+            let commands = commands
+                .callback(move |it| arrivals.arrived(it.bytes.get(4..).unwrap_or_default()))
+                .map_err(said)?;
+            Kept::Commands(commands, pictures)
+        }
         _ => Kept::Images(
             images().callback(move |it| arrivals.arrived(it.view().data)).map_err(said)?,
         ),
@@ -318,6 +456,7 @@ enum Kept {
     Images(Subscription<Image>),
     Typed(Subscription<Inertia>),
     Bytes(RawSubscription),
+    Commands(RawSubscription, Subscription<Image>),
 }
 
 struct Receiving {

@@ -32,6 +32,7 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
             pause_us: run.options.pause_us,
             period_us: 0,
             road: Road::Alone,
+            is_reliable: true,
             receivers: 1,
             one_node: false,
             folder: run.stage.folder().to_owned(),

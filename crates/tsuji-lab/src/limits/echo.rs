@@ -18,6 +18,8 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
         type_name: PICTURE_TYPE.to_owned(),
         reads: listened.name.clone(),
         writes: None,
+        size: 0,
+        depth: 10,
     };
     let mut plain = PlainNode::start(run.stage, &plain)?;
     let mut crews = [
@@ -144,6 +146,7 @@ fn spec(run: &Run<'_, '_>, carrier: Carrier, name: &str) -> Spec {
         pause_us: run.options.pause_us,
         period_us: PERIOD_US,
         road: Road::Rtps,
+        is_reliable: true,
         receivers: 1,
         one_node: false,
         folder: run.stage.folder().to_owned(),

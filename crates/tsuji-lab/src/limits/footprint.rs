@@ -19,7 +19,7 @@ use crate::carrier::Plain;
 use crate::crew::{Child, Stage, Stop};
 use crate::limits::Run;
 use crate::limits::plain::{PlainNode, until};
-use crate::road::{self, BY_CYCLONE, Road};
+use crate::road::{self, BY_CYCLONE, BY_FAST, Road};
 use crate::statistics::{Bar, Interval, interval_of_median};
 
 /// The hidden argument of a process that stands there with some topics.
@@ -43,6 +43,39 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let many = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
     let what = format!("footprint-shm-{TOPICS}");
     figures(run, &what, &many, [Some(60.0), None, Some(1000.0)])
+}
+
+/// With flows by shared memory and by both DDS, where memory or latency is preferred.
+pub(crate) fn of_both_engines(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    for (what, megabytes) in [("memory", 40.0), ("latency", 110.0)] {
+        let name = format!("footprint-prefer-{what}");
+        let measured = footprint_preferring(run, &name, Road::Preferring(what), megabytes);
+        run.part(&name, measured)?;
+    }
+    Ok(())
+}
+
+fn footprint_preferring(
+    run: &mut Run<'_, '_>,
+    name: &str,
+    road: Road,
+    megabytes: f64,
+) -> Result<(), Stop> {
+    let context = road.context(run.stage.folder()).isolated().build().map_err(said)?;
+    let mut offered = context.transports().into_iter();
+    let fast = offered.find(|it| it.name == "fastdds");
+    drop(context);
+    let fast = fast.ok_or_else(|| "fastdds is not in this build".to_owned())?;
+    match fast.trouble {
+        Some(why) if !fast.is_installed => {
+            run.report.absent(run.screen, name, &why);
+            return Ok(());
+        }
+        Some(why) => return Err(why.into()),
+        None => {}
+    }
+    let all = Troupe::start(run.stage, Scope::BothEngines(road), 1)?;
+    figures(run, name, &all, [Some(megabytes), Some(22.0), None])
 }
 
 /// With one topic by shared memory and one by Cyclone DDS.
@@ -74,6 +107,7 @@ fn figures(
         status.kib("RssFile:") as f64 * 1024.0 / 1e6,
         status.kib("RssShmem:") as f64 * 1024.0 / 1e6
     );
+    let of = format!("{of}, address space {:.0} MB", status.kib("VmSize:") as f64 * 1024.0 / 1e6);
     for (at, figure) in [resident, threads, descriptors].into_iter().enumerate() {
         let bar = bars[at].map(Bar::AtMost);
         let of = if at == 0 { of.clone() } else { String::new() };
@@ -177,6 +211,8 @@ pub(crate) fn idle_beside_plain(run: &mut Run<'_, '_>) -> Result<(), Stop> {
             type_name: "geometry_msgs::msg::dds_::Inertia_".to_owned(),
             reads: topic(folder, "there", 0),
             writes: Some(topic(folder, "back", 0)),
+            size: 0,
+            depth: 10,
         },
     )?;
     plain.wait_for_reader()?;
@@ -263,10 +299,12 @@ fn switches(id: u32, kinds: &[&str]) -> Result<u64, Stop> {
     Ok(sum)
 }
 
-struct Status(String);
+/// What the system says of a process.
+pub(crate) struct Status(String);
 
 impl Status {
-    fn of(id: u32) -> Result<Self, Stop> {
+    /// Of a process.
+    pub(crate) fn of(id: u32) -> Result<Self, Stop> {
         Self::read(Path::new(&format!("/proc/{id}/status")))
     }
 
@@ -276,7 +314,7 @@ impl Status {
     }
 
     /// The number behind `field`, in KiB where it is an amount of memory.
-    fn kib(&self, field: &str) -> u64 {
+    pub(crate) fn kib(&self, field: &str) -> u64 {
         let line = self.0.lines().find_map(|line| line.strip_prefix(field));
         line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     }
@@ -289,6 +327,8 @@ enum Scope {
     ShmAndCyclone,
     /// By shared memory, and plain nodes are spoken to.
     ShmAndRtps,
+    /// By shared memory and by both DDS, and plain nodes are spoken to.
+    BothEngines(Road),
 }
 
 /// The processes of a footprint, after each topic has brought samples.
@@ -303,13 +343,14 @@ impl Troupe {
             let text = json!({
                 "folder": folder, "topics": topics, "sends": sends, "receives": receives,
                 "rtps": matches!(scope, Scope::ShmAndCyclone | Scope::ShmAndRtps),
-                "also_by_cyclonedds": scope == Scope::ShmAndCyclone,
+                "also_by_cyclonedds": matches!(scope, Scope::ShmAndCyclone | Scope::BothEngines(_)),
+                "prefers": if let Scope::BothEngines(road) = scope { road.word() } else { "" },
             });
             Child::start(stage, STAND, &text.to_string())
         };
         let mut children = match scope {
             Scope::Intra => vec![start("here", "here")?],
-            Scope::Shm | Scope::ShmAndCyclone | Scope::ShmAndRtps => {
+            Scope::Shm | Scope::ShmAndCyclone | Scope::ShmAndRtps | Scope::BothEngines(_) => {
                 vec![start("there", "back")?, start("back", "there")?]
             }
         };
@@ -317,6 +358,7 @@ impl Troupe {
             Scope::Intra => &["inproc"],
             Scope::Shm | Scope::ShmAndRtps => &["shm"],
             Scope::ShmAndCyclone => &["cyclonedds", "shm"],
+            Scope::BothEngines(_) => &["cyclonedds", "fastdds", "shm"],
         };
         for child in &mut children {
             let stands = child.answer()?;
@@ -338,7 +380,11 @@ fn standing(text: &str) -> Result<(), String> {
     let word = |field: &str| value[field].as_str().unwrap_or_default();
     let topics = value["topics"].as_u64().unwrap_or(1) as usize;
     let folder = Path::new(word("folder"));
-    let road = if value["rtps"] == true { Road::Rtps } else { Road::Alone };
+    let road = match (word("prefers"), &value["rtps"]) {
+        ("", Value::Bool(true)) => Road::Rtps,
+        ("", _) => Road::Alone,
+        (preferring, _) => Road::of_word(preferring)?,
+    };
     let context = road.context(folder).build().map_err(said)?;
     let node = context.node(&format!("sends_{}", word("sends"))).map_err(said)?;
     let arrived = Arc::new(AtomicUsize::new(0));
@@ -348,6 +394,10 @@ fn standing(text: &str) -> Result<(), String> {
         .collect();
     if value["also_by_cyclonedds"] == true {
         let also = |it: &str| network_topic(folder, it);
+        names.push((also(word("sends")), also(word("receives"))));
+    }
+    if !word("prefers").is_empty() {
+        let also = |it: &str| road::of_this_run(folder, &format!("{BY_FAST}{it}"));
         names.push((also(word("sends")), also(word("receives"))));
     }
     for (sends, receives) in &names {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::account::Wrong;
 use crate::carrier::{self, Plain};
 use crate::crew::{Child, Stage, Stop};
 
@@ -25,11 +26,11 @@ pub(crate) fn plain(text: &str) -> i32 {
 }
 
 /// One that runs. It ends when this is dropped.
-pub(super) struct PlainNode(Child);
+pub(crate) struct PlainNode(Child);
 
 impl PlainNode {
     /// Starts one.
-    pub(super) fn start(stage: &Stage, plain: &Plain) -> Result<Self, Stop> {
+    pub(crate) fn start(stage: &Stage, plain: &Plain) -> Result<Self, Stop> {
         let mut child = Child::start(stage, PLAIN, &plain.to_json())?;
         child.answer()?;
         Ok(Self(child))
@@ -40,8 +41,14 @@ impl PlainNode {
         Ok(self.0.ask("look")?["taken"].as_u64().unwrap_or(0))
     }
 
+    /// What was wrong with the numbers of the samples that it has taken.
+    pub(crate) fn wrong(&mut self) -> Result<Wrong, Stop> {
+        let look = self.0.ask("look")?;
+        Ok(Wrong::from_json(&look["wrong"]).unwrap_or_default())
+    }
+
     /// Waits until it has taken so many, and answers how many it has.
-    pub(super) fn wait_for(&mut self, samples: u64) -> Result<u64, Stop> {
+    pub(crate) fn wait_for(&mut self, samples: u64) -> Result<u64, Stop> {
         until(|| self.taken().map(|it| (samples <= it, it)))
     }
 
@@ -60,7 +67,7 @@ impl PlainNode {
 }
 
 /// Looks until it is done, or [`PATIENCE`] is over, and answers what was seen last.
-pub(super) fn until<T>(mut look: impl FnMut() -> Result<(bool, T), Stop>) -> Result<T, Stop> {
+pub(crate) fn until<T>(mut look: impl FnMut() -> Result<(bool, T), Stop>) -> Result<T, Stop> {
     let begin = Instant::now();
     loop {
         let (is_done, seen) = look()?;

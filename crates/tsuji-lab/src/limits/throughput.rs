@@ -99,6 +99,7 @@ fn spec(run: &Run<'_, '_>, carrier: Carrier, size: usize, receivers: usize, what
         pause_us: run.options.pause_us,
         period_us: 0,
         road: Road::Alone,
+        is_reliable: true,
         receivers,
         one_node: false,
         folder: run.stage.folder().to_owned(),

@@ -7,13 +7,15 @@ use std::ptr;
 use std::sync::Arc;
 
 use tsuji_core::{History, Reliability};
+use tsuji_engine::foreign::EarBox;
+use tsuji_engine::{Listener, participant_of};
 use tsuji_transport::wire::{
     Found, FoundEndpoint, FoundParticipant, WireDurability, WireLiveliness, WireQos,
     from_nanoseconds,
 };
 use tsuji_transport::{Gid, Result};
 
-use super::{Deleted, EarBox, Listener, checked, end_ear};
+use super::{Deleted, checked, end_ear};
 use crate::ffi::{self, Entity};
 
 /// Finds participants, writers and readers, those of its own participant too.
@@ -32,11 +34,11 @@ impl Watch {
             readers: watcher(ffi::READERS)?,
         })
     }
+}
 
-    /// What was found since the last call, participants first.
-    ///
-    /// They are taken last: then the participant of each endpoint is here, or gone already.
-    pub(crate) fn take(&self) -> Vec<Found> {
+impl tsuji_engine::Watch for Watch {
+    /// Participants are taken last: then that of each endpoint is here, or gone already.
+    fn take(&self) -> Vec<Found> {
         let endpoints = [self.writers.take(), self.readers.take()].concat();
         let mut found = self.participants.take();
         found.extend(endpoints);
@@ -127,14 +129,6 @@ impl TakenBox {
             qos: qos.wire(),
         })
     }
-}
-
-/// The participant of an endpoint: the same prefix, with the entity that RTPS 2.5, 9.3.1.2 has for
-/// participants.
-pub(crate) fn participant_of(name: Gid) -> Gid {
-    let mut participant = name;
-    participant.0[12..].copy_from_slice(&[0, 0, 1, 0xc1]);
-    participant
 }
 
 /// A string of the engine, in which what is not UTF-8 is replaced.

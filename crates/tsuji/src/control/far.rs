@@ -228,6 +228,16 @@ mod tests {
         frames.map(|frame| to.hear(&frame)).collect()
     }
 
+    /// Lets two ends knock until they hear each other.
+    fn come_up((a, from_a): (&mut FarLine, &Kept), (b, from_b): (&mut FarLine, &Kept)) {
+        for _ in 0..5 {
+            a.on_time(u64::MAX);
+            carry(from_a, b);
+            b.on_time(u64::MAX);
+            carry(from_b, a);
+        }
+    }
+
     #[test]
     fn two_ends_come_up_whatever_is_lost_before() {
         for lost in 0..4 {
@@ -251,12 +261,7 @@ mod tests {
     #[test]
     fn an_end_that_begins_anew_is_noticed() {
         let ((mut a, from_a), (mut b, from_b)) = (line(1), line(3));
-        for _ in 0..5 {
-            a.on_time(u64::MAX);
-            carry(&from_a, &mut b);
-            b.on_time(u64::MAX);
-            carry(&from_b, &mut a);
-        }
+        come_up((&mut a, &from_a), (&mut b, &from_b));
         let (mut again, from_again) = line(5);
         again.on_time(u64::MAX);
         assert_eq!(carry(&from_again, &mut b), [Heard::Anew]);
@@ -280,12 +285,7 @@ mod tests {
         let ((mut a, from_a), (mut b, from_b)) = (line(1), line(3));
         a.end();
         assert!(from_a.0.lock().unwrap().is_empty(), "nobody listens yet");
-        for _ in 0..5 {
-            a.on_time(u64::MAX);
-            carry(&from_a, &mut b);
-            b.on_time(u64::MAX);
-            carry(&from_b, &mut a);
-        }
+        come_up((&mut a, &from_a), (&mut b, &from_b));
         a.end();
         assert_eq!(carry(&from_a, &mut b).last(), Some(&Heard::Ended));
     }
@@ -293,12 +293,7 @@ mod tests {
     #[test]
     fn what_is_not_heard_is_noticed() {
         let ((mut a, from_a), (mut b, from_b)) = (line(1), line(3));
-        for _ in 0..5 {
-            a.on_time(u64::MAX);
-            carry(&from_a, &mut b);
-            b.on_time(u64::MAX);
-            carry(&from_b, &mut a);
-        }
+        come_up((&mut a, &from_a), (&mut b, &from_b));
         a.send(b"heard").unwrap();
         assert_eq!(carry(&from_a, &mut b), [Heard::Said]);
         a.send(b"not heard").unwrap();

@@ -390,6 +390,20 @@ impl Links {
         }
     }
 
+    /// Whether whoever is at the other end may set the roads of topics: processes of this user on this
+    /// host. Else the reason.
+    pub(crate) fn may_set_routes(&self, key: u64) -> Result<(), String> {
+        let line = self.all.get(&key).map(|link| &link.line);
+        let Some(Line::Near(connection)) = line else {
+            return Err("it comes from another host; allowed: this host".to_owned());
+        };
+        let user = connection.credentials().map_err(|error| error.to_string())?.user;
+        if user == process::user_id() {
+            return Ok(());
+        }
+        Err(format!("it comes from user {user}; allowed: user {}", process::user_id()))
+    }
+
     /// Sends `frame`, the encoding of `control`, now or when the other end takes it.
     pub(crate) fn send_on(
         &mut self,

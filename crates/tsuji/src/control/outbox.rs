@@ -30,7 +30,10 @@ enum Subject {
     Endpoint([u8; 16]),
     Flow(Flow),
     Liveliness([u8; 16]),
+    /// What the user has set for a topic, by the hash of its name.
+    Pin(u64),
     Question,
+    EngineQuestion,
 }
 
 /// Which part of the story of its subject a message is.
@@ -97,18 +100,32 @@ impl Outbox {
     }
 }
 
+fn hash(name: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
 fn about(control: &Control) -> Option<(Subject, Part)> {
     match control {
         Control::Node(record) => Some((Subject::Node(record.gid), Part::Beginning)),
         Control::NodeGone(gid) => Some((Subject::Node(*gid), Part::End)),
         Control::Endpoint(record) => Some((Subject::Endpoint(record.gid), Part::Beginning)),
         Control::EndpointGone(gid) => Some((Subject::Endpoint(*gid), Part::End)),
-        Control::Offer { flow, .. } => Some((Subject::Flow(*flow), Part::Beginning)),
-        Control::Cut { flow, .. } => Some((Subject::Flow(*flow), Part::Middle)),
+        Control::Offer { flow, is_first: true, .. } => {
+            Some((Subject::Flow(*flow), Part::Beginning))
+        }
+        Control::Offer { flow, .. }
+        | Control::Cut { flow, .. }
+        | Control::Withdrawn { flow, .. } => Some((Subject::Flow(*flow), Part::Middle)),
+        Control::Pin { topic, .. } => Some((Subject::Pin(hash(topic)), Part::Whole)),
+        Control::Done { .. } | Control::Shown { .. } | Control::Pinned { .. } => None,
         Control::Closed { flow, .. } => Some((Subject::Flow(*flow), Part::End)),
         Control::Alive(gid) => Some((Subject::Liveliness(*gid), Part::Whole)),
         // Whoever asks again does not wait for the answer to what it asked before.
         Control::AskRoutes { .. } => Some((Subject::Question, Part::Whole)),
+        Control::AskEngines { .. } => Some((Subject::EngineQuestion, Part::Whole)),
         // What a transport says nobody else can judge. The rest is said once, or as an answer to what
         // the other end said.
         Control::Mail { .. } => None,
@@ -116,6 +133,7 @@ fn about(control: &Control) -> Option<(Subject, Part)> {
         | Control::Met(_)
         | Control::Settled
         | Control::Answer { .. }
+        | Control::Engines { .. }
         | Control::Route { .. } => None,
     }
 }
@@ -141,8 +159,11 @@ mod tests {
         push(&mut outbox, &Control::NodeGone(gid(0)));
         for number in 1..100_000 {
             let flow = Flow { publisher: gid(number), subscription: gid(1) };
-            push(&mut outbox, &Control::Offer { flow, epoch: 1, transport: "shm".into() });
-            push(&mut outbox, &Control::Cut { flow, epoch: 1, first: 1 });
+            push(
+                &mut outbox,
+                &Control::Offer { flow, epoch: 1, is_first: true, transport: "shm".into() },
+            );
+            push(&mut outbox, &Control::Cut { flow, epoch: 1, ends: None, first: 1 });
             push(&mut outbox, &Control::Alive(gid(7)));
             push(&mut outbox, &Control::Closed { flow, epoch: 1 });
             assert!(outbox.letters.len() <= FULL_MIN);
@@ -160,7 +181,10 @@ mod tests {
         for number in 0..5 * FULL_MIN {
             let flow = Flow { publisher: gid(number), subscription: gid(1) };
             push(&mut outbox, &Control::Closed { flow, epoch: 1 });
-            push(&mut outbox, &Control::Offer { flow, epoch: 2, transport: "shm".into() });
+            push(
+                &mut outbox,
+                &Control::Offer { flow, epoch: 2, is_first: true, transport: "shm".into() },
+            );
             push(&mut outbox, &Control::Settled);
         }
         assert_eq!(outbox.letters.len(), 15 * FULL_MIN);

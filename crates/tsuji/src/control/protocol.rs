@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
 use tsuji_transport::Gid;
 
+use crate::engines::ProcessEngines;
 use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 7;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
@@ -34,13 +35,22 @@ pub(crate) enum Control {
     Endpoint(EndpointRecord),
     /// An endpoint is gone.
     EndpointGone([u8; 16]),
-    /// From the publisher: open your end of this flow on this transport.
-    Offer { flow: Flow, epoch: u32, transport: String },
+    /// From the publisher: open your end of this flow on this transport, beside that which stands if it is
+    /// not the first.
+    Offer { flow: Flow, epoch: u32, is_first: bool, transport: String },
     /// From the subscription: the ticket, or why not.
     Answer { flow: Flow, epoch: u32, ticket: Result<Vec<u8>, Refusal> },
-    /// From the publisher: this epoch's road carries from this sequence number on.
-    Cut { flow: Flow, epoch: u32, first: u64 },
-    /// From the publisher: this epoch's road brings nothing any more.
+    /// From the publisher: this epoch's road carries from the number `first` on. `ends` is the number
+    /// that the road before would have brought next; `None` if there was none.
+    Cut { flow: Flow, epoch: u32, ends: Option<u64>, first: u64 },
+    /// From the subscription: of the roads before this epoch's there is nothing more to take. So many
+    /// samples were held at most.
+    Done { flow: Flow, epoch: u32, held: u64 },
+    /// From the subscription: something has come by this epoch's road, which was to show that it carries.
+    Shown { flow: Flow, epoch: u32 },
+    /// From the publisher: this epoch's road is not wanted after all.
+    Withdrawn { flow: Flow, epoch: u32 },
+    /// From the publisher: the flow is over, or begins anew.
     Closed { flow: Flow, epoch: u32 },
     /// What a transport says to itself in the other process.
     Mail { transport: String, bytes: Vec<u8> },
@@ -50,6 +60,16 @@ pub(crate) enum Control {
     AskRoutes { question: u64 },
     /// One of them; `None` is the last.
     Route { question: u64, half: Option<RouteHalf> },
+    /// Tell me how your engines stand.
+    AskEngines { question: u64 },
+    /// So they do.
+    Engines { question: u64, engines: Box<ProcessEngines> },
+    /// From now on the flows of this topic take this transport, or with `None` what the policy says.
+    /// `question` is 0 for what was asked for before.
+    /// Of two words about a topic the one with the higher stamp counts.
+    Pin { question: u64, topic: String, transport: Option<String>, stamp: (u64, [u8; 16]) },
+    /// So many flows were decided again, or why none.
+    Pinned { question: u64, outcome: Result<u32, String> },
 }
 
 /// A publisher and a subscription.
@@ -242,7 +262,14 @@ mod tests {
         for control in [
             Control::Endpoint(endpoint),
             Control::Answer { flow: flow(), epoch: 7, ticket: Err(Refusal::lasting("no")) },
-            Control::Cut { flow: flow(), epoch: 7, first: u64::MAX },
+            Control::Cut { flow: flow(), epoch: 7, ends: None, first: u64::MAX },
+            Control::Done { flow: flow(), epoch: 7, held: 3 },
+            Control::Pin {
+                question: 1,
+                topic: "/a".into(),
+                transport: Some("shm".into()),
+                stamp: (1, [2; 16]),
+            },
             Control::Settled,
         ] {
             assert_eq!(decode(&encode(&control)), Ok(control));
@@ -258,7 +285,12 @@ mod tests {
 
     #[test]
     fn garbage_and_truncation_are_refused() {
-        let frame = encode(&Control::Offer { flow: flow(), epoch: 1, transport: "shm".into() });
+        let frame = encode(&Control::Offer {
+            flow: flow(),
+            epoch: 1,
+            is_first: true,
+            transport: "shm".into(),
+        });
         for len in 0..frame.len() {
             assert_eq!(decode(&frame[..len]), Err(FrameError::Garbage), "{len}");
         }

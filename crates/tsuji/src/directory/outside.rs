@@ -4,6 +4,7 @@
 //! nobody over there knows of it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_core::{Peer, TransportId};
@@ -18,14 +19,15 @@ use tsuji_transport::wire::{
 };
 use tsuji_transport::{Bytes, Gid, PeerId, Transport};
 
-use super::{Directory, Opening};
+use super::{Directory, HalfOpen};
+use crate::Result;
 use crate::announcement::{PlainEndpoint, plain_endpoint};
 use crate::control::far::{self, FarLine};
 use crate::control::protocol::{self, EndpointRecord, Flow, NodeRecord, Refusal};
-use crate::graph::{ProcessInfo, Role, RouteState, Stranger};
+use crate::graph::{ProcessInfo, Role, Stranger};
 use crate::host::Host;
 use crate::pacing::after;
-use crate::publication::Publication;
+use crate::publication::{Joining, Publication, Reached};
 use crate::reception::Reception;
 
 /// The wires, and who is on them.
@@ -70,6 +72,8 @@ struct Participant {
     vendor: VendorId,
     process: ProcessInfo,
     who: Who,
+    /// What a sample relates to goes beside it on its wire.
+    relates: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,9 +112,14 @@ impl Outside {
 
     /// What keeps services of a plain participant from being understood.
     pub(crate) fn other_mapping(&self, peer: PeerId) -> Option<String> {
-        let vendor = self.plain(peer)?.vendor;
-        let why = "relates replies to requests in another way than Cyclone DDS, which tsuji speaks";
-        (!vendor.has_services_of_cyclone()).then(|| format!("service mapping: {vendor} {why}"))
+        let Participant { vendor, relates, .. } = *self.plain(peer)?;
+        let (is_same, spoken) = match relates {
+            true => (vendor.has_services_of_fast(), VendorId::FAST),
+            false => (vendor.has_services_of_cyclone(), VendorId::CYCLONE),
+        };
+        let why = format!("in another way than {spoken}, which speaks for tsuji");
+        let line = || format!("service mapping: {vendor} relates replies to requests {why}");
+        (!is_same).then(line)
     }
 
     /// Something about the nodes here, or their endpoints, is other than before.
@@ -214,34 +223,32 @@ impl Directory {
             said: None,
             is_due: true,
         });
-        for publication in self.publications.values().cloned().collect::<Vec<_>>() {
-            self.show_publication(host, &publication);
-        }
-        for reception in self.receptions.values().cloned().collect::<Vec<_>>() {
-            self.show_reception(host, &reception);
-        }
+        self.publications.values().for_each(|it| self.show_publication(host, it));
+        self.receptions.values().for_each(|it| self.show_reception(host, it));
         host.nudge.give();
     }
 
     /// Opens a subscription on the wires, for plain nodes to see, if that is asked for.
-    pub(super) fn show_reception(&mut self, host: &Host, reception: &Reception) {
-        if !host.shows_subscriptions() {
-            return;
-        }
-        for wire in &self.outside.joined {
-            let Some(transport) = host.transport(wire.transport.as_str()) else { continue };
-            if let Err(error) = reception.show(transport) {
-                tracing::warn!(topic = %reception.topic, %error, "plain nodes do not see it");
+    pub(super) fn show_reception(&self, host: &Host, reception: &Reception) {
+        self.show(host, &reception.topic, |transport| {
+            if host.shows_subscriptions(&transport.id()) {
+                reception.show(transport)
+            } else {
+                Ok(())
             }
-        }
+        });
     }
 
     /// Opens a publisher on the wires, for plain nodes to see.
-    pub(super) fn show_publication(&mut self, host: &Host, publication: &Publication) {
+    pub(super) fn show_publication(&self, host: &Host, publication: &Publication) {
+        self.show(host, &publication.topic, |transport| publication.show(transport));
+    }
+
+    fn show(&self, host: &Host, topic: &str, on: impl Fn(&Arc<dyn Transport>) -> Result<()>) {
         for wire in &self.outside.joined {
             let Some(transport) = host.transport(wire.transport.as_str()) else { continue };
-            if let Err(error) = publication.show(transport) {
-                tracing::warn!(topic = %publication.topic, %error, "plain nodes do not see it");
+            if let Err(error) = on(transport) {
+                tracing::warn!(topic, %error, "plain nodes do not see it");
             }
         }
     }
@@ -346,7 +353,9 @@ impl Directory {
             return self.too_many(PeerId(found.name.0), &what);
         }
         let transport = transport.clone();
-        let participant = Participant { transport, vendor, process, who };
+        let wire = host.transport(transport.as_str()).and_then(|it| it.wire());
+        let relates = wire.is_some_and(|it| it.relates());
+        let participant = Participant { transport, vendor, process, who, relates };
         self.outside.participants.insert(found.name, participant);
         if let Some(at) = self.outside.early.iter().position(|(of, _)| *of == found.name)
             && let Some((_, said)) = self.outside.early.remove(at)
@@ -619,14 +628,11 @@ impl Directory {
 
     /// Opens the road to a subscription of a plain node, or goes on opening it.
     pub(super) fn open_to_plain(&mut self, host: &Host, flow: Flow, id: &TransportId) {
-        let ticket = tsuji_transport::Ticket {
-            peer: PeerId::default(),
-            reader: Gid(flow.subscription),
-            bytes: Vec::new(),
-        };
-        match self.connect(host, flow, id, &ticket, true) {
-            Ok(Some(_)) => self.can_answer(host, flow),
-            Ok(None) => self.begin_opening(host, flow, Opening::ToPlain),
+        match self.connect(host, flow, id, Reached::Plain(Gid(flow.subscription))) {
+            Ok(Joining::Connected(_)) => self.can_answer(host, flow),
+            Ok(Joining::Later | Joining::OnTrial) => {
+                self.begin_opening(host, flow, HalfOpen::ToPlain)
+            }
             Err(refusal) => self.exclude_and_try_again(host, flow, id.clone(), refusal),
         }
     }
@@ -650,15 +656,10 @@ impl Directory {
         let Some(transport) = host.transport(id.as_str()) else { return };
         match reception.accept_plain(transport, Gid(flow.publisher), &offered) {
             Ok(true) => {
-                if let Some(route) = self.flows.get_mut(&flow) {
-                    route.state = RouteState::Active;
-                    route.opening = None;
-                    route.since_wall_ns = clock::wall_ns();
-                }
-                self.retries.remove(&flow);
-                self.cut(host, flow, None);
+                self.carried(flow, None);
+                self.cut(host, flow, self.epoch(flow), None, None);
             }
-            Ok(false) => self.begin_opening(host, flow, Opening::FromPlain),
+            Ok(false) => self.begin_opening(host, flow, HalfOpen::FromPlain),
             Err(error) => {
                 reception.forget(Gid(flow.publisher));
                 self.exclude_and_try_again(host, flow, id.clone(), Refusal::from(error));
@@ -722,7 +723,8 @@ mod tests {
 
     fn participant(vendor: VendorId, who: Who) -> Participant {
         let transport = TransportId::new("cyclonedds");
-        Participant { transport, vendor, process: ProcessInfo::default(), who }
+        let process = ProcessInfo::default();
+        Participant { transport, vendor, process, who, relates: false }
     }
 
     #[test]
@@ -739,6 +741,12 @@ mod tests {
         assert_eq!((said(0), said(1), said(7)), (None, None, None));
         assert!(said(2).unwrap().contains("Fast DDS relates replies to requests in another way"));
         assert!(said(3).unwrap().contains("RTI Connext DDS"));
+        outside.participants.values_mut().for_each(|it| it.relates = true);
+        let said = |number| outside.other_mapping(peer(number));
+        assert_eq!((said(1), said(2), said(7)), (None, None, None));
+        assert!(
+            said(0).unwrap().contains("Cyclone DDS relates replies to requests in another way")
+        );
     }
 
     #[test]

@@ -65,6 +65,9 @@ impl Directory {
                 subscription_end: self.end(host, Gid(flow.subscription)),
                 state: route.state,
                 transport: choice.transport.as_ref().map(ToString::to_string),
+                changing_to: route.changing_to(),
+                pinned: self.pinned(&publisher.record.topic),
+                changes: route.changes.iter().cloned().collect(),
                 because: choice.because.clone(),
                 rejected: choice.rejected.clone(),
                 mismatches: route.mismatches.clone(),
@@ -74,7 +77,7 @@ impl Directory {
                 scope: traits.scope.to_string(),
                 reliability: traits.reliability.to_string(),
                 peer: traits.peer.to_string(),
-                epoch: route.epoch,
+                epoch: route.course.last().0,
                 since_wall_ns: route.since_wall_ns,
                 sent: self.sent(flow, route),
             })))

@@ -5,6 +5,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod lan;
+pub(crate) mod log;
+pub(crate) mod relay;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use std::time::Duration;
 use tsuji::{Context, History, Node, Qos, Reliability, Subscription, WaitSet};
 
 pub(crate) mod plain;
+pub(crate) mod roads;
 
 /// Only there to end a hung test.
 pub(crate) const HANG: Duration = Duration::from_secs(30);
@@ -114,6 +117,11 @@ impl Child {
         self.lines.recv_timeout(HANG).expect("the child says nothing, or died")
     }
 
+    /// The next line, if the child has said one.
+    pub(crate) fn line_if_any(&self) -> Option<String> {
+        self.lines.try_recv().ok()
+    }
+
     /// The rest of the next line, which begins with `prefix`.
     #[track_caller]
     pub(crate) fn expect(&self, prefix: &str) -> String {
@@ -141,6 +149,11 @@ impl Child {
         self.input = None;
         let status = self.process.wait().unwrap();
         assert!(status.success(), "{status}");
+    }
+
+    /// Whether it lives no more.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
     }
 
     /// Waits until a signal ends it, and says which.

@@ -14,7 +14,7 @@ use tsuji_transport::wire::{ChannelSpec, Found, FoundEndpoint, Inlet, Outlet, Wi
 use tsuji_transport::{
     Announced, Bytes, Endpoint, Envelope, Gid, Payload, PeerId, Transport, Writer,
 };
-use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
+use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, EngineTransport};
 
 use super::{Folder, wait_until};
 
@@ -87,7 +87,7 @@ impl Topic {
 
 /// A participant.
 pub(crate) struct Plain {
-    transport: CycloneDds,
+    transport: EngineTransport,
     bells: Arc<Bells>,
     found: Mutex<Others>,
 }

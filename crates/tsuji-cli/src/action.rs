@@ -1,0 +1,153 @@
+//! `tsuji action`: who pursues goals, and who asks for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::Subcommand;
+use serde_json::json;
+use tsuji::{EndpointKind, Graph};
+
+use crate::completions;
+use crate::failure::Told;
+use crate::output::Output;
+use crate::service::full_name;
+use crate::session::{Globals, Session};
+use crate::topic::join;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the actions that have a server or a client
+    #[command(
+        after_help = "Examples:\n  tsuji action list\n  tsuji action list -t\n  tsuji action list --json"
+    )]
+    List(List),
+    /// Show which nodes serve an action, and which ask for its goals
+    #[command(
+        after_help = "Examples:\n  tsuji action info /fibonacci\n  tsuji action info /fibonacci -t --json"
+    )]
+    Info(Info),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// Show the types as well
+    #[arg(short = 't', long)]
+    show_types: bool,
+    /// Only print how many actions there are
+    #[arg(short, long)]
+    count_actions: bool,
+    /// Print JSON: an array of actions with their types, servers and clients
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Info {
+    /// The action
+    #[arg(value_name = "ACTION", value_parser = full_name, add = completions::actions())]
+    action: String,
+    /// Show the types as well
+    #[arg(short = 't', long)]
+    show_types: bool,
+    /// Print how many servers and clients there are, and not which
+    #[arg(short, long)]
+    count: bool,
+    /// Print JSON: the nodes of the servers and of the clients, each with its type
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of one action.
+#[derive(Default)]
+struct Action {
+    /// The names of nodes, each with the type that it knows.
+    servers: Vec<(String, String)>,
+    clients: Vec<(String, String)>,
+}
+
+impl Action {
+    fn types(&self) -> BTreeSet<String> {
+        self.servers.iter().chain(&self.clients).map(|(_, ty)| ty.clone()).collect()
+    }
+}
+
+pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let graph = Session::open(globals)?.graph();
+    match command {
+        Command::List(args) => list(args, &graph, out),
+        Command::Info(args) => info(args, &graph, out),
+    }
+}
+
+fn list(args: &List, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
+    let actions = actions(graph);
+    if args.count_actions {
+        return Ok(out.line(actions.len())?);
+    }
+    if args.json {
+        let actions = actions.iter().map(|(name, it)| {
+            let (servers, clients) = (it.servers.len(), it.clients.len());
+            json!({ "action": name, "types": it.types(), "servers": servers, "clients": clients })
+        });
+        return Ok(out.line(serde_json::to_string_pretty(&actions.collect::<Vec<_>>())?)?);
+    }
+    for (name, action) in &actions {
+        match args.show_types {
+            true => out.line(format_args!("{name} [{}]", join(&action.types())))?,
+            false => out.line(name)?,
+        }
+    }
+    Ok(())
+}
+
+/// Of an action that nobody has it ends with exit code 1, after the zeros that `ros2` prints.
+fn info(args: &Info, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
+    let action = actions(graph).remove(&args.action).unwrap_or_default();
+    if args.json {
+        let ends = |ends: &[(String, String)]| {
+            let ends = ends.iter().map(|(node, ty)| json!({ "node": node, "type": ty }));
+            ends.collect::<Vec<_>>()
+        };
+        let (servers, clients) = (ends(&action.servers), ends(&action.clients));
+        let info = json!({ "action": args.action, "servers": servers, "clients": clients });
+        out.line(serde_json::to_string_pretty(&info)?)?;
+    } else {
+        out.line(format_args!("Action: {}", args.action))?;
+        for (what, ends) in [("clients", &action.clients), ("servers", &action.servers)] {
+            out.line(format_args!("Action {what}: {}", ends.len()))?;
+            for (node, ty) in ends.iter().filter(|_| !args.count) {
+                match args.show_types {
+                    true => out.line(format_args!("    {node} [{ty}]"))?,
+                    false => out.line(format_args!("    {node}"))?,
+                }
+            }
+        }
+    }
+    let is_there = !action.servers.is_empty() || !action.clients.is_empty();
+    if is_there { Ok(()) } else { Err(Told(1).into()) }
+}
+
+/// An action is what has a service that takes goals.
+fn actions(graph: &Graph) -> BTreeMap<String, Action> {
+    let mut actions = BTreeMap::<String, Action>::new();
+    for end in &graph.services {
+        let Some((name, ty)) = action_of(&end.topic, &end.type_name) else { continue };
+        let action = actions.entry(name).or_default();
+        let ends = match end.kind {
+            EndpointKind::Server => &mut action.servers,
+            _ => &mut action.clients,
+        };
+        ends.push((end.node.clone(), ty));
+    }
+    for action in actions.values_mut() {
+        action.servers.sort_unstable();
+        action.clients.sort_unstable();
+    }
+    actions
+}
+
+/// The action whose goals a service takes, with its type.
+pub(crate) fn action_of(service: &str, type_name: &str) -> Option<(String, String)> {
+    let name = service.strip_suffix("/_action/send_goal")?;
+    let ty = type_name.strip_suffix("_SendGoal").unwrap_or(type_name);
+    Some((name.to_owned(), ty.to_owned()))
+}

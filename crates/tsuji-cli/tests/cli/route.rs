@@ -1,0 +1,116 @@
+//! `tsuji route`, and what `tsuji routes` shows of roads that change.
+
+use std::fs;
+
+use serde_json::Value as Json;
+
+use crate::support::{Ended, Running, World};
+
+const TEXT: &str = "std_msgs/msg/String";
+
+/// A flow between two processes, by shared memory.
+fn flow(world: &World, flags: &[&str]) -> [Running; 2] {
+    let publish = ["topic", "pub", "-n", "talker", "-r", "50", "/chatter", TEXT];
+    let publisher = world.start(&[&publish[..], flags].concat());
+    let echo = world.start(&["topic", "echo", "/chatter", TEXT, "--qos-reliability", "reliable"]);
+    world.run_until(&["routes", "--json"], |it| it.json()[0]["state"] == "active");
+    [publisher, echo]
+}
+
+fn road(ended: &Ended) -> Json {
+    ended.json()[0]["transport"].clone()
+}
+
+#[test]
+fn a_topic_is_set_and_left_to_the_policy_again() {
+    let world = World::new();
+    let [publisher, _echo] = flow(&world, &[]);
+    let set = world.run(&["route", "set", "chatter", "cyclonedds"]).good();
+    let expect = format!(
+        "/chatter: cyclonedds is set, for 1 flow\n  tsuji {}: decides 1 flow\n  \
+         1 other process: no flow to decide; remembered\n\nFROM ",
+        publisher.id()
+    );
+    assert!(set.starts_with(&expect), "{set}");
+    assert!(set.contains("  cyclonedds  from shm: opened in "), "{set}");
+    let why = world.run(&["routes", "--why"]).good();
+    assert!(why.contains("    set         cyclonedds, by the user; "), "{why}");
+
+    let narrow = world.run_with(&[("COLUMNS", "60")], &["route", "set", "/chatter", "shm"]).good();
+    assert!(narrow.lines().all(|it| it.chars().count() <= 60), "{narrow}");
+    assert!(narrow.contains("\n  from cyclonedds: opened in "), "{narrow}");
+
+    let left = world.run(&["route", "auto", "/chatter", "--json"]);
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let left = left.json();
+    assert_eq!((&left["topic"], &left["transport"]), (&"/chatter".into(), &Json::Null));
+    let flows: Vec<_> =
+        left["processes"].as_array().unwrap().iter().map(|it| &it["flows"]).collect();
+    assert!(flows.contains(&&1.into()) && flows.contains(&&0.into()), "{left}");
+    assert_eq!((&left["settled"], &left["routes"][0]["pinned"]), (&true.into(), &Json::Null));
+    assert!(!world.run(&["routes", "--why"]).good().contains("    set  "));
+
+    let history = world.run(&["routes", "--history"]).good();
+    let roads: Vec<Vec<&str>> =
+        history.lines().skip(2).map(|it| it.split_whitespace().skip(1).take(2).collect()).collect();
+    assert_eq!(roads, [["-", "shm"], ["shm", "cyclonedds"], ["cyclonedds", "shm"]], "{history}");
+    assert!(history.starts_with("/chatter  /talker (tsuji "), "{history}");
+    assert!(history.contains("the user has set it\n"), "{history}");
+    let narrow = world.run_with(&[("COLUMNS", "80")], &["routes", "--history"]).good();
+    assert!(narrow.lines().all(|it| it.chars().count() <= 80), "{narrow}");
+    assert!(narrow.contains("\n    the user has set it\n"), "{narrow}");
+    let changes = world.run(&["routes", "--history", "--json"]).json();
+    assert_eq!(changes[0]["changes"][1]["to"], "cyclonedds", "{changes}");
+}
+
+#[test]
+fn what_cannot_be_set_is_said() {
+    let world = World::new();
+    let nobody = world.run(&["route", "set", "/x", "shm"]);
+    let expect = "/x: nothing is set: no other process is here\n";
+    assert_eq!((nobody.code, &*nobody.out, &*nobody.err), (Some(1), expect, ""));
+    let [publisher, _echo] = flow(&world, &[]);
+    let refused = world.run(&["route", "set", "/chatter", "fastdds"]);
+    assert_eq!((refused.code, &*refused.err), (Some(1), ""), "{refused:?}");
+    let expect = format!(
+        "/chatter: nothing is set: every process refuses\n  tsuji {}: refused: fastdds is not at work",
+        publisher.id()
+    );
+    assert!(refused.out.starts_with(&expect), "{refused:?}");
+    let unable = world.run(&["route", "set", "/chatter", "inproc"]).good();
+    assert!(unable.contains("  shm   not inproc: out of reach: the peer is local\n"), "{unable}");
+    let unknown = world.run(&["route", "set", "/later", "shm"]);
+    let expect =
+        "/later: no flow here; shm is set in 2 processes, for as long as one of them lives\n";
+    assert_eq!((unknown.code, &*unknown.out), (Some(1), expect));
+    let error = world.run(&["route", "set", "/a b", "shm"]).bad(2);
+    assert!(error.contains("character 3"), "{error}");
+}
+
+#[test]
+fn what_was_set_before_a_flow_begins_counts() {
+    let world = World::new();
+    let _echo = world.start(&["topic", "echo", "/chatter", TEXT]);
+    world.run_until(&["topic", "list"], |it| it.out == "/chatter\n");
+    assert_eq!(world.run(&["route", "set", "/chatter", "cyclonedds"]).code, Some(1));
+    let _publisher = world.start(&["topic", "pub", "-r", "50", "/chatter", TEXT]);
+    world.run_until(&["routes", "--json"], |it| road(it) == "cyclonedds");
+}
+
+#[test]
+fn a_policy_file_that_is_edited_moves_the_flow_and_watch_shows_it() {
+    let world = World::new();
+    let file = world.write("mine.xml", "<tsuji/>");
+    let [mut publisher, _echo] = flow(&world, &["--policy", "mine.xml"]);
+    // The next look that shows all is an hour away.
+    let mut watch = world.start(&["routes", "--watch", "-i", "3600"]);
+    watch.out("/chatter");
+    fs::write(&file, r#"<tsuji><rule name="mine" priority="5" use="cyclonedds"/></tsuji>"#)
+        .unwrap();
+    watch.out("Z  shm → cyclonedds: the policy file has changed; ");
+    world.run_until(&["routes", "--json"], |it| road(it) == "cyclonedds");
+    fs::write(&file, "<tsuji><rool/></tsuji>").unwrap();
+    publisher.err("WARNING: mine.xml:1:9: \"rool\" is not an element here");
+    assert_eq!(road(&world.run(&["routes", "--json"])), "cyclonedds");
+    assert_eq!(watch.stop().code, Some(0));
+}

@@ -1,0 +1,403 @@
+//! What is done to the robot while it runs: acts of some steps each, and what must come of each step.
+//!
+//! Nothing here acts or reads a clock. The operator says how late it is and which roads there are, and
+//! does what it is told.
+
+use std::time::Duration;
+
+use tsuji::{RouteReport, RouteState};
+
+use crate::robot::{
+    CUT_ENGINE, FILL_MEMORY, FREE_MEMORY, GUEST, GUEST_COMES, GUEST_LEAVES, HEAL_ENGINE, PICTURES,
+    SEND_FULL, SEND_THUMBNAILS, VIEWER,
+};
+
+/// Something done to the robot, and undone.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Act {
+    pub(crate) name: &'static str,
+    steps: &'static [Step],
+    /// How long it takes, with the rests between, on a machine that has nothing else to do.
+    takes: Duration,
+    /// It rests on what the policy of the demonstration says.
+    needs_policy: bool,
+}
+
+/// One thing that is done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) says: &'static str,
+    pub(crate) deed: Deed,
+    then: Then,
+}
+
+/// Who does what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// The operator writes the policy file: large pictures take the first of these that can.
+    Policy(&'static str),
+    /// The camera's process does it.
+    Camera(&'static str),
+    /// The operator sets the road of the pictures, or leaves it to the policy again.
+    Road(Option<&'static str>),
+}
+
+/// What must come of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// The viewer's pictures take this road.
+    Viewer(&'static str),
+    /// The second viewer has a road.
+    GuestIsThere,
+    /// It has none.
+    GuestIsGone,
+}
+
+const SHM: &str = "shm";
+pub(crate) const ENGINE: &str = "cyclonedds";
+
+/// Large pictures by shared memory as long as there is any, as the built-in policy has it.
+pub(crate) const SHM_FIRST: &str = "shm cyclonedds";
+const ENGINE_FIRST: &str = "cyclonedds shm";
+
+static ACTS: [Act; 5] = [
+    Act {
+        name: "policy file",
+        steps: &[
+            Step {
+                says: "the policy file is edited: large pictures by cyclonedds",
+                deed: Deed::Policy(ENGINE_FIRST),
+                then: Then::Viewer(ENGINE),
+            },
+            Step {
+                says: "the policy file is edited back: by shared memory",
+                deed: Deed::Policy(SHM_FIRST),
+                then: Then::Viewer(SHM),
+            },
+        ],
+        takes: Duration::from_secs(3),
+        needs_policy: true,
+    },
+    Act {
+        name: "size",
+        steps: &[
+            Step {
+                says: "the pictures become thumbnails of 128×96, 100 a second",
+                deed: Deed::Camera(SEND_THUMBNAILS),
+                then: Then::Viewer(ENGINE),
+            },
+            Step {
+                says: "the pictures have 640×480 again",
+                deed: Deed::Camera(SEND_FULL),
+                then: Then::Viewer(SHM),
+            },
+        ],
+        takes: Duration::from_secs(6),
+        needs_policy: true,
+    },
+    Act {
+        name: "memory",
+        steps: &[
+            Step {
+                says: "the camera's process takes all of its shared memory in loans",
+                deed: Deed::Camera(FILL_MEMORY),
+                then: Then::Viewer(ENGINE),
+            },
+            Step {
+                says: "the camera's process gives it back",
+                deed: Deed::Camera(FREE_MEMORY),
+                then: Then::Viewer(SHM),
+            },
+        ],
+        takes: Duration::from_secs(4),
+        needs_policy: true,
+    },
+    Act {
+        name: "engine",
+        steps: &[
+            Step {
+                says: "the user sets the road of the pictures: cyclonedds",
+                deed: Deed::Road(Some(ENGINE)),
+                then: Then::Viewer(ENGINE),
+            },
+            Step {
+                says: "the camera's cyclonedds is cut by force",
+                deed: Deed::Camera(CUT_ENGINE),
+                then: Then::Viewer(SHM),
+            },
+            Step {
+                says: "it is healed",
+                deed: Deed::Camera(HEAL_ENGINE),
+                then: Then::Viewer(ENGINE),
+            },
+            Step {
+                says: "the user leaves the road to the policy again",
+                deed: Deed::Road(None),
+                then: Then::Viewer(SHM),
+            },
+        ],
+        takes: Duration::from_secs(7),
+        needs_policy: true,
+    },
+    Act {
+        name: "second viewer",
+        steps: &[
+            Step {
+                says: "a second viewer joins, in the camera's process",
+                deed: Deed::Camera(GUEST_COMES),
+                then: Then::GuestIsThere,
+            },
+            Step {
+                says: "the second viewer leaves",
+                deed: Deed::Camera(GUEST_LEAVES),
+                then: Then::GuestIsGone,
+            },
+        ],
+        takes: Duration::from_secs(3),
+        needs_policy: false,
+    },
+];
+
+/// The policy of the demonstration, by which large pictures take the first of `large` that can.
+pub(crate) fn policy(large: &str) -> String {
+    format!(
+        r#"<tsuji>
+  <rule name="large pictures" size="large" scope="local" topic="{PICTURES}" use="{large}"/>
+  <rule name="small pictures" size="small" scope="local" topic="{PICTURES}" use="{ENGINE_FIRST}"/>
+  <transport name="shm"><set key="memory_bytes_max" value="{MEMORY_MIB}MiB"/></transport>
+</tsuji>
+"#
+    )
+}
+
+/// All shared memory of a process, under the policy of the demonstration.
+pub(crate) const MEMORY_MIB: usize = 128;
+
+/// Which roads there are. Of one that is just being changed there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Roads {
+    viewer: Option<String>,
+    guest: Option<String>,
+    guest_is_known: bool,
+}
+
+impl Roads {
+    pub(crate) fn of(routes: &[RouteReport]) -> Self {
+        let pictures_to = |node: &str| {
+            routes.iter().find(|it| it.topic == PICTURES && it.subscription.node == node)
+        };
+        let settled = |route: &RouteReport| {
+            let is_settled = route.state == RouteState::Active
+                && route.changing_to.is_none()
+                && route.changes.last().is_none_or(|it| it.is_settled);
+            route.transport.clone().filter(|_| is_settled)
+        };
+        let guest = pictures_to(GUEST);
+        Self {
+            viewer: pictures_to(VIEWER).and_then(settled),
+            guest: guest.and_then(settled),
+            guest_is_known: guest.is_some(),
+        }
+    }
+
+    fn are(&self, then: Then) -> bool {
+        match then {
+            Then::Viewer(road) => self.viewer.as_deref() == Some(road),
+            Then::GuestIsThere => self.guest.is_some(),
+            Then::GuestIsGone => !self.guest_is_known,
+        }
+    }
+}
+
+/// What the operator is to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Cue {
+    /// This step, of the act of this number.
+    Do(usize, &'static Step),
+    /// Nothing more: a step had no effect, and this says so.
+    Fail(String),
+}
+
+/// The acts of a run, one after the other.
+#[derive(Debug)]
+pub(crate) struct Play {
+    acts: Vec<&'static Act>,
+    left_out: Vec<(&'static Act, String)>,
+    /// The act and its step that come next, or that are waited for.
+    at: (usize, usize),
+    state: State,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    RestsUntil(Duration),
+    WaitsSince(Duration),
+    Over,
+}
+
+impl Play {
+    /// Those acts that fit into `time`, the whole run. `no_policy` says why those are left out that rest
+    /// on the policy of the demonstration.
+    pub(crate) fn new(time: Duration, no_policy: Option<&str>) -> Self {
+        let mut left = time.saturating_sub(QUIET);
+        let (mut acts, mut left_out) = (Vec::new(), Vec::new());
+        for act in &ACTS {
+            if let Some(why) = no_policy.filter(|_| act.needs_policy) {
+                left_out.push((act, why.to_owned()));
+            } else if left < act.takes {
+                left_out.push((act, format!("{} s are too short", time.as_secs())));
+            } else {
+                left -= act.takes;
+                acts.push(act);
+            }
+        }
+        let state = if acts.is_empty() { State::Over } else { State::RestsUntil(QUIET / 2) };
+        Self { acts, left_out, at: (0, 0), state }
+    }
+
+    /// What is to be done after the robot has run for `now`, and its roads are so.
+    pub(crate) fn poll(&mut self, now: Duration, roads: &Roads) -> Option<Cue> {
+        let (act, step) = self.at;
+        match self.state {
+            State::RestsUntil(until) if until <= now => {
+                let step = &self.acts[act].steps[step];
+                self.state = State::WaitsSince(now);
+                Some(Cue::Do(act, step))
+            }
+            State::WaitsSince(since) => {
+                let Step { says, then, .. } = &self.acts[act].steps[step];
+                if roads.are(*then) {
+                    self.go_on(now);
+                    return None;
+                }
+                if now - since < STEP_MAX {
+                    return None;
+                }
+                self.state = State::Over;
+                let (title, road) = (self.title(act), roads.viewer.as_deref());
+                let road = road.unwrap_or("no road that stands");
+                let wanted = match then {
+                    Then::Viewer(road) => format!("the viewer's pictures are to go by {road}"),
+                    Then::GuestIsThere => "the second viewer is to have a road".to_owned(),
+                    Then::GuestIsGone => "the second viewer is to be gone".to_owned(),
+                };
+                Some(Cue::Fail(format!(
+                    "{title}, {says}: nothing came of it within {STEP_MAX:?}; {wanted}, the viewer's go by \
+                     {road}"
+                )))
+            }
+            State::RestsUntil(_) | State::Over => None,
+        }
+    }
+
+    fn go_on(&mut self, now: Duration) {
+        self.at.1 += 1;
+        if self.at.1 == self.acts[self.at.0].steps.len() {
+            self.at = (self.at.0 + 1, 0);
+        }
+        self.state =
+            if self.at.0 < self.acts.len() { State::RestsUntil(now + REST) } else { State::Over };
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// Such as `act 2 of 5`.
+    pub(crate) fn title(&self, act: usize) -> String {
+        format!("act {} of {}", act + 1, self.acts.len())
+    }
+
+    pub(crate) fn name(&self, act: usize) -> &'static str {
+        self.acts[act].name
+    }
+
+    /// The names of those that are not played, and why.
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.left_out.iter().map(|(act, why)| (act.name, &**why))
+    }
+}
+
+/// Before the first act and after the last, together.
+const QUIET: Duration = Duration::from_secs(2);
+/// After each step, for people to see what came of it. A flow keeps a road for a second at least.
+const REST: Duration = Duration::from_millis(1200);
+/// So long is waited for what a step is to bring about: tries that are made by themselves come ever more
+/// rarely, up to 10 s.
+const STEP_MAX: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn viewer_on(road: &str) -> Roads {
+        Roads { viewer: Some(road.to_owned()), ..Roads::default() }
+    }
+
+    #[test]
+    fn acts_that_do_not_fit_are_left_out_with_the_reason() {
+        let check = |time, no_policy, expect: &[&str], left_out: &str| {
+            let play = Play::new(seconds(time), no_policy);
+            let names: Vec<_> = play.acts.iter().map(|act| act.name).collect();
+            assert_eq!(names, expect, "{time}");
+            let why: Vec<_> = play.left_out().map(|(_, why)| why).collect();
+            assert!(why.iter().all(|it| *it == left_out), "{why:?}");
+            assert_eq!(play.is_over(), expect.is_empty());
+        };
+        let all = ["policy file", "size", "memory", "engine", "second viewer"];
+        check(25, None, &all, "");
+        check(3600, None, &all, "");
+        check(8, None, &["policy file", "second viewer"], "8 s are too short");
+        check(5, None, &["policy file"], "5 s are too short");
+        check(3, None, &[], "3 s are too short");
+        check(30, Some("why not"), &["second viewer"], "why not");
+    }
+
+    #[test]
+    fn a_step_comes_after_the_one_before_has_had_its_effect() {
+        let mut play = Play::new(seconds(8), None);
+        let (shm, engine) = (viewer_on("shm"), viewer_on("cyclonedds"));
+        assert_eq!(play.poll(seconds(0), &shm), None);
+        let Some(Cue::Do(0, first)) = play.poll(seconds(2), &shm) else { panic!("{play:?}") };
+        assert_eq!(first.deed, Deed::Policy("cyclonedds shm"));
+        assert_eq!(play.poll(seconds(3), &shm), None);
+        assert_eq!(play.poll(seconds(4), &Roads::default()), None);
+        assert_eq!(play.poll(seconds(5), &engine), None);
+        assert_eq!(play.poll(seconds(6), &engine), None, "people look at it");
+        let Some(Cue::Do(0, second)) = play.poll(seconds(7), &engine) else { panic!("{play:?}") };
+        assert_eq!(second.deed, Deed::Policy("shm cyclonedds"));
+        assert_eq!(play.poll(seconds(8), &shm), None);
+        let Some(Cue::Do(1, third)) = play.poll(seconds(10), &shm) else { panic!("{play:?}") };
+        assert_eq!(third.deed, Deed::Camera(GUEST_COMES));
+        let guest = Roads { guest: Some("inproc".into()), guest_is_known: true, ..shm.clone() };
+        assert_eq!(play.poll(seconds(11), &guest), None);
+        assert!(matches!(play.poll(seconds(13), &guest), Some(Cue::Do(1, _))));
+        assert_eq!(play.poll(seconds(14), &guest), None);
+        assert!(!play.is_over());
+        assert_eq!(play.poll(seconds(15), &shm), None);
+        assert!(play.is_over());
+    }
+
+    #[test]
+    fn a_step_without_effect_is_told_and_ends_it() {
+        let mut play = Play::new(seconds(30), None);
+        let shm = viewer_on("shm");
+        assert!(matches!(play.poll(seconds(2), &shm), Some(Cue::Do(0, _))));
+        assert_eq!(play.poll(seconds(21), &shm), None);
+        let Some(Cue::Fail(why)) = play.poll(seconds(22), &shm) else { panic!("{play:?}") };
+        for word in ["act 1 of 5", "policy file", "within 20s", "by cyclonedds", "by shm"] {
+            assert!(why.contains(word), "{word}: {why}");
+        }
+        assert!(play.is_over());
+    }
+
+    #[test]
+    fn the_policies_are_good_and_differ() {
+        assert!(policy(SHM_FIRST).contains(r#"use="shm cyclonedds""#));
+        assert_ne!(policy(SHM_FIRST), policy(ENGINE_FIRST));
+    }
+}

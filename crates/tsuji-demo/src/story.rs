@@ -1,0 +1,129 @@
+//! What came of the acts: which roads changed, and how late pictures were meanwhile.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tsuji::{RouteChange, RouteReport};
+
+use crate::tally::Ages;
+
+/// A flow came to another road, or a new flow to its first.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) topic: String,
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) road: RouteChange,
+}
+
+/// What came of one act.
+#[derive(Debug, Default)]
+pub(crate) struct Chapter {
+    pub(crate) name: &'static str,
+    /// What was done, and how long after the first picture.
+    pub(crate) deeds: Vec<(Duration, &'static str)>,
+    pub(crate) changes: Vec<Change>,
+    /// How much longer than usual a picture took at most.
+    pub(crate) extra_us: f64,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(crate) struct Story {
+    pub(crate) chapters: Vec<Chapter>,
+    /// Changes before the first act.
+    pub(crate) before: Vec<Change>,
+    /// The last change that is known, by publisher and subscription.
+    known: HashMap<(String, String), u32>,
+    /// What a picture takes as a rule.
+    usual_us: Option<f64>,
+}
+
+impl Story {
+    /// Something is done, in the act of this number.
+    pub(crate) fn tell(
+        &mut self,
+        act: usize,
+        name: &'static str,
+        at: Duration,
+        says: &'static str,
+    ) {
+        if self.chapters.len() <= act {
+            self.chapters.push(Chapter { name, ..Chapter::default() });
+        }
+        self.chapters[act].deeds.push((at, says));
+    }
+
+    /// Takes note of what has changed since the last look, and answers it, oldest first. A change counts
+    /// when it is over: when the subscription has all of the old road, or there is another change.
+    pub(crate) fn look(&mut self, routes: &[RouteReport]) -> Vec<Change> {
+        let mut new = Vec::new();
+        for route in routes {
+            let flow = (route.publisher.gid.clone(), route.subscription.gid.clone());
+            let known = self.known.entry(flow).or_default();
+            let last = route.changes.last().map_or(0, |it| it.epoch);
+            let is_over = |it: &&RouteChange| it.is_settled || it.epoch < last;
+            let seen = *known;
+            for road in route.changes.iter().filter(|it| seen < it.epoch).take_while(is_over) {
+                *known = road.epoch;
+                new.push(Change {
+                    topic: route.topic.clone(),
+                    from: route.publisher.node.clone(),
+                    to: route.subscription.node.clone(),
+                    road: road.clone(),
+                });
+            }
+        }
+        // What the robot begins with is no change.
+        new.retain(|it| it.road.from.is_some() || !self.chapters.is_empty());
+        new.sort_by_key(|it| it.road.wall_ns);
+        let told = self.chapters.last_mut().map_or(&mut self.before, |it| &mut it.changes);
+        told.extend_from_slice(&new);
+        new
+    }
+
+    /// So old were the pictures that came since this was told last.
+    pub(crate) fn hear(&mut self, ages: Ages) {
+        let usual_us = *self.usual_us.get_or_insert(ages.median_us);
+        if let Some(chapter) = self.chapters.last_mut() {
+            chapter.extra_us = chapter.extra_us.max(ages.max_us - usual_us);
+        }
+    }
+
+    /// All changes of a flow that had a road before.
+    pub(crate) fn changes_of(&self, topic: &str, from: &str, to: &str) -> usize {
+        let is_it = |it: &&Change| {
+            (&*it.topic, &*it.from, &*it.to) == (topic, from, to) && it.road.from.is_some()
+        };
+        self.changes().filter(is_it).count()
+    }
+
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.before.iter().chain(self.chapters.iter().flat_map(|it| &it.changes))
+    }
+
+    /// How much longer than usual a picture took at most, in all acts.
+    pub(crate) fn extra_us(&self) -> f64 {
+        self.chapters.iter().map(|it| it.extra_us).fold(0.0, f64::max)
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let change = |it: &Change| serde_json::json!({ "topic": it.topic, "from": it.from, "to": it.to, "change": it.road });
+        let changes = |them: &[Change]| them.iter().map(change).collect::<Vec<_>>();
+        let deed = |(at, says): &(Duration, &str)| serde_json::json!({ "at_seconds": at.as_secs_f64(), "says": says });
+        let chapter = |it: &Chapter| {
+            serde_json::json!({
+                "name": it.name,
+                "deeds": it.deeds.iter().map(deed).collect::<Vec<_>>(),
+                "changes": changes(&it.changes),
+                "extra_latency_us": it.extra_us,
+            })
+        };
+        serde_json::json!({
+            "acts": self.chapters.iter().map(chapter).collect::<Vec<_>>(),
+            "changes_before": changes(&self.before),
+            "usual_latency_us": self.usual_us,
+            "extra_latency_us": self.extra_us(),
+        })
+    }
+}

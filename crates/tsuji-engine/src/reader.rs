@@ -1,0 +1,594 @@
+//! The receiving end of a topic: samples go from the engine into one queue as they arrive.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use tsuji_core::Durability;
+use tsuji_platform::clock;
+use tsuji_transport::bell::Cell;
+use tsuji_transport::{
+    Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload, PeerId, Reader,
+    Result, Sample, Ticket,
+};
+
+use crate::Shared;
+use crate::engine::{Arrived, EndpointSpec, EngineReader, Guid, Listener, Related, Tap};
+use crate::introduction::ReaderTicket;
+use crate::letter::{Content, Letter};
+use crate::membership::Lease;
+use crate::writer::{follows, push_mark};
+use crate::{HEADER_LEN, is_plain_cdr};
+
+mod held;
+pub(crate) use held::Dropped;
+use held::{Held, HeldLimit};
+
+mod queue;
+use queue::{From, Limit, Queue};
+
+pub(crate) struct FlowReader {
+    core: Arc<ReaderCore>,
+}
+
+impl FlowReader {
+    pub(crate) fn new(core: Arc<ReaderCore>) -> Self {
+        Self { core }
+    }
+}
+
+pub(crate) struct ReaderCore {
+    shared: Arc<Shared>,
+    gid: Gid,
+    guid: Guid,
+    tap: Arc<dyn Tap>,
+    news: Arc<Cell>,
+    limit: Limit,
+    waits_for_history: bool,
+    state: Mutex<State>,
+    /// `None` before it is made and after the reader is gone.
+    engine: Mutex<Option<Box<dyn EngineReader>>>,
+    // The last: the reader is gone before its participant may go.
+    _lease: Lease,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: Queue,
+    displaced: u64,
+    flows: HashMap<Gid, Flow>,
+    /// The flows by the engine's names of their writers.
+    by_guid: HashMap<Guid, Gid>,
+    /// Plain writers that the reader takes from, with the time of the newest arrival.
+    plains: HashMap<Gid, Option<u64>>,
+    /// Of writers that the reader was not told of. Those of tsuji send what late joiners are owed
+    /// before they say Hello, and plain ones anything before they are accepted.
+    early: Held,
+    /// When the first sample came from each writer that the reader was not told of.
+    unknown: HashMap<Guid, u64>,
+    /// Arrivals are told apart by their times.
+    last_arrival_ns: u64,
+    /// The reader's own name, where samples say what they relate to.
+    relating: Option<Guid>,
+    /// Whose replies come here, if it has asked for any by this engine.
+    asking: Option<Asking>,
+}
+
+/// The writer of this process to whose requests replies come.
+#[derive(Debug)]
+struct Asking {
+    gid: Gid,
+    guid: Guid,
+    /// From which number of the engine on which sequence number holds, oldest first.
+    marks: VecDeque<(u64, u64)>,
+}
+
+impl Asking {
+    /// The request that the engine has numbered so.
+    fn request(&self, number: u64) -> Option<(Gid, u64)> {
+        let mark = self.marks.iter().rev().find(|(engine, _)| *engine <= number);
+        mark.map(|(engine, sequence)| (self.gid, sequence.saturating_add(number - engine)))
+    }
+}
+
+/// What comes from one accepted writer.
+#[derive(Debug)]
+struct Flow {
+    peer: PeerId,
+    round: u32,
+    guid: Option<Guid>,
+    is_heard: bool,
+    /// From which number of the engine on which sequence number holds, oldest first.
+    marks: VecDeque<(u64, u64)>,
+    /// The last number that is for this reader.
+    end: Option<u64>,
+    /// Arrived before the first mark.
+    held: Held,
+    newest_ns: Option<u64>,
+    /// The last sequence number taken, and how many were taken since the writer was told.
+    taken: u64,
+    uncredited: u64,
+    /// The writer waits for credit.
+    is_asked: bool,
+}
+
+/// How long samples of a writer wait for the reader to be told of it, which takes a moment where it is.
+const HELD_FOR_NS: u64 = 3_000_000_000;
+
+/// Writers that nobody told of, that are remembered.
+const UNKNOWN_MAX: usize = 1024;
+
+impl ReaderCore {
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        lease: Lease,
+        endpoint: &Endpoint,
+        news: Arc<Cell>,
+    ) -> Result<Arc<Self>> {
+        let spec = EndpointSpec::of(endpoint, shared.about.peers);
+        let mut engine = lease.participant().reader(&spec)?;
+        // Who is not announced to others has no requests of theirs.
+        let relates = shared.about.relates && endpoint.announced.is_some();
+        let relating = relates.then(|| engine.guid());
+        let core = Arc::new(Self {
+            shared: Arc::clone(shared),
+            gid: endpoint.gid,
+            guid: engine.guid(),
+            tap: engine.tap(),
+            news,
+            limit: Limit::of(endpoint),
+            waits_for_history: endpoint.qos.durability == Durability::TransientLocal,
+            state: Mutex::new(State { relating, ..State::default() }),
+            engine: Mutex::new(None),
+            _lease: lease,
+        });
+        engine.listen(Arc::new(Ear(Arc::downgrade(&core))))?;
+        *crate::lock(&core.engine) = Some(engine);
+        // What came before anybody listened.
+        core.gather();
+        Ok(core)
+    }
+
+    pub(crate) fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// A writer of this process sends a request, whose reply will come here: the engine's number for it,
+    /// and the sequence number.
+    pub(crate) fn note_asked(&self, gid: Gid, guid: Guid, mark: (u64, u64)) {
+        let mut state = self.lock();
+        if state.asking.as_ref().is_none_or(|it| it.guid != guid) {
+            state.asking = Some(Asking { gid, guid, marks: VecDeque::new() });
+        }
+        let Some(asking) = &mut state.asking else { return };
+        if asking.marks.back().is_none_or(|last| !follows(*last, mark)) {
+            push_mark(&mut asking.marks, mark);
+        }
+    }
+
+    /// A letter of a writer.
+    pub(crate) fn read(&self, from: PeerId, letter: &Letter) {
+        let mut state = self.lock();
+        let known = state.flows.get_mut(&letter.writer);
+        let Some(flow) = known.filter(|it| it.peer == from && it.round == letter.round) else {
+            drop(state);
+            if matches!(letter.content, Content::Hello(_)) {
+                self.shared.post(from, Letter { content: Content::Gone, ..*letter });
+            }
+            return;
+        };
+        match letter.content {
+            Content::Hello(guid) => {
+                flow.guid = Some(guid);
+                let held = state.early.take_of(guid);
+                state.unknown.remove(&guid);
+                state.by_guid.insert(guid, letter.writer);
+                if !self.waits_for_history {
+                    // It counts from Heard on.
+                    self.shared.figures.count_doubled(held.drop_all());
+                } else if let Some(flow) = state.flows.get_mut(&letter.writer) {
+                    flow.held = held;
+                }
+                drop(state);
+                self.hear();
+            }
+            Content::Mark { engine, sequence } => {
+                push_mark(&mut flow.marks, (engine, sequence));
+                let held = std::mem::take(&mut flow.held);
+                let mut news = false;
+                for arrived in held.into_samples() {
+                    news |= state.arrive(letter.writer, arrived, self.limit);
+                }
+                if news {
+                    self.news.ring();
+                }
+            }
+            Content::End { engine } => {
+                flow.end = Some(engine);
+                state.drop_beyond_end(letter.writer, engine);
+            }
+            Content::Ask => {
+                flow.is_asked = true;
+                self.credit(letter.writer, flow);
+            }
+            Content::Heard | Content::Gone | Content::Credit(_) => (),
+        }
+    }
+
+    /// A process is gone, and all its writers with it. What they sent is still delivered.
+    pub(crate) fn part(&self, peer: PeerId) {
+        let mut state = self.lock();
+        let gone: Vec<Gid> =
+            state.flows.iter().filter(|(_, flow)| flow.peer == peer).map(|(gid, _)| *gid).collect();
+        gone.into_iter().for_each(|gid| state.forget(gid));
+    }
+
+    /// Tells the writers that the engine has matched by now.
+    fn hear(&self) {
+        let matches = self.tap.matches();
+        let mut state = self.lock();
+        for (writer, flow) in &mut state.flows {
+            let is_matched = flow.guid.is_some_and(|guid| matches.contains(&guid));
+            if is_matched && !std::mem::replace(&mut flow.is_heard, true) {
+                self.tell(*writer, flow, Content::Heard);
+            }
+        }
+        if !state.plains.is_empty() {
+            self.shared.nudge();
+        }
+    }
+
+    /// Tells a writer how many of its samples were taken: at once if it asked, else seldom.
+    fn credit(&self, writer: Gid, flow: &mut Flow) {
+        let is_owed = flow.is_asked || self.limit.samples as u64 / 4 <= flow.uncredited;
+        if 0 < flow.uncredited && is_owed {
+            flow.uncredited = 0;
+            flow.is_asked = false;
+            self.tell(writer, flow, Content::Credit(flow.taken));
+        }
+    }
+
+    fn tell(&self, writer: Gid, flow: &Flow, content: Content) {
+        let (reader, round) = (self.gid, flow.round);
+        self.shared.post(flow.peer, Letter { writer, reader, round, content });
+    }
+
+    /// Takes from the engine what has arrived.
+    fn gather(&self) {
+        let mut news = false;
+        let mut state = self.lock();
+        // An error here means that the reader is about to go.
+        while let Ok(Some(arrived)) = self.tap.take() {
+            if arrived.bytes.len() < HEADER_LEN {
+                self.shared.figures.count_invalid();
+            } else if let Some(writer) = state.by_guid.get(&arrived.writer).copied() {
+                news |= state.arrive(writer, arrived, self.limit);
+            } else if state.plains.contains_key(&Gid(arrived.writer)) {
+                news |= self.arrive_plain(&mut state, arrived);
+            } else {
+                self.hold(&mut state, arrived);
+            }
+        }
+        // Whoever is woken wants the lock: ringing under it would wake a thread that must wait again.
+        drop(state);
+        if news {
+            self.news.ring();
+        }
+    }
+
+    /// Keeps a sample of a writer that the reader was not told of, for a while.
+    fn hold(&self, state: &mut State, arrived: Arrived) {
+        let writer = arrived.writer;
+        let now_ns = clock::monotonic_ns();
+        if UNKNOWN_MAX <= state.unknown.len() && !state.unknown.contains_key(&writer) {
+            // They are told apart anew.
+            state.unknown.clear();
+        }
+        let since_ns = *state.unknown.entry(writer).or_insert(now_ns);
+        if HELD_FOR_NS < now_ns - since_ns {
+            // Nobody will tell of this writer any more.
+            let mut dropped = state.early.take_of(writer).drop_all();
+            dropped.add(arrived.bytes.len());
+            return self.shared.figures.count_doubled(dropped);
+        }
+        // Whoever keeps all loses no first sample, however large.
+        let is_owed = self.waits_for_history || self.limit.keeps_all;
+        let limit = if is_owed { HeldLimit::OWED } else { HeldLimit::FIRST };
+        self.shared.figures.count_doubled(state.early.push(arrived, limit));
+    }
+
+    /// Takes a sample of an accepted plain writer, and answers whether there is something new.
+    fn arrive_plain(&self, state: &mut State, arrived: Arrived) -> bool {
+        if !is_plain_cdr(&arrived.bytes) {
+            self.shared.figures.count_invalid();
+            return false;
+        }
+        let writer = Gid(arrived.writer);
+        let now_ns = state.arrival_ns();
+        if let Some(newest_ns) = state.plains.get_mut(&writer) {
+            *newest_ns = Some(now_ns);
+        }
+        let sequence = u64::try_from(arrived.number).unwrap_or(0);
+        let related = state.relation(&arrived, None);
+        let sample = sample(writer, sequence, arrived, now_ns, related);
+        state.displaced += state.queue.push(sample, From::Plain, self.limit);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        crate::lock(&self.state)
+    }
+}
+
+impl fmt::Debug for ReaderCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReaderCore").field("gid", &self.gid).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for FlowReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.fmt(f)
+    }
+}
+
+impl State {
+    /// Whether there is something new to take.
+    fn arrive(&mut self, writer: Gid, arrived: Arrived, limit: Limit) -> bool {
+        let Some(flow) = self.flows.get_mut(&writer) else { return false };
+        let number = u64::try_from(arrived.number).unwrap_or(0);
+        let Some((first, _)) = flow.marks.front() else {
+            self.displaced += flow.held.push(arrived, HeldLimit::OWED).samples;
+            return false;
+        };
+        // Before its first mark it was not for this reader, nor is it behind the end.
+        if number < *first || flow.end.is_some_and(|end| end < number) {
+            return false;
+        }
+        let mark = flow.marks.iter().rev().find(|(engine, _)| *engine <= number);
+        let sequence =
+            mark.map_or(0, |(engine, sequence)| sequence.saturating_add(number - engine));
+        let now_ns = self.arrival_ns();
+        if let Some(flow) = self.flows.get_mut(&writer) {
+            flow.newest_ns = Some(now_ns);
+        }
+        let related = self.relation(&arrived, Some((writer, sequence)));
+        let sample = sample(writer, sequence, arrived, now_ns, related);
+        self.displaced += self.queue.push(sample, From::Tsuji, limit);
+        true
+    }
+
+    /// The time of an arrival, later than that of the one before.
+    fn arrival_ns(&mut self) -> u64 {
+        self.last_arrival_ns = clock::monotonic_ns().max(self.last_arrival_ns + 1);
+        self.last_arrival_ns
+    }
+
+    /// What a sample relates to: a reply to a request, a request to who asks and by which number. `asked` is
+    /// that of a writer of tsuji, whose client knows its number on every road by which the reply may go.
+    fn relation(&self, arrived: &Arrived, asked: Option<(Gid, u64)>) -> Option<(Gid, u64)> {
+        let own = self.relating?;
+        let number_of = |number| u64::try_from(number).unwrap_or(0);
+        let said = arrived.related.filter(|it| it.name != Guid::default());
+        let Some(Related { name, number }) = said.filter(|it| 0 < it.number) else {
+            // Who does not say who takes the replies takes them itself.
+            let name = said.map_or(arrived.writer, |it| it.name);
+            return asked.or_else(|| Some((Gid(name), number_of(arrived.number))));
+        };
+        let asking = self.asking.as_ref().filter(|it| [own, it.guid].contains(&name));
+        let request = asking.and_then(|it| it.request(number_of(number)));
+        request.or_else(|| Some((Gid(name), number_of(number))))
+    }
+
+    /// The end came later than what is behind it.
+    fn drop_beyond_end(&mut self, writer: Gid, end: u64) {
+        let Some(flow) = self.flows.get(&writer) else { return };
+        let mark = flow.marks.iter().rev().find(|(engine, _)| *engine <= end);
+        let Some((engine, sequence)) = mark else { return };
+        let last = sequence.saturating_add(end - engine);
+        self.queue.drop_beyond(writer, last);
+    }
+
+    fn forget(&mut self, writer: Gid) {
+        self.plains.remove(&writer);
+        if let Some(guid) = self.flows.remove(&writer).and_then(|flow| flow.guid) {
+            self.by_guid.remove(&guid);
+        }
+    }
+}
+
+fn sample(
+    gid: Gid,
+    sequence: u64,
+    arrived: Arrived,
+    arrived_ns: u64,
+    related: Option<(Gid, u64)>,
+) -> Sample {
+    let envelope = Envelope {
+        gid,
+        sequence,
+        wall_ns: arrived.source_ns,
+        mono_ns: 0,
+        arrived_ns,
+        encoding: Encoding::Cdr1,
+        related,
+    };
+    Sample { envelope, payload: Payload::Bytes(arrived.bytes) }
+}
+
+impl Reader for FlowReader {
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket> {
+        let core = &*self.core;
+        core.shared.open("accept")?;
+        if peer == core.shared.id() {
+            return Err(Error::new(ErrorKind::Unsupported, "accept").about("it is this process"));
+        }
+        if core.shared.secret_of(peer).is_none() {
+            let error = Error::new(ErrorKind::Closed, "accept");
+            return Err(error.about(format!("process {peer} was not met")));
+        }
+        let mut state = core.lock();
+        state.forget(writer);
+        let round = core.shared.next_round();
+        state.flows.insert(writer, Flow::new(peer, round));
+        drop(state);
+        let capacity = core.limit.keeps_all.then_some(core.limit.samples as u32);
+        let ticket = ReaderTicket { guid: core.guid, round, capacity };
+        Ok(ticket.to_ticket(core.shared.secret(), core.shared.id(), core.gid))
+    }
+
+    fn wire_name(&self) -> Option<Gid> {
+        Some(Gid(self.core.guid))
+    }
+
+    fn accept_plain(&self, writer: Gid) -> Result<Connected> {
+        let core = &*self.core;
+        core.shared.open("accept")?;
+        let mut state = core.lock();
+        let is_new = !state.plains.contains_key(&writer);
+        if is_new {
+            state.plains.insert(writer, None);
+            let mut news = false;
+            state.unknown.remove(&writer.0);
+            for arrived in state.early.take_of(writer.0).into_samples() {
+                news |= core.arrive_plain(&mut state, arrived);
+            }
+            if news {
+                core.news.ring();
+            }
+        }
+        drop(state);
+        // A match that comes after this look finds the writer above, and nudges.
+        let is_matched = core.tap.matches().contains(&writer.0);
+        Ok(if is_matched { Connected::Now } else { Connected::Later })
+    }
+
+    fn forget(&self, writer: Gid) {
+        if self.core.shared.is_current() {
+            self.core.lock().forget(writer);
+        }
+    }
+
+    fn take(&self) -> Result<Option<Sample>> {
+        let core = &*self.core;
+        core.shared.open("take")?;
+        let mut state = core.lock();
+        let Some(sample) = state.queue.pop() else { return Ok(None) };
+        if core.limit.keeps_all
+            && let Some(flow) = state.flows.get_mut(&sample.envelope.gid)
+        {
+            flow.taken = sample.envelope.sequence;
+            flow.uncredited += 1;
+            core.credit(sample.envelope.gid, flow);
+        }
+        Ok(Some(sample))
+    }
+
+    fn displaced(&self) -> u64 {
+        self.core.lock().displaced
+    }
+
+    fn newest_ns(&self, writer: Gid) -> Option<u64> {
+        let state = self.core.lock();
+        match state.flows.get(&writer) {
+            Some(flow) => flow.newest_ns,
+            None => state.plains.get(&writer).copied().flatten(),
+        }
+    }
+}
+
+impl Drop for FlowReader {
+    fn drop(&mut self) {
+        let core = &*self.core;
+        if !core.shared.is_current() {
+            return;
+        }
+        core.shared.forget_reader(&self.core);
+        let engine = crate::lock(&core.engine).take();
+        // Waits for callbacks, which lock what is behind the reader.
+        drop(engine);
+        let mut state = core.lock();
+        let flows = std::mem::take(&mut state.flows);
+        let early = std::mem::take(&mut state.early);
+        drop(state);
+        core.shared.figures.count_doubled(early.drop_all());
+        for (writer, flow) in flows {
+            core.tell(writer, &flow, Content::Gone);
+        }
+    }
+}
+
+impl Flow {
+    fn new(peer: PeerId, round: u32) -> Self {
+        Self {
+            peer,
+            round,
+            guid: None,
+            is_heard: false,
+            marks: VecDeque::new(),
+            end: None,
+            held: Held::default(),
+            newest_ns: None,
+            taken: 0,
+            uncredited: 0,
+            is_asked: false,
+        }
+    }
+}
+
+/// What the engine calls. It does not keep the reader.
+struct Ear(Weak<ReaderCore>);
+
+impl Listener for Ear {
+    fn news(&self) {
+        if let Some(core) = self.0.upgrade() {
+            core.gather();
+        }
+    }
+
+    fn matched(&self) {
+        if let Some(core) = self.0.upgrade() {
+            core.hear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tsuji_transport::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn what_samples_relate_to() {
+        let (own, writer, other) = ([1; 16], [2; 16], [3; 16]);
+        let (client, theirs) = (Gid([9; 16]), [4; 16]);
+        let marks = VecDeque::from([(1, 11), (5, 20)]);
+        let asking = Some(Asking { gid: client, guid: writer, marks });
+        let state = State { relating: Some(own), asking, ..State::default() };
+        let relation_of = |asked: Option<(Gid, u64)>, related: Option<(Guid, i64)>| {
+            let related = related.map(|(name, number)| Related { name, number });
+            let bytes = Bytes::copy_from(&[0; 4]);
+            let arrived = Arrived { writer: theirs, number: 7, source_ns: 0, related, bytes };
+            state.relation(&arrived, asked)
+        };
+        let relation = |related| relation_of(None, related);
+        // Requests, of those who say who takes the replies and of those who do not.
+        assert_eq!(relation(None), Some((Gid(theirs), 7)));
+        assert_eq!(relation(Some(([0; 16], 0))), Some((Gid(theirs), 7)));
+        assert_eq!(relation(Some((other, -1 << 32))), Some((Gid(other), 7)));
+        // Those of tsuji have their number on every road.
+        let asked = Some((Gid([8; 16]), 70));
+        assert_eq!(relation_of(asked, None), asked);
+        assert_eq!(relation_of(asked, Some((other, 0))), asked);
+        assert_eq!(relation_of(asked, Some((client.0, 12))), Some((client, 12)));
+        // Replies, to this process by either of its names, and to another.
+        assert_eq!(relation(Some((own, 2))), Some((client, 12)));
+        assert_eq!(relation(Some((writer, 6))), Some((client, 21)));
+        assert_eq!(relation(Some((other, 6))), Some((Gid(other), 6)));
+        let related = Some(Related { name: own, number: 2 });
+        let bytes = Bytes::copy_from(&[0; 4]);
+        let arrived = Arrived { writer: theirs, number: 7, source_ns: 0, related, bytes };
+        assert_eq!(State::default().relation(&arrived, asked), None);
+    }
+}

@@ -1,0 +1,586 @@
+//! Changes of the road under load: who takes part, what is set, and what is said of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tsuji_platform::clock::monotonic_ns;
+
+use super::member::{MEMBER, Part};
+use super::timing::{Change, Journey, Timing};
+use crate::account::Wrong;
+use crate::arguments::PICTURE_BYTES;
+use crate::carrier::{PICTURE_TYPE, Plain, absence};
+use crate::crew::{Child, Stop};
+use crate::limits::{PlainNode, Run, until};
+use crate::road::{self, Road, Transport};
+use crate::statistics::{Bar, Interval, quantile, sorted};
+
+/// Who sends to whom, and what is set.
+pub(super) struct Scene<'a> {
+    name: &'a str,
+    members: &'a [Troop],
+    /// Set one after the other, and again from the first on.
+    steps: &'a [Step<'a>],
+    /// A plain node reads too.
+    has_plain: bool,
+}
+
+/// A process.
+struct Troop {
+    road: Road,
+    publishers: u64,
+    subscriptions: u64,
+}
+
+/// What is set, and by which transports all flows go then.
+struct Step<'a> {
+    /// Nothing: what the policy says.
+    set: Option<&'a str>,
+    /// Flows whose two ends are in one process.
+    inside: &'a str,
+    /// Other flows, by the process of the publisher.
+    between: &'a [&'a str],
+}
+
+const SENDS: Troop = Troop { road: Road::Settable, publishers: 1, subscriptions: 0 };
+const RECEIVES: Troop = Troop { road: Road::Settable, publishers: 0, subscriptions: 1 };
+
+/// A publisher and a subscription in two processes, by shared memory and by cyclonedds.
+pub(super) const PROCESSES: Scene<'_> = Scene {
+    name: "processes",
+    members: &[SENDS, RECEIVES],
+    steps: &[
+        Step { set: Some("cyclonedds"), inside: "", between: &["cyclonedds"] },
+        Step { set: Some("shm"), inside: "", between: &["shm"] },
+    ],
+    has_plain: false,
+};
+
+/// The same in one process, by reference and by shared memory.
+pub(super) const INSIDE: Scene<'_> = Scene {
+    name: "inside",
+    members: &[Troop { subscriptions: 1, ..SENDS }],
+    steps: &[
+        Step { set: Some("shm"), inside: "shm", between: &[] },
+        Step { set: Some("inproc"), inside: "inproc", between: &[] },
+    ],
+    has_plain: false,
+};
+
+/// Two publishers and three subscriptions, one of these in the process of a publisher. The policies of
+/// the publishers differ, so that where none is set one of them goes by shared memory to the same
+/// subscriptions to which the other goes by cyclonedds, and all three roads are in use at once.
+pub(super) const MANY: Scene<'_> = Scene {
+    name: "many",
+    members: &[
+        Troop { subscriptions: 1, ..SENDS },
+        Troop { road: Road::SettableRtps, ..SENDS },
+        RECEIVES,
+        RECEIVES,
+    ],
+    steps: &[
+        Step { set: Some("shm"), inside: "shm", between: &["shm", "shm"] },
+        Step { set: Some("cyclonedds"), inside: "inproc", between: &["cyclonedds", "cyclonedds"] },
+        Step { set: None, inside: "inproc", between: &["shm", "cyclonedds"] },
+        Step { set: Some("cyclonedds"), inside: "inproc", between: &["cyclonedds", "cyclonedds"] },
+        Step { set: Some("inproc"), inside: "inproc", between: &["shm", "cyclonedds"] },
+    ],
+    has_plain: false,
+};
+
+/// Two processes, and a plain node that reads the same topic.
+pub(super) const PLAIN: Scene<'_> = Scene {
+    name: "plain",
+    members: &[Troop { road: Road::Rtps, ..SENDS }, Troop { road: Road::Rtps, ..RECEIVES }],
+    steps: PROCESSES.steps,
+    has_plain: true,
+};
+
+/// A publisher and a subscription in two processes, by each two of the transports between processes that are here and asked for.
+/// What fails with one pair is told, and the others follow.
+pub(super) fn measure_pairs(run: &mut Run<'_, '_>, load: Load) -> Result<(), Stop> {
+    let (here, absent): (Vec<_>, Vec<_>) =
+        asked(&run.options.roads).into_iter().partition(|it| absence(*it).is_none());
+    for transport in absent {
+        let what = format!("pairs-{} with {}", load.name, transport.word());
+        run.report.absent(run.screen, &what, &absence(transport).unwrap_or_default());
+    }
+    for (at, one) in here.iter().enumerate() {
+        for other in &here[at + 1..] {
+            let (one, other) = (one.word(), other.word());
+            let name = format!("{one}-{other}");
+            let (there, back) = ([other], [one]);
+            let steps = [
+                Step { set: Some(other), inside: "", between: &there },
+                Step { set: Some(one), inside: "", between: &back },
+            ];
+            let scene =
+                Scene { name: &name, members: PROCESSES.members, steps: &steps, has_plain: false };
+            let measured = measure(run, &scene, load);
+            run.part(&format!("{name}-{}", load.name), measured)?;
+        }
+    }
+    Ok(())
+}
+
+/// The transports between processes that `names` means; all if it is empty.
+fn asked(names: &[String]) -> Vec<Transport> {
+    let is_asked = |it: &Transport| names.is_empty() || names.iter().any(|name| name == it.word());
+    Transport::ALL.into_iter().filter(is_asked).collect()
+}
+
+/// An error says which of these names cannot be one of a pair, and what is allowed.
+pub(super) fn check_roads(names: &[String]) -> Result<(), String> {
+    let known = Transport::ALL.map(Transport::word);
+    if let Some(name) = names.iter().find(|it| !known.contains(&it.as_str())) {
+        return Err(format!("--roads {name}: allowed are {}", known.join(", ")));
+    }
+    if asked(names).len() < 2 {
+        return Err(format!("--roads {}: allowed are two or more", names.join(",")));
+    }
+    Ok(())
+}
+
+/// What is sent.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    name: &'static str,
+    size: usize,
+    period_us: u64,
+    /// What subscriptions keep: a second.
+    depth: u32,
+    /// From when all has settled until the road is set again.
+    rest: Duration,
+    /// How long now and then nothing is changed, after [`CALM`].
+    peace: Duration,
+}
+
+impl Load {
+    /// How long a road carries until all that is kept on it is there. Cyclone DDS asks for acknowledgements
+    /// only where a writer pauses, and until then keeps the depth: on the heap, or in shared memory where
+    /// that lent it. So the heap and the shared memory have their largest size after this.
+    fn filling(&self) -> Duration {
+        Duration::from_micros(self.period_us * u64::from(self.depth)) * 3 / 2
+    }
+}
+
+/// 64 bytes at 1 kHz.
+pub(super) const SMALL: Load = Load {
+    name: "64",
+    size: 64,
+    period_us: 1000,
+    depth: 1000,
+    rest: Duration::from_millis(20),
+    peace: Duration::from_millis(150),
+};
+
+/// A picture of 1024 × 768 in three colours at 30 Hz.
+pub(super) const PICTURE: Load = Load {
+    name: "picture",
+    size: PICTURE_BYTES,
+    period_us: 33_333,
+    depth: 30,
+    rest: Duration::from_millis(200),
+    peace: Duration::from_millis(600),
+};
+
+/// Changes the road as often as is asked for, or as there is time.
+pub(super) fn measure(run: &mut Run<'_, '_>, scene: &Scene<'_>, load: Load) -> Result<(), Stop> {
+    let what = format!("{}-{}", scene.name, load.name);
+    let mut play = Play::start(run, scene, load, &what)?;
+    let ended = play.change_all(run, scene, load, &what);
+    let stopped = match &ended {
+        Err(Stop::Interrupted) => Ok(()),
+        _ => play.finish(),
+    };
+    play.judge(run, load, &what);
+    ended.and(stopped)
+}
+
+/// A scene that is played.
+struct Play {
+    children: Vec<Child>,
+    plain: Option<PlainNode>,
+    /// Begun and settled changes of single flows.
+    changes: u64,
+    /// Times that the road was set.
+    set: u64,
+    timing: Timing,
+    /// How long each took to its cut and from there until it settled, µs, by where from and where to.
+    took_us: BTreeMap<(String, String), [Vec<f64>; 2]>,
+    publishing_us: f64,
+    held: u64,
+    wrong: Wrong,
+    refused: u64,
+    refusal: Option<String>,
+    sent: BTreeMap<String, u64>,
+    /// How many each subscription had of each publisher.
+    next: BTreeMap<(String, String), u64>,
+    counted: Counted,
+    /// What all processes hold, by handovers, at the end of each peace.
+    memory_kib: Vec<(u64, u64)>,
+    plain_missing: u64,
+}
+
+/// What the counters of all subscriptions say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    lost: u64,
+    displaced: u64,
+    duplicates: u64,
+    invalid: u64,
+}
+
+impl Play {
+    fn start(
+        run: &mut Run<'_, '_>,
+        scene: &Scene<'_>,
+        load: Load,
+        what: &str,
+    ) -> Result<Self, Stop> {
+        let folder = run.stage.folder().to_owned();
+        let topic = road::of_this_run(&folder, &what.replace('-', "_"));
+        let sum = |of: fn(&Troop) -> u64| scene.members.iter().map(of).sum::<u64>();
+        let plain = Plain {
+            folder: folder.clone(),
+            type_name: PICTURE_TYPE.to_owned(),
+            reads: topic.clone(),
+            writes: None,
+            size: load.size,
+            depth: load.depth,
+        };
+        let plain = scene.has_plain.then(|| PlainNode::start(run.stage, &plain)).transpose()?;
+        let mut children = Vec::new();
+        for troop in scene.members {
+            let part = Part {
+                folder: folder.clone(),
+                road: troop.road,
+                topic: topic.clone(),
+                size: load.size,
+                period_us: load.period_us,
+                depth: load.depth,
+                publishers: troop.publishers,
+                subscriptions: troop.subscriptions,
+                readers: sum(|it| it.subscriptions) + u64::from(scene.has_plain),
+                writers: sum(|it| it.publishers),
+            };
+            children.push(Child::start(run.stage, MEMBER, &part.to_json())?);
+        }
+        for child in &mut children {
+            child.answer()?;
+        }
+        let mut play = Self {
+            children,
+            plain,
+            changes: 0,
+            set: 0,
+            timing: Timing::new(load.period_us * 1000),
+            took_us: BTreeMap::new(),
+            publishing_us: 0.0,
+            held: 0,
+            wrong: Wrong::default(),
+            refused: 0,
+            refusal: None,
+            sent: BTreeMap::new(),
+            next: BTreeMap::new(),
+            counted: Counted::default(),
+            memory_kib: Vec::new(),
+            plain_missing: 0,
+        };
+        play.tell_all("meet")?;
+        // Subscriptions first: what a publisher sends before they look waits in them.
+        for child in play.children.iter_mut().rev() {
+            child.ask("start")?;
+        }
+        // All roads are opened once, and memory is taken for good, before anything is measured. A look is too short
+        // for what memory becomes.
+        for rest in [load.rest, if run.options.quick { load.rest } else { load.filling() }] {
+            for step in scene.steps {
+                play.change(scene, step)?;
+                thread::sleep(rest);
+            }
+        }
+        play.look()?;
+        play.forget_times();
+        Ok(play)
+    }
+
+    fn forget_times(&mut self) {
+        self.timing.forget();
+        (self.changes, self.set, self.held) = (0, 0, 0);
+        self.took_us.clear();
+        self.publishing_us = 0.0;
+    }
+
+    fn tell_all(&mut self, command: &str) -> Result<(), Stop> {
+        for child in &mut self.children {
+            child.tell(command)?;
+        }
+        self.children.iter_mut().try_for_each(|child| child.answer().map(drop))
+    }
+
+    fn change_all(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        scene: &Scene<'_>,
+        load: Load,
+        what: &str,
+    ) -> Result<(), Stop> {
+        let all = run.options.handovers;
+        let end = Instant::now() + Duration::from_secs(run.options.seconds_max);
+        let mut steps = scene.steps.iter().cycle();
+        while self.changes < all && Instant::now() < end {
+            let (done, set) = (self.changes, self.set);
+            run.screen.progress(&format!("{what}: {done} of {all} handovers, set {set} times"));
+            let Some(step) = steps.next() else { break };
+            self.change(scene, step)?;
+            thread::sleep(load.rest);
+            if self.set.is_multiple_of(LOOK_EVERY) {
+                self.keep_peace(load)?;
+            }
+        }
+        self.keep_peace(load)
+    }
+
+    /// Changes nothing for a while, and looks at what has come.
+    fn keep_peace(&mut self, load: Load) -> Result<(), Stop> {
+        thread::sleep(CALM);
+        let calm_ns = monotonic_ns();
+        thread::sleep(load.peace);
+        self.timing.peace(calm_ns, monotonic_ns());
+        self.look()?;
+        let memory = self.children.iter().map(|it| memory_kib(it.id())).sum();
+        self.memory_kib.push((self.changes, memory));
+        self.timing.end_block();
+        Ok(())
+    }
+
+    /// Sets the road, and waits until all flows have settled.
+    fn change(&mut self, scene: &Scene<'_>, step: &Step<'_>) -> Result<(), Stop> {
+        let expected = self.expected(scene, step).join(" ");
+        let command = format!("change {} {expected}", step.set.unwrap_or("-"));
+        let answer = self.children[0].ask(&command)?;
+        if let Some(routes) = answer["unsettled"].as_str() {
+            let error = format!(
+                "after {} handovers, {} was set and not settled: expected {expected}, found {}: \
+                 {routes}",
+                self.changes,
+                step.set.unwrap_or("nothing"),
+                answer["found"]
+            );
+            return Err(error.into());
+        }
+        self.set += 1;
+        let asked_ns = answer["asked"].as_u64().unwrap_or(0);
+        for change in answer["changes"].as_array().map_or(&[][..], Vec::as_slice) {
+            self.note(asked_ns, change);
+        }
+        Ok(())
+    }
+
+    /// All flows as [`member`](super::member) shows them.
+    fn expected(&self, scene: &Scene<'_>, step: &Step<'_>) -> Vec<String> {
+        let (mut flows, mut senders) = (Vec::new(), 0);
+        for (at, sends) in scene.members.iter().enumerate() {
+            for _ in 0..sends.publishers {
+                for (other, receives) in scene.members.iter().enumerate() {
+                    let between = step.between.get(senders).copied().unwrap_or_default();
+                    let transport = if at == other { step.inside } else { between };
+                    let (sender, receiver) = (self.children[at].id(), self.children[other].id());
+                    for _ in 0..receives.subscriptions {
+                        flows.push(format!("{sender}/{receiver}/{transport}"));
+                    }
+                }
+                senders += 1;
+            }
+        }
+        flows.sort();
+        flows
+    }
+
+    fn note(&mut self, asked_ns: u64, change: &Value) {
+        let word = |field: &str| change[field].as_str().unwrap_or_default().to_owned();
+        let number = |field: &str| change[field].as_f64().unwrap_or(0.0);
+        let cut_ns = change["cut"].as_u64().unwrap_or(0);
+        self.changes += 1;
+        self.held = self.held.max(change["held"].as_u64().unwrap_or(0));
+        let took_us = self.took_us.entry((word("from"), word("to"))).or_default();
+        took_us[0].push(number("opening_us"));
+        took_us[1].push(number("settling_us"));
+        self.timing.changed(Change {
+            journey: Journey::new(word("publisher"), word("subscription")),
+            from: word("from"),
+            to: word("to"),
+            asked_ns: asked_ns.min(cut_ns),
+            cut_ns,
+            settled_ns: cut_ns + (number("settling_us") * 1e3) as u64,
+        });
+    }
+
+    /// Asks all what has happened.
+    fn look(&mut self) -> Result<(), Stop> {
+        let looks = self.children.iter_mut().map(|child| child.ask("look"));
+        let looks: Vec<Value> = looks.collect::<Result<_, _>>()?;
+        let (mut wrong, mut counted, mut refused) = (Wrong::default(), Counted::default(), 0);
+        for look in &looks {
+            for (gid, publisher) in look["sent"].as_object().into_iter().flatten() {
+                refused += publisher["refused"].as_u64().unwrap_or(0);
+                if let Some(refusal) = publisher["refusal"].as_str() {
+                    self.refusal = Some(refusal.to_owned());
+                }
+                for sent in publisher["sent"].as_array().into_iter().flatten() {
+                    let number = |at: usize| sent[at].as_u64().unwrap_or(0);
+                    let took_us = number(2).saturating_sub(number(1)) as f64 / 1e3;
+                    self.publishing_us = self.publishing_us.max(took_us);
+                    self.timing.sent(gid, number(0), number(1));
+                }
+            }
+        }
+        for subscription in looks.iter().flat_map(|it| it["received"].as_array()).flatten() {
+            let reader = subscription["gid"].as_str().unwrap_or_default();
+            let count = |field: &str| subscription[field].as_u64().unwrap_or(0);
+            counted.lost += count("lost");
+            counted.displaced += count("displaced");
+            counted.duplicates += count("duplicates");
+            counted.invalid += count("invalid");
+            for (writer, flow) in subscription["flows"].as_object().into_iter().flatten() {
+                let journey = Journey::new(writer.clone(), reader.to_owned());
+                for arrived in flow["arrived"].as_array().into_iter().flatten() {
+                    let number = |at: usize| arrived[at].as_u64().unwrap_or(0);
+                    self.timing.arrived(&journey, number(0), number(1));
+                }
+                let next = flow["next"].as_u64().unwrap_or(0);
+                self.next.insert((writer.clone(), reader.to_owned()), next);
+                wrong = wrong.and(Wrong::from_json(&flow["wrong"]).unwrap_or_default());
+            }
+        }
+        (self.wrong, self.counted, self.refused) = (wrong, counted, refused);
+        Ok(())
+    }
+
+    /// Sends nothing more, and waits for what is under way. What does not come then is lost.
+    fn finish(&mut self) -> Result<(), Stop> {
+        for child in &mut self.children {
+            let counts = child.ask("stop")?;
+            for (gid, count) in counts["counts"].as_object().into_iter().flatten() {
+                self.sent.insert(gid.clone(), count.as_u64().unwrap_or(0));
+            }
+        }
+        let missing = until(|| {
+            self.look()?;
+            Ok((self.missing() == 0, self.missing()))
+        })?;
+        self.wrong.lost += missing;
+        if let Some(plain) = &mut self.plain {
+            let sent = self.sent.values().sum();
+            let taken = plain.wait_for(sent)?;
+            self.plain_missing = sent.saturating_sub(taken);
+        }
+        Ok(())
+    }
+
+    /// Samples that were sent after the last that came.
+    fn missing(&self) -> u64 {
+        let missing = self.next.iter().map(|((writer, _), next)| {
+            self.sent.get(writer).map_or(0, |sent| sent.saturating_sub(*next))
+        });
+        missing.sum()
+    }
+
+    fn judge(&mut self, run: &mut Run<'_, '_>, load: Load, what: &str) {
+        let exactly = |figure: u64| Some(Interval::exactly(figure as f64));
+        let of = format!("the road was set {} times", self.set);
+        run.judge(format!("{what} handovers"), of, exactly(self.changes), "", None);
+        let Counted { lost, displaced, duplicates, invalid } = self.counted;
+        let own = format!(
+            "the subscriptions' own count: {lost} lost, {displaced} displaced, {duplicates} dropped \
+             as met, {invalid} invalid"
+        );
+        let mut wrong = self.wrong;
+        wrong.lost = wrong.lost.max(lost + displaced);
+        wrong.damaged += invalid;
+        judge_wrong(run, what, &own, wrong);
+        if let Some(plain) = &mut self.plain {
+            let mut wrong = plain.wrong().unwrap_or_default();
+            wrong.lost += self.plain_missing;
+            judge_wrong(run, what, "the plain reader", wrong);
+        }
+        let refusal = self.refusal.take().unwrap_or_default();
+        let none = Some(Bar::AtMost(0.0));
+        run.judge(format!("{what} not published"), refusal, exactly(self.refused), "", none);
+        run.report.astray(self.refused);
+        self.timing.judge(run, what);
+        for ((from, to), took_us) in &self.took_us {
+            let of = format!("{from} to {to}, {} times", took_us[0].len());
+            for (word, took_us) in ["opening", "settling"].into_iter().zip(took_us) {
+                let took = sorted(took_us.clone());
+                for (name, share) in [("median", 0.5), ("most", 1.0)] {
+                    let figure = Some(Interval::exactly(quantile(&took, share) / 1e3));
+                    run.judge(format!("{what} {word} {name}"), &*of, figure, "ms", None);
+                }
+            }
+        }
+        let publishing = Some(Interval::exactly(self.publishing_us / 1e3));
+        run.judge(format!("{what} longest publish()"), "", publishing, "ms", None);
+        let of = "samples of one flow at one time";
+        let depth = Some(Bar::AtMost(load.depth.into()));
+        run.judge(format!("{what} held"), of, exactly(self.held), "", depth);
+        self.judge_memory(run, load, what);
+    }
+
+    /// The most that all processes hold early and late in the run. The most, because what is freed goes
+    /// back to the system at one time and not at another, and what is needed again is had from there.
+    fn judge_memory(&self, run: &mut Run<'_, '_>, load: Load, what: &str) {
+        let most = |from: u64, to: u64| {
+            let (from, to) = (self.changes * from, self.changes * to);
+            let meant = self.memory_kib.iter().filter(|it| (from..=to).contains(&(it.0 * 100)));
+            meant.map(|(_, kib)| *kib as f64 * 1024.0 / 1e6).max_by(f64::total_cmp)
+        };
+        let Some((early_mb, late_mb)) = most(10, 30).zip(most(80, 100)) else { return };
+        let of = "all processes, what they share once; the most after 10 to 30 % of the handovers";
+        let early = Some(Interval::exactly(early_mb));
+        run.judge(format!("{what} memory"), of, early, "MB", None);
+        let slack = (load.size * SAMPLES_SLACK * self.children.len()) as f64 / 1e6;
+        let bar = (GROWTH_MAX_MB * self.children.len() as f64 + slack).round();
+        let of = "from there to the most of the last 20 %";
+        let grown = Some(Interval::exactly(late_mb - early_mb));
+        run.judge(format!("{what} memory growth"), of, grown, "MB", Some(Bar::AtMost(bar)));
+    }
+}
+
+/// Each sample comes once, in order, as it was drawn.
+fn judge_wrong(run: &mut Run<'_, '_>, what: &str, of: &str, wrong: Wrong) {
+    let Wrong { lost, repeated, disordered, damaged } = wrong;
+    let counts = [
+        ("lost", lost),
+        ("repeated", repeated),
+        ("out of order", disordered),
+        ("damaged", damaged),
+    ];
+    for (name, count) in counts {
+        let figure = Some(Interval::exactly(count as f64));
+        run.judge(format!("{what} {name}"), of, figure, "", Some(Bar::AtMost(0.0)));
+        run.report.astray(count);
+    }
+}
+
+/// Changes nothing for a while, and looks at what came and what is held, after so many settings: no multiple
+/// of the number of steps of a scene, so that each road has its peace.
+const LOOK_EVERY: u64 = 11;
+
+/// What a change may still do to samples is over by then.
+const CALM: Duration = Duration::from_millis(150);
+
+/// What a process may hold more of late than early, in MB, and in samples.
+const GROWTH_MAX_MB: f64 = 2.0;
+const SAMPLES_SLACK: usize = 4;
+
+/// The process's resident memory. Of what several map each counts its part.
+fn memory_kib(id: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,69 @@
+//! What publish and take cost on one thread, by reference, where nothing changes: the fixed price of a
+//! sample.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tsuji_interfaces::geometry_msgs::msg::Inertia;
+use tsuji_platform::clock::thread_cpu_ns;
+
+use crate::crew::{Child, Stop};
+use crate::limits::Run;
+use crate::road::Road;
+use crate::statistics::interval_of_median;
+
+/// The hidden argument of the process that does it.
+pub(crate) const SINGLE: &str = "--single";
+
+/// Publishes and takes in blocks.
+pub(super) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let samples = if run.options.quick { SAMPLES_QUICK } else { SAMPLES };
+    let folder = run.stage.folder().to_string_lossy();
+    let text = json!({ "folder": folder, "blocks": run.options.blocks, "samples": samples });
+    let mut child = Child::start(run.stage, SINGLE, &text.to_string())?;
+    let answer = child.answer()?;
+    let each_ns = answer["each_ns"].as_array().into_iter().flatten().filter_map(Value::as_f64);
+    let each_ns: Vec<f64> = each_ns.collect();
+    let of = "an Arc of 80 bytes, published and taken";
+    run.judge("single-thread CPU/sample", of, interval_of_median(&each_ns), "ns", None);
+    Ok(())
+}
+
+const SAMPLES: u64 = 200_000;
+const SAMPLES_QUICK: u64 = 20_000;
+
+/// Plays it.
+pub(crate) fn single(text: &str) -> i32 {
+    super::ended(play(text))
+}
+
+fn play(text: &str) -> Result<(), String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let folder = Path::new(value["folder"].as_str().unwrap_or_default());
+    let (blocks, samples) = (value["blocks"].as_u64(), value["samples"].as_u64());
+    let (blocks, samples) = (blocks.unwrap_or(1), samples.unwrap_or(1).max(1));
+    let context = Road::Alone.context(folder).build().map_err(super::said)?;
+    let node = context.node("single").map_err(super::said)?;
+    let publisher = node.publisher::<Inertia>("single").build().map_err(super::said)?;
+    let subscription = node.subscription::<Inertia>("single").build().map_err(super::said)?;
+    publisher.wait_for_subscriptions(1, PATIENCE).map_err(super::said)?;
+    let message = Arc::new(Inertia::default());
+    let block = || {
+        let before_ns = thread_cpu_ns();
+        for _ in 0..samples {
+            publisher.publish(Arc::clone(&message)).map_err(super::said)?;
+            let taken = subscription.take().map_err(super::said)?;
+            black_box(taken.ok_or("a sample is missing")?);
+        }
+        Ok::<f64, String>((thread_cpu_ns() - before_ns) as f64 / samples as f64)
+    };
+    block()?;
+    let each_ns: Vec<f64> = (0..blocks).map(|_| block()).collect::<Result<_, _>>()?;
+    super::answer(&json!({ "each_ns": each_ns }));
+    Ok(())
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);

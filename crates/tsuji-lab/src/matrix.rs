@@ -1,0 +1,591 @@
+//! Payloads from 256 B to 4 MB, reliable and of best effort, by every transport and by the engines alone: the
+//! measurement with which Morita and Matsubara chose among implementations of DDS, on this machine.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::arguments::Options;
+use crate::carrier::{Carrier, Flow, Role, Spec, absence};
+use crate::crew::{Block, Crew, Stage, Stop, StreamCrew};
+use crate::limits::Status;
+use crate::report::{Judged, Report, Screen};
+use crate::road::{Road, Transport};
+use crate::statistics::{Bar, Statistic, interval_of_median, mean, quantile, ratio, sorted};
+
+/// By powers of two, as in the paper.
+const SIZES: [usize; 15] = [
+    256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576,
+    2_097_152, 4_194_304,
+];
+const QUICK_SIZES: [usize; 3] = [256, 65_536, 4_194_304];
+
+/// Ten a second, as in the paper.
+const PERIOD_US: u64 = 100_000;
+const QUICK_PERIOD_US: u64 = 5_000;
+
+/// What goes as fast as it is taken, in one block.
+const STREAM_BYTES: u64 = 64 << 20;
+const QUICK_STREAM_BYTES: u64 = 8 << 20;
+const STREAM_SAMPLES: [u64; 2] = [10, 5_000];
+const STREAM_BLOCKS: usize = 3;
+
+/// Samples before the measurement.
+const WARM_UP: u64 = 3;
+
+/// One that is measured in each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entrant {
+    /// As a user may name it.
+    name: &'static str,
+    carrier: Carrier,
+    role: Role,
+    road: Road,
+    /// What carries if it is there.
+    transport: Option<&'static str>,
+    /// The engine that it is about, through tsuji or alone.
+    engine: Option<Transport>,
+}
+
+fn entrants() -> Vec<Entrant> {
+    let raw = |name, carrier, role| {
+        let road = Road::Alone;
+        Entrant { name, carrier, role, road, transport: None, engine: None }
+    };
+    let alone = |name, carrier, engine| Entrant {
+        engine: Some(engine),
+        ..raw(name, carrier, Role::Sender)
+    };
+    let mut all = vec![
+        Entrant {
+            name: "inproc",
+            carrier: Carrier::TsujiPublish,
+            role: Role::Both,
+            road: Road::Alone,
+            transport: Some("inproc"),
+            engine: None,
+        },
+        raw("raw:condvar", Carrier::CondvarClone, Role::Both),
+    ];
+    for transport in Transport::ALL {
+        let name = transport.word();
+        all.push(Entrant {
+            name,
+            carrier: Carrier::TsujiPublish,
+            role: Role::Sender,
+            road: Road::By(transport),
+            transport: Some(name),
+            engine: (transport != Transport::Shm).then_some(transport),
+        });
+        all.push(match transport {
+            Transport::Shm => raw("raw:iceoryx2", Carrier::IceoryxMemcpy, Role::Sender),
+            Transport::CycloneDds => alone("raw:cyclonedds", Carrier::CycloneCopy, transport),
+            Transport::FastDds => alone("raw:fastdds", Carrier::FastCopy, transport),
+            Transport::Zenoh => alone("raw:zenoh", Carrier::ZenohCopy, transport),
+        });
+    }
+    all
+}
+
+/// What tsuji may take of the median of an engine alone.
+pub(crate) const ENGINE_MEDIAN_MAX: f64 = 1.15;
+
+/// An error says which of these names is of nobody, and what is allowed.
+pub(crate) fn check_roads(names: &[String]) -> Result<(), String> {
+    let known: Vec<_> = entrants().iter().map(|it| it.name).collect();
+    let Some(name) = names.iter().find(|it| !known.contains(&it.as_str())) else { return Ok(()) };
+    Err(format!("--roads {name}: allowed are {}", known.join(", ")))
+}
+
+/// What one side of a flow takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Side {
+    virtual_mb: f64,
+    resident_mb: f64,
+    threads: u64,
+}
+
+impl Side {
+    fn of(id: u32) -> Result<Self, Stop> {
+        let status = Status::of(id)?;
+        let mb = |field| status.kib(field) as f64 * 1024.0 / 1e6;
+        let threads = status.kib("Threads:");
+        Ok(Self { virtual_mb: mb("VmSize:"), resident_mb: mb("VmRSS:"), threads })
+    }
+}
+
+/// One entrant at one size and reliability.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    pub(crate) size_bytes: usize,
+    pub(crate) is_reliable: bool,
+    /// The transport that it is about, where it is one of tsuji.
+    pub(crate) transport: Option<&'static str>,
+    carrier: String,
+    count: u64,
+    pub(crate) lost: u64,
+    /// Mean, median, 99th percentile and most of the time from `publish` to the callback, µs.
+    pub(crate) passing_us: [f64; 4],
+    /// As fast as they are taken, where it was measured.
+    mb_per_s: Option<f64>,
+    /// The process that sends, and the one that receives if it is another.
+    sides: Vec<Side>,
+}
+
+impl Cell {
+    const HEAD: &str = "   bytes QoS          carrier               count  lost     mean   median      \
+        p99      max     MB/s    RSS MB     VM MB  threads";
+
+    /// One of which nothing but the median is known.
+    #[cfg(test)]
+    pub(crate) fn of_median(
+        size_bytes: usize,
+        is_reliable: bool,
+        transport: &'static str,
+        median_us: f64,
+    ) -> Self {
+        Self {
+            size_bytes,
+            is_reliable,
+            transport: Some(transport),
+            carrier: format!("tsuji:{transport}"),
+            count: 1,
+            lost: 0,
+            passing_us: [median_us; 4],
+            mb_per_s: None,
+            sides: Vec::new(),
+        }
+    }
+
+    /// What may be lost and the transport still be worth its place: nothing, or a hundredth of best effort.
+    pub(crate) fn lost_max(&self) -> u64 {
+        if self.is_reliable { 0 } else { self.count / 100 }
+    }
+
+    fn qos(&self) -> &'static str {
+        if self.is_reliable { "reliable" } else { "best_effort" }
+    }
+
+    fn line(&self) -> String {
+        let [mean, median, p99, max] = self.passing_us;
+        let rate = self.mb_per_s.map_or_else(|| "-".to_owned(), |it| format!("{it:.0}"));
+        let sides =
+            |of: &dyn Fn(&Side) -> String| self.sides.iter().map(of).collect::<Vec<_>>().join("/");
+        format!(
+            "{:>8} {:12} {:20} {:>6} {:>5} {mean:>8.1} {median:>8.1} {p99:>8.1} {max:>8.1} {rate:>8} \
+             {:>9} {:>9} {:>8}",
+            self.size_bytes,
+            self.qos(),
+            self.carrier,
+            self.count,
+            self.lost,
+            sides(&|it| format!("{:.0}", it.resident_mb)),
+            sides(&|it| format!("{:.0}", it.virtual_mb)),
+            sides(&|it| it.threads.to_string()),
+        )
+    }
+
+    fn to_json(&self) -> Value {
+        let finite = |it: f64| it.is_finite().then_some(it);
+        let [mean, median, p99, max] = self.passing_us.map(finite);
+        let sides = self.sides.iter().map(|it| {
+            json!({
+                "vm_size_mb": it.virtual_mb, "vm_rss_mb": it.resident_mb, "threads": it.threads,
+            })
+        });
+        json!({
+            "size_bytes": self.size_bytes,
+            "reliability": self.qos(),
+            "carrier": self.carrier,
+            "count": self.count,
+            "lost": self.lost,
+            "mean_us": mean,
+            "median_us": median,
+            "p99_us": p99,
+            "max_us": max,
+            "throughput_mb_per_s": self.mb_per_s,
+            "processes": sides.collect::<Vec<_>>(),
+        })
+    }
+
+    const CSV_HEAD: &str = "size_bytes,reliability,carrier,count,lost,mean_us,median_us,p99_us,max_us,\
+        throughput_mb_per_s,sender_vm_size_mb,sender_vm_rss_mb,sender_threads,receiver_vm_size_mb,\
+        receiver_vm_rss_mb,receiver_threads\n";
+
+    /// Nothing where there is no figure.
+    fn csv_line(&self) -> String {
+        let figure = |it: Option<f64>| {
+            it.filter(|it| it.is_finite()).map_or_else(String::new, |it| format!("{it:.3}"))
+        };
+        let head = [self.size_bytes.to_string(), self.qos().to_owned(), self.carrier.clone()];
+        let counts = [self.count.to_string(), self.lost.to_string()];
+        let mut words: Vec<String> = head.into_iter().chain(counts).collect();
+        words.extend(self.passing_us.map(|it| figure(Some(it))));
+        words.push(figure(self.mb_per_s));
+        for at in 0..2 {
+            let side = self.sides.get(at);
+            words.push(figure(side.map(|it| it.virtual_mb)));
+            words.push(figure(side.map(|it| it.resident_mb)));
+            words.push(side.map_or_else(String::new, |it| it.threads.to_string()));
+        }
+        words.join(",") + "\n"
+    }
+}
+
+/// What the paper's author measured: virtual and resident memory in MB and threads of the process that sent
+/// 256 bytes (tables 2 and 4 of Morita and Matsubara, on ROS 2 Ardent).
+const PAPER: [(&str, u32, u32, u32); 3] =
+    [("FastRTPS", 460, 70, 7), ("OpenSplice", 1872, 44, 28), ("both, its prototype", 2201, 99, 34)];
+
+/// Measures all cells that `options` asks for.
+pub(crate) fn run(
+    stage: &Stage,
+    options: &Options,
+    screen: &mut Screen<'_>,
+    report: &mut Report,
+) -> Result<(), Stop> {
+    let asked =
+        |it: &Entrant| options.roads.is_empty() || options.roads.iter().any(|name| name == it.name);
+    let own: &[usize] = if options.quick { &QUICK_SIZES } else { &SIZES };
+    let mut matrix = Matrix {
+        stage,
+        options,
+        entrants: entrants().into_iter().filter(asked).collect(),
+        sizes: if options.sizes.is_empty() { own.to_vec() } else { options.sizes.clone() },
+        period_us: if options.quick { QUICK_PERIOD_US } else { PERIOD_US },
+        streams: true,
+        cells: Vec::new(),
+    };
+    let ended = matrix.measure(screen, report);
+    for (name, size, resident, threads) in PAPER {
+        screen.line(&format!(
+            "the paper: {name}: {resident} MB resident, {size} MB virtual, {threads} threads"
+        ));
+    }
+    if let Some(path) = &options.csv {
+        write_csv(path, &matrix.cells)?;
+    }
+    ended
+}
+
+fn write_csv(path: &Path, cells: &[Cell]) -> Result<(), Stop> {
+    let mut text = Cell::CSV_HEAD.to_owned();
+    cells.iter().for_each(|it| text.push_str(&it.csv_line()));
+    let written = fs::write(path, text);
+    written.map_err(|error| Stop::Failed(format!("write {}: {error}", path.display())))
+}
+
+/// What is to be measured, and what was.
+pub(crate) struct Matrix<'a> {
+    stage: &'a Stage,
+    options: &'a Options,
+    /// Those that are here, as far as is known.
+    entrants: Vec<Entrant>,
+    sizes: Vec<usize>,
+    /// From one sample to the next, at least.
+    period_us: u64,
+    /// Each is also measured as fast as it goes.
+    streams: bool,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// An entrant at work.
+struct Contestant {
+    entrant: Entrant,
+    crew: Crew,
+    blocks: Vec<Block>,
+    failed: Option<String>,
+}
+
+impl<'a> Matrix<'a> {
+    /// The transports between processes alone, one sample after the other.
+    pub(crate) fn of_transports(stage: &'a Stage, options: &'a Options, sizes: &[usize]) -> Self {
+        let is_transport = |it: &Entrant| matches!(it.road, Road::By(_));
+        Self {
+            stage,
+            options,
+            entrants: entrants().into_iter().filter(is_transport).collect(),
+            sizes: sizes.to_vec(),
+            period_us: 0,
+            streams: false,
+            cells: Vec::new(),
+        }
+    }
+
+    /// Measures all cells, and says what they are.
+    pub(crate) fn measure(
+        &mut self,
+        screen: &mut Screen<'_>,
+        report: &mut Report,
+    ) -> Result<(), Stop> {
+        screen.line(Cell::HEAD);
+        let ended = self.measure_all(screen, report);
+        report.matrix(self.cells.iter().map(Cell::to_json).collect());
+        ended
+    }
+
+    fn measure_all(&mut self, screen: &mut Screen<'_>, report: &mut Report) -> Result<(), Stop> {
+        let sizes = self.sizes.clone();
+        let all = 2 * sizes.len();
+        for (at, size) in sizes.iter().enumerate() {
+            for (also, is_reliable) in [true, false].into_iter().enumerate() {
+                let qos = if is_reliable { "reliable" } else { "best effort" };
+                let place = format!("[{}/{all}] {size} B, {qos}", 2 * at + also + 1);
+                self.cell(*size, is_reliable, &place, screen, report)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn spec(&self, entrant: &Entrant, size: usize, is_reliable: bool, flow: Flow) -> Spec {
+        let qos = if is_reliable { "reliable" } else { "best_effort" };
+        let way = if flow == Flow::Paced { "paced" } else { "stream" };
+        let name = entrant.name.replace(':', "_");
+        Spec {
+            carrier: entrant.carrier,
+            role: entrant.role,
+            flow,
+            size,
+            pause_us: self.options.pause_us,
+            period_us: self.period_us,
+            road: entrant.road,
+            is_reliable,
+            receivers: 1,
+            one_node: false,
+            folder: self.stage.folder().to_owned(),
+            name: format!("matrix_{name}_{qos}_{size}_{way}_{}", std::process::id()),
+        }
+    }
+
+    fn cell(
+        &mut self,
+        size: usize,
+        is_reliable: bool,
+        place: &str,
+        screen: &mut Screen<'_>,
+        report: &mut Report,
+    ) -> Result<(), Stop> {
+        let mut contestants = Vec::new();
+        for entrant in self.entrants.clone() {
+            if let Some(why) = entrant.engine.and_then(absence) {
+                report.absent(screen, entrant.name, &why);
+                self.entrants.retain(|it| *it != entrant);
+                continue;
+            }
+            screen.progress(&format!("{place}: starting {}", entrant.name));
+            match self.start(entrant, size, is_reliable) {
+                Ok(Some(crew)) => {
+                    contestants.push(Contestant {
+                        entrant,
+                        crew,
+                        blocks: Vec::new(),
+                        failed: None,
+                    });
+                }
+                Ok(None) => {
+                    let why = "not to be had here; `tsuji doctor` says why";
+                    report.absent(screen, entrant.name, why);
+                    self.entrants.retain(|it| *it != entrant);
+                }
+                Err(Stop::Interrupted) => return Err(Stop::Interrupted),
+                Err(Stop::Failed(why)) => {
+                    report.skipped(screen, &format!("{} {place}", entrant.name), &why);
+                }
+            }
+        }
+        let measured = self.paced(&mut contestants, place, screen);
+        let ratios = ratios(&contestants, size, is_reliable);
+        for it in contestants {
+            if let Some(why) = &it.failed {
+                report.skipped(screen, &format!("{} {place}", it.entrant.name), why);
+                continue;
+            }
+            if it.blocks.is_empty() {
+                continue;
+            }
+            let sides = it.crew.ids().into_iter().map(Side::of).collect::<Result<_, _>>()?;
+            let mut cell = cell_of(&it, size, is_reliable, sides);
+            drop(it.crew);
+            if is_reliable {
+                report.astray(cell.lost);
+            }
+            if is_reliable && self.streams && measured.is_ok() {
+                cell.mb_per_s = self.streamed(&it.entrant, size, place, screen, report)?;
+            }
+            screen.line(&cell.line());
+            self.cells.push(cell);
+        }
+        ratios.into_iter().for_each(|it| report.judged(screen, it));
+        measured
+    }
+
+    /// Nothing where the transport is not here.
+    fn start(
+        &self,
+        entrant: Entrant,
+        size: usize,
+        is_reliable: bool,
+    ) -> Result<Option<Crew>, Stop> {
+        let spec = self.spec(&entrant, size, is_reliable, Flow::Paced);
+        let mut crew = Crew::start(self.stage, &spec)?;
+        if entrant.transport.is_some_and(|it| crew.carrier != format!("tsuji:{it}")) {
+            return Ok(None);
+        }
+        crew.block(WARM_UP)?;
+        Ok(Some(crew))
+    }
+
+    /// A block of each in turn, in changing order. Who fails is left out from there on.
+    fn paced(
+        &self,
+        contestants: &mut [Contestant],
+        place: &str,
+        screen: &mut Screen<'_>,
+    ) -> Result<(), Stop> {
+        let blocks = self.options.blocks;
+        let each = self.options.count.div_ceil(blocks as u64).max(1);
+        for block in 0..blocks {
+            for at in 0..contestants.len() {
+                let at = if block % 2 == 1 { contestants.len() - 1 - at } else { at };
+                let it = &mut contestants[at];
+                screen.progress(&format!(
+                    "{place}: {} block {} of {blocks}",
+                    it.entrant.name,
+                    block + 1
+                ));
+                if it.failed.is_some() {
+                    continue;
+                }
+                match it.crew.block(each) {
+                    Ok(fresh) => it.blocks.push(fresh),
+                    Err(Stop::Failed(why)) => it.failed = Some(why),
+                    Err(Stop::Interrupted) => return Err(Stop::Interrupted),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// MB in a second, as fast as they are taken and none lost.
+    fn streamed(
+        &self,
+        entrant: &Entrant,
+        size: usize,
+        place: &str,
+        screen: &mut Screen<'_>,
+        report: &mut Report,
+    ) -> Result<Option<f64>, Stop> {
+        // They have no stream: nothing bounds what waits for the receiver.
+        let is_engine_alone = entrant.engine.is_some() && !entrant.carrier.is_tsuji();
+        if entrant.role == Role::Both || is_engine_alone {
+            return Ok(None);
+        }
+        screen.progress(&format!("{place}: {} as fast as it goes", entrant.name));
+        let bytes = if self.options.quick { QUICK_STREAM_BYTES } else { STREAM_BYTES };
+        let [least, most] = STREAM_SAMPLES;
+        let count = (bytes / size as u64).clamp(least, most);
+        let measured = || {
+            let spec = self.spec(entrant, size, true, Flow::Stream);
+            let mut crew = StreamCrew::start(self.stage, &spec)?;
+            crew.block(count)?;
+            let blocks = (0..STREAM_BLOCKS).map(|_| crew.block(count));
+            blocks.collect::<Result<Vec<_>, Stop>>()
+        };
+        match measured() {
+            Ok(blocks) => {
+                report.astray(blocks.iter().map(|it| it.missing).sum());
+                let all = (count * size as u64) as f64;
+                let rates: Vec<f64> = blocks.iter().map(|it| all / it.seconds / 1e6).collect();
+                Ok(interval_of_median(&rates).map(|it| it.middle))
+            }
+            Err(Stop::Interrupted) => Err(Stop::Interrupted),
+            Err(Stop::Failed(why)) => {
+                let what = format!("{} {place}, as fast as it goes", entrant.name);
+                report.skipped(screen, &what, &why);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Each engine through tsuji beside the same engine alone.
+fn ratios(contestants: &[Contestant], size: usize, is_reliable: bool) -> Vec<Judged> {
+    let qos = if is_reliable { "reliable" } else { "best effort" };
+    let mut all = Vec::new();
+    for ours in contestants.iter().filter(|it| it.entrant.carrier.is_tsuji()) {
+        let Some(engine) = ours.entrant.engine else { continue };
+        let is_alone =
+            |it: &&Contestant| it.entrant.engine == Some(engine) && !it.entrant.carrier.is_tsuji();
+        let Some(theirs) = contestants.iter().find(is_alone) else { continue };
+        let times = |it: &Contestant| -> Vec<Vec<f64>> {
+            it.blocks.iter().map(|block| block.passing_us.clone()).collect()
+        };
+        let figure = ratio(Statistic::Median, &times(ours), &times(theirs));
+        all.extend(figure.map(|figure| Judged {
+            what: format!("{} {qos} median", engine.word()),
+            of: format!("{} / {}", ours.crew.carrier, theirs.crew.carrier),
+            size_bytes: Some(size),
+            figure,
+            unit: "×",
+            bar: Some(Bar::AtMost(ENGINE_MEDIAN_MAX)),
+        }));
+    }
+    all
+}
+
+fn cell_of(it: &Contestant, size_bytes: usize, is_reliable: bool, sides: Vec<Side>) -> Cell {
+    let passing = it.blocks.iter().flat_map(|it| it.passing_us.iter().copied());
+    let passing = sorted(passing.collect());
+    let of = |quantile_of| quantile(&passing, quantile_of);
+    Cell {
+        size_bytes,
+        is_reliable,
+        transport: it.entrant.transport,
+        carrier: it.crew.carrier.clone(),
+        count: it.blocks.iter().map(|it| it.count).sum(),
+        lost: it.blocks.iter().map(|it| it.lost).sum(),
+        passing_us: [mean(&passing), of(0.5), of(0.99), of(1.0)],
+        mb_per_s: None,
+        sides,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_has_as_many_columns_as_its_head() {
+        let side = Side { virtual_mb: 200.0, resident_mb: 10.5, threads: 6 };
+        for sides in [vec![side], vec![side; 2]] {
+            let cell = Cell {
+                size_bytes: 256,
+                is_reliable: false,
+                transport: Some("shm"),
+                carrier: "tsuji:shm".to_owned(),
+                count: 3,
+                lost: 1,
+                passing_us: [1.0, 2.0, f64::NAN, 4.0],
+                mb_per_s: None,
+                sides,
+            };
+            let line = cell.csv_line();
+            let columns = |it: &str| it.matches(',').count();
+            assert_eq!(columns(&line), columns(Cell::CSV_HEAD), "{line}");
+            assert!(
+                line.starts_with("256,best_effort,tsuji:shm,3,1,1.000,2.000,,4.000,,"),
+                "{line}"
+            );
+            assert_eq!(cell.to_json()["p99_us"], Value::Null);
+        }
+    }
+
+    #[test]
+    fn nobody_enters_twice() {
+        let names: Vec<_> = entrants().iter().map(|it| it.name).collect();
+        let mut once = names.clone();
+        once.dedup();
+        assert_eq!(names, once);
+    }
+}

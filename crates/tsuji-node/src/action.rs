@@ -1,0 +1,53 @@
+//! Actions: goals that take their time, with feedback meanwhile, a result at the end, and a way to cancel.
+//!
+//! An action `/NAME` is the services `/NAME/_action/send_goal`, `/NAME/_action/cancel_goal` and
+//! `/NAME/_action/get_result`, and the topics `/NAME/_action/feedback` and `/NAME/_action/status`, as
+//! [ROS 2 has them](https://design.ros2.org/articles/actions.html).
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use tsuji::Context;
+//! use tsuji_interfaces::example_interfaces::action::{Fibonacci, FibonacciGoal};
+//! use tsuji_node::action::ActionClient;
+//!
+//! let context = Context::new()?;
+//! let node = context.node("asking")?;
+//! let client = ActionClient::<Fibonacci>::new(&node, "fibonacci")?;
+//! let patience = Duration::from_secs(5);
+//! client.wait_for_server(patience)?;
+//! if let Some(goal) = client.send_goal(FibonacciGoal { order: 10 }, patience)? {
+//!     while let Some(feedback) = goal.next_feedback(patience)? {
+//!         println!("{:?}", feedback.sequence);
+//!     }
+//!     let (status, result) = goal.result(patience)?;
+//!     println!("{status}: {:?}", result.sequence);
+//! }
+//! # Ok::<_, tsuji::Error>(())
+//! ```
+
+mod client;
+pub use client::{ActionClient, CancelOutcome, ClientGoal};
+
+mod goals;
+pub use goals::{GoalId, GoalStatus};
+
+mod server;
+pub use server::{
+    ActionCounters, ActionServer, ActionServerBuilder, GoalHandle, ManyGoals,
+    RESULT_TIMEOUT_DEFAULT,
+};
+
+use tsuji::{Durability, History, Qos};
+
+/// What is said of all goals: who comes late is told what stands.
+const STATUS_QOS: Qos =
+    Qos { history: History::KeepLast(1), durability: Durability::TransientLocal, ..Qos::DEFAULT };
+
+/// The name of a part of an action.
+fn part(action: &str, part: &str) -> String {
+    format!("{action}/_action/{part}")
+}
+
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

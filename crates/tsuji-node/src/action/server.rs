@@ -1,0 +1,624 @@
+//! The server of an action.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tsuji::{
+    CallbackGroup, Error, ErrorKind, Node, Publisher, Qos, Request, Result, Service,
+    ServiceBuilder, ServiceType, Timer,
+};
+use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatus as StatusMessage, GoalStatusArray};
+use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
+use tsuji_interfaces::builtin_interfaces::msg::Time;
+use tsuji_interfaces::unique_identifier_msgs::msg::UUID;
+use tsuji_msg::Action;
+use tsuji_platform::clock;
+
+use super::goals::{Asked, Event, Goals, Meant};
+use super::{GoalId, GoalStatus, STATUS_QOS, lock, part};
+
+/// How long the result of a goal that has ended can be asked for, if not said: as in ROS 2 since Iron.
+pub const RESULT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// What becomes of a goal that comes while another is pursued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ManyGoals {
+    /// All are pursued side by side, as in ROS 2.
+    #[default]
+    Parallel,
+    /// It is rejected.
+    Reject,
+    /// It waits for its turn; rejected where so many wait already.
+    Queue(usize),
+    /// The other is asked to be given up, and the new one begins when that has ended. One that waits for this
+    /// and is overtaken ends as canceled.
+    Preempt,
+}
+
+/// What a server of an action has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActionCounters {
+    /// Goals that were accepted.
+    pub accepted: u64,
+    /// Goals that were rejected.
+    pub rejected: u64,
+    /// Goals that were reached.
+    pub succeeded: u64,
+    /// Goals that were given up because somebody asked for it.
+    pub canceled: u64,
+    /// Goals that the server gave up.
+    pub aborted: u64,
+    /// Of those aborted: whoever pursued them dropped them without a word, or panicked.
+    pub abandoned: u64,
+}
+
+/// Pursues goals of an action, while its node is spun.
+///
+/// A client that leaves changes nothing for its goals: others may ask for their results. At most 1024 goals are
+/// known at once; those that have ended give way first, and beyond it goals are rejected.
+#[must_use = "it leaves the action when it is dropped"]
+pub struct ActionServer<A: Action> {
+    core: Arc<Core<A>>,
+    _send_goal: Service<A::SendGoal>,
+    _cancel_goal: Service<CancelGoal>,
+    _get_result: Service<A::GetResult>,
+}
+
+impl<A: Action> ActionServer<A> {
+    /// A server of the action `name` under `node`.
+    pub fn builder<'a>(node: &'a Node, name: &str) -> ActionServerBuilder<'a, A> {
+        ActionServerBuilder {
+            node,
+            name: name.to_owned(),
+            group: None,
+            many: ManyGoals::default(),
+            result_timeout: RESULT_TIMEOUT_DEFAULT,
+            on_goal: Box::new(|_, _| true),
+            on_cancel: Box::new(|_| true),
+        }
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> ActionCounters {
+        lock(&self.core.state).counters
+    }
+
+    /// The goals that it knows, the oldest first: those that are pursued or wait, and those whose result can still be
+    /// asked for.
+    pub fn goals(&self) -> Vec<(GoalId, GoalStatus)> {
+        self.core.kept().goals.all().map(|(id, _, status)| (id, status)).collect()
+    }
+}
+
+impl<A: Action> Drop for ActionServer<A> {
+    fn drop(&mut self) {
+        // What waits for its turn would never get it. Those that are pursued end as whoever pursues them says.
+        let left = std::mem::take(&mut lock(&self.core.state).waiting);
+        drop(left);
+    }
+}
+
+impl<A: Action> fmt::Debug for ActionServer<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActionServer").field("name", &self.core.name).finish_non_exhaustive()
+    }
+}
+
+type OnGoal<A> = dyn FnMut(GoalId, &<A as Action>::Goal) -> bool + Send;
+type OnCancel = dyn FnMut(GoalId) -> bool + Send;
+type OnAccepted<A> = dyn Fn(GoalHandle<A>) + Send + Sync;
+
+/// What a server of an action will be.
+pub struct ActionServerBuilder<'a, A: Action> {
+    node: &'a Node,
+    name: String,
+    group: Option<CallbackGroup>,
+    many: ManyGoals,
+    result_timeout: Duration,
+    on_goal: Box<OnGoal<A>>,
+    on_cancel: Box<OnCancel>,
+}
+
+impl<A: Action> ActionServerBuilder<'_, A> {
+    /// The callback group. The node's own, which is mutually exclusive, if not said.
+    #[must_use]
+    pub fn group(mut self, group: &CallbackGroup) -> Self {
+        self.group = Some(group.clone());
+        self
+    }
+
+    /// What becomes of a goal that comes while another is pursued: [`ManyGoals::Parallel`] if not said.
+    #[must_use]
+    pub fn many_goals(mut self, many: ManyGoals) -> Self {
+        self.many = many;
+        self
+    }
+
+    /// How long a result can be asked for: [`RESULT_TIMEOUT_DEFAULT`] if not said.
+    #[must_use]
+    pub fn result_timeout(mut self, at_most: Duration) -> Self {
+        self.result_timeout = at_most;
+        self
+    }
+
+    /// Decides whether a goal is accepted. All are, if not said.
+    #[must_use]
+    pub fn on_goal(
+        mut self,
+        decide: impl FnMut(GoalId, &A::Goal) -> bool + Send + 'static,
+    ) -> Self {
+        self.on_goal = Box::new(decide);
+        self
+    }
+
+    /// Decides whether a goal is given up where somebody asks for it. Always, if not said.
+    #[must_use]
+    pub fn on_cancel(mut self, decide: impl FnMut(GoalId) -> bool + Send + 'static) -> Self {
+        self.on_cancel = Box::new(decide);
+        self
+    }
+
+    /// Makes the server; `pursue` is called with each goal on a thread of its own.
+    pub fn pursue(
+        self,
+        pursue: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
+    ) -> Result<ActionServer<A>> {
+        let pursue = Arc::new(pursue);
+        self.begin(move |handle| {
+            let pursue = Arc::clone(&pursue);
+            let spawned = thread::Builder::new().name("tsuji-action".to_owned());
+            // What cannot be pursued is dropped, and aborted by that.
+            if let Err(error) = spawned.spawn(move || pursue(handle)) {
+                tracing::warn!(%error, "a goal is aborted: no thread for it");
+            }
+        })
+    }
+
+    /// Makes the server; `begin` is called with each goal by the executor, or by whoever ends the one before it, and
+    /// hands it to whoever pursues it.
+    pub fn begin(
+        self,
+        begin: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
+    ) -> Result<ActionServer<A>> {
+        let Self { node, name, group, many, result_timeout, on_goal, on_cancel } = self;
+        let feedback =
+            node.create_publisher::<A::FeedbackMessage>(&part(&name, "feedback"), Qos::DEFAULT)?;
+        let status =
+            node.create_publisher::<GoalStatusArray>(&part(&name, "status"), STATUS_QOS)?;
+        let core = Arc::new(Core {
+            name: name.clone(),
+            many,
+            result_timeout,
+            feedback,
+            status,
+            telling: Mutex::new(()),
+            on_goal: Mutex::new(on_goal),
+            on_cancel: Mutex::new(on_cancel),
+            on_accepted: Box::new(begin),
+            state: Mutex::new(State {
+                goals: Goals::new(),
+                waiting: VecDeque::new(),
+                is_beginning: false,
+                counters: ActionCounters::default(),
+            }),
+            changed: Condvar::new(),
+            timer: OnceLock::new(),
+        });
+        let weak: Weak<Core<A>> = Arc::downgrade(&core);
+        let look = move || {
+            if let Some(core) = weak.upgrade() {
+                core.forget_old();
+            }
+        };
+        let period = result_timeout.clamp(Duration::from_millis(10), Duration::from_secs(1));
+        let timer = match &group {
+            Some(group) => node.create_timer_in(group, period, look)?,
+            None => node.create_timer(period, look)?,
+        };
+        timer.cancel();
+        // Nobody else has set it.
+        let _ = core.timer.set(timer);
+        let group = group.as_ref();
+        let asked = Arc::clone(&core);
+        let get_result = service::<A::GetResult>(node, &part(&name, "get_result"), group)
+            .deferred(move |request| asked.ask(request))?;
+        let canceled = Arc::clone(&core);
+        let cancel_goal = service::<CancelGoal>(node, &part(&name, "cancel_goal"), group)
+            .callback(move |request| canceled.cancel(&request))?;
+        // Goals come last, when all that belongs to them is there.
+        let taken = Arc::clone(&core);
+        let send_goal = service::<A::SendGoal>(node, &part(&name, "send_goal"), group)
+            .deferred(move |request| taken.take_goal(request))?;
+        core.tell_status();
+        Ok(ActionServer {
+            core,
+            _send_goal: send_goal,
+            _cancel_goal: cancel_goal,
+            _get_result: get_result,
+        })
+    }
+}
+
+impl<A: Action> fmt::Debug for ActionServerBuilder<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActionServerBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+struct Core<A: Action> {
+    name: String,
+    many: ManyGoals,
+    result_timeout: Duration,
+    feedback: Publisher<A::FeedbackMessage>,
+    status: Publisher<GoalStatusArray>,
+    /// Held while the status is told, so that the newest is told last.
+    telling: Mutex<()>,
+    on_goal: Mutex<Box<OnGoal<A>>>,
+    on_cancel: Mutex<Box<OnCancel>>,
+    on_accepted: Box<OnAccepted<A>>,
+    state: Mutex<State<A>>,
+    /// A goal stands elsewhere than before.
+    changed: Condvar,
+    /// Runs while there are goals to be forgotten.
+    timer: OnceLock<Timer>,
+}
+
+struct State<A: Action> {
+    goals: Goals<A::Result, Request<A::GetResult>>,
+    /// Goals that wait for their turn.
+    waiting: VecDeque<GoalHandle<A>>,
+    /// Somebody is beginning those whose turn it is.
+    is_beginning: bool,
+    counters: ActionCounters,
+}
+
+impl<A: Action> Core<A> {
+    fn take_goal(self: &Arc<Self>, request: Request<A::SendGoal>) {
+        let message = request.message();
+        let (id, goal) = A::split_goal(&message);
+        let id = GoalId(id);
+        let stamp_ns = clock::wall_ns();
+        let has_place = self.has_place(&lock(&self.state));
+        let is_wanted = has_place && lock(&self.on_goal)(id, goal);
+        let mut state = lock(&self.state);
+        // Another one may have come while that was decided.
+        let is_accepted =
+            is_wanted && self.has_place(&state) && state.goals.accept(id, stamp_ns).is_ok();
+        match is_accepted {
+            true => state.counters.accepted += 1,
+            false => state.counters.rejected += 1,
+        }
+        drop(state);
+        if !is_accepted {
+            // Whoever left needs no answer; it is counted.
+            let _ = request.respond(A::join_answer(false, (0, 0)));
+            return;
+        }
+        let handle = GoalHandle { core: Arc::clone(self), id, goal: goal.clone(), is_over: false };
+        self.tell_status();
+        let stamp = time(stamp_ns);
+        let _ = request.respond(A::join_answer(true, (stamp.sec, stamp.nanosec)));
+        self.line_up(handle);
+    }
+
+    /// Whether one more goal fits what may be pursued at once.
+    fn has_place(&self, state: &State<A>) -> bool {
+        match self.many {
+            ManyGoals::Parallel | ManyGoals::Preempt => true,
+            ManyGoals::Reject => state.goals.active().next().is_none(),
+            ManyGoals::Queue(most) => {
+                state.goals.active().next().is_none() || state.waiting.len() < most
+            }
+        }
+    }
+
+    /// Lets an accepted goal begin, now or when it is its turn.
+    fn line_up(self: &Arc<Self>, handle: GoalHandle<A>) {
+        let mut state = lock(&self.state);
+        let mut overtaken = Vec::new();
+        if self.many == ManyGoals::Preempt {
+            overtaken.extend(state.waiting.drain(..));
+            let others: Vec<GoalId> = state.goals.active().filter(|it| *it != handle.id).collect();
+            for id in others {
+                // One that is being given up already stays so.
+                let _ = state.goals.apply(id, Event::Cancel);
+            }
+        }
+        state.waiting.push_back(handle);
+        drop(state);
+        self.changed.notify_all();
+        for handle in overtaken {
+            handle.end_with_default(Event::GiveUp);
+        }
+        self.begin_next();
+    }
+
+    /// Begins those whose turn it is.
+    fn begin_next(&self) {
+        loop {
+            let mut state = lock(&self.state);
+            if state.is_beginning {
+                // Whoever is at it looks again.
+                return;
+            }
+            let pursued = state.goals.active().count().saturating_sub(state.waiting.len());
+            let may_begin = self.many == ManyGoals::Parallel || pursued == 0;
+            let Some(handle) = may_begin.then(|| state.waiting.pop_front()).flatten() else {
+                return;
+            };
+            state.is_beginning = true;
+            let has_begun = state.goals.apply(handle.id, Event::Execute).is_some();
+            drop(state);
+            let guard = Beginning(self);
+            self.tell_status();
+            if has_begun {
+                (self.on_accepted)(handle);
+            } else {
+                handle.end_with_default(Event::GiveUp);
+            }
+            drop(guard);
+        }
+    }
+
+    fn cancel(&self, request: &CancelGoalRequest) -> CancelGoalResponse {
+        let GoalInfo { goal_id, stamp } = &request.goal_info;
+        let until_ns = i64::from(stamp.sec) * 1_000_000_000 + i64::from(stamp.nanosec);
+        let meant = self.kept().goals.meant(GoalId(goal_id.uuid), until_ns);
+        let these = match meant {
+            Meant::These(these) => these,
+            Meant::Unknown => return refusal(CancelGoalResponse::ERROR_UNKNOWN_GOAL_ID),
+            Meant::Ended => return refusal(CancelGoalResponse::ERROR_GOAL_TERMINATED),
+        };
+        let asked = these.len();
+        let mut decide = lock(&self.on_cancel);
+        let wanted: Vec<GoalId> = these.into_iter().filter(|id| decide(*id)).collect();
+        drop(decide);
+        let mut state = lock(&self.state);
+        // One that was being given up already is so because of this too.
+        let canceling: Vec<GoalId> = wanted
+            .into_iter()
+            .filter(|id| {
+                state.goals.apply(*id, Event::Cancel).is_some()
+                    || state.goals.status(*id) == GoalStatus::Canceling
+            })
+            .collect();
+        let (not_begun, waiting): (VecDeque<_>, VecDeque<_>) =
+            state.waiting.drain(..).partition(|it| canceling.contains(&it.id));
+        state.waiting = waiting;
+        let stamped = state.goals.all().filter(|(id, ..)| canceling.contains(id));
+        let goals_canceling: Vec<GoalInfo> =
+            stamped.map(|(id, stamp_ns, _)| info(id, stamp_ns)).collect();
+        drop(state);
+        self.changed.notify_all();
+        self.tell_status();
+        for handle in not_begun {
+            handle.end_with_default(Event::GiveUp);
+        }
+        if goals_canceling.is_empty() && asked != 0 {
+            return refusal(CancelGoalResponse::ERROR_REJECTED);
+        }
+        CancelGoalResponse { return_code: CancelGoalResponse::ERROR_NONE, goals_canceling }
+    }
+
+    fn ask(&self, request: Request<A::GetResult>) {
+        let id = GoalId(A::split_asked(&request.message()));
+        let asked = self.kept().goals.ask(id, request);
+        // Whoever left needs no answer; it is counted.
+        let _ = match asked {
+            Asked::Waits => Ok(()),
+            Asked::Ended(status, result, request) => {
+                request.respond(A::join_result(status.number(), A::Result::clone(&result)))
+            }
+            Asked::Unknown(request) => {
+                let unknown = GoalStatus::Unknown.number();
+                request.respond(A::join_result(unknown, A::Result::default()))
+            }
+        };
+    }
+
+    fn end(&self, id: GoalId, event: Event, result: A::Result, is_abandoned: bool) -> Result<()> {
+        let result = Arc::new(result);
+        let mut state = lock(&self.state);
+        let now_ns = clock::monotonic_ns();
+        let Some((status, waiting)) = state.goals.end(id, event, Arc::clone(&result), now_ns)
+        else {
+            let status = state.goals.status(id);
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!(
+                    "end goal {id} of {}: it is {status}; allowed: canceled where it is canceling, the \
+                     others where it is executing or canceling",
+                    self.name
+                ),
+            ));
+        };
+        let counters = &mut state.counters;
+        match status {
+            GoalStatus::Succeeded => counters.succeeded += 1,
+            GoalStatus::Canceled => counters.canceled += 1,
+            _ => counters.aborted += 1,
+        }
+        counters.abandoned += u64::from(is_abandoned);
+        drop(state);
+        self.changed.notify_all();
+        self.tell_status();
+        for request in waiting {
+            // Whoever left needs no answer; it is counted.
+            let _ = request.respond(A::join_result(status.number(), A::Result::clone(&result)));
+        }
+        if let Some(timer) = self.timer.get() {
+            timer.reset();
+        }
+        self.begin_next();
+        Ok(())
+    }
+
+    /// The goals without those whose results need not be kept any more, whenever the timer runs next.
+    fn kept(&self) -> MutexGuard<'_, State<A>> {
+        let kept_ns = u64::try_from(self.result_timeout.as_nanos()).unwrap_or(u64::MAX);
+        let mut state = lock(&self.state);
+        state.goals.forget_before(clock::monotonic_ns().saturating_sub(kept_ns));
+        state
+    }
+
+    fn forget_old(&self) {
+        let has_more = self.kept().goals.has_ended();
+        self.tell_status();
+        if let Some(timer) = self.timer.get().filter(|_| !has_more) {
+            timer.cancel();
+            // One may have ended in between.
+            if lock(&self.state).goals.has_ended() {
+                timer.reset();
+            }
+        }
+    }
+
+    /// Tells where all goals stand.
+    fn tell_status(&self) {
+        let _one = lock(&self.telling);
+        let state = lock(&self.state);
+        let status_list = state.goals.all().map(|(id, stamp_ns, status)| StatusMessage {
+            goal_info: info(id, stamp_ns),
+            status: status.number(),
+        });
+        let message = GoalStatusArray { status_list: status_list.collect() };
+        drop(state);
+        if let Err(error) = self.status.publish(message) {
+            tracing::debug!(action = self.name, %error, "its status is not told");
+        }
+    }
+}
+
+/// Lets go of [`State::is_beginning`], whatever happens.
+struct Beginning<'a, A: Action>(&'a Core<A>);
+
+impl<A: Action> Drop for Beginning<'_, A> {
+    fn drop(&mut self) {
+        lock(&self.0.state).is_beginning = false;
+    }
+}
+
+/// A goal that is to be pursued, from any thread, and ended. Dropped before that it is aborted, with a result of
+/// defaults.
+pub struct GoalHandle<A: Action> {
+    core: Arc<Core<A>>,
+    id: GoalId,
+    goal: A::Goal,
+    is_over: bool,
+}
+
+impl<A: Action> GoalHandle<A> {
+    /// Its name.
+    pub fn id(&self) -> GoalId {
+        self.id
+    }
+
+    /// What is asked for.
+    pub fn goal(&self) -> &A::Goal {
+        &self.goal
+    }
+
+    /// Whether it is to be given up. Then it is for whoever pursues it to end it, as canceled or otherwise.
+    pub fn is_canceling(&self) -> bool {
+        lock(&self.core.state).goals.status(self.id) == GoalStatus::Canceling
+    }
+
+    /// Sleeps for `time`, or until it is to be given up. Answers whether it is.
+    pub fn sleep(&self, time: Duration) -> bool {
+        let until = Instant::now().checked_add(time);
+        let mut state = lock(&self.core.state);
+        loop {
+            if state.goals.status(self.id) == GoalStatus::Canceling {
+                return true;
+            }
+            let left = until.map(|it| it.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return false;
+            }
+            let waited = self.core.changed.wait_timeout(state, left.unwrap_or(Duration::MAX));
+            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+
+    /// Tells whoever listens how it goes. Fails as publishing does.
+    pub fn publish_feedback(&self, feedback: A::Feedback) -> Result<()> {
+        self.core.feedback.publish(A::join_feedback(self.id.0, feedback))
+    }
+
+    /// It is reached.
+    pub fn succeed(self, result: A::Result) -> Result<()> {
+        self.end(Event::Succeed, result)
+    }
+
+    /// It is given up without having been asked for.
+    pub fn abort(self, result: A::Result) -> Result<()> {
+        self.end(Event::Abort, result)
+    }
+
+    /// It is given up as was asked for. Invalid, and aborted, where nobody has.
+    pub fn canceled(self, result: A::Result) -> Result<()> {
+        self.end(Event::GiveUp, result)
+    }
+
+    fn end(mut self, event: Event, result: A::Result) -> Result<()> {
+        let ended = self.core.end(self.id, event, result, false);
+        self.is_over = ended.is_ok();
+        ended
+    }
+
+    /// Of one that was never begun.
+    fn end_with_default(mut self, event: Event) {
+        // Where it is being given up already that stands.
+        let _ = lock(&self.core.state).goals.apply(self.id, Event::Cancel);
+        self.is_over = self.core.end(self.id, event, A::Result::default(), false).is_ok();
+    }
+}
+
+impl<A: Action> Drop for GoalHandle<A> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // It stands where it can be aborted, or has ended otherwise.
+            let _ = self.core.end(self.id, Event::Abort, A::Result::default(), true);
+        }
+    }
+}
+
+impl<A: Action> fmt::Debug for GoalHandle<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GoalHandle").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A service of an action, in the group that was said.
+fn service<'a, S: ServiceType>(
+    node: &'a Node,
+    name: &str,
+    group: Option<&CallbackGroup>,
+) -> ServiceBuilder<'a, S> {
+    let service = node.service(name);
+    match group {
+        Some(group) => service.group(group),
+        None => service,
+    }
+}
+
+fn refusal(return_code: i8) -> CancelGoalResponse {
+    CancelGoalResponse { return_code, goals_canceling: Vec::new() }
+}
+
+fn info(id: GoalId, stamp_ns: i64) -> GoalInfo {
+    GoalInfo { goal_id: UUID { uuid: id.0 }, stamp: time(stamp_ns) }
+}
+
+/// Nanoseconds since 1970 as ROS writes them.
+fn time(ns: i64) -> Time {
+    let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
+    Time {
+        sec: i32::try_from(sec).unwrap_or(i32::MAX),
+        nanosec: u32::try_from(nanosec).unwrap_or_default(),
+    }
+}

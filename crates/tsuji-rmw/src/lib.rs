@@ -1,0 +1,32 @@
+//! The rmw plug-in: the C functions that ROS 2's `rmw_implementation` looks up in `librmw_tsuji.so`,
+//! each a translation to the node API of the crate `tsuji`.
+//!
+//! `docs/rmw.md` says which of them do their work and which answer `RMW_RET_UNSUPPORTED`.
+
+#[cfg(all(feature = "humble", feature = "jazzy"))]
+compile_error!("layouts of one ROS distribution: --no-default-features --features humble");
+#[cfg(not(any(feature = "humble", feature = "jazzy")))]
+compile_error!("the layouts of one ROS distribution: --features jazzy, or humble");
+
+mod check;
+pub mod client;
+mod error;
+pub mod events;
+pub mod ffi;
+mod gid;
+pub mod graph;
+mod handle;
+pub mod identity;
+pub mod init;
+mod message;
+mod news;
+pub mod node;
+pub mod plan;
+pub mod publisher;
+pub mod qos;
+pub mod serialized;
+pub mod service;
+pub mod subscription;
+mod text;
+pub mod unsupported;
+pub mod wait;

@@ -1,0 +1,214 @@
+//! What there is not: each of these functions checks its arguments and answers
+//! `RMW_RET_UNSUPPORTED`, with a text that says what to do without it.
+
+use std::ffi::c_void;
+
+use crate::check::not_null;
+use crate::error::{Result, RmwError, guard};
+use crate::ffi::rcutils::rcutils_allocator_t;
+#[cfg(feature = "jazzy")]
+use crate::ffi::rmw::rmw_message_info_t;
+use crate::ffi::rmw::{
+    rmw_network_flow_endpoint_array_t, rmw_publisher_allocation_t, rmw_publisher_t, rmw_ret_t,
+    rmw_subscription_allocation_t, rmw_subscription_content_filter_options_t, rmw_subscription_t,
+};
+use crate::handle::ours;
+
+/// Memory is not set aside for publishing: `rmw_publish` takes none.
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_init_publisher_allocation(
+    _type_support: *const c_void,
+    _message_bounds: *const c_void,
+    _allocation: *mut rmw_publisher_allocation_t,
+) -> rmw_ret_t {
+    guard(|| unsupported("memory set aside for publishing", "a null allocation"))
+}
+
+/// The end of what [`rmw_init_publisher_allocation`] does not begin.
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_fini_publisher_allocation(
+    _allocation: *mut rmw_publisher_allocation_t,
+) -> rmw_ret_t {
+    guard(|| unsupported("memory set aside for publishing", "a null allocation"))
+}
+
+/// Memory is not set aside for taking: `rmw_take` takes none.
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_init_subscription_allocation(
+    _type_support: *const c_void,
+    _message_bounds: *const c_void,
+    _allocation: *mut rmw_subscription_allocation_t,
+) -> rmw_ret_t {
+    guard(|| unsupported("memory set aside for taking", "a null allocation"))
+}
+
+/// The end of what [`rmw_init_subscription_allocation`] does not begin.
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_fini_subscription_allocation(
+    _allocation: *mut rmw_subscription_allocation_t,
+) -> rmw_ret_t {
+    guard(|| unsupported("memory set aside for taking", "a null allocation"))
+}
+
+/// The size of a message is not foretold from its type.
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_get_serialized_message_size(
+    _type_support: *const c_void,
+    _message_bounds: *const c_void,
+    _size: *mut usize,
+) -> rmw_ret_t {
+    guard(|| unsupported("the size of a message by its type", "rmw_serialize, which says it"))
+}
+
+/// Messages are not filtered by their contents.
+///
+/// # Safety
+///
+/// Each pointer is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmw_subscription_set_content_filter(
+    subscription: *mut rmw_subscription_t,
+    options: *const rmw_subscription_content_filter_options_t,
+) -> rmw_ret_t {
+    guard(|| {
+        // SAFETY: the caller promises it.
+        unsafe { ours(subscription) }?;
+        not_null("options", options)?;
+        unsupported("a filter of contents", "a condition in the subscription's callback")
+    })
+}
+
+/// Messages are not filtered by their contents.
+///
+/// # Safety
+///
+/// Each pointer is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmw_subscription_get_content_filter(
+    subscription: *const rmw_subscription_t,
+    allocator: *mut rcutils_allocator_t,
+    options: *mut rmw_subscription_content_filter_options_t,
+) -> rmw_ret_t {
+    guard(|| {
+        // SAFETY: the caller promises it.
+        unsafe { ours(subscription) }?;
+        not_null("allocator", allocator)?;
+        not_null("options", options)?;
+        unsupported("a filter of contents", "a condition in the subscription's callback")
+    })
+}
+
+/// A publisher has a road for each subscription, of which most have no address.
+///
+/// # Safety
+///
+/// Each pointer is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmw_publisher_get_network_flow_endpoints(
+    publisher: *const rmw_publisher_t,
+    allocator: *mut rcutils_allocator_t,
+    network_flow_endpoint_array: *mut rmw_network_flow_endpoint_array_t,
+) -> rmw_ret_t {
+    guard(|| {
+        // SAFETY: the caller promises it.
+        unsafe { ours(publisher) }?;
+        not_null("allocator", allocator)?;
+        not_null("network_flow_endpoint_array", network_flow_endpoint_array)?;
+        unsupported("network flow endpoints", "tsuji routes, which names each flow's road")
+    })
+}
+
+/// A subscription has a road for each publisher, of which most have no address.
+///
+/// # Safety
+///
+/// Each pointer is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmw_subscription_get_network_flow_endpoints(
+    subscription: *const rmw_subscription_t,
+    allocator: *mut rcutils_allocator_t,
+    network_flow_endpoint_array: *mut rmw_network_flow_endpoint_array_t,
+) -> rmw_ret_t {
+    guard(|| {
+        // SAFETY: the caller promises it.
+        unsafe { ours(subscription) }?;
+        not_null("allocator", allocator)?;
+        not_null("network_flow_endpoint_array", network_flow_endpoint_array)?;
+        unsupported("network flow endpoints", "tsuji routes, which names each flow's road")
+    })
+}
+
+/// Messages of a type that is made at run time are not taken as values.
+#[cfg(feature = "jazzy")]
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_take_dynamic_message(
+    _subscription: *const rmw_subscription_t,
+    _dynamic_message: *mut c_void,
+    _taken: *mut bool,
+    _allocation: *mut rmw_subscription_allocation_t,
+) -> rmw_ret_t {
+    guard(|| unsupported("a dynamic message", "rmw_take_serialized_message"))
+}
+
+/// The same with what comes with the message.
+#[cfg(feature = "jazzy")]
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_take_dynamic_message_with_info(
+    _subscription: *const rmw_subscription_t,
+    _dynamic_message: *mut c_void,
+    _taken: *mut bool,
+    _message_info: *mut rmw_message_info_t,
+    _allocation: *mut rmw_subscription_allocation_t,
+) -> rmw_ret_t {
+    guard(|| unsupported("a dynamic message", "rmw_take_serialized_message_with_info"))
+}
+
+/// Types are not made at run time.
+#[cfg(feature = "jazzy")]
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_serialization_support_init(
+    _serialization_lib_name: *const std::ffi::c_char,
+    _allocator: *mut rcutils_allocator_t,
+    _serialization_support: *mut c_void,
+) -> rmw_ret_t {
+    guard(|| unsupported("a type that is made at run time", "type supports that were generated"))
+}
+
+fn unsupported(what: &str, allowed: &str) -> Result {
+    Err(RmwError::unsupported(format!("rmw_tsuji does not support {what}; allowed: {allowed}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::ffi::rmw::{RMW_RET_INVALID_ARGUMENT, RMW_RET_UNSUPPORTED};
+
+    #[test]
+    fn nothing_there() {
+        let (nobody, nothing) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: null is allowed.
+        unsafe {
+            let rets = [
+                rmw_subscription_set_content_filter(ptr::null_mut(), ptr::null()),
+                rmw_subscription_get_content_filter(ptr::null(), ptr::null_mut(), ptr::null_mut()),
+                rmw_publisher_get_network_flow_endpoints(nobody, ptr::null_mut(), ptr::null_mut()),
+                rmw_subscription_get_network_flow_endpoints(
+                    ptr::null(),
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                ),
+            ];
+            assert!(rets.iter().all(|it| *it == RMW_RET_INVALID_ARGUMENT), "{rets:?}");
+        }
+        let rets = [
+            rmw_init_publisher_allocation(nothing, nothing, ptr::null_mut()),
+            rmw_fini_publisher_allocation(ptr::null_mut()),
+            rmw_init_subscription_allocation(nothing, nothing, ptr::null_mut()),
+            rmw_fini_subscription_allocation(ptr::null_mut()),
+            rmw_get_serialized_message_size(nothing, nothing, ptr::null_mut()),
+        ];
+        assert!(rets.iter().all(|it| *it == RMW_RET_UNSUPPORTED), "{rets:?}");
+    }
+}

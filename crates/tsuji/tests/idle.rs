@@ -1,0 +1,270 @@
+//! An engine that nothing needs any more is shut down: its threads are gone, and come back with the next flow. Alone
+//! in its binary, since it counts the threads of the whole process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod house;
+
+use std::path::Path;
+use std::time::Duration;
+
+use house::roads::{Sender, Taker, assert_all_came, ends, set, settled_on};
+use house::{Child, Folder, HANG, Watchdog, keep_all, keep_last, tell, threads, wait_until};
+use tsuji::{Context, EngineReport, EngineState};
+use tsuji_interfaces::std_msgs::msg::UInt64;
+
+/// What the children do.
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child() {
+    let role = house::role();
+    let folder = Folder::new();
+    match role.split_once(": ") {
+        None => stays_on_the_wire(&folder),
+        Some(("both ends of", engine)) => goes_and_comes(&folder, engine),
+        Some(("one end of", engine)) => one_end_goes_and_comes(&folder, engine),
+        Some(("dies in the end of", _)) => dies_in_the_end_of(),
+        Some(other) => panic!("{other:?}"),
+    }
+    tell("done");
+}
+
+/// A process whose engines end at once when nothing needs them.
+fn process(folder: &Folder) -> Context {
+    process_in(&folder.0, "0.05")
+}
+
+fn process_in(folder: &Path, idle_seconds: &str) -> Context {
+    let settings = format!("<set key=\"idle_seconds\" value=\"{idle_seconds}\"/>");
+    let text = format!(
+        "<tsuji>
+           <transport name=\"cyclonedds\">
+             <set key=\"interfaces\" value=\"lo\"/><set key=\"multicast\" value=\"true\"/>{settings}
+           </transport>
+           <transport name=\"fastdds\">{settings}</transport>
+         </tsuji>"
+    );
+    let policy = tsuji_policy::load("test", text.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
+    let builder = Context::builder().runtime_dir(folder).domain(house::DOMAIN);
+    builder.policy(policy).isolated().build().unwrap()
+}
+
+/// How an engine stands in each of the processes.
+fn engines(context: &Context, name: &str) -> Vec<EngineReport> {
+    let all = context.engines(HANG).unwrap().into_iter();
+    all.map(|it| it.engines.into_iter().find(|it| it.transport == name).unwrap()).collect()
+}
+
+#[track_caller]
+fn all_are(context: &Context, name: &str, state: EngineState) {
+    wait_until("the engines stand so", || {
+        engines(context, name).iter().all(|it| it.state == state)
+    });
+}
+
+fn goes_and_comes(folder: &Folder, engine: &str) {
+    let (here, there) = (process(folder), process(folder));
+    let (publisher, subscription) = ends(&here, &there, keep_all());
+    settled_on(&here, "/n", "shm");
+    let sending = Sender::start(publisher, Duration::from_micros(200));
+    let taking = Taker::start(subscription, u64::MAX);
+    taking.wait_for_more();
+    let before = threads();
+    for report in engines(&here, engine) {
+        assert_eq!((report.state, report.starts), (EngineState::NotStarted, 0), "{report:?}");
+        assert_eq!(report.because, "no flow needs it");
+    }
+    for turn in 1..=2 {
+        set(&there, "/n", Some(engine));
+        settled_on(&there, "/n", engine);
+        taking.wait_for_more();
+        assert!(before + 8 <= threads(), "{} threads after {before}", threads());
+        for report in engines(&here, engine) {
+            assert_eq!((report.state, report.starts), (EngineState::Running, turn), "{report:?}");
+            assert!(report.because.ends_with(" /n"), "{report:?}");
+            assert!(4 <= report.threads.len() && 0 < report.users, "{report:?}");
+            assert!(report.version.is_some() && report.since_wall_ns.is_some(), "{report:?}");
+        }
+        set(&there, "/n", Some("shm"));
+        settled_on(&there, "/n", "shm");
+        taking.wait_for_more();
+        all_are(&here, engine, EngineState::ShutDown);
+        // Fast DDS keeps one thread for the whole process, which looks after its shared memory.
+        let kept = usize::from(engine == "fastdds");
+        wait_until("its threads are gone", || threads() <= before + kept);
+        taking.wait_for_more();
+    }
+    let sent = sending.finish();
+    assert_all_came(taking.finish(sent).counters(), sent);
+}
+
+/// The other end stays, and knows the one that left by its name and its numbers.
+fn one_end_goes_and_comes(folder: &Folder, engine: &str) {
+    let (goes, stays) = (process(folder), process_in(&folder.0, "never"));
+    let (one, other) = (goes.node("goes").unwrap(), stays.node("stays").unwrap());
+    let flows = [("there", &one, &other), ("back", &other, &one)];
+    let flows = flows.map(|(topic, from, to)| {
+        let publisher = from.publisher::<UInt64>(topic).qos(keep_all()).build().unwrap();
+        let subscription = to.subscription::<UInt64>(topic).qos(keep_all()).build().unwrap();
+        publisher.wait_for_subscriptions(1, HANG).unwrap();
+        subscription.wait_for_publishers(1, HANG).unwrap();
+        let sending = Sender::start(publisher, Duration::from_micros(200));
+        (sending, Taker::start(subscription, u64::MAX))
+    });
+    let go_by = |road: &str| {
+        for topic in ["/there", "/back"] {
+            set(&stays, topic, Some(road));
+            settled_on(&stays, topic, road);
+        }
+        flows.iter().for_each(|(_, taking)| taking.wait_for_more());
+    };
+    let shown = |context: &Context| {
+        let all = context.engines(HANG).unwrap().into_iter();
+        let mut all = all.filter(|it| it.process.token == context.token());
+        let engines = all.next().unwrap().engines;
+        engines.into_iter().find(|it| it.transport == engine).unwrap()
+    };
+    for turn in 1..=3 {
+        go_by(engine);
+        let (left, stayed) = (shown(&goes), shown(&stays));
+        assert_eq!((left.state, left.starts), (EngineState::Running, turn), "{left:?}");
+        assert_eq!((stayed.state, stayed.starts), (EngineState::Running, 1), "{stayed:?}");
+        go_by("shm");
+        wait_until("it has left", || shown(&goes).state == EngineState::ShutDown);
+    }
+    for (sending, taking) in flows {
+        let sent = sending.finish();
+        assert_all_came(taking.finish(sent).counters(), sent);
+    }
+}
+
+/// What a child does whose engine is to end: it takes numbers until the thread that ends the engine is there.
+fn dies_in_the_end_of() {
+    let folder = std::env::var_os("TSUJI_RUNTIME_DIR").unwrap();
+    let context = process_in(Path::new(&folder), "0.05");
+    let node = context.node("dies").unwrap();
+    let subscription = node.subscription::<UInt64>("n").qos(keep_last(100)).build().unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    tell("there");
+    let is_ending = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let mut names = tasks.flat_map(|it| std::fs::read_to_string(it.path().join("comm")));
+        names.any(|it| it.trim_end() == "tsuji-end")
+    };
+    while !is_ending() {
+        while subscription.take().unwrap().is_some() {}
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    // SAFETY: it is this process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+}
+
+fn dies_and_harms_nobody(engine: &str) {
+    let _watchdog = Watchdog::start("a process that dies while its engine ends");
+    let folder = Folder::new();
+    let (here, there) = (process(&folder), process(&folder));
+    let (publisher, subscription) = ends(&here, &there, keep_all());
+    let sending = Sender::start(publisher, Duration::from_micros(200));
+    let taking = Taker::start(subscription, u64::MAX);
+    let mut child = Child::start(&folder, &format!("dies in the end of: {engine}"));
+    child.expect("there");
+    // It may not see the end of its engine, which is short: then there is another.
+    while !child.has_ended() {
+        set(&here, "/n", Some(engine));
+        settled_on(&here, "/n", engine);
+        taking.wait_for_more();
+        set(&here, "/n", Some("shm"));
+        settled_on(&here, "/n", "shm");
+        wait_until("its engine ends, or it dies of that", || {
+            let all = engines(&here, engine);
+            child.has_ended() || all.iter().all(|it| it.state == EngineState::ShutDown)
+        });
+    }
+    assert_eq!(child.ended_by(), Some(libc::SIGKILL));
+    wait_until("nobody counts on it", || here.routes(HANG).unwrap().len() == 1);
+    taking.wait_for_more();
+    // Those that live go by the engine as before.
+    set(&here, "/n", Some(engine));
+    settled_on(&here, "/n", engine);
+    taking.wait_for_more();
+    let sent = sending.finish();
+    assert_all_came(taking.finish(sent).counters(), sent);
+}
+
+fn stays_on_the_wire(folder: &Folder) {
+    use tsuji::core::Interop;
+    let text = "<tsuji><transport name=\"cyclonedds\"><set key=\"interfaces\" value=\"lo\"/>
+        <set key=\"multicast\" value=\"true\"/><set key=\"idle_seconds\" value=\"0.001\"/></transport></tsuji>";
+    let policy = tsuji_policy::load("test", text.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
+    // Nobody else is there, who would need the engine too.
+    let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN + 1);
+    let context = builder.policy(policy).interop(Interop::Rtps).isolated().build().unwrap();
+    all_are(&context, "cyclonedds", EngineState::Running);
+    let node = context.node("seen").unwrap();
+    drop(node.create_publisher::<UInt64>("n", keep_all()).unwrap());
+    let shown = || engines(&context, "cyclonedds").remove(0);
+    wait_until("the publisher is gone from the wire", || shown().users <= 2);
+    // The wire keeps it, however long nothing else does.
+    assert_eq!((shown().state, shown().starts), (EngineState::Running, 1), "{:?}", shown());
+    assert!(shown().because.contains("plain ROS 2 nodes"), "{:?}", shown());
+}
+
+fn alone(name: &'static str, role: &str) {
+    let _watchdog = Watchdog::start(name);
+    let folder = Folder::new();
+    let child = Child::start(&folder, role);
+    child.expect("done");
+}
+
+#[test]
+fn cyclone_dds_goes_when_nothing_needs_it_and_comes_back() {
+    alone("Cyclone DDS goes and comes", "both ends of: cyclonedds");
+}
+
+#[test]
+fn one_end_of_cyclone_dds_goes_and_comes_back() {
+    alone("one end of Cyclone DDS", "one end of: cyclonedds");
+}
+
+#[test]
+fn what_dies_while_cyclone_dds_ends_harms_nobody() {
+    dies_and_harms_nobody("cyclonedds");
+}
+
+#[test]
+fn fast_dds_goes_when_nothing_needs_it_and_comes_back() {
+    if has_fast_dds() {
+        alone("Fast DDS goes and comes", "both ends of: fastdds");
+    }
+}
+
+#[test]
+fn one_end_of_fast_dds_goes_and_comes_back() {
+    if has_fast_dds() {
+        alone("one end of Fast DDS", "one end of: fastdds");
+    }
+}
+
+#[test]
+fn what_dies_while_fast_dds_ends_harms_nobody() {
+    if has_fast_dds() {
+        dies_and_harms_nobody("fastdds");
+    }
+}
+
+/// Whether its plug-in was built: `scripts/fastdds`.
+#[allow(clippy::print_stderr, reason = "says that it did not run")]
+fn has_fast_dds() -> bool {
+    let folder = Folder::new();
+    let offered = folder.process().transports();
+    let fast = offered.iter().find(|it| it.name == "fastdds").unwrap();
+    let is_there = fast.is_installed || std::env::var_os("TSUJI_FASTDDS").is_some();
+    if !is_there {
+        eprintln!("{}: not run", fast.trouble.as_deref().unwrap());
+    }
+    is_there
+}
+
+#[test]
+fn an_engine_by_which_plain_nodes_are_spoken_to_stays() {
+    alone("an engine stays", "on the wire");
+}

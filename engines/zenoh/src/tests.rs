@@ -1,0 +1,449 @@
+//! The contract of an engine where the suite of the seam cannot look: what is put right behind a match.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tsuji_core::{Durability, History, Qos, Reliability};
+use tsuji_engine::{
+    Arrived, EndpointSpec, Engine, EngineReader, EngineWriter, Listener, Participant, Tap,
+};
+use tsuji_transport::{Bytes, ErrorKind};
+use zenoh::Wait;
+
+use crate::{Endpoints, Meeting, Zenoh, ZenohConfig, engine};
+
+/// A domain that no other test of this process has, nor the conformance suite's first worlds.
+fn domain() -> ZenohConfig {
+    static DOMAINS: AtomicU32 = AtomicU32::new(200);
+    ZenohConfig::on_loopback(DOMAINS.fetch_add(1, Ordering::Relaxed))
+}
+
+fn join(config: &ZenohConfig) -> Box<dyn Participant> {
+    Zenoh { config: config.clone() }.join().unwrap()
+}
+
+/// Wakes whoever waits for something to happen.
+#[derive(Default)]
+struct Bell(Mutex<u64>, Condvar);
+
+impl Bell {
+    fn ring(&self) {
+        *self.0.lock().unwrap() += 1;
+        self.1.notify_all();
+    }
+
+    /// Waits until `look` finds something. What hangs is cut.
+    fn wait<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        loop {
+            let rung = *self.0.lock().unwrap();
+            if let Some(found) = look() {
+                return found;
+            }
+            let guard = self.0.lock().unwrap();
+            let waited = self.1.wait_timeout_while(guard, CUT, |now| *now == rung).unwrap();
+            assert!(!waited.1.timed_out(), "nothing happens any more");
+        }
+    }
+}
+
+const CUT: Duration = Duration::from_secs(60);
+
+impl Listener for Bell {
+    fn news(&self) {
+        self.ring();
+    }
+
+    fn matched(&self) {
+        self.ring();
+    }
+}
+
+/// By a topic that no other process has.
+fn spec(qos: &Qos) -> EndpointSpec<'_> {
+    static TOPIC: OnceLock<String> = OnceLock::new();
+    let topic = TOPIC.get_or_init(|| format!("/of/{}", std::process::id()));
+    EndpointSpec { topic, type_name: "t", qos, keep_all_max: 1000, user_data: &[] }
+}
+
+fn writer(at: &dyn Participant, qos: &Qos, bell: &Arc<Bell>) -> Box<dyn EngineWriter> {
+    let mut writer = at.writer(&spec(qos)).unwrap();
+    writer.listen(Arc::clone(bell) as Arc<dyn Listener>).unwrap();
+    writer
+}
+
+fn reader(at: &dyn Participant, qos: &Qos, bell: &Arc<Bell>) -> Box<dyn EngineReader> {
+    let mut reader = at.reader(&spec(qos)).unwrap();
+    reader.listen(Arc::clone(bell) as Arc<dyn Listener>).unwrap();
+    reader
+}
+
+fn sample(len: usize, fill: u8) -> Bytes {
+    Bytes::copy_from(&vec![fill; len])
+}
+
+fn take(tap: &Arc<dyn Tap>, bell: &Bell) -> Arrived {
+    bell.wait(|| tap.take().unwrap())
+}
+
+fn until_matched(writer: &dyn EngineWriter, readers: usize, bell: &Bell) {
+    let peep = writer.peep();
+    bell.wait(|| (peep.matches().len() == readers).then_some(()));
+}
+
+const TRANSIENT: Qos = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
+
+#[test]
+fn what_is_written_right_behind_the_match_comes() {
+    let config = domain();
+    let (here, there) = (join(&config), join(&config));
+    for round in 0..100 {
+        let (heard, got) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+        // Whichever is first.
+        let (writer, reader) = if round % 2 == 0 {
+            let writer = writer(&*here, &Qos::DEFAULT, &heard);
+            (writer, reader(&*there, &Qos::DEFAULT, &got))
+        } else {
+            let reader = reader(&*there, &Qos::DEFAULT, &got);
+            (writer(&*here, &Qos::DEFAULT, &heard), reader)
+        };
+        // One of an earlier round may still be shown.
+        let peep = writer.peep();
+        heard.wait(|| peep.matches().contains(&reader.guid()).then_some(()));
+        for number in 1..=20 {
+            let len = if number % 5 == 0 { 100_000 } else { 64 };
+            writer.write(&sample(len, number as u8), number).unwrap();
+        }
+        let tap = reader.tap();
+        for number in 1..=20 {
+            let arrived = take(&tap, &got);
+            assert_eq!((arrived.number, arrived.source_ns), (number, number), "round {round}");
+            assert_eq!(arrived.writer, writer.guid());
+            assert!(arrived.bytes.iter().all(|byte| *byte == number as u8));
+        }
+        writer.wait_for_acknowledgements(CUT);
+        assert!(writer.is_acknowledged());
+        assert_eq!(tap.matches(), [writer.guid()]);
+    }
+}
+
+#[test]
+fn late_joiners_get_what_is_kept_and_all_that_follows() {
+    let config = domain();
+    let (here, there) = (join(&config), join(&config));
+    let heard = Arc::new(Bell::default());
+    let writer = writer(&*here, &TRANSIENT, &heard);
+    let end = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !end.load(Ordering::Relaxed) {
+                let len = if number % 7 == 0 { 80_000 } else { 64 };
+                match writer.write(&sample(len, 1), number) {
+                    Ok(()) => number += 1,
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Busy),
+                }
+                thread::yield_now();
+                if number % 50 == 0 {
+                    writer.wait_for_acknowledgements(CUT);
+                }
+            }
+        });
+        for round in 0..30 {
+            let got = Arc::new(Bell::default());
+            let qos = if round % 3 == 0 { Qos::DEFAULT } else { TRANSIENT };
+            let reader = reader(&*there, &qos, &got);
+            let tap = reader.tap();
+            let first = take(&tap, &got).number;
+            for number in first + 1..first + 100 {
+                assert_eq!(take(&tap, &got).number, number, "round {round}");
+            }
+        }
+        end.store(true, Ordering::Relaxed);
+    });
+    writer.wait_for_acknowledgements(CUT);
+    let last = {
+        let got = Arc::new(Bell::default());
+        let reader = reader(&*there, &TRANSIENT, &got);
+        let tap = reader.tap();
+        let mut numbers: Vec<i64> = (0..10).map(|_| take(&tap, &got).number).collect();
+        assert!(numbers.is_sorted_by(|a, b| a + 1 == *b), "{numbers:?}");
+        numbers.pop().unwrap()
+    };
+    writer.write(&sample(4, 1), 0).unwrap();
+    let got = Arc::new(Bell::default());
+    let one = Qos { history: History::KeepLast(1), ..TRANSIENT };
+    let reader = reader(&*there, &one, &got);
+    let tap = reader.tap();
+    bell_until(&tap, &got, last + 1);
+}
+
+fn bell_until(tap: &Arc<dyn Tap>, bell: &Bell, last: i64) {
+    while take(tap, bell).number < last {}
+}
+
+#[test]
+fn only_what_fits_matches() {
+    let config = domain();
+    let (here, there) = (join(&config), join(&config));
+    let heard = Arc::new(Bell::default());
+    let best_effort = Qos { reliability: Reliability::BestEffort, ..Qos::DEFAULT };
+    let unreliable = writer(&*here, &best_effort, &heard);
+    let volatile = writer(&*here, &Qos::DEFAULT, &heard);
+    let got = Arc::new(Bell::default());
+    let plain = reader(&*there, &Qos::DEFAULT, &got);
+    let any = reader(&*there, &best_effort, &got);
+    let late = reader(&*there, &TRANSIENT, &got);
+    // Its own participant's writers are nobody's.
+    let own = reader(&*here, &best_effort, &got);
+    until_matched(&*volatile, 2, &heard);
+    until_matched(&*unreliable, 1, &heard);
+    for writer in [&unreliable, &volatile] {
+        writer.write(&sample(8, 1), 1).unwrap();
+    }
+    let tap = any.tap();
+    let mut from: Vec<_> = (0..2).map(|_| take(&tap, &got).writer).collect();
+    from.sort_unstable();
+    assert_eq!(from, [unreliable.guid(), volatile.guid()]);
+    assert_eq!(take(&plain.tap(), &got).writer, volatile.guid());
+    for reader in [&late, &own, &plain] {
+        assert!(reader.tap().take().unwrap().is_none());
+    }
+    assert!(late.tap().matches().is_empty() && own.tap().matches().is_empty());
+    drop(any);
+    until_matched(&*unreliable, 0, &heard);
+    until_matched(&*volatile, 1, &heard);
+    drop(volatile);
+    let tap = plain.tap();
+    got.wait(|| tap.matches().is_empty().then_some(()));
+    drop(plain);
+    assert!(tap.take().is_err());
+}
+
+#[test]
+fn whoever_comes_meets_those_who_stayed_when_the_first_has_left() {
+    let config = domain();
+    let first = join(&config);
+    let (second, third) = (join(&config), join(&config));
+    let (heard, got) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+    let writer = writer(&*second, &Qos::DEFAULT, &heard);
+    let _reader = reader(&*third, &Qos::DEFAULT, &got);
+    until_matched(&*writer, 1, &heard);
+    drop(first);
+    let fourth = join(&config);
+    let late = reader(&*fourth, &Qos::DEFAULT, &got);
+    until_matched(&*writer, 2, &heard);
+    writer.write(&sample(8, 1), 1).unwrap();
+    assert_eq!(take(&late.tap(), &got).number, 1);
+    drop(fourth);
+    drop(late);
+    until_matched(&*writer, 1, &heard);
+}
+
+#[test]
+fn a_writer_is_busy_before_too_much_is_on_its_way_and_loses_nothing() {
+    let config = domain();
+    let (here, there) = (join(&config), join(&config));
+    let (heard, got) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+    let writer = writer(&*here, &Qos::DEFAULT, &heard);
+    let reader = reader(&*there, &Qos::DEFAULT, &got);
+    until_matched(&*writer, 1, &heard);
+    let large = sample(4 << 20, 7);
+    let (mut written, mut refused) = (0, 0);
+    while written < 100 {
+        match writer.write(&large, 1) {
+            Ok(()) => written += 1,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Busy);
+                refused += 1;
+                writer.wait_for_acknowledgements(Duration::from_millis(50));
+            }
+        }
+        while written % 10 == 0 && reader.tap().take().unwrap().is_some() {}
+    }
+    assert!(0 < refused);
+    let tap = reader.tap();
+    bell_until(&tap, &got, 100);
+}
+
+/// A router on this port.
+fn router(port: u16) -> zenoh::Session {
+    let text = format!(
+        r#"{{ mode: "router", listen: {{ endpoints: ["tcp/127.0.0.1:{port}"] }},
+             scouting: {{ multicast: {{ enabled: false }} }} }}"#
+    );
+    zenoh::open(zenoh::Config::from_json5(&text).unwrap()).wait().unwrap()
+}
+
+/// Looks again and again, for what no listener is told of. What hangs is cut.
+fn poll(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + CUT;
+    while !is_so() {
+        assert!(Instant::now() < end, "nothing happens any more");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_router_may_come_late_and_go_and_come_back() {
+    let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let endpoints = Endpoints {
+        listen: vec!["tcp/127.0.0.1:0".to_owned()],
+        connect: vec![format!("tcp/127.0.0.1:{port}")],
+        ..Endpoints::default()
+    };
+    let ZenohConfig { domain, .. } = domain();
+    let meeting = Meeting::Endpoints(endpoints);
+    let config = ZenohConfig { domain, meeting, user_data: Vec::new() };
+    let here = engine::Participant::join(&config).unwrap();
+    let there = join(&config);
+    let (heard, got) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+    let writer = writer(&here, &Qos::DEFAULT, &heard);
+    let first = reader(&*there, &Qos::DEFAULT, &got);
+    assert!(writer.peep().matches().is_empty());
+    let runs = router(port);
+    until_matched(&*writer, 1, &heard);
+    writer.write(&sample(8, 1), 1).unwrap();
+    assert_eq!(take(&first.tap(), &got).number, 1);
+    // Once they have a way of their own they need it no more.
+    poll(|| here.session().info().peers_zid().wait().next().is_some());
+    runs.close().wait().unwrap();
+    poll(|| here.session().info().routers_zid().wait().next().is_none());
+    until_matched(&*writer, 1, &heard);
+    writer.write(&sample(8, 2), 2).unwrap();
+    let mut taken = take(&first.tap(), &got);
+    assert_eq!((taken.number, taken.bytes[0]), (2, 2));
+    let late = join(&config);
+    let second = reader(&*late, &Qos::DEFAULT, &got);
+    let runs = router(port);
+    until_matched(&*writer, 2, &heard);
+    writer.write(&sample(8, 3), 3).unwrap();
+    taken = take(&second.tap(), &got);
+    assert_eq!((taken.number, taken.bytes[0]), (3, 3));
+    assert_eq!(take(&first.tap(), &got).number, 3);
+    runs.close().wait().unwrap();
+}
+
+const HASH: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+const TEXT: &str = "std_msgs::msg::dds_::String_";
+const ADD: &str = "example_interfaces::srv::dds_::AddTwoInts_";
+
+/// A participant on rmw_zenoh's wire, and a session that is not tsuji's.
+fn with_a_stranger() -> (engine::Participant, zenoh::Session, u32) {
+    let config = ZenohConfig { user_data: b"enclave=/;".to_vec(), ..domain() };
+    let here = engine::Participant::join(&config).unwrap();
+    let text = format!(
+        r#"{{ mode: "peer", connect: {{ endpoints: ["tcp/127.0.0.1:{}"] }},
+             scouting: {{ multicast: {{ enabled: false }} }} }}"#,
+        17_447 + config.domain
+    );
+    let session = zenoh::open(zenoh::Config::from_json5(&text).unwrap()).wait().unwrap();
+    (here, session, config.domain)
+}
+
+fn on_wire<'a>(topic: &'a str, type_name: &'a str, user_data: &'a str) -> EndpointSpec<'a> {
+    let user_data = user_data.as_bytes();
+    EndpointSpec { topic, type_name, qos: &Qos::DEFAULT, keep_all_max: 10, user_data }
+}
+
+fn attachment(number: i64) -> Vec<u8> {
+    [&number.to_le_bytes()[..], &7i64.to_le_bytes(), &[16], &[0xee; 16]].concat()
+}
+
+#[test]
+fn nonsense_on_the_wire_is_left_out() {
+    let (here, stranger, domain) = with_a_stranger();
+    let got = Arc::new(Bell::default());
+    let watch = here.watch(&(Arc::clone(&got) as Arc<dyn Listener>)).unwrap();
+    let said = format!("typehash={HASH};");
+    let mut reader = here.reader(&on_wire("rt/chatter", TEXT, &said)).unwrap();
+    reader.listen(Arc::clone(&got) as Arc<dyn Listener>).unwrap();
+    let zid = stranger.zid();
+    let declare = |key: String| stranger.liveliness().declare_token(key).wait().unwrap();
+    let nonsense = [
+        format!("@ros2_lv/{domain}/{zid}"),
+        format!("@ros2_lv/{domain}/nobody/0/1/NN/%/%/n"),
+        format!("@ros2_lv/{domain}/{zid}/0/1/MP/%/%/n"),
+        format!("@ros2_lv/{domain}/{zid}/0/1/MP/%/%/n/%chatter/{TEXT}/{HASH}/x"),
+        format!("@ros2_lv/{domain}/{zid}/0/1/MP/%/%/n/%chatter/{TEXT}/{HASH}/::,0:,:,:,,"),
+        format!("@tsuji_lv/{domain}/{zid}/0/1/SS/%/%/n/%chatter/{TEXT}/{HASH}/::,10:,:,:,,"),
+        format!("@tsuji/1/{domain}/{zid}/nohex"),
+    ];
+    let _nonsense: Vec<_> = nonsense.into_iter().map(declare).collect();
+    let qos = "::,10:,:,:,,";
+    let _other =
+        declare(format!("@ros2_lv/{domain}/{zid}/0/2/MP/%/%/n/%chatter/{TEXT}/RIHS01_0/{qos}"));
+    let _token =
+        declare(format!("@ros2_lv/{domain}/{zid}/0/3/MP/%/%/n/%chatter/{TEXT}/{HASH}/{qos}"));
+    let tap = reader.tap();
+    got.wait(|| (tap.matches().len() == 1).then_some(()));
+    let found = watch.take();
+    // A participant, and the two writers of which one has another hash.
+    assert_eq!(found.len(), 3, "{found:?}");
+    let key = format!("{domain}/chatter/{TEXT}/{HASH}");
+    let put = |attachment: Option<Vec<u8>>| {
+        stranger.put(&key, "text").attachment(attachment).wait().unwrap();
+    };
+    put(None);
+    put(Some(attachment(1)[..32].to_vec()));
+    put(Some([attachment(1), vec![0]].concat()));
+    let mut wrong = attachment(1);
+    wrong[16] = 17;
+    put(Some(wrong));
+    put(Some(attachment(1)));
+    put(Some(attachment(1)));
+    put(Some(attachment(2)));
+    let numbers = [take(&tap, &got), take(&tap, &got)].map(|it| (it.number, it.source_ns));
+    assert_eq!(numbers, [(1, 7), (2, 7)]);
+    assert!(tap.take().unwrap().is_none());
+    drop(_token);
+    got.wait(|| tap.matches().is_empty().then_some(()));
+}
+
+#[test]
+fn requests_without_an_attachment_end_without_an_answer() {
+    let (here, stranger, domain) = with_a_stranger();
+    let got = Arc::new(Bell::default());
+    let said = format!("serviceid=7;tsujiservicehash={HASH};");
+    let replies = here.writer(&on_wire("rr/addReply", &format!("{ADD}Response_"), &said)).unwrap();
+    let spec_type = format!("{ADD}Request_");
+    let mut requests = here.reader(&on_wire("rq/addRequest", &spec_type, &said)).unwrap();
+    requests.listen(Arc::clone(&got) as Arc<dyn Listener>).unwrap();
+    let zid = stranger.zid();
+    let token = format!("@ros2_lv/{domain}/{zid}/0/5/SC/%/%/n/%add/{ADD}/{HASH}/::,10:,:,:,,");
+    let _token = stranger.liveliness().declare_token(token).wait().unwrap();
+    let tap = requests.tap();
+    got.wait(|| (tap.matches().len() == 1).then_some(()));
+    let key = format!("{domain}/add/{ADD}/{HASH}");
+    let ask = |attachment: Option<Vec<u8>>| {
+        let asked = stranger.get(&key).payload("asked").attachment(attachment).timeout(CUT);
+        asked.wait().unwrap()
+    };
+    for wrong in [None, Some(vec![1; 33]), Some(Vec::new())] {
+        assert!(ask(wrong).recv().is_err());
+    }
+    // Two of one client at a time, answered the other way round.
+    let answers = [ask(Some(attachment(4))), ask(Some(attachment(5)))];
+    let asked = [take(&tap, &got), take(&tap, &got)];
+    for (at, arrived) in asked.into_iter().enumerate().rev() {
+        let related = arrived.related.unwrap();
+        assert_eq!((related.number, &arrived.bytes[..]), (0, &b"asked"[..]));
+        let related = tsuji_engine::Related { number: arrived.number, ..related };
+        let answer = Bytes::copy_from(format!("answer {at}").as_bytes());
+        replies.write_related(&answer, 9, related).unwrap();
+        // It has had its answer.
+        replies.write_related(&answer, 9, related).unwrap();
+    }
+    for (at, answer) in answers.iter().enumerate() {
+        let reply = answer.recv().unwrap().into_result().unwrap();
+        let text = reply.payload().try_to_string().unwrap().into_owned();
+        let number = attachment(4 + at as i64);
+        let said = reply.attachment().unwrap().to_bytes().into_owned();
+        assert_eq!((text, &said[..8]), (format!("answer {at}"), &number[..8]));
+        assert_eq!((said.len(), &said[17..]), (33, &number[17..]));
+        assert!(answer.recv().is_err());
+    }
+}
