@@ -157,6 +157,8 @@ void refuse_discovery_server()
 
 struct Settings {
   uint64_t shm_segment_bytes = SHM_SEGMENT_BYTES;
+  // Whoever is no participant of Fast DDS on this host is not met.
+  bool is_host_only = false;
 };
 
 uint64_t parse_shm_segment_bytes(const std::string &value)
@@ -178,9 +180,13 @@ Settings parse_settings(const tsuji_join &join)
   for (size_t at = 0; at < join.settings_count; at++)
   {
     const std::string key = join.settings[at].key;
-    if (key != "shm_segment_bytes")
-      throw Failure(TSUJI_INVALID, "no setting is called \"" + key + "\"; allowed: shm_segment_bytes");
-    settings.shm_segment_bytes = parse_shm_segment_bytes(join.settings[at].value);
+    const std::string value = join.settings[at].value;
+    if (key == "shm_segment_bytes")
+      settings.shm_segment_bytes = parse_shm_segment_bytes(value);
+    else if (key == "meet" && (value == "host" || value == "everybody"))
+      settings.is_host_only = value == "host";
+    else
+      throw Failure(TSUJI_INVALID, key + "=\"" + value + "\" is no setting; allowed: shm_segment_bytes=BYTES, meet=host or everybody");
   }
   return settings;
 }
@@ -296,9 +302,13 @@ void set_transports(DomainParticipantQos &qos, const tsuji_join &join, const Set
   qos.transport().user_transports.push_back(shm);
 }
 
-void set_discovery(DomainParticipantQos &qos, const tsuji_join &join)
+void set_discovery(DomainParticipantQos &qos, const tsuji_join &join, const Settings &settings)
 {
   auto &builtin = qos.wire_protocol().builtin;
+  // The engine takes a host for its own where the first four bytes of the name are the same: two are of the vendor, and two
+  // of the host's addresses.
+  if (settings.is_host_only)
+    builtin.discovery_config.ignoreParticipantFlags = eprosima::fastrtps::rtps::FILTER_DIFFERENT_HOST;
   builtin.discovery_config.leaseDuration = {LEASE_S, 0u};
   builtin.discovery_config.leaseDuration_announcementperiod = {ANNOUNCE_S, 0u};
   // With addresses of one kind only the engine adds no multicast of its own.
@@ -332,7 +342,7 @@ DomainParticipantQos qos_of(const tsuji_join &join)
   qos.name("tsuji");
   qos.user_data().data_vec(std::vector<unsigned char>(join.user_data, join.user_data + join.user_data_size));
   set_transports(qos, join, settings);
-  set_discovery(qos, join);
+  set_discovery(qos, join, settings);
   set_properties(qos);
   // Samples go to each reader by itself. Where readers of two participants have one multicast address, the engine would send
   // to both by that, and what is for one of them to an address that it did not prepare; built with its statistics and with

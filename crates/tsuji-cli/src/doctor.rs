@@ -153,6 +153,7 @@ fn transports(reports: &[TransportReport], engine: RtpsEngine) -> Vec<Finding> {
         let rmw = match engine {
             RtpsEngine::CycloneDds => "rmw_cyclonedds_cpp",
             RtpsEngine::FastDds => "rmw_fastrtps_cpp",
+            RtpsEngine::Both => "rmw_cyclonedds_cpp, and on rmw_fastrtps_cpp of this host",
         };
         let meets =
             |it: &TransportReport| it.name == "zenoh" && it.peers.iter().any(|it| it == "zenoh");

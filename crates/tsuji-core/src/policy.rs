@@ -385,14 +385,26 @@ pub enum Interop {
     None,
 }
 
-/// Which engine speaks RTPS to plain ROS 2 peers, of those that understand each other there. One at a
-/// time does, so that nobody hears a sample twice.
+/// Which engine speaks RTPS to plain ROS 2 peers, of those that understand each other there. A publisher
+/// sends by one at a time, so that nobody hears a sample twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RtpsEngine {
     /// Eclipse Cyclone DDS.
     CycloneDds,
     /// eProsima Fast DDS.
     FastDds,
+    /// Cyclone DDS, and beside it Fast DDS for peers on Fast DDS of this host.
+    Both,
+}
+
+impl RtpsEngine {
+    /// The one that finds everybody, and speaks to whomever no other does.
+    pub fn first(self) -> Self {
+        match self {
+            Self::FastDds => Self::FastDds,
+            Self::CycloneDds | Self::Both => Self::CycloneDds,
+        }
+    }
 }
 
 words!(Prefer, "preference" { [Self::Latency] => "latency", [Self::Memory] => "memory", });
@@ -405,6 +417,7 @@ words!(Interop, "kind of interop" {
 words!(RtpsEngine, "known engine" {
     [Self::CycloneDds] => "cyclonedds",
     [Self::FastDds] => "fastdds",
+    [Self::Both] => "both",
 });
 
 #[cfg(test)]

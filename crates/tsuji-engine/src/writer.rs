@@ -456,6 +456,17 @@ impl Writer for FlowWriter {
     fn is_acknowledged(&self) -> bool {
         self.core.engine().is_none_or(|engine| engine.is_acknowledged())
     }
+
+    fn when_acknowledged(&self, timeout: Duration, then: Box<dyn FnOnce() + Send>) {
+        let Some(engine) = self.core.engine() else { return then() };
+        let wait = move || {
+            engine.wait_for_acknowledgements(timeout);
+            drop(engine);
+            then();
+        };
+        // Where there is no thread to be had the closure is dropped, and whoever asked looks when its patience ends.
+        let _ = thread::Builder::new().name("tsuji-acks".to_owned()).spawn(wait);
+    }
 }
 
 impl FlowWriter {

@@ -5,7 +5,7 @@
 //! | participant | `enclave` | `/` or the name of a security enclave | both implementations |
 //! | endpoint | `typehash` | `RIHS01_` and 64 hexadecimal digits, not on Humble | both implementations |
 //! | endpoint of a service | `clientid`, `serviceid` | see [`ServiceEnd`] | rmw_cyclonedds, before `typehash` |
-//! | participant | `tsujiprocess`, `tsujiversion`, `tsujihost` | see [`TsujiParticipant`] | tsuji |
+//! | participant | `tsujiprocess`, `tsujiversion`, `tsujihost`, `tsujisecond` | see [`TsujiParticipant`] | tsuji |
 //! | endpoint | `tsujigid` | 32 hexadecimal digits | tsuji |
 //! | endpoint of a service | `tsujiservicehash` | as `typehash`, of the service as a whole | tsuji, to its engine over Zenoh |
 //!
@@ -48,6 +48,8 @@ pub struct TsujiParticipant {
     pub version: u32,
     /// The host, by its name. For people: that two are on one host is proved otherwise.
     pub host: String,
+    /// The process has another participant, by which others of tsuji know it; `tsujisecond=1`.
+    pub is_second: bool,
 }
 
 impl ParticipantUserData {
@@ -63,6 +65,7 @@ impl ParticipantUserData {
                 process: sixteen(PROCESS, process)?,
                 version: number(VERSION, required(&pairs, VERSION, NUMBER)?)?,
                 host: text(HOST, required(&pairs, HOST, TEXT)?)?,
+                is_second: pairs.get(SECOND).is_some_and(|it| *it == b"1"),
             }),
         };
         let enclave = pairs.get(ENCLAVE).map(|value| text(ENCLAVE, value)).transpose()?;
@@ -80,6 +83,9 @@ impl ParticipantUserData {
             out.put(PROCESS, Hex(&tsuji.process));
             out.put(VERSION, tsuji.version);
             out.text(HOST, &tsuji.host)?;
+            if tsuji.is_second {
+                out.put(SECOND, 1);
+            }
         }
         Ok(out.0.into_bytes())
     }
@@ -249,6 +255,7 @@ const SERVER: &str = "serviceid";
 const PROCESS: &str = "tsujiprocess";
 const VERSION: &str = "tsujiversion";
 const HOST: &str = "tsujihost";
+const SECOND: &str = "tsujisecond";
 const GID: &str = "tsujigid";
 const SERVICE_HASH: &str = "tsujiservicehash";
 
@@ -411,8 +418,12 @@ mod tests {
     }
 
     fn participant() -> ParticipantUserData {
-        let tsuji =
-            TsujiParticipant { process: [0xa5; 16], version: 3, host: "robot-1".to_owned() };
+        let tsuji = TsujiParticipant {
+            process: [0xa5; 16],
+            version: 3,
+            host: "robot-1".to_owned(),
+            is_second: true,
+        };
         ParticipantUserData { enclave: Some("/".to_owned()), tsuji: Some(tsuji) }
     }
 
@@ -506,10 +517,10 @@ mod tests {
         #[test]
         fn participants_read_back_and_ros_finds_its_key(
             enclave in prop::option::of("/[a-z_/]{0,30}"),
-            tsuji in prop::option::of((any::<[u8; 16]>(), any::<u32>(), "[^;\0]{1,60}")),
+            tsuji in prop::option::of((any::<[u8; 16]>(), any::<u32>(), "[^;\0]{1,60}", any::<bool>())),
         ) {
-            let tsuji = tsuji.map(|(process, version, host)| {
-                TsujiParticipant { process, version, host }
+            let tsuji = tsuji.map(|(process, version, host, is_second)| {
+                TsujiParticipant { process, version, host, is_second }
             });
             let said = ParticipantUserData { enclave, tsuji };
             let bytes = said.write().unwrap();

@@ -9,6 +9,7 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tsuji_core::{Capability, TransportId};
 
@@ -388,6 +389,10 @@ impl Writer for FaultyWriter {
 
     fn is_acknowledged(&self) -> bool {
         self.inner.is_acknowledged()
+    }
+
+    fn when_acknowledged(&self, timeout: Duration, then: Box<dyn FnOnce() + Send>) {
+        self.inner.when_acknowledged(timeout, then);
     }
 }
 

@@ -11,6 +11,7 @@
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tsuji_core::{Capability, Qos, TransportId};
 
@@ -190,6 +191,12 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// always so.
     fn is_acknowledged(&self) -> bool {
         true
+    }
+
+    /// Calls `then` when that is so, or after `timeout`: on another thread where there is something to wait for.
+    fn when_acknowledged(&self, timeout: Duration, then: Box<dyn FnOnce() + Send>) {
+        let _ = timeout;
+        then();
     }
 }
 

@@ -227,7 +227,7 @@ const MAIL_KEYS: u64 = 4;
 fn meet_outside(host: &Arc<Host>) -> Vec<Listening> {
     let mut all = Vec::new();
     for (at, transport) in host.transports().iter().enumerate() {
-        if transport.wire().is_none() {
+        if transport.wire().is_none() || host.is_second(&transport.id()) {
             continue;
         }
         if host.joins_at_once() {
@@ -286,6 +286,9 @@ fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) {
                     }
                     Err(error) => {
                         tracing::warn!(transport = %transport.id(), %error, "plain ROS 2 nodes are not met");
+                        if host.is_second(&transport.id()) {
+                            host.directory().second_failed(&host);
+                        }
                     }
                 }
                 // Ends with the participant.
@@ -475,6 +478,12 @@ impl Keeper {
                 self.look.0.hurry();
             }
             self.look.note(directory.links.wanted_look());
+            if directory.wants_second()
+                && let Some(engines) = self.host.wire_engines()
+                && let Some(second) = self.host.transport(engines.second.as_str())
+            {
+                join(&self.host, second);
+            }
             let discarded = directory.mend(&self.host);
             directory.tell_nodes(&self.host);
             let due_ns = directory.due_ns();

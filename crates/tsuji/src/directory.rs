@@ -34,6 +34,7 @@ mod outside;
 mod pins;
 mod report;
 mod route;
+mod second;
 
 /// The tables of one participant.
 #[derive(Default)]
@@ -164,7 +165,7 @@ impl Directory {
 
     /// Whether flows can begin to and from this process.
     fn is_reachable(&self, peer: PeerId) -> bool {
-        self.links.is_met(peer) || self.outside.is_plain(peer)
+        self.links.is_met(peer) || (self.outside.is_plain(peer) && !self.outside.is_awaited(peer))
     }
 
     /// A process has been met: what is known of it can be matched now.
@@ -487,7 +488,7 @@ impl Directory {
         let receptions = self.receptions.values().filter_map(|it| it.due_ns());
         let retries = self.retries.values().filter_map(Backoff::due_ns);
         let opening = self.flows.values().filter_map(Route::due_ns);
-        let links = self.links.due_ns();
+        let links = self.links.due_ns().into_iter().chain(self.second_due_ns());
         publications.chain(receptions).chain(retries).chain(opening).chain(links).min()
     }
 
@@ -497,6 +498,7 @@ impl Directory {
         self.end_trials(host, now_ns);
         self.give_up(host, now_ns);
         self.settle_doubts(host, now_ns);
+        self.end_waits_for_second(host, now_ns);
         let retries = self.retries.iter_mut();
         let due = retries.filter(|(_, retry)| retry.is_due(now_ns));
         let due = due.map(|(flow, retry)| {
@@ -699,6 +701,8 @@ impl Directory {
         let peer_of = |gid| self.endpoints.get(&gid).map(|known| known.peer);
         let far_end = if publication.is_some() { flow.subscription } else { flow.publisher };
         let peer = peer_of(Gid(far_end)).unwrap_or_default();
+        let publisher = self.endpoints.get(&Gid(flow.publisher));
+        let role = publisher.map_or(Role::Topic, |it| it.record.role);
         let excluded = self.flows.get(&flow).map_or(&[][..], |route| &route.excluded);
         let mut offers: Vec<Offer> = Vec::new();
         for transport in host.transports() {
@@ -714,7 +718,7 @@ impl Directory {
             } else if let Some(Refusal { reason, is_passing }) = refused {
                 let health = if *is_passing { Health::Exhausted } else { Health::Failed };
                 offer.health = health(reason.as_str().into());
-            } else if let Some(obstacle) = self.obstacle(host, peer, &offer) {
+            } else if let Some(obstacle) = self.obstacle(host, peer, role, &offer) {
                 offer.health = Health::Failed(obstacle.into());
             }
             offers.push(offer);
@@ -729,13 +733,14 @@ impl Directory {
     }
 
     /// What keeps a transport from reaching this process, if it could as far as its scopes go.
-    fn obstacle(&self, host: &Host, peer: PeerId, offer: &Offer) -> Option<String> {
+    fn obstacle(&self, host: &Host, peer: PeerId, role: Role, offer: &Offer) -> Option<String> {
         let scope = self.far(host, peer).scope;
         if peer == host.id || !offer.capability.scopes.contains(scope) {
             return None;
         }
         if self.outside.is_plain(peer) {
-            return self.outside.obstacle(peer, &offer.transport);
+            let is_second = host.is_second(&offer.transport);
+            return self.outside.obstacle(peer, &offer.transport, is_second, role);
         }
         self.links.obstacle(peer, &offer.transport)
     }
@@ -826,6 +831,7 @@ impl Directory {
             publication.events.push(PublisherEvent::Matched { current: publication.readers() });
         }
         self.close_far_end(host, flow, route.course.last().0);
+        self.regroup(host, flow);
     }
 
     /// The subscription's end of this road gets nothing any more.

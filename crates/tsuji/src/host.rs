@@ -23,7 +23,7 @@ use crate::graph::ProcessInfo;
 use crate::guard_condition::GuardCore;
 use crate::network::Network;
 use crate::policy_file::{self, PolicyFile};
-use crate::registry::{self, Arrange, Failed};
+use crate::registry::{self, Arrange, Failed, WireEngines};
 use crate::{Error, ErrorKind, Result};
 
 /// One participant. A process has one for each domain and run-time folder, unless a context asks
@@ -46,6 +46,7 @@ pub(crate) struct Host {
     bells: Arc<Bells>,
     transports: Vec<Arc<dyn Transport>>,
     failed: Vec<Failed>,
+    wire_engines: Option<WireEngines>,
     directory: Mutex<Directory>,
     changed: Condvar,
     /// Conditions that are triggered by changes of the directory.
@@ -163,6 +164,7 @@ impl Host {
             bells,
             transports: opened.transports,
             failed: opened.failed,
+            wire_engines: opened.wire_engines,
             directory: Mutex::new(Directory::default()),
             changed: Condvar::new(),
             guards: Mutex::default(),
@@ -268,6 +270,16 @@ impl Host {
 
     pub(crate) fn failed(&self) -> &[Failed] {
         &self.failed
+    }
+
+    /// The engines of the wire of plain nodes, where there are two.
+    pub(crate) fn wire_engines(&self) -> Option<&WireEngines> {
+        self.wire_engines.as_ref()
+    }
+
+    /// Whether this transport is the second of them.
+    pub(crate) fn is_second(&self, transport: &TransportId) -> bool {
+        self.wire_engines().is_some_and(|it| it.second == *transport)
     }
 
     /// Samples that a keep-all history holds before its publisher waits.

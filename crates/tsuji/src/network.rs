@@ -143,7 +143,7 @@ impl Network {
     /// Whose settings are read.
     fn settings_for(&self) -> Engine {
         match self.engine {
-            RtpsEngine::CycloneDds => Engine::CycloneDds,
+            RtpsEngine::CycloneDds | RtpsEngine::Both => Engine::CycloneDds,
             RtpsEngine::FastDds => Engine::FastDds,
         }
     }
@@ -196,7 +196,7 @@ impl Network {
     /// What the user wrote for Cyclone DDS. Nothing where it speaks to no plain node: then it carries
     /// between processes of tsuji only, and is no concern of the user's network.
     pub(crate) fn cyclonedds_uri(&self) -> Option<&str> {
-        let is_asked = self.speaks_rtps() && self.engine == RtpsEngine::CycloneDds;
+        let is_asked = self.speaks_rtps() && self.settings_for() == Engine::CycloneDds;
         let mut settings = self.ros.engine_settings.iter();
         let found = settings.find(|it| it.engine == Engine::CycloneDds && is_asked);
         found.map(|it| it.value.as_str())

@@ -23,9 +23,11 @@ use crate::events::{Events, PublisherEvent};
 use crate::mapping;
 use crate::pacing::{DeadlineWatch, after};
 use crate::{Error, ErrorKind, Result, Role};
+use crossing::Crossing;
 pub(crate) use roads::{Asking, Connected, Joining, PublicationNews, Reached, Trouble};
 use roads::{ReaderOf, Road, RoadId};
 
+mod crossing;
 mod roads;
 
 /// How values of one Rust type become bytes, and shared values.
@@ -143,6 +145,8 @@ pub(crate) struct Publication {
     has_readers_by_value: AtomicBool,
     /// There is something in `State::news`.
     has_news: AtomicBool,
+    /// Some of its readers are about to go over to another engine.
+    is_changing_engine: AtomicBool,
     room: Arc<Cell>,
     /// Whether somebody sleeps on the room cell, which one at a time does.
     is_room_awaited: Mutex<bool>,
@@ -178,6 +182,8 @@ struct State {
     trials: HashMap<Gid, RoadId>,
     /// Roads that these readers have left, and may not know of it yet.
     left: Vec<(Gid, RoadId)>,
+    /// Readers that go over to the other engine of their wire together.
+    crossing: Crossing,
     history: VecDeque<(Envelope, Payload)>,
     estimator: SizeEstimator,
     news: PublicationNews,
@@ -288,6 +294,7 @@ impl Publication {
             readers: HashMap::new(),
             trials: HashMap::new(),
             left: Vec::new(),
+            crossing: Crossing::default(),
             history: VecDeque::new(),
             estimator: SizeEstimator::new(core.host.policy().size_line_bytes()),
             news: PublicationNews::default(),
@@ -307,6 +314,7 @@ impl Publication {
             spec,
             has_readers_by_value: AtomicBool::new(false),
             has_news: AtomicBool::new(false),
+            is_changing_engine: AtomicBool::new(false),
             is_room_awaited: Mutex::new(false),
             room_is_yours: Condvar::new(),
             last_sign_ns: AtomicU64::new(now),
@@ -604,7 +612,8 @@ impl Publication {
         attempt: &mut Attempt<'_>,
     ) -> Result<(), tsuji_transport::Error> {
         let Attempt { outgoing, mono_ns, bytes, value, outlived, opening } = attempt;
-        if state.is_broken && self.qos.reliability == Reliability::Reliable {
+        let is_held = state.is_broken || state.crossing.is_held(*mono_ns);
+        if is_held && self.qos.reliability == Reliability::Reliable {
             return Err(being_changed());
         }
         if state.has_idle_broken {

@@ -37,6 +37,28 @@ pub(crate) struct Opened {
     pub(crate) failed: Vec<Failed>,
     /// What was asked for, with the engine that it has become.
     pub(crate) network: Network,
+    /// What speaks to plain nodes beside the engine that finds them.
+    pub(crate) wire_engines: Option<WireEngines>,
+}
+
+/// Two engines on one wire.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WireEngines {
+    /// It finds everybody.
+    pub(crate) first: TransportId,
+    /// It reaches participants of its vendor on this host, and joins when the first is found.
+    pub(crate) second: TransportId,
+}
+
+impl WireEngines {
+    /// The one that is not this one, of the two.
+    pub(crate) fn other(&self, engine: &TransportId) -> Option<&TransportId> {
+        match () {
+            () if *engine == self.first => Some(&self.second),
+            () if *engine == self.second => Some(&self.first),
+            () => None,
+        }
+    }
 }
 
 /// A transport that does not work.
@@ -90,6 +112,9 @@ pub(crate) fn open(
     let plugins = Plugins { id, folder, folders: &folders, interfaces, policy };
     let (network, zenoh) = plugins.zenoh(asked);
     let (network, speaking) = plugins.engine_of_wire(&network);
+    let is_both = speaking.is_some() && network.engine() == RtpsEngine::Both;
+    let wire_engines = is_both
+        .then(|| WireEngines { first: TransportId::new(CYCLONE), second: TransportId::new(FAST) });
     // It starts nothing before the first flow that needs it.
     match CycloneDds::create(id, &cyclone_config(id, &network, policy, interfaces)?) {
         Ok(cyclone) => {
@@ -108,7 +133,7 @@ pub(crate) fn open(
             Err(it) => failed.push(it),
         }
     }
-    Ok(Opened { transports, failed, network })
+    Ok(Opened { transports, failed, network, wire_engines })
 }
 
 /// The transports of shared libraries: those that the policy declares, and those of [`PLUGINS`] whose library is
@@ -122,27 +147,36 @@ struct Plugins<'a> {
 }
 
 impl Plugins<'_> {
-    /// The network as it comes out, and Fast DDS if it is what speaks there.
+    /// The network as it comes out, and Fast DDS if it speaks there.
     fn engine_of_wire(&self, asked: &Network) -> (Network, Option<EngineTransport>) {
-        if !asked.speaks_rtps() || asked.engine() != RtpsEngine::FastDds {
+        if !asked.speaks_rtps() {
             return (asked.clone(), None);
         }
-        let opened = self.known(PLUGIN_FAST, asked, RTPS).map_err(|it| it.reason);
-        let joined = opened.and_then(|it| {
-            let joined = it.wire().map(Wire::join).transpose();
-            joined.map(|_| it).map_err(|error| error.to_string())
-        });
-        match joined {
+        let opened = match asked.engine() {
+            RtpsEngine::CycloneDds => return (asked.clone(), None),
+            RtpsEngine::FastDds => self.joined_fast(asked),
+            // It joins when there is somebody for it to speak to.
+            RtpsEngine::Both => self.known(PLUGIN_FAST, asked, FAST_ALONE).map_err(|it| it.reason),
+        };
+        match opened {
             Ok(fast) => (asked.clone(), Some(fast)),
             Err(reason) => {
                 tracing::warn!(
-                    "Cyclone DDS speaks to plain ROS 2 nodes, and not Fast DDS as engine=fastdds asks: \
+                    "Cyclone DDS speaks to plain ROS 2 nodes alone, and Fast DDS does not as engine={} asks: \
                      {reason}; what it needs is in docs/transports.md, and `scripts/fastdds install` \
-                     builds and installs its plug-in"
+                     builds and installs its plug-in",
+                    asked.engine()
                 );
                 (asked.by(RtpsEngine::CycloneDds), None)
             }
         }
+    }
+
+    /// Fast DDS, if it works.
+    fn joined_fast(&self, asked: &Network) -> Result<EngineTransport, String> {
+        let fast = self.known(PLUGIN_FAST, asked, RTPS).map_err(|it| it.reason)?;
+        let joined = fast.wire().map(Wire::join).transpose();
+        joined.map(|_| fast).map_err(|error| error.to_string())
     }
 
     /// The network as it comes out, and Zenoh.
@@ -280,8 +314,12 @@ impl Plugins<'_> {
         };
         let settings =
             settings.filter(is_left).map(|it| (it.key.to_string(), it.value.to_string()));
-        let settings = with_preference(&about.id, settings.collect(), self.policy.prefer());
-        if is_on_wire && !is_zenoh {
+        let mut settings = with_preference(&about.id, settings.collect(), self.policy.prefer());
+        let is_second = about.peers == FAST_ALONE;
+        if is_second {
+            settings.retain(|(key, _)| key != MEET);
+            settings.push((MEET.to_owned(), "host".to_owned()));
+        } else if is_on_wire && !is_zenoh {
             warn_if_alone(&reach, known);
         }
         let CycloneConfig { domain, interfaces, peers, no_multicast, .. } = reach;
@@ -296,7 +334,7 @@ impl Plugins<'_> {
         PluginConfig {
             // Plain nodes on Zenoh meet by a router, also on a host that has no other interface.
             host_only: interfaces == ["lo"] && !(is_zenoh && is_on_wire),
-            user_data: if is_on_wire { user_data(self.id, network) } else { Vec::new() },
+            user_data: if is_on_wire { user_data(self.id, network, is_second) } else { Vec::new() },
             interfaces,
             hosts,
             no_multicast,
@@ -332,8 +370,12 @@ const SEGMENT: &str = "shm_segment_bytes";
 /// A quarter of what it takes otherwise: one large picture has room.
 const SEGMENT_FOR_MEMORY: &str = "4194304";
 
-/// Who is met on the wire of RTPS, and on that of Zenoh.
+/// Whom Fast DDS meets: `host` for participants of its own on this host.
+const MEET: &str = "meet";
+
+/// Who is met on the wire of RTPS, by Fast DDS beside another engine, and on that of Zenoh.
 const RTPS: Peers = Peers { zenoh: false, ..Peers::ALL };
+const FAST_ALONE: Peers = Peers { tsuji: false, fast: true, ..Peers::TSUJI };
 const ZENOH: Peers = Peers { zenoh: true, ..Peers::TSUJI };
 
 /// Where the memory that wakes threads comes from.
@@ -384,12 +426,12 @@ fn cyclone_config(
 ) -> Result<CycloneConfig> {
     let mut config = reaching(network.domain(), network.reach(interfaces));
     obey_settings(&mut config, policy, CYCLONE)?;
-    let speaks = network.speaks_rtps() && network.engine() == RtpsEngine::CycloneDds;
+    let speaks = network.speaks_rtps() && network.engine().first() == RtpsEngine::CycloneDds;
     config.tsuji_only = network.speaks() && !speaks;
     if config.tsuji_only {
         return Ok(config);
     }
-    config.user_data = user_data(id, network);
+    config.user_data = user_data(id, network, false);
     config.extra = network.cyclonedds_uri().map(str::to_owned);
     warn_if_alone(&config, interfaces);
     Ok(config)
@@ -535,12 +577,13 @@ fn reaching(domain: u32, reach: Reach) -> CycloneConfig {
     }
 }
 
-/// What the participant says of itself.
-fn user_data(id: PeerId, network: &Network) -> Vec<u8> {
+/// What the participant says of itself, or the second one of this process does.
+fn user_data(id: PeerId, network: &Network, is_second: bool) -> Vec<u8> {
     // A value has no semicolon and is not empty.
     let host = process::host_name().replace(';', "_");
     let host = if host.is_empty() { "?".to_owned() } else { host };
-    let tsuji = TsujiParticipant { process: id.0, version: protocol::VERSION, host };
+    let version = protocol::VERSION;
+    let tsuji = TsujiParticipant { process: id.0, version, host, is_second };
     let enclave = network.speaks().then(|| "/".to_owned());
     // Nothing in it is refused; and what is said here is a help, no condition.
     ParticipantUserData { enclave, tsuji: Some(tsuji) }.write().unwrap_or_default()
@@ -569,7 +612,7 @@ mod tests {
             let config = CycloneConfig { and_loopback: false, ..config };
             let user_data = match config.tsuji_only {
                 true => Vec::new(),
-                false => user_data(PeerId([1; 16]), &asked.network),
+                false => user_data(PeerId([1; 16]), &asked.network, false),
             };
             assert_eq!(config, CycloneConfig { user_data, ..expect }, "{variables:?} {text}");
         };
@@ -639,7 +682,8 @@ mod tests {
             let policy = tsuji_policy::builtin_default();
             let program = Said { domain: Some(7), interop: Some(interop), ..Said::default() };
             let asked = Network::ask(program, &policy, |_| None).unwrap();
-            ParticipantUserData::parse(&user_data(PeerId([9; 16]), &asked.network)).unwrap()
+            let said = user_data(PeerId([9; 16]), &asked.network, false);
+            ParticipantUserData::parse(&said).unwrap()
         };
         let (rtps, none) = (said(Interop::Rtps), said(Interop::None));
         assert_eq!((rtps.enclave.as_deref(), none.enclave), (Some("/"), None));

@@ -49,7 +49,7 @@ pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> V
         finding("RMW_IMPLEMENTATION", State::Note, text)
     }));
     findings.extend(value("CYCLONEDDS_URI").map(|it| match engine {
-        RtpsEngine::CycloneDds => cyclone(&it, speaks_rtps),
+        RtpsEngine::CycloneDds | RtpsEngine::Both => cyclone(&it, speaks_rtps),
         RtpsEngine::FastDds => {
             let text = format!("{it}: no effect; Fast DDS speaks to plain ROS 2 nodes");
             finding("CYCLONEDDS_URI", State::Note, text)
@@ -108,6 +108,7 @@ fn product(engine: RtpsEngine) -> &'static str {
     match engine {
         RtpsEngine::CycloneDds => "Cyclone DDS",
         RtpsEngine::FastDds => "Fast DDS",
+        RtpsEngine::Both => "Cyclone DDS, beside it Fast DDS for nodes on Fast DDS of this host",
     }
 }
 
@@ -121,8 +122,8 @@ fn engine(said: &str, speaks_rtps: bool, came: RtpsEngine) -> Finding {
         }
         Ok(_) if !speaks_rtps => finding(ENGINE, State::Note, format!("{said}: {TO_NOBODY}")),
         Ok(asked) if asked != came => {
-            let (asked, came) = (product(asked), product(came));
-            let text = format!("{said}: {came} speaks to plain ROS 2 nodes, since {asked} cannot");
+            let came = product(came);
+            let text = format!("{said}: {came} speaks to plain ROS 2 nodes, since Fast DDS cannot");
             finding(ENGINE, State::Warning, text).mend("scripts/fastdds install")
         }
         Ok(_) => finding(ENGINE, State::Good, format!("{said}: obeyed")),

@@ -11,7 +11,7 @@ use super::route::shown;
 use super::{Decision, Directory, HalfOpen, Opening};
 use crate::control::protocol::{Control, Flow, Refusal};
 use crate::events::PublisherEvent;
-use crate::graph::{RouteChange, RouteState};
+use crate::graph::{Role, RouteChange, RouteState};
 use crate::host::Host;
 use crate::pacing::after;
 use crate::publication::Trouble;
@@ -19,13 +19,19 @@ use crate::publication::Trouble;
 impl Directory {
     /// Chooses a road for a flow that is decided here, and begins to open it beside the one it has.
     pub(super) fn find_road(&mut self, host: &Host, flow: Flow, why: &str) {
+        self.decide(host, flow, why);
+        self.regroup(host, flow);
+    }
+
+    /// The same, without a look at the other flows of the publisher.
+    pub(super) fn decide(&mut self, host: &Host, flow: Flow, why: &str) {
         let ends = self.endpoints.get(&Gid(flow.publisher));
         let ends = ends.zip(self.endpoints.get(&Gid(flow.subscription)));
         let Some((offering, asking)) = ends else { return };
         let (sender, peer) = (offering.peer, asking.peer);
         let topic = offering.record.topic.clone();
         let Some(traits) = self.traits(host, flow) else { return };
-        let offers = self.offers(host, flow);
+        let offers = self.offers_together(host, flow);
         let policy = self.pins.policy(&host.policy(), &topic);
         let chosen = select(&traits, &policy, &topic, &offers);
         let Some(route) = self.flows.get_mut(&flow) else { return };
@@ -57,7 +63,7 @@ impl Directory {
             Begun::NotYet if route.is_broken => {
                 // Nothing is left to be waited for: it begins anew.
                 self.lose_road(host, flow);
-                self.find_road(host, flow, why);
+                self.decide(host, flow, why);
             }
             Begun::NotYet => route.wanted = Some(why.to_owned()),
             Begun::Offer { epoch, withdrawn } => {
@@ -312,6 +318,7 @@ impl Directory {
                 }
             }
         }
+        self.go_on_changing_engines(host);
         let news = self.receptions.values();
         let news = news.filter_map(|it| Some((it.gid, it.take_change_news()?)));
         let mut discarded = Vec::new();
@@ -367,8 +374,8 @@ impl Directory {
 
     /// The road of a flow may not be the best any more. It is decided again, but not too soon after the
     /// last change.
-    fn doubt(&mut self, host: &Host, flow: Flow, why: &str) {
-        if self.keeps_its_wire(flow) {
+    pub(super) fn doubt(&mut self, host: &Host, flow: Flow, why: &str) {
+        if self.keeps_its_wire(host, flow) {
             return;
         }
         let Some(route) = self.flows.get_mut(&flow) else { return };
@@ -401,7 +408,7 @@ impl Directory {
 
     /// Decides again about all flows of a topic, or of all, at once. Answers how many there are.
     pub(super) fn decide_again(&mut self, host: &Host, topic: Option<&str>, why: &str) -> u32 {
-        let flows = self.flows_of(topic);
+        let flows = self.flows_of(host, topic);
         for flow in &flows {
             if let Some(route) = self.flows.get_mut(flow) {
                 // What was not to be had may be now.
@@ -413,12 +420,12 @@ impl Directory {
     }
 
     /// How many flows of a topic are decided here.
-    pub(super) fn count_flows(&self, topic: &str) -> u32 {
-        self.flows_of(Some(topic)).len() as u32
+    pub(super) fn count_flows(&self, host: &Host, topic: &str) -> u32 {
+        self.flows_of(host, Some(topic)).len() as u32
     }
 
     /// The flows of a topic, or all, whose roads can change.
-    fn flows_of(&self, topic: Option<&str>) -> Vec<Flow> {
+    fn flows_of(&self, host: &Host, topic: Option<&str>) -> Vec<Flow> {
         let is_meant = |flow: &Flow| {
             let known = self.endpoints.get(&Gid(flow.publisher));
             known.is_some_and(|it| topic.is_none_or(|topic| it.record.topic == topic))
@@ -426,13 +433,17 @@ impl Directory {
         let flows = self.flows.iter().filter(|(flow, route)| {
             route.state != RouteState::Incompatible
                 && is_meant(flow)
-                && !self.keeps_its_wire(**flow)
+                && !self.keeps_its_wire(host, **flow)
         });
         flows.map(|(flow, _)| *flow).collect()
     }
 
-    /// Whether one of its ends is a plain node's.
-    fn keeps_its_wire(&self, flow: Flow) -> bool {
+    /// Whether one of its ends is a plain node's, and nothing else could carry it.
+    fn keeps_its_wire(&self, host: &Host, flow: Flow) -> bool {
+        let publication = self.publications.get(&Gid(flow.publisher));
+        if host.wire_engines().is_some() && publication.is_some_and(|it| it.role == Role::Topic) {
+            return false;
+        }
         let ends = [flow.publisher, flow.subscription].into_iter();
         let mut peers = ends.filter_map(|gid| self.endpoints.get(&Gid(gid)));
         peers.any(|known| self.outside.is_plain(known.peer))

@@ -19,6 +19,7 @@ use tsuji_transport::wire::{
 };
 use tsuji_transport::{Bytes, Gid, PeerId, Transport};
 
+use super::second::Second;
 use super::{Directory, HalfOpen};
 use crate::Result;
 use crate::announcement::{PlainEndpoint, plain_endpoint};
@@ -47,6 +48,8 @@ pub(crate) struct Outside {
     /// Graph messages of participants that were not found yet, or have left meanwhile: the newest of
     /// each. Beyond [`EARLY_MAX`] the oldest are forgotten.
     early: VecDeque<(Gid, Bytes)>,
+    /// The second engine on the wire of plain nodes.
+    pub(super) second: Second,
 }
 
 /// A wire on which this process is.
@@ -58,7 +61,8 @@ struct Joined {
     /// When somebody or something was found last.
     found_ns: u64,
     nodes_out: Box<dyn Outlet>,
-    nodes_in: Box<dyn Inlet>,
+    /// Where nodes are heard of.
+    nodes_in: Option<Box<dyn Inlet>>,
     /// What processes of tsuji on other hosts say to this one. Opened when the first is found.
     far_in: Option<Box<dyn Inlet>>,
     /// What was said last of the nodes here.
@@ -81,6 +85,8 @@ enum Who {
     Plain,
     /// A process of tsuji.
     Tsuji(PeerId),
+    /// Another participant of a process of tsuji, which is met by the first.
+    Second,
 }
 
 impl Outside {
@@ -104,22 +110,35 @@ impl Outside {
         self.plain(peer).map(|it| it.process.clone())
     }
 
-    /// Why this transport does not reach a plain participant.
-    pub(crate) fn obstacle(&self, peer: PeerId, transport: &TransportId) -> Option<String> {
-        let at = &self.plain(peer)?.transport;
-        (at != transport).then(|| format!("it was found by {at}"))
+    /// Why this transport, which may be the second engine of the wire, does not reach a plain participant for what has
+    /// this role.
+    pub(crate) fn obstacle(
+        &self,
+        peer: PeerId,
+        transport: &TransportId,
+        is_second: bool,
+        role: Role,
+    ) -> Option<String> {
+        let plain = self.plain(peer)?;
+        if is_second && !self.second.has_found(Gid(peer.0)) {
+            return Some("it has not found it on this host".to_owned());
+        }
+        if !is_second && plain.transport != *transport {
+            return Some(format!("it was found by {}", plain.transport));
+        }
+        other_mapping(plain.vendor, plain.relates || is_second).filter(|_| role != Role::Topic)
     }
 
     /// What keeps services of a plain participant from being understood.
     pub(crate) fn other_mapping(&self, peer: PeerId) -> Option<String> {
         let Participant { vendor, relates, .. } = *self.plain(peer)?;
-        let (is_same, spoken) = match relates {
-            true => (vendor.has_services_of_fast(), VendorId::FAST),
-            false => (vendor.has_services_of_cyclone(), VendorId::CYCLONE),
-        };
-        let why = format!("in another way than {spoken}, which speaks for tsuji");
-        let line = || format!("service mapping: {vendor} relates replies to requests {why}");
-        (!is_same).then(line)
+        let by_second = || self.second.has_found(Gid(peer.0)) && vendor.has_services_of_fast();
+        other_mapping(vendor, relates).filter(|_| !by_second())
+    }
+
+    /// Whether flows with this plain participant wait until the second engine has found it.
+    pub(crate) fn is_awaited(&self, peer: PeerId) -> bool {
+        self.second.is_awaited_for(Gid(peer.0))
     }
 
     /// Something about the nodes here, or their endpoints, is other than before.
@@ -162,7 +181,7 @@ impl Outside {
     fn found_tsuji(&self) -> Vec<(PeerId, Gid, TransportId)> {
         let found = self.participants.iter().filter_map(|(name, it)| match it.who {
             Who::Tsuji(peer) => Some((peer, *name, it.transport.clone())),
-            Who::Plain => None,
+            Who::Plain | Who::Second => None,
         });
         found.collect()
     }
@@ -203,7 +222,8 @@ impl Directory {
     /// This process has joined the wire of a transport.
     pub(crate) fn joined(&mut self, host: &Host, transport: &dyn Transport, name: Gid) {
         let Some(wire) = transport.wire().filter(|_| !host.is_stopping()) else { return };
-        let opened = open_nodes(wire, host.distro());
+        let is_second = host.is_second(&transport.id());
+        let opened = open_nodes(wire, host.distro(), !is_second);
         let (nodes_out, nodes_in) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -223,8 +243,12 @@ impl Directory {
             said: None,
             is_due: true,
         });
-        self.publications.values().for_each(|it| self.show_publication(host, it));
-        self.receptions.values().for_each(|it| self.show_reception(host, it));
+        if is_second {
+            self.second_joined(host, name);
+        } else {
+            self.publications.values().for_each(|it| self.show_publication(host, it));
+            self.receptions.values().for_each(|it| self.show_reception(host, it));
+        }
         host.nudge.give();
     }
 
@@ -245,7 +269,9 @@ impl Directory {
     }
 
     fn show(&self, host: &Host, topic: &str, on: impl Fn(&Arc<dyn Transport>) -> Result<()>) {
-        for wire in &self.outside.joined {
+        // The second engine is heard by those alone who hear the first.
+        let wires = self.outside.joined.iter().filter(|it| !host.is_second(&it.transport));
+        for wire in wires {
             let Some(transport) = host.transport(wire.transport.as_str()) else { continue };
             if let Err(error) = on(transport) {
                 tracing::warn!(topic, %error, "plain nodes do not see it");
@@ -256,6 +282,10 @@ impl Directory {
     /// Looks at what has happened on the wire of a transport. Answers whether there is more to look at.
     pub(crate) fn look_at_wire(&mut self, host: &Host, transport: &dyn Transport) -> bool {
         let id = transport.id();
+        if host.is_second(&id) {
+            self.look_at_second(host, transport);
+            return false;
+        }
         let joined = self.outside.joined.iter_mut().find(|it| it.transport == id);
         let (Some(joined), Some(wire)) = (joined, transport.wire()) else { return false };
         let found = wire.found();
@@ -357,6 +387,9 @@ impl Directory {
         let relates = wire.is_some_and(|it| it.relates());
         let participant = Participant { transport, vendor, process, who, relates };
         self.outside.participants.insert(found.name, participant);
+        if who == Who::Plain {
+            self.meet_for_second(host, found.name, vendor);
+        }
         if let Some(at) = self.outside.early.iter().position(|(of, _)| *of == found.name)
             && let Some((_, said)) = self.outside.early.remove(at)
         {
@@ -376,6 +409,9 @@ impl Directory {
         // What cannot be read says nothing.
         let said = ParticipantUserData::parse(&found.user_data).unwrap_or_default();
         let Some(tsuji) = said.tsuji else { return Who::Plain };
+        if tsuji.is_second {
+            return Who::Second;
+        }
         if tsuji.version == protocol::VERSION {
             return Who::Tsuji(PeerId(tsuji.process));
         }
@@ -480,6 +516,7 @@ impl Directory {
     /// A participant or an endpoint is gone.
     fn lose(&mut self, host: &Host, name: Gid) {
         if let Some(gone) = self.outside.participants.remove(&name) {
+            self.outside.second.forget(name);
             // Another may say that it is the same process; only one of them does not lie.
             let is_there = self.outside.participants.values().any(|it| it.who == gone.who);
             if let Who::Tsuji(peer) = gone.who {
@@ -514,7 +551,8 @@ impl Directory {
         // One with very much to say must not keep the others waiting.
         for _ in 0..READ_BATCH {
             let joined = self.outside.joined.iter().find(|it| it.transport == *transport);
-            let Some(Ok(Some((writer, bytes)))) = joined.map(|it| it.nodes_in.take()) else {
+            let nodes_in = joined.and_then(|it| it.nodes_in.as_ref());
+            let Some(Ok(Some((writer, bytes)))) = nodes_in.map(|it| it.take()) else {
                 return false;
             };
             let participant = Gid(Guid(writer.0).participant().0);
@@ -603,7 +641,9 @@ impl Directory {
         }
     }
 
+    /// The nodes here; on the wire of the second engine those with endpoints there, for they are shown twice.
     fn own_nodes(&self, host: &Host, wire: &Joined) -> ParticipantEntitiesInfo {
+        let is_second = host.is_second(&wire.transport);
         let nodes = self.nodes.iter().filter(|(_, known)| known.peer == host.id);
         let nodes: BTreeMap<Gid, &NodeRecord> =
             nodes.map(|(gid, known)| (*gid, &known.record)).collect();
@@ -623,13 +663,23 @@ impl Directory {
                 writers,
             }
         });
-        ParticipantEntitiesInfo { participant: Guid(wire.name.0), nodes: nodes.collect() }
+        let is_shown =
+            |it: &NodeEntitiesInfo| !is_second || !it.readers.is_empty() || !it.writers.is_empty();
+        let nodes = nodes.filter(is_shown).collect();
+        ParticipantEntitiesInfo { participant: Guid(wire.name.0), nodes }
     }
 
     /// Opens the road to a subscription of a plain node, or goes on opening it.
     pub(super) fn open_to_plain(&mut self, host: &Host, flow: Flow, id: &TransportId) {
         match self.connect(host, flow, id, Reached::Plain(Gid(flow.subscription))) {
-            Ok(Joining::Connected(_)) => self.can_answer(host, flow),
+            Ok(Joining::Connected(connected)) => {
+                if connected.ends.is_some() {
+                    // It has all that came by the other engine, as far as that could be known.
+                    self.done(host, flow, self.epoch(flow), 0);
+                }
+                self.outside.graph_changed(host);
+                self.can_answer(host, flow);
+            }
             Ok(Joining::Later | Joining::OnTrial) => {
                 self.begin_opening(host, flow, HalfOpen::ToPlain)
             }
@@ -679,11 +729,15 @@ fn is_same(known: &EndpointRecord, found: &EndpointRecord) -> bool {
     *known == EndpointRecord { node: known.node, partner: known.partner, ..found.clone() }
 }
 
-/// Opens the topic on which ROS 2 nodes say who they are.
+/// Where nodes are told of, and where they are heard of.
+type OpenedNodes = (Box<dyn Outlet>, Option<Box<dyn Inlet>>);
+
+/// Opens the topic on which ROS 2 nodes say who they are, to say it and, if it `hears`, to hear it.
 fn open_nodes(
     wire: &dyn Wire,
     distro: Distro,
-) -> tsuji_transport::Result<(Box<dyn Outlet>, Box<dyn Inlet>)> {
+    hears: bool,
+) -> tsuji_transport::Result<OpenedNodes> {
     let has_hash = distro.has_type_hash() && distro.gid_bytes() == 16;
     let said = EndpointUserData {
         type_hash: has_hash.then(|| graph_message::TYPE_HASH.to_owned()),
@@ -697,7 +751,19 @@ fn open_nodes(
         user_data: said.write().unwrap_or_default(),
     };
     let outlet = wire.open_outlet(&spec(graph_message::WRITER_QOS))?;
-    Ok((outlet, wire.open_inlet(&spec(graph_message::READER_QOS))?))
+    let inlet = hears.then(|| wire.open_inlet(&spec(graph_message::READER_QOS))).transpose()?;
+    Ok((outlet, inlet))
+}
+
+/// What keeps services of a vendor from being understood where a transport relates samples, or where it does not.
+fn other_mapping(vendor: VendorId, relates: bool) -> Option<String> {
+    let (is_same, spoken) = match relates {
+        true => (vendor.has_services_of_fast(), VendorId::FAST),
+        false => (vendor.has_services_of_cyclone(), VendorId::CYCLONE),
+    };
+    let why = format!("in another way than {spoken}, which speaks for tsuji");
+    let line = || format!("service mapping: {vendor} relates replies to requests {why}");
+    (!is_same).then(line)
 }
 
 /// How long those who are there take to say so to a newcomer, and to say all they have.

@@ -42,6 +42,19 @@ impl Pins {
     }
 }
 
+impl Pins {
+    /// The same, where nothing is to be remembered.
+    pub(super) fn policy_now(&self, policy: &Arc<Policy>, topic: &str) -> Arc<Policy> {
+        match self.by_topic.get(topic) {
+            Some(Pin { policy: Some(pinned), .. }) => Arc::clone(pinned),
+            Some(Pin { transport: Some(transport), .. }) => {
+                Arc::new(policy.pinned(topic, transport))
+            }
+            _ => Arc::clone(policy),
+        }
+    }
+}
+
 impl Directory {
     /// The stamp of what is set now, by this process.
     pub(crate) fn new_stamp(&mut self, id: PeerId) -> Stamp {
@@ -61,7 +74,7 @@ impl Directory {
     ) -> Result<u32, String> {
         self.pins.count = self.pins.count.max(stamp.0);
         if self.pins.by_topic.get(topic).is_some_and(|known| stamp <= known.stamp) {
-            return Ok(self.count_flows(topic));
+            return Ok(self.count_flows(host, topic));
         }
         if let Some(transport) = transport
             && host.transport(transport).is_none()

@@ -13,6 +13,7 @@ use tsuji_transport::{
 
 use tsuji_platform::clock;
 
+use super::crossing::Crossed;
 use super::{Publication, State, TROUBLE_LOOK_NS};
 use crate::pacing::{ROAD_IDLE_MAX, after};
 use crate::{Result, Role};
@@ -189,6 +190,17 @@ impl Publication {
             self.sort_roads(state);
             return Ok(Joining::Later);
         }
+        match self.cross(state, at, gid) {
+            Crossed::Alone => {}
+            Crossed::Later => {
+                self.sort_roads(state);
+                return Ok(Joining::Later);
+            }
+            Crossed::Over(connected) => {
+                self.close_idle(state);
+                return Ok(Joining::Connected(connected));
+            }
+        }
         let is_change = state.readers.contains_key(&gid);
         if is_change && !typed {
             let typical = state.estimator.typical_bytes().unwrap_or(0);
@@ -248,7 +260,7 @@ impl Publication {
     }
 
     /// Roads that readers have left are sent nothing more for their sake.
-    fn stop_left(&self, state: &mut State, is_meant: impl Fn(Gid, &RoadId) -> bool) {
+    pub(super) fn stop_left(&self, state: &mut State, is_meant: impl Fn(Gid, &RoadId) -> bool) {
         let State { left, roads, .. } = state;
         for (_, id) in left.extract_if(.., |(gid, id)| is_meant(*gid, id)) {
             if let Some(road) = roads.iter_mut().find(|road| road.id == id) {
@@ -307,7 +319,13 @@ impl Publication {
     }
 
     /// Sends to a reader on another road from the next sample on, and on the one before no more.
-    fn move_over(&self, state: &mut State, at: usize, gid: Gid, left: ReaderOf) -> Connected {
+    pub(super) fn move_over(
+        &self,
+        state: &mut State,
+        at: usize,
+        gid: Gid,
+        left: ReaderOf,
+    ) -> Connected {
         let (mut ends, mut owed) = (state.next_sequence, None);
         if let Some(old) = state.roads.iter_mut().find(|it| it.id == left.road) {
             if self.role == Role::Reply {
@@ -426,6 +444,7 @@ impl Publication {
         if state.trials.get(&reader).is_some_and(|id| id.transport == *transport) {
             self.drop_trial(&mut state, reader);
         }
+        self.stop_crossing(&mut state, reader);
         let roads = state.roads.iter().filter(|road| road.id.transport == *transport);
         roads.for_each(|road| road.writer.disconnect(reader));
         self.close_idle(&mut state);
@@ -442,7 +461,7 @@ impl Publication {
 
     /// Closes roads that are sent everything and have nobody left: the next one opens them anew, and
     /// gives them the history again.
-    fn close_idle(&self, state: &mut State) {
+    pub(super) fn close_idle(&self, state: &mut State) {
         let is_open = |road: &Road| match road.readers {
             0 => road.stays || (!road.is_broken && !road.keeps),
             _ => true,
@@ -541,6 +560,7 @@ impl Publication {
     pub(crate) fn disconnect(&self, reader: Gid) {
         let mut state = self.lock();
         self.drop_trial(&mut state, reader);
+        self.stop_crossing(&mut state, reader);
         self.stop_left(&mut state, |gid, _| gid == reader);
         let Some(left) = state.readers.remove(&reader) else { return };
         let mut roads = state.roads.iter_mut();

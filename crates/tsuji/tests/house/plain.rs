@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use tsuji::core::{Peers, Scopes, TransportId};
 use tsuji::{Context, Message, Qos};
+use tsuji_engine::About;
 use tsuji_msg::cdr::ByteOrder;
 use tsuji_platform::memory::Backing;
 use tsuji_ros::gid::{Distro, Guid};
@@ -12,9 +14,10 @@ use tsuji_ros::graph_message::{self, NodeEntitiesInfo, ParticipantEntitiesInfo};
 use tsuji_transport::bell::Bells;
 use tsuji_transport::wire::{ChannelSpec, Found, FoundEndpoint, Inlet, Outlet, Wire};
 use tsuji_transport::{
-    Announced, Bytes, Endpoint, Envelope, Gid, Payload, PeerId, Transport, Writer,
+    Announced, Bytes, Endpoint, Envelope, Gid, Payload, PeerId, Reader, Transport, Writer,
 };
 use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, EngineTransport};
+use tsuji_transport_plugin::{PluginConfig, PluginEngine};
 
 use super::{Folder, wait_until};
 
@@ -79,6 +82,16 @@ impl Topic {
         self
     }
 
+    fn endpoint(&self, gid: Gid, qos: Qos) -> Endpoint {
+        let (topic, type_name) = (self.name.clone(), self.ty.clone());
+        let announced = Announced {
+            topic: topic.clone(),
+            type_name: type_name.clone(),
+            user_data: self.user_data.clone(),
+        };
+        Endpoint { topic, type_name, gid, qos, keep_all_max: 1000, announced: Some(announced) }
+    }
+
     fn channel(&self, qos: Qos) -> ChannelSpec {
         let (topic, type_name) = (self.name.clone(), self.ty.clone());
         ChannelSpec { topic, type_name, qos, user_data: self.user_data.clone() }
@@ -109,7 +122,30 @@ impl Plain {
     pub(crate) fn saying(domain: u32, user_data: &[u8]) -> Self {
         let config =
             CycloneConfig { user_data: user_data.to_vec(), ..CycloneConfig::on_loopback(domain) };
-        let transport = CycloneDds::create(PeerId([0xee; 16]), &config).unwrap();
+        Self::on(CycloneDds::create(PeerId([0xee; 16]), &config).unwrap())
+    }
+
+    /// One on Fast DDS, whose plug-in is there.
+    pub(crate) fn join_fast(domain: u32) -> Self {
+        let about = About {
+            id: TransportId::new("fastdds"),
+            scopes: Scopes { intra: false, ..Scopes::ALL },
+            peers: Peers { zenoh: false, ..Peers::ALL },
+            sample_bytes_max: 1 << 30,
+            relates: true,
+        };
+        let file = tsuji_transport_plugin::file_name("fastdds");
+        let folders = tsuji_transport_plugin::folders();
+        let path = tsuji_transport_plugin::locate(&file, &folders).unwrap().path;
+        let config = PluginConfig {
+            interfaces: vec!["lo".to_owned()],
+            user_data: b"enclave=/;".to_vec(),
+            ..PluginConfig::new(about, path, domain)
+        };
+        Self::on(PluginEngine::create(PeerId([0xef; 16]), config).unwrap())
+    }
+
+    fn on(transport: EngineTransport) -> Self {
         transport.join().unwrap();
         let bells = Bells::create(&Backing::Anonymous).unwrap();
         Self { transport, bells, found: Mutex::default() }
@@ -154,22 +190,18 @@ impl Plain {
 
     /// A writer that knows who listens.
     pub(crate) fn talker(&self, topic: &Topic, qos: Qos) -> Talker<'_> {
-        let announced = Announced {
-            topic: topic.name.clone(),
-            type_name: topic.ty.clone(),
-            user_data: topic.user_data.clone(),
-        };
-        let endpoint = Endpoint {
-            topic: topic.name.clone(),
-            type_name: topic.ty.clone(),
-            gid: Gid([0xee; 16]),
-            qos,
-            keep_all_max: 1000,
-            announced: Some(announced),
-        };
         let room = Arc::new(self.bells.claim_cell().unwrap());
+        let endpoint = topic.endpoint(Gid([0xee; 16]), qos);
         let writer = self.transport.open_writer(&endpoint, room).unwrap();
         Talker { plain: self, topic: topic.clone(), writer }
+    }
+
+    /// A reader that knows who writes, and to what a sample relates.
+    pub(crate) fn listener(&self, topic: &Topic, qos: Qos) -> Listener<'_> {
+        let news = Arc::new(self.bells.claim_cell().unwrap());
+        let endpoint = topic.endpoint(Listener::GID, qos);
+        let reader = self.transport.open_reader(&endpoint, news).unwrap();
+        Listener { plain: self, topic: topic.clone(), reader }
     }
 
     /// Says so of its nodes, as a participant of `distro` does. What is not this participant's may be
@@ -236,8 +268,13 @@ impl Talker<'_> {
 
     /// Writes CDR with its header of 4 bytes, or what it says is that.
     pub(crate) fn write(&self, bytes: &[u8]) {
-        let envelope =
-            Envelope { wall_ns: tsuji_platform::clock::wall_ns(), ..Envelope::default() };
+        self.write_related(bytes, None);
+    }
+
+    /// The same, of what relates to another sample, or is to be answered to a reader of its own.
+    pub(crate) fn write_related(&self, bytes: &[u8], related: Option<(Gid, u64)>) {
+        let wall_ns = tsuji_platform::clock::wall_ns();
+        let envelope = Envelope { wall_ns, related, ..Envelope::default() };
         wait_until("there is room", || {
             self.writer.send(&envelope, &Payload::Bytes(Bytes::copy_from(bytes))).is_ok()
         });
@@ -245,6 +282,34 @@ impl Talker<'_> {
 
     pub(crate) fn say<M: Message>(&self, message: &M) {
         self.write(&message.to_vec().unwrap());
+    }
+}
+
+/// A reader that knows who writes.
+pub(crate) struct Listener<'a> {
+    plain: &'a Plain,
+    topic: Topic,
+    reader: Arc<dyn Reader>,
+}
+
+impl Listener<'_> {
+    /// How its own participant names it.
+    pub(crate) const GID: Gid = Gid([0xed; 16]);
+
+    /// The next sample, and what it relates to.
+    #[track_caller]
+    pub(crate) fn next(&self) -> (Option<(Gid, u64)>, Vec<u8>) {
+        let mut taken = None;
+        wait_until("a sample comes", || {
+            for writer in self.plain.found(&self.topic).iter().filter(|it| it.is_writer) {
+                let _ = self.reader.accept_plain(writer.name).unwrap();
+            }
+            taken = self.reader.take().unwrap();
+            taken.is_some()
+        });
+        let sample = taken.unwrap();
+        let Payload::Bytes(bytes) = &sample.payload else { panic!("bytes") };
+        (sample.envelope.related, bytes.to_vec())
     }
 }
 

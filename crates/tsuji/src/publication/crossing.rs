@@ -1,0 +1,154 @@
+//! How the readers of a publisher go over from one engine of a wire to the other.
+//!
+//! Whoever reads on that wire hears both engines, so they all go at once: when each is matched with the new
+//! writer and has acknowledged what came by the old one. A reliable publisher waits for that, which takes as
+//! long as an acknowledgement; readers that do not give one in time may get late what they were sent before.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tsuji_core::{Reliability, TransportId};
+use tsuji_platform::clock;
+use tsuji_transport::Gid;
+
+use super::roads::{Connected, RoadId};
+use super::{Publication, State};
+use crate::Role;
+use crate::pacing::after;
+
+/// Readers that are about to go over.
+#[derive(Default)]
+pub(super) struct Crossing {
+    /// Those that the new road has reached, and which it is.
+    ready: HashMap<Gid, RoadId>,
+    /// Nothing is sent until the old road has brought everything, or until then.
+    held_until_ns: Option<u64>,
+}
+
+impl Crossing {
+    /// Whether nothing is to be sent now.
+    pub(super) fn is_held(&self, now_ns: u64) -> bool {
+        self.held_until_ns.is_some_and(|until_ns| now_ns < until_ns)
+    }
+}
+
+/// What became of a reader that is to be reached by an engine of a wire with two.
+pub(super) enum Crossed {
+    /// Nobody is on the other one.
+    Alone,
+    /// Others are, or it is itself, and they cannot go over yet.
+    Later,
+    /// It was on the other one, and is here now.
+    Over(Connected),
+}
+
+impl Publication {
+    /// Whether readers are about to go over to another engine, or have just done so and are to be told.
+    pub(crate) fn is_changing_engine(&self) -> bool {
+        self.is_changing_engine.load(Ordering::Acquire)
+    }
+
+    /// All have been told.
+    pub(crate) fn has_changed_engine(&self) {
+        self.is_changing_engine.store(false, Ordering::Release);
+    }
+
+    /// Brings the readers of the other engine over to the road at this place, which reaches `gid`, if it
+    /// reaches them all.
+    pub(super) fn cross(&self, state: &mut State, at: usize, gid: Gid) -> Crossed {
+        let id = state.roads[at].id.clone();
+        let engines = self.host.wire_engines().filter(|_| self.role == Role::Topic);
+        let Some(other) = engines.and_then(|it| it.other(&id.transport)) else {
+            return Crossed::Alone;
+        };
+        if state.readers.get(&gid).is_some_and(|it| it.road == id) {
+            // It came over with another one.
+            return Crossed::Over(counted(state));
+        }
+        let on_other = state.readers.iter().filter(|(_, it)| it.road.transport == *other);
+        let on_other: Vec<Gid> = on_other.map(|(gid, _)| *gid).collect();
+        if on_other.is_empty() {
+            return Crossed::Alone;
+        }
+        let was_there = on_other.contains(&gid);
+        if was_there {
+            state.crossing.ready.insert(gid, id.clone());
+        }
+        self.is_changing_engine.store(true, Ordering::Release);
+        let are_ready = on_other.iter().all(|it| state.crossing.ready.get(it) == Some(&id));
+        if !are_ready {
+            state.crossing.held_until_ns = None;
+            return Crossed::Later;
+        }
+        if !self.has_arrived(state, other) {
+            return Crossed::Later;
+        }
+        for reader in on_other {
+            self.bring_over(state, at, reader);
+        }
+        state.crossing = Crossing::default();
+        // Whoever waits for room may go on, and those who came along or waited for this are to be told.
+        self.room.ring();
+        self.host.nudge.give();
+        match was_there {
+            true => Crossed::Over(counted(state)),
+            false => Crossed::Alone,
+        }
+    }
+
+    /// Whether all that was sent has come to the readers of an engine, or was waited for long enough.
+    fn has_arrived(&self, state: &mut State, engine: &TransportId) -> bool {
+        if self.qos.reliability != Reliability::Reliable {
+            return true;
+        }
+        let State { roads, crossing, .. } = state;
+        let road = roads.iter().find(|road| road.id.transport == *engine && !road.is_broken);
+        let Some(road) = road.filter(|road| !road.writer.is_acknowledged()) else { return true };
+        let now_ns = clock::monotonic_ns();
+        if let Some(until_ns) = crossing.held_until_ns {
+            return until_ns <= now_ns;
+        }
+        crossing.held_until_ns = Some(after(now_ns, HELD_MAX));
+        let host = Arc::downgrade(&self.host);
+        let tell = move || {
+            if let Some(host) = host.upgrade() {
+                host.nudge.give();
+            }
+        };
+        road.writer.when_acknowledged(HELD_MAX, Box::new(tell));
+        false
+    }
+
+    /// From the next sample on a reader of the other engine is sent to by the road at this place alone.
+    fn bring_over(&self, state: &mut State, at: usize, reader: Gid) {
+        let Some(left) = state.readers.remove(&reader) else { return };
+        let from = left.road.clone();
+        state.roads[at].readers += 1;
+        self.move_over(state, at, reader, left);
+        // It hears both, so nothing more may go by the other one.
+        self.stop_left(state, |gid, _| gid == reader);
+        if let Some(road) = state.roads.iter_mut().find(|road| road.id == from) {
+            // What it owed has gone to all.
+            road.owed = None;
+        }
+    }
+
+    /// This reader stays where it is, or goes.
+    pub(super) fn stop_crossing(&self, state: &mut State, reader: Gid) {
+        if state.crossing.ready.remove(&reader).is_some() {
+            state.crossing.held_until_ns = None;
+            self.room.ring();
+        }
+    }
+}
+
+/// A reader has another road from the next sample on.
+fn counted(state: &State) -> Connected {
+    let first = state.next_sequence;
+    Connected { first, ends: Some(first), published_before: state.counters.published }
+}
+
+/// How long a publisher waits at most for the readers of the engine that it leaves. Less than it waits for room.
+const HELD_MAX: Duration = Duration::from_millis(50);

@@ -1,0 +1,344 @@
+//! Both engines on the wire of RTPS, `engine="both"`, with plain nodes on each of them. Where the plug-in over Fast DDS
+//! was not built (`scripts/fastdds`) these tests do nothing, but with `TSUJI_FASTDDS` set they fail.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod house;
+#[path = "house/ros2_client.rs"]
+#[allow(dead_code, reason = "of the peers only the settings are used here")]
+mod ros2_client;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use house::plain::{Listener, Plain, Topic, next};
+use house::roads::Sender;
+use house::{Folder, HANG, Watchdog, best_effort, keep_all, keep_last, take_until, wait_until};
+use ros2_client::Side;
+use tsuji::core::RtpsEngine;
+use tsuji::{Context, Durability, Message, Qos, Role, RouteReport};
+use tsuji_interfaces::example_interfaces::srv::{
+    AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
+};
+use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji_transport::wire::Inlet;
+
+/// To nodes on Fast DDS by their own engine, where that can be.
+const BY_VENDOR: &str = r#"<rule peer="fast" use="fastdds cyclonedds"/>"#;
+
+/// A process with both engines and these rules, where the plug-in was built.
+#[allow(clippy::print_stderr, reason = "says that it did not run")]
+fn process(folder: &Folder, domain: u32, rules: &str) -> Option<Context> {
+    let side = Side { engine: RtpsEngine::Both, domain };
+    let policy = side.policy(rules);
+    let policy = tsuji_policy::load("test", policy.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
+    let context = side.builder(folder).policy(policy).build().unwrap();
+    if context.rtps_engine() != RtpsEngine::Both && std::env::var_os("TSUJI_FASTDDS").is_none() {
+        eprintln!("the plug-in over Fast DDS was not built: not run");
+        return None;
+    }
+    assert_eq!(context.rtps_engine(), RtpsEngine::Both);
+    Some(context)
+}
+
+/// The flows to or from nodes on an engine.
+fn flows(context: &Context, vendor: &str) -> Vec<RouteReport> {
+    let mut routes = context.routes(HANG).unwrap();
+    routes.retain(|it| it.peer == vendor);
+    routes
+}
+
+#[track_caller]
+fn wait_for_road(context: &Context, vendor: &str, road: &str) {
+    wait_until(road, || {
+        let flows = flows(context, vendor);
+        let is_on = |it: &RouteReport| it.transport.as_deref() == Some(road);
+        !flows.is_empty() && flows.iter().all(|it| is_on(it) && it.changing_to.is_none())
+    });
+}
+
+/// Takes numbers on a thread of its own, and checks that each follows the one before.
+struct Ear {
+    next: Arc<AtomicU64>,
+    is_done: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Ear {
+    fn start(inlet: Box<dyn Inlet>) -> Self {
+        let (next, is_done) =
+            (Arc::new(AtomicU64::new(u64::MAX)), Arc::new(AtomicBool::new(false)));
+        let (told, done) = (Arc::clone(&next), Arc::clone(&is_done));
+        let take = move || {
+            let mut next = None;
+            while !done.load(Ordering::Acquire) {
+                let Some((_, bytes)) = inlet.take().unwrap() else {
+                    thread::sleep(Duration::from_micros(100));
+                    continue;
+                };
+                let number = u64::from_le_bytes(bytes[4..].try_into().unwrap());
+                assert_eq!(number, next.unwrap_or(number), "each once and in order");
+                next = Some(number + 1);
+                told.store(number + 1, Ordering::Release);
+            }
+        };
+        Self { next, is_done, thread: Some(thread::spawn(take)) }
+    }
+
+    fn next(&self) -> u64 {
+        self.next.load(Ordering::Acquire)
+    }
+
+    #[track_caller]
+    fn wait_for_more(&self) {
+        wait_until("it hears something", || self.next() != u64::MAX);
+        let enough = self.next() + 50;
+        wait_until("it goes on", || {
+            enough <= self.next() || self.thread.as_ref().unwrap().is_finished()
+        });
+        assert!(enough <= self.next());
+    }
+
+    /// Waits until it has heard all.
+    #[track_caller]
+    fn finish(mut self, sent: u64) {
+        wait_until("all has come", || {
+            self.next() == sent || self.thread.as_ref().unwrap().is_finished()
+        });
+        self.is_done.store(true, Ordering::Release);
+        self.thread.take().unwrap().join().unwrap();
+        assert_eq!(self.next(), sent);
+    }
+}
+
+/// A listener on Fast DDS alone is sent to by Fast DDS. When one on Cyclone DDS comes both are by Cyclone DDS, and when
+/// it has gone the first goes back; nobody misses a sample, or hears one twice.
+#[test]
+fn listeners_go_over_to_the_engine_that_all_of_them_hear() {
+    let _watchdog = Watchdog::start("over and back");
+    let folder = Folder::new();
+    let Some(context) = process(&folder, 60, BY_VENDOR) else { return };
+    let node = context.node("talker").unwrap();
+    let publisher = node.publisher::<UInt64>("n").qos(keep_last(2000)).max_blocking(HANG);
+    let publisher = publisher.build().unwrap();
+    let topic = Topic::of::<UInt64>("n");
+    let (fast, cyclone) = (Plain::join_fast(60), Plain::join(60));
+    let near = Ear::start(fast.inlet(&topic, keep_all()));
+    wait_for_road(&context, "fast", "fastdds");
+    let sending = Sender::start(publisher, Duration::from_micros(500));
+    near.wait_for_more();
+    for _ in 0..3 {
+        let other = Ear::start(cyclone.inlet(&topic, keep_all()));
+        wait_for_road(&context, "cyclone", "cyclonedds");
+        wait_for_road(&context, "fast", "cyclonedds");
+        let route = flows(&context, "fast").remove(0);
+        let why = route.rejected.iter().find(|(it, _)| it == "fastdds").unwrap();
+        assert!(why.1.contains("another subscription needs cyclonedds"), "{why:?}");
+        near.wait_for_more();
+        other.wait_for_more();
+        drop(other);
+        wait_for_road(&context, "fast", "fastdds");
+        near.wait_for_more();
+    }
+    let history = flows(&context, "fast").remove(0).changes;
+    assert_eq!(history.len(), 7, "{history:?}");
+    assert!(history.iter().all(|it| it.is_settled), "{history:?}");
+    near.finish(sending.finish());
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.is_done.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(thread::panicking() || ended.is_ok());
+        }
+    }
+}
+
+/// The user sets the engine again and again, beside two listeners on Fast DDS, of which one is best effort.
+#[test]
+fn the_user_sets_the_engine_while_samples_flow() {
+    let _watchdog = Watchdog::start("set");
+    let folder = Folder::new();
+    let Some(context) = process(&folder, 61, BY_VENDOR) else { return };
+    let node = context.node("talker").unwrap();
+    let publisher = node.publisher::<UInt64>("n").qos(keep_last(2000)).max_blocking(HANG);
+    let publisher = publisher.build().unwrap();
+    let topic = Topic::of::<UInt64>("n");
+    let plains = [Plain::join_fast(61), Plain::join_fast(61)];
+    let ears = plains.each_ref().map(|it| Ear::start(it.inlet(&topic, keep_all())));
+    publisher.wait_for_subscriptions(2, HANG).unwrap();
+    let loose = plains[0].inlet(&topic, best_effort(1000));
+    publisher.wait_for_subscriptions(3, HANG).unwrap();
+    wait_for_road(&context, "fast", "fastdds");
+    let sending = Sender::start(publisher, Duration::from_micros(500));
+    for change in 0..10 {
+        let road = ["cyclonedds", "fastdds"][change % 2];
+        let set = context.set_route("/n", Some(road), HANG).unwrap();
+        assert!(set.iter().all(|it| it.outcome == Ok(3)), "{set:?}");
+        wait_for_road(&context, "fast", road);
+        ears.iter().for_each(Ear::wait_for_more);
+    }
+    let sent = sending.finish();
+    for ear in ears {
+        ear.finish(sent);
+    }
+    // It may miss some, and hears none twice.
+    let mut heard = Vec::new();
+    while let Some((_, bytes)) = loose.take().unwrap() {
+        heard.push(u64::from_le_bytes(bytes[4..].try_into().unwrap()));
+    }
+    let count = heard.len();
+    heard.sort_unstable();
+    heard.dedup();
+    assert_eq!(heard.len(), count);
+}
+
+/// What is kept for late joiners stays with one engine.
+#[test]
+fn what_late_joiners_are_owed_stays_with_the_first_engine() {
+    let _watchdog = Watchdog::start("late joiners");
+    let folder = Folder::new();
+    let Some(context) = process(&folder, 62, BY_VENDOR) else { return };
+    let node = context.node("talker").unwrap();
+    let latched = Qos { durability: Durability::TransientLocal, ..keep_all() };
+    let publisher = node.create_publisher::<UInt64>("n", latched).unwrap();
+    publisher.publish(UInt64 { data: 5 }).unwrap();
+    let fast = Plain::join_fast(62);
+    let inlet = fast.inlet(&Topic::of::<UInt64>("n"), latched);
+    assert_eq!(next(&*inlet).1[4..], 5_u64.to_le_bytes());
+    wait_for_road(&context, "fast", "cyclonedds");
+    let route = flows(&context, "fast").remove(0);
+    let why = route.rejected.iter().find(|(it, _)| it == "fastdds").unwrap();
+    assert!(why.1.contains("late joiners"), "{why:?}");
+}
+
+/// A talker on Fast DDS is heard by Fast DDS, one on Cyclone DDS by that, each sample once.
+#[test]
+fn talkers_are_heard_by_their_own_engines() {
+    const SAID: u64 = 300;
+    let _watchdog = Watchdog::start("talkers");
+    let folder = Folder::new();
+    let Some(context) = process(&folder, 63, BY_VENDOR) else { return };
+    let node = context.node("listener").unwrap();
+    let subscription = node.subscription::<UInt64>("n").qos(keep_all()).build().unwrap();
+    let topic = Topic::of::<UInt64>("n");
+    let (fast, cyclone) = (Plain::join_fast(63), Plain::join(63));
+    let talkers = [fast.talker(&topic, keep_all()), cyclone.talker(&topic, keep_all())];
+    subscription.wait_for_publishers(2, HANG).unwrap();
+    wait_for_road(&context, "fast", "fastdds");
+    wait_for_road(&context, "cyclone", "cyclonedds");
+    // The one on Fast DDS is heard by both engines.
+    talkers[0].wait_for_readers(2);
+    talkers[1].wait_for_readers(1);
+    thread::scope(|scope| {
+        for talker in &talkers {
+            scope.spawn(|| (0..SAID).for_each(|number| talker.say(&UInt64 { data: number })));
+        }
+        let mut nexts = [0, 0];
+        take_until(&node, &subscription, |received| {
+            let from = received.info().publisher;
+            let at = talkers.iter().position(|it| it.name() == from).unwrap();
+            assert_eq!(received.view().data, nexts[at]);
+            nexts[at] += 1;
+            nexts == [SAID, SAID]
+        });
+    });
+    assert!(subscription.take().unwrap().is_none());
+}
+
+/// Servers and clients on either engine understand this process, each by its own mapping.
+#[test]
+fn services_of_both_mappings_are_spoken() {
+    let _watchdog = Watchdog::start("services");
+    let folder = Folder::new();
+    // Also by the default rules, which name Cyclone DDS first for all.
+    let Some(context) = process(&folder, 64, "") else { return };
+    let fast = Plain::join_fast(64);
+    let ty = AddTwoIntsRequest::TYPE_NAME.trim_end_matches("_Request");
+    let body = |it: &[u8]| i64::from_le_bytes(it[4..12].try_into().unwrap());
+    // Ours is asked.
+    let node = context.node("server").unwrap();
+    let answer = |it: Arc<AddTwoIntsRequest>| AddTwoIntsResponse { sum: it.a + it.b };
+    let _service = node.create_service::<AddTwoInts>("ours", answer).unwrap();
+    let spinner = thread::spawn(move || tsuji::spin(&node));
+    let asks = fast.talker(&Topic::requests("ours", ty), keep_all());
+    let replies = fast.listener(&Topic::replies("ours", ty), keep_all());
+    asks.wait_for_readers(1);
+    wait_for_road(&context, "fast", "fastdds");
+    for number in 1..=20 {
+        let request = AddTwoIntsRequest { a: number, b: 1000 };
+        asks.write_related(&request.to_vec().unwrap(), Some((Listener::GID, 0)));
+        let (related, reply) = replies.next();
+        assert!(related.is_some());
+        assert_eq!(body(&reply), number + 1000);
+    }
+    // Theirs is asked.
+    let taken = fast.listener(&Topic::requests("theirs", ty), keep_all());
+    let answers = fast.talker(&Topic::replies("theirs", ty), keep_all());
+    let client_node = context.node("client").unwrap();
+    let client = client_node.client::<AddTwoInts>("theirs").build().unwrap();
+    client.wait_for_service(HANG).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1..=20 {
+                let request = AddTwoIntsRequest { a: number, b: 2000 };
+                assert_eq!(client.call(request, HANG).unwrap().sum, number + 2000);
+            }
+        });
+        for _ in 1..=20 {
+            let (related, request) = taken.next();
+            let sum = body(&request) + 2000;
+            answers.write_related(&AddTwoIntsResponse { sum }.to_vec().unwrap(), related);
+        }
+    });
+    let services = context.routes(HANG).unwrap();
+    assert!(services.iter().any(|it| it.role == Role::Request && it.topic == "/theirs"));
+    assert!(services.iter().all(|it| it.transport.as_deref() == Some("fastdds")), "{services:?}");
+    context.shutdown();
+    spinner.join().unwrap().unwrap();
+}
+
+/// Without a node on Fast DDS it is not started, and two processes of tsuji meet once.
+#[test]
+fn the_second_engine_starts_when_there_is_somebody_for_it() {
+    let _watchdog = Watchdog::start("starts");
+    let folder = Folder::new();
+    let Some(here) = process(&folder, 65, BY_VENDOR) else { return };
+    let there = process(&folder, 65, BY_VENDOR).unwrap();
+    let (publisher, subscription) = house::roads::ends(&here, &there, keep_all());
+    let cyclone = Plain::join(65);
+    let inlet = cyclone.inlet(&Topic::of::<UInt64>("n"), keep_all());
+    publisher.wait_for_subscriptions(2, HANG).unwrap();
+    let is_running = |context: &Context| {
+        let engines = context.engines(HANG).unwrap();
+        let engines = engines.into_iter().flat_map(|it| it.engines);
+        let running = engines.filter(|it| it.transport == "fastdds" && 0 < it.starts);
+        running.count()
+    };
+    assert_eq!(is_running(&here), 0);
+    let fast = Plain::join_fast(65);
+    let near = fast.inlet(&Topic::of::<UInt64>("n"), keep_all());
+    publisher.wait_for_subscriptions(3, HANG).unwrap();
+    wait_until("both start it", || is_running(&here) == 2);
+    // The node on Cyclone DDS keeps the topic with that.
+    wait_for_road(&here, "fast", "cyclonedds");
+    for number in 0..100_u64 {
+        publisher.publish(UInt64 { data: number }).unwrap();
+        for plain in [&inlet, &near] {
+            assert_eq!(next(&**plain).1[4..], number.to_le_bytes());
+        }
+        wait_until("it comes", || {
+            let received = subscription.take().unwrap();
+            received.inspect(|it| assert_eq!(it.view().data, number)).is_some()
+        });
+    }
+    assert!(inlet.take().unwrap().is_none() && near.take().unwrap().is_none());
+    let of_tsuji = here.routes(HANG).unwrap().into_iter().filter(|it| it.peer == "tsuji");
+    assert_eq!(of_tsuji.map(|it| it.transport.unwrap()).collect::<Vec<_>>(), ["shm"]);
+    drop((near, fast));
+    // Whoever is left hears on.
+    wait_until("it has gone", || flows(&here, "fast").is_empty());
+}
