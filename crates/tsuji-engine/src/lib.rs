@@ -375,7 +375,7 @@ impl Shared {
     }
 
     /// Does what takes long on a thread of its own. Where there is none to be had `work` is dropped.
-    fn apart(
+    pub(crate) fn apart(
         self: &Arc<Self>,
         name: &str,
         work: impl FnOnce() + Send + 'static,

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::thread;
 use std::time::Duration;
 
 use tsuji_core::{Durability, History};
@@ -205,7 +204,7 @@ impl WriterCore {
             return;
         }
         let core = Arc::clone(self);
-        let spawned = thread::Builder::new().name("tsuji-acks".to_owned()).spawn(move || {
+        let spawned = self.shared.apart("tsuji-acks", move || {
             engine.wait_for_acknowledgements(LOOK_AGAIN);
             drop(engine);
             let mut state = core.lock();
@@ -459,13 +458,16 @@ impl Writer for FlowWriter {
 
     fn when_acknowledged(&self, timeout: Duration, then: Box<dyn FnOnce() + Send>) {
         let Some(engine) = self.core.engine() else { return then() };
+        let lease = self.core.lease.clone();
         let wait = move || {
             engine.wait_for_acknowledgements(timeout);
+            // In this order: the writer is gone before its participant may go.
             drop(engine);
+            drop(lease);
             then();
         };
         // Where there is no thread to be had the closure is dropped, and whoever asked looks when its patience ends.
-        let _ = thread::Builder::new().name("tsuji-acks".to_owned()).spawn(wait);
+        let _ = self.core.shared.apart("tsuji-acks", wait);
     }
 }
 

@@ -458,8 +458,8 @@ impl ContextBuilder {
     }
 
     /// What speaks RTPS to plain ROS 2 nodes; else what `TSUJI_RTPS_ENGINE` names (`cyclonedds`,
-    /// `fastdds`), else what the policy says. Where Fast DDS does not work, Cyclone DDS does it, with a
-    /// warning.
+    /// `fastdds`, `both`), else what the policy says. Where Fast DDS does not work, Cyclone DDS does it
+    /// alone, with a warning.
     #[must_use]
     pub fn rtps_engine(mut self, engine: RtpsEngine) -> Self {
         self.rtps_engine = Some(engine);

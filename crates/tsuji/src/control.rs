@@ -284,11 +284,13 @@ fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) {
                         host.tell();
                         return;
                     }
+                    Err(error) if host.is_second(&transport.id()) => {
+                        tracing::warn!(transport = %transport.id(), %error, "nodes on it are spoken to by the first engine alone");
+                        host.directory().second_failed(&host);
+                        host.tell();
+                    }
                     Err(error) => {
                         tracing::warn!(transport = %transport.id(), %error, "plain ROS 2 nodes are not met");
-                        if host.is_second(&transport.id()) {
-                            host.directory().second_failed(&host);
-                        }
                     }
                 }
                 // Ends with the participant.

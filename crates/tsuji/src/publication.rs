@@ -497,7 +497,7 @@ impl Publication {
         let deadline = state.deadline.due_ns(state.last_publish_ns);
         let lease = self.manual_lease().filter(|_| !state.lease_lost).map(|it| after(last, it));
         let idle = state.roads.iter().filter_map(Road::idle_until_ns).min();
-        [deadline, lease, idle].into_iter().flatten().min()
+        [deadline, lease, idle, state.crossing.due_ns()].into_iter().flatten().min()
     }
 
     /// Looks whether a deadline or a lease has passed, and which roads are not wanted any more.

@@ -156,7 +156,9 @@ impl Plugins<'_> {
             RtpsEngine::CycloneDds => return (asked.clone(), None),
             RtpsEngine::FastDds => self.joined_fast(asked),
             // It joins when there is somebody for it to speak to.
-            RtpsEngine::Both => self.known(PLUGIN_FAST, asked, FAST_ALONE).map_err(|it| it.reason),
+            RtpsEngine::Both => {
+                self.known_file(PLUGIN_FAST, asked, FAST_ALONE).map_err(|it| it.reason)
+            }
         };
         match opened {
             Ok(fast) => (asked.clone(), Some(fast)),
@@ -184,16 +186,7 @@ impl Plugins<'_> {
         if !asked.speaks_zenoh() {
             return (asked.clone(), self.known(PLUGIN_ZENOH, asked, Peers::TSUJI));
         }
-        let declared = self.policy.settings(&TransportId::new(PLUGIN_ZENOH.0));
-        let declared = declared.and_then(|it| it.plugin.as_deref()).map(Path::new);
-        // What a path names is else looked for with the first flow, which is too late to go on without.
-        let opened = match declared.filter(|it| it.is_absolute() && !it.is_file()) {
-            Some(path) => Err(Failed::new(
-                PLUGIN_ZENOH.0,
-                format!("{}: there is no such file", path.display()),
-            )),
-            None => self.known(PLUGIN_ZENOH, asked, ZENOH),
-        };
+        let opened = self.known_file(PLUGIN_ZENOH, asked, ZENOH);
         let network = match &opened {
             Ok(_) => asked.clone(),
             Err(Failed { reason, .. }) => {
@@ -254,6 +247,25 @@ impl Plugins<'_> {
             ..Failed::new(name, reason)
         })?;
         self.open(&id, located, Some(about), network).map_err(|it| Failed::new(name, it))
+    }
+
+    /// The same, where its file is there. What a path names is else looked for with the first flow, which is too late
+    /// to go on without.
+    fn known_file(
+        &self,
+        plugin: (&str, u64),
+        network: &Network,
+        peers: Peers,
+    ) -> Result<EngineTransport, Failed> {
+        let declared = self.policy.settings(&TransportId::new(plugin.0));
+        let declared = declared.and_then(|it| it.plugin.as_deref()).map(Path::new);
+        match declared.filter(|it| it.is_absolute() && !it.is_file()) {
+            Some(path) => {
+                let reason = format!("{}: there is no such file", path.display());
+                Err(Failed::new(plugin.0, reason))
+            }
+            None => self.known(plugin, network, peers),
+        }
     }
 
     fn locate(&self, file: &str) -> Result<Located, String> {

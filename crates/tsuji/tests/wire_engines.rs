@@ -14,14 +14,16 @@ use std::time::Duration;
 
 use house::plain::{Listener, Plain, Topic, next};
 use house::roads::Sender;
-use house::{Folder, HANG, Watchdog, best_effort, keep_all, keep_last, take_until, wait_until};
+use house::{
+    Folder, HANG, SetAtEnd, Watchdog, best_effort, keep_all, keep_last, take_until, wait_until,
+};
 use ros2_client::Side;
-use tsuji::core::RtpsEngine;
-use tsuji::{Context, Durability, Message, Qos, Role, RouteReport};
+use tsuji::core::{Policy, RtpsEngine};
+use tsuji::{Context, Durability, Message, Qos, Role, RouteReport, RouteState};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
-use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji_interfaces::std_msgs::msg::{UInt64, UInt64MultiArray};
 use tsuji_transport::wire::Inlet;
 
 /// To nodes on Fast DDS by their own engine, where that can be.
@@ -42,10 +44,10 @@ fn process(folder: &Folder, domain: u32, rules: &str) -> Option<Context> {
     Some(context)
 }
 
-/// The flows to or from nodes on an engine.
+/// The flows to or from nodes on an engine, but those that cannot be.
 fn flows(context: &Context, vendor: &str) -> Vec<RouteReport> {
     let mut routes = context.routes(HANG).unwrap();
-    routes.retain(|it| it.peer == vendor);
+    routes.retain(|it| it.peer == vendor && it.state != RouteState::Incompatible);
     routes
 }
 
@@ -67,6 +69,11 @@ struct Ear {
 
 impl Ear {
     fn start(inlet: Box<dyn Inlet>) -> Self {
+        Self::start_at(inlet, 4)
+    }
+
+    /// Of samples with the number at this place.
+    fn start_at(inlet: Box<dyn Inlet>, number_at: usize) -> Self {
         let (next, is_done) =
             (Arc::new(AtomicU64::new(u64::MAX)), Arc::new(AtomicBool::new(false)));
         let (told, done) = (Arc::clone(&next), Arc::clone(&is_done));
@@ -77,7 +84,7 @@ impl Ear {
                     thread::sleep(Duration::from_micros(100));
                     continue;
                 };
-                let number = u64::from_le_bytes(bytes[4..].try_into().unwrap());
+                let number = u64::from_le_bytes(bytes[number_at..][..8].try_into().unwrap());
                 assert_eq!(number, next.unwrap_or(number), "each once and in order");
                 next = Some(number + 1);
                 told.store(number + 1, Ordering::Release);
@@ -92,8 +99,14 @@ impl Ear {
 
     #[track_caller]
     fn wait_for_more(&self) {
+        self.wait_for(50);
+    }
+
+    /// Waits for so many more.
+    #[track_caller]
+    fn wait_for(&self, count: u64) {
         wait_until("it hears something", || self.next() != u64::MAX);
-        let enough = self.next() + 50;
+        let enough = self.next() + count;
         wait_until("it goes on", || {
             enough <= self.next() || self.thread.as_ref().unwrap().is_finished()
         });
@@ -194,6 +207,62 @@ fn the_user_sets_the_engine_while_samples_flow() {
     heard.sort_unstable();
     heard.dedup();
     assert_eq!(heard.len(), count);
+}
+
+/// A large sample that goes by UDP is still on its way when the next one has come through shared memory.
+#[test]
+fn large_samples_keep_their_order_while_the_engine_changes() {
+    /// Behind the header: no dimensions, no offset, so many elements, and four bytes for their alignment.
+    const ELEMENTS_AT: usize = 20;
+    const ELEMENTS: usize = 250_000;
+    /// Fewer than either end keeps.
+    const UNDER_WAY: u64 = 8;
+    let _watchdog = Watchdog::start("large samples");
+    let folder = Folder::new();
+    let Some(context) = process(&folder, 66, BY_VENDOR) else { return };
+    let node = context.node("talker").unwrap();
+    let publisher = node
+        .publisher::<UInt64MultiArray>("n")
+        .qos(keep_last(20))
+        .max_blocking(HANG)
+        .build()
+        .unwrap();
+    let fast = Plain::join_fast(66);
+    let inlet = fast.inlet(&Topic::of::<UInt64MultiArray>("n"), keep_all());
+    wait_for_road(&context, "fast", "fastdds");
+    let sample = |number: u64| {
+        let data = vec![number; ELEMENTS];
+        UInt64MultiArray { data, ..UInt64MultiArray::default() }
+    };
+    let ear = Ear::start_at(inlet, ELEMENTS_AT);
+    let is_done = AtomicBool::new(false);
+    let sent = thread::scope(|scope| {
+        let publish = || {
+            let mut sent = 0;
+            while !is_done.load(Ordering::Acquire) {
+                let heard = ear.next();
+                // Until it hears the first it may miss some.
+                if heard == u64::MAX || sent < heard + UNDER_WAY {
+                    publisher.publish(sample(sent)).unwrap();
+                    sent += 1;
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            sent
+        };
+        let publishing = scope.spawn(publish);
+        let at_end = SetAtEnd(&is_done);
+        for change in 0..10 {
+            let road = ["cyclonedds", "fastdds"][change % 2];
+            let set = context.set_route("/n", Some(road), HANG).unwrap();
+            assert!(set.iter().all(|it| it.outcome.is_ok()), "{set:?}");
+            wait_for_road(&context, "fast", road);
+            ear.wait_for(20);
+        }
+        drop(at_end);
+        publishing.join().unwrap()
+    });
+    ear.finish(sent);
 }
 
 /// What is kept for late joiners stays with one engine.
@@ -299,6 +368,47 @@ fn services_of_both_mappings_are_spoken() {
     assert!(services.iter().all(|it| it.transport.as_deref() == Some("fastdds")), "{services:?}");
     context.shutdown();
     spinner.join().unwrap().unwrap();
+}
+
+/// A library that is none: nodes on Fast DDS are spoken to by Cyclone DDS, as far as that understands them.
+#[test]
+fn where_the_second_engine_does_not_work_the_first_goes_on() {
+    let _watchdog = Watchdog::start("no second engine");
+    let folder = Folder::new();
+    if process(&folder, 67, "").is_none() {
+        return;
+    }
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let file = folder.0.join("libnone.so");
+    std::fs::write(&file, "none").unwrap();
+    let side = Side { engine: RtpsEngine::Both, domain: 67 };
+    let policy = side.policy(BY_VENDOR);
+    let policy = tsuji_policy::load("test", policy.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
+    let mut draft = policy.parts().clone();
+    let fast = draft.transports.iter_mut().find(|it| it.transport.as_str() == "fastdds");
+    fast.unwrap().plugin = Some(file.to_str().unwrap().into());
+    let policy = Policy::new(draft).unwrap();
+    let context = side.builder(&folder).policy(policy).build().unwrap();
+    let node = context.node("talker").unwrap();
+    let publisher = node.publisher::<UInt64>("n").qos(keep_all()).build().unwrap();
+    let ty = AddTwoIntsRequest::TYPE_NAME.trim_end_matches("_Request");
+    let client = node.client::<AddTwoInts>("theirs").build().unwrap();
+    let fast = Plain::join_fast(67);
+    let inlet = fast.inlet(&Topic::of::<UInt64>("n"), keep_all());
+    let _server = (
+        fast.listener(&Topic::requests("theirs", ty), keep_all()),
+        fast.talker(&Topic::replies("theirs", ty), keep_all()),
+    );
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    wait_for_road(&context, "fast", "cyclonedds");
+    wait_until("it listens", || {
+        publisher.publish(UInt64 { data: 1 }).unwrap();
+        inlet.take().unwrap().is_some()
+    });
+    wait_until("the server is known", || {
+        let why = client.wait_for_service(Duration::ZERO).unwrap_err().to_string();
+        why.contains("service mapping: Fast DDS relates replies")
+    });
 }
 
 /// Without a node on Fast DDS it is not started, and two processes of tsuji meet once.

@@ -21,8 +21,10 @@ use crate::pacing::after;
 /// Readers that are about to go over.
 #[derive(Default)]
 pub(super) struct Crossing {
-    /// Those that the new road has reached, and which it is.
-    ready: HashMap<Gid, RoadId>,
+    /// Those that the new road has reached, which it is, and since when.
+    ready: HashMap<Gid, (RoadId, u64)>,
+    /// When all of them will have matched too, if nothing else is missing.
+    settled_ns: Option<u64>,
     /// Nothing is sent until the old road has brought everything, or until then.
     held_until_ns: Option<u64>,
 }
@@ -31,6 +33,23 @@ impl Crossing {
     /// Whether nothing is to be sent now.
     pub(super) fn is_held(&self, now_ns: u64) -> bool {
         self.held_until_ns.is_some_and(|until_ns| now_ns < until_ns)
+    }
+
+    /// When it is to be gone on with.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.settled_ns
+    }
+
+    /// Since when the new road has reached these, if it has reached them all.
+    fn ready_ns(&self, readers: &[Gid], road: &RoadId) -> Option<u64> {
+        let reached = readers.iter().map(|it| self.ready.get(it).filter(|(to, _)| to == road));
+        let since = reached.map(|it| it.map(|(_, since_ns)| *since_ns)).collect::<Option<Vec<_>>>();
+        since?.into_iter().max()
+    }
+
+    /// Nothing is waited for.
+    fn rest(&mut self) {
+        (self.settled_ns, self.held_until_ns) = (None, None);
     }
 }
 
@@ -74,14 +93,23 @@ impl Publication {
         }
         let was_there = on_other.contains(&gid);
         if was_there {
-            state.crossing.ready.insert(gid, id.clone());
+            let ready = state.crossing.ready.entry(gid);
+            let entry = ready.or_insert_with(|| (id.clone(), clock::monotonic_ns()));
+            if entry.0 != id {
+                *entry = (id.clone(), clock::monotonic_ns());
+            }
         }
         self.is_changing_engine.store(true, Ordering::Release);
-        let are_ready = on_other.iter().all(|it| state.crossing.ready.get(it) == Some(&id));
-        if !are_ready {
-            state.crossing.held_until_ns = None;
+        let Some(ready_ns) = state.crossing.ready_ns(&on_other, &id) else {
+            state.crossing.rest();
+            return Crossed::Later;
+        };
+        let settled_ns = after(ready_ns, SETTLES);
+        if !state.is_broken && clock::monotonic_ns() < settled_ns {
+            state.crossing.settled_ns = Some(settled_ns);
             return Crossed::Later;
         }
+        state.crossing.settled_ns = None;
         if !self.has_arrived(state, other) {
             return Crossed::Later;
         }
@@ -138,7 +166,7 @@ impl Publication {
     /// This reader stays where it is, or goes.
     pub(super) fn stop_crossing(&self, state: &mut State, reader: Gid) {
         if state.crossing.ready.remove(&reader).is_some() {
-            state.crossing.held_until_ns = None;
+            state.crossing.rest();
             self.room.ring();
         }
     }
@@ -149,6 +177,10 @@ fn counted(state: &State) -> Connected {
     let first = state.next_sequence;
     Connected { first, ends: Some(first), published_before: state.counters.published }
 }
+
+/// How long after the new writer has matched a reader that has matched it too. Nobody says so; the reader hears of the
+/// writer within milliseconds, and what is sent before that a volatile one does not get.
+const SETTLES: Duration = Duration::from_millis(250);
 
 /// How long a publisher waits at most for the readers of the engine that it leaves. Less than it waits for room.
 const HELD_MAX: Duration = Duration::from_millis(50);
