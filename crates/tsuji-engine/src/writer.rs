@@ -1,12 +1,13 @@
 //! The sending end of a topic. The engine sends to all that match; who of them may count on it is
 //! kept here.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use tsuji_core::{Durability, History};
+use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
     Bytes, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId,
@@ -51,6 +52,8 @@ struct State {
     plains: Vec<Plain>,
     /// The engine's names of the readers that match, tsuji's and others'.
     matches: Vec<Guid>,
+    /// Since when each of them does.
+    matched_ns: HashMap<Guid, u64>,
     /// How many samples the engine has numbered.
     written: u64,
     /// From which number of the engine on which sequence number holds, oldest first. Beyond
@@ -227,6 +230,11 @@ impl WriterCore {
         lost.extend(state.plains.iter().filter(|it| is_lost(it)).map(|it| it.name));
         state.plains.retain(|it| !is_lost(it));
         state.lost.extend(lost);
+        state.matched_ns.retain(|it, _| matches.contains(it));
+        let now_ns = clock::monotonic_ns();
+        for reader in &matches {
+            state.matched_ns.entry(*reader).or_insert(now_ns);
+        }
         state.matches = matches;
         self.announce_room(&mut state);
         drop(state);
@@ -454,6 +462,12 @@ impl Writer for FlowWriter {
 
     fn is_acknowledged(&self) -> bool {
         self.core.engine().is_none_or(|engine| engine.is_acknowledged())
+    }
+
+    fn matched_for(&self, reader: Gid) -> Duration {
+        let since_ns = self.core.lock().matched_ns.get(&reader.0).copied();
+        let for_ns = since_ns.map(|it| clock::monotonic_ns().saturating_sub(it));
+        Duration::from_nanos(for_ns.unwrap_or(0))
     }
 
     fn when_acknowledged(&self, timeout: Duration, then: Box<dyn FnOnce() + Send>) {

@@ -391,6 +391,10 @@ impl Writer for FaultyWriter {
         self.inner.is_acknowledged()
     }
 
+    fn matched_for(&self, reader: Gid) -> Duration {
+        self.inner.matched_for(reader)
+    }
+
     fn when_acknowledged(&self, timeout: Duration, then: Box<dyn FnOnce() + Send>) {
         self.inner.when_acknowledged(timeout, then);
     }

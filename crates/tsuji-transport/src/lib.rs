@@ -178,6 +178,12 @@ pub trait Writer: fmt::Debug + Send + Sync {
         Err(Error::new(ErrorKind::Unsupported, "connect to a plain reader"))
     }
 
+    /// For how long it has matched such a reader, by its name on the [`Wire`]. That one may match later.
+    fn matched_for(&self, reader: Gid) -> Duration {
+        let _ = reader;
+        Duration::MAX
+    }
+
     /// Connected readers that cannot be reached any more, each told once. They are connected no longer.
     /// [`Transport::mail_fd`] is readable when there are some.
     fn lost(&self) -> Vec<Gid> {

@@ -24,6 +24,7 @@ use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
 use tsuji_interfaces::std_msgs::msg::{UInt64, UInt64MultiArray};
+use tsuji_transport::Gid;
 use tsuji_transport::wire::Inlet;
 
 /// To nodes on Fast DDS by their own engine, where that can be.
@@ -78,14 +79,19 @@ impl Ear {
             (Arc::new(AtomicU64::new(u64::MAX)), Arc::new(AtomicBool::new(false)));
         let (told, done) = (Arc::clone(&next), Arc::clone(&is_done));
         let take = move || {
-            let mut next = None;
+            let (mut next, mut before) = (None, Gid::default());
             while !done.load(Ordering::Acquire) {
-                let Some((_, bytes)) = inlet.take().unwrap() else {
+                let Some((writer, bytes)) = inlet.take().unwrap() else {
                     thread::sleep(Duration::from_micros(100));
                     continue;
                 };
                 let number = u64::from_le_bytes(bytes[number_at..][..8].try_into().unwrap());
-                assert_eq!(number, next.unwrap_or(number), "each once and in order");
+                let expected = next.unwrap_or(number);
+                assert_eq!(
+                    number, expected,
+                    "each once and in order; by {writer}, the one before by {before}"
+                );
+                before = writer;
                 next = Some(number + 1);
                 told.store(number + 1, Ordering::Release);
             }

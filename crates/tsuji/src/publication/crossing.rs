@@ -21,8 +21,8 @@ use crate::pacing::after;
 /// Readers that are about to go over.
 #[derive(Default)]
 pub(super) struct Crossing {
-    /// Those that the new road has reached, which it is, and since when.
-    ready: HashMap<Gid, (RoadId, u64)>,
+    /// Those that the new road has reached, and which it is.
+    ready: HashMap<Gid, RoadId>,
     /// When all of them will have matched too, if nothing else is missing.
     settled_ns: Option<u64>,
     /// Nothing is sent until the old road has brought everything, or until then.
@@ -38,13 +38,6 @@ impl Crossing {
     /// When it is to be gone on with.
     pub(super) fn due_ns(&self) -> Option<u64> {
         self.settled_ns
-    }
-
-    /// Since when the new road has reached these, if it has reached them all.
-    fn ready_ns(&self, readers: &[Gid], road: &RoadId) -> Option<u64> {
-        let reached = readers.iter().map(|it| self.ready.get(it).filter(|(to, _)| to == road));
-        let since = reached.map(|it| it.map(|(_, since_ns)| *since_ns)).collect::<Option<Vec<_>>>();
-        since?.into_iter().max()
     }
 
     /// Nothing is waited for.
@@ -93,20 +86,18 @@ impl Publication {
         }
         let was_there = on_other.contains(&gid);
         if was_there {
-            let ready = state.crossing.ready.entry(gid);
-            let entry = ready.or_insert_with(|| (id.clone(), clock::monotonic_ns()));
-            if entry.0 != id {
-                *entry = (id.clone(), clock::monotonic_ns());
-            }
+            state.crossing.ready.insert(gid, id.clone());
         }
         self.is_changing_engine.store(true, Ordering::Release);
-        let Some(ready_ns) = state.crossing.ready_ns(&on_other, &id) else {
+        if !on_other.iter().all(|it| state.crossing.ready.get(it) == Some(&id)) {
             state.crossing.rest();
             return Crossed::Later;
-        };
-        let settled_ns = after(ready_ns, SETTLES);
-        if !state.is_broken && clock::monotonic_ns() < settled_ns {
-            state.crossing.settled_ns = Some(settled_ns);
+        }
+        let matched_for = on_other.iter().map(|it| state.roads[at].writer.matched_for(*it)).min();
+        let unsettled =
+            matched_for.and_then(|it| SETTLES.checked_sub(it)).filter(|it| !it.is_zero());
+        if let Some(unsettled) = unsettled.filter(|_| !state.is_broken) {
+            state.crossing.settled_ns = Some(after(clock::monotonic_ns(), unsettled));
             return Crossed::Later;
         }
         state.crossing.settled_ns = None;
@@ -178,9 +169,10 @@ fn counted(state: &State) -> Connected {
     Connected { first, ends: Some(first), published_before: state.counters.published }
 }
 
-/// How long after the new writer has matched a reader that has matched it too. Nobody says so; the reader hears of the
-/// writer within milliseconds, and what is sent before that a volatile one does not get.
-const SETTLES: Duration = Duration::from_millis(250);
+/// How long after a new writer has matched a reader that has matched it too. Nobody says when that is: the reader's
+/// engine hears of the writer within milliseconds, or when it is told again, and what is sent before that a volatile
+/// reader does not get.
+const SETTLES: Duration = Duration::from_secs(2);
 
 /// How long a publisher waits at most for the readers of the engine that it leaves. Less than it waits for room.
 const HELD_MAX: Duration = Duration::from_millis(50);
