@@ -380,8 +380,8 @@ mod tests {
                       none";
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, expect));
         let error = ask(None, None, &[(ENGINE, "rustdds")]).unwrap_err();
-        let expect =
-            "TSUJI_RTPS_ENGINE: \"rustdds\" is not a known engine; allowed: cyclonedds, fastdds";
+        let expect = "TSUJI_RTPS_ENGINE: \"rustdds\" is not a known engine; allowed: cyclonedds, fastdds, \
+             both";
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, expect));
         let wrong = [("ROS_DOMAIN_ID", "999")];
         assert_eq!(ask(Some(5), None, &wrong).unwrap().network.domain(), 5);
