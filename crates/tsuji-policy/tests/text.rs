@@ -101,7 +101,7 @@ fn unknown_words_are_told_with_their_place_and_what_is_allowed() {
         &[
             "t.xml:1:16: \"speed\" is not a preference; allowed: latency, memory",
             "t.xml:1:32: \"dds\" is not a kind of interop; allowed: rtps, zenoh, both, none",
-            "t.xml:1:45: \"fast\" is not a known engine; allowed: cyclonedds, fastdds",
+            "t.xml:1:45: \"fast\" is not a known engine; allowed: cyclonedds, fastdds, both",
             "t.xml:1:60: \"no\" is not a switch; allowed: on, off",
         ],
     );

@@ -384,7 +384,7 @@ mod tests {
         check("fastdds", true, cyclone, State::Warning, other);
         let nobody = "fastdds: no effect while no plain ROS 2 node is spoken to";
         check("fastdds", false, fast, State::Note, nobody);
-        let wrong = "\"fast\" is not a known engine; allowed: cyclonedds, fastdds";
+        let wrong = "\"fast\" is not a known engine; allowed: cyclonedds, fastdds, both";
         check("fast", true, cyclone, State::Broken, wrong);
         let by_fast = "rtps: obeyed; plain ROS 2 nodes are spoken to by RTPS, with Fast DDS";
         assert_eq!(interop(Some("rtps"), Some(Interop::Rtps), fast).found, by_fast);
