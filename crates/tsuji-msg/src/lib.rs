@@ -16,6 +16,7 @@ mod name;
 mod types;
 mod view;
 pub mod wire;
+pub mod yaml;
 
 pub use cdr::{CdrError, CdrProblem};
 pub use definition::Kind;

@@ -144,7 +144,7 @@ fn yaml_errors_name_the_field_and_what_was_expected() {
         (
             "uint8 a",
             "{a: 1, a: 2}",
-            "found the name `a` again; expected each field at most once (line 1, column 8)",
+            "found the name `a` again; expected each name at most once (line 1, column 8)",
         ),
         ("uint8 a", "a: &x 1", ""),
         (
@@ -155,12 +155,12 @@ fn yaml_errors_name_the_field_and_what_was_expected() {
         (
             "uint8 a",
             "? [a]\n: 1",
-            "found a collection as a name; expected a field name (line 1, column 3)",
+            "found a collection as a name; expected a name (line 1, column 3)",
         ),
         (
             "uint8 a",
             "a: 1\n---\na: 2",
-            "found a second document; expected one message (line 2, column 1)",
+            "found a second document; expected one document (line 2, column 1)",
         ),
     ] {
         let found =

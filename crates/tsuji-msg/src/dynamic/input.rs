@@ -1,9 +1,10 @@
 //! From loosely typed input, YAML or JSON, to values of a type.
 
-use super::yaml::{Node, NodeKind, Now};
+use super::yaml::Now;
 use super::{DynamicMessage, List, Value};
-use crate::definition::{Base, FieldType, ScalarKind, Shape, parse_float, parse_integer};
+use crate::definition::{Base, FieldType, ScalarKind, Shape};
 use crate::types::TypeDescription;
+use crate::yaml::{self, Node, NodeKind, shortened};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub struct ValueError {
 }
 
 impl ValueError {
-    pub(super) fn new(field: &str, found: impl Into<String>, expected: impl Into<String>) -> Self {
+    pub(crate) fn new(field: &str, found: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { field: field.into(), found: found.into(), expected: expected.into(), place: None }
     }
 
@@ -223,25 +224,11 @@ impl<'a> Input<'a> {
     }
 
     fn describe(self) -> String {
-        let short = |text: &str| {
-            let mut short: String = text.chars().take(40).collect();
-            if short.len() < text.len() {
-                short.push('…');
-            }
-            format!("`{short}`")
-        };
         match self {
-            Self::Yaml(Node { kind: NodeKind::Scalar { text, plain: true }, .. })
-                if text.is_empty() =>
-            {
-                "nothing".into()
-            }
-            Self::Yaml(Node { kind: NodeKind::Scalar { text, .. }, .. }) => short(text),
-            Self::Yaml(Node { kind: NodeKind::Sequence(_), .. }) => "a sequence".into(),
-            Self::Yaml(Node { kind: NodeKind::Mapping(_), .. }) => "a mapping".into(),
+            Self::Yaml(node) => node.describe(),
             Self::Json(serde_json::Value::Array(_)) => "an array".into(),
             Self::Json(serde_json::Value::Object(_)) => "an object".into(),
-            Self::Json(value) => short(&value.to_string()),
+            Self::Json(value) => shortened(&value.to_string()),
         }
     }
 
@@ -289,14 +276,7 @@ impl<'a> Input<'a> {
     fn boolean(self) -> Option<bool> {
         match self {
             Self::Json(value) => value.as_bool(),
-            // The words of YAML 1.1, which ROS tools read.
-            Self::Yaml(_) => match self.plain_text()?.as_ref() {
-                "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
-                "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
-                    Some(false)
-                }
-                _ => None,
-            },
+            Self::Yaml(_) => yaml::boolean(&self.plain_text()?),
         }
     }
 
@@ -311,7 +291,7 @@ impl<'a> Input<'a> {
                     .or_else(|| value.as_u64().map(i128::from))
                     .or_else(|| value.as_f64().and_then(whole))
             }
-            Self::Yaml(_) => parse_integer(&self.plain_text()?),
+            Self::Yaml(_) => yaml::integer(&self.plain_text()?),
         }
     }
 
@@ -320,16 +300,7 @@ impl<'a> Input<'a> {
             // JSON has no word for it, and rosbridge writes null.
             Self::Json(serde_json::Value::Null) => Some(f64::NAN),
             Self::Json(value) => value.as_f64(),
-            Self::Yaml(_) => {
-                let text = self.plain_text()?;
-                match text.trim_start_matches(['+', '-']) {
-                    ".nan" | ".NaN" | ".NAN" => Some(f64::NAN),
-                    ".inf" | ".Inf" | ".INF" if text.starts_with('-') => Some(f64::NEG_INFINITY),
-                    ".inf" | ".Inf" | ".INF" => Some(f64::INFINITY),
-                    _ => parse_float(&text)
-                        .or_else(|| parse_integer(&text).map(|value| value as f64)),
-                }
-            }
+            Self::Yaml(_) => yaml::float(&self.plain_text()?),
         }
     }
 

@@ -4,8 +4,9 @@
 //! lines; both read back as the same text.
 
 use super::{DynamicMessage, List, Value};
-use crate::definition::{Base, FieldType, ScalarKind, Shape, parse_float, parse_integer};
+use crate::definition::{Base, FieldType, ScalarKind, Shape};
 use crate::types::TypeDescription;
+use crate::yaml::{float_text, in_flow, quoted};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -226,133 +227,4 @@ fn summary(ty: &FieldType<Arc<TypeDescription>>, length: usize) -> String {
         Shape::Bounded(bound) => format!("<sequence type: {name}[{bound}], length: {length}>"),
         Shape::Single | Shape::Sequence => format!("<sequence type: {name}, length: {length}>"),
     }
-}
-
-/// A number as Python and its YAML writer print it.
-fn float_text(value: f64) -> String {
-    if value.is_nan() {
-        return ".nan".into();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { ".inf".into() } else { "-.inf".into() };
-    }
-    let scientific = format!("{value:e}");
-    // The form of `{:e}` always has an `e` and a whole number behind it.
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if value != 0.0 && !(-4..16).contains(&exponent) {
-        let point = if digits.contains('.') { "" } else { ".0" };
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}{point}e{sign}{:02}", exponent.abs());
-    }
-    let mut text = value.to_string();
-    if !text.contains('.') {
-        text.push_str(".0");
-    }
-    text
-}
-
-/// A text as a YAML scalar: plain where that reads back as the same text, else quoted.
-fn quoted(text: &str) -> String {
-    let needs_escapes = text.chars().any(|letter| {
-        letter.is_control()
-            || matches!(letter, '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}')
-    });
-    if needs_escapes {
-        return escaped(text);
-    }
-    if is_plain(text) { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
-}
-
-/// A scalar as it stands inside of `{}` and `[]`, where more letters mean something.
-fn in_flow(scalar: String) -> String {
-    let is_quoted = scalar.starts_with(['\'', '"']);
-    if is_quoted || !scalar.contains([',', '?', '[', ']', '{', '}', ':']) {
-        return scalar;
-    }
-    format!("'{}'", scalar.replace('\'', "''"))
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\0' => out.push_str("\\0"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{1b}' => out.push_str("\\e"),
-            letter if letter.is_control() && u32::from(letter) < 0x100 => {
-                // Writing to a String does not fail.
-                let _ = write!(out, "\\x{:02X}", u32::from(letter));
-            }
-            '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}' => {
-                let _ = write!(out, "\\u{:04X}", u32::from(letter));
-            }
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// Whether YAML reads a text without quotes as that very text.
-fn is_plain(text: &str) -> bool {
-    let Some(first) = text.chars().next() else { return false };
-    let indicator = "#,[]{}&*!|>'\"%@`".contains(first)
-        || ("-?:".contains(first) && text[1..].chars().next().is_none_or(char::is_whitespace));
-    let inside = text.contains(": ") || text.ends_with(':') || text.contains(" #");
-    let edges = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
-    let document = text.starts_with("---") || text.starts_with("...");
-    !(indicator || inside || edges || document || means_something(text))
-}
-
-/// Whether YAML 1.1 or 1.2 reads the word as something else than text.
-fn means_something(text: &str) -> bool {
-    let word = matches!(
-        text.to_ascii_lowercase().as_str(),
-        "~" | "null"
-            | "true"
-            | "false"
-            | "yes"
-            | "no"
-            | "on"
-            | "off"
-            | "="
-            | "<<"
-            | ".nan"
-            | ".inf"
-            | "nan"
-            | "inf"
-    );
-    if word {
-        return true;
-    }
-    let numberlike =
-        text.starts_with(|letter: char| letter.is_ascii_digit() || "+-.".contains(letter));
-    if !numberlike {
-        return false;
-    }
-    let stripped = text.replace('_', "");
-    let unsigned = stripped.trim_start_matches(['+', '-']);
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    parse_float(&stripped).is_some()
-        || parse_integer(&stripped).is_some()
-        || matches!(unsigned, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN")
-        // Numbers to the base of 60 and dates.
-        || unsigned.split(':').count() > 1 && unsigned.split([':', '.']).all(digits)
-        || looks_like_date(text)
-}
-
-fn looks_like_date(text: &str) -> bool {
-    let head: Vec<&str> = text.splitn(3, '-').collect();
-    matches!(*head.as_slice(), [year, month, rest] if year.len() == 4
-        && year.bytes().all(|byte| byte.is_ascii_digit())
-        && matches!(month.len(), 1 | 2)
-        && month.bytes().all(|byte| byte.is_ascii_digit())
-        && rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
