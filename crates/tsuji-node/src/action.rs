@@ -47,7 +47,3 @@ const STATUS_QOS: Qos =
 fn part(action: &str, part: &str) -> String {
     format!("{action}/_action/{part}")
 }
-
-fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}

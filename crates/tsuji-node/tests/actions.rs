@@ -4,14 +4,13 @@
 #![allow(clippy::print_stdout, reason = "children speak by it")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use tsuji::{Context, ErrorKind, Executor, Node};
+use tsuji::{Context, ErrorKind, Node};
 use tsuji_interfaces::example_interfaces::action::{
     Fibonacci, FibonacciFeedback, FibonacciGoal, FibonacciResult,
 };
@@ -19,51 +18,9 @@ use tsuji_node::action::{
     ActionClient, ActionServer, CancelOutcome, ClientGoal, GoalHandle, GoalStatus, ManyGoals,
 };
 
-/// Only there to end a hung test.
-const HANG: Duration = Duration::from_secs(30);
-const DOMAIN: u32 = 7;
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static FOLDERS: AtomicU64 = AtomicU64::new(0);
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        Self(std::env::temp_dir().join(format!("tsuji-action-{}-{number}", std::process::id())))
-    }
-
-    fn process(&self) -> Context {
-        Context::builder().runtime_dir(&self.0).domain(DOMAIN).isolated().build().unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Spins `node` on a thread of its own while `body` runs.
-fn spun<T>(node: &Node, body: impl FnOnce() -> T) -> T {
-    struct End<'a>(&'a AtomicBool);
-    impl Drop for End<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Release);
-        }
-    }
-    let done = AtomicBool::new(false);
-    let mut executor = Executor::new(node.context()).unwrap();
-    executor.add(node).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Acquire) {
-                executor.spin_once(Duration::from_millis(20)).unwrap();
-            }
-        });
-        let _end = End(&done);
-        body()
-    })
-}
+#[path = "house/world.rs"]
+mod world;
+use world::{DOMAIN, Folder, HANG, spun};
 
 fn goal(order: i32) -> FibonacciGoal {
     FibonacciGoal { order }

@@ -35,6 +35,7 @@ struct ContextCore {
     host: Arc<Host>,
     is_isolated: bool,
     remap_rules: Vec<RemapRule>,
+    parameter_arguments: Vec<ParameterArgument>,
     arguments: Vec<String>,
     /// Wakes those who await messages. Made when the first does.
     waking: Mutex<Option<Waking>>,
@@ -136,6 +137,11 @@ impl Context {
     /// The arguments that are not between `--ros-args` and `--`.
     pub fn arguments(&self) -> &[String] {
         &self.core.arguments
+    }
+
+    /// What `--ros-args` says of parameters, in its order. Nothing here reads it: whoever serves parameters does.
+    pub fn parameter_arguments(&self) -> &[ParameterArgument] {
+        &self.core.parameter_arguments
     }
 
     /// Waits until every process that was there when this context was made has told all it has, and
@@ -422,7 +428,8 @@ impl ContextBuilder {
     }
 
     /// The program's arguments. Between `--ros-args` and `--` (or the end) `-r FROM:=TO` remaps
-    /// names, `__node:=NAME` and `__ns:=NAMESPACE` among them.
+    /// names, `__node:=NAME` and `__ns:=NAMESPACE` among them; `-p NAME:=VALUE` and `--params-file FILE` are kept as
+    /// [`Context::parameter_arguments`].
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = String>) -> Self {
         self.arguments = arguments.into_iter().collect();
@@ -541,7 +548,7 @@ impl ContextBuilder {
             Some(policy) => (policy, None),
             None => load_policy(self.policy_file)?,
         };
-        let (remap_rules, arguments) = split_arguments(&self.arguments)?;
+        let Arguments { remap_rules, parameters, own } = split_arguments(&self.arguments)?;
         let folder = match self.runtime_dir {
             Some(path) => absolute(&path)?,
             None => runtime_dir()?,
@@ -571,7 +578,14 @@ impl ContextBuilder {
         }
         let is_isolated = self.is_isolated;
         let waking = Mutex::default();
-        let core = ContextCore { host, is_isolated, remap_rules, arguments, waking };
+        let core = ContextCore {
+            host,
+            is_isolated,
+            remap_rules,
+            parameter_arguments: parameters,
+            arguments: own,
+            waking,
+        };
         Ok(Context { core: Arc::new(core) })
     }
 }
@@ -608,22 +622,53 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// The remapping rules, and the arguments that are the program's own.
-fn split_arguments(arguments: &[String]) -> Result<(Vec<RemapRule>, Vec<String>)> {
-    let (mut rules, mut own) = (Vec::new(), Vec::new());
+/// What `--ros-args` says of parameters, as it stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParameterArgument {
+    /// `-p NAME:=VALUE` or `-p NODE:NAME:=VALUE`: what stands after `-p`.
+    Assign(String),
+    /// `--params-file FILE`
+    File(PathBuf),
+}
+
+/// The arguments of a program.
+#[derive(Default)]
+struct Arguments {
+    remap_rules: Vec<RemapRule>,
+    parameters: Vec<ParameterArgument>,
+    /// What is the program's own.
+    own: Vec<String>,
+}
+
+fn split_arguments(arguments: &[String]) -> Result<Arguments> {
+    let mut said = Arguments::default();
     let mut arguments = arguments.iter();
     let mut is_ros = false;
     while let Some(argument) = arguments.next() {
+        let mut after = |what: &str| {
+            let missing = || Error::invalid(format!("{argument} needs {what} after it"));
+            arguments.next().ok_or_else(missing)
+        };
         match (is_ros, argument.as_str()) {
             (_, "--ros-args") => is_ros = true,
             (true, "--") => is_ros = false,
             (true, "-r" | "--remap") => {
-                let rule = arguments
-                    .next()
-                    .ok_or_else(|| Error::invalid(format!("{argument} needs FROM:=TO after it")))?;
-                rules.push(rule.parse().map_err(|error: tsuji_core::names::NameError| {
+                let rule = after("FROM:=TO")?.parse();
+                said.remap_rules.push(rule.map_err(|error: tsuji_core::names::NameError| {
                     Error::invalid(error.to_string())
                 })?);
+            }
+            (true, "-p" | "--param") => {
+                let words = after("NAME:=VALUE")?;
+                if !words.contains(":=") {
+                    return Err(Error::invalid(format!(
+                        "{argument} {words:?}: ':=' is missing; allowed: [NODE:]NAME:=VALUE"
+                    )));
+                }
+                said.parameters.push(ParameterArgument::Assign(words.clone()));
+            }
+            (true, "--params-file") => {
+                said.parameters.push(ParameterArgument::File(after("FILE")?.into()));
             }
             (true, other) if IGNORED_WITH_VALUE.contains(&other) => {
                 let value = arguments.next().map_or("", String::as_str);
@@ -634,29 +679,21 @@ fn split_arguments(arguments: &[String]) -> Result<(Vec<RemapRule>, Vec<String>)
             }
             (true, other) => {
                 return Err(Error::invalid(format!(
-                    "--ros-args {other:?}; allowed: -r FROM:=TO, --remap FROM:=TO, -- to end them, \
-                     and without effect {}, {}",
+                    "--ros-args {other:?}; allowed: -r FROM:=TO, --remap FROM:=TO, -p NAME:=VALUE, \
+                     --param NAME:=VALUE, --params-file FILE, -- to end them, and without effect {}, {}",
                     IGNORED_WITH_VALUE.join(", "),
                     IGNORED.join(", ")
                 )));
             }
-            (false, _) => own.push(argument.clone()),
+            (false, _) => said.own.push(argument.clone()),
         }
     }
-    Ok((rules, own))
+    Ok(said)
 }
 
 /// Of the arguments that `rcl` knows, those with a value behind them that are not obeyed.
-const IGNORED_WITH_VALUE: &[&str] = &[
-    "-p",
-    "--param",
-    "--params-file",
-    "--log-level",
-    "--log-config-file",
-    "--log-file-name",
-    "-e",
-    "--enclave",
-];
+const IGNORED_WITH_VALUE: &[&str] =
+    &["--log-level", "--log-config-file", "--log-file-name", "-e", "--enclave"];
 
 /// Those without a value.
 const IGNORED: &[&str] = &[

@@ -44,7 +44,7 @@ mod content;
 pub use content::Content;
 
 mod context;
-pub use context::{Context, ContextBuilder, runtime_dir};
+pub use context::{Context, ContextBuilder, ParameterArgument, runtime_dir};
 
 mod control;
 mod directory;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use house::{Folder, HANG, Watchdog, keep_all, keep_last, wait_until};
-use tsuji::{CallbackGroupKind, Context, ErrorKind, Executor, Qos, WaitSet};
+use tsuji::{CallbackGroupKind, Context, ErrorKind, Executor, ParameterArgument, Qos, WaitSet};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
 /// Wakes a parked thread: the smallest executor of futures there is.
@@ -370,11 +370,16 @@ fn arguments_remap_names() {
     let folder = Folder::new();
     let arguments = "program own --ros-args -r __node:=other -r __ns:=/robot -r chatter:=talk \
                      --log-config-file f.conf --disable-stdout-logs --enable-rosout-logs -e /e \
+                     -p a.b:=1 --params-file f.yaml --param /robot/other:c:=x:=y \
                      --remap /absolute:=/elsewhere -- --also-own";
     let arguments = arguments.split_whitespace().map(str::to_owned);
     let context = Context::builder().runtime_dir(&folder.0).domain(1).isolated().args(arguments);
     let context = context.build().unwrap();
     assert_eq!(context.arguments(), ["program", "own", "--also-own"]);
+    let assign = |text: &str| ParameterArgument::Assign(text.to_owned());
+    let file = ParameterArgument::File("f.yaml".into());
+    let said = [assign("a.b:=1"), file, assign("/robot/other:c:=x:=y")];
+    assert_eq!(context.parameter_arguments(), said);
     let node = context.node("name").unwrap();
     assert_eq!(node.fully_qualified_name(), "/robot/other");
     let topic =
@@ -386,6 +391,9 @@ fn arguments_remap_names() {
     for wrong in [
         "--ros-args -r",
         "--ros-args -r nothing",
+        "--ros-args -p",
+        "--ros-args -p nothing",
+        "--ros-args --params-file",
         "--ros-args --log-config-file x --what",
         "--ros-args --what",
         "--ros-args -r a:=b!",

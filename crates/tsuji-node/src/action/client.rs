@@ -13,7 +13,8 @@ use tsuji_interfaces::unique_identifier_msgs::msg::UUID;
 use tsuji_msg::Action;
 use tsuji_platform::process;
 
-use super::{GoalId, GoalStatus, STATUS_QOS, lock, part};
+use super::{GoalId, GoalStatus, STATUS_QOS, part};
+use crate::lock;
 
 /// Feedback of one goal that nobody has taken. Beyond it the oldest is dropped, and counted.
 const FEEDBACK_MAX: usize = 1024;

@@ -12,13 +12,13 @@ use tsuji::{
 };
 use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatus as StatusMessage, GoalStatusArray};
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
-use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::unique_identifier_msgs::msg::UUID;
 use tsuji_msg::Action;
 use tsuji_platform::clock;
 
 use super::goals::{Asked, Event, Goals, Meant};
-use super::{GoalId, GoalStatus, STATUS_QOS, lock, part};
+use super::{GoalId, GoalStatus, STATUS_QOS, part};
+use crate::{lock, time};
 
 /// How long the result of a goal that has ended can be asked for, if not said: as in ROS 2 since Iron.
 pub const RESULT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -612,13 +612,4 @@ fn refusal(return_code: i8) -> CancelGoalResponse {
 
 fn info(id: GoalId, stamp_ns: i64) -> GoalInfo {
     GoalInfo { goal_id: UUID { uuid: id.0 }, stamp: time(stamp_ns) }
-}
-
-/// Nanoseconds since 1970 as ROS writes them.
-fn time(ns: i64) -> Time {
-    let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-    Time {
-        sec: i32::try_from(sec).unwrap_or(i32::MAX),
-        nanosec: u32::try_from(nanosec).unwrap_or_default(),
-    }
 }

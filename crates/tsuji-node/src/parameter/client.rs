@@ -1,0 +1,164 @@
+//! The parameters of another node.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use tsuji::{Client, Error, ErrorKind, Node, Result, ServiceType};
+use tsuji_interfaces::rcl_interfaces::msg::SetParametersResult;
+use tsuji_interfaces::rcl_interfaces::srv::{
+    DescribeParameters, DescribeParametersRequest, GetParameterTypes, GetParameterTypesRequest,
+    GetParameters, GetParametersRequest, ListParameters, ListParametersRequest, SetParameters,
+    SetParametersAtomically, SetParametersAtomicallyRequest, SetParametersRequest,
+};
+
+use super::{
+    DescribedParameter, Parameter, ParameterList, ParameterType, ParameterValue, QOS, UnknownType,
+};
+
+/// Asks for the parameters of a node, and sets them. Each service is met when it is first needed.
+///
+/// Every call waits for at most its `timeout`, first for the service and then for the answer, and fails as
+/// [`Client::call`] does. Where two nodes of one name are there it answers Invalid: both would set their parameters, and
+/// which of them answers is a matter of luck.
+#[derive(Debug)]
+pub struct ParameterClient {
+    asking: Node,
+    node: String,
+    describe: OnceLock<Client<DescribeParameters>>,
+    get: OnceLock<Client<GetParameters>>,
+    types: OnceLock<Client<GetParameterTypes>>,
+    list: OnceLock<Client<ListParameters>>,
+    set: OnceLock<Client<SetParameters>>,
+    set_atomically: OnceLock<Client<SetParametersAtomically>>,
+}
+
+impl ParameterClient {
+    /// A client under the node `asking`, for the parameters of the node of this full name.
+    pub fn new(asking: &Node, node: &str) -> Self {
+        Self {
+            asking: asking.clone(),
+            node: node.to_owned(),
+            describe: OnceLock::new(),
+            get: OnceLock::new(),
+            types: OnceLock::new(),
+            list: OnceLock::new(),
+            set: OnceLock::new(),
+            set_atomically: OnceLock::new(),
+        }
+    }
+
+    /// The full name of the node whose parameters these are.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// The names that [`Parameters::list`](super::Parameters::list) answers there.
+    pub fn list(&self, prefixes: &[&str], depth: u64, timeout: Duration) -> Result<ParameterList> {
+        let request = ListParametersRequest { prefixes: owned(prefixes), depth };
+        let answer = self.call(&self.list, "list_parameters", request, timeout)?.result;
+        Ok(ParameterList { names: answer.names, prefixes: answer.prefixes })
+    }
+
+    /// The values of these parameters. Invalid where the node does not have all of them.
+    pub fn get(&self, names: &[&str], timeout: Duration) -> Result<Vec<ParameterValue>> {
+        let request = GetParametersRequest { names: owned(names) };
+        let answer = self.call(&self.get, "get_parameters", request, timeout)?;
+        self.all(names, answer.values.into_iter().map(TryInto::try_into))
+    }
+
+    /// The types of these parameters, in the same way.
+    pub fn types(&self, names: &[&str], timeout: Duration) -> Result<Vec<ParameterType>> {
+        let request = GetParameterTypesRequest { names: owned(names) };
+        let answer = self.call(&self.types, "get_parameter_types", request, timeout)?;
+        let known = |number| ParameterType::from_number(number).ok_or(UnknownType(number));
+        self.all(names, answer.types.into_iter().map(known))
+    }
+
+    /// What the node says of these parameters, in the same way.
+    pub fn describe(&self, names: &[&str], timeout: Duration) -> Result<Vec<DescribedParameter>> {
+        let request = DescribeParametersRequest { names: owned(names) };
+        let answer = self.call(&self.describe, "describe_parameters", request, timeout)?;
+        self.all(names, answer.descriptors.into_iter().map(TryInto::try_into))
+    }
+
+    /// Sets each of these parameters; says of each in its order why not.
+    pub fn set(
+        &self,
+        parameters: Vec<Parameter>,
+        timeout: Duration,
+    ) -> Result<Vec<Result<(), String>>> {
+        let asked = parameters.len();
+        let parameters = parameters.into_iter().map(Into::into).collect();
+        let request = SetParametersRequest { parameters };
+        let results = self.call(&self.set, "set_parameters", request, timeout)?.results;
+        if results.len() != asked {
+            return Err(self.invalid(format!("{} answers for {asked} parameters", results.len())));
+        }
+        Ok(results.into_iter().map(outcome).collect())
+    }
+
+    /// Sets all of these parameters or none; says why not.
+    pub fn set_atomically(
+        &self,
+        parameters: Vec<Parameter>,
+        timeout: Duration,
+    ) -> Result<Result<(), String>> {
+        let parameters = parameters.into_iter().map(Into::into).collect();
+        let request = SetParametersAtomicallyRequest { parameters };
+        let slot = &self.set_atomically;
+        Ok(outcome(self.call(slot, "set_parameters_atomically", request, timeout)?.result))
+    }
+
+    fn call<S: ServiceType>(
+        &self,
+        slot: &OnceLock<Client<S>>,
+        service: &str,
+        request: S::Request,
+        timeout: Duration,
+    ) -> Result<S::Response> {
+        let until = Instant::now().checked_add(timeout);
+        let left = || until.map_or(timeout, |it| it.saturating_duration_since(Instant::now()));
+        let client = match slot.get() {
+            Some(client) => client,
+            None => {
+                let name = format!("{}/{service}", self.node);
+                let client = self.asking.client::<S>(&name).qos(QOS).build()?;
+                slot.get_or_init(|| client)
+            }
+        };
+        client.wait_for_service(left())?;
+        let servers = client.servers();
+        if 1 < servers {
+            return Err(
+                self.invalid(format!("{servers} nodes of this name are there; allowed: one"))
+            );
+        }
+        client.call(request, left())
+    }
+
+    /// The answers, if there is one for each name.
+    fn all<T>(
+        &self,
+        names: &[&str],
+        answers: impl ExactSizeIterator<Item = Result<T, UnknownType>>,
+    ) -> Result<Vec<T>> {
+        if answers.len() != names.len() {
+            let which =
+                if names.len() == 1 { "it has no parameter" } else { "it does not have all of" };
+            return Err(self.invalid(format!("{which} {}", names.join(", "))));
+        }
+        answers.collect::<Result<_, _>>().map_err(|error| self.invalid(error.to_string()))
+    }
+
+    fn invalid(&self, why: String) -> Error {
+        Error::new(ErrorKind::Invalid, format!("parameters of {}: {why}", self.node))
+    }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn outcome(result: SetParametersResult) -> Result<(), String> {
+    if result.successful { Ok(()) } else { Err(result.reason) }
+}
