@@ -86,6 +86,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-interfaces",
             "tsuji-lab",
             "tsuji-msg",
+            "tsuji-node",
             "tsuji-platform",
             "tsuji-policy",
             "tsuji-ros",

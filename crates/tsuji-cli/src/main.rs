@@ -22,6 +22,7 @@ mod log;
 mod node;
 mod offers;
 mod output;
+mod param;
 mod policy;
 mod python;
 mod qos;
@@ -79,6 +80,13 @@ enum Command {
         #[command(flatten)]
         ignored: session::Ignored,
     },
+    /// See and set the parameters of nodes
+    Param {
+        #[command(subcommand)]
+        command: param::Command,
+        #[command(flatten)]
+        ignored: session::Ignored,
+    },
     /// See the nodes
     Node {
         #[command(subcommand)]
@@ -127,6 +135,10 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Action { command, ignored } => {
             ignored.tell();
             action::run(command, globals, &mut out)
+        }
+        Command::Param { command, ignored } => {
+            ignored.tell();
+            param::run(command, globals, &mut out)
         }
         Command::Node { command, ignored } => {
             ignored.tell();

@@ -10,6 +10,8 @@ mod completions;
 mod doctor;
 #[path = "cli/interface.rs"]
 mod interface;
+#[path = "cli/param.rs"]
+mod param;
 #[path = "cli/policy.rs"]
 mod policy;
 #[path = "cli/route.rs"]

@@ -1,17 +1,15 @@
 //! `tsuji service`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use tsuji::{Context, Executor, Node, RawType, ServiceType};
+use tsuji::{Context, Node, RawType, ServiceType};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
 use tsuji_interfaces::std_srvs::srv::{Empty, EmptyResponse, SetBool};
 
-use crate::support::World;
+use crate::support::{World, spun};
 
 const ADD: &str = "example_interfaces/srv/AddTwoInts";
 
@@ -24,21 +22,7 @@ fn served(world: &World, body: impl FnOnce(&Node)) {
     let _add = node.create_service::<AddTwoInts>("add", add).unwrap();
     let _hidden = node.create_service::<Empty>("_hidden", |_| EmptyResponse::default()).unwrap();
     let _client = node.create_client::<SetBool>("switch").unwrap();
-    let done = AtomicBool::new(false);
-    let mut executor = Executor::new(&context).unwrap();
-    executor.add(&node).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Acquire) {
-                executor.spin_once(Duration::from_millis(20)).unwrap();
-            }
-        });
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&node)));
-        done.store(true, Ordering::Release);
-        if let Err(panic) = ended {
-            std::panic::resume_unwind(panic);
-        }
-    });
+    spun(&node, || body(&node));
 }
 
 #[test]

@@ -5,10 +5,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use tsuji::{Executor, Node};
 
 /// Cuts a hang. Nothing is expected to take any part of it.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
@@ -241,6 +243,25 @@ pub(crate) fn first_line_then_hang_up(command: &mut Command) -> (String, Ended) 
     let (_, out) = mpsc::channel();
     let running = Running { child, out, err, seen_out: Vec::new(), seen_err: Vec::new() };
     (line, running.end())
+}
+
+/// Spins a node of this process while `body` runs.
+pub(crate) fn spun(node: &Node, body: impl FnOnce()) {
+    let done = AtomicBool::new(false);
+    let mut executor = Executor::new(node.context()).unwrap();
+    executor.add(node).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                executor.spin_once(Duration::from_millis(20)).unwrap();
+            }
+        });
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        done.store(true, Ordering::Release);
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+    });
 }
 
 /// The words that run the program. Under emulation the kernel cannot do it by itself.

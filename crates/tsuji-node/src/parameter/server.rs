@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::fs::File;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -285,29 +286,30 @@ impl fmt::Debug for ParametersBuilder<'_> {
 
 /// What the arguments of its context say of a node, in their order, so that the later counts.
 fn from_arguments(node: &Node) -> Result<Vec<Parameter>> {
-    let invalid = |what: String| Error::new(ErrorKind::Invalid, what);
     let mut said = Vec::new();
     for argument in node.context().parameter_arguments() {
         let file = match argument {
             ParameterArgument::Assign(words) => ParameterFile::parse_argument(words)
-                .map_err(|error| invalid(format!("-p {words}: {error}")))?,
-            ParameterArgument::File(path) => {
-                let text =
-                    read(path).map_err(|error| invalid(format!("{}: {error}", path.display())))?;
-                let parsed = ParameterFile::parse(&text);
-                parsed.map_err(|error| invalid(format!("{}:{error}", path.display())))?
-            }
+                .map_err(|error| Error::new(ErrorKind::Invalid, format!("-p {words}: {error}")))?,
+            ParameterArgument::File(path) => ParameterFile::read(path)?,
         };
         said.extend(file.for_node(node.fully_qualified_name()));
     }
     Ok(said)
 }
 
-/// A file's text. One byte too many is enough for the parser to refuse it.
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
+impl ParameterFile {
+    /// Reads a file. Invalid, with its name and the line, where it cannot be read or is not what ROS allows.
+    pub fn read(path: &Path) -> Result<Self> {
+        let invalid = |what: String| Error::new(ErrorKind::Invalid, what);
+        let mut text = String::new();
+        // One byte too many is enough to be refused.
+        let bytes_max = FILE_BYTES_MAX as u64 + 1;
+        File::open(path)
+            .and_then(|file| file.take(bytes_max).read_to_string(&mut text))
+            .map_err(|error| invalid(format!("{}: {error}", path.display())))?;
+        Self::parse(&text).map_err(|error| invalid(format!("{}:{error}", path.display())))
+    }
 }
 
 /// A service of any type, kept so that it stays.

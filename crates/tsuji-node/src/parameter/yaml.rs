@@ -122,8 +122,17 @@ impl ParameterFile {
     /// The parameters of the node of this full name, in the order of the file: of two of one name the later counts.
     pub fn for_node(&self, full_name: &str) -> Vec<Parameter> {
         let tokens: Vec<&str> = tokens(full_name).collect();
-        let fitting = self.sections.iter().filter(|(pattern, _)| fits(&pattern.0, &tokens));
-        fitting.flat_map(|(_, parameters)| parameters.iter().cloned()).collect()
+        self.parameters_where(|pattern| fits(&pattern.0, &tokens))
+    }
+
+    /// The same without what the file says of nodes by wildcards.
+    pub fn for_node_by_name(&self, full_name: &str) -> Vec<Parameter> {
+        self.parameters_where(|pattern| pattern.0.iter().eq(tokens(full_name)))
+    }
+
+    fn parameters_where(&self, is_meant: impl Fn(&NodePattern) -> bool) -> Vec<Parameter> {
+        let meant = self.sections.iter().filter(|(pattern, _)| is_meant(pattern));
+        meant.flat_map(|(_, parameters)| parameters.iter().cloned()).collect()
     }
 
     /// Reads what stands below a part of a node's name.
@@ -473,6 +482,8 @@ leg: {ros__parameters: {level: leg}}
         check("/foot", &["all", "foot"]);
         check("/a/b/foot", &["all", "foot"]);
         check("/a/foot/b", &["all"]);
+        assert_eq!(file.for_node_by_name("/robot/arm")[0], Parameter::new("level", "arm"));
+        assert_eq!(file.for_node_by_name("/robot/hand"), []);
         let joints = file.for_node("/robot/arm");
         assert!(joints.contains(&Parameter::new("joint.a.b", 1)), "{joints:?}");
         assert!(joints.contains(&Parameter::new("joint.c.d", 2)), "{joints:?}");
