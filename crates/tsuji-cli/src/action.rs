@@ -13,6 +13,8 @@ use crate::service::full_name;
 use crate::session::{Globals, Session};
 use crate::topic::join;
 
+mod send_goal;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the actions that have a server or a client
@@ -25,6 +27,16 @@ pub(crate) enum Command {
         after_help = "Examples:\n  tsuji action info /fibonacci\n  tsuji action info /fibonacci -t --json"
     )]
     Info(Info),
+    /// Ask for a goal, and print its result; Ctrl-C asks for it to be given up
+    #[command(
+        name = "send-goal",
+        visible_alias = "send_goal",
+        after_help = "The goal is YAML; fields that are not named keep their defaults. The exit code is 1 where the goal is\n\
+        not reached.\n\n\
+        Examples:\n  tsuji action send-goal /fibonacci example_interfaces/action/Fibonacci '{order: 10}'\n  \
+        tsuji action send-goal /fibonacci example_interfaces/action/Fibonacci '{order: 10}' --feedback"
+    )]
+    SendGoal(send_goal::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -71,10 +83,10 @@ impl Action {
 }
 
 pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let graph = Session::open(globals)?.graph();
     match command {
-        Command::List(args) => list(args, &graph, out),
-        Command::Info(args) => info(args, &graph, out),
+        Command::List(args) => list(args, &Session::open(globals)?.graph(), out),
+        Command::Info(args) => info(args, &Session::open(globals)?.graph(), out),
+        Command::SendGoal(args) => send_goal::run(args, globals, out),
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
 use tsuji_msg::{
-    Kind, LoadError, Resolver, ServiceDescription, TypeDescription, TypeName, TypeSet,
+    ActionDescription, Kind, LoadError, Resolver, ServiceDescription, TypeDescription, TypeName,
+    TypeSet,
 };
 use tsuji_policy::spelling::distance;
 
@@ -44,6 +45,11 @@ impl Interfaces {
     /// A service type.
     pub(crate) fn service(&self, name: &str) -> anyhow::Result<ServiceDescription> {
         self.types.load_service(name).map_err(|error| self.explain(name, error))
+    }
+
+    /// An action type.
+    pub(crate) fn action(&self, name: &str) -> anyhow::Result<ActionDescription> {
+        self.types.load_action(name).map_err(|error| self.explain(name, error))
     }
 
     /// Like [`TypeSet`], with suggestions where a name is unknown.

@@ -73,7 +73,7 @@ enum Command {
         #[command(flatten)]
         ignored: session::Ignored,
     },
-    /// See the actions
+    /// See actions, and ask for their goals
     Action {
         #[command(subcommand)]
         command: action::Command,

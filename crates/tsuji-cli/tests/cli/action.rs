@@ -1,8 +1,10 @@
 //! `tsuji action`.
 
 use tsuji::{Context, RawType};
+use tsuji_interfaces::example_interfaces::action::{Fibonacci, FibonacciFeedback, FibonacciResult};
+use tsuji_node::action::{ActionServer, GoalHandle};
 
-use crate::support::World;
+use crate::support::{WATCHDOG, World, spun};
 
 const FIBONACCI: &str = "example_interfaces/action/Fibonacci";
 
@@ -42,4 +44,63 @@ fn actions_are_listed_as_ros2_lists_them() {
     assert_eq!(json["clients"][0]["type"], FIBONACCI);
     let json = world.run(&["action", "list", "--json"]).json();
     assert_eq!((&json[0]["action"], &json[0]["servers"]), (&"/fibonacci".into(), &1.into()));
+}
+
+/// A negative order is pursued until it is to be given up; of 0 nothing comes.
+fn pursue(handle: GoalHandle<Fibonacci>) {
+    let order = handle.goal().order;
+    let mut sequence = vec![0, 1];
+    handle.publish_feedback(FibonacciFeedback { sequence: sequence.clone() }).unwrap();
+    if order < 0 {
+        assert!(handle.sleep(WATCHDOG), "nobody cancels it");
+        handle.canceled(FibonacciResult { sequence }).unwrap();
+    } else if order > 0 {
+        for _ in 1..order {
+            sequence.push(sequence[sequence.len() - 1] + sequence[sequence.len() - 2]);
+        }
+        handle.succeed(FibonacciResult { sequence }).unwrap();
+    }
+}
+
+#[test]
+fn a_goal_is_sent_followed_and_canceled() {
+    let world = World::new();
+    let arguments = ["action", "send-goal", "/fibonacci", FIBONACCI];
+    let ended = world.run(&[&arguments[..], &["{order: x}"]].concat());
+    assert!(ended.bad(2).contains("the goal is no example_interfaces/action/Fibonacci_Goal: "));
+    let error = world.run(&["action", "send-goal", "/fibonacci", "std_msgs/msg/String"]).bad(2);
+    assert!(error.contains("std_msgs/msg/String"), "{error}");
+    let ended = world.run(&[&arguments[..], &["--timeout", "0.05"]].concat());
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains("/fibonacci/_action/send_goal: no server is ready"), "{ended:?}");
+    let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
+    let node = context.unwrap().node("serving").unwrap();
+    let server = ActionServer::<Fibonacci>::builder(&node, "fibonacci");
+    let server = server.on_goal(|_, goal| goal.order < 10).pursue(pursue).unwrap();
+    spun(&node, || {
+        let send = |more: &[&str]| world.run(&[&arguments[..], more].concat());
+        let out = send(&["{order: 3}"]).good();
+        let expect = "Waiting for an action server to become available...\nSending goal:\n     order: 3\n\n\
+                      Goal accepted with ID: ";
+        assert!(out.starts_with(expect), "{out}");
+        let expect =
+            "Result:\n    sequence:\n- 0\n- 1\n- 1\n- 2\n\nGoal finished with status: SUCCEEDED\n";
+        assert!(out.ends_with(expect), "{out}");
+        let ended = send(&["{order: 2}", "--json"]);
+        assert_eq!(ended.json()["result"]["sequence"], serde_json::json!([0, 1, 1]));
+        let ended = send(&["{order: 10}"]);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(1), "error: Goal was rejected\n"));
+        let ended = send(&["{order: 0}"]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.out.ends_with("Goal finished with status: ABORTED\n"), "{ended:?}");
+        let mut asking = world.start(&[&arguments[..], &["{order: -1}", "--feedback"]].concat());
+        asking.out("Goal accepted with ID: ");
+        asking.out("Feedback:");
+        let ended = asking.stop();
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.out.ends_with("Canceling goal...\nGoal canceled.\n"), "{ended:?}");
+        while server.counters().canceled == 0 {
+            std::thread::yield_now();
+        }
+    });
 }
