@@ -45,9 +45,10 @@ fn pursue(handle: GoalHandle<Fibonacci>) {
 }
 
 struct Pair {
-    _folder: Folder,
     serving: Node,
     client: ActionClient<Fibonacci>,
+    /// Goes last, when nobody makes anything in it any more.
+    _folder: Folder,
 }
 
 /// A server's node and a client, each as in a process of its own.

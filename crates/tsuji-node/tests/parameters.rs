@@ -20,11 +20,12 @@ use world::{DOMAIN, Folder, HANG, spun};
 
 /// A node with parameters and one that asks for them, each as in a process of its own.
 struct Pair {
-    folder: Folder,
     serving: Node,
     parameters: Parameters,
     asking: Node,
     client: ParameterClient,
+    /// Goes last, when nobody makes anything in it any more.
+    folder: Folder,
 }
 
 fn pair() -> Pair {

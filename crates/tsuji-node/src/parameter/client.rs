@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use tsuji::{Client, Error, ErrorKind, Node, Result, ServiceType};
+use tsuji::{Client, EndpointInfo, EndpointKind, Error, ErrorKind, Node, Result, ServiceType};
 use tsuji_interfaces::rcl_interfaces::msg::SetParametersResult;
 use tsuji_interfaces::rcl_interfaces::srv::{
     DescribeParameters, DescribeParametersRequest, GetParameterTypes, GetParameterTypesRequest,
@@ -118,16 +118,20 @@ impl ParameterClient {
     ) -> Result<S::Response> {
         let until = Instant::now().checked_add(timeout);
         let left = || until.map_or(timeout, |it| it.saturating_duration_since(Instant::now()));
-        let client = match slot.get() {
-            Some(client) => client,
+        // Of two servers one may be ready before the other; whoever was met before is in the graph.
+        let (client, known) = match slot.get() {
+            Some(client) => (client, 0),
             None => {
                 let name = format!("{}/{service}", self.node);
                 let client = self.asking.client::<S>(&name).qos(QOS).build()?;
-                slot.get_or_init(|| client)
+                let graph = self.asking.context().graph();
+                let is_server =
+                    |it: &&EndpointInfo| it.kind == EndpointKind::Server && it.topic == name;
+                (slot.get_or_init(|| client), graph.services.iter().filter(is_server).count())
             }
         };
         client.wait_for_service(left())?;
-        let servers = client.servers();
+        let servers = client.servers().max(known);
         if 1 < servers {
             return Err(
                 self.invalid(format!("{servers} nodes of this name are there; allowed: one"))
