@@ -294,8 +294,12 @@ fn is_of_address(endpoint: &str) -> bool {
     host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
 }
 
+/// What the system holds of a connection that has left Zenoh's queues, where nothing goes ahead of it any more: less than
+/// it takes for itself, which is up to 4 MB.
+const SEND_BUFFER_BYTES: u32 = 256 << 10;
+
 /// Participants that tell each other of others, with longer queues than by default, so that nobody waits who
-/// sends a little. Whoever opens a session waits for a moment for those whom it connects to.
+/// sends a little, and a short one of the system. Whoever opens a session waits for a moment for those whom it connects to.
 fn json(endpoints: &Endpoints) -> String {
     let Endpoints { listen, connect, multicast, interfaces, is_client } = endpoints;
     let mode = if *is_client { "client" } else { "peer" };
@@ -314,7 +318,7 @@ fn json(endpoints: &Endpoints) -> String {
             gossip: {{ enabled: true,
                       autoconnect_strategy: {{ peer: {{ to_router: "always", to_peer: "greater-zid" }} }} }},
         }},
-        transport: {{ link: {{ tx: {{ queue: {{ size: {{ data: 8 }} }} }} }},
+        transport: {{ link: {{ tcp: {{ so_sndbuf: {SEND_BUFFER_BYTES} }}, tx: {{ queue: {{ size: {{ interactive_high: 8, data: 8 }} }} }} }},
                      shared_memory: {{ enabled: false }} }},
         }}"#
     )

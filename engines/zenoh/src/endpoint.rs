@@ -51,7 +51,7 @@ impl ZenohWriter {
             writer.nodes = Some(distro);
             return Ok(writer);
         }
-        let publisher = shared.publisher(&announced)?;
+        let publishers = shared.publishers(&announced)?;
         writer.tokens.push(shared.token(id, Kind::Writer, &announced)?);
         let keeps = role == Role::Topic && spec.qos.durability == Durability::TransientLocal;
         let (entity, server) = match &role {
@@ -62,7 +62,7 @@ impl ZenohWriter {
         };
         let kept_of = announced.clone();
         let ear = Arc::clone(&writer.ear);
-        shared.add_writer(id, WriterState::new(spec, (role, announced), publisher, ear));
+        shared.add_writer(id, WriterState::new(spec, (role, announced), publishers, ear));
         if keeps {
             let (queryable, token) = shared.keeper(id, &kept_of)?;
             writer.asked.push(queryable);

@@ -21,7 +21,7 @@ use zenoh::bytes::ZBytes;
 use zenoh::key_expr::KeyExpr;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::{Publisher, Subscriber};
-use zenoh::qos::CongestionControl;
+use zenoh::qos::{CongestionControl, Priority};
 use zenoh::query::Query;
 use zenoh::sample::{Locality, Sample, SampleKind};
 use zenoh::session::ZenohId;
@@ -35,16 +35,25 @@ use crate::format::{Announced, Attachment, Entity, Kind, NodeName, OWN_TOKENS, T
 use crate::role::Role;
 use crate::wire::{Early, HistoryAsk, PlainSource, Request, Wire, to_hex};
 
-/// What may be on its way, over all writers, when a sample is still sent by whoever writes it. It
+/// What may be on its way, over all small writers, when a sample is still sent by whoever writes it. It
 /// fits into Zenoh's queue, so that he does not wait there.
 const DIRECT_BYTES_MAX: usize = 256 << 10;
 
-/// The largest sample that is sent by whoever writes it.
-const DIRECT_SAMPLE_BYTES_MAX: usize = 64 << 10;
+/// The largest sample of a small writer.
+const SMALL_BYTES_MAX: usize = 64 << 10;
 
-/// What a writer has on its way at most; one sample more fits always. Beyond it a reliable
-/// writer answers Busy, and a best-effort one drops its samples.
+/// What a writer has on its way at most that is not acknowledged; one sample more fits always. Beyond it the
+/// writer answers Busy.
 pub(crate) const UNACKNOWLEDGED_BYTES_MAX: usize = 64 << 20;
+
+/// What has come of large samples, and behind them, and waits to be put together. Beyond either whoever receives waits,
+/// and so those who send.
+const UNGATHERED_BYTES_MAX: usize = 32 << 20;
+const UNGATHERED_MAX: usize = 65_536;
+
+/// What nobody acknowledges and waits to be sent, over all small writers and over all large ones: 64 MiB together.
+/// One sample of each writer fits always. Beyond it samples are dropped, counted and told.
+const QUEUED_BYTES_MAX: [usize; 2] = [4 << 20, 60 << 20];
 
 /// How long an acknowledgement waits for more to acknowledge with it.
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(5);
@@ -100,10 +109,45 @@ pub(crate) struct Shared {
     /// Nodes of rmw_zenoh are met.
     pub(crate) is_on_wire: bool,
     state: Mutex<State>,
-    /// The thread that sends has something to do.
-    work: Condvar,
+    /// The thread that sends for a class has something to do.
+    work: [Condvar; 2],
+    gatherer: Gatherer,
+    /// The threads for large samples.
+    helpers: Mutex<Vec<JoinHandle<()>>>,
     /// Something was acknowledged or sent, or a reader is gone.
     progress: Condvar,
+}
+
+/// Large samples that have come in pieces, which a thread of its own puts together, so that nothing that comes behind waits
+/// for it. Of a reader that has had one all others go the same way, in order, and so do tokens: who is gone has not said
+/// all before what it said has been taken in.
+#[derive(Default)]
+struct Gatherer {
+    state: Mutex<Gathering>,
+    /// Something has come, or the participant leaves.
+    came: Condvar,
+    /// There is room.
+    went: Condvar,
+}
+
+#[derive(Default)]
+struct Gathering {
+    queue: VecDeque<(Came, Sample)>,
+    /// Of the queue, and of what is being put together.
+    left: usize,
+    bytes: usize,
+    /// Its thread runs.
+    is_helped: bool,
+    is_leaving: bool,
+}
+
+/// What a sample has come for.
+enum Came {
+    /// This reader, by the key of its topic.
+    Topic([u8; 4]),
+    /// A late joiner, by the key of this session.
+    Kept(Said),
+    Token(fn(&Shared, &Sample)),
 }
 
 #[derive(Default)]
@@ -113,16 +157,46 @@ pub(crate) struct State {
     pub(crate) remotes: HashMap<Prefix, Remote>,
     pub(crate) writers: HashMap<[u8; 4], WriterState>,
     pub(crate) readers: HashMap<[u8; 4], ReaderState>,
-    queue: VecDeque<Job>,
-    /// Over all writers, what is queued or not acknowledged.
-    on_the_way_bytes: usize,
+    lanes: [Lane; 2],
     /// What is to be acknowledged: the writer, the reader and the number.
     owed: HashMap<(Guid, [u8; 4]), i64>,
     owed_since: Option<Instant>,
     owed_bytes: usize,
-    is_asleep: bool,
     is_leaving: bool,
     pub(crate) wire: Wire,
+}
+
+/// What a writer is, by the largest sample that it has written: small ones go ahead of large ones, by a thread and a
+/// priority of their own. A large one never becomes small again, so nothing of it overtakes what it wrote before; and what
+/// it wrote while it was small is ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Small,
+    Large,
+}
+
+impl Class {
+    pub(crate) fn priority(self) -> Priority {
+        match self {
+            Self::Small => Priority::InteractiveHigh,
+            // As everybody has it who does not say.
+            Self::Large => Priority::Data,
+        }
+    }
+}
+
+/// What the writers of a class have to send.
+#[derive(Default)]
+struct Lane {
+    /// The writers that have something to send which nobody is sending, in turn.
+    ready: VecDeque<[u8; 4]>,
+    /// What is queued or not acknowledged.
+    on_the_way_bytes: usize,
+    /// What is queued and will not be acknowledged.
+    queued_bytes: usize,
+    /// Its thread runs, where that is not the participant's, which begins with the first large sample.
+    is_helped: bool,
+    is_asleep: bool,
 }
 
 /// Another session.
@@ -137,7 +211,9 @@ pub(crate) struct Remote {
 pub(crate) struct WriterState {
     pub(crate) role: Role,
     pub(crate) announced: Announced,
-    publisher: Arc<Own<Publisher<'static>>>,
+    class: Class,
+    /// One for each class.
+    publishers: [Arc<Own<Publisher<'static>>>; 2],
     pub(crate) ear: Arc<Ear>,
     written: i64,
     kept_max: usize,
@@ -145,17 +221,17 @@ pub(crate) struct WriterState {
     /// Where late joiners of rmw_zenoh tell samples apart by their times.
     is_stamped: bool,
     last_stamp: Option<Timestamp>,
-    is_warned: bool,
+    dropped: u64,
     pub(crate) readers: HashMap<Guid, Link>,
     /// The numbers and sizes of what not all reliable readers have acknowledged.
     unacknowledged: VecDeque<(i64, usize)>,
-    /// Their bytes, and those of a best-effort writer that are queued.
+    /// Their bytes, and those that are queued and will not be acknowledged.
     pending_bytes: usize,
-    /// Whoever writes is sending.
+    queued_bytes: usize,
+    /// Something of it is being sent, by whoever writes or by the thread of its class.
     is_sending: bool,
-    /// What must wait for that.
-    behind: VecDeque<Job>,
-    queued: usize,
+    /// What goes behind that, with what the writer was when it was put here.
+    jobs: VecDeque<(Class, Job)>,
 }
 
 /// A reader that matches.
@@ -180,6 +256,8 @@ pub(crate) struct ReaderState {
     pub(crate) ear: Arc<Ear>,
     pub(crate) writers: HashMap<Guid, Source>,
     pub(crate) arrived: VecDeque<Arrived>,
+    /// A large sample has come.
+    is_large: bool,
     pub(crate) role: Role,
     /// Writers that match and are not tsuji's, and samples of those that are not known yet.
     pub(crate) plains: HashMap<Guid, PlainSource>,
@@ -202,7 +280,7 @@ pub(crate) struct Job {
     pub(crate) to: To,
     pub(crate) payload: ZBytes,
     pub(crate) attachment: Vec<u8>,
-    /// What counts as on its way until it is sent.
+    /// What counts as on its way until it is sent, where nobody acknowledges it.
     pub(crate) bytes: usize,
     pub(crate) stamp: Option<Timestamp>,
 }
@@ -327,7 +405,8 @@ impl Participant {
         let on_wire = on_wire.into_iter().filter(|_| is_on_wire);
         for (key, callback) in of_tsuji.into_iter().chain(on_wire) {
             let seen = session.liveliness().declare_subscriber(key).history(true);
-            let seen = seen.callback(with(&weak, callback)).wait().map_err(&declare)?;
+            let see = with(&weak, move |shared, sample| shared.see(callback, sample));
+            let seen = seen.callback(see).wait().map_err(&declare)?;
             self.subscribers.push(Own::new(seen));
         }
         Ok(())
@@ -432,7 +511,7 @@ impl Drop for Participant {
         self.tokens.clear();
         self.subscribers.clear();
         self.shared.lock().is_leaving = true;
-        self.shared.work.notify_all();
+        self.shared.work.iter().for_each(Condvar::notify_all);
         if let Some(sender) = self.sender.take() {
             // It panics only where Zenoh does.
             let _ = sender.join();
@@ -461,7 +540,9 @@ impl Shared {
             domain: config.domain,
             is_on_wire: !config.user_data.is_empty(),
             state: Mutex::default(),
-            work: Condvar::new(),
+            work: [Condvar::new(), Condvar::new()],
+            gatherer: Gatherer::default(),
+            helpers: Mutex::default(),
             progress: Condvar::new(),
         })
     }
@@ -508,18 +589,26 @@ impl Shared {
         Ok(Own::new(token.map_err(failed("announce an endpoint"))?))
     }
 
-    pub(crate) fn publisher(&self, announced: &Announced) -> Result<Own<Publisher<'static>>> {
+    /// One for each class; others see but one.
+    pub(crate) fn publishers(
+        &self,
+        announced: &Announced,
+    ) -> Result<[Arc<Own<Publisher<'static>>>; 2]> {
         let congestion = match announced.qos.reliability {
             Reliability::Reliable => CongestionControl::Block,
             Reliability::BestEffort => CongestionControl::Drop,
         };
-        let publisher = self.session().declare_publisher(announced.data_key(self.domain));
-        let publisher = publisher
-            .congestion_control(congestion)
-            .express(true)
-            .allowed_destination(Locality::Remote)
-            .wait();
-        Ok(Own::new(publisher.map_err(failed("open a writer"))?))
+        let publisher = |class: Class| {
+            let publisher = self.session().declare_publisher(announced.data_key(self.domain));
+            let publisher = publisher
+                .congestion_control(congestion)
+                .priority(class.priority())
+                .express(true)
+                .allowed_destination(Locality::Remote)
+                .wait();
+            publisher.map(|it| Arc::new(Own::new(it))).map_err(failed("open a writer"))
+        };
+        Ok([publisher(Class::Small)?, publisher(Class::Large)?])
     }
 
     pub(crate) fn subscriber(
@@ -605,18 +694,42 @@ impl Shared {
     /// Puts something behind all that its writer has to send.
     pub(crate) fn enqueue(&self, state: &mut State, job: Job) {
         let Some(writer) = state.writers.get_mut(&job.writer) else { return };
-        if writer.is_sending {
-            writer.behind.push_back(job);
-            return;
+        let is_its_turn = writer.jobs.is_empty() && !writer.is_sending;
+        let (id, class) = (job.writer, writer.class);
+        let lane = &mut state.lanes[class as usize];
+        writer.queued_bytes += job.bytes;
+        writer.pending_bytes += job.bytes;
+        lane.queued_bytes += job.bytes;
+        lane.on_the_way_bytes += job.bytes;
+        writer.jobs.push_back((class, job));
+        if is_its_turn {
+            self.line_up(state, id, class);
         }
-        writer.queued += 1;
-        state.queue.push_back(job);
-        self.wake(state);
     }
 
-    fn wake(&self, state: &mut State) {
-        if std::mem::replace(&mut state.is_asleep, false) {
-            self.work.notify_one();
+    /// The writer has something to send, and takes its turn among those of its class.
+    fn line_up(&self, state: &mut State, writer: [u8; 4], class: Class) {
+        let lane = &mut state.lanes[class as usize];
+        lane.ready.push_back(writer);
+        if class == Class::Large && !lane.is_helped {
+            lane.is_helped = self.help("tsuji-zenoh-big", |it| it.send_class(Class::Large));
+        }
+        self.wake(state, class);
+    }
+
+    /// Whoever was sending something of the writer is done.
+    fn go_on(&self, state: &mut State, id: [u8; 4]) {
+        let Some(writer) = state.writers.get_mut(&id) else { return };
+        writer.is_sending = false;
+        let (class, has_more) = (writer.class, !writer.jobs.is_empty());
+        if has_more {
+            self.line_up(state, id, class);
+        }
+    }
+
+    fn wake(&self, state: &mut State, class: Class) {
+        if std::mem::replace(&mut state.lanes[class as usize].is_asleep, false) {
+            self.work[class as usize].notify_one();
         }
     }
 
@@ -630,13 +743,15 @@ impl Shared {
     ) -> Result<()> {
         let closed = || Error::new(ErrorKind::Closed, "send");
         let mut state = self.lock();
-        let State { writers, .. } = &mut *state;
+        let State { writers, lanes, .. } = &mut *state;
         let writer = writers.get_mut(&id).ok_or_else(closed)?;
-        let is_full = UNACKNOWLEDGED_BYTES_MAX <= writer.pending_bytes;
         let waits = writer.readers.values().any(|it| it.is_reliable);
-        if is_full && waits {
+        if UNACKNOWLEDGED_BYTES_MAX <= writer.pending_bytes && waits {
             let error = Error::new(ErrorKind::Busy, "send");
             return Err(error.about("a reader has not acknowledged what it was sent"));
+        }
+        if SMALL_BYTES_MAX < bytes.len() {
+            writer.become_large(lanes);
         }
         writer.written += 1;
         let number = writer.written;
@@ -654,15 +769,13 @@ impl Shared {
         if self.write_plain(&mut state, id, bytes, source_ns, number, related) {
             return Ok(());
         }
-        let State { writers, on_the_way_bytes, .. } = &mut *state;
+        let State { writers, lanes, .. } = &mut *state;
         let writer = writers.get_mut(&id).ok_or_else(closed)?;
-        if is_full {
-            if !std::mem::replace(&mut writer.is_warned, true) {
-                tracing::warn!(
-                    topic = writer.announced.topic,
-                    "zenoh: too much is on its way; samples are dropped"
-                );
-            }
+        let class = writer.class;
+        let lane = &mut lanes[class as usize];
+        let is_full = QUEUED_BYTES_MAX[class as usize] < lane.queued_bytes + bytes.len();
+        if is_full && !waits && 0 < writer.queued_bytes {
+            writer.count_dropped();
             return Ok(());
         }
         let attachment = Attachment { number, source_ns, writer: name(self.prefix, id) };
@@ -671,17 +784,15 @@ impl Shared {
             && writer.readers.values().any(|it| it.is_plain);
         let is_direct = !may_wait
             && !writer.is_sending
-            && writer.queued == 0
-            && bytes.len() <= DIRECT_SAMPLE_BYTES_MAX
-            && *on_the_way_bytes + bytes.len() <= DIRECT_BYTES_MAX;
+            && writer.jobs.is_empty()
+            && class == Class::Small
+            && lane.on_the_way_bytes + bytes.len() <= DIRECT_BYTES_MAX;
         if waits {
             writer.unacknowledged.push_back((number, bytes.len()));
-        }
-        if waits || !is_direct {
             writer.pending_bytes += bytes.len();
-            *on_the_way_bytes += bytes.len();
+            lane.on_the_way_bytes += bytes.len();
         }
-        let publisher = Arc::clone(&writer.publisher);
+        let publisher = Arc::clone(&writer.publishers[class as usize]);
         if !is_direct {
             let job = Job {
                 writer: id,
@@ -697,29 +808,112 @@ impl Shared {
         writer.is_sending = true;
         drop(state);
         put(&publisher, ZBytes::from(&bytes[..]), &attachment.to_bytes_with(related), stamp);
-        let mut state = self.lock();
-        let State { writers, queue, .. } = &mut *state;
-        if let Some(writer) = writers.get_mut(&id) {
-            writer.is_sending = false;
-            let behind = std::mem::take(&mut writer.behind);
-            writer.queued += behind.len();
-            if !behind.is_empty() {
-                queue.extend(behind);
-                self.wake(&mut state);
-            }
-        }
+        self.go_on(&mut self.lock(), id);
         Ok(())
     }
 
-    /// The body of the thread that sends what waits, until the participant leaves.
+    /// Sends what waits, until the participant leaves.
     fn send_all(&self) {
+        self.send_class(Class::Small);
+        crate::lock(&self.gatherer.state).is_leaving = true;
+        self.gatherer.came.notify_all();
+        self.gatherer.went.notify_all();
+        let helpers = std::mem::take(&mut *crate::lock(&self.helpers));
+        for helper in helpers {
+            // It panics only where Zenoh does.
+            let _ = helper.join();
+        }
+    }
+
+    /// Starts a thread that works until the participant leaves. Answers whether it runs.
+    fn help(&self, name: &str, work: fn(&Self)) -> bool {
+        let Some(shared) = self.me.upgrade() else { return false };
+        match thread::Builder::new().name(name.to_owned()).spawn(move || work(&shared)) {
+            Ok(helper) => crate::lock(&self.helpers).push(helper),
+            Err(error) => {
+                tracing::warn!("zenoh: no thread for large samples: {error}");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The body of the thread that puts large samples together, until the participant leaves.
+    fn gather_all(&self) {
+        let mut state = crate::lock(&self.gatherer.state);
+        while !state.is_leaving {
+            let Some((came, sample)) = state.queue.pop_front() else {
+                let waited = self.gatherer.came.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            match came {
+                Came::Topic(reader) => self.take_in(reader, &sample),
+                Came::Kept(said) => self.take_kept(&said, &sample),
+                Came::Token(see) => see(self, &sample),
+            }
+            state = crate::lock(&self.gatherer.state);
+            state.left -= 1;
+            state.bytes -= sample.payload().len();
+            self.gatherer.went.notify_all();
+        }
+    }
+
+    /// Leaves a large sample, and what comes behind one, to the thread for that. Answers whether it did.
+    fn leave_large(&self, id: [u8; 4], sample: &Sample, came: Came) -> bool {
+        let len = sample.payload().len();
+        let mut state = self.lock();
+        let Some(reader) = state.readers.get_mut(&id) else { return false };
+        reader.is_large |= SMALL_BYTES_MAX < len;
+        if !reader.is_large {
+            return false;
+        }
+        drop(state);
+        let state = crate::lock(&self.gatherer.state);
+        let waited = self.gatherer.went.wait_while(state, |it| {
+            let is_full = UNGATHERED_BYTES_MAX < it.bytes + len && 0 < it.bytes;
+            !it.is_leaving && (is_full || UNGATHERED_MAX <= it.left)
+        });
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        if !state.is_helped {
+            state.is_helped = self.help("tsuji-zenoh-get", Self::gather_all);
+        }
+        if !state.is_helped {
+            return false;
+        }
+        state.bytes += len;
+        self.leave(&mut state, came, sample);
+        true
+    }
+
+    fn leave(&self, state: &mut Gathering, came: Came, sample: &Sample) {
+        state.left += 1;
+        state.queue.push_back((came, sample.clone()));
+        self.gatherer.came.notify_one();
+    }
+
+    /// Looks at a token, behind what has come before it.
+    fn see(&self, see: fn(&Self, &Sample), sample: &Sample) {
+        let mut state = crate::lock(&self.gatherer.state);
+        if 0 < state.left {
+            return self.leave(&mut state, Came::Token(see), sample);
+        }
+        drop(state);
+        see(self, sample);
+    }
+
+    /// The body of a thread that sends for a class, its writers in turn. Whoever sends for the small one acknowledges.
+    fn send_class(&self, class: Class) {
         let mut state = self.lock();
         let mut leave_by = None;
         loop {
             let now = Instant::now();
             if state.is_leaving {
                 let leave_by = *leave_by.get_or_insert(now + LEAVE_WITHIN);
-                if state.queue.is_empty() && state.owed.is_empty() || leave_by <= now {
+                let is_done = state.lanes[class as usize].ready.is_empty()
+                    && (class == Class::Large || state.owed.is_empty());
+                if is_done || leave_by <= now {
                     return;
                 }
             }
@@ -728,23 +922,35 @@ impl Shared {
                     || ACKNOWLEDGE_BYTES <= state.owed_bytes
                     || since + ACKNOWLEDGE_AFTER <= now
             };
-            if state.owed_since.is_some_and(is_due) {
+            let owed_since = state.owed_since.filter(|_| class == Class::Small);
+            if owed_since.is_some_and(is_due) {
                 let told = state.take_owed(self.prefix);
                 drop(state);
                 for (key, said) in told {
                     let sent = self.session().put(key, ZBytes::new()).attachment(said.to_bytes());
                     let sent = sent.congestion_control(CongestionControl::Block).express(true);
+                    let sent = sent.priority(class.priority());
                     if let Err(error) = sent.allowed_destination(Locality::Remote).wait() {
                         tracing::debug!("nothing is acknowledged: {error}");
                     }
                 }
                 state = self.lock();
-            } else if let Some(job) = state.queue.pop_front() {
+            } else if let Some(id) = state.lanes[class as usize].ready.pop_front() {
+                let Some(writer) = state.writers.get_mut(&id) else { continue };
+                let now_of = writer.class;
+                if now_of != class {
+                    self.line_up(&mut state, id, now_of);
+                    continue;
+                }
+                // What goes before a large sample goes as it would have gone at once, or that would overtake what it needs.
+                let Some((went_as, job)) = writer.jobs.pop_front() else { continue };
+                writer.is_sending = true;
                 drop(state);
-                let Job { writer, to, payload, attachment, bytes, stamp } = job;
+                let Job { to, payload, attachment, bytes, stamp, .. } = job;
+                let priority = went_as.priority();
                 match to {
                     To::All(publisher) => put(&publisher, payload, &attachment, stamp),
-                    To::Ask(request) => self.ask(request, payload, &attachment),
+                    To::Ask(request) => self.ask(request, payload, &attachment, priority),
                     To::Answer(query, key) => {
                         let reply = query.reply(key, payload).attachment(&attachment);
                         if let Err(error) = reply.wait() {
@@ -754,41 +960,50 @@ impl Shared {
                     To::One(key) => {
                         let sent = self.session().put(key, payload).attachment(&attachment);
                         let sent = sent.congestion_control(CongestionControl::Block).express(true);
+                        let sent = sent.priority(priority);
                         if let Err(error) = sent.allowed_destination(Locality::Remote).wait() {
                             tracing::debug!("a reader is told nothing: {error}");
                         }
                     }
                 }
                 state = self.lock();
-                let State { writers, on_the_way_bytes, .. } = &mut *state;
-                if let Some(writer) = writers.get_mut(&writer) {
-                    writer.queued -= 1;
+                let State { writers, lanes, .. } = &mut *state;
+                if let Some(writer) = writers.get_mut(&id) {
+                    let lane = &mut lanes[writer.class as usize];
+                    writer.queued_bytes -= bytes;
                     writer.pending_bytes -= bytes;
-                    *on_the_way_bytes -= bytes;
+                    lane.queued_bytes -= bytes;
+                    lane.on_the_way_bytes -= bytes;
                 }
+                self.go_on(&mut state, id);
                 self.progress.notify_all();
             } else {
-                let waits =
-                    state.owed_since.map(|since| (since + ACKNOWLEDGE_AFTER).duration_since(now));
+                let waits = owed_since.map(|since| (since + ACKNOWLEDGE_AFTER).duration_since(now));
                 // Whoever leaves, or owes its first acknowledgement, has to tell.
-                state.is_asleep = true;
+                state.lanes[class as usize].is_asleep = true;
+                let work = &self.work[class as usize];
                 state = match waits {
                     Some(timeout) => {
-                        let waited = self.work.wait_timeout(state, timeout);
+                        let waited = work.wait_timeout(state, timeout);
                         waited.unwrap_or_else(PoisonError::into_inner).0
                     }
-                    None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    None => work.wait(state).unwrap_or_else(PoisonError::into_inner),
                 };
-                state.is_asleep = false;
+                state.lanes[class as usize].is_asleep = false;
             }
         }
     }
 
     /// A sample of any writer by the key of a reader.
     fn arrive(&self, reader: [u8; 4], sample: &Sample) {
-        if sample.kind() != SampleKind::Put {
-            return;
+        if sample.kind() == SampleKind::Put
+            && !self.leave_large(reader, sample, Came::Topic(reader))
+        {
+            self.take_in(reader, sample);
         }
+    }
+
+    fn take_in(&self, reader: [u8; 4], sample: &Sample) {
         let read = sample.attachment().and_then(|it| Attachment::read_with(&it.to_bytes()));
         let Some((attachment, related)) = read else {
             return self.refuse_sample(sample.key_expr().as_str());
@@ -846,7 +1061,7 @@ impl Shared {
             owed_since.get_or_insert_with(Instant::now);
         }
         if is_urgent {
-            self.wake(&mut state);
+            self.wake(&mut state, Class::Small);
         }
         drop(state);
         ear.news();
@@ -859,12 +1074,19 @@ impl Shared {
         match said.what {
             What::Start => self.start(&said),
             What::Kept => {
-                let writer = name(said.from, said.writer);
-                let at = (said.source_ns, None);
-                self.deliver(said.reader, writer, said.number, at, sample.payload());
+                let reader = said.reader;
+                if !self.leave_large(reader, sample, Came::Kept(said)) {
+                    self.take_kept(&said, sample);
+                }
             }
             What::Acknowledged => self.note_acknowledged(&said),
         }
+    }
+
+    fn take_kept(&self, said: &Said, sample: &Sample) {
+        let writer = name(said.from, said.writer);
+        let at = (said.source_ns, None);
+        self.deliver(said.reader, writer, said.number, at, sample.payload());
     }
 
     fn start(&self, said: &Said) {
@@ -883,11 +1105,11 @@ impl Shared {
 
     fn note_acknowledged(&self, said: &Said) {
         let mut state = self.lock();
-        let State { writers, on_the_way_bytes, .. } = &mut *state;
+        let State { writers, lanes, .. } = &mut *state;
         let Some(writer) = writers.get_mut(&said.writer) else { return };
         let Some(link) = writer.readers.get_mut(&name(said.from, said.reader)) else { return };
         link.acknowledged = link.acknowledged.max(said.number).min(writer.written);
-        *on_the_way_bytes -= writer.forget_acknowledged();
+        lanes[writer.class as usize].on_the_way_bytes -= writer.forget_acknowledged();
         self.progress.notify_all();
     }
 
@@ -970,12 +1192,12 @@ impl Shared {
     }
 
     fn unmatch(&self, state: &mut State, is_gone: impl Fn(&Guid) -> bool, calls: &mut Calls) {
-        let State { writers, readers, on_the_way_bytes, owed, .. } = &mut *state;
+        let State { writers, readers, lanes, owed, .. } = &mut *state;
         for writer in writers.values_mut() {
             let before = writer.readers.len();
             writer.readers.retain(|guid, _| !is_gone(guid));
             if writer.readers.len() < before {
-                *on_the_way_bytes -= writer.forget_acknowledged();
+                lanes[writer.class as usize].on_the_way_bytes -= writer.forget_acknowledged();
                 calls.matched.push(Arc::clone(&writer.ear));
             }
         }
@@ -1013,13 +1235,13 @@ impl Shared {
         let mut state = self.lock();
         let removed = state.writers.remove(&id);
         let hidden = state.wire.hide(id);
-        let mut left = VecDeque::new();
         if let Some(writer) = &removed {
-            state.on_the_way_bytes -= writer.pending_bytes;
-            (left, state.queue) = state.queue.drain(..).partition(|job| job.writer == id);
+            let lane = &mut state.lanes[writer.class as usize];
+            lane.on_the_way_bytes -= writer.pending_bytes;
+            lane.queued_bytes -= writer.queued_bytes;
         }
         drop(state);
-        drop((removed, hidden, left));
+        drop((removed, hidden));
     }
 
     pub(crate) fn remove_reader(&self, id: [u8; 4]) {
@@ -1040,6 +1262,7 @@ impl ReaderState {
             ear,
             writers: HashMap::new(),
             arrived: VecDeque::new(),
+            is_large: false,
             plains: HashMap::new(),
             early: Early::default(),
             answers: 0,
@@ -1052,7 +1275,7 @@ impl WriterState {
     pub(crate) fn new(
         spec: &EndpointSpec<'_>,
         (role, announced): (Role, Announced),
-        publisher: Own<Publisher<'static>>,
+        publishers: [Arc<Own<Publisher<'static>>>; 2],
         ear: Arc<Ear>,
     ) -> Self {
         let kept_max = match (spec.qos.durability, spec.qos.history) {
@@ -1063,10 +1286,11 @@ impl WriterState {
         Self {
             is_stamped: role == Role::Topic && 0 < kept_max,
             last_stamp: None,
-            is_warned: false,
+            dropped: 0,
             role,
             announced,
-            publisher: Arc::new(publisher),
+            class: Class::Small,
+            publishers,
             ear,
             written: 0,
             kept_max: kept_max as usize,
@@ -1074,9 +1298,32 @@ impl WriterState {
             readers: HashMap::new(),
             unacknowledged: VecDeque::new(),
             pending_bytes: 0,
+            queued_bytes: 0,
             is_sending: false,
-            behind: VecDeque::new(),
-            queued: 0,
+            jobs: VecDeque::new(),
+        }
+    }
+
+    fn become_large(&mut self, lanes: &mut [Lane; 2]) {
+        if self.class == Class::Small {
+            self.class = Class::Large;
+            let [small, large] = lanes;
+            small.on_the_way_bytes -= self.pending_bytes;
+            large.on_the_way_bytes += self.pending_bytes;
+            small.queued_bytes -= self.queued_bytes;
+            large.queued_bytes += self.queued_bytes;
+        }
+    }
+
+    /// Says so at the first, the tenth, the hundredth.
+    fn count_dropped(&mut self) {
+        self.dropped += 1;
+        if 10_u64.pow(self.dropped.ilog10()) == self.dropped {
+            tracing::warn!(
+                topic = self.announced.topic,
+                dropped = self.dropped,
+                "zenoh: too much is on its way; samples are dropped"
+            );
         }
     }
 
@@ -1086,7 +1333,7 @@ impl WriterState {
 
     /// Whether nothing of it is on its way, as far as is told.
     pub(crate) fn is_done(&self) -> bool {
-        self.queued == 0 && !self.is_sending && self.is_acknowledged()
+        self.jobs.is_empty() && !self.is_sending && self.is_acknowledged()
     }
 
     /// Answers the bytes of what is newly acknowledged by all.

@@ -7,11 +7,16 @@
 //!
 //! Zenoh sends no sample again, but it loses none on its way that waits for room: samples of a reliable
 //! writer wait. So that no caller waits with them, what is large, or comes while much is on its
-//! way, goes through a queue of the participant, which a thread of its own sends. Readers
+//! way, waits with its writer, and threads of the participant send of each writer in turn. Readers
 //! acknowledge what they have, and a writer answers Busy where too much is not acknowledged.
 //!
-//! Limits: a participant that is stopped, and not killed, keeps that thread, and so all writers'
-//! large samples, for up to the 5 s after which Zenoh gives it up. Zenoh runs its threads
+//! So that what is small does not wait for what is large, a writer that has written more than 64 KiB at once is large from
+//! then on: its samples go by another thread, and with a lower of Zenoh's priorities, so that Zenoh sends others between
+//! their fragments. Whoever receives leaves it to a thread to put them together. Both threads
+//! begin with the first large sample.
+//!
+//! Limits: a participant that is stopped, and not killed, keeps those threads, and so all writers'
+//! samples, for up to the 5 s after which Zenoh gives it up. Zenoh runs its threads
 //! once a process: a child forked after its first session has none and is refused.
 #![deny(unsafe_code)]
 

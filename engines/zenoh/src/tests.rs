@@ -269,6 +269,114 @@ fn a_writer_is_busy_before_too_much_is_on_its_way_and_loses_nothing() {
     bell_until(&tap, &got, 100);
 }
 
+/// Takes what comes and notes by which topic and number, in the order of coming; one that is closed holds whoever calls.
+struct Notes {
+    topic: &'static str,
+    tap: Mutex<Option<Arc<dyn Tap>>>,
+    all: Arc<Noted>,
+    gate: Gate,
+}
+
+impl Listener for Notes {
+    fn news(&self) {
+        let tap = self.tap.lock().unwrap().clone();
+        while let Some(arrived) = tap.as_ref().and_then(|it| it.take().unwrap()) {
+            self.all.0.lock().unwrap().push((self.topic, arrived.number));
+            self.all.1.notify_all();
+            pass(&self.gate);
+        }
+    }
+
+    fn matched(&self) {}
+}
+
+/// By which topic a sample has come, and which number it has.
+type Noted = (Mutex<Vec<(&'static str, i64)>>, Condvar);
+
+type Gate = Arc<(Mutex<bool>, Condvar)>;
+
+/// Waits while the gate is closed. What hangs is cut.
+fn pass(gate: &Gate) {
+    let waited = gate.1.wait_timeout_while(gate.0.lock().unwrap(), CUT, |is_open| !*is_open);
+    assert!(!waited.unwrap().1.timed_out(), "nobody opens the gate");
+}
+
+fn set(gate: &Gate, is_open: bool) {
+    *gate.0.lock().unwrap() = is_open;
+    gate.1.notify_all();
+}
+
+#[test]
+fn neither_small_samples_nor_another_large_writer_wait_for_all_that_a_large_one_has_to_send() {
+    let config = domain();
+    let (here, there) = (join(&config), join(&config));
+    let heard = Arc::new(Bell::default());
+    let all = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
+    let (open, gate): (Gate, Gate) = Default::default();
+    set(&open, true);
+    let ends = [("/stuck", &gate), ("/other", &open), ("/small", &open)].map(|(topic, gate)| {
+        let spec = EndpointSpec { topic, ..spec(&Qos::DEFAULT) };
+        let mut reader = there.reader(&spec).unwrap();
+        let (all, gate) = (Arc::clone(&all), Arc::clone(gate));
+        let tap = Mutex::new(Some(reader.tap()));
+        reader.listen(Arc::new(Notes { topic, tap, all, gate })).unwrap();
+        let mut writer = here.writer(&spec).unwrap();
+        writer.listen(Arc::clone(&heard) as Arc<dyn Listener>).unwrap();
+        until_matched(&*writer, 1, &heard);
+        (reader, writer)
+    });
+    let [(_stuck_reader, stuck), (_other_reader, other), (_small_reader, small)] = &ends;
+    let (large, little) = (sample(4 << 20, 1), sample(16, 2));
+    let until = |what: (&str, i64)| {
+        let noted = all.0.lock().unwrap();
+        let waited = all.1.wait_timeout_while(noted, CUT, |it| !it.contains(&what));
+        assert!(!waited.unwrap().1.timed_out(), "{what:?} does not come");
+    };
+    // While what has come of a large one is not taken.
+    (1..=4).for_each(|number| stuck.write(&large, number).unwrap());
+    (1..=20).for_each(|number| small.write(&little, number).unwrap());
+    until(("/small", 20));
+    // While the connection stands still, and the most that fits waits to be sent.
+    (5..=15).for_each(|number| stuck.write(&large, number).unwrap());
+    (1..=2).for_each(|number| other.write(&large, number).unwrap());
+    (21..=40).for_each(|number| small.write(&little, number).unwrap());
+    set(&gate, true);
+    until(("/stuck", 15));
+    let noted = all.0.lock().unwrap().clone();
+    assert_eq!(noted.last(), Some(&("/stuck", 15)), "{noted:?}");
+    for (topic, last) in [("/stuck", 15), ("/other", 2), ("/small", 40)] {
+        let numbers = noted.iter().filter(|it| it.0 == topic).map(|it| it.1);
+        assert!(numbers.eq(1..=last), "{noted:?}");
+    }
+}
+
+#[test]
+fn a_writer_that_becomes_large_stays_in_order() {
+    let config = domain();
+    let (here, there) = (join(&config), join(&config));
+    let (heard, got) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+    for round in 0..20 {
+        let reader = reader(&*there, &Qos::DEFAULT, &got);
+        let writer = writer(&*here, &Qos::DEFAULT, &heard);
+        let peep = writer.peep();
+        heard.wait(|| peep.matches().contains(&reader.guid()).then_some(()));
+        let turns_at = 1 + round * 5;
+        for number in 1..=100 {
+            let is_large = turns_at <= number && (number - turns_at) % 4 == 0;
+            let len = if is_large { 1 << 20 } else { 64 };
+            while writer.write(&sample(len, number as u8), number).is_err() {
+                writer.wait_for_acknowledgements(Duration::from_millis(50));
+            }
+        }
+        let tap = reader.tap();
+        for number in 1..=100 {
+            let arrived = take(&tap, &got);
+            assert_eq!(arrived.number, number, "round {round}");
+            assert!(arrived.bytes.iter().all(|byte| *byte == number as u8));
+        }
+    }
+}
+
 /// A router on this port.
 fn router(port: u16) -> zenoh::Session {
     let text = format!(
@@ -446,4 +554,68 @@ fn requests_without_an_attachment_end_without_an_answer() {
         assert_eq!((said.len(), &said[17..]), (33, &number[17..]));
         assert!(answer.recv().is_err());
     }
+}
+
+#[test]
+fn what_a_plain_node_does_not_read_is_bounded_and_costs_others_nothing() {
+    let (here, stranger, domain) = with_a_stranger();
+    let heard = Arc::new(Bell::default());
+    let said = format!("typehash={HASH};");
+    let gate = Gate::default();
+    let all = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
+    let ends = [(1, "large"), (2, "small")].map(|(id, topic)| {
+        let named = format!("rt/{topic}");
+        let mut writer = here.writer(&on_wire(&named, TEXT, &said)).unwrap();
+        writer.listen(Arc::clone(&heard) as Arc<dyn Listener>).unwrap();
+        let (gate, all) = (Arc::clone(&gate), Arc::clone(&all));
+        let subscriber = stranger
+            .declare_subscriber(format!("{domain}/{topic}/{TEXT}/{HASH}"))
+            .callback(move |it: zenoh::sample::Sample| {
+                pass(&gate);
+                let said = it.attachment().unwrap().to_bytes();
+                let number = i64::from_le_bytes(said[..8].try_into().unwrap());
+                all.0.lock().unwrap().push((topic, number));
+                all.1.notify_all();
+            });
+        let subscriber = subscriber.wait().unwrap();
+        let (zid, qos) = (stranger.zid(), "::,10:,:,:,,");
+        let token = format!("@ros2_lv/{domain}/{zid}/0/{id}/MS/%/%/n/%{topic}/{TEXT}/{HASH}/{qos}");
+        let token = stranger.liveliness().declare_token(token).wait().unwrap();
+        until_matched(&*writer, 1, &heard);
+        (writer, subscriber, token)
+    });
+    let [(large, ..), (small, ..)] = &ends;
+    let (much, little) = (sample(4 << 20, 1), sample(16, 2));
+    (1..=40).for_each(|number| large.write(&much, number).unwrap());
+    (1..=200).for_each(|number| small.write(&little, number).unwrap());
+    set(&gate, true);
+    let until = |what: (&str, i64)| {
+        let noted = all.0.lock().unwrap();
+        let waited = all.1.wait_timeout_while(noted, CUT, |it| !it.contains(&what));
+        let (noted, waited) = waited.unwrap();
+        assert!(!waited.timed_out(), "{what:?} does not come: {noted:?}");
+        noted.clone()
+    };
+    until(("small", 200));
+    // Once there is room again, what is written goes on.
+    let mut number = 40;
+    let noted = loop {
+        number += 1;
+        large.write(&much, number).unwrap();
+        let noted = all.0.lock().unwrap();
+        let second = Duration::from_secs(1);
+        let waited = all.1.wait_timeout_while(noted, second, |it| !it.contains(&("large", number)));
+        let (noted, waited) = waited.unwrap();
+        if !waited.timed_out() {
+            break noted.clone();
+        }
+        assert!(number < 100, "nothing comes any more: {noted:?}");
+    };
+    let of = |topic| noted.iter().filter(move |it| it.0 == topic).map(|it| it.1);
+    assert!(of("small").eq(1..=200), "{noted:?}");
+    let came: Vec<i64> = of("large").collect();
+    assert!(came.is_sorted() && came.starts_with(&[1, 2, 3]), "{came:?}");
+    // 60 MiB wait here, and Zenoh and the system hold some.
+    let early = came.iter().filter(|it| **it <= 40).count();
+    assert!((15..=25).contains(&early), "{came:?}");
 }

@@ -25,6 +25,7 @@ use tsuji_transport::{Bytes, Error, ErrorKind, Gid, Result};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::liveliness::LivelinessToken;
+use zenoh::qos::Priority;
 use zenoh::query::{ConsolidationMode, Query, QueryTarget, Reply, ReplyKeyExpr};
 use zenoh::sample::{Locality, Sample, SampleKind};
 use zenoh::session::ZenohId;
@@ -793,7 +794,13 @@ impl Shared {
     }
 
     /// Asks servers of rmw_zenoh.
-    pub(crate) fn ask(&self, request: Request, payload: ZBytes, attachment: &[u8]) {
+    pub(crate) fn ask(
+        &self,
+        request: Request,
+        payload: ZBytes,
+        attachment: &[u8],
+        priority: Priority,
+    ) {
         let shared = self.me.clone();
         let key = request.key.clone();
         let callback = move |reply: Reply| {
@@ -803,7 +810,8 @@ impl Shared {
         };
         let asked = self.session().get(&key).payload(payload).attachment(attachment);
         let asked = asked.target(QueryTarget::All).consolidation(ConsolidationMode::None);
-        let asked = asked.timeout(ANSWER_WITHIN).allowed_destination(Locality::Remote);
+        let asked =
+            asked.priority(priority).timeout(ANSWER_WITHIN).allowed_destination(Locality::Remote);
         if let Err(error) = asked.callback(callback).wait() {
             tracing::warn!("zenoh: nobody is asked on {key}: {error}");
         }
