@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use zenoh::bytes::ZBytes;
 use zenoh::key_expr::KeyExpr;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::{Publisher, Subscriber};
-use zenoh::qos::{CongestionControl, Priority};
+use zenoh::qos::CongestionControl;
 use zenoh::query::Query;
 use zenoh::sample::{Locality, Sample, SampleKind};
 use zenoh::session::ZenohId;
@@ -33,27 +33,17 @@ use crate::control::{CONTROL, Prefix, Said, What, name};
 use crate::endpoint::{ZenohReader, ZenohWriter};
 use crate::format::{Announced, Attachment, Entity, Kind, NodeName, OWN_TOKENS, TOKENS, Token};
 use crate::role::Role;
-use crate::wire::{Early, HistoryAsk, PlainSource, Request, Wire, to_hex};
+use crate::wire::{Early, HistoryAsk, PlainSource, Wire, to_hex};
 
-/// What may be on its way, over all small writers, when a sample is still sent by whoever writes it. It
-/// fits into Zenoh's queue, so that he does not wait there.
-const DIRECT_BYTES_MAX: usize = 256 << 10;
-
-/// The largest sample of a small writer.
-const SMALL_BYTES_MAX: usize = 64 << 10;
+mod gathering;
+mod sending;
+use gathering::{Came, Gatherer};
+pub(crate) use sending::{Class, Job, To};
+use sending::{Lane, SMALL_BYTES_MAX};
 
 /// What a writer has on its way at most that is not acknowledged; one sample more fits always. Beyond it the
 /// writer answers Busy.
 pub(crate) const UNACKNOWLEDGED_BYTES_MAX: usize = 64 << 20;
-
-/// What has come of large samples, and behind them, and waits to be put together. Beyond either whoever receives waits,
-/// and so those who send.
-const UNGATHERED_BYTES_MAX: usize = 32 << 20;
-const UNGATHERED_MAX: usize = 65_536;
-
-/// What nobody acknowledges and waits to be sent, over all small writers and over all large ones: 64 MiB together.
-/// One sample of each writer fits always. Beyond it samples are dropped, counted and told.
-const QUEUED_BYTES_MAX: [usize; 2] = [4 << 20, 60 << 20];
 
 /// How long an acknowledgement waits for more to acknowledge with it.
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(5);
@@ -63,9 +53,6 @@ const ACKNOWLEDGE_BYTES: usize = 128 << 10;
 
 /// Writers that are gone, remembered of each session in case that something of theirs comes late.
 const GONE_MAX: usize = 1024;
-
-/// How long what waits is still sent when the participant leaves.
-const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// A value of Zenoh's, which a forked child forgets: it has no threads of Zenoh, and would tell others
 /// that its parent is gone.
@@ -118,38 +105,6 @@ pub(crate) struct Shared {
     progress: Condvar,
 }
 
-/// Large samples that have come in pieces, which a thread of its own puts together, so that nothing that comes behind waits
-/// for it. Of a reader that has had one all others go the same way, in order, and so do tokens: who is gone has not said
-/// all before what it said has been taken in.
-#[derive(Default)]
-struct Gatherer {
-    state: Mutex<Gathering>,
-    /// Something has come, or the participant leaves.
-    came: Condvar,
-    /// There is room.
-    went: Condvar,
-}
-
-#[derive(Default)]
-struct Gathering {
-    queue: VecDeque<(Came, Sample)>,
-    /// Of the queue, and of what is being put together.
-    left: usize,
-    bytes: usize,
-    /// Its thread runs.
-    is_helped: bool,
-    is_leaving: bool,
-}
-
-/// What a sample has come for.
-enum Came {
-    /// This reader, by the key of its topic.
-    Topic([u8; 4]),
-    /// A late joiner, by the key of this session.
-    Kept(Said),
-    Token(fn(&Shared, &Sample)),
-}
-
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) endpoints_made: u32,
@@ -164,39 +119,6 @@ pub(crate) struct State {
     owed_bytes: usize,
     is_leaving: bool,
     pub(crate) wire: Wire,
-}
-
-/// What a writer is, by the largest sample that it has written: small ones go ahead of large ones, by a thread and a
-/// priority of their own. A large one never becomes small again, so nothing of it overtakes what it wrote before; and what
-/// it wrote while it was small is ahead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    Small,
-    Large,
-}
-
-impl Class {
-    pub(crate) fn priority(self) -> Priority {
-        match self {
-            Self::Small => Priority::InteractiveHigh,
-            // As everybody has it who does not say.
-            Self::Large => Priority::Data,
-        }
-    }
-}
-
-/// What the writers of a class have to send.
-#[derive(Default)]
-struct Lane {
-    /// The writers that have something to send which nobody is sending, in turn.
-    ready: VecDeque<[u8; 4]>,
-    /// What is queued or not acknowledged.
-    on_the_way_bytes: usize,
-    /// What is queued and will not be acknowledged.
-    queued_bytes: usize,
-    /// Its thread runs, where that is not the participant's, which begins with the first large sample.
-    is_helped: bool,
-    is_asleep: bool,
 }
 
 /// Another session.
@@ -272,26 +194,6 @@ pub(crate) struct ReaderState {
 pub(crate) struct Source {
     /// The last number that came, or that is not for this reader.
     last: i64,
-}
-
-/// Something to send.
-pub(crate) struct Job {
-    pub(crate) writer: [u8; 4],
-    pub(crate) to: To,
-    pub(crate) payload: ZBytes,
-    pub(crate) attachment: Vec<u8>,
-    /// What counts as on its way until it is sent, where nobody acknowledges it.
-    pub(crate) bytes: usize,
-    pub(crate) stamp: Option<Timestamp>,
-}
-
-pub(crate) enum To {
-    All(Arc<Own<Publisher<'static>>>),
-    One(KeyExpr<'static>),
-    /// Servers of rmw_zenoh.
-    Ask(Request),
-    /// A client of rmw_zenoh, and by which key it asked.
-    Answer(Box<Own<Query>>, String),
 }
 
 /// Calls of a listener, which end with [`Ear::close`].
@@ -691,309 +593,6 @@ impl Shared {
         true
     }
 
-    /// Puts something behind all that its writer has to send.
-    pub(crate) fn enqueue(&self, state: &mut State, job: Job) {
-        let Some(writer) = state.writers.get_mut(&job.writer) else { return };
-        let is_its_turn = writer.jobs.is_empty() && !writer.is_sending;
-        let (id, class) = (job.writer, writer.class);
-        let lane = &mut state.lanes[class as usize];
-        writer.queued_bytes += job.bytes;
-        writer.pending_bytes += job.bytes;
-        lane.queued_bytes += job.bytes;
-        lane.on_the_way_bytes += job.bytes;
-        writer.jobs.push_back((class, job));
-        if is_its_turn {
-            self.line_up(state, id, class);
-        }
-    }
-
-    /// The writer has something to send, and takes its turn among those of its class.
-    fn line_up(&self, state: &mut State, writer: [u8; 4], class: Class) {
-        let lane = &mut state.lanes[class as usize];
-        lane.ready.push_back(writer);
-        if class == Class::Large && !lane.is_helped {
-            lane.is_helped = self.help("tsuji-zenoh-big", |it| it.send_class(Class::Large));
-        }
-        self.wake(state, class);
-    }
-
-    /// Whoever was sending something of the writer is done.
-    fn go_on(&self, state: &mut State, id: [u8; 4]) {
-        let Some(writer) = state.writers.get_mut(&id) else { return };
-        writer.is_sending = false;
-        let (class, has_more) = (writer.class, !writer.jobs.is_empty());
-        if has_more {
-            self.line_up(state, id, class);
-        }
-    }
-
-    fn wake(&self, state: &mut State, class: Class) {
-        if std::mem::replace(&mut state.lanes[class as usize].is_asleep, false) {
-            self.work[class as usize].notify_one();
-        }
-    }
-
-    /// Writes a sample, as the contract has it.
-    pub(crate) fn write(
-        &self,
-        id: [u8; 4],
-        bytes: &Bytes,
-        source_ns: i64,
-        related: Option<Related>,
-    ) -> Result<()> {
-        let closed = || Error::new(ErrorKind::Closed, "send");
-        let mut state = self.lock();
-        let State { writers, lanes, .. } = &mut *state;
-        let writer = writers.get_mut(&id).ok_or_else(closed)?;
-        let waits = writer.readers.values().any(|it| it.is_reliable);
-        if UNACKNOWLEDGED_BYTES_MAX <= writer.pending_bytes && waits {
-            let error = Error::new(ErrorKind::Busy, "send");
-            return Err(error.about("a reader has not acknowledged what it was sent"));
-        }
-        if SMALL_BYTES_MAX < bytes.len() {
-            writer.become_large(lanes);
-        }
-        writer.written += 1;
-        let number = writer.written;
-        let stamp = writer.is_stamped.then(|| self.stamp(writer.last_stamp));
-        writer.last_stamp = stamp;
-        if 0 < writer.kept_max {
-            if writer.kept.len() == writer.kept_max {
-                writer.kept.pop_front();
-            }
-            writer.kept.push_back(Kept { number, source_ns, stamp, bytes: bytes.clone() });
-        }
-        if writer.readers.is_empty() {
-            return Ok(());
-        }
-        if self.write_plain(&mut state, id, bytes, source_ns, number, related) {
-            return Ok(());
-        }
-        let State { writers, lanes, .. } = &mut *state;
-        let writer = writers.get_mut(&id).ok_or_else(closed)?;
-        let class = writer.class;
-        let lane = &mut lanes[class as usize];
-        let is_full = QUEUED_BYTES_MAX[class as usize] < lane.queued_bytes + bytes.len();
-        if is_full && !waits && 0 < writer.queued_bytes {
-            writer.count_dropped();
-            return Ok(());
-        }
-        let attachment = Attachment { number, source_ns, writer: name(self.prefix, id) };
-        // Who waits for room in Zenoh's queue would wait for nodes that acknowledge nothing.
-        let may_wait = writer.announced.qos.reliability == Reliability::Reliable
-            && writer.readers.values().any(|it| it.is_plain);
-        let is_direct = !may_wait
-            && !writer.is_sending
-            && writer.jobs.is_empty()
-            && class == Class::Small
-            && lane.on_the_way_bytes + bytes.len() <= DIRECT_BYTES_MAX;
-        if waits {
-            writer.unacknowledged.push_back((number, bytes.len()));
-            writer.pending_bytes += bytes.len();
-            lane.on_the_way_bytes += bytes.len();
-        }
-        let publisher = Arc::clone(&writer.publishers[class as usize]);
-        if !is_direct {
-            let job = Job {
-                writer: id,
-                to: To::All(publisher),
-                payload: payload_of(bytes),
-                attachment: attachment.to_bytes_with(related),
-                bytes: if waits { 0 } else { bytes.len() },
-                stamp,
-            };
-            self.enqueue(&mut state, job);
-            return Ok(());
-        }
-        writer.is_sending = true;
-        drop(state);
-        put(&publisher, ZBytes::from(&bytes[..]), &attachment.to_bytes_with(related), stamp);
-        self.go_on(&mut self.lock(), id);
-        Ok(())
-    }
-
-    /// Sends what waits, until the participant leaves.
-    fn send_all(&self) {
-        self.send_class(Class::Small);
-        crate::lock(&self.gatherer.state).is_leaving = true;
-        self.gatherer.came.notify_all();
-        self.gatherer.went.notify_all();
-        let helpers = std::mem::take(&mut *crate::lock(&self.helpers));
-        for helper in helpers {
-            // It panics only where Zenoh does.
-            let _ = helper.join();
-        }
-    }
-
-    /// Starts a thread that works until the participant leaves. Answers whether it runs.
-    fn help(&self, name: &str, work: fn(&Self)) -> bool {
-        let Some(shared) = self.me.upgrade() else { return false };
-        match thread::Builder::new().name(name.to_owned()).spawn(move || work(&shared)) {
-            Ok(helper) => crate::lock(&self.helpers).push(helper),
-            Err(error) => {
-                tracing::warn!("zenoh: no thread for large samples: {error}");
-                return false;
-            }
-        }
-        true
-    }
-
-    /// The body of the thread that puts large samples together, until the participant leaves.
-    fn gather_all(&self) {
-        let mut state = crate::lock(&self.gatherer.state);
-        while !state.is_leaving {
-            let Some((came, sample)) = state.queue.pop_front() else {
-                let waited = self.gatherer.came.wait(state);
-                state = waited.unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            drop(state);
-            match came {
-                Came::Topic(reader) => self.take_in(reader, &sample),
-                Came::Kept(said) => self.take_kept(&said, &sample),
-                Came::Token(see) => see(self, &sample),
-            }
-            state = crate::lock(&self.gatherer.state);
-            state.left -= 1;
-            state.bytes -= sample.payload().len();
-            self.gatherer.went.notify_all();
-        }
-    }
-
-    /// Leaves a large sample, and what comes behind one, to the thread for that. Answers whether it did.
-    fn leave_large(&self, id: [u8; 4], sample: &Sample, came: Came) -> bool {
-        let len = sample.payload().len();
-        let mut state = self.lock();
-        let Some(reader) = state.readers.get_mut(&id) else { return false };
-        reader.is_large |= SMALL_BYTES_MAX < len;
-        if !reader.is_large {
-            return false;
-        }
-        drop(state);
-        let state = crate::lock(&self.gatherer.state);
-        let waited = self.gatherer.went.wait_while(state, |it| {
-            let is_full = UNGATHERED_BYTES_MAX < it.bytes + len && 0 < it.bytes;
-            !it.is_leaving && (is_full || UNGATHERED_MAX <= it.left)
-        });
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        if !state.is_helped {
-            state.is_helped = self.help("tsuji-zenoh-get", Self::gather_all);
-        }
-        if !state.is_helped {
-            return false;
-        }
-        state.bytes += len;
-        self.leave(&mut state, came, sample);
-        true
-    }
-
-    fn leave(&self, state: &mut Gathering, came: Came, sample: &Sample) {
-        state.left += 1;
-        state.queue.push_back((came, sample.clone()));
-        self.gatherer.came.notify_one();
-    }
-
-    /// Looks at a token, behind what has come before it.
-    fn see(&self, see: fn(&Self, &Sample), sample: &Sample) {
-        let mut state = crate::lock(&self.gatherer.state);
-        if 0 < state.left {
-            return self.leave(&mut state, Came::Token(see), sample);
-        }
-        drop(state);
-        see(self, sample);
-    }
-
-    /// The body of a thread that sends for a class, its writers in turn. Whoever sends for the small one acknowledges.
-    fn send_class(&self, class: Class) {
-        let mut state = self.lock();
-        let mut leave_by = None;
-        loop {
-            let now = Instant::now();
-            if state.is_leaving {
-                let leave_by = *leave_by.get_or_insert(now + LEAVE_WITHIN);
-                let is_done = state.lanes[class as usize].ready.is_empty()
-                    && (class == Class::Large || state.owed.is_empty());
-                if is_done || leave_by <= now {
-                    return;
-                }
-            }
-            let is_due = |since: Instant| {
-                state.is_leaving
-                    || ACKNOWLEDGE_BYTES <= state.owed_bytes
-                    || since + ACKNOWLEDGE_AFTER <= now
-            };
-            let owed_since = state.owed_since.filter(|_| class == Class::Small);
-            if owed_since.is_some_and(is_due) {
-                let told = state.take_owed(self.prefix);
-                drop(state);
-                for (key, said) in told {
-                    let sent = self.session().put(key, ZBytes::new()).attachment(said.to_bytes());
-                    let sent = sent.congestion_control(CongestionControl::Block).express(true);
-                    let sent = sent.priority(class.priority());
-                    if let Err(error) = sent.allowed_destination(Locality::Remote).wait() {
-                        tracing::debug!("nothing is acknowledged: {error}");
-                    }
-                }
-                state = self.lock();
-            } else if let Some(id) = state.lanes[class as usize].ready.pop_front() {
-                let Some(writer) = state.writers.get_mut(&id) else { continue };
-                let now_of = writer.class;
-                if now_of != class {
-                    self.line_up(&mut state, id, now_of);
-                    continue;
-                }
-                // What goes before a large sample goes as it would have gone at once, or that would overtake what it needs.
-                let Some((went_as, job)) = writer.jobs.pop_front() else { continue };
-                writer.is_sending = true;
-                drop(state);
-                let Job { to, payload, attachment, bytes, stamp, .. } = job;
-                let priority = went_as.priority();
-                match to {
-                    To::All(publisher) => put(&publisher, payload, &attachment, stamp),
-                    To::Ask(request) => self.ask(request, payload, &attachment, priority),
-                    To::Answer(query, key) => {
-                        let reply = query.reply(key, payload).attachment(&attachment);
-                        if let Err(error) = reply.wait() {
-                            tracing::debug!("a client gets no answer: {error}");
-                        }
-                    }
-                    To::One(key) => {
-                        let sent = self.session().put(key, payload).attachment(&attachment);
-                        let sent = sent.congestion_control(CongestionControl::Block).express(true);
-                        let sent = sent.priority(priority);
-                        if let Err(error) = sent.allowed_destination(Locality::Remote).wait() {
-                            tracing::debug!("a reader is told nothing: {error}");
-                        }
-                    }
-                }
-                state = self.lock();
-                let State { writers, lanes, .. } = &mut *state;
-                if let Some(writer) = writers.get_mut(&id) {
-                    let lane = &mut lanes[writer.class as usize];
-                    writer.queued_bytes -= bytes;
-                    writer.pending_bytes -= bytes;
-                    lane.queued_bytes -= bytes;
-                    lane.on_the_way_bytes -= bytes;
-                }
-                self.go_on(&mut state, id);
-                self.progress.notify_all();
-            } else {
-                let waits = owed_since.map(|since| (since + ACKNOWLEDGE_AFTER).duration_since(now));
-                // Whoever leaves, or owes its first acknowledgement, has to tell.
-                state.lanes[class as usize].is_asleep = true;
-                let work = &self.work[class as usize];
-                state = match waits {
-                    Some(timeout) => {
-                        let waited = work.wait_timeout(state, timeout);
-                        waited.unwrap_or_else(PoisonError::into_inner).0
-                    }
-                    None => work.wait(state).unwrap_or_else(PoisonError::into_inner),
-                };
-                state.lanes[class as usize].is_asleep = false;
-            }
-        }
-    }
-
     /// A sample of any writer by the key of a reader.
     fn arrive(&self, reader: [u8; 4], sample: &Sample) {
         if sample.kind() == SampleKind::Put
@@ -1304,29 +903,6 @@ impl WriterState {
         }
     }
 
-    fn become_large(&mut self, lanes: &mut [Lane; 2]) {
-        if self.class == Class::Small {
-            self.class = Class::Large;
-            let [small, large] = lanes;
-            small.on_the_way_bytes -= self.pending_bytes;
-            large.on_the_way_bytes += self.pending_bytes;
-            small.queued_bytes -= self.queued_bytes;
-            large.queued_bytes += self.queued_bytes;
-        }
-    }
-
-    /// Says so at the first, the tenth, the hundredth.
-    fn count_dropped(&mut self) {
-        self.dropped += 1;
-        if 10_u64.pow(self.dropped.ilog10()) == self.dropped {
-            tracing::warn!(
-                topic = self.announced.topic,
-                dropped = self.dropped,
-                "zenoh: too much is on its way; samples are dropped"
-            );
-        }
-    }
-
     pub(crate) fn is_acknowledged(&self) -> bool {
         self.readers.values().all(|it| !it.is_reliable || it.acknowledged == self.written)
     }
@@ -1366,17 +942,6 @@ impl State {
             Some((key, Said { what, from: prefix, writer, reader, number, source_ns: 0 }))
         });
         told.collect()
-    }
-}
-
-fn put(
-    publisher: &Publisher<'static>,
-    payload: ZBytes,
-    attachment: &[u8],
-    stamp: Option<Timestamp>,
-) {
-    if let Err(error) = publisher.put(payload).attachment(attachment).timestamp(stamp).wait() {
-        tracing::warn!("a sample is not sent: {error}");
     }
 }
 
