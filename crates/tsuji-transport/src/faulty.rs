@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tsuji_core::{Capability, TransportId};
@@ -33,6 +33,8 @@ pub struct Faults {
     /// How many samples are held at most. The next send after that lets them all go; so does
     /// dropping the writer.
     pub delay_samples: usize,
+    /// Opening waits until this is over, as for an engine that takes long to start.
+    pub slow_to_open: bool,
     /// Opening, connecting, lending and sending answer Closed. What has arrived is still taken.
     pub cut: bool,
     /// Sending and reserving answer Busy: a reader is full. That is no trouble. A send that was
@@ -50,6 +52,7 @@ impl Faults {
         duplicate: 0.0,
         delay: 0.0,
         delay_samples: 0,
+        slow_to_open: false,
         cut: false,
         busy: false,
         starved: false,
@@ -100,11 +103,15 @@ pub struct Faulty {
     id: TransportId,
     inner: Arc<dyn Transport>,
     state: Arc<Mutex<State>>,
+    /// There are other faults.
+    changed: Arc<Condvar>,
 }
 
 struct State {
     faults: Faults,
     counts: FaultCounts,
+    /// Openings that wait.
+    opening: usize,
     random: u64,
     /// The room cells of writers, some of which may be gone.
     rooms: Vec<Weak<Cell>>,
@@ -126,8 +133,8 @@ impl Faulty {
     fn named(id: TransportId, inner: Arc<dyn Transport>, seed: u64) -> Self {
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let (faults, counts) = (Faults::default(), FaultCounts::default());
-        let state = State { faults, counts, random, rooms: Vec::new() };
-        Self { id, inner, state: Arc::new(Mutex::new(state)) }
+        let state = State { faults, counts, opening: 0, random, rooms: Vec::new() };
+        Self { id, inner, state: Arc::new(Mutex::new(state)), changed: Arc::default() }
     }
 
     /// From now on these faults.
@@ -135,6 +142,12 @@ impl Faulty {
         let mut state = lock(&self.state);
         state.faults = faults;
         state.rooms.iter().filter_map(Weak::upgrade).for_each(|room| room.ring());
+        self.changed.notify_all();
+    }
+
+    /// How many openings wait because it is slow.
+    pub fn opening(&self) -> usize {
+        lock(&self.state).opening
     }
 
     /// What went wrong so far.
@@ -144,6 +157,17 @@ impl Faulty {
 
     fn faults(&self) -> Faults {
         lock(&self.state).faults
+    }
+
+    /// Begins to open something, which may take until there are other faults.
+    fn begin_to_open(&self, operation: &'static str) -> Result<MutexGuard<'_, State>> {
+        let mut state = lock(&self.state);
+        state.opening += 1;
+        let waited = self.changed.wait_while(state, |it| it.faults.slow_to_open);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        state.opening -= 1;
+        state.faults.refuse_if_cut(operation)?;
+        Ok(state)
     }
 }
 
@@ -215,8 +239,7 @@ impl Transport for Faulty {
     }
 
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
-        self.faults().refuse_if_cut("open a writer")?;
-        let mut state = lock(&self.state);
+        let mut state = self.begin_to_open("open a writer")?;
         state.rooms.retain(|room| 0 < room.strong_count());
         state.rooms.push(Arc::downgrade(&room));
         drop(state);
@@ -226,7 +249,7 @@ impl Transport for Faulty {
     }
 
     fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
-        self.faults().refuse_if_cut("open a reader")?;
+        drop(self.begin_to_open("open a reader")?);
         // No fault hits what has arrived, so the reader is that of the inner transport.
         self.inner.open_reader(endpoint, news)
     }

@@ -111,7 +111,7 @@ fn faults() -> impl Strategy<Value = Faults> {
     (share(), share(), share(), 1..5usize, 0..6u8).prop_map(
         |(loss, duplicate, delay, delay_samples, draw)| {
             let cut = draw == 0;
-            Faults { loss, duplicate, delay, delay_samples, cut, busy: false, starved: false }
+            Faults { loss, duplicate, delay, delay_samples, cut, ..Faults::NONE }
         },
     )
 }

@@ -415,8 +415,7 @@ impl Reception {
         epoch: Epoch,
         offered: &Qos,
     ) -> Result<Ticket> {
-        self.open("accept")?;
-        let mut state = self.lock();
+        let (mut state, reader) = self.road(transport, "accept")?;
         let state = &mut *state;
         let known = state.flows.get_mut(writer);
         let is_changing = known.as_ref().is_some_and(|flow| flow.is_connected);
@@ -424,7 +423,6 @@ impl Reception {
             let why = format!("{}: not all was taken of what it brought before", transport.id());
             return Err(Error::new(ErrorKind::Busy, why));
         }
-        let reader = self.road(state, transport)?;
         let ticket = reader.accept(peer, writer)?;
         if is_changing {
             state.begin_change(writer, epoch, transport.id(), self);
@@ -448,9 +446,7 @@ impl Reception {
         writer: Gid,
         offered: &Qos,
     ) -> Result<bool> {
-        self.open("accept")?;
-        let mut state = self.lock();
-        let reader = self.road(&mut state, transport)?;
+        let (mut state, reader) = self.road(transport, "accept")?;
         let connected = reader.accept_plain(writer)?;
         if let Some(flow) = state.flows.get_mut(writer).filter(|flow| !flow.is_open()) {
             // It was away: it may have been started anew and count from 1 again.
@@ -461,28 +457,35 @@ impl Reception {
         Ok(connected == Connected::Now)
     }
 
-    /// The road of a transport, opened if it is not there yet.
+    /// The road of a transport, opened if it is not there yet. That may start an engine, for which whoever takes
+    /// from another road need not wait: no lock is held meanwhile. Called by one thread at a time, which has the
+    /// directory.
     fn road(
         &self,
-        state: &mut State,
         transport: &Arc<dyn Transport>,
-    ) -> Result<Arc<dyn Reader>, tsuji_transport::Error> {
+        operation: &str,
+    ) -> Result<(MutexGuard<'_, State>, Arc<dyn Reader>)> {
+        self.open(operation)?;
         let id = transport.id();
+        let state = self.lock();
         if let Some(road) = state.roads.iter().find(|road| road.id == id) {
-            return Ok(Arc::clone(&road.reader));
+            let reader = Arc::clone(&road.reader);
+            return Ok((state, reader));
         }
+        drop(state);
         let reader = transport.open_reader(&self.for_transport(false), Arc::clone(&self.news))?;
-        let capability = transport.capability();
         let relates = transport.wire().is_some_and(|it| it.relates());
-        state.roads.push(Road {
+        let road = Road {
             id,
             reader: Arc::clone(&reader),
-            is_immediate: capability.immediate,
+            is_immediate: transport.capability().immediate,
             is_mapped: self.is_mapped_on(transport) && !relates,
             trial_from: None,
             uncounted: 0,
-        });
-        Ok(reader)
+        };
+        let mut state = self.lock();
+        state.roads.push(road);
+        Ok((state, reader))
     }
 
     /// Whether requests and replies go to all on the road of this transport.
@@ -516,9 +519,7 @@ impl Reception {
 
     /// Opens the road of a transport for others to see, before anybody sends.
     pub(crate) fn show(&self, transport: &Arc<dyn Transport>) -> Result<()> {
-        self.open("announce")?;
-        let mut state = self.lock();
-        self.road(&mut state, transport)?;
+        let (mut state, _) = self.road(transport, "announce")?;
         state.shown = Some(transport.id());
         Ok(())
     }

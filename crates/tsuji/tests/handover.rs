@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use house::roads::{
-    POLICY, Sender, Taker, assert_all_came, breakable, ends, local_flows, process, route, set,
-    settled_on, start,
+    POLICY, Sender, Taker, assert_all_came, breakable, ends, keep_many, local_flows, process,
+    route, set, settled_on, start,
 };
 use house::{Folder, HANG, Random, Watchdog, best_effort, keep_all, keep_last};
 use tsuji::transport::faulty::Faults;
@@ -53,7 +53,7 @@ fn back_and_forth(qos: Qos, between: [&str; 2], processes: usize, changes: usize
 
 #[test]
 fn a_flow_goes_from_shared_memory_to_the_network_and_back() {
-    back_and_forth(keep_last(1000), ["cyclonedds", "shm"], 2, 20);
+    back_and_forth(keep_many(), ["cyclonedds", "shm"], 2, 20);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_flow_whose_late_joiners_are_owed_the_past_does_too() {
 
 #[test]
 fn a_flow_goes_from_a_pointer_to_shared_memory_and_back() {
-    back_and_forth(keep_last(1000), ["shm", "inproc"], 1, 50);
+    back_and_forth(keep_many(), ["shm", "inproc"], 1, 50);
     back_and_forth(keep_all(), ["shm", "inproc"], 1, 50);
 }
 
@@ -84,7 +84,7 @@ fn changes_that_overtake_each_other_lose_nothing() {
     let _watchdog = Watchdog::start("changes that overtake each other");
     let folder = Folder::new();
     let (here, there) = (process(&folder), process(&folder));
-    let (publisher, subscription) = ends(&here, &there, keep_last(1000));
+    let (publisher, subscription) = ends(&here, &there, keep_many());
     let sending = Sender::start(publisher, Duration::from_micros(100));
     let taking = Taker::start(subscription, u64::MAX);
     let from = |context: &Context, seed| {
@@ -188,7 +188,7 @@ fn broken_and_mended(faults: Faults, why: &str) {
     let _watchdog = Watchdog::start("a broken road");
     let folder = Folder::new();
     let ((here, break_it), there) = (breakable(&folder), process(&folder));
-    let (publisher, subscription) = ends(&here, &there, keep_last(1000));
+    let (publisher, subscription) = ends(&here, &there, keep_many());
     let bytes = publisher.counters();
     assert_eq!(bytes.published, 0);
     let sending = Sender::start(publisher, Duration::from_millis(1));
@@ -226,9 +226,9 @@ fn a_road_that_fails_beside_another_owes_nothing() {
     let _watchdog = Watchdog::start("a road that fails beside another");
     let folder = Folder::new();
     let ((here, break_it), there) = (breakable(&folder), process(&folder));
-    let (publisher, far) = ends(&here, &there, keep_last(1000));
+    let (publisher, far) = ends(&here, &there, keep_many());
     let node = here.node("near").unwrap();
-    let near = node.subscription::<UInt64>("n").qos(keep_last(1000)).build().unwrap();
+    let near = node.subscription::<UInt64>("n").qos(keep_many()).build().unwrap();
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     near.wait_for_publishers(1, HANG).unwrap();
     let sending = Sender::start(publisher, Duration::from_micros(100));
@@ -395,7 +395,7 @@ fn a_bystander_that_is_killed_in_a_change_harms_nobody() {
     let _watchdog = Watchdog::start("a bystander that is killed");
     let folder = Folder::new();
     let (here, there) = (process(&folder), process(&folder));
-    let (publisher, subscription) = ends(&here, &there, keep_last(1000));
+    let (publisher, subscription) = ends(&here, &there, keep_many());
     let sending = Sender::start(publisher, Duration::from_micros(200));
     let taking = Taker::start(subscription, u64::MAX);
     let mut random = Random(3);
@@ -428,7 +428,7 @@ fn what_a_publisher_sent_that_is_killed_in_a_change_comes_in_order() {
         let folder = Folder::new();
         let there = process(&folder);
         let node = there.node("taker").unwrap();
-        let subscription = node.subscription::<UInt64>("n").qos(keep_last(1000)).build().unwrap();
+        let subscription = node.subscription::<UInt64>("n").qos(keep_many()).build().unwrap();
         let publisher = start(&folder, "publish");
         publisher.expect("there");
         let to = ["cyclonedds", "shm"][round % 2];
@@ -481,7 +481,7 @@ fn a_subscription_that_stands_still_goes_on_where_it_was() {
     let _watchdog = Watchdog::start("a subscription that stands still");
     let folder = Folder::new();
     let (here, there) = (process(&folder), process(&folder));
-    let (publisher, subscription) = ends(&here, &there, keep_last(1000));
+    let (publisher, subscription) = ends(&here, &there, keep_many());
     let mut child = start(&folder, "take");
     child.expect("there");
     let sending = Sender::start(publisher, Duration::from_millis(1));

@@ -4,10 +4,12 @@
 mod house;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use house::roads::{Sender, breakable, ends, policy, process, route, set, settled_on, start};
+use house::roads::{
+    Sender, Taker, assert_all_came, breakable, ends, policy, process, route, set, settled_on, start,
+};
 use house::{Child, Folder, HANG, Random, Watchdog, best_effort, keep_all, keep_last, tell};
 use tsuji::transport::Transport;
 use tsuji::transport::faulty::{Faults, Faulty};
@@ -36,6 +38,58 @@ fn cut() -> Faults {
 /// The road of a topic's flow.
 fn on(context: &Context, topic: &str) -> Option<String> {
     route(context, topic).and_then(|it| it.transport)
+}
+
+/// A road whose engine takes long to start at one end keeps nobody waiting who publishes, or takes, on the road
+/// that the flow has.
+fn carries_while_another_road_opens(is_sender_slow: bool) {
+    let _watchdog = Watchdog::start("a road opens slowly");
+    let folder = Folder::new();
+    let ((here, its), (there, theirs)) = (with_an_engine(&folder), with_an_engine(&folder));
+    let slow = if is_sender_slow { its } else { theirs };
+    slow.set(Faults { slow_to_open: true, ..Faults::NONE });
+    let (publisher, subscription) = ends(&here, &there, keep_all());
+    let sending = Sender::start(publisher, Duration::from_micros(200));
+    let taking = Taker::start(subscription, u64::MAX);
+    std::thread::scope(|scope| {
+        let setting = scope.spawn(|| set(&there, "/n", Some("cyclonedds")));
+        house::wait_until("it is opened", || slow.opening() == 1);
+        // More than may wait: as many must be published meanwhile as are taken.
+        taking.wait_for(taking.seen() + 2000);
+        assert_eq!(slow.opening(), 1);
+        slow.set(Faults::NONE);
+        setting.join().unwrap();
+    });
+    settled_on(&there, "/n", "cyclonedds");
+    let sent = sending.finish();
+    assert_all_came(taking.finish(sent).counters(), sent);
+}
+
+/// A process, and its engine, which can be broken.
+fn with_an_engine(folder: &Folder) -> (Context, Arc<Faulty>) {
+    let engine = Arc::new(OnceLock::new());
+    let made = Arc::clone(&engine);
+    let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN).policy(policy());
+    let context = builder.transports(move |built| {
+        let (engines, mut all): (Vec<_>, Vec<_>) =
+            built.into_iter().partition(|it| it.id().as_str() == "cyclonedds");
+        let faulty = engines.into_iter().map(|it| Arc::new(Faulty::in_place_of(it, 1)));
+        all.extend(faulty.map(|it| Arc::clone(made.get_or_init(|| it)) as Arc<dyn Transport>));
+        all
+    });
+    let context = context.build().unwrap();
+    let engine = engine.get().unwrap();
+    (context, Arc::clone(engine))
+}
+
+#[test]
+fn a_flow_is_published_while_its_next_road_opens() {
+    carries_while_another_road_opens(true);
+}
+
+#[test]
+fn a_flow_is_taken_while_its_next_road_opens() {
+    carries_while_another_road_opens(false);
 }
 
 /// A flow that is decided while shared memory is short comes back when there is memory again.

@@ -3,7 +3,7 @@
 
 use std::any::TypeId;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use tsuji_core::{Durability, History, Qos, TransportId};
 use tsuji_transport::{
@@ -173,13 +173,11 @@ impl Publication {
         reached: Reached<'_>,
         reader: &Asking,
     ) -> Result<Joining> {
-        self.open("connect")?;
-        let mut state = self.lock();
-        let state = &mut *state;
         let codec_type = self.spec.codec.map(|codec| codec.value_type);
         let same_type = reader.value_type.is_some() && reader.value_type == codec_type;
         let typed = same_type && transport.capability().typed;
-        let at = self.road(state, transport, typed)?;
+        let (mut state, at) = self.road(transport, typed, "connect")?;
+        let state = &mut *state;
         let road = &mut state.roads[at];
         road.wanted_ns = clock::monotonic_ns();
         let (gid, connected) = match reached {
@@ -367,17 +365,22 @@ impl Publication {
         Connected { first, ends: Some(ends), published_before: state.counters.published }
     }
 
-    /// The road of a transport, opened if it is not there yet.
+    /// The road of a transport, opened if it is not there yet. That may start an engine, for which whoever
+    /// publishes on other roads need not wait: no lock is held meanwhile. Called by one thread at a time, which
+    /// has the directory.
     fn road(
         &self,
-        state: &mut State,
         transport: &Arc<dyn Transport>,
         typed: bool,
-    ) -> Result<usize, tsuji_transport::Error> {
+        operation: &str,
+    ) -> Result<(MutexGuard<'_, State>, usize)> {
+        self.open(operation)?;
         let id = RoadId { transport: transport.id(), typed };
+        let state = self.lock();
         if let Some(at) = state.roads.iter().position(|road| road.id == id) {
-            return Ok(at);
+            return Ok((state, at));
         }
+        drop(state);
         let announced = self.for_transport(true);
         let writer = transport.open_writer(&announced, Arc::clone(&self.room))?;
         let is_directed = transport.capability().directed;
@@ -399,6 +402,7 @@ impl Publication {
             broken_ns: 0,
             owed: None,
         };
+        let mut state = self.lock();
         if road.keeps {
             // It gives late joiners what they are owed, so it is given all of it.
             for (envelope, payload) in &state.history {
@@ -407,14 +411,13 @@ impl Publication {
             }
         }
         state.roads.push(road);
-        Ok(state.roads.len() - 1)
+        let at = state.roads.len() - 1;
+        Ok((state, at))
     }
 
     /// Opens the road of a transport for others to see, before anybody listens.
     pub(crate) fn show(&self, transport: &Arc<dyn Transport>) -> Result<()> {
-        self.open("announce")?;
-        let mut state = self.lock();
-        let at = self.road(&mut state, transport, false)?;
+        let (mut state, at) = self.road(transport, false, "announce")?;
         state.roads[at].stays = true;
         self.sort_roads(&mut state);
         Ok(())

@@ -53,6 +53,12 @@ pub(crate) fn breakable(folder: &Folder) -> (Context, impl Fn(&str, Faults)) {
     (context.build().unwrap(), set)
 }
 
+/// Keeps the last samples, and so many of them that none is pushed out however late a busy machine lets
+/// whoever takes them run.
+pub(crate) fn keep_many() -> Qos {
+    keep_last(20_000)
+}
+
 /// Publishes 0, 1, 2, … on a thread of its own.
 pub(crate) struct Sender {
     pub(crate) stop: Arc<AtomicBool>,
@@ -221,8 +227,7 @@ pub(crate) fn play(role: &str, context: &Context) {
     match role {
         "take" => {
             let node = context.node("taker").unwrap();
-            let subscription =
-                node.subscription::<UInt64>("n").qos(keep_last(20_000)).build().unwrap();
+            let subscription = node.subscription::<UInt64>("n").qos(keep_many()).build().unwrap();
             subscription.wait_for_publishers(1, HANG).unwrap();
             tell("there");
             let taking = Taker::start(subscription, u64::MAX);
