@@ -1,6 +1,6 @@
 //! Timers on the monotonic clock.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,15 +25,13 @@ impl Timer {
 
     /// Begins a new period now.
     pub fn reset(&self) {
-        self.entity.is_cancelled.store(false, Ordering::Release);
-        let next = clock::monotonic_ns() + self.entity.period_ns;
-        self.entity.next_ns.store(next, Ordering::Release);
+        self.entity.reset();
         self.node.wake();
     }
 
     /// Calls back no more, until [`reset`](Self::reset).
     pub fn cancel(&self) {
-        self.entity.is_cancelled.store(true, Ordering::Release);
+        self.entity.cancel();
     }
 
     /// The time from one call to the next.
@@ -60,11 +58,14 @@ impl std::fmt::Debug for Timer {
 
 pub(crate) struct TimerEntity {
     period_ns: u64,
+    /// [`NEVER`] while it is cancelled. One word, so that whoever sees that it is not sees when it is due.
     next_ns: AtomicU64,
-    is_cancelled: AtomicBool,
     group: CallbackGroup,
     callback: Mutex<Box<dyn FnMut() + Send>>,
 }
+
+/// A cancelled timer is still one with a time, only a very late one.
+const NEVER: u64 = u64::MAX;
 
 impl TimerEntity {
     pub(crate) fn new(
@@ -76,10 +77,33 @@ impl TimerEntity {
         Self {
             period_ns,
             next_ns: AtomicU64::new(clock::monotonic_ns().saturating_add(period_ns)),
-            is_cancelled: AtomicBool::new(false),
             group,
             callback: Mutex::new(callback),
         }
+    }
+
+    fn reset(&self) {
+        let next_ns = clock::monotonic_ns().saturating_add(self.period_ns);
+        self.next_ns.store(next_ns, Ordering::Release);
+    }
+
+    fn cancel(&self) {
+        self.next_ns.store(NEVER, Ordering::Release);
+    }
+
+    /// Whether it is to call back now. Then it is due again a whole number of periods later.
+    fn begin(&self) -> bool {
+        let now_ns = clock::monotonic_ns();
+        let due_ns = self.next_ns.load(Ordering::Acquire);
+        if now_ns < due_ns {
+            return false;
+        }
+        let missed = (now_ns - due_ns) / self.period_ns;
+        let next_ns = due_ns.saturating_add((missed + 1).saturating_mul(self.period_ns));
+        // Else it was reset or cancelled just now, and that stands.
+        let taken =
+            self.next_ns.compare_exchange(due_ns, next_ns, Ordering::AcqRel, Ordering::Relaxed);
+        taken.is_ok()
     }
 }
 
@@ -89,24 +113,67 @@ impl Entity for TimerEntity {
     }
 
     fn run(&self, _more: &mut dyn FnMut()) {
-        let now_ns = clock::monotonic_ns();
-        let due_ns = self.next_ns.load(Ordering::Acquire);
-        if self.is_cancelled.load(Ordering::Acquire) || now_ns < due_ns {
-            return;
+        if self.begin() {
+            (self.callback.lock().unwrap_or_else(PoisonError::into_inner))();
         }
-        let missed = (now_ns - due_ns) / self.period_ns;
-        let next = due_ns.saturating_add((missed + 1).saturating_mul(self.period_ns));
-        self.next_ns.store(next, Ordering::Release);
-        (self.callback.lock().unwrap_or_else(PoisonError::into_inner))();
     }
 
     fn due_ns(&self) -> Option<u64> {
-        // A cancelled timer is still one with a time, only a very late one.
-        let is_cancelled = self.is_cancelled.load(Ordering::Acquire);
-        Some(if is_cancelled { u64::MAX } else { self.next_ns.load(Ordering::Acquire) })
+        Some(self.next_ns.load(Ordering::Acquire))
     }
 
     fn group(&self) -> &CallbackGroup {
         &self.group
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::CallbackGroupKind;
+
+    /// The executor may look at a timer at any moment of a reset.
+    #[test]
+    fn a_timer_that_was_reset_waits_for_a_whole_period() {
+        let called_ns = Arc::new(AtomicU64::new(0));
+        let calling = Arc::clone(&called_ns);
+        let note = move || calling.store(clock::monotonic_ns(), Ordering::Release);
+        let group = CallbackGroup::new(CallbackGroupKind::MutuallyExclusive);
+        let timer = TimerEntity::new(Duration::from_micros(20), group, Box::new(note));
+        let (looks, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let mut early = None;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Acquire) {
+                    timer.run(&mut || ());
+                    looks.fetch_add(1, Ordering::Release);
+                }
+            });
+            for _ in 0..1_000 {
+                timer.cancel();
+                // The look that is under way may call back yet, the one after it does not.
+                let looked = looks.load(Ordering::Acquire) + 2;
+                let passed_ns = clock::monotonic_ns() + timer.period_ns;
+                while looks.load(Ordering::Acquire) < looked || clock::monotonic_ns() < passed_ns {
+                    std::hint::spin_loop();
+                }
+                called_ns.store(0, Ordering::Release);
+                let reset_ns = clock::monotonic_ns();
+                timer.reset();
+                let mut first_ns = 0;
+                while first_ns == 0 {
+                    std::hint::spin_loop();
+                    first_ns = called_ns.load(Ordering::Acquire);
+                }
+                if first_ns < reset_ns + timer.period_ns {
+                    early = Some(first_ns - reset_ns);
+                    break;
+                }
+            }
+            is_over.store(true, Ordering::Release);
+        });
+        assert_eq!(early, None, "ns after it was reset");
     }
 }

@@ -8,14 +8,16 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
 use futures_core::Stream;
-use house::{Folder, HANG, Watchdog, keep_all, keep_last, wait_until};
-use tsuji::{CallbackGroupKind, Context, ErrorKind, Executor, ParameterArgument, Qos, WaitSet};
+use house::{Folder, HANG, Random, Watchdog, keep_all, keep_last, wait_until};
+use tsuji::{
+    CallbackGroupKind, Context, ErrorKind, Executor, ParameterArgument, Qos, Timer, WaitSet,
+};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
 /// Wakes a parked thread: the smallest executor of futures there is.
@@ -404,6 +406,50 @@ fn arguments_remap_names() {
     }
 }
 
+/// A timer that runs while there is something to do, and is reset by whoever brings more, from another thread and
+/// at any moment: while its executor sleeps, looks when it is due, or runs it, and finds nothing left to do.
+#[test]
+fn no_reset_of_a_timer_is_lost() {
+    let _watchdog = Watchdog::start("resets");
+    for threads in [1, 3] {
+        let folder = Folder::new();
+        let context = folder.process();
+        let node = context.node("n").unwrap();
+        let (brought, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let timer = Arc::new(OnceLock::<Timer>::new());
+        let (to_do, doing, own) = (Arc::clone(&brought), Arc::clone(&done), Arc::downgrade(&timer));
+        let look = move || {
+            let all = to_do.load(Ordering::SeqCst);
+            doing.store(all, Ordering::SeqCst);
+            let Some(own) = own.upgrade() else { return };
+            let Some(timer) = own.get() else { return };
+            timer.cancel();
+            if to_do.load(Ordering::SeqCst) != all {
+                timer.reset();
+            }
+        };
+        timer.set(node.create_timer(Duration::from_micros(20), look).unwrap()).unwrap();
+        let mut executor = Executor::new(&context).unwrap().threads(threads);
+        executor.add(&node).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| executor.spin().unwrap());
+            let mut random = Random(threads as u64);
+            for number in 1..=5_000 {
+                brought.store(number, Ordering::SeqCst);
+                timer.get().unwrap().reset();
+                // Often it is not done yet when there is more.
+                (0..random.below(2_000)).for_each(|_| std::hint::spin_loop());
+                let is_awaited = random.below(2) == 0;
+                while is_awaited && done.load(Ordering::SeqCst) != number {
+                    std::thread::yield_now();
+                }
+            }
+            wait_until("all is done", || done.load(Ordering::SeqCst) == 5_000);
+            context.shutdown();
+        });
+    }
+}
+
 #[test]
 fn timers_keep_their_period_and_can_be_cancelled_and_reset() {
     let _watchdog = Watchdog::start("timers");
@@ -468,7 +514,7 @@ fn timers_keep_their_period_and_can_be_cancelled_and_reset() {
 fn everything_may_be_dropped_in_any_order() {
     let _watchdog = Watchdog::start("any order");
     let folder = Folder::new();
-    let mut random = house::Random(6);
+    let mut random = Random(6);
     for _ in 0..60 {
         let (context, other) = (folder.process(), folder.process());
         let node = context.node("n").unwrap();
