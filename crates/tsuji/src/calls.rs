@@ -47,6 +47,11 @@ pub(crate) struct Calls {
     pub(crate) publication: Arc<Publication>,
     pub(crate) reception: Arc<Reception>,
     table: Mutex<Table>,
+    /// Held by the thread that takes replies and hands them out: they are handed out as they came, and no server
+    /// is taken for silent whose reply another thread has just taken.
+    taking: Mutex<()>,
+    /// That thread, or 0.
+    taker: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -102,7 +107,14 @@ impl Calls {
         publication: Arc<Publication>,
         reception: Arc<Reception>,
     ) -> Arc<Self> {
-        let calls = Arc::new(Self { node, publication, reception, table: Mutex::default() });
+        let calls = Arc::new(Self {
+            node,
+            publication,
+            reception,
+            table: Mutex::default(),
+            taking: Mutex::default(),
+            taker: AtomicUsize::new(0),
+        });
         let parting: Weak<dyn Parting> = Arc::<Self>::downgrade(&calls);
         calls.publication.tell_partings(parting);
         calls.publication.host.wake_at_end(&calls.reception.news);
@@ -279,11 +291,27 @@ impl Calls {
 
     /// Hands out the replies that have come, and ends what nobody can answer any more.
     fn read(&self) {
+        let here = this_thread();
+        if self.taker.load(Ordering::Relaxed) == here {
+            // What was dropped while this thread took replies asks for something.
+            return;
+        }
+        let mut after = After::default();
+        {
+            let _turn = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+            let _taking = Taking::begin(&self.taker, here);
+            self.read_alone(&mut after);
+        }
+        drop(after.late);
+        after.tasks.into_iter().for_each(Waker::wake);
+    }
+
+    fn read_alone(&self, after: &mut After) {
         // Before the replies are read: whoever has left has said all it will.
         let left = std::mem::take(&mut self.lock().left);
         // An error says that it is closed, which everybody finds who waits.
         while let Ok(Some((sample, _))) = self.reception.take() {
-            self.hand_out(sample);
+            self.hand_out(sample, after);
         }
         if left.is_empty() {
             return;
@@ -305,26 +333,31 @@ impl Calls {
             }
         }
         drop(table);
-        lost.into_iter().for_each(|waits| self.wake(waits));
+        lost.into_iter().for_each(|waits| self.wake_after(waits, after));
     }
 
-    fn hand_out(&self, sample: Sample) {
+    fn hand_out(&self, sample: Sample, after: &mut After) {
         let mut table = self.lock();
         let number = sample.envelope.related.filter(|(client, _)| *client == self.publication.gid);
         let call = number.and_then(|(_, number)| table.open.get_mut(&number));
         let asked = call.filter(|call| matches!(call.progress, Progress::Asked(_)));
         let Some(call) = asked else {
             table.counters.late += 1;
-            // Dropped without the lock: it is the user's, and may do anything then.
-            drop(table);
-            return drop(sample);
+            return after.late.push(sample);
         };
         call.progress = Progress::Replied(sample);
         let (related, is_collected) = (number.map(|(_, number)| number), call.is_collected);
         let waits = std::mem::replace(&mut call.waits, Waits::Nobody);
         table.arrived.extend(related.filter(|_| is_collected));
         drop(table);
-        self.wake(waits);
+        self.wake_after(waits, after);
+    }
+
+    fn wake_after(&self, waits: Waits, after: &mut After) {
+        match waits {
+            Waits::Task(waker) => after.tasks.push(waker),
+            waits => self.wake(waits),
+        }
     }
 
     fn wake(&self, waits: Waits) {
@@ -468,6 +501,36 @@ impl Table {
             Progress::Asked(_) | Progress::Lost => Some(None),
         }
     }
+}
+
+/// What is the user's, and may do anything: for when no lock is held.
+#[derive(Default)]
+struct After {
+    /// Replies that nobody waits for, to be dropped.
+    late: Vec<Sample>,
+    tasks: Vec<Waker>,
+}
+
+/// A thread takes replies.
+struct Taking<'a>(&'a AtomicUsize);
+
+impl<'a> Taking<'a> {
+    fn begin(taker: &'a AtomicUsize, thread: usize) -> Self {
+        taker.store(thread, Ordering::Relaxed);
+        Self(taker)
+    }
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A number that no other thread has while this one lives, and that is not 0.
+fn this_thread() -> usize {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 /// This thread reads. When it ends, another that waits takes its place.

@@ -745,3 +745,52 @@ fn callbacks_hear_of_requests_and_replies() {
         assert!(got.into_iter().eq(0..200));
     });
 }
+
+/// Whoever asks a client for anything reads the replies that have come, on any thread.
+#[test]
+fn replies_are_collected_in_order_whoever_has_read_them() {
+    const ALL: u32 = 2_000;
+    let _watchdog = Watchdog::start("replies in order");
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let (client, service) = service_ends(&one, &two);
+    let is_over = AtomicBool::new(false);
+    let got = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for at in 0..ALL {
+                client.post_bytes(&message(at)).unwrap();
+                while 5 <= client.counters().open {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        scope.spawn(|| {
+            let mut answered = 0;
+            while answered < ALL {
+                let Some(request) = service.take_bytes().unwrap() else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                let bytes = request.bytes().to_vec();
+                request.respond_bytes(&bytes).unwrap();
+                answered += 1;
+            }
+        });
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                client.counters();
+            }
+        });
+        let mut got = Vec::new();
+        wait_until("all are collected", || {
+            while let Some((_, reply)) = client.take_bytes().unwrap() {
+                got.push(number(&reply.bytes));
+            }
+            got.len() == ALL as usize
+        });
+        is_over.store(true, Ordering::Release);
+        got
+    });
+    let disorder = got.windows(2).find(|pair| pair[1] != pair[0] + 1);
+    assert_eq!(disorder, None);
+}
