@@ -607,6 +607,8 @@ fn what_best_effort_gives_up_is_lost_to_its_subscriptions() {
     held.clear();
     for publisher in [&careless, &reliable] {
         publisher.publish(&image).unwrap();
+        // The flow may have left memory for the network by now, and that takes a moment.
+        wait_until("it comes", || subscription.is_ready());
         let received = subscription.take().unwrap().unwrap();
         let expect = if publisher.gid() == careless.gid() { 3 } else { sent + 1 };
         assert_eq!(received.info().sequence, expect);
