@@ -118,7 +118,7 @@ fn do_not_read(qos: Qos) {
 
 #[test]
 fn publishers_killed_at_full_speed_leave_nothing_and_stop_nobody() {
-    let _watchdog = Watchdog::start("killed publishers");
+    let watchdog = Watchdog::start("killed publishers");
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
@@ -135,6 +135,7 @@ fn publishers_killed_at_full_speed_leave_nothing_and_stop_nobody() {
     let (mut after_first, mut last_steady) = (0, 0);
     let rounds = house::kills();
     for round in 0..rounds {
+        watchdog.goes_on();
         let child = Child::start(&folder, "publish at full speed");
         child.expect("publishing");
         let wanted = 1 + random.below(20_000);
@@ -185,7 +186,7 @@ fn publishers_killed_at_full_speed_leave_nothing_and_stop_nobody() {
 
 #[test]
 fn subscribers_killed_while_receiving_leave_nothing_and_stop_nobody() {
-    let _watchdog = Watchdog::start("killed subscribers");
+    let watchdog = Watchdog::start("killed subscribers");
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
@@ -226,6 +227,7 @@ fn subscribers_killed_while_receiving_leave_nothing_and_stop_nobody() {
         let mut random = Random(2);
         let rounds = house::kills();
         for round in 0..rounds {
+            watchdog.goes_on();
             let role = if round % 2 == 0 { "receive all" } else { "receive" };
             let child = Child::start(&folder, role);
             child.expect("receiving");

@@ -251,22 +251,33 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Aborts the process if the test does not end, so that a hang in a destructor is cut too.
+/// Aborts the process if the test neither ends nor goes on, so that a hang in a destructor is cut too.
 pub(crate) struct Watchdog {
-    _done: std::sync::mpsc::Sender<()>,
+    goes_on: std::sync::mpsc::Sender<()>,
 }
 
 impl Watchdog {
     pub(crate) fn start(name: &'static str) -> Self {
-        let (done, is_done) = channel::<()>();
+        let (goes_on, told) = channel::<()>();
         std::thread::spawn(move || {
-            let limit = HANG + HANG / 2;
-            if is_done.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                let _ = writeln!(std::io::stderr(), "\n{name} hangs");
-                std::process::abort();
+            loop {
+                match told.recv_timeout(HANG + HANG / 2) {
+                    Ok(()) => (),
+                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
+                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                        let _ = writeln!(std::io::stderr(), "\n{name} hangs");
+                        std::process::abort();
+                    }
+                }
             }
         });
-        Self { _done: done }
+        Self { goes_on }
+    }
+
+    /// A round of the test is over: the next one may take as long again.
+    pub(crate) fn goes_on(&self) {
+        // It listens as long as this is there.
+        let _ = self.goes_on.send(());
     }
 }
 
