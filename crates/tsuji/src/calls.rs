@@ -302,8 +302,9 @@ impl Calls {
             let _taking = Taking::begin(&self.taker, here);
             self.read_alone(&mut after);
         }
-        drop(after.late);
+        // Replies are the user's, and may do anything when dropped.
         after.tasks.into_iter().for_each(Waker::wake);
+        drop(after.late);
     }
 
     fn read_alone(&self, after: &mut After) {

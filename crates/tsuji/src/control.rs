@@ -265,16 +265,18 @@ fn listening_keys(host: &Host) -> u64 {
 }
 
 /// Joins the wire of a transport, if it has one, on a thread of its own: the names of hosts may take
-/// long to resolve.
-fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) {
+/// long to resolve. Answers whether that has begun.
+fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) -> bool {
     if transport.wire().is_none() {
-        return;
+        return false;
     }
-    let (host, transport) = (Arc::clone(host), Arc::clone(transport));
+    let (joining, transport) = (Arc::clone(host), Arc::clone(transport));
+    let is_second = host.is_second(&transport.id());
     let spawned = std::thread::Builder::new()
         .name("tsuji-join".to_owned())
         .stack_size(256 * 1024)
         .spawn(move || {
+            let host = joining;
             let mut pause = JOIN_FIRST;
             while !host.is_stopping() {
                 let Some(wire) = transport.wire() else { return };
@@ -284,8 +286,10 @@ fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) {
                         host.tell();
                         return;
                     }
-                    Err(error) if host.is_second(&transport.id()) => {
-                        tracing::warn!(transport = %transport.id(), %error, "nodes on it are spoken to by the first engine alone");
+                    Err(error) if is_second => {
+                        if pause == JOIN_FIRST {
+                            tracing::warn!(transport = %transport.id(), %error, "nodes on it are spoken to by the first engine alone");
+                        }
                         host.directory().second_failed(&host);
                         host.tell();
                     }
@@ -298,9 +302,10 @@ fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) {
                 pause = JOIN_LAST.min(2 * pause);
             }
         });
-    if let Err(error) = spawned {
+    if let Err(error) = &spawned {
         tracing::warn!(%error, "plain ROS 2 nodes are not met");
     }
+    spawned.is_ok()
 }
 
 /// How soon what could not be joined is tried again.
@@ -483,8 +488,9 @@ impl Keeper {
             if directory.wants_second()
                 && let Some(engines) = self.host.wire_engines()
                 && let Some(second) = self.host.transport(engines.second.as_str())
+                && !join(&self.host, second)
             {
-                join(&self.host, second);
+                directory.second_failed(&self.host);
             }
             let discarded = directory.mend(&self.host);
             directory.tell_nodes(&self.host);

@@ -4,6 +4,7 @@
 //! outboxes of their links, which the control thread sends.
 
 use std::collections::HashMap;
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -315,8 +316,12 @@ impl Directory {
     /// The transport has begun to open the road of this flow.
     fn begin_opening(&mut self, host: &Host, flow: Flow, half: HalfOpen) {
         if let Some(opening) = self.flows.get_mut(&flow).and_then(|it| it.opening.as_mut()) {
+            let is_same = |it: &HalfOpen| discriminant(it) == discriminant(&half);
+            let is_news = !opening.half.as_ref().is_some_and(is_same);
             opening.half = Some(half);
-            host.nudge.give();
+            if is_news {
+                host.nudge.give();
+            }
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) struct Host {
     /// Conditions that are triggered by changes of the directory.
     guards: Mutex<Vec<Weak<GuardCore>>>,
     pub(crate) poll: Arc<Poll>,
-    pub(crate) nudge: Nudge,
+    pub(crate) nudge: Arc<Nudge>,
     generation: Generation,
     stopping: AtomicBool,
     gids: AtomicU32,
@@ -145,7 +145,7 @@ impl Host {
             tracing::warn!(%transport, reason, "a transport does not work");
         }
         let poll = Arc::new(Poll::new().map_err(|error| unexpected("poll", error))?);
-        let nudge = Nudge::new().map_err(|error| unexpected("eventfd", error))?;
+        let nudge = Arc::new(Nudge::new().map_err(|error| unexpected("eventfd", error))?);
         let host = Arc::new(Self {
             id,
             info: ProcessInfo {

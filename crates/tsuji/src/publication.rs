@@ -612,7 +612,7 @@ impl Publication {
         attempt: &mut Attempt<'_>,
     ) -> Result<(), tsuji_transport::Error> {
         let Attempt { outgoing, mono_ns, bytes, value, outlived, opening } = attempt;
-        let is_held = state.is_broken || state.crossing.is_held(*mono_ns);
+        let is_held = state.is_broken || state.crossing.is_held();
         if is_held && self.qos.reliability == Reliability::Reliable {
             return Err(being_changed());
         }

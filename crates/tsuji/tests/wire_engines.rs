@@ -271,6 +271,31 @@ fn large_samples_keep_their_order_while_the_engine_changes() {
     ear.finish(sent);
 }
 
+/// A publisher with several listeners on Fast DDS goes, and so do listeners of another, when they have stood for longer
+/// than a road is kept at least.
+#[test]
+fn publishers_and_listeners_end_whatever_stands_beside_them() {
+    let _watchdog = Watchdog::start("ends");
+    let folder = Folder::new();
+    let Some(context) = process(&folder, 68, BY_VENDOR) else { return };
+    let node = context.node("talker").unwrap();
+    let publish = |topic| node.publisher::<UInt64>(topic).qos(keep_all()).build().unwrap();
+    let (going, staying) = (publish("going"), publish("staying"));
+    let fast = Plain::join_fast(68);
+    let listen = |topic| fast.inlet(&Topic::of::<UInt64>(topic), keep_all());
+    let inlets: Vec<_> = (0..4).flat_map(|_| [listen("going"), listen("staying")]).collect();
+    going.wait_for_subscriptions(4, HANG).unwrap();
+    staying.wait_for_subscriptions(4, HANG).unwrap();
+    wait_for_road(&context, "fast", "fastdds");
+    let calm = flows(&context, "fast").iter().map(|it| it.since_wall_ns).max().unwrap();
+    wait_until("they have stood", || calm + 1_100_000_000 < tsuji_platform::clock::wall_ns());
+    drop(going);
+    wait_until("its flows end", || flows(&context, "fast").len() == 4);
+    drop(inlets);
+    wait_until("all flows end", || flows(&context, "fast").is_empty());
+    staying.publish(UInt64 { data: 1 }).unwrap();
+}
+
 /// What is kept for late joiners stays with one engine.
 #[test]
 fn what_late_joiners_are_owed_stays_with_the_first_engine() {

@@ -118,8 +118,14 @@ impl Declared {
 
     /// Plans to set all of these or none.
     pub(super) fn plan_set(&self, parameters: Vec<Parameter>) -> Result<Plan, String> {
-        let mut undeclared = BTreeSet::new();
+        let (mut undeclared, mut deleted) = (BTreeSet::new(), BTreeSet::new());
         for Parameter { name, value } in &parameters {
+            if deleted.contains(name.as_str()) {
+                return Err(format!("parameter '{name}' cannot be deleted and set at once"));
+            }
+            if *value == ParameterValue::NotSet {
+                deleted.insert(name.as_str());
+            }
             let Some(entry) = self.entries.get(name) else {
                 if !self.allow_undeclared {
                     return Err(not_declared(name));
@@ -229,7 +235,7 @@ impl Declared {
         if prefixes.is_empty() {
             names.extend(self.entries.keys().filter(|name| is_shallow(name)));
         }
-        for prefix in prefixes {
+        for prefix in prefixes.iter().collect::<BTreeSet<_>>() {
             names.extend(self.entries.get_key_value(prefix).map(|(name, _)| name));
             let inner = format!("{prefix}{SEPARATOR}");
             let from = (Bound::Included(inner.as_str()), Bound::Unbounded);

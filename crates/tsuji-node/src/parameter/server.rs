@@ -19,6 +19,7 @@ use tsuji_interfaces::rcl_interfaces::srv::{
     GetParameters, GetParametersResponse, ListParameters, ListParametersResponse, SetParameters,
     SetParametersAtomically, SetParametersAtomicallyResponse, SetParametersResponse,
 };
+use tsuji_msg::Message as _;
 use tsuji_platform::clock;
 
 use super::declared::{Changes, Declared, Plan};
@@ -395,10 +396,15 @@ impl Core {
         all.collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// The values of all these parameters, or none, in the same way.
+    /// The values of all these parameters, or none, in the same way; none too where they are too much for one answer.
     fn values(&self, names: &[String]) -> Vec<msg::ParameterValue> {
         let declared = lock(&self.declared);
-        let all = names.iter().map(|name| Some(declared.value(name)?.into()));
+        let mut bytes = 0;
+        let all = names.iter().map(|name| {
+            let value = msg::ParameterValue::from(declared.value(name)?);
+            bytes += value.serialized_size();
+            (bytes <= ANSWER_BYTES_MAX).then_some(value)
+        });
         all.collect::<Option<_>>().unwrap_or_default()
     }
 
@@ -519,6 +525,9 @@ impl Drop for Changing<'_> {
         *lock(&self.core.changer) = None;
     }
 }
+
+/// What one answer holds at most: the values of a large node, but not the same large one again and again.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 fn service<'a, S: ServiceType>(
     node: &'a Node,

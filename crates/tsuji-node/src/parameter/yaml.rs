@@ -299,12 +299,18 @@ pub fn to_yaml(full_name: &str, parameters: &[Parameter]) -> String {
     text
 }
 
+/// Beyond this names are written whole: whoever named them may be another process.
+const INDENT_MAX: usize = 40;
+
 fn write_level(parameters: &[(&str, &ParameterValue)], indent: usize, text: &mut String) {
     let mut rest = parameters;
     while let Some((name, value)) = rest.first() {
         let nested = name.split_once(SEPARATOR).filter(|(head, tail)| {
-            // A parameter that has others below it keeps them beside it.
-            !head.is_empty() && !tail.is_empty() && !parameters.iter().any(|(it, _)| it == head)
+            // A parameter that has others below it keeps them beside it. What is too deep to be read stays in one.
+            indent < INDENT_MAX
+                && !head.is_empty()
+                && !tail.is_empty()
+                && !parameters.iter().any(|(it, _)| it == head)
         });
         let prefix = nested.map(|(head, _)| format!("{head}{SEPARATOR}"));
         let inner: Vec<(&str, &ParameterValue)> = prefix

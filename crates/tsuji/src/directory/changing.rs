@@ -25,6 +25,7 @@ impl Directory {
 
     /// The same, without a look at the other flows of the publisher.
     pub(super) fn decide(&mut self, host: &Host, flow: Flow, why: &str) {
+        self.catch_up(host, flow);
         let ends = self.endpoints.get(&Gid(flow.publisher));
         let ends = ends.zip(self.endpoints.get(&Gid(flow.subscription)));
         let Some((offering, asking)) = ends else { return };
@@ -394,7 +395,6 @@ impl Directory {
         let due = self.flows.iter_mut().filter_map(|(flow, route)| {
             if route.patient_until_ns.take_if(|until_ns| *until_ns <= now_ns).is_some()
                 && route.is_broken
-                && route.opening.is_none()
             {
                 return Some((*flow, "its road has failed".to_owned()));
             }

@@ -228,6 +228,9 @@ impl Directory {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::warn!(%error, "plain ROS 2 nodes are not met");
+                if is_second {
+                    self.second_failed(host);
+                }
                 return;
             }
         };

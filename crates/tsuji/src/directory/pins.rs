@@ -1,7 +1,7 @@
 //! Topics whose transport the user has set.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tsuji_core::{Policy, TransportId};
 use tsuji_transport::PeerId;
@@ -23,7 +23,7 @@ struct Pin {
     stamp: Stamp,
     /// `None` where it was left to the policy again: an older word must not bring it back.
     transport: Option<TransportId>,
-    policy: Option<Arc<Policy>>,
+    policy: OnceLock<Arc<Policy>>,
 }
 
 /// Puts what several processes say of a topic in an order that is the same everywhere: counted on from
@@ -32,26 +32,12 @@ pub(crate) type Stamp = (u64, [u8; 16]);
 
 impl Pins {
     /// The policy that counts for a topic.
-    pub(super) fn policy(&mut self, policy: &Arc<Policy>, topic: &str) -> Arc<Policy> {
-        let Some(Pin { transport: Some(transport), policy: pinned, .. }) =
-            self.by_topic.get_mut(topic)
+    pub(super) fn policy(&self, policy: &Arc<Policy>, topic: &str) -> Arc<Policy> {
+        let Some(Pin { transport: Some(transport), policy: pinned, .. }) = self.by_topic.get(topic)
         else {
             return Arc::clone(policy);
         };
-        Arc::clone(pinned.get_or_insert_with(|| Arc::new(policy.pinned(topic, transport))))
-    }
-}
-
-impl Pins {
-    /// The same, where nothing is to be remembered.
-    pub(super) fn policy_now(&self, policy: &Arc<Policy>, topic: &str) -> Arc<Policy> {
-        match self.by_topic.get(topic) {
-            Some(Pin { policy: Some(pinned), .. }) => Arc::clone(pinned),
-            Some(Pin { transport: Some(transport), .. }) => {
-                Arc::new(policy.pinned(topic, transport))
-            }
-            _ => Arc::clone(policy),
-        }
+        Arc::clone(pinned.get_or_init(|| Arc::new(policy.pinned(topic, transport))))
     }
 }
 
@@ -93,7 +79,8 @@ impl Directory {
             Some(_) => "the user has set it",
             None => "the user has left it to the policy",
         };
-        let pin = Pin { stamp, transport: transport.map(TransportId::new), policy: None };
+        let pin =
+            Pin { stamp, transport: transport.map(TransportId::new), policy: OnceLock::new() };
         self.pins.by_topic.insert(topic.to_owned(), pin);
         Ok(self.decide_again(host, Some(topic), why))
     }
@@ -109,7 +96,7 @@ impl Directory {
 
     /// The policy is another one.
     pub(crate) fn policy_changed(&mut self, host: &Host) {
-        self.pins.by_topic.values_mut().for_each(|pin| pin.policy = None);
+        self.pins.by_topic.values_mut().for_each(|pin| pin.policy = OnceLock::new());
         let line_bytes = host.policy().size_line_bytes();
         self.publications.values().for_each(|it| it.set_size_line(line_bytes));
         self.decide_again(host, None, "the policy file has changed");

@@ -20,19 +20,22 @@ use crate::control::protocol::Flow;
 use crate::graph::{Role, RouteState};
 use crate::host::Host;
 use crate::pacing::after;
+use crate::registry::WireEngines;
 
 /// What is known of the second engine.
 #[derive(Default)]
 pub(super) struct Second {
-    standing: Standing,
-    /// The participants that it has found.
+    progress: Progress,
+    /// The participants that it has found, until it tells that they are gone: as many as an engine tells at most.
     found: HashSet<Gid>,
     /// Plain participants whose flows wait until it has found them, and for how long.
     awaited: HashMap<Gid, u64>,
+    /// The flows of a publisher are being decided again.
+    is_regrouping: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Standing {
+enum Progress {
     /// Nobody was found whom it could reach.
     #[default]
     Idle,
@@ -62,14 +65,14 @@ impl Second {
         if self.found.contains(&participant) || self.awaited.contains_key(&participant) {
             return;
         }
-        let is_near = match self.standing {
-            Standing::Idle => {
-                self.standing = Standing::Wanted;
+        let is_near = match self.progress {
+            Progress::Idle => {
+                self.progress = Progress::Wanted;
                 true
             }
-            Standing::Wanted | Standing::Joining => true,
-            Standing::Joined(name) => is_on_same_host(name, participant),
-            Standing::Failed => false,
+            Progress::Wanted | Progress::Joining => true,
+            Progress::Joined(name) => is_on_same_host(name, participant),
+            Progress::Failed => false,
         };
         if is_near {
             self.awaited.insert(participant, after(now_ns, JOINED_WITHIN));
@@ -78,7 +81,7 @@ impl Second {
 
     /// It has joined under this name. Answers those who need not wait for it.
     fn joined(&mut self, name: Gid, now_ns: u64) -> Vec<Gid> {
-        self.standing = Standing::Joined(name);
+        self.progress = Progress::Joined(name);
         self.awaited.values_mut().for_each(|due_ns| *due_ns = after(now_ns, FOUND_WITHIN));
         let far = self.awaited.extract_if(|participant, _| !is_on_same_host(name, *participant));
         far.map(|(participant, _)| participant).collect()
@@ -86,7 +89,7 @@ impl Second {
 
     /// It does not work. Answers those who do not wait for it any more.
     fn failed(&mut self) -> Vec<Gid> {
-        self.standing = Standing::Failed;
+        self.progress = Progress::Failed;
         self.awaited.drain().map(|(participant, _)| participant).collect()
     }
 
@@ -96,9 +99,8 @@ impl Second {
         late.map(|(participant, _)| participant).collect()
     }
 
-    /// A participant is gone.
+    /// The first engine knows a participant no more. This one may still, and would not tell it again.
     pub(super) fn forget(&mut self, participant: Gid) {
-        self.found.remove(&participant);
         self.awaited.remove(&participant);
     }
 }
@@ -112,10 +114,10 @@ fn is_on_same_host(one: Gid, other: Gid) -> bool {
 impl Directory {
     /// Whether the second engine is to join now; once.
     pub(crate) fn wants_second(&mut self) -> bool {
-        let standing = &mut self.outside.second.standing;
-        let is_wanted = *standing == Standing::Wanted;
+        let progress = &mut self.outside.second.progress;
+        let is_wanted = *progress == Progress::Wanted;
         if is_wanted {
-            *standing = Standing::Joining;
+            *progress = Progress::Joining;
         }
         is_wanted
     }
@@ -163,7 +165,7 @@ impl Directory {
         for found in wire.found() {
             match found {
                 Found::Participant(found) => self.found_by_second(host, &found),
-                Found::Gone(name) => self.outside.second.forget(name),
+                Found::Gone(name) => drop(self.outside.second.found.remove(&name)),
                 Found::Endpoint(_) => (),
             }
         }
@@ -187,11 +189,17 @@ impl Directory {
             |gid: [u8; 16]| self.endpoints.get(&Gid(gid)).is_some_and(|it| it.peer == peer);
         let flows =
             self.flows.iter().filter(|(it, _)| is_its(it.publisher) || is_its(it.subscription));
-        let flows = flows.map(|(flow, route)| (*flow, route.state));
-        for (flow, state) in flows.collect::<Vec<_>>() {
+        let is_service = |it: &Flow| {
+            let publisher = self.endpoints.get(&Gid(it.publisher));
+            publisher.is_some_and(|it| it.record.role != Role::Topic)
+        };
+        let flows = flows.map(|(flow, route)| (*flow, route.state, is_service(flow)));
+        for (flow, state, is_service) in flows.collect::<Vec<_>>() {
             if state == RouteState::Incompatible {
-                // Its services may be understood now.
-                self.flows.remove(&flow);
+                if is_service {
+                    // It may be understood now.
+                    self.flows.remove(&flow);
+                }
             } else {
                 self.doubt(host, flow, "another engine has found the subscription's node");
             }
@@ -201,42 +209,56 @@ impl Directory {
 
     /// The offers for a flow, as far as its publisher can send by them beside its other flows.
     pub(super) fn offers_together(&self, host: &Host, flow: Flow) -> Vec<Offer> {
+        let Some(engines) = host.wire_engines() else { return self.offers(host, flow) };
+        let others_need = || {
+            let needs =
+                |it: Flow| self.chosen_alone(host, it).is_some_and(|it| it == engines.first);
+            self.flows_beside(flow).any(needs)
+        };
+        self.offers_beside(host, flow, engines, others_need)
+    }
+
+    /// The same, where it is asked only when it matters whether other flows need the first engine.
+    fn offers_beside(
+        &self,
+        host: &Host,
+        flow: Flow,
+        engines: &WireEngines,
+        others_need_first: impl FnOnce() -> bool,
+    ) -> Vec<Offer> {
         let mut offers = self.offers(host, flow);
-        let Some(engines) = host.wire_engines() else { return offers };
+        let publication = self.publications.get(&Gid(flow.publisher));
         let second = offers.iter_mut().find(|it| it.transport == engines.second);
-        if let Some(offer) = second.filter(|it| it.health == Health::Good)
-            && let Some(why) = self.needs_first(host, flow, &engines.first)
+        let second = second.filter(|it| it.health == Health::Good);
+        if let Some((offer, publication)) = second.zip(publication)
+            && publication.role == Role::Topic
         {
+            let first = &engines.first;
+            let why = match () {
+                () if publication.qos.durability == Durability::TransientLocal => {
+                    format!("{first} keeps what late joiners are owed")
+                }
+                () if publication.qos.liveliness == Liveliness::ManualByTopic => {
+                    format!("{first} shows that the publisher is alive")
+                }
+                () if others_need_first() => format!(
+                    "another subscription needs {first}, and the publisher sends by one of the two"
+                ),
+                () => return offers,
+            };
             offer.health = Health::Failed(why.into());
         }
         offers
     }
 
-    /// Why this flow is to go by the first engine although the second one reaches its subscription.
-    fn needs_first(&self, host: &Host, flow: Flow, first: &TransportId) -> Option<String> {
-        let publication = self.publications.get(&Gid(flow.publisher))?;
-        if publication.role != Role::Topic {
-            return None;
-        }
-        if publication.qos.durability == Durability::TransientLocal {
-            return Some(format!("{first} keeps what late joiners are owed"));
-        }
-        if publication.qos.liveliness == Liveliness::ManualByTopic {
-            return Some(format!("{first} shows that the publisher is alive"));
-        }
-        let mut others = self.flows_beside(flow);
-        let needs = |other: &Flow| self.chosen_alone(host, *other).is_some_and(|it| it == *first);
-        others.any(|other| needs(&other)).then(|| {
-            format!("another subscription needs {first}, and the publisher sends by one of the two")
-        })
-    }
-
-    /// The other flows of its publisher.
+    /// The other flows of its publisher. One whose other end was lost a moment ago counts again when it has shown
+    /// that it lives.
     fn flows_beside(&self, flow: Flow) -> impl Iterator<Item = Flow> + '_ {
         let flows = self.flows.iter().filter(move |(it, route)| {
             it.publisher == flow.publisher
                 && **it != flow
                 && route.state != RouteState::Incompatible
+                && route.patient_until_ns.is_none()
         });
         flows.map(|(flow, _)| *flow)
     }
@@ -249,7 +271,7 @@ impl Directory {
     fn chosen(&self, host: &Host, flow: Flow, offers: &[Offer]) -> Option<TransportId> {
         let traits = self.traits(host, flow)?;
         let topic = &self.endpoints.get(&Gid(flow.publisher))?.record.topic;
-        let policy = self.pins.policy_now(&host.policy(), topic);
+        let policy = self.pins.policy(&host.policy(), topic);
         select(&traits, &policy, topic, offers).ok().map(|it| it.transport)
     }
 
@@ -257,27 +279,53 @@ impl Directory {
     pub(super) fn regroup(&mut self, host: &Host, flow: Flow) {
         let Some(engines) = host.wire_engines() else { return };
         let publication = self.publications.get(&Gid(flow.publisher));
-        if !publication.is_some_and(|it| it.role == Role::Topic) {
+        // What is decided here follows from what each flow needs, and not from what the others have: once is enough.
+        if self.outside.second.is_regrouping
+            || !publication.is_some_and(|it| it.role == Role::Topic)
+        {
             return;
         }
-        for other in self.flows_beside(flow).collect::<Vec<_>>() {
+        self.outside.second.is_regrouping = true;
+        let alone = |it: Flow| self.chosen_alone(host, it).map(|chosen| (it, chosen));
+        let needs_first = alone(flow).is_some_and(|(_, it)| it == engines.first);
+        let others: Vec<_> = self.flows_beside(flow).filter_map(alone).collect();
+        let needs_first = needs_first || others.iter().any(|(_, it)| *it == engines.first);
+        for (other, _) in others {
             let Some(route) = self.flows.get(&other) else { continue };
-            let Some(now) = route.course.opening().or_else(|| route.course.standing()) else {
-                continue;
-            };
-            if engines.other(now).is_none() {
-                continue;
-            }
-            let best = self.chosen(host, other, &self.offers_together(host, other));
-            if best.as_ref() == Some(now) {
-                continue;
-            }
-            if best.as_ref() == Some(&engines.first) {
+            let now = route.course.opening().or_else(|| route.course.standing());
+            let Some(now) = now.filter(|it| engines.other(it).is_some()) else { continue };
+            let offers = self.offers_beside(host, other, engines, || needs_first);
+            let best = self.chosen(host, other, &offers);
+            match best.filter(|it| it != now) {
                 // Whoever needs the first waits for it.
-                self.decide(host, other, "another subscription needs it");
-            } else {
-                self.doubt(host, other, "no other subscription needs it any more");
+                Some(best) if best == engines.first => {
+                    self.decide(host, other, "another subscription needs it");
+                }
+                Some(best) if best == engines.second => {
+                    self.doubt(
+                        host,
+                        other,
+                        "no other subscription needs the other engine any more",
+                    );
+                }
+                _ => {}
             }
+        }
+        self.outside.second.is_regrouping = false;
+    }
+
+    /// Brings a flow up to what its publication has done: its reader may have come over to the other engine with
+    /// another one.
+    pub(super) fn catch_up(&mut self, host: &Host, flow: Flow) {
+        let publication = self.publications.get(&Gid(flow.publisher));
+        if host.wire_engines().is_none() || !publication.is_some_and(|it| it.is_changing_engine()) {
+            return;
+        }
+        let Some(route) = self.flows.get(&flow) else { return };
+        let half = route.opening.as_ref().and_then(|it| it.half.clone());
+        let opening = route.course.opening().cloned().zip(half);
+        if let Some((id, half @ HalfOpen::ToPlain)) = opening {
+            self.go_on_opening(host, flow, &id, half);
         }
     }
 
@@ -327,7 +375,7 @@ mod tests {
         let mut second = Second::default();
         second.meet(participant(1, 1), 0);
         second.meet(participant(2, 1), 0);
-        assert!(second.standing == Standing::Wanted);
+        assert!(second.progress == Progress::Wanted);
         assert!(
             second.is_awaited_for(participant(1, 1)) && second.is_awaited_for(participant(2, 1))
         );

@@ -31,13 +31,13 @@ pub(super) struct Crossing {
 
 impl Crossing {
     /// Whether nothing is to be sent now.
-    pub(super) fn is_held(&self, now_ns: u64) -> bool {
-        self.held_until_ns.is_some_and(|until_ns| now_ns < until_ns)
+    pub(super) fn is_held(&self) -> bool {
+        self.held_until_ns.is_some_and(|until_ns| clock::monotonic_ns() < until_ns)
     }
 
     /// When it is to be gone on with.
     pub(super) fn due_ns(&self) -> Option<u64> {
-        self.settled_ns
+        self.settled_ns.into_iter().chain(self.held_until_ns).min()
     }
 
     /// Nothing is waited for.
@@ -65,6 +65,8 @@ impl Publication {
     /// All have been told.
     pub(crate) fn has_changed_engine(&self) {
         self.is_changing_engine.store(false, Ordering::Release);
+        self.lock().crossing = Crossing::default();
+        self.room.ring();
     }
 
     /// Brings the readers of the other engine over to the road at this place, which reaches `gid`, if it
@@ -81,7 +83,11 @@ impl Publication {
         }
         let on_other = state.readers.iter().filter(|(_, it)| it.road.transport == *other);
         let on_other: Vec<Gid> = on_other.map(|(gid, _)| *gid).collect();
-        if on_other.is_empty() {
+        // Somebody may still be sent to there until it has heard that it has another road.
+        let is_left = state.left.iter().filter(|(it, _)| !on_other.contains(it));
+        let mut also = is_left.map(|(_, road)| road).chain(state.trials.values());
+        let is_busy = also.any(|road| road.transport == *other);
+        if on_other.is_empty() && !is_busy {
             return Crossed::Alone;
         }
         let was_there = on_other.contains(&gid);
@@ -89,14 +95,17 @@ impl Publication {
             state.crossing.ready.insert(gid, id.clone());
         }
         self.is_changing_engine.store(true, Ordering::Release);
-        if !on_other.iter().all(|it| state.crossing.ready.get(it) == Some(&id)) {
+        let is_ready = |it: &Gid| state.crossing.ready.get(it) == Some(&id);
+        if is_busy || !on_other.iter().all(is_ready) {
             state.crossing.rest();
+            self.room.ring();
             return Crossed::Later;
         }
         let matched_for = on_other.iter().map(|it| state.roads[at].writer.matched_for(*it)).min();
         let unsettled =
             matched_for.and_then(|it| SETTLES.checked_sub(it)).filter(|it| !it.is_zero());
-        if let Some(unsettled) = unsettled.filter(|_| !state.is_broken) {
+        let is_broken = state.roads.iter().any(|it| it.id.transport == *other && it.is_broken);
+        if let Some(unsettled) = unsettled.filter(|_| !is_broken) {
             state.crossing.settled_ns = Some(after(clock::monotonic_ns(), unsettled));
             return Crossed::Later;
         }
@@ -130,13 +139,8 @@ impl Publication {
             return until_ns <= now_ns;
         }
         crossing.held_until_ns = Some(after(now_ns, HELD_MAX));
-        let host = Arc::downgrade(&self.host);
-        let tell = move || {
-            if let Some(host) = host.upgrade() {
-                host.nudge.give();
-            }
-        };
-        road.writer.when_acknowledged(HELD_MAX, Box::new(tell));
+        let nudge = Arc::clone(&self.host.nudge);
+        road.writer.when_acknowledged(HELD_MAX, Box::new(move || nudge.give()));
         false
     }
 

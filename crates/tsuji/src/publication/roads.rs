@@ -188,6 +188,11 @@ impl Publication {
             self.sort_roads(state);
             return Ok(Joining::Later);
         }
+        let road = &mut state.roads[at];
+        if road.readers == 0 {
+            // It failed while nobody counted on it, and has connected now.
+            road.is_broken = false;
+        }
         match self.cross(state, at, gid) {
             Crossed::Alone => {}
             Crossed::Later => {
@@ -211,10 +216,6 @@ impl Publication {
             }
         }
         let road = &mut state.roads[at];
-        if road.readers == 0 {
-            // It failed while nobody counted on it, and has connected now.
-            road.is_broken = false;
-        }
         if !state.trials.contains_key(&gid) {
             road.readers += 1;
         }

@@ -106,17 +106,24 @@ impl Shared {
         writer.jobs.push_back((class, job));
         if is_its_turn {
             self.line_up(state, id, class);
+        } else {
+            self.find_help(state, class);
         }
     }
 
     /// The writer has something to send, and takes its turn among those of its class.
     fn line_up(&self, state: &mut State, writer: [u8; 4], class: Class) {
+        state.lanes[class as usize].ready.push_back(writer);
+        self.find_help(state, class);
+        self.wake(state, class);
+    }
+
+    /// Starts the thread of the large ones, if it could not be had yet.
+    fn find_help(&self, state: &mut State, class: Class) {
         let lane = &mut state.lanes[class as usize];
-        lane.ready.push_back(writer);
         if class == Class::Large && !lane.is_helped {
             lane.is_helped = self.help("tsuji-zenoh-big", |it| it.send_class(Class::Large));
         }
-        self.wake(state, class);
     }
 
     /// Whoever was sending something of the writer is done.
