@@ -431,7 +431,7 @@ mod tests {
     fn what_participants_say() {
         let bytes = participant().write().unwrap();
         let expect = "enclave=/;tsujiprocess=a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5;\
-                      tsujiversion=3;tsujihost=robot-1;";
+                      tsujiversion=3;tsujihost=robot-1;tsujisecond=1;";
         assert_eq!(str::from_utf8(&bytes).unwrap(), expect);
         assert_eq!(ParticipantUserData::parse(&bytes), Ok(participant()));
         let plain = ParticipantUserData { tsuji: None, ..participant() };

@@ -192,7 +192,7 @@ impl fmt::Debug for Parameters {
     }
 }
 
-/// Keeps a callback; it is called no more when this is dropped.
+/// Keeps a callback; it is asked about no change that begins after this is dropped.
 #[must_use = "the callback is called no more when it is dropped"]
 pub struct ParameterCallback {
     core: Weak<Core>,
