@@ -671,7 +671,12 @@ impl Shared {
         let Some(attachment) = sample.attachment() else { return };
         let Some(said) = Said::read(&attachment.to_bytes()) else { return };
         match said.what {
-            What::Start => self.start(&said),
+            What::Start => {
+                // Behind what has come by its topic for others, of which some may have been left out on the way.
+                if !self.leave_large(said.reader, sample, Came::Start(said)) {
+                    self.start(&said);
+                }
+            }
             What::Kept => {
                 let reader = said.reader;
                 if !self.leave_large(reader, sample, Came::Kept(said)) {

@@ -152,6 +152,8 @@ fn late_joiners_get_what_is_kept_and_all_that_follows() {
                 }
             }
         });
+        // Also where this thread panics, which would else wait for the other one.
+        let at_end = SetAtEnd(&end);
         for round in 0..30 {
             let got = Arc::new(Bell::default());
             let qos = if round % 3 == 0 { Qos::DEFAULT } else { TRANSIENT };
@@ -162,7 +164,7 @@ fn late_joiners_get_what_is_kept_and_all_that_follows() {
                 assert_eq!(take(&tap, &got).number, number, "round {round}");
             }
         }
-        end.store(true, Ordering::Relaxed);
+        drop(at_end);
     });
     writer.wait_for_acknowledgements(CUT);
     let last = {
@@ -179,6 +181,15 @@ fn late_joiners_get_what_is_kept_and_all_that_follows() {
     let reader = reader(&*there, &one, &got);
     let tap = reader.tap();
     bell_until(&tap, &got, last + 1);
+}
+
+/// Sets a flag when dropped.
+struct SetAtEnd<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn bell_until(tap: &Arc<dyn Tap>, bell: &Bell, last: i64) {

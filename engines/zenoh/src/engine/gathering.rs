@@ -42,6 +42,8 @@ pub(super) enum Came {
     Topic([u8; 4]),
     /// A late joiner, by the key of this session.
     Kept(Said),
+    /// A reader that is told which sample is its first. What came before that is not for it.
+    Start(Said),
     Token(fn(&Shared, &Sample)),
 }
 
@@ -68,6 +70,7 @@ impl Shared {
             match came {
                 Came::Topic(reader) => self.take_in(reader, &sample),
                 Came::Kept(said) => self.take_kept(&said, &sample),
+                Came::Start(said) => self.start(&said),
                 Came::Token(see) => see(self, &sample),
             }
             state = crate::lock(&self.gatherer.state);
