@@ -15,7 +15,8 @@ use std::time::Duration;
 use house::plain::{Listener, Plain, Topic, next};
 use house::roads::Sender;
 use house::{
-    Folder, HANG, SetAtEnd, Watchdog, best_effort, keep_all, keep_last, take_until, wait_until,
+    Child, Folder, HANG, SetAtEnd, Watchdog, best_effort, heard, keep_all, keep_last, take_until,
+    tell, wait_until,
 };
 use ros2_client::Side;
 use tsuji::core::{Policy, RtpsEngine};
@@ -294,6 +295,54 @@ fn publishers_and_listeners_end_whatever_stands_beside_them() {
     drop(inlets);
     wait_until("all flows end", || flows(&context, "fast").is_empty());
     staying.publish(UInt64 { data: 1 }).unwrap();
+}
+
+/// A node of its own process, to be killed.
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child() {
+    let domain = house::role().parse().unwrap();
+    let fast = Plain::join_fast(domain);
+    let inlet = fast.inlet(&Topic::of::<UInt64>("n"), keep_all());
+    tell("there");
+    next(&*inlet);
+    tell("hears");
+    heard();
+}
+
+/// A listener that is killed while all go over acknowledges nothing any more; the others go over without it, and back, and
+/// the publisher goes on.
+#[test]
+fn a_listener_killed_on_the_way_over_costs_the_others_nothing() {
+    let _watchdog = Watchdog::start("killed on the way over");
+    let folder = Folder::new();
+    let Some(context) = process(&folder, 69, BY_VENDOR) else { return };
+    let node = context.node("talker").unwrap();
+    let publisher = node.publisher::<UInt64>("n").qos(keep_last(5000)).max_blocking(HANG);
+    let publisher = publisher.build().unwrap();
+    let fast = Plain::join_fast(69);
+    let ear = Ear::start(fast.inlet(&Topic::of::<UInt64>("n"), keep_all()));
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let dying = Child::start(&folder, "69");
+    dying.expect("there");
+    publisher.wait_for_subscriptions(2, HANG).unwrap();
+    wait_for_road(&context, "fast", "fastdds");
+    let sending = Sender::start(publisher, Duration::from_micros(500));
+    dying.expect("hears");
+    // Nothing is waited for before the first has matched for long enough, so it dies before, or while that is done.
+    let set = context.set_route("/n", Some("cyclonedds"), HANG).unwrap();
+    assert!(set.iter().all(|it| it.outcome == Ok(2)), "{set:?}");
+    dying.kill();
+    let is_over = || {
+        let routes = flows(&context, "fast");
+        routes.iter().any(|it| it.transport.as_deref() == Some("cyclonedds"))
+    };
+    wait_until("one is over", is_over);
+    ear.wait_for_more();
+    let set = context.set_route("/n", Some("fastdds"), HANG).unwrap();
+    assert!(set.iter().all(|it| it.outcome.is_ok()), "{set:?}");
+    ear.wait_for_more();
+    ear.finish(sending.finish());
 }
 
 /// What is kept for late joiners stays with one engine.
