@@ -7,11 +7,11 @@ mod house;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::Write as _;
 use std::net::TcpListener;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::thread;
 
 use house::log::Log;
@@ -40,16 +40,7 @@ impl Peer {
         let mut command = Command::new(std::env::var_os("TSUJI_PEER_HIROZ").unwrap());
         command.args(arguments.split_whitespace());
         command.envs(variables.iter().map(|(name, value)| (*name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
+        let (process, input, lines) = house::spawn(command, Some);
         let peer = Self { process, input, before: RefCell::default(), lines };
         let before: VecDeque<String> =
             std::iter::repeat_with(|| peer.next()).take_while(|it| it != "ready").collect();

@@ -54,6 +54,24 @@ impl Drop for Folder {
 
 pub(crate) const DOMAIN: u32 = 7;
 
+/// Starts a program that is spoken with by lines. Of those that it writes come what `said` makes of them.
+pub(crate) fn spawn(
+    mut command: Command,
+    said: impl Fn(String) -> Option<String> + Send + 'static,
+) -> (std::process::Child, Option<ChildStdin>, Receiver<String>) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let input = process.stdin.take();
+    let output = BufReader::new(process.stdout.take().unwrap());
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in output.lines().map_while(Result::ok).filter_map(said) {
+            let _ = sender.send(line);
+        }
+    });
+    (process, input, lines)
+}
+
 /// A child process: this test binary, playing a role. Killed when dropped, and when this process
 /// dies.
 pub(crate) struct Child {
@@ -93,19 +111,9 @@ impl Child {
         command.env("TSUJI_ROLE", role).env("TSUJI_RUNTIME_DIR", folder);
         command.env("ROS_DOMAIN_ID", DOMAIN.to_string());
         command.envs(environment.iter().copied());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            // A line of the harness may stand before what the child says.
-            for line in output.lines().map_while(Result::ok) {
-                if let Some((_, said)) = line.split_once("@ ") {
-                    let _ = sender.send(said.to_owned());
-                }
-            }
-        });
+        // A line of the harness may stand before what the child says.
+        let said = |line: String| line.split_once("@ ").map(|(_, said)| said.to_owned());
+        let (process, input, lines) = spawn(command, said);
         let mut child = Self { process, lines, input, pid: 0 };
         child.pid = child.expect("pid ").parse().unwrap();
         child

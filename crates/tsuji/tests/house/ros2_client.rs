@@ -2,21 +2,24 @@
 //! they and tsuji do together, whatever engine speaks for tsuji. The program is built by `make test`, which
 //! says where it is in `TSUJI_PEER_ROS2_CLIENT`; without it nothing is done, but in CI that fails.
 
-use std::io::{BufRead, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::io::Write as _;
+use std::process::{Child, ChildStdin, Command};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tsuji::core::{Interop, RtpsEngine};
-use tsuji::{Context, ContextBuilder, Durability, EndpointKind, Qos, RouteReport, RouteState};
+use tsuji::{
+    Context, ContextBuilder, Durability, EndpointKind, Message, Qos, RouteReport, RouteState,
+    Subscription,
+};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 
-use crate::house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until, wait_until};
+use crate::house::{self, Folder, HANG, Watchdog, keep_all, keep_last, take_until, wait_until};
 
 /// Far longer than a call takes.
 const A_WHILE: Duration = Duration::from_secs(5);
@@ -39,16 +42,7 @@ impl Peer {
         let mut command = Command::new(program);
         command.args(arguments.split_whitespace()).args(["--domain", &domain.to_string()]);
         command.args(["--address", "127.0.0.1", "--timeout", &HANG.as_secs().to_string()]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
+        let (process, input, lines) = house::spawn(command, Some);
         let peer = Self { process, input, lines };
         peer.expect("ready");
         Some(peer)
@@ -68,6 +62,13 @@ impl Peer {
                 return line;
             }
         }
+    }
+
+    /// Lets a talker that holds begin, when both sides have matched and the subscription has so many publishers.
+    pub(crate) fn begin<M: Message>(&mut self, subscription: &Subscription<M>, publishers: usize) {
+        subscription.wait_for_publishers(publishers, HANG).unwrap();
+        self.expect("matched");
+        self.go_on();
     }
 
     /// Lets one that holds go on.
@@ -172,9 +173,7 @@ pub(crate) fn a_plain_talker_is_heard_in_order_and_without_a_gap(side: Side) {
     let subscription = node.subscription::<Text>("chatter").qos(keep_all()).build().unwrap();
     let arguments = "talk chatter --rate 500 --count 300 --wait-for 1 --hold";
     let Some(mut peer) = Peer::start(side.domain, arguments) else { return };
-    subscription.wait_for_publishers(1, HANG).unwrap();
-    peer.expect("matched");
-    peer.go_on();
+    peer.begin(&subscription, 1);
     let mut next = 0;
     take_until(&node, &subscription, |received| {
         let said = received.view().data.to_string();
@@ -318,9 +317,7 @@ pub(crate) fn pictures_go_both_ways(side: Side) {
     let subscription = node.subscription::<Image>("theirs").qos(keep_all()).build().unwrap();
     let arguments = "talk theirs --type sensor_msgs/Image --bytes 921600 --rate 20 --count 25 --wait-for 1 --hold";
     let Some(mut talker) = Peer::start(side.domain, arguments) else { return };
-    subscription.wait_for_publishers(1, HANG).unwrap();
-    talker.expect("matched");
-    talker.go_on();
+    talker.begin(&subscription, 1);
     let mut taken = 0;
     take_until(&node, &subscription, |received| {
         assert_eq!(received.view().data.len(), 921_600);
@@ -349,9 +346,7 @@ pub(crate) fn a_talker_killed_in_a_picture_leaves_no_trace_of_it(side: Side) {
         let arguments =
             "talk image --type sensor_msgs/Image --bytes 4000000 --rate 0 --wait-for 1 --hold";
         let Some(mut talker) = Peer::start(side.domain, arguments) else { return };
-        subscription.wait_for_publishers(round + 1, HANG).unwrap();
-        talker.expect("matched");
-        talker.go_on();
+        talker.begin(&subscription, round + 1);
         take_until(&node, &subscription, |received| received.view().data.len() == 4_000_000);
         talker.kill();
         while let Some(received) = subscription.take().unwrap() {
