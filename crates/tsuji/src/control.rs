@@ -270,13 +270,12 @@ fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) -> bool {
     if transport.wire().is_none() {
         return false;
     }
-    let (joining, transport) = (Arc::clone(host), Arc::clone(transport));
+    let (host, transport) = (Arc::clone(host), Arc::clone(transport));
     let is_second = host.is_second(&transport.id());
     let spawned = std::thread::Builder::new()
         .name("tsuji-join".to_owned())
         .stack_size(256 * 1024)
         .spawn(move || {
-            let host = joining;
             let mut pause = JOIN_FIRST;
             while !host.is_stopping() {
                 let Some(wire) = transport.wire() else { return };

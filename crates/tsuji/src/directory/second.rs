@@ -290,12 +290,18 @@ impl Directory {
         let needs_first = alone(flow).is_some_and(|(_, it)| it == engines.first);
         let others: Vec<_> = self.flows_beside(flow).filter_map(alone).collect();
         let needs_first = needs_first || others.iter().any(|(_, it)| *it == engines.first);
-        for (other, _) in others {
+        for (other, wish) in others {
             let Some(route) = self.flows.get(&other) else { continue };
             let now = route.course.opening().or_else(|| route.course.standing());
             let Some(now) = now.filter(|it| engines.other(it).is_some()) else { continue };
-            let offers = self.offers_beside(host, other, engines, || needs_first);
-            let best = self.chosen(host, other, &offers);
+            // Of what others need only the second engine depends.
+            let best = match wish == engines.second {
+                true => {
+                    let offers = self.offers_beside(host, other, engines, || needs_first);
+                    self.chosen(host, other, &offers)
+                }
+                false => Some(wish),
+            };
             match best.filter(|it| it != now) {
                 // Whoever needs the first waits for it.
                 Some(best) if best == engines.first => {
