@@ -1,3 +1,6 @@
+/* For what the engine's headers take from the system. */
+#define _POSIX_C_SOURCE 200809L
+
 #include "shim.h"
 
 #include <stdlib.h>
@@ -8,14 +11,40 @@
 #include "dds/ddsi/ddsi_radmin.h"
 #include "dds/ddsi/ddsi_serdata.h"
 #include "dds/ddsi/ddsi_sertype.h"
+#include "dds/ddsrt/atomics.h"
 #include "dds/ddsrt/heap.h"
 #include "dds/ddsrt/log.h"
+#include "dds/ddsrt/sync.h"
 
 #define HEADER_LEN 4u
 /* Larger than any sample that tsuji takes, and far from what overflows. */
 #define SAMPLE_LEN_MAX ((size_t) 1 << 30)
 /* Where the data begins modulo 16, so that the body behind the header is aligned. */
 #define LEAD 12u
+
+/* Memory of samples that have been taken and let go of, for the next ones. The allocator may give memory of this size
+ * back to the system each time, and then each page of it is zeroed and mapped anew. What is smaller it keeps at hand
+ * itself, and what is larger is not kept. */
+#define KEPT_LEN_MIN ((size_t) 64 << 10)
+#define KEPT_LEN_MAX ((size_t) 16 << 20)
+#define KEPT_BYTES_MAX ((size_t) 32 << 20)
+#define KEPT_MAX 4u
+
+struct reserve {
+  /* Of the type, and of each sample that returns here. A sample may outlive its topic. */
+  ddsrt_atomic_uint32_t holders;
+  /* Only ever tried, since a child may have been forked while it was held. */
+  ddsrt_mutex_t mutex;
+  /* The oldest first. */
+  struct sample *kept[KEPT_MAX];
+  size_t count;
+  size_t bytes;
+};
+
+struct type {
+  struct ddsi_sertype base;
+  struct reserve *reserve;
+};
 
 struct sample {
   struct ddsi_serdata base;
@@ -27,6 +56,9 @@ struct sample {
   /* Of data that somebody else holds. */
   void *owner;
   void (*release) (void *owner);
+  /* Where its memory goes, or NULL, and how much that is. */
+  struct reserve *reserve;
+  size_t room;
 };
 
 static const struct ddsi_serdata_ops sample_ops;
@@ -36,29 +68,107 @@ static size_t padded (size_t len) { return (len + 3u) & ~(size_t) 3u; }
 
 static const struct sample *sample_of (const struct ddsi_serdata *base) { return (const struct sample *) base; }
 
+static struct reserve *reserve_new (void)
+{
+  struct reserve *reserve = calloc (1, sizeof (*reserve));
+  if (reserve == NULL)
+    return NULL;
+  ddsrt_mutex_init (&reserve->mutex);
+  ddsrt_atomic_st32 (&reserve->holders, 1);
+  return reserve;
+}
+
+static void reserve_unref (struct reserve *reserve)
+{
+  if (ddsrt_atomic_dec32_nv (&reserve->holders) != 0)
+    return;
+  for (size_t at = 0; at < reserve->count; at++)
+    free (reserve->kept[at]);
+  ddsrt_mutex_destroy (&reserve->mutex);
+  free (reserve);
+}
+
+/* The caller holds the mutex. */
+static struct sample *reserve_remove (struct reserve *reserve, size_t at)
+{
+  struct sample *sample = reserve->kept[at];
+  reserve->count--;
+  reserve->bytes -= sample->room;
+  memmove (&reserve->kept[at], &reserve->kept[at + 1], (reserve->count - at) * sizeof (sample));
+  return sample;
+}
+
+/* Memory of at least this size and not twice that, or NULL. */
+static struct sample *reserve_take (struct reserve *reserve, size_t room)
+{
+  struct sample *found = NULL;
+  if (!ddsrt_mutex_trylock (&reserve->mutex))
+    return NULL;
+  for (size_t at = 0; at < reserve->count && found == NULL; at++)
+    if (room <= reserve->kept[at]->room && reserve->kept[at]->room / 2 < room)
+      found = reserve_remove (reserve, at);
+  ddsrt_mutex_unlock (&reserve->mutex);
+  return found;
+}
+
+static void reserve_put (struct reserve *reserve, struct sample *sample)
+{
+  struct sample *old[KEPT_MAX];
+  size_t old_count = 0;
+  if (!ddsrt_mutex_trylock (&reserve->mutex))
+  {
+    free (sample);
+    return;
+  }
+  while (reserve->count == KEPT_MAX || KEPT_BYTES_MAX < reserve->bytes + sample->room)
+    old[old_count++] = reserve_remove (reserve, 0);
+  reserve->kept[reserve->count++] = sample;
+  reserve->bytes += sample->room;
+  ddsrt_mutex_unlock (&reserve->mutex);
+  for (size_t at = 0; at < old_count; at++)
+    free (old[at]);
+}
+
 /* A sample with room for `len` bytes behind it, rounded up and zeroed at the end. */
-static struct sample *sample_new (const struct ddsi_sertype *type, enum ddsi_serdata_kind kind, size_t len)
+static struct sample *sample_new (const struct ddsi_sertype *base, enum ddsi_serdata_kind kind, size_t len)
 {
   const size_t data_at = (sizeof (struct sample) + 15u) / 16u * 16u + LEAD;
-  struct sample *sample = aligned_alloc (16, (data_at + padded (len) + 15u) / 16u * 16u);
-  if (sample == NULL)
+  const size_t least = (data_at + padded (len) + 15u) / 16u * 16u;
+  const struct type *type = (const struct type *) base;
+  struct reserve *reserve = KEPT_LEN_MIN <= len && len <= KEPT_LEN_MAX ? type->reserve : NULL;
+  struct sample *sample = reserve == NULL ? NULL : reserve_take (reserve, least);
+  const size_t room = sample == NULL ? least : sample->room;
+  if (sample == NULL && (sample = aligned_alloc (16, least)) == NULL)
     return NULL;
   memset (sample, 0, sizeof (*sample));
-  ddsi_serdata_init (&sample->base, type, kind);
-  sample->base.hash = type->serdata_basehash;
+  ddsi_serdata_init (&sample->base, base, kind);
+  sample->base.hash = base->serdata_basehash;
   unsigned char *data = (unsigned char *) sample + data_at;
   memset (data + padded (len) - (padded (len) == 0 ? 0 : 4), 0, padded (len) == 0 ? 0 : 4);
   sample->data = data;
   sample->len = len;
+  sample->room = room;
+  if (reserve != NULL)
+  {
+    ddsrt_atomic_inc32 (&reserve->holders);
+    sample->reserve = reserve;
+  }
   return sample;
 }
 
 static void sample_release (struct ddsi_serdata *base)
 {
   struct sample *sample = (struct sample *) base;
+  struct reserve *reserve = sample->reserve;
   if (sample->release != NULL)
     sample->release (sample->owner);
-  free (sample);
+  if (reserve == NULL)
+  {
+    free (sample);
+    return;
+  }
+  reserve_put (reserve, sample);
+  reserve_unref (reserve);
 }
 
 /* The header says in its last two bits how many bytes at the end are padding (DDS-XTypes 1.3, 7.6.3.1.2). A sample in
@@ -294,9 +404,11 @@ static const struct ddsi_serdata_ops sample_ops = {
   .from_psmx = from_psmx,
 };
 
-static void type_free (struct ddsi_sertype *type)
+static void type_free (struct ddsi_sertype *base)
 {
-  ddsi_sertype_fini (type);
+  struct type *type = (struct type *) base;
+  ddsi_sertype_fini (base);
+  reserve_unref (type->reserve);
   free (type);
 }
 
@@ -348,14 +460,21 @@ static const struct ddsi_sertype_ops type_ops = {
 
 int32_t tcy_create_topic (int32_t participant, const char *name, const char *type_name, const void *qos)
 {
-  struct ddsi_sertype *type = calloc (1, sizeof (*type));
-  if (type == NULL)
+  struct type *type = calloc (1, sizeof (*type));
+  struct reserve *reserve = reserve_new ();
+  if (type == NULL || reserve == NULL)
+  {
+    free (type);
+    free (reserve);
     return DDS_RETCODE_OUT_OF_RESOURCES;
-  ddsi_sertype_init (type, type_name, &type_ops, &sample_ops, true);
-  type->allowed_data_representation = DDS_DATA_REPRESENTATION_FLAG_XCDR1;
-  const dds_entity_t topic = dds_create_topic_sertype (participant, name, &type, qos, NULL, NULL);
+  }
+  type->reserve = reserve;
+  struct ddsi_sertype *base = &type->base;
+  ddsi_sertype_init (base, type_name, &type_ops, &sample_ops, true);
+  base->allowed_data_representation = DDS_DATA_REPRESENTATION_FLAG_XCDR1;
+  const dds_entity_t topic = dds_create_topic_sertype (participant, name, &base, qos, NULL, NULL);
   if (topic < 0)
-    ddsi_sertype_unref (type);
+    ddsi_sertype_unref (base);
   return topic;
 }
 

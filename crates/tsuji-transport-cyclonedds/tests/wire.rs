@@ -414,6 +414,33 @@ fn samples_go_plainly_without_any_letter() {
 }
 
 #[test]
+fn memory_of_large_samples_is_used_again_and_outlives_its_reader() {
+    const LEN: usize = 1_000_001;
+    watched(|| {
+        let (one, two) = (Process::new(72, 1), Process::new(72, 2));
+        let (writer, reader) = (one.writer("large", LATE), two.reader("large", LATE));
+        join_plainly(&one, &*writer, &two, &*reader);
+        let exchange = |number| {
+            send(&*writer, number, LEN);
+            let sample = take(&*reader);
+            assert_eq!(bytes(&sample), cdr(number, LEN));
+            sample
+        };
+        let first = exchange(1);
+        let address = bytes(&first).as_ptr();
+        drop(first);
+        let again = exchange(2);
+        assert_eq!(bytes(&again).as_ptr(), address);
+        let other = exchange(3);
+        assert_ne!(bytes(&other).as_ptr(), address, "somebody holds it still");
+        drop((writer, reader, one, two));
+        assert_eq!(bytes(&again), cdr(2, LEN));
+        drop(again);
+        assert_eq!(bytes(&other), cdr(3, LEN));
+    });
+}
+
+#[test]
 fn a_plain_reader_that_keeps_all_never_makes_busy_and_keeps_its_last() {
     watched(|| {
         let (one, two) = (Process::new(65, 1), Process::new(65, 2));

@@ -6,7 +6,7 @@ use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, heap};
 
 /// Whoever owns the memory behind some [`Bytes`] or a [`Loan`].
 ///
@@ -110,12 +110,7 @@ impl Loan {
 
     /// A loan of `len` zeroed bytes on the heap, with the alignment of a CDR body.
     pub fn on_heap(len: usize) -> Self {
-        let blocks = (LEAD + len).div_ceil(size_of::<Block>());
-        let memory = HeapMemory { blocks: vec![Block([0; 16]); blocks].into_boxed_slice().into() };
-        let start = memory.start();
-        // SAFETY: `start` is followed by at least `len` zeroed bytes that the owner keeps, and
-        // nobody else knows of them.
-        unsafe { Self::from_owner(Arc::new(memory), start, len) }
+        heap::lend(heap::allocate(len), len, None)
     }
 
     /// Makes the loan shorter: the sample is its first `len` bytes.
@@ -159,60 +154,10 @@ impl fmt::Debug for Loan {
     }
 }
 
-/// Where the payload begins behind 16-byte alignment: a CDR header of 4 bytes then ends at 16.
-pub const LEAD: usize = 12;
-
-#[derive(Clone, Copy)]
-#[repr(C, align(16))]
-struct Block([u8; 16]);
-
-/// Heap memory, kept as a raw pointer because holders write through pointers into it.
-struct HeapMemory {
-    blocks: HeapBlocks,
-}
-
-struct HeapBlocks {
-    base: NonNull<Block>,
-    count: usize,
-}
-
-impl From<Box<[Block]>> for HeapBlocks {
-    fn from(blocks: Box<[Block]>) -> Self {
-        let count = blocks.len();
-        let base = NonNull::from(Box::leak(blocks)).cast();
-        Self { base, count }
-    }
-}
-
-impl Drop for HeapBlocks {
-    fn drop(&mut self) {
-        let slice = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr(), self.count);
-        // SAFETY: the slice was leaked from a box of just this shape, and is dropped once.
-        drop(unsafe { Box::from_raw(slice) });
-    }
-}
-
-// SAFETY: plain memory, written only through a unique `Loan`.
-unsafe impl Send for HeapMemory {}
-// SAFETY: as above.
-unsafe impl Sync for HeapMemory {}
-
-impl HeapMemory {
-    fn start(&self) -> NonNull<u8> {
-        // SAFETY: there is at least one block, and it is longer than the lead.
-        unsafe { self.blocks.base.cast::<u8>().add(LEAD) }
-    }
-}
-
-impl Owner for HeapMemory {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LEAD;
 
     #[test]
     fn a_heap_loan_is_aligned_for_cdr_and_zeroed() {

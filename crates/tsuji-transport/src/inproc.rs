@@ -10,8 +10,8 @@ use tsuji_platform::fork::Generation;
 
 use crate::bell::Cell;
 use crate::{
-    Connected, Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Reader, Result,
-    Sample, Sent, Ticket, Transport, Writer,
+    Connected, Endpoint, Envelope, Error, ErrorKind, Gid, HeapReserve, Loan, Payload, PeerId,
+    Reader, Result, Sample, Sent, Ticket, Transport, Writer,
 };
 
 /// A bus inside this process. Clones share it.
@@ -80,7 +80,14 @@ impl Transport for InProcess {
     fn open_writer(&self, endpoint: &Endpoint, room: Arc<Cell>) -> Result<Arc<dyn Writer>> {
         self.open("open a writer")?;
         let connections = Mutex::default();
-        Ok(Arc::new(InProcessWriter { bus: self.clone(), gid: endpoint.gid, connections, room }))
+        let reserve = HeapReserve::default();
+        Ok(Arc::new(InProcessWriter {
+            bus: self.clone(),
+            gid: endpoint.gid,
+            connections,
+            room,
+            reserve,
+        }))
     }
 
     fn open_reader(&self, endpoint: &Endpoint, news: Arc<Cell>) -> Result<Arc<dyn Reader>> {
@@ -106,6 +113,8 @@ struct InProcessWriter {
     gid: Gid,
     connections: Mutex<Connections>,
     room: Arc<Cell>,
+    /// For loans.
+    reserve: HeapReserve,
 }
 
 #[derive(Debug, Default)]
@@ -152,7 +161,7 @@ impl Writer for InProcessWriter {
     fn loan(&self, len: usize) -> Result<Loan> {
         self.bus.open("loan")?;
         fits(len)?;
-        Ok(Loan::on_heap(len))
+        Ok(self.reserve.loan(len))
     }
 
     fn reserve(&self, len: usize) -> Result<()> {

@@ -21,10 +21,13 @@ pub mod faulty;
 pub mod inproc;
 
 mod bytes;
-pub use bytes::{Bytes, LEAD, Loan, Owner};
+pub use bytes::{Bytes, Loan, Owner};
 
 mod error;
 pub use error::{Error, ErrorKind, Result};
+
+mod heap;
+pub use heap::{HeapReserve, LEAD};
 
 mod sample;
 pub use sample::{Encoding, Envelope, Gid, Payload, Sample};

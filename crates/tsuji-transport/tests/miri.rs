@@ -10,7 +10,7 @@ use tsuji_conformance::{Keep, World};
 use tsuji_platform::memory::Backing;
 use tsuji_transport::bell::Bells;
 use tsuji_transport::inproc::InProcess;
-use tsuji_transport::{Bytes, Loan, Owner, Payload};
+use tsuji_transport::{Bytes, HeapReserve, Loan, Owner, Payload};
 
 #[test]
 fn miri_heap_loans_are_filled_shared_and_freed() {
@@ -28,6 +28,21 @@ fn miri_heap_loans_are_filled_shared_and_freed() {
             }
         });
         assert!(bytes.get(1..3).is_none_or(|part| part == [9, 9]));
+    }
+}
+
+#[test]
+fn miri_kept_memory_goes_from_sample_to_sample() {
+    const LEN: usize = 64 * 1024;
+    let reserve = HeapReserve::default();
+    for round in 0..4u8 {
+        let mut loan = reserve.loan(LEN);
+        loan[usize::from(round)] = round;
+        let bytes = loan.freeze();
+        std::thread::scope(|scope| {
+            let clone = bytes.clone();
+            scope.spawn(move || assert_eq!(clone[usize::from(round)], round));
+        });
     }
 }
 
