@@ -31,6 +31,8 @@ pub use client::{ActionClient, CancelOutcome, ClientGoal};
 mod goals;
 pub use goals::{GoalId, GoalStatus};
 
+mod pursuers;
+
 mod server;
 pub use server::{
     ActionCounters, ActionServer, ActionServerBuilder, GoalHandle, ManyGoals,

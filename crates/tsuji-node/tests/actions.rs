@@ -242,6 +242,28 @@ fn results_are_kept_for_as_long_as_said() {
 }
 
 #[test]
+fn who_looks_late_learns_how_a_goal_ended_all_the_same() {
+    let pair = pair();
+    let server = ActionServer::<Fibonacci>::builder(&pair.serving, "fibonacci")
+        .result_timeout(Duration::from_millis(50))
+        .pursue(pursue)
+        .unwrap();
+    spun(&pair.serving, || {
+        // More than the status tells of.
+        let goals: Vec<_> = (0..100).map(|_| pair.ask(2)).collect();
+        while !server.goals().is_empty() {
+            thread::yield_now();
+        }
+        for goal in goals {
+            while goal.next_feedback(HANG).unwrap().is_some() {}
+            assert_eq!(goal.status(), GoalStatus::Succeeded);
+            assert_eq!(goal.result(HANG).unwrap().0, GoalStatus::Succeeded);
+        }
+        assert_eq!(server.counters().succeeded, 100);
+    });
+}
+
+#[test]
 fn one_at_a_time_rejects_or_queues_or_overtakes() {
     for many in [ManyGoals::Reject, ManyGoals::Queue(1), ManyGoals::Preempt] {
         let pair = pair();

@@ -3,6 +3,7 @@
 //! This crate knows memory, futexes, sockets, network interfaces, folders and clocks. It knows nothing of topics,
 //! samples, routes or ROS, and decides nothing.
 
+pub mod child;
 pub mod clock;
 pub mod fork;
 pub mod futex;

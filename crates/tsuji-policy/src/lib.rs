@@ -43,8 +43,7 @@ use tsuji_core::Policy;
 mod builtin;
 pub use builtin::{BUILTIN_NAME, BUILTIN_TEXT, builtin_default};
 
-mod error;
-pub use error::{ERRORS_MAX, PolicyError, PolicyErrors};
+pub use tsuji_xml::{ERRORS_MAX, XmlError as PolicyError, XmlErrors as PolicyErrors};
 
 mod file;
 pub use file::{ATTRIBUTES_MAX, DEPTH_MAX, ELEMENTS_MAX, FILE_BYTES_MAX, PolicyFile, RULES_MAX};
@@ -52,7 +51,7 @@ pub use file::{ATTRIBUTES_MAX, DEPTH_MAX, ELEMENTS_MAX, FILE_BYTES_MAX, PolicyFi
 mod show;
 pub use show::{Row, show};
 
-pub mod spelling;
+pub use tsuji_xml::spelling;
 
 pub mod units;
 

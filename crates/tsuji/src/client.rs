@@ -115,6 +115,14 @@ impl<S: ServiceType> Pending<S> {
     pub fn wait(self, timeout: Duration) -> Result<S::Response> {
         response::<S>(self.raw.wait_for_reply(after(clock::monotonic_ns(), timeout), timeout)?)
     }
+
+    /// The same, but where no reply has come by then it answers `None`, and may be asked again. After a reply or a failure
+    /// nothing more comes.
+    pub fn wait_for(&self, timeout: Duration) -> Result<Option<S::Response>> {
+        let RawPending { core, number } = &self.raw;
+        let reply = core.calls.wait(*number, after(clock::monotonic_ns(), timeout))?;
+        reply.map(response::<S>).transpose()
+    }
 }
 
 impl<S: ServiceType> Future for Pending<S> {

@@ -20,8 +20,8 @@ use crate::network::{Asked, Network, Said};
 use crate::policy_file::PolicyFile;
 use crate::registry::Arrange;
 use crate::{
-    Error, ErrorKind, Graph, GuardCondition, Neighbour, Node, ProcessEngines, Result, RouteReport,
-    RouteSetting, Stranger, TransportReport,
+    Error, ErrorKind, Graph, GuardCondition, LogArguments, Neighbour, Node, ProcessEngines, Result,
+    RouteReport, RouteSetting, Stranger, TransportReport,
 };
 
 /// Where nodes live: a domain, a policy, and this process's part in it. Clones are the same
@@ -34,8 +34,11 @@ pub struct Context {
 struct ContextCore {
     host: Arc<Host>,
     is_isolated: bool,
+    /// The one whose participant this is too, where it was made of another.
+    parent: Option<Context>,
     remap_rules: Vec<RemapRule>,
     parameter_arguments: Vec<ParameterArgument>,
+    log_arguments: LogArguments,
     arguments: Vec<String>,
     /// Wakes those who await messages. Made when the first does.
     waking: Mutex<Option<Waking>>,
@@ -55,6 +58,28 @@ impl Context {
     /// Begins to make a context.
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
+    }
+
+    /// The same participant under other arguments, as [`ContextBuilder::args`] reads them: nodes of both are in one
+    /// process and share the in-process road. Where they say nothing of the log, what was said before holds. It ends with
+    /// this one, and keeps it.
+    pub fn with_args(&self, arguments: impl IntoIterator<Item = String>) -> Result<Self> {
+        let arguments: Vec<String> = arguments.into_iter().collect();
+        let Arguments { remap_rules, parameters, own, log } = split_arguments(&arguments)?;
+        // A log is a program's rather than a node's.
+        let is_said = log != LogArguments::default();
+        let log_arguments = if is_said { log } else { self.log_arguments().clone() };
+        let core = ContextCore {
+            host: Arc::clone(self.host()),
+            is_isolated: self.core.is_isolated,
+            parent: Some(self.clone()),
+            remap_rules,
+            parameter_arguments: parameters,
+            log_arguments,
+            arguments: own,
+            waking: Mutex::default(),
+        };
+        Ok(Self { core: Arc::new(core) })
     }
 
     /// A node in the root namespace.
@@ -142,6 +167,11 @@ impl Context {
     /// What `--ros-args` says of parameters, in its order. Nothing here reads it: whoever serves parameters does.
     pub fn parameter_arguments(&self) -> &[ParameterArgument] {
         &self.core.parameter_arguments
+    }
+
+    /// What `--ros-args` says of the log. Nothing here reads it: whoever logs does.
+    pub fn log_arguments(&self) -> &LogArguments {
+        &self.core.log_arguments
     }
 
     /// Waits until every process that was there when this context was made has told all it has, and
@@ -393,6 +423,9 @@ impl Drop for ContextCore {
         if let Some(waking) = waking {
             waking.core.end();
         }
+        if self.parent.is_some() {
+            return;
+        }
         if self.is_isolated {
             self.host.stop();
         } else {
@@ -429,7 +462,8 @@ impl ContextBuilder {
 
     /// The program's arguments. Between `--ros-args` and `--` (or the end) `-r FROM:=TO` remaps
     /// names, `__node:=NAME` and `__ns:=NAMESPACE` among them; `-p NAME:=VALUE` and `--params-file FILE` are kept as
-    /// [`Context::parameter_arguments`].
+    /// [`Context::parameter_arguments`], `--log-level [LOGGER:=]LEVEL` and which logs are disabled as
+    /// [`Context::log_arguments`].
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = String>) -> Self {
         self.arguments = arguments.into_iter().collect();
@@ -548,7 +582,7 @@ impl ContextBuilder {
             Some(policy) => (policy, None),
             None => load_policy(self.policy_file)?,
         };
-        let Arguments { remap_rules, parameters, own } = split_arguments(&self.arguments)?;
+        let Arguments { remap_rules, parameters, log, own } = split_arguments(&self.arguments)?;
         let folder = match self.runtime_dir {
             Some(path) => absolute(&path)?,
             None => runtime_dir()?,
@@ -581,8 +615,10 @@ impl ContextBuilder {
         let core = ContextCore {
             host,
             is_isolated,
+            parent: None,
             remap_rules,
             parameter_arguments: parameters,
+            log_arguments: log,
             arguments: own,
             waking,
         };
@@ -636,6 +672,7 @@ pub enum ParameterArgument {
 struct Arguments {
     remap_rules: Vec<RemapRule>,
     parameters: Vec<ParameterArgument>,
+    log: LogArguments,
     /// What is the program's own.
     own: Vec<String>,
 }
@@ -670,6 +707,13 @@ fn split_arguments(arguments: &[String]) -> Result<Arguments> {
             (true, "--params-file") => {
                 said.parameters.push(ParameterArgument::File(after("FILE")?.into()));
             }
+            (true, "--log-level") => {
+                let words = after("[LOGGER:=]LEVEL")?;
+                said.log.add_level(words).map_err(|why| {
+                    Error::invalid(format!("--ros-args --log-level {words}: {why}"))
+                })?;
+            }
+            (true, flag) if said.log.set_flag(flag) => (),
             (true, other) if IGNORED_WITH_VALUE.contains(&other) => {
                 let value = arguments.next().map_or("", String::as_str);
                 tracing::warn!("--ros-args {argument} {value}: not supported yet, ignored");
@@ -680,7 +724,9 @@ fn split_arguments(arguments: &[String]) -> Result<Arguments> {
             (true, other) => {
                 return Err(Error::invalid(format!(
                     "--ros-args {other:?}; allowed: -r FROM:=TO, --remap FROM:=TO, -p NAME:=VALUE, \
-                     --param NAME:=VALUE, --params-file FILE, -- to end them, and without effect {}, {}",
+                     --param NAME:=VALUE, --params-file FILE, --log-level [LOGGER:=]LEVEL, \
+                     --enable-rosout-logs, --disable-rosout-logs, --enable-stdout-logs, \
+                     --disable-stdout-logs, -- to end them, and without effect {}, {}",
                     IGNORED_WITH_VALUE.join(", "),
                     IGNORED.join(", ")
                 )));
@@ -692,18 +738,10 @@ fn split_arguments(arguments: &[String]) -> Result<Arguments> {
 }
 
 /// Of the arguments that `rcl` knows, those with a value behind them that are not obeyed.
-const IGNORED_WITH_VALUE: &[&str] =
-    &["--log-level", "--log-config-file", "--log-file-name", "-e", "--enclave"];
+const IGNORED_WITH_VALUE: &[&str] = &["--log-config-file", "--log-file-name", "-e", "--enclave"];
 
 /// Those without a value.
-const IGNORED: &[&str] = &[
-    "--enable-rosout-logs",
-    "--disable-rosout-logs",
-    "--enable-stdout-logs",
-    "--disable-stdout-logs",
-    "--enable-external-lib-logs",
-    "--disable-external-lib-logs",
-];
+const IGNORED: &[&str] = &["--enable-external-lib-logs", "--disable-external-lib-logs"];
 
 /// How long plain nodes are waited for, of whom nobody knows whether there are any.
 const OUTSIDE_MAX: Duration = Duration::from_secs(1);

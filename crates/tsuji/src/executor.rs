@@ -114,6 +114,12 @@ impl Executor {
         self.core.is_of_this_process()
     }
 
+    /// What lets a spin ask from any thread whether it is done.
+    pub fn waker(&self) -> impl Fn() + Send + Sync + use<> + 'static {
+        let core = Arc::clone(&self.core);
+        move || core.wake()
+    }
+
     /// Starts the thread that wakes those who await messages. It ends with
     /// [`ExecutorCore::end`].
     pub(crate) fn start_waking(host: &Arc<Host>) -> Result<Arc<ExecutorCore>> {

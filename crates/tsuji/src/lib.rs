@@ -73,6 +73,9 @@ pub use guard_condition::GuardCondition;
 
 mod host;
 
+mod log_arguments;
+pub use log_arguments::{LogArguments, Severity, UnknownSeverity};
+
 mod mapping;
 mod network;
 
@@ -110,7 +113,7 @@ pub use subscription::{
 };
 
 mod timer;
-pub use timer::Timer;
+pub use timer::{Schedule, ScheduledTimer, Timer};
 
 mod wait_list;
 pub use wait_list::{WaitList, Waitable};

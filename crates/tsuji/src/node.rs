@@ -16,11 +16,11 @@ use crate::executor::{Entity, ExecutorCore};
 use crate::publication::{Codec, Publication, PublicationSpec};
 use crate::reception::{Reception, ReceptionSpec};
 use crate::subscription::{EventEntity, RawEntity};
-use crate::timer::TimerEntity;
+use crate::timer::{Periodic, TimerEntity};
 use crate::{
     CallbackGroup, CallbackGroupKind, Client, ClientBuilder, Context, Error, Publisher, RawClient,
-    RawPublisher, RawSample, RawServiceBuilder, RawSubscription, Received, Result, Service,
-    ServiceBuilder, Subscription, Timer,
+    RawPublisher, RawSample, RawServiceBuilder, RawSubscription, Received, Result, Schedule,
+    ScheduledTimer, Service, ServiceBuilder, Subscription, Timer,
 };
 
 /// A node. Clones are the same node; it leaves the graph with the last of them and of what was
@@ -203,10 +203,26 @@ impl Node {
         if period.is_zero() {
             return Err(Error::invalid("a timer's period is 0; allowed: at least 1 ns"));
         }
-        let entity = Arc::new(TimerEntity::new(period, group.clone(), Box::new(callback)));
-        let entity_dyn: Arc<dyn Entity> = Arc::<TimerEntity>::clone(&entity);
+        let periodic = Periodic::new(period);
+        let entity = Arc::new(TimerEntity::new(periodic, group.clone(), Box::new(callback)));
+        let entity_dyn: Arc<dyn Entity> = Arc::<TimerEntity<Periodic>>::clone(&entity);
         self.run(&entity_dyn)?;
         Ok(Timer::new(self.clone(), entity))
+    }
+
+    /// Calls `callback` when `schedule` says so, while the node is spun: by a clock that `tsuji` does not know, for
+    /// example. In the node's own callback group where none is named.
+    pub fn create_scheduled_timer(
+        &self,
+        group: Option<&CallbackGroup>,
+        schedule: Arc<dyn Schedule>,
+        callback: impl FnMut() + Send + 'static,
+    ) -> Result<ScheduledTimer> {
+        let group = group.unwrap_or(&self.core.group).clone();
+        let entity: Arc<dyn Entity> =
+            Arc::new(TimerEntity::new(schedule, group, Box::new(callback)));
+        self.run(&entity)?;
+        Ok(ScheduledTimer::new(self.clone(), entity))
     }
 
     /// A new callback group.
@@ -250,8 +266,9 @@ impl Node {
         }
     }
 
-    /// Wakes the node's executor, because a time has changed.
-    pub(crate) fn wake(&self) {
+    /// Lets the executor that runs this node look anew at what is due, because a [`Schedule`] has changed. Never
+    /// waits.
+    pub fn wake(&self) {
         let executor = self.running().executor.as_ref().and_then(Weak::upgrade);
         if let Some(executor) = executor {
             executor.wake();

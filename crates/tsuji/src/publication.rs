@@ -16,7 +16,9 @@ use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
 use tsuji_ros::service::REQUEST_HEADER_BYTES;
 use tsuji_transport::bell::Cell;
-use tsuji_transport::{Bytes, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload};
+use tsuji_transport::{
+    Bytes, Envelope, ErrorKind as TransportKind, Gid, HeapReserve, Loan, Payload,
+};
 
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, PublisherEvent};
@@ -148,6 +150,8 @@ pub(crate) struct Publication {
     /// Some of its readers are about to go over to another engine.
     is_changing_engine: AtomicBool,
     room: Arc<Cell>,
+    /// Where no road has memory to lend.
+    reserve: HeapReserve,
     /// Whether somebody sleeps on the room cell, which one at a time does.
     is_room_awaited: Mutex<bool>,
     room_is_yours: Condvar,
@@ -315,6 +319,7 @@ impl Publication {
             has_readers_by_value: AtomicBool::new(false),
             has_news: AtomicBool::new(false),
             is_changing_engine: AtomicBool::new(false),
+            reserve: HeapReserve::default(),
             is_room_awaited: Mutex::new(false),
             room_is_yours: Condvar::new(),
             last_sign_ns: AtomicU64::new(now),
@@ -780,7 +785,7 @@ impl Publication {
                 _ => attempt.value.take(),
             };
         } else if attempt.bytes.is_none() {
-            let bytes = self.bytes(attempt.outgoing, |len| road.lend(len))?;
+            let bytes = self.bytes(attempt.outgoing, |len| road.lend(len, &self.reserve))?;
             attempt.bytes = Some(Payload::Bytes(bytes));
         }
         let mono_ns = state.last_publish_ns.max(attempt.mono_ns);
@@ -880,8 +885,8 @@ impl Publication {
 
     fn lend(&self, state: &State, len: usize) -> Result<Loan, tsuji_transport::Error> {
         match state.lender() {
-            Some(at) => state.in_use()[at].lend(len),
-            None => Ok(Loan::on_heap(len)),
+            Some(at) => state.in_use()[at].lend(len, &self.reserve),
+            None => Ok(self.reserve.loan(len)),
         }
     }
 
@@ -892,7 +897,7 @@ impl Publication {
     ) -> Result<Payload, tsuji_transport::Error> {
         match payload {
             Payload::Typed(value) if !road.id.typed => {
-                self.serialise(&**value, |len| road.lend(len)).map(Payload::Bytes)
+                self.serialise(&**value, |len| road.lend(len, &self.reserve)).map(Payload::Bytes)
             }
             payload => Ok(payload.clone()),
         }

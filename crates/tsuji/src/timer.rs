@@ -1,4 +1,4 @@
-//! Timers on the monotonic clock.
+//! Timers on the monotonic clock, and on any other that whoever knows it keeps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,28 +15,28 @@ use crate::{CallbackGroup, Node};
 #[must_use = "it ends when it is dropped"]
 pub struct Timer {
     node: Node,
-    entity: Arc<TimerEntity>,
+    entity: Arc<TimerEntity<Periodic>>,
 }
 
 impl Timer {
-    pub(crate) fn new(node: Node, entity: Arc<TimerEntity>) -> Self {
+    pub(crate) fn new(node: Node, entity: Arc<TimerEntity<Periodic>>) -> Self {
         Self { node, entity }
     }
 
     /// Begins a new period now.
     pub fn reset(&self) {
-        self.entity.reset();
+        self.entity.schedule.reset();
         self.node.wake();
     }
 
     /// Calls back no more, until [`reset`](Self::reset).
     pub fn cancel(&self) {
-        self.entity.cancel();
+        self.entity.schedule.cancel();
     }
 
     /// The time from one call to the next.
     pub fn period(&self) -> Duration {
-        Duration::from_nanos(self.entity.period_ns)
+        Duration::from_nanos(self.entity.schedule.period_ns)
     }
 }
 
@@ -45,7 +45,7 @@ impl Drop for Timer {
         if !self.node.context().host().is_current() {
             return;
         }
-        let entity: Arc<dyn Entity> = Arc::<TimerEntity>::clone(&self.entity);
+        let entity: Arc<dyn Entity> = Arc::<TimerEntity<Periodic>>::clone(&self.entity);
         self.node.run_no_more(&entity);
     }
 }
@@ -56,30 +56,106 @@ impl std::fmt::Debug for Timer {
     }
 }
 
-pub(crate) struct TimerEntity {
+/// When a [`ScheduledTimer`] calls back, such as by a clock that others move.
+///
+/// The threads of an executor ask it whenever they look for what is ready, so it must not wait. Whoever makes it due
+/// sooner than it has said calls [`Node::wake`] after that.
+pub trait Schedule: Send + Sync {
+    /// When it is due, in nanoseconds of the monotonic clock: 0 is now, `u64::MAX` not before a [`Node::wake`].
+    fn due_ns(&self) -> u64;
+
+    /// Whether to call back now. It is asked before each call, and plans the next where it says so.
+    fn begin(&self) -> bool;
+}
+
+/// Calls back when its [`Schedule`] says so, until dropped.
+#[must_use = "it ends when it is dropped"]
+pub struct ScheduledTimer {
+    node: Node,
+    entity: Arc<dyn Entity>,
+}
+
+impl ScheduledTimer {
+    pub(crate) fn new(node: Node, entity: Arc<dyn Entity>) -> Self {
+        Self { node, entity }
+    }
+}
+
+impl Drop for ScheduledTimer {
+    fn drop(&mut self) {
+        if self.node.context().host().is_current() {
+            self.node.run_no_more(&self.entity);
+        }
+    }
+}
+
+impl std::fmt::Debug for ScheduledTimer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScheduledTimer").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct TimerEntity<S> {
+    schedule: S,
+    group: CallbackGroup,
+    callback: Mutex<Box<dyn FnMut() + Send>>,
+}
+
+impl<S> TimerEntity<S> {
+    pub(crate) fn new(
+        schedule: S,
+        group: CallbackGroup,
+        callback: Box<dyn FnMut() + Send>,
+    ) -> Self {
+        Self { schedule, group, callback: Mutex::new(callback) }
+    }
+}
+
+impl<S: Schedule> Entity for TimerEntity<S> {
+    fn cell(&self) -> Option<&Arc<Cell>> {
+        None
+    }
+
+    fn run(&self, _more: &mut dyn FnMut()) {
+        if self.schedule.begin() {
+            (self.callback.lock().unwrap_or_else(PoisonError::into_inner))();
+        }
+    }
+
+    fn due_ns(&self) -> Option<u64> {
+        Some(self.schedule.due_ns())
+    }
+
+    fn group(&self) -> &CallbackGroup {
+        &self.group
+    }
+}
+
+impl Schedule for Arc<dyn Schedule> {
+    fn due_ns(&self) -> u64 {
+        (**self).due_ns()
+    }
+
+    fn begin(&self) -> bool {
+        (**self).begin()
+    }
+}
+
+/// Due again and again on the monotonic clock.
+pub(crate) struct Periodic {
     period_ns: u64,
     /// [`NEVER`] while it is cancelled. One word, so that whoever sees that it is not sees when it is due.
     next_ns: AtomicU64,
-    group: CallbackGroup,
-    callback: Mutex<Box<dyn FnMut() + Send>>,
 }
 
 /// A cancelled timer is still one with a time, only a very late one.
 const NEVER: u64 = u64::MAX;
 
-impl TimerEntity {
-    pub(crate) fn new(
-        period: Duration,
-        group: CallbackGroup,
-        callback: Box<dyn FnMut() + Send>,
-    ) -> Self {
+impl Periodic {
+    pub(crate) fn new(period: Duration) -> Self {
         let period_ns = nanos(period);
-        Self {
-            period_ns,
-            next_ns: AtomicU64::new(clock::monotonic_ns().saturating_add(period_ns)),
-            group,
-            callback: Mutex::new(callback),
-        }
+        let next_ns = clock::monotonic_ns().saturating_add(period_ns);
+        Self { period_ns, next_ns: AtomicU64::new(next_ns) }
     }
 
     fn reset(&self) {
@@ -90,8 +166,14 @@ impl TimerEntity {
     fn cancel(&self) {
         self.next_ns.store(NEVER, Ordering::Release);
     }
+}
 
-    /// Whether it is to call back now. Then it is due again a whole number of periods later.
+impl Schedule for Periodic {
+    fn due_ns(&self) -> u64 {
+        self.next_ns.load(Ordering::Acquire)
+    }
+
+    /// Then it is due again a whole number of periods later.
     fn begin(&self) -> bool {
         let now_ns = clock::monotonic_ns();
         let due_ns = self.next_ns.load(Ordering::Acquire);
@@ -104,26 +186,6 @@ impl TimerEntity {
         let taken =
             self.next_ns.compare_exchange(due_ns, next_ns, Ordering::AcqRel, Ordering::Relaxed);
         taken.is_ok()
-    }
-}
-
-impl Entity for TimerEntity {
-    fn cell(&self) -> Option<&Arc<Cell>> {
-        None
-    }
-
-    fn run(&self, _more: &mut dyn FnMut()) {
-        if self.begin() {
-            (self.callback.lock().unwrap_or_else(PoisonError::into_inner))();
-        }
-    }
-
-    fn due_ns(&self) -> Option<u64> {
-        Some(self.next_ns.load(Ordering::Acquire))
-    }
-
-    fn group(&self) -> &CallbackGroup {
-        &self.group
     }
 }
 
@@ -141,7 +203,8 @@ mod tests {
         let calling = Arc::clone(&called_ns);
         let note = move || calling.store(clock::monotonic_ns(), Ordering::Release);
         let group = CallbackGroup::new(CallbackGroupKind::MutuallyExclusive);
-        let timer = TimerEntity::new(Duration::from_micros(20), group, Box::new(note));
+        let period = Periodic::new(Duration::from_micros(20));
+        let timer = TimerEntity::new(period, group, Box::new(note));
         let (looks, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
         let mut early = None;
         std::thread::scope(|scope| {
@@ -152,22 +215,22 @@ mod tests {
                 }
             });
             for _ in 0..1_000 {
-                timer.cancel();
+                timer.schedule.cancel();
                 // The look that is under way may call back yet, the one after it does not.
                 let looked = looks.load(Ordering::Acquire) + 2;
-                let passed_ns = clock::monotonic_ns() + timer.period_ns;
+                let passed_ns = clock::monotonic_ns() + timer.schedule.period_ns;
                 while looks.load(Ordering::Acquire) < looked || clock::monotonic_ns() < passed_ns {
                     std::hint::spin_loop();
                 }
                 called_ns.store(0, Ordering::Release);
                 let reset_ns = clock::monotonic_ns();
-                timer.reset();
+                timer.schedule.reset();
                 let mut first_ns = 0;
                 while first_ns == 0 {
                     std::hint::spin_loop();
                     first_ns = called_ns.load(Ordering::Acquire);
                 }
-                if first_ns < reset_ns + timer.period_ns {
+                if first_ns < reset_ns + timer.schedule.period_ns {
                     early = Some(first_ns - reset_ns);
                     break;
                 }

@@ -16,7 +16,8 @@ use std::time::Duration;
 use futures_core::Stream;
 use house::{Folder, HANG, Random, Watchdog, keep_all, keep_last, wait_until};
 use tsuji::{
-    CallbackGroupKind, Context, ErrorKind, Executor, ParameterArgument, Qos, Timer, WaitSet,
+    CallbackGroupKind, Context, ErrorKind, Executor, ParameterArgument, Qos, Severity, Timer,
+    WaitSet,
 };
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
@@ -372,7 +373,7 @@ fn arguments_remap_names() {
     let folder = Folder::new();
     let arguments = "program own --ros-args -r __node:=other -r __ns:=/robot -r chatter:=talk \
                      --log-config-file f.conf --disable-stdout-logs --enable-rosout-logs -e /e \
-                     -p a.b:=1 --params-file f.yaml --param /robot/other:c:=x:=y \
+                     --log-level debug --log-level robot.other:=Warn -p a.b:=1 --params-file f.yaml --param /robot/other:c:=x:=y \
                      --remap /absolute:=/elsewhere -- --also-own";
     let arguments = arguments.split_whitespace().map(str::to_owned);
     let context = Context::builder().runtime_dir(&folder.0).domain(1).isolated().args(arguments);
@@ -382,6 +383,9 @@ fn arguments_remap_names() {
     let file = ParameterArgument::File("f.yaml".into());
     let said = [assign("a.b:=1"), file, assign("/robot/other:c:=x:=y")];
     assert_eq!(context.parameter_arguments(), said);
+    let log = context.log_arguments();
+    let levels = [(None, Severity::Debug), (Some("robot.other".to_owned()), Severity::Warn)];
+    assert_eq!((&log.levels[..], log.rosout, log.stdout), (&levels[..], true, false));
     let node = context.node("name").unwrap();
     assert_eq!(node.fully_qualified_name(), "/robot/other");
     let topic =
@@ -396,6 +400,9 @@ fn arguments_remap_names() {
         "--ros-args -p",
         "--ros-args -p nothing",
         "--ros-args --params-file",
+        "--ros-args --log-level",
+        "--ros-args --log-level loud",
+        "--ros-args --log-level arm:=loud",
         "--ros-args --log-config-file x --what",
         "--ros-args --what",
         "--ros-args -r a:=b!",
@@ -589,4 +596,52 @@ fn a_spin_once_after_another_spin_runs_what_is_ready_and_returns() {
         executor.spin_once(HANG).unwrap();
         assert!(reached(round), "{} after round {round}", count.load(Ordering::SeqCst));
     }
+}
+
+#[test]
+fn a_context_under_other_arguments_is_of_the_same_participant() {
+    let folder = Folder::new();
+    let context = folder.process();
+    let arguments = ["--ros-args", "-r", "t:=u", "-r", "__node:=other", "-p", "x:=1"];
+    let other = context.with_args(arguments.map(str::to_owned)).unwrap();
+    assert_eq!(other.token(), context.token());
+    assert_eq!(other.parameter_arguments(), [ParameterArgument::Assign("x:=1".into())]);
+    let (node, renamed) = (context.node("n").unwrap(), other.node("n").unwrap());
+    assert_eq!((node.name(), renamed.name()), ("n", "other"));
+    let publisher = node.create_publisher::<UInt64>("u", keep_last(1)).unwrap();
+    let subscription = renamed.subscription::<UInt64>("t").build().unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish(UInt64 { data: 7 }).unwrap();
+    wait_until("it has come", || subscription.is_ready());
+    assert!(subscription.take().unwrap().unwrap().is_by_reference());
+    // It ends with the other, and keeps what it was made of.
+    drop((node, context));
+    assert!(other.is_ok());
+    assert!(other.with_args(["--ros-args".to_owned(), "nonsense".to_owned()]).is_err());
+    other.shutdown();
+    assert!(!other.is_ok());
+}
+
+#[test]
+fn a_waker_lets_a_spin_end() {
+    let folder = Folder::new();
+    let context = folder.process();
+    let mut executor = Executor::new(&context).unwrap().threads(2);
+    let (wake, is_done) = (executor.waker(), AtomicBool::new(false));
+    let has_asked = Barrier::new(2);
+    let asked = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let spin = scope.spawn(|| {
+            executor.spin_until(|| {
+                if asked.fetch_add(1, Ordering::AcqRel) == 0 {
+                    has_asked.wait();
+                }
+                is_done.load(Ordering::Acquire)
+            })
+        });
+        has_asked.wait();
+        is_done.store(true, Ordering::Release);
+        wake();
+        spin.join().unwrap().unwrap();
+    });
 }

@@ -503,8 +503,11 @@ fn nonsense_on_the_wire_is_left_out() {
     // A participant, and the two writers of which one has another hash.
     assert_eq!(found.len(), 3, "{found:?}");
     let key = format!("{domain}/chatter/{TEXT}/{HASH}");
+    let publisher = stranger.declare_publisher(&key).wait().unwrap();
+    // That its token was seen here does not say that the reader was seen there.
+    poll(|| publisher.matching_status().wait().unwrap().matching());
     let put = |attachment: Option<Vec<u8>>| {
-        stranger.put(&key, "text").attachment(attachment).wait().unwrap();
+        publisher.put("text").attachment(attachment).wait().unwrap();
     };
     put(None);
     put(Some(attachment(1)[..32].to_vec()));
@@ -537,9 +540,10 @@ fn requests_without_an_attachment_end_without_an_answer() {
     let tap = requests.tap();
     got.wait(|| (tap.matches().len() == 1).then_some(()));
     let key = format!("{domain}/add/{ADD}/{HASH}");
+    let querier = stranger.declare_querier(&key).timeout(CUT).wait().unwrap();
+    poll(|| querier.matching_status().wait().unwrap().matching());
     let ask = |attachment: Option<Vec<u8>>| {
-        let asked = stranger.get(&key).payload("asked").attachment(attachment).timeout(CUT);
-        asked.wait().unwrap()
+        querier.get().payload("asked").attachment(attachment).wait().unwrap()
     };
     for wrong in [None, Some(vec![1; 33]), Some(Vec::new())] {
         assert!(ask(wrong).recv().is_err());

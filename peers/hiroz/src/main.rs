@@ -12,7 +12,10 @@ use hiroz::entity::EndpointKind;
 use hiroz::prelude::*;
 use zenoh::Wait as _;
 
+mod action;
+use action::Cancel;
 mod messages;
+mod parameters;
 use messages::{AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse, Text};
 
 const USAGE: &str = "usage:
@@ -23,6 +26,12 @@ const USAGE: &str = "usage:
   hiroz-peer late TOPIC              the same, with what was kept
   hiroz-peer serve NAME              adds two integers
   hiroz-peer call NAME COUNT         asks for N + 1000, COUNT times; prints `sum N`
+  hiroz-peer pursue NAME             goals of Fibonacci; rejects those beyond 25, a negative one is pursued until canceled
+  hiroz-peer ask NAME ORDER [cancel|cancel-all]
+                                     asks for a goal when a line came; prints what it hears, at last `STATUS SEQUENCE`
+  hiroz-peer offer                   has parameters; prints `set NAME VALUE`
+  hiroz-peer inspect NODE NAME NUMBER...
+                                     asks for parameters when a line came, and sets one; prints what it is told, and `done`
   hiroz-peer graph NODE TOPIC NAME   prints `found` when the node, topic and service are seen, then `gone`
 with HIROZ_ROUTER=ENDPOINT, HIROZ_DOMAIN=NUMBER and HIROZ_NODE=NAME in the environment";
 
@@ -38,6 +47,18 @@ fn main() -> ExitCode {
         ["late", topic] => with_runtime(|| listen(topic, true)),
         ["serve", name] => with_runtime(|| serve(name)),
         ["call", name, count] => with_runtime(|| call(name, number(count)?)),
+        ["pursue", name] => with_runtime(|| action::pursue(name)),
+        ["ask", name, order] => with_runtime(|| action::ask(name, order.parse()?, Cancel::Nothing)),
+        ["ask", name, order, "cancel"] => {
+            with_runtime(|| action::ask(name, order.parse()?, Cancel::Own))
+        }
+        ["ask", name, order, "cancel-all"] => {
+            with_runtime(|| action::ask(name, order.parse()?, Cancel::All))
+        }
+        ["offer"] => with_runtime(parameters::offer),
+        ["inspect", node, name, ref values @ ..] => {
+            with_runtime(|| parameters::inspect(node, name, values))
+        }
         ["graph", node, topic, name] => with_runtime(|| graph(node, topic, name)),
         _ => Err(USAGE.into()),
     };

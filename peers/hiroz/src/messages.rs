@@ -1,5 +1,6 @@
-//! The messages and the service, with the hashes that ROS 2 gives them.
+//! The messages, the service and the action, with the hashes that ROS 2 gives them.
 
+use hiroz::action::ZAction;
 use hiroz::entity::{TypeHash, TypeInfo};
 use hiroz::msg::{SerdeCdrSerdes, ZMessage, ZService};
 use hiroz::ros_msg::{MessageTypeInfo, ServiceTypeInfo, WithTypeInfo};
@@ -87,6 +88,74 @@ impl ServiceTypeInfo for AddTwoInts {
 impl ZService for AddTwoInts {
     type Request = AddTwoIntsRequest;
     type Response = AddTwoIntsResponse;
+}
+
+/// The goal of `example_interfaces/action/Fibonacci`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FibonacciGoal {
+    pub(crate) order: i32,
+}
+
+impl ZMessage for FibonacciGoal {
+    type Serdes = SerdeCdrSerdes<Self>;
+}
+
+/// Its feedback.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FibonacciFeedback {
+    pub(crate) sequence: Vec<i32>,
+}
+
+impl ZMessage for FibonacciFeedback {
+    type Serdes = SerdeCdrSerdes<Self>;
+}
+
+/// Its result.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FibonacciResult {
+    pub(crate) sequence: Vec<i32>,
+}
+
+impl ZMessage for FibonacciResult {
+    type Serdes = SerdeCdrSerdes<Self>;
+}
+
+/// `example_interfaces/action/Fibonacci`. What hiroz would announce by itself has neither the names nor the hashes of ROS 2.
+pub(crate) struct Fibonacci;
+
+impl ZAction for Fibonacci {
+    type Goal = FibonacciGoal;
+    type Result = FibonacciResult;
+    type Feedback = FibonacciFeedback;
+
+    fn name() -> &'static str {
+        "example_interfaces/action/Fibonacci"
+    }
+
+    fn send_goal_type_info() -> TypeInfo {
+        let hash = hash("d1a57fb2a4afe8c21e34fb10db206f16ce6729b28531141472df92277c55b557");
+        TypeInfo::new("example_interfaces::action::dds_::Fibonacci_SendGoal_", hash)
+    }
+
+    fn get_result_type_info() -> TypeInfo {
+        let hash = hash("1b0de0d5d29dc955d92f546706568428632771db13ec84c15ec1c1a59f424a57");
+        TypeInfo::new("example_interfaces::action::dds_::Fibonacci_GetResult_", hash)
+    }
+
+    fn cancel_goal_type_info() -> TypeInfo {
+        let hash = hash("573d8b0a534451d7bc2ac8c5ffde8ac14b8593b7001175d0cd6516dcbeb8689a");
+        TypeInfo::new("action_msgs::srv::dds_::CancelGoal_", hash)
+    }
+
+    fn feedback_type_info() -> TypeInfo {
+        let hash = hash("c1de71afd52e49a89c53d8262366884185bc0a02f78ce051c4e46b0a7fe59bb2");
+        TypeInfo::new("example_interfaces::action::dds_::Fibonacci_FeedbackMessage_", hash)
+    }
+
+    fn status_type_info() -> TypeInfo {
+        let hash = hash("6c1684b00f177d37438febe6e709fc4e2b0d4248dca4854946f9ed8b30cda83e");
+        TypeInfo::new("action_msgs::msg::dds_::GoalStatusArray_", hash)
+    }
 }
 
 fn hash(digits: &str) -> TypeHash {

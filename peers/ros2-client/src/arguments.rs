@@ -56,6 +56,14 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Call example_interfaces/srv/AddTwoInts; print `sum S` for each reply.
     Call(Call),
+    /// Serve example_interfaces/action/Fibonacci to one client: reject orders beyond 25, pursue negative ones until they are canceled.
+    Pursue(Pursue),
+    /// Ask for a goal of example_interfaces/action/Fibonacci; print what becomes of it.
+    Ask(Ask),
+    /// Have parameters, and serve them; print `answered SERVICE` for each request.
+    Offer(Offer),
+    /// Ask for the parameters of a node by all six services, then wait for an event of it.
+    Inspect(Inspect),
     /// Print participants, nodes and endpoints of others as JSON lines as they come.
     Graph(Graph),
 }
@@ -67,6 +75,10 @@ impl Command {
             Self::Listen(_) => "listen",
             Self::Serve(_) => "serve",
             Self::Call(_) => "call",
+            Self::Pursue(_) => "pursue",
+            Self::Ask(_) => "ask",
+            Self::Offer(_) => "offer",
+            Self::Inspect(_) => "inspect",
             Self::Graph(_) => "graph",
         }
     }
@@ -176,6 +188,52 @@ pub(crate) struct Call {
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) count: u64,
     /// When a server has matched, print `matched`, and wait for a line on standard input before the first call.
+    #[arg(long)]
+    pub(crate) hold: bool,
+    #[arg(long, value_enum, default_value = "cyclone")]
+    pub(crate) mapping: Mapping,
+}
+
+#[derive(Args)]
+pub(crate) struct Pursue {
+    /// The action, as ROS 2 names it.
+    pub(crate) name: String,
+    #[arg(long, value_enum, default_value = "cyclone")]
+    pub(crate) mapping: Mapping,
+}
+
+#[derive(Args)]
+pub(crate) struct Ask {
+    /// The action, as ROS 2 names it.
+    pub(crate) name: String,
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) order: i32,
+    /// Ask for the goal to be given up after its first feedback.
+    #[arg(long)]
+    pub(crate) cancel: bool,
+    /// When a server has matched, print `matched`, and wait for a line on standard input before the goal.
+    #[arg(long)]
+    pub(crate) hold: bool,
+    #[arg(long, value_enum, default_value = "cyclone")]
+    pub(crate) mapping: Mapping,
+}
+
+#[derive(Args)]
+pub(crate) struct Offer {
+    #[arg(long, value_enum, default_value = "cyclone")]
+    pub(crate) mapping: Mapping,
+}
+
+#[derive(Args)]
+pub(crate) struct Inspect {
+    /// The node whose parameters are asked for.
+    pub(crate) node_name: String,
+    /// The parameters that are asked for.
+    pub(crate) names: Vec<String>,
+    /// Set the first of them to this value, a double; may be repeated.
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) set: Vec<f64>,
+    /// When the node has matched, print `matched`, and wait for a line on standard input before the first request.
     #[arg(long)]
     pub(crate) hold: bool,
     #[arg(long, value_enum, default_value = "cyclone")]

@@ -2,11 +2,13 @@
 //! not made of tsuji. It knows nothing of tsuji and depends on none of its crates.
 #![forbid(unsafe_code)]
 
+mod action;
 mod arguments;
 mod end;
 mod graph;
 mod listen;
 mod messages;
+mod parameters;
 mod peer;
 mod service;
 mod talk;
@@ -47,6 +49,10 @@ async fn run(arguments: &Arguments) -> Result<(), End> {
         },
         Command::Serve(it) => service::serve(&mut peer, it).await,
         Command::Call(it) => service::call(&mut peer, it).await,
+        Command::Pursue(it) => action::pursue(&mut peer, it).await,
+        Command::Ask(it) => action::ask(&mut peer, it).await,
+        Command::Offer(it) => parameters::offer(&mut peer, it).await,
+        Command::Inspect(it) => parameters::inspect(&mut peer, it).await,
         Command::Graph(it) => graph::run(&mut peer, it).await,
     }
 }

@@ -48,9 +48,11 @@ impl Peer {
             Some(name) => node_name(name)?,
             None => node_name(&format!("peer_{}", command.name()))?,
         };
-        let node = context
-            .new_node(name, NodeOptions::new())
-            .map_err(|error| End::failed("node", error))?;
+        let options = match command {
+            Command::Offer(_) => crate::parameters::options(),
+            _ => NodeOptions::new(),
+        };
+        let node = context.new_node(name, options).map_err(|error| End::failed("node", error))?;
         Ok(Self { node, context, status, view, told_to_end, lines, timeout: arguments.timeout })
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
-use tsuji::{Client, Error, ErrorKind, Node, Qos, Result, Subscription};
+use tsuji::{Client, Error, ErrorKind, Node, Pending, Qos, Result, ServiceType, Subscription};
 use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatusArray};
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
@@ -14,6 +14,8 @@ use tsuji_msg::Action;
 use tsuji_platform::process;
 
 use super::{GoalId, GoalStatus, STATUS_QOS, part};
+use crate::changes::Changes;
+use crate::deadline::Deadline;
 use crate::lock;
 
 /// Feedback of one goal that nobody has taken. Beyond it the oldest is dropped, and counted.
@@ -72,7 +74,10 @@ struct Core<A: Action> {
     feedback: Subscription<A::FeedbackMessage>,
     status: Subscription<GoalStatusArray>,
     heard: Mutex<HashMap<GoalId, Heard<A>>>,
-    changed: Condvar,
+    changed: Changes,
+    /// Whether the status is heard as it comes: from when somebody waits for what it says. Until then nobody is woken
+    /// for it, who would only be in the way of answers.
+    hears_status: OnceLock<()>,
 }
 
 /// What has come of one goal.
@@ -93,14 +98,12 @@ impl<A: Action> ActionClient<A> {
             feedback: node.subscription(&part(name, "feedback")).qos(Qos::DEFAULT).build()?,
             status: node.subscription(&part(name, "status")).qos(STATUS_QOS).build()?,
             heard: Mutex::default(),
-            changed: Condvar::new(),
+            changed: Changes::default(),
+            hears_status: OnceLock::new(),
         });
         let weak = Arc::downgrade(&core);
         core.feedback
             .on_news(Some(Box::new(move |count| gather(&weak, count, Core::hear_feedback))))?;
-        let weak = Arc::downgrade(&core);
-        core.status
-            .on_news(Some(Box::new(move |count| gather(&weak, count, Core::hear_status))))?;
         Ok(Self { core })
     }
 
@@ -113,13 +116,12 @@ impl<A: Action> ActionClient<A> {
     /// in time.
     pub fn wait_for_server(&self, timeout: Duration) -> Result<()> {
         let core = &*self.core;
-        let until = Instant::now().checked_add(timeout);
-        let left = || until.map_or(timeout, |it| it.saturating_duration_since(Instant::now()));
-        core.send_goal.wait_for_service(left())?;
-        core.cancel_goal.wait_for_service(left())?;
-        core.get_result.wait_for_service(left())?;
-        core.feedback.wait_for_publishers(1, left())?;
-        core.status.wait_for_publishers(1, left())
+        let deadline = Deadline::after(timeout);
+        core.send_goal.wait_for_service(deadline.left())?;
+        core.cancel_goal.wait_for_service(deadline.left())?;
+        core.get_result.wait_for_service(deadline.left())?;
+        core.feedback.wait_for_publishers(1, deadline.left())?;
+        core.status.wait_for_publishers(1, deadline.left())
     }
 
     /// Asks for a goal, and waits for at most `timeout` until a server is there and has decided. `None`: it was rejected.
@@ -128,9 +130,9 @@ impl<A: Action> ActionClient<A> {
         let id = process::random_token().map(GoalId).map_err(|error| {
             Error::new(ErrorKind::Unexpected, format!("name a goal of {}: {error}", self.core.name))
         })?;
-        let until = Instant::now().checked_add(timeout);
+        let deadline = Deadline::after(timeout);
         self.wait_for_server(timeout)?;
-        let timeout = until.map_or(timeout, |it| it.saturating_duration_since(Instant::now()));
+        let timeout = deadline.left();
         let servers = self.core.send_goal.servers();
         if 1 < servers {
             return Err(Error::new(
@@ -144,10 +146,15 @@ impl<A: Action> ActionClient<A> {
         // What is said of it may come before the answer.
         let heard = Heard { feedback: VecDeque::new(), dropped: 0, status: GoalStatus::Unknown };
         lock(&self.core.heard).insert(id, heard);
-        let mut goal_of = ClientGoal { core: Arc::clone(&self.core), id, stamp: Duration::ZERO };
+        let (core, stamp) = (Arc::clone(&self.core), Duration::ZERO);
+        let mut goal_of = ClientGoal { core, id, stamp, early: Mutex::default() };
         let answer = self.core.send_goal.call(A::join_goal(id.0, goal), timeout)?;
         let (is_accepted, (sec, nanosec)) = A::split_answer(&answer);
         goal_of.stamp = Duration::new(u64::try_from(sec).unwrap_or_default(), nanosec);
+        if is_accepted {
+            // Where there is no room for it now, whoever wants the result asks for it.
+            lock(&goal_of.early).pending = self.core.get_result.send(A::join_asked(id.0)).ok();
+        }
         Ok(is_accepted.then_some(goal_of))
     }
 
@@ -190,11 +197,24 @@ impl<A: Action> Core<A> {
             }
             heard.feedback.push_back(feedback.clone());
         }
-        self.changed.notify_all();
+        self.changed.tell();
         Ok(true)
     }
 
-    /// The same, of the status of goals.
+    /// From now on the status is heard as it comes.
+    fn listen_to_status(self: &Arc<Self>) -> Result<()> {
+        if self.hears_status.get().is_some() {
+            return Ok(());
+        }
+        let weak = Arc::downgrade(self);
+        self.status
+            .on_news(Some(Box::new(move |count| gather(&weak, count, Self::hear_status))))?;
+        let _ = self.hears_status.set(());
+        while self.hear_status()? {}
+        Ok(())
+    }
+
+    /// Takes what was said of the status of goals, if there is something. Answers whether there was.
     fn hear_status(&self) -> Result<bool> {
         let Some(received) = self.status.take()? else { return Ok(false) };
         let message = received.message();
@@ -211,17 +231,33 @@ impl<A: Action> Core<A> {
             }
         }
         drop(heard);
-        self.changed.notify_all();
+        self.changed.tell();
         Ok(true)
     }
 }
 
 /// A goal that was accepted. Dropped it is heard of no more, and pursued all the same.
+///
+/// Its result is asked for at once, so how it ended is learned whenever somebody looks, though the server has long
+/// forgotten it.
 #[must_use = "it is heard of no more when it is dropped"]
 pub struct ClientGoal<A: Action> {
     core: Arc<Core<A>>,
     id: GoalId,
     stamp: Duration,
+    early: Mutex<Early<A>>,
+}
+
+/// The result that was asked for when the goal was accepted.
+struct Early<A: Action> {
+    pending: Option<Pending<A::GetResult>>,
+    come: Option<(GoalStatus, A::Result)>,
+}
+
+impl<A: Action> Default for Early<A> {
+    fn default() -> Self {
+        Self { pending: None, come: None }
+    }
 }
 
 impl<A: Action> ClientGoal<A> {
@@ -237,6 +273,9 @@ impl<A: Action> ClientGoal<A> {
 
     /// Where it stands, as far as the server has told.
     pub fn status(&self) -> GoalStatus {
+        // An error says that it is closed; what was told before stands.
+        while self.core.hear_status().unwrap_or(false) {}
+        self.hear_result();
         lock(&self.core.heard).get(&self.id).map_or(GoalStatus::Unknown, |it| it.status)
     }
 
@@ -248,7 +287,9 @@ impl<A: Action> ClientGoal<A> {
     /// The oldest feedback that was not taken; waits for it. `None` when the goal has ended and all was taken. Timeout
     /// when nothing came in time, and ServerLost when the server has left.
     pub fn next_feedback(&self, timeout: Duration) -> Result<Option<A::Feedback>> {
-        let until = Instant::now().checked_add(timeout);
+        let deadline = Deadline::after(timeout);
+        self.core.listen_to_status()?;
+        self.hear_result();
         let mut all = lock(&self.core.heard);
         loop {
             let Some(heard) = all.get_mut(&self.id) else { return Ok(None) };
@@ -267,7 +308,7 @@ impl<A: Action> ClientGoal<A> {
                     ),
                 ));
             }
-            let left = until.map_or(timeout, |it| it.saturating_duration_since(Instant::now()));
+            let left = deadline.left();
             if left.is_zero() {
                 return Err(Error::new(
                     ErrorKind::Timeout,
@@ -277,9 +318,37 @@ impl<A: Action> ClientGoal<A> {
                     ),
                 ));
             }
-            let waited = self.core.changed.wait_timeout(all, left.min(LOOK_AGAIN));
-            all = waited.unwrap_or_else(PoisonError::into_inner).0;
+            drop(self.core.changed.wait(all, left.min(LOOK_AGAIN)));
+            self.hear_result();
+            all = lock(&self.core.heard);
         }
+    }
+
+    /// Takes the result if it has come.
+    fn hear_result(&self) {
+        let mut early = lock(&self.early);
+        let Some(pending) = &early.pending else { return };
+        match pending.wait_for(Duration::ZERO) {
+            Ok(None) => (),
+            // Whoever wants the result asks for it once more, and is told.
+            Err(_) => early.pending = None,
+            Ok(Some(response)) => {
+                early.pending = None;
+                let Some((status, result)) = Self::known(response) else { return };
+                early.come = Some((status, result));
+                drop(early);
+                self.has_ended(status);
+            }
+        }
+    }
+
+    fn has_ended(&self, status: GoalStatus) {
+        // What was said before it ended is heard before. An error says that it is closed.
+        while self.core.hear_feedback().unwrap_or(false) {}
+        if let Some(heard) = lock(&self.core.heard).get_mut(&self.id) {
+            heard.status = status;
+        }
+        self.core.changed.tell();
     }
 
     /// Asks for it to be given up, and waits for at most `timeout` until the server has decided. NoServer when that has
@@ -294,10 +363,35 @@ impl<A: Action> ClientGoal<A> {
     /// Waits for at most `timeout` until it has ended; answers how, with the result. NoServer when the server has left,
     /// ServerLost when it leaves meanwhile, and Invalid where it does not know the goal, or not any more.
     pub fn result(&self, timeout: Duration) -> Result<(GoalStatus, A::Result)> {
-        let response = self.core.get_result.send(A::join_asked(self.id.0))?.wait(timeout)?;
-        let (status, result) = A::split_result(response);
-        let status = GoalStatus::from_number(status);
-        if status == GoalStatus::Unknown {
+        let deadline = Deadline::after(timeout);
+        let (come, pending) = {
+            let mut early = lock(&self.early);
+            (early.come.take(), early.pending.take())
+        };
+        if let Some(come) = come {
+            return Ok(come);
+        }
+        let mut answer = None;
+        if let Some(pending) = pending {
+            match pending.wait_for(timeout)? {
+                Some(response) => answer = Self::known(response),
+                None => {
+                    lock(&self.early).pending.get_or_insert(pending);
+                    return Err(Error::new(
+                        ErrorKind::Timeout,
+                        format!(
+                            "result of goal {} of {}: none within {timeout:?}",
+                            self.id, self.core.name
+                        ),
+                    ));
+                }
+            }
+        }
+        if answer.is_none() {
+            let asked = self.core.get_result.send(A::join_asked(self.id.0))?;
+            answer = Self::known(asked.wait(deadline.left())?);
+        }
+        let Some((status, result)) = answer else {
             return Err(Error::new(
                 ErrorKind::Invalid,
                 format!(
@@ -305,14 +399,16 @@ impl<A: Action> ClientGoal<A> {
                     self.id, self.core.name
                 ),
             ));
-        }
-        // What was said before it ended is heard before.
-        while self.core.hear_feedback()? {}
-        if let Some(heard) = lock(&self.core.heard).get_mut(&self.id) {
-            heard.status = status;
-        }
-        self.core.changed.notify_all();
+        };
+        self.has_ended(status);
         Ok((status, result))
+    }
+
+    /// What an answer says, unless the server did not know the goal.
+    fn known(response: <A::GetResult as ServiceType>::Response) -> Option<(GoalStatus, A::Result)> {
+        let (status, result) = A::split_result(response);
+        let status = GoalStatus::from_number(status);
+        (status != GoalStatus::Unknown).then_some((status, result))
     }
 }
 

@@ -112,11 +112,18 @@ pub(crate) type StampNs = i64;
 /// `W` somebody who waits for one.
 pub(crate) struct Goals<R, W> {
     known: HashMap<GoalId, Goal<R, W>>,
-    /// In the order in which they were accepted.
-    order: VecDeque<GoalId>,
+    /// Those that have not ended, in the order in which they were accepted.
+    active: Vec<GoalId>,
+    /// The others, in the order in which they ended.
+    ended: VecDeque<GoalId>,
+    /// How many have been accepted so far.
+    accepted: u64,
+    /// How often anything has become different for those who are told of all goals.
+    changes: u64,
 }
 
 struct Goal<R, W> {
+    number: u64,
     stamp_ns: StampNs,
     status: GoalStatus,
     waiting: Vec<W>,
@@ -157,12 +164,21 @@ pub(crate) enum Meant {
 /// Goals that a server knows at once, those included that have ended and whose result is still kept.
 pub(crate) const GOALS_MAX: usize = 1024;
 
+/// Of the goals that have ended, so many are told of with those that have not: the last.
+const ENDED_TOLD: usize = 64;
+
 /// Who waits for the result of one goal.
 pub(crate) const WAITING_MAX: usize = 64;
 
 impl<R, W> Goals<R, W> {
     pub(crate) fn new() -> Self {
-        Self { known: HashMap::new(), order: VecDeque::new() }
+        Self {
+            known: HashMap::new(),
+            active: Vec::new(),
+            ended: VecDeque::new(),
+            accepted: 0,
+            changes: 0,
+        }
     }
 
     /// Takes a goal that was accepted. Where there are too many, the one that ended first is forgotten.
@@ -171,14 +187,14 @@ impl<R, W> Goals<R, W> {
             return Err(Refused::Known);
         }
         if GOALS_MAX <= self.known.len() {
-            let ended = self.known.iter().filter_map(|(id, it)| Some((it.ended.as_ref()?.0, *id)));
-            let Some((_, oldest)) = ended.min() else { return Err(Refused::TooMany) };
-            self.forget(oldest);
+            let oldest = self.ended.pop_front().ok_or(Refused::TooMany)?;
+            self.known.remove(&oldest);
         }
-        let goal =
-            Goal { stamp_ns, status: GoalStatus::Accepted, waiting: Vec::new(), ended: None };
-        self.known.insert(id, goal);
-        self.order.push_back(id);
+        let (number, status) = (self.accepted, GoalStatus::Accepted);
+        self.known.insert(id, Goal { number, stamp_ns, status, waiting: Vec::new(), ended: None });
+        self.active.push(id);
+        self.accepted += 1;
+        self.changes += 1;
         Ok(())
     }
 
@@ -190,6 +206,7 @@ impl<R, W> Goals<R, W> {
     pub(crate) fn apply(&mut self, id: GoalId, event: Event) -> Option<GoalStatus> {
         let goal = self.known.get_mut(&id)?;
         goal.status = goal.status.after(event).filter(|it| !it.is_terminal())?;
+        self.changes += 1;
         Some(goal.status)
     }
 
@@ -204,6 +221,9 @@ impl<R, W> Goals<R, W> {
         let goal = self.known.get_mut(&id)?;
         goal.status = goal.status.after(event).filter(|it| it.is_terminal())?;
         goal.ended = Some((now_ns, result));
+        self.active.retain(|it| *it != id);
+        self.ended.push_back(id);
+        self.changes += 1;
         Some((goal.status, std::mem::take(&mut goal.waiting)))
     }
 
@@ -233,46 +253,60 @@ impl<R, W> Goals<R, W> {
             }
         }
         let is_all = !is_named && until_ns == 0;
-        let these = self.order.iter().copied().filter(|it| {
-            self.known.get(it).is_some_and(|goal| {
-                let is_meant = is_all || *it == id || (until_ns != 0 && goal.stamp_ns <= until_ns);
-                is_meant && !goal.status.is_terminal()
-            })
+        let these = self.active().filter(|it| {
+            let is_in_time = |goal: &Goal<R, W>| until_ns != 0 && goal.stamp_ns <= until_ns;
+            is_all || *it == id || self.known.get(it).is_some_and(is_in_time)
         });
         Meant::These(these.collect())
     }
 
     /// Those that have not ended, the oldest first.
-    pub(crate) fn active(&self) -> impl Iterator<Item = GoalId> {
-        let is_active = |id: &GoalId| self.known.get(id).is_some_and(|it| it.ended.is_none());
-        self.order.iter().copied().filter(is_active)
+    pub(crate) fn active(&self) -> impl ExactSizeIterator<Item = GoalId> {
+        self.active.iter().copied()
     }
 
     /// Forgets goals that ended before then. Answers how many.
     pub(crate) fn forget_before(&mut self, then_ns: u64) -> usize {
-        let is_old = |it: &Goal<R, W>| it.ended.as_ref().is_some_and(|(at_ns, _)| *at_ns < then_ns);
-        let old: Vec<GoalId> =
-            self.known.iter().filter(|(_, it)| is_old(it)).map(|(id, _)| *id).collect();
-        old.iter().for_each(|id| self.forget(*id));
-        old.len()
-    }
-
-    fn forget(&mut self, id: GoalId) {
-        self.known.remove(&id);
-        self.order.retain(|it| *it != id);
+        let known = self.known.len();
+        while let Some(oldest) = self.ended.front() {
+            let ended = self.known.get(oldest).and_then(|it| it.ended.as_ref());
+            if ended.is_some_and(|(at_ns, _)| then_ns <= *at_ns) {
+                break;
+            }
+            self.known.remove(oldest);
+            self.changes += u64::from(self.ended.len() <= ENDED_TOLD);
+            self.ended.pop_front();
+        }
+        known - self.known.len()
     }
 
     /// Whether there are goals that have ended.
     pub(crate) fn has_ended(&self) -> bool {
-        self.known.values().any(|it| it.ended.is_some())
+        !self.ended.is_empty()
     }
 
     /// All that are known, the oldest first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (GoalId, StampNs, GoalStatus)> {
-        self.order.iter().filter_map(|id| {
-            let goal = self.known.get(id)?;
-            Some((*id, goal.stamp_ns, goal.status))
-        })
+    pub(crate) fn all(&self) -> Vec<(GoalId, GoalStatus)> {
+        let mut all: Vec<_> = self.known.iter().collect();
+        all.sort_unstable_by_key(|(_, goal)| goal.number);
+        all.into_iter().map(|(id, goal)| (*id, goal.status)).collect()
+    }
+
+    /// What everybody is told: those that have not ended, and before them the last that have.
+    pub(crate) fn told(&self) -> impl Iterator<Item = (GoalId, StampNs, GoalStatus)> {
+        let old = self.ended.len().saturating_sub(ENDED_TOLD);
+        let ids = self.ended.range(old..).chain(&self.active);
+        ids.filter_map(|id| self.known.get(id).map(|it| (*id, it.stamp_ns, it.status)))
+    }
+
+    /// When a goal was accepted.
+    pub(crate) fn stamp_ns(&self, id: GoalId) -> StampNs {
+        self.known.get(&id).map_or(0, |it| it.stamp_ns)
+    }
+
+    /// A number that is another one whenever something else is to be told.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 }
 
@@ -343,6 +377,24 @@ mod tests {
         assert_eq!(goals.accept(id(2), 1), Err(Refused::Known));
     }
 
+    #[test]
+    fn of_what_has_ended_only_the_last_is_told() {
+        let mut goals = Goals::<(), ()>::new();
+        let id = |number: usize| GoalId((number as u128 + 1).to_le_bytes());
+        (0..2 * ENDED_TOLD).for_each(|it| goals.accept(id(it), 1).unwrap());
+        let mut changes = goals.changes();
+        for ended in 1..=ENDED_TOLD + 1 {
+            goals.end(id(ended), Event::Abort, Arc::new(()), ended as u64).unwrap();
+            assert_ne!(std::mem::replace(&mut changes, goals.changes()), goals.changes());
+        }
+        let told: Vec<_> = goals.told().map(|(id, ..)| id).collect();
+        assert_eq!(told.len(), 2 * ENDED_TOLD - 1);
+        assert_eq!((told[0], told[ENDED_TOLD - 1]), (id(2), id(ENDED_TOLD + 1)));
+        assert_eq!((told[ENDED_TOLD], goals.all().len()), (id(0), 2 * ENDED_TOLD));
+        assert_eq!(goals.all()[1], (id(1), GoalStatus::Aborted));
+        assert_eq!((goals.forget_before(1), goals.changes()), (0, changes));
+    }
+
     proptest! {
         #[test]
         fn whatever_happens_a_goal_ends_at_most_once_and_nobody_is_forgotten(
@@ -375,7 +427,9 @@ mod tests {
                 }
                 let left: usize = goals.known.values().map(|it| it.waiting.len()).sum();
                 prop_assert_eq!(waiting, answered + left);
-                prop_assert_eq!(goals.order.len(), goals.known.len());
+                prop_assert_eq!(goals.active.len() + goals.ended.len(), goals.known.len());
+                prop_assert!(goals.active().all(|it| !goals.status(it).is_terminal()));
+                prop_assert_eq!(goals.told().count(), goals.known.len());
             }
         }
     }

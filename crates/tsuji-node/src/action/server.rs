@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Duration;
 
 use tsuji::{
     CallbackGroup, Error, ErrorKind, Node, Publisher, Qos, Request, Result, Service,
@@ -17,7 +16,10 @@ use tsuji_msg::Action;
 use tsuji_platform::clock;
 
 use super::goals::{Asked, Event, Goals, Meant};
+use super::pursuers::Pursuers;
 use super::{GoalId, GoalStatus, STATUS_QOS, part};
+use crate::changes::Changes;
+use crate::deadline::Deadline;
 use crate::{lock, time};
 
 /// How long the result of a goal that has ended can be asked for, if not said: as in ROS 2 since Iron.
@@ -59,7 +61,8 @@ pub struct ActionCounters {
 /// Pursues goals of an action, while its node is spun.
 ///
 /// A client that leaves changes nothing for its goals: others may ask for their results. At most 1024 goals are
-/// known at once; those that have ended give way first, and beyond it goals are rejected.
+/// known at once; those that have ended give way first, and beyond it goals are rejected. The status tells of those that
+/// have not ended and of the 64 that ended last; of any other a client learns by asking for its result.
 #[must_use = "it leaves the action when it is dropped"]
 pub struct ActionServer<A: Action> {
     core: Arc<Core<A>>,
@@ -90,7 +93,7 @@ impl<A: Action> ActionServer<A> {
     /// The goals that it knows, the oldest first: those that are pursued or wait, and those whose result can still be
     /// asked for.
     pub fn goals(&self) -> Vec<(GoalId, GoalStatus)> {
-        self.core.kept().goals.all().map(|(id, _, status)| (id, status)).collect()
+        self.core.kept().goals.all()
     }
 }
 
@@ -162,24 +165,17 @@ impl<A: Action> ActionServerBuilder<'_, A> {
         self
     }
 
-    /// Makes the server; `pursue` is called with each goal on a thread of its own.
+    /// Makes the server; `pursue` is called with each goal on a thread of its own, which may have pursued others before.
     pub fn pursue(
         self,
         pursue: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
     ) -> Result<ActionServer<A>> {
-        let pursue = Arc::new(pursue);
-        self.begin(move |handle| {
-            let pursue = Arc::clone(&pursue);
-            let spawned = thread::Builder::new().name("tsuji-action".to_owned());
-            // What cannot be pursued is dropped, and aborted by that.
-            if let Err(error) = spawned.spawn(move || pursue(handle)) {
-                tracing::warn!(%error, "a goal is aborted: no thread for it");
-            }
-        })
+        let pursuers = Pursuers::new(pursue);
+        self.begin(move |handle| pursuers.pursue(handle))
     }
 
     /// Makes the server; `begin` is called with each goal by the executor, or by whoever ends the one before it, and
-    /// hands it to whoever pursues it.
+    /// hands it to whoever pursues it. Nobody is told that the goal is being pursued before it returns.
     pub fn begin(
         self,
         begin: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
@@ -195,7 +191,7 @@ impl<A: Action> ActionServerBuilder<'_, A> {
             result_timeout,
             feedback,
             status,
-            telling: Mutex::new(()),
+            told: Mutex::new(None),
             on_goal: Mutex::new(on_goal),
             on_cancel: Mutex::new(on_cancel),
             on_accepted: Box::new(begin),
@@ -205,7 +201,7 @@ impl<A: Action> ActionServerBuilder<'_, A> {
                 is_beginning: false,
                 counters: ActionCounters::default(),
             }),
-            changed: Condvar::new(),
+            changed: Changes::default(),
             timer: OnceLock::new(),
         });
         let weak: Weak<Core<A>> = Arc::downgrade(&core);
@@ -255,14 +251,14 @@ struct Core<A: Action> {
     result_timeout: Duration,
     feedback: Publisher<A::FeedbackMessage>,
     status: Publisher<GoalStatusArray>,
-    /// Held while the status is told, so that the newest is told last.
-    telling: Mutex<()>,
+    /// Which state of all goals was told last; held while it is told, so that the newest is told last.
+    told: Mutex<Option<u64>>,
     on_goal: Mutex<Box<OnGoal<A>>>,
     on_cancel: Mutex<Box<OnCancel>>,
     on_accepted: Box<OnAccepted<A>>,
     state: Mutex<State<A>>,
     /// A goal stands elsewhere than before.
-    changed: Condvar,
+    changed: Changes,
     /// Runs while there are goals to be forgotten.
     timer: OnceLock<Timer>,
 }
@@ -299,10 +295,11 @@ impl<A: Action> Core<A> {
             return;
         }
         let handle = GoalHandle { core: Arc::clone(self), id, goal: goal.clone(), is_over: false };
-        self.tell_status();
         let stamp = time(stamp_ns);
         let _ = request.respond(A::join_answer(true, (stamp.sec, stamp.nanosec)));
+        // Whoever waits for the answer or pursues the goal comes before those who only look on.
         self.line_up(handle);
+        self.tell_status();
     }
 
     /// Whether one more goal fits what may be pursued at once.
@@ -330,7 +327,7 @@ impl<A: Action> Core<A> {
         }
         state.waiting.push_back(handle);
         drop(state);
-        self.changed.notify_all();
+        self.changed.tell();
         for handle in overtaken {
             handle.end_with_default(Event::GiveUp);
         }
@@ -345,7 +342,7 @@ impl<A: Action> Core<A> {
                 // Whoever is at it looks again.
                 return;
             }
-            let pursued = state.goals.active().count().saturating_sub(state.waiting.len());
+            let pursued = state.goals.active().len().saturating_sub(state.waiting.len());
             let may_begin = self.many == ManyGoals::Parallel || pursued == 0;
             let Some(handle) = may_begin.then(|| state.waiting.pop_front()).flatten() else {
                 return;
@@ -354,13 +351,13 @@ impl<A: Action> Core<A> {
             let has_begun = state.goals.apply(handle.id, Event::Execute).is_some();
             drop(state);
             let guard = Beginning(self);
-            self.tell_status();
             if has_begun {
                 (self.on_accepted)(handle);
             } else {
                 handle.end_with_default(Event::GiveUp);
             }
             drop(guard);
+            self.tell_status();
         }
     }
 
@@ -389,11 +386,10 @@ impl<A: Action> Core<A> {
         let (not_begun, waiting): (VecDeque<_>, VecDeque<_>) =
             state.waiting.drain(..).partition(|it| canceling.contains(&it.id));
         state.waiting = waiting;
-        let stamped = state.goals.all().filter(|(id, ..)| canceling.contains(id));
         let goals_canceling: Vec<GoalInfo> =
-            stamped.map(|(id, stamp_ns, _)| info(id, stamp_ns)).collect();
+            canceling.iter().map(|id| info(*id, state.goals.stamp_ns(*id))).collect();
         drop(state);
-        self.changed.notify_all();
+        self.changed.tell();
         self.tell_status();
         for handle in not_begun {
             handle.end_with_default(Event::GiveUp);
@@ -444,12 +440,12 @@ impl<A: Action> Core<A> {
         }
         counters.abandoned += u64::from(is_abandoned);
         drop(state);
-        self.changed.notify_all();
-        self.tell_status();
+        self.changed.tell();
         for request in waiting {
             // Whoever left needs no answer; it is counted.
             let _ = request.respond(A::join_result(status.number(), A::Result::clone(&result)));
         }
+        self.tell_status();
         if let Some(timer) = self.timer.get() {
             timer.reset();
         }
@@ -477,18 +473,23 @@ impl<A: Action> Core<A> {
         }
     }
 
-    /// Tells where all goals stand.
+    /// Tells where all goals stand, unless somebody else has since.
     fn tell_status(&self) {
-        let _one = lock(&self.telling);
+        let mut told = lock(&self.told);
         let state = lock(&self.state);
-        let status_list = state.goals.all().map(|(id, stamp_ns, status)| StatusMessage {
+        let changes = Some(state.goals.changes());
+        if *told == changes {
+            return;
+        }
+        let status_list = state.goals.told().map(|(id, stamp_ns, status)| StatusMessage {
             goal_info: info(id, stamp_ns),
             status: status.number(),
         });
         let message = GoalStatusArray { status_list: status_list.collect() };
         drop(state);
-        if let Err(error) = self.status.publish(message) {
-            tracing::debug!(action = self.name, %error, "its status is not told");
+        match self.status.publish(message) {
+            Ok(_) => *told = changes,
+            Err(error) => tracing::debug!(action = self.name, %error, "its status is not told"),
         }
     }
 }
@@ -529,18 +530,17 @@ impl<A: Action> GoalHandle<A> {
 
     /// Sleeps for `time`, or until it is to be given up. Answers whether it is.
     pub fn sleep(&self, time: Duration) -> bool {
-        let until = Instant::now().checked_add(time);
+        let deadline = Deadline::after(time);
         let mut state = lock(&self.core.state);
         loop {
             if state.goals.status(self.id) == GoalStatus::Canceling {
                 return true;
             }
-            let left = until.map(|it| it.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
+            let left = deadline.left();
+            if left.is_zero() {
                 return false;
             }
-            let waited = self.core.changed.wait_timeout(state, left.unwrap_or(Duration::MAX));
-            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            state = self.core.changed.wait(state, left);
         }
     }
 

@@ -1,9 +1,8 @@
 //! The parameters of another node.
 
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tsuji::{Client, EndpointInfo, EndpointKind, Error, ErrorKind, Node, Result, ServiceType};
+use tsuji::{Error, ErrorKind, Node, Result, ServiceType};
 use tsuji_interfaces::rcl_interfaces::msg::SetParametersResult;
 use tsuji_interfaces::rcl_interfaces::srv::{
     DescribeParameters, DescribeParametersRequest, GetParameterTypes, GetParameterTypesRequest,
@@ -14,22 +13,23 @@ use tsuji_interfaces::rcl_interfaces::srv::{
 use super::{
     DescribedParameter, Parameter, ParameterList, ParameterType, ParameterValue, QOS, UnknownType,
 };
+use crate::asking::Asked;
 
 /// Asks for the parameters of a node, and sets them. Each service is met when it is first needed.
 ///
 /// Every call waits for at most its `timeout`, first for the service and then for the answer, and fails as
-/// [`Client::call`] does. Where two nodes of one name are there it answers Invalid: both would set their parameters, and
+/// [`Client::call`](tsuji::Client::call) does. Where two nodes of one name are there it answers Invalid: both would set their parameters, and
 /// which of them answers is a matter of luck.
 #[derive(Debug)]
 pub struct ParameterClient {
     asking: Node,
     node: String,
-    describe: OnceLock<Client<DescribeParameters>>,
-    get: OnceLock<Client<GetParameters>>,
-    types: OnceLock<Client<GetParameterTypes>>,
-    list: OnceLock<Client<ListParameters>>,
-    set: OnceLock<Client<SetParameters>>,
-    set_atomically: OnceLock<Client<SetParametersAtomically>>,
+    describe: Asked<DescribeParameters>,
+    get: Asked<GetParameters>,
+    types: Asked<GetParameterTypes>,
+    list: Asked<ListParameters>,
+    set: Asked<SetParameters>,
+    set_atomically: Asked<SetParametersAtomically>,
 }
 
 impl ParameterClient {
@@ -38,12 +38,12 @@ impl ParameterClient {
         Self {
             asking: asking.clone(),
             node: node.to_owned(),
-            describe: OnceLock::new(),
-            get: OnceLock::new(),
-            types: OnceLock::new(),
-            list: OnceLock::new(),
-            set: OnceLock::new(),
-            set_atomically: OnceLock::new(),
+            describe: Asked::new(),
+            get: Asked::new(),
+            types: Asked::new(),
+            list: Asked::new(),
+            set: Asked::new(),
+            set_atomically: Asked::new(),
         }
     }
 
@@ -111,33 +111,14 @@ impl ParameterClient {
 
     fn call<S: ServiceType>(
         &self,
-        slot: &OnceLock<Client<S>>,
+        slot: &Asked<S>,
         service: &str,
         request: S::Request,
         timeout: Duration,
     ) -> Result<S::Response> {
-        let until = Instant::now().checked_add(timeout);
-        let left = || until.map_or(timeout, |it| it.saturating_duration_since(Instant::now()));
-        // Of two servers one may be ready before the other; whoever was met before is in the graph.
-        let (client, known) = match slot.get() {
-            Some(client) => (client, 0),
-            None => {
-                let name = format!("{}/{service}", self.node);
-                let client = self.asking.client::<S>(&name).qos(QOS).build()?;
-                let graph = self.asking.context().graph();
-                let is_server =
-                    |it: &&EndpointInfo| it.kind == EndpointKind::Server && it.topic == name;
-                (slot.get_or_init(|| client), graph.services.iter().filter(is_server).count())
-            }
-        };
-        client.wait_for_service(left())?;
-        let servers = client.servers().max(known);
-        if 1 < servers {
-            return Err(
-                self.invalid(format!("{servers} nodes of this name are there; allowed: one"))
-            );
-        }
-        client.call(request, left())
+        let name = format!("{}/{service}", self.node);
+        let about = format!("parameters of {}", self.node);
+        slot.call(&self.asking, (&name, QOS), &about, request, timeout)
     }
 
     /// The answers, if there is one for each name.

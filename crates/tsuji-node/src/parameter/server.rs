@@ -501,7 +501,7 @@ impl Changing<'_> {
     fn carry_out(&self, plan: Plan) -> Result<Changes, String> {
         let callbacks = self.core.callbacks();
         let parameters = plan.parameters().to_vec();
-        if parameters.is_empty() || callbacks.is_empty() {
+        if parameters.is_empty() {
             return Ok(lock(&self.core.declared).make(plan));
         }
         for callback in &callbacks {
@@ -510,7 +510,8 @@ impl Changing<'_> {
                 .unwrap_or_else(|_| Err("the on-set callback panicked".to_owned()))?;
         }
         let changes = lock(&self.core.declared).make(plan);
-        for callback in &callbacks {
+        // Whoever has come meanwhile may have read what was before.
+        for callback in &self.core.callbacks() {
             let Callback::PostSet(tell) = &mut *lock(callback) else { continue };
             if catch_unwind(AssertUnwindSafe(|| tell(&parameters))).is_err() {
                 tracing::warn!(node = self.core.node, "a post-set callback panicked");

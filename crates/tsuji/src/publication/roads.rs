@@ -7,8 +7,8 @@ use std::sync::{Arc, MutexGuard, Weak};
 
 use tsuji_core::{Durability, History, Qos, TransportId};
 use tsuji_transport::{
-    self as transport, Envelope, ErrorKind as TransportKind, Gid, Loan, Payload, Ticket, Transport,
-    Writer,
+    self as transport, Envelope, ErrorKind as TransportKind, Gid, HeapReserve, Loan, Payload,
+    Ticket, Transport, Writer,
 };
 
 use tsuji_platform::clock;
@@ -148,10 +148,14 @@ impl Road {
         is_idle.then(|| after(self.wanted_ns, ROAD_IDLE_MAX))
     }
 
-    /// Memory of its own, or of the heap where it has none to lend.
-    pub(super) fn lend(&self, len: usize) -> Result<Loan, tsuji_transport::Error> {
+    /// Memory of its own, or of the publisher's where it has none to lend.
+    pub(super) fn lend(
+        &self,
+        len: usize,
+        reserve: &HeapReserve,
+    ) -> Result<Loan, tsuji_transport::Error> {
         match self.writer.loan(len) {
-            Err(error) if error.kind() == TransportKind::Unsupported => Ok(Loan::on_heap(len)),
+            Err(error) if error.kind() == TransportKind::Unsupported => Ok(reserve.loan(len)),
             other => other,
         }
     }
@@ -207,7 +211,9 @@ impl Publication {
         let is_change = state.readers.contains_key(&gid);
         if is_change && !typed {
             let typical = state.estimator.typical_bytes().unwrap_or(0);
-            let lend = || state.roads[at].lend(usize::try_from(typical).unwrap_or(usize::MAX));
+            let lend = || {
+                state.roads[at].lend(usize::try_from(typical).unwrap_or(usize::MAX), &self.reserve)
+            };
             // Room for one sample alone is soon gone again.
             let lent = [lend(), lend()].into_iter().collect::<Result<Vec<_>, _>>();
             if let Err(error) = lent {

@@ -10,25 +10,35 @@ pub const ERRORS_MAX: usize = 50;
 /// The most characters of a word that a message repeats.
 const WORD_LENGTH_MAX: usize = 60;
 
-/// Everything that is wrong with one file, in the order of the file.
+/// Everything that is wrong with a file and those that it includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyErrors {
+pub struct XmlErrors {
     /// At least one and at most [`ERRORS_MAX`].
-    pub errors: Vec<PolicyError>,
+    pub errors: Vec<XmlError>,
     /// How many more there are.
     pub omitted: usize,
 }
 
-impl PolicyErrors {
-    pub(crate) fn new(mut errors: Vec<PolicyError>) -> Self {
-        errors.sort_by_key(|error| (error.line, error.column));
+impl XmlErrors {
+    /// In the order of the file; of several files, in the order in which they are named first. There is at least one.
+    pub fn new(mut errors: Vec<XmlError>) -> Self {
+        let mut files: Vec<Arc<str>> = Vec::new();
+        for error in &errors {
+            if !files.contains(&error.file) {
+                files.push(error.file.clone());
+            }
+        }
+        errors.sort_by_key(|error| {
+            let file = files.iter().position(|it| *it == error.file);
+            (file, error.line, error.column)
+        });
         let omitted = errors.len().saturating_sub(ERRORS_MAX);
         errors.truncate(ERRORS_MAX);
         Self { errors, omitted }
     }
 }
 
-impl fmt::Display for PolicyErrors {
+impl fmt::Display for XmlErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, error) in self.errors.iter().enumerate() {
             let separator = if at > 0 { "\n" } else { "" };
@@ -41,13 +51,13 @@ impl fmt::Display for PolicyErrors {
     }
 }
 
-impl Error for PolicyErrors {}
+impl Error for XmlErrors {}
 
 /// One thing that is wrong, where it is, and what is allowed instead.
 ///
 /// Prints as `camera.xml:4:17: "sharm" is not a transport; allowed: inproc, shm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyError {
+pub struct XmlError {
     /// The file, as messages name it.
     pub file: Arc<str>,
     /// The line, counted from 1.
@@ -62,7 +72,7 @@ pub struct PolicyError {
     pub allowed: Vec<String>,
 }
 
-impl PolicyError {
+impl XmlError {
     /// The allowed word that was most likely meant.
     pub fn suggestion(&self) -> Option<&str> {
         let limit = self.word.chars().count().div_ceil(3).min(3);
@@ -72,7 +82,7 @@ impl PolicyError {
     }
 }
 
-impl fmt::Display for PolicyError {
+impl fmt::Display for XmlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, word, problem, allowed } = self;
         write!(f, "{file}:{line}:{column}: {word:?} {problem}")?;
@@ -86,7 +96,7 @@ impl fmt::Display for PolicyError {
     }
 }
 
-impl Error for PolicyError {}
+impl Error for XmlError {}
 
 pub(crate) fn shortened(word: &str) -> String {
     match word.char_indices().nth(WORD_LENGTH_MAX) {
@@ -102,7 +112,7 @@ mod tests {
     #[track_caller]
     fn check(word: &str, expect: Option<&str>) {
         let allowed = ["inproc", "shm", "cyclonedds", "fastdds", "zenoh"];
-        let error = PolicyError {
+        let error = XmlError {
             file: "t.xml".into(),
             line: 1,
             column: 1,

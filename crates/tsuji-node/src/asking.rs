@@ -1,0 +1,49 @@
+//! Asking the services of one node.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tsuji::{Client, EndpointInfo, EndpointKind, Error, ErrorKind, Node, Qos, Result, ServiceType};
+
+use crate::deadline::Deadline;
+
+/// A service of another node, which is met when it is first needed.
+#[derive(Debug)]
+pub(crate) struct Asked<S: ServiceType>(OnceLock<Client<S>>);
+
+impl<S: ServiceType> Asked<S> {
+    pub(crate) fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// Calls the service `name` under the node `asking`. Waits for at most `timeout`, first for the service and then for the
+    /// answer. Invalid, in the words that `about` begins, where two serve it: both would do what is asked.
+    pub(crate) fn call(
+        &self,
+        asking: &Node,
+        (name, qos): (&str, Qos),
+        about: &str,
+        request: S::Request,
+        timeout: Duration,
+    ) -> Result<S::Response> {
+        let deadline = Deadline::after(timeout);
+        // Of two servers one may be ready before the other; whoever was met before is in the graph.
+        let (client, known) = match self.0.get() {
+            Some(client) => (client, 0),
+            None => {
+                let client = asking.client::<S>(name).qos(qos).build()?;
+                let graph = asking.context().graph();
+                let is_server =
+                    |it: &&EndpointInfo| it.kind == EndpointKind::Server && it.topic == name;
+                (self.0.get_or_init(|| client), graph.services.iter().filter(is_server).count())
+            }
+        };
+        client.wait_for_service(deadline.left())?;
+        let servers = client.servers().max(known);
+        if 1 < servers {
+            let why = format!("{about}: {servers} nodes of this name are there; allowed: one");
+            return Err(Error::new(ErrorKind::Invalid, why));
+        }
+        client.call(request, deadline.left())
+    }
+}

@@ -1,0 +1,43 @@
+//! Managed nodes: whoever starts a robot configures, activates and shuts down its nodes, in the order that it needs.
+//!
+//! A node `/NAME` answers by the services `/NAME/change_state`, `get_state`, `get_available_states`,
+//! `get_available_transitions` and `get_transition_graph`, and tells of each step on `/NAME/transition_event`, as
+//! rclcpp_lifecycle does. Names and numbers are those of `lifecycle_msgs` and rcl.
+//!
+//! ```no_run
+//! use tsuji::{Context, Qos};
+//! use tsuji_interfaces::std_msgs::msg::String as Text;
+//! use tsuji_node::WholeNode;
+//! use tsuji_node::lifecycle::{Lifecycle, LifecycleNode, LifecyclePublisher, Outcome, State};
+//! use tsuji_node::log::Logging;
+//!
+//! #[derive(Default)]
+//! struct Talker {
+//!     publisher: Option<LifecyclePublisher<Text>>,
+//! }
+//!
+//! impl Lifecycle for Talker {
+//!     fn on_configure(&mut self, node: &LifecycleNode, _from: State) -> Outcome {
+//!         self.publisher = node.create_publisher("chatter", Qos::DEFAULT).ok();
+//!         if self.publisher.is_some() { Outcome::Success } else { Outcome::Failure }
+//!     }
+//! }
+//!
+//! let context = Context::builder().args(std::env::args()).build()?;
+//! let logging = Logging::new(&context);
+//! logging.install()?;
+//! // Any node may be managed; this one has parameters, `/rosout` and ROS time too.
+//! let whole = WholeNode::builder(&context, &logging, "talker").build()?;
+//! let _managed = LifecycleNode::new(whole.node(), Talker::default())?;
+//! tsuji::spin(whole.node())?;
+//! # Ok::<_, tsuji::Error>(())
+//! ```
+
+mod client;
+pub use client::{LifecycleClient, managed_nodes};
+
+mod machine;
+pub use machine::{Outcome, State, TRANSITIONS, Transition};
+
+mod node;
+pub use node::{Lifecycle, LifecycleNode, LifecyclePublisher};
