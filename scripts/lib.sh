@@ -115,6 +115,18 @@ members_with() {
     done
 }
 
+# Every workspace's lock file fits what its packages need now: those beside the main one are built only by what runs long.
+lock_files() {
+    local status=0 file
+    while read -r file; do
+        if ! (cd "$(dirname "$file")" && cargo update --workspace --locked --quiet); then
+            say "$file is stale: run \`cargo update --workspace\` in its folder"
+            status=1
+        fi
+    done < <(find . -name target -prune -o -name Cargo.lock -print | sort)
+    return $status
+}
+
 # newer_or_same A B : whether version A is at least B.
 newer_or_same() {
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]

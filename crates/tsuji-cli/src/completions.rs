@@ -17,6 +17,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 use tsuji::{Context, Graph, KNOWN_TRANSPORTS};
+use tsuji_node::{component, lifecycle};
 
 use crate::Cli;
 use crate::action::action_of;
@@ -122,6 +123,22 @@ pub(crate) fn nodes() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let nodes = graph().map(|it| it.nodes).unwrap_or_default();
         named(nodes.iter().map(|it| (it.fully_qualified_name(), None)))
+    })
+}
+
+/// The containers there are.
+pub(crate) fn containers() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let found = graph().map(|it| component::containers(&it)).unwrap_or_default();
+        named(found.into_iter().map(|it| (it, None)))
+    })
+}
+
+/// The managed nodes there are.
+pub(crate) fn managed_nodes() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let found = graph().map(|it| lifecycle::managed_nodes(&it)).unwrap_or_default();
+        named(found.into_iter().map(|it| (it, None)))
     })
 }
 

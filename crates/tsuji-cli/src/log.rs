@@ -1,4 +1,4 @@
-//! What the library says while a command runs: warnings and errors, one line each.
+//! What the library says while a command runs: warnings and errors, one line each, and what components tell.
 
 use std::fmt::{Debug, Write};
 
@@ -14,18 +14,26 @@ pub(crate) fn listen() {
     let _ = tracing::subscriber::set_global_default(Lines);
 }
 
+/// Whom the components that ship speak as.
+const COMPONENTS: &str = "tsuji_components";
+
 struct Lines;
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         // What the directory says of endpoints the commands are told as events, and tell.
-        *metadata.level() <= Level::WARN && metadata.target() != "tsuji::directory"
+        let level = if metadata.target() == COMPONENTS { Level::INFO } else { Level::WARN };
+        *metadata.level() <= level && metadata.target() != "tsuji::directory"
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
-        output::warning(format_args!("{}{}", line.message, line.fields));
+        let text = format_args!("{}{}", line.message, line.fields);
+        match *event.metadata().level() == Level::INFO {
+            true => output::note(text),
+            false => output::warning(text),
+        }
     }
 
     // The library has no spans.

@@ -11,21 +11,28 @@ use crate::output::Output;
 use crate::session::Globals;
 
 mod action;
+mod bag;
 mod completions;
+mod component;
 mod doctor;
 mod failure;
 mod figures;
 mod interface;
 mod interfaces;
 mod lab;
+mod launch;
+mod lifecycle;
 mod log;
 mod node;
 mod offers;
 mod output;
 mod param;
+mod play;
 mod policy;
 mod python;
 mod qos;
+mod record;
+mod rosout;
 mod route;
 mod routes;
 mod service;
@@ -87,6 +94,23 @@ enum Command {
         #[command(flatten)]
         ignored: session::Ignored,
     },
+    /// Follow what nodes log on /rosout, the last lines first
+    #[command(after_help = rosout::EXAMPLES)]
+    Log(rosout::Args),
+    /// Load components into a running process, and unload them
+    Component {
+        #[command(subcommand)]
+        command: component::Command,
+        #[command(flatten)]
+        ignored: session::Ignored,
+    },
+    /// See and change where managed nodes stand
+    Lifecycle {
+        #[command(subcommand)]
+        command: lifecycle::Command,
+        #[command(flatten)]
+        ignored: session::Ignored,
+    },
     /// See the nodes
     Node {
         #[command(subcommand)]
@@ -94,6 +118,18 @@ enum Command {
         #[command(flatten)]
         ignored: session::Ignored,
     },
+    /// Start the nodes of a launch file, and end them together
+    #[command(after_help = launch::EXAMPLES)]
+    Launch(launch::Args),
+    /// Record topics to a file
+    #[command(after_help = record::EXAMPLES)]
+    Record(record::Args),
+    /// Play a recording
+    #[command(after_help = play::EXAMPLES)]
+    Play(play::Args),
+    /// See what is in a recording
+    #[command(subcommand)]
+    Bag(bag::Command),
     /// See what messages and services are made of
     #[command(subcommand)]
     Interface(interface::Command),
@@ -140,15 +176,28 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             ignored.tell();
             param::run(command, globals, &mut out)
         }
+        Command::Log(args) => rosout::run(args, globals, &mut out),
+        Command::Component { command, ignored } => {
+            ignored.tell();
+            component::run(command, globals, &mut out)
+        }
+        Command::Lifecycle { command, ignored } => {
+            ignored.tell();
+            lifecycle::run(command, globals, &mut out)
+        }
         Command::Node { command, ignored } => {
             ignored.tell();
             node::run(command, globals, &mut out)
         }
+        Command::Record(args) => record::run(args, globals, &mut out),
+        Command::Play(args) => play::run(args, globals, &mut out),
+        Command::Bag(command) => bag::run(command, &mut out),
         Command::Interface(command) => interface::run(command, &mut out),
         Command::Routes(args) => routes::run(args, globals, &mut out),
         Command::Route(command) => route::run(command, globals, &mut out),
         Command::Policy(command) => policy::run(command, globals, &mut out),
         Command::Doctor(args) => doctor::run(args, globals, &mut out),
+        Command::Launch(args) => launch::run(args, globals, &mut out),
         Command::Lab(args) => lab::run(args, &mut out),
         Command::Tune(args) => lab::tune(args, &mut out),
         Command::Completions(args) => completions::run(args, &mut out),

@@ -41,6 +41,17 @@ impl Globals {
     /// A context under these flags, which SIGINT and SIGTERM end. It follows the policy file, unless
     /// another policy is given.
     pub(crate) fn context(&self, policy: Option<Policy>) -> anyhow::Result<Context> {
+        let context = self.joined(policy)?;
+        context.shutdown_on_signals()?;
+        Ok(context)
+    }
+
+    /// The same for a command that hears signals itself.
+    pub(crate) fn context_without_signals(&self) -> anyhow::Result<Context> {
+        self.joined(None)
+    }
+
+    fn joined(&self, policy: Option<Policy>) -> anyhow::Result<Context> {
         let mut builder = Context::builder().joins_at_once();
         builder = match (policy, self.policy_file()) {
             (Some(policy), _) => builder.policy(policy),
@@ -50,9 +61,7 @@ impl Globals {
         if let Some(domain) = self.domain_id {
             builder = builder.domain(domain);
         }
-        let context = builder.build()?;
-        context.shutdown_on_signals()?;
-        Ok(context)
+        Ok(builder.build()?)
     }
 }
 
@@ -90,9 +99,16 @@ pub(crate) struct Session {
 impl Session {
     /// Joins the domain and hears what the others have.
     pub(crate) fn open(globals: &Globals) -> anyhow::Result<Self> {
+        let session = Self::open_without_signals(globals)?;
+        session.context.shutdown_on_signals()?;
+        Ok(session)
+    }
+
+    /// The same for a command that hears signals itself.
+    pub(crate) fn open_without_signals(globals: &Globals) -> anyhow::Result<Self> {
         // Tells what is wrong with the file, each error in a line.
         policy::in_force(globals)?;
-        let context = globals.context(None)?;
+        let context = globals.joined(None)?;
         for ProcessInfo { program, pid, .. } in settle(&context)?.silent {
             output::warning(format_args!(
                 "{program} (pid {pid}) does not answer; what it has is left out"

@@ -19,6 +19,7 @@ mod hz;
 mod info;
 mod list;
 mod listener;
+pub(crate) use listener::Listener;
 mod measure;
 pub(crate) mod publish;
 

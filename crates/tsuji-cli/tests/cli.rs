@@ -6,14 +6,28 @@
 mod action;
 #[path = "cli/completions.rs"]
 mod completions;
+#[path = "cli/component.rs"]
+mod component;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[path = "cli/interface.rs"]
 mod interface;
+#[path = "cli/launch.rs"]
+mod launch;
+#[path = "cli/lifecycle.rs"]
+mod lifecycle;
+#[path = "cli/log.rs"]
+mod log;
 #[path = "cli/param.rs"]
 mod param;
 #[path = "cli/policy.rs"]
 mod policy;
+#[path = "cli/record.rs"]
+mod record;
+#[path = "cli/recordings.rs"]
+mod recordings;
+#[path = "cli/ros2_client.rs"]
+mod ros2_client;
 #[path = "cli/route.rs"]
 mod route;
 #[path = "cli/routes.rs"]
@@ -22,6 +36,8 @@ mod routes;
 mod service;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/time.rs"]
+mod time;
 #[path = "cli/topic.rs"]
 mod topic;
 #[path = "cli/usage.rs"]

@@ -15,8 +15,14 @@ pub(crate) enum Asked {
     Handover(Options),
     /// Every size, reliability and transport.
     Matrix(Options),
+    /// How even a beat is, and how long its messages take; or what a log says of one.
+    Cadence(Options),
+    /// Pictures of a camera, raw and compressed.
+    Camera(Options),
     /// What the transports between processes take here, as a policy.
     Tune(Options),
+    /// What earlier runs measured, as a page, plots and tables.
+    Report(Options),
     /// How it is used.
     Help,
 }
@@ -26,8 +32,14 @@ pub(crate) enum Asked {
 pub(crate) struct Options {
     /// Where the figures go as JSON.
     pub(crate) json: Option<PathBuf>,
-    /// Where the cells of a matrix go as CSV.
+    /// Where tables and series go as CSV: a folder; of a matrix the cells to a file, if it is one.
     pub(crate) csv: Option<PathBuf>,
+    /// Where the page goes.
+    pub(crate) html: Option<PathBuf>,
+    /// The folder that the plots go to.
+    pub(crate) svg: Option<PathBuf>,
+    /// What a report is made of.
+    pub(crate) files: Vec<PathBuf>,
     /// Where the policy goes.
     pub(crate) output: PathBuf,
     /// Even if there is a file already.
@@ -50,6 +62,10 @@ pub(crate) struct Options {
     pub(crate) handovers: u64,
     /// After so long a case is over, whether it has had all its changes or not.
     pub(crate) seconds_max: u64,
+    /// A log of ROS 1 that is read instead of measuring.
+    pub(crate) rosout: Option<PathBuf>,
+    /// What its lines say of a message that was published, and of one that was received.
+    pub(crate) words: [String; 2],
 }
 
 /// From 64 bytes to 8 MB; 2,359,296 bytes are a picture of 1024 × 768 in three colours.
@@ -75,6 +91,12 @@ pub(crate) const MATRIX_BLOCKS: usize = 10;
 pub(crate) const MATRIX_COUNT: u64 = 100;
 const MATRIX_QUICK_BLOCKS: usize = 2;
 const MATRIX_QUICK_COUNT: u64 = 10;
+/// Half a minute of a hundred a second.
+const CADENCE_COUNT: u64 = 3000;
+const CADENCE_QUICK_COUNT: u64 = 200;
+/// As many as the article's.
+const CAMERA_COUNT: u64 = 500;
+const CAMERA_QUICK_COUNT: u64 = 40;
 const POLICY_FILE: &str = "tsuji-policy.xml";
 const HANDOVERS: u64 = 200;
 const QUICK_HANDOVERS: u64 = 20;
@@ -88,28 +110,42 @@ Usage: tsuji lab passing [OPTIONS]
        tsuji lab limits [OPTIONS]
        tsuji lab handover [OPTIONS]
        tsuji lab matrix [OPTIONS]
+       tsuji lab cadence [OPTIONS]
+       tsuji lab camera [OPTIONS]
        tsuji tune [OPTIONS]
+       tsuji lab report FILE.json... [--html FILE] [--svg DIR] [--csv DIR]
 
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
            sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
            by the road cyclonedds, beside Cyclone DDS alone, the last one by fastdds and zenoh too
   limits   throughput, small samples, allocations, memory, threads, descriptors, start-up, idling,
            also beside plain ROS 2 nodes, and what one that listens costs; a command beside
-           pictures, and what tsuji chooses once it is tuned
+           pictures, actions and parameters, and what tsuji chooses once it is tuned
   handover  flows whose road is changed again and again while samples flow: what is lost, repeated or
            out of order, how late samples are then, and what is held; how soon a newcomer is on
            shared memory; publish and take on one thread
   matrix   payloads from 256 B to 4 MB, reliable and of best effort, by every transport and by the
            engines alone: latency at 10 Hz, throughput, memory and threads of both processes, with the
            figures of the paper on choosing DDS implementations beside. 40 minutes in full
+  cadence  a short text a hundred times a second, by every road: how even the beat is, and how long each
+           text takes, beside the figures of an article on ROS 1; then texts of other sizes, and
+           other queues beside a callback that stands still. Nine minutes in full. With --rosout the same
+           from a log of ROS 1
+  camera   500 pictures of 640 × 480 every 30 ms, raw and as JPEG, inside one process, between two by each
+           road, and to and from a plain Cyclone DDS node: received, mean and variance, processor time
+           and context switches, beside the figures of an article on ROS 2. Six minutes in full
   tune     the transports between processes, small and large, reliable and of best effort, in about two
            minutes; writes a policy file for this machine that puts the fastest first, with the
            figures in the names of its rules, where `tsuji policy explain` and `tsuji routes` show them
+  report   what experiments wrote with --json, as one page of HTML with tables and plots, as SVG and as
+           CSV; the page goes beside the first file if nothing else is said. docs/lab-report.md
 
 Options:
   --quick         a look of about a minute; too short for verdicts to mean much
   --json FILE     writes the figures to FILE
-  --csv FILE      writes the cells of a matrix to FILE
+  --html FILE     writes tables and plots to FILE, a page that needs nothing else
+  --svg DIR       writes the plots to DIR, one file each
+  --csv DIR       writes tables and all values to DIR; of a matrix also FILE, for its cells
   --output FILE   where the policy of tune goes [default: tsuji-policy.xml]
   --force         also if FILE is there
   --roads NAMES   only these in a matrix, with commas between: inproc, shm, cyclonedds, fastdds, zenoh,
@@ -121,9 +157,13 @@ Options:
   --pause N       µs that pass at least before the next sample, for the receiver to rest
                   [default: 40]
   --count N       samples of each carrier in a case [default: 1000, quick: 80; of matrix and tune
-                  100, quick: 10]
+                  100, quick: 10; of cadence 3000, quick: 200; of
+                  camera 500, quick: 40]
   --handovers N   changes of the road in a case [default: 200, quick: 20]
   --seconds-max N a case of handovers ends after so long, with as many as there were [default: 600]
+  --rosout FILE   of cadence: reads this rosout.log of ROS 1, or what its screen showed, and measures nothing
+  --publish-word WORD, --subscribe-word WORD
+                  what its lines say of a message published, and received [default: publish, subscribe]
   --help          this text
 
 Ctrl-C ends it and keeps what is measured. Exit code: 0, or 1 when something was lost or could not
@@ -141,17 +181,23 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         "limits" => Asked::Limits,
         "handover" => Asked::Handover,
         "matrix" => Asked::Matrix,
+        "cadence" => Asked::Cadence,
+        "camera" => Asked::Camera,
         "tune" => Asked::Tune,
+        "report" => Asked::Report,
         "help" | "--help" | "-h" => return Ok(Asked::Help),
         other => {
             return Err(format!(
-                "`{other}`: allowed are passing, limits, handover, matrix and tune"
+                "`{other}`: allowed are passing, limits, handover, matrix, cadence, camera, tune and report"
             ));
         }
     };
     let mut options = Options {
         json: None,
         csv: None,
+        html: None,
+        svg: None,
+        files: vec![],
         output: POLICY_FILE.into(),
         force: false,
         roads: vec![],
@@ -163,6 +209,8 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         quick: false,
         handovers: 0,
         seconds_max: SECONDS_MAX,
+        rosout: None,
+        words: ["publish", "subscribe"].map(str::to_owned),
     };
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
@@ -181,26 +229,44 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
             "--output" | "-o" => options.output = value()?.into(),
             "--force" => options.force = true,
             "--csv" => options.csv = Some(value()?.into()),
+            "--html" => options.html = Some(value()?.into()),
+            "--svg" => options.svg = Some(value()?.into()),
+            file if command == "report" && !file.starts_with('-') => {
+                options.files.push(word.into())
+            }
             "--roads" => options.roads = value()?.split(',').map(str::to_owned).collect(),
             "--cases" => options.cases = value()?.split(',').map(str::to_owned).collect(),
             "--sizes" => options.sizes = value()?.split(',').map(size).collect::<Result<_, _>>()?,
             "--blocks" => options.blocks = positive(name, &value()?, 1000)? as usize,
             "--pause" => options.pause_us = positive(name, &value()?, 1_000_000)?,
             "--count" => options.count = positive(name, &value()?, 1_000_000)?,
+            "--rosout" => options.rosout = Some(value()?.into()),
+            "--publish-word" => options.words[0] = value()?,
+            "--subscribe-word" => options.words[1] = value()?,
             "--handovers" => options.handovers = positive(name, &value()?, 1_000_000)?,
             "--seconds-max" => options.seconds_max = positive(name, &value()?, 1_000_000)?,
             other => return Err(format!("`{other}` is no option; `tsuji lab --help` lists them")),
         }
     }
+    if command == "report" && options.files.is_empty() {
+        return Err("report needs a FILE.json, as an experiment writes it with --json".to_owned());
+    }
     match command {
         "handover" => handover::check_roads(&options.roads)?,
         _ => matrix::check_roads(&options.roads)?,
     }
-    let (blocks, count) = match (matches!(command, "matrix" | "tune"), options.quick) {
-        (false, false) => (BLOCKS, COUNT),
-        (false, true) => (QUICK_BLOCKS, QUICK_COUNT),
-        (true, false) => (MATRIX_BLOCKS, MATRIX_COUNT),
-        (true, true) => (MATRIX_QUICK_BLOCKS, MATRIX_QUICK_COUNT),
+    if options.rosout.is_some() && command != "cadence" {
+        return Err(format!("--rosout is of cadence, not of {command}"));
+    }
+    let (blocks, count) = match (command, options.quick) {
+        ("cadence", false) => (1, CADENCE_COUNT),
+        ("cadence", true) => (1, CADENCE_QUICK_COUNT),
+        ("camera", false) => (1, CAMERA_COUNT),
+        ("camera", true) => (1, CAMERA_QUICK_COUNT),
+        ("matrix" | "tune", false) => (MATRIX_BLOCKS, MATRIX_COUNT),
+        ("matrix" | "tune", true) => (MATRIX_QUICK_BLOCKS, MATRIX_QUICK_COUNT),
+        (_, false) => (BLOCKS, COUNT),
+        (_, true) => (QUICK_BLOCKS, QUICK_COUNT),
     };
     if options.blocks == 0 {
         options.blocks = blocks;
@@ -252,6 +318,9 @@ mod tests {
             Asked::Handover(it) => {
                 format!("handover {:?} {} {}", it.roads, it.handovers, it.seconds_max)
             }
+            Asked::Cadence(it) => format!("cadence {:?} {:?} {}", it.rosout, it.words, it.count),
+            Asked::Report(it) => format!("report {:?} {:?} {:?}", it.files, it.html, it.svg),
+            Asked::Camera(it) => format!("camera {:?} {:?} {}", it.cases, it.roads, it.count),
             Asked::Help => "help".to_owned(),
         });
         match (&found, expect) {
@@ -274,6 +343,15 @@ mod tests {
             "matrix --roads shm,raw:iceoryx2 --csv a.csv",
             Ok(r#"matrix Some("a.csv") ["shm", "raw:iceoryx2"] 10 100"#),
         );
+        check("cadence --quick", Ok(r#"cadence None ["publish", "subscribe"] 200"#));
+        let words = "cadence --rosout a.log --publish-word sent --subscribe-word=got";
+        check(words, Ok(r#"cadence Some("a.log") ["sent", "got"] 3000"#));
+        check("passing --rosout a.log", Err("--rosout is of cadence, not of passing"));
+        let words = "report a.json b=c.json --html a.html --svg=plots";
+        check(words, Ok(r#"report ["a.json", "b=c.json"] Some("a.html") Some("plots")"#));
+        check("camera --cases raw-shm", Ok(r#"camera ["raw-shm"] [] 500"#));
+        let words = "camera --quick --roads cyclonedds,raw:cyclonedds";
+        check(words, Ok(r#"camera [] ["cyclonedds", "raw:cyclonedds"] 40"#));
         check("handover --quick --seconds-max 60", Ok("handover [] 20 60"));
         check("handover --handovers 10000", Ok("handover [] 10000 600"));
         let words = "handover --roads shm,zenoh";
@@ -286,8 +364,16 @@ mod tests {
 
     #[test]
     fn a_wrong_word_is_named_with_what_is_allowed() {
-        check("fast", Err("`fast`: allowed are passing, limits, handover, matrix and tune"));
+        check(
+            "fast",
+            Err(
+                "`fast`: allowed are passing, limits, handover, matrix, cadence, camera, tune and report",
+            ),
+        );
         check("passing --fast", Err("`--fast` is no option"));
+        check("report --html a.html", Err("report needs a FILE.json"));
+        check("report a.json --pdf", Err("`--pdf` is no option"));
+        check("passing a.json", Err("`a.json` is no option"));
         check("passing --json", Err("--json needs a value"));
         check("passing --sizes 64,1GB", Err("--sizes 1GB: allowed are 8 to"));
         check("passing --sizes 4", Err("--sizes 4: allowed are 8 to"));

@@ -19,7 +19,9 @@ mod iceoryx;
 mod plugin;
 mod tsuji;
 
-pub(crate) use cyclonedds::{Plain, TYPE_NAME as PICTURE_TYPE, play_plain};
+pub(crate) use cyclonedds::{
+    Participant, Plain, Reader, TYPE_NAME as PICTURE_TYPE, Writer, join_plain, play_plain,
+};
 pub(crate) use plugin::absence;
 
 /// Waits a while for the reader of an engine alone, unless it was met before. Where it does not come, nothing arrives.

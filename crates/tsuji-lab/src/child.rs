@@ -23,6 +23,11 @@ pub(crate) fn play(text: &str, allocations: Option<Allocations>) -> i32 {
         Role::Sender => sender(&spec, allocations),
         Role::Receiver => receiver(&spec, allocations),
     });
+    ended(played)
+}
+
+/// The exit code of a child, which says why where it has failed.
+pub(crate) fn ended(played: Result<(), String>) -> i32 {
     match played {
         Ok(()) => 0,
         Err(error) => {
@@ -32,10 +37,16 @@ pub(crate) fn play(text: &str, allocations: Option<Allocations>) -> i32 {
     }
 }
 
-fn answer(value: &Value) {
+/// Answers what a child was told.
+pub(crate) fn answer(value: &Value) {
     // Nobody listens any more when this fails, and the input ends as well.
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{value}").and_then(|()| out.flush());
+}
+
+/// What tsuji said that went wrong.
+pub(crate) fn said(error: tsuji::Error) -> String {
+    format!("tsuji: {error}")
 }
 
 /// Calls `obey` with each line of the input.

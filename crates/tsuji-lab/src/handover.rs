@@ -2,11 +2,8 @@
 //! samples around a change are, what is held meanwhile; how soon a newcomer is on shared memory; and what
 //! publish and take cost where nothing changes.
 
-use std::io::Write;
-
-use serde_json::Value;
-
 use crate::arguments::Options;
+use crate::child::{answer, ended, said};
 use crate::crew::{Stage, Stop};
 use crate::limits::{Measure, Run};
 use crate::report::{Report, Screen};
@@ -49,26 +46,4 @@ pub(crate) fn run(
     report: &mut Report,
 ) -> Result<(), Stop> {
     Run { stage, options, screen, report }.all(CASES)
-}
-
-/// The exit code of a child.
-fn ended(result: Result<(), String>) -> i32 {
-    match result {
-        Ok(()) => 0,
-        Err(error) => {
-            answer(&serde_json::json!({ "failed": error }));
-            1
-        }
-    }
-}
-
-/// Tells the parent.
-fn answer(value: &Value) {
-    let mut out = std::io::stdout().lock();
-    // Nobody listens any more when this fails, and the input ends as well.
-    let _ = writeln!(out, "{value}").and_then(|()| out.flush());
-}
-
-fn said(error: tsuji::Error) -> String {
-    format!("tsuji: {error}")
 }

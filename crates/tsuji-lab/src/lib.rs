@@ -10,6 +10,8 @@ use std::io::Write;
 
 mod account;
 mod arguments;
+mod cadence;
+mod camera;
 mod carrier;
 mod child;
 mod crew;
@@ -31,7 +33,7 @@ pub use crew::Program;
 use arguments::{Asked, HELP, Options};
 use crew::{CHILD, Stage, Stop};
 use interrupt::{INTERRUPTED, Interrupt};
-use report::{Report, Screen};
+use report::{Document, Outputs, Report, Screen};
 
 /// Tells how many allocations this process has made, where a program counts them.
 pub type Allocations = fn() -> u64;
@@ -51,6 +53,9 @@ pub fn main(
             CHILD => return child::play(text, allocations),
             limits::PLAIN => return limits::plain(text),
             limits::STAND => return limits::stand(text),
+            limits::NODE => return limits::node(text),
+            cadence::SPEAKER => return cadence::speak(text),
+            camera::CAMERA => return camera::film(text),
             limits::FIRST => return limits::first(text),
             handover::MEMBER => return handover::member(text),
             handover::NEWCOMER => return handover::newcomer(text),
@@ -64,17 +69,28 @@ pub fn main(
             let _ = write!(out, "{HELP}");
             0
         }
-        Ok(Asked::Passing(options)) => measure(&options, program, out, passing::run),
-        Ok(Asked::Limits(options)) => measure(&options, program, out, limits::run),
-        Ok(Asked::Matrix(options)) => measure(&options, program, out, matrix::run),
+        Ok(Asked::Passing(options)) => measure(&options, program, out, ("passing", passing::run)),
+        Ok(Asked::Limits(options)) => measure(&options, program, out, ("limits", limits::run)),
+        Ok(Asked::Matrix(options)) => measure(&options, program, out, ("matrix", matrix::run)),
+        Ok(Asked::Cadence(options)) => measure(&options, program, out, ("cadence", cadence::run)),
+        Ok(Asked::Camera(options)) => measure(&options, program, out, ("camera", camera::run)),
         Ok(Asked::Tune(options)) => match tune::is_in_the_way(&options) {
             Some(error) => {
                 let _ = writeln!(std::io::stderr(), "tsuji tune: {error}");
                 1
             }
-            None => measure(&options, program, out, tune::run),
+            None => measure(&options, program, out, ("tune", tune::run)),
         },
-        Ok(Asked::Handover(options)) => measure(&options, program, out, handover::run),
+        Ok(Asked::Handover(options)) => {
+            measure(&options, program, out, ("handover", handover::run))
+        }
+        Ok(Asked::Report(options)) => match show(&options, out) {
+            Ok(()) => 0,
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
+                1
+            }
+        },
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
             2
@@ -82,12 +98,33 @@ pub fn main(
     }
 }
 
+/// Writes what earlier runs measured as a page, plots and tables.
+fn show(options: &Options, out: &mut dyn Write) -> Result<(), String> {
+    let documents =
+        options.files.iter().map(|it| Document::read(it)).collect::<Result<Vec<_>, _>>()?;
+    let outputs = Outputs::new(options, "report").or_page(&options.files);
+    for path in outputs.write(&documents)? {
+        let _ = writeln!(out, "{}", path.display());
+    }
+    Ok(())
+}
+
 type Run = fn(&Stage, &Options, &mut Screen<'_>, &mut Report) -> Result<(), Stop>;
 
-fn measure(options: &Options, program: Program, out: &mut dyn Write, run: Run) -> i32 {
+fn measure(
+    options: &Options,
+    program: Program,
+    out: &mut dyn Write,
+    (experiment, run): (&'static str, Run),
+) -> i32 {
     let complain = |error: &str| {
         let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
     };
+    let outputs = Outputs::new(options, experiment);
+    if let Err(error) = outputs.check() {
+        complain(&error);
+        return 1;
+    }
     let stage = match Stage::new(program, Interrupt::listen()) {
         Ok(stage) => stage,
         Err(error) => {
@@ -98,12 +135,14 @@ fn measure(options: &Options, program: Program, out: &mut dyn Write, run: Run) -
     let machine = machine::describe();
     let mut screen = Screen::new(out);
     screen.line(&machine::line(&machine));
-    let mut report = Report::default();
+    machine::warning(&machine).iter().for_each(|it| screen.line(it));
+    let mut report = Report::new(experiment);
     let ended = run(&stage, options, &mut screen, &mut report);
     screen.line(&report.summary());
-    if let Some(path) = &options.json
-        && let Err(error) = report.write_json(&machine, path)
-    {
+    let told = report.to_json(&machine);
+    let json = options.json.as_ref().map_or(Ok(()), |path| report::write_json(&told, path));
+    let others = outputs.write(&[Document::new(told)]);
+    if let Err(error) = json.and(others) {
         complain(&error);
         return 1;
     }

@@ -1,5 +1,6 @@
 //! Everything else that has a bar: throughput, small samples, allocations, footprint, start-up,
-//! idling, what a plain node that listens costs, a command beside pictures, and what tsuji chooses.
+//! idling, what a plain node that listens costs, a command beside pictures, actions and parameters, and what
+//! tsuji chooses.
 
 use crate::arguments::Options;
 use crate::crew::{Stage, Stop};
@@ -11,10 +12,12 @@ mod choice;
 mod command;
 mod echo;
 mod footprint;
+mod node;
 mod plain;
 mod throughput;
 
 pub(crate) use footprint::{FIRST, STAND, Status, first, stand};
+pub(crate) use node::{NODE, node};
 pub(crate) use plain::{PLAIN, PlainNode, plain, until};
 
 /// A case and what measures it.
@@ -32,6 +35,8 @@ const CASES: &[(&str, Measure)] = &[
     ("idle-rtps", footprint::idle_beside_plain),
     ("echo", echo::measure),
     ("command", command::measure),
+    ("action", node::action),
+    ("parameters", node::parameters),
     ("choice", choice::measure),
 ];
 

@@ -1,8 +1,10 @@
 //! What is measured on, so that a figure can be read later.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tsuji_platform::clock::monotonic_ns;
 
 /// The machine as it is now.
 pub(crate) fn describe() -> Value {
@@ -18,18 +20,84 @@ pub(crate) fn describe() -> Value {
         "date": date(tsuji_platform::clock::wall_ns() / 1_000_000_000),
         "tsuji": env!("CARGO_PKG_VERSION"),
         "optimized": !cfg!(debug_assertions),
+        "clock_ns": clock_ns(),
+        "noise": Noise::of(LISTENED).to_json(),
     })
+}
+
+/// What one reading of the clock takes: the least of many, in ns. A time that the laboratory tells has one in it.
+fn clock_ns() -> f64 {
+    const READINGS: u32 = 1000;
+    let batch = || {
+        let begin = monotonic_ns();
+        for _ in 0..READINGS {
+            std::hint::black_box(monotonic_ns());
+        }
+        (monotonic_ns() - begin) as f64 / f64::from(READINGS)
+    };
+    (0..20).map(|_| batch()).fold(f64::INFINITY, f64::min)
+}
+
+/// How long the machine is listened to before anything is measured.
+const LISTENED: Duration = Duration::from_millis(200);
+
+/// A reading of the clock that comes so much later than the one before was kept from it.
+const GAP_NS: u64 = 20_000;
+
+/// Above this share of the time the machine is too noisy for what is rare to be told: one sample in a hundred meets it.
+const NOISY_PERCENT: f64 = 1.0;
+
+/// How much a thread that only reads the clock is kept from it.
+struct Noise {
+    /// The share of the time that went by in gaps.
+    percent: f64,
+    longest_us: f64,
+}
+
+impl Noise {
+    fn of(listened: Duration) -> Self {
+        let begin = monotonic_ns();
+        let (mut last, mut lost_ns, mut longest_ns) = (begin, 0, 0);
+        while last - begin < listened.as_nanos() as u64 {
+            let now = monotonic_ns();
+            let gap = now - last;
+            if GAP_NS <= gap {
+                lost_ns += gap;
+                longest_ns = longest_ns.max(gap);
+            }
+            last = now;
+        }
+        let percent = lost_ns as f64 / (last - begin) as f64 * 100.0;
+        Self { percent, longest_us: longest_ns as f64 / 1000.0 }
+    }
+
+    fn to_json(&self) -> Value {
+        let tenth = |it: f64| (it * 10.0).round() / 10.0;
+        json!({ "percent": tenth(self.percent), "longest_us": tenth(self.longest_us) })
+    }
+}
+
+/// A warning where the machine, as described, is too noisy to conclude much.
+pub(crate) fn warning(machine: &Value) -> Option<String> {
+    let noise = &machine["noise"];
+    let percent = noise["percent"].as_f64().filter(|it| NOISY_PERCENT < *it)?;
+    Some(format!(
+        "This machine is busy: a thread that did nothing else was kept waiting for {percent} % of the time, and once for \
+         {} µs. What is rare, such as a 99th percentile, is then of the machine more than of what is measured.",
+        noise["longest_us"]
+    ))
 }
 
 /// The same in one line.
 pub(crate) fn line(machine: &Value) -> String {
     let memory = machine["memory_bytes"].as_u64().unwrap_or(0) as f64 / f64::from(1 << 30);
     format!(
-        "{}, {} cores, {memory:.0} GiB, Linux {}, load {}, {}{}",
+        "{}, {} cores, {memory:.0} GiB, Linux {}, load {}, clock {} ns, {}{}",
         machine["cpu"].as_str().unwrap_or("?"),
         machine["cores"],
         machine["kernel"].as_str().unwrap_or("?"),
         machine["load"][0],
+        machine["clock_ns"].as_f64().unwrap_or(f64::NAN).round(),
         machine["date"].as_str().unwrap_or("?"),
         if cfg!(debug_assertions) { ", NOT OPTIMIZED: the figures mean nothing" } else { "" },
     )
@@ -91,5 +159,14 @@ mod tests {
         assert_ne!(machine["memory_bytes"], 0);
         assert_ne!(machine["cpu"], "unknown");
         assert!(line(&machine).contains(" cores, "));
+        assert!(0.0 < machine["clock_ns"].as_f64().unwrap());
+    }
+
+    #[test]
+    fn a_busy_machine_is_warned_of() {
+        let busy = |percent| json!({ "noise": { "percent": percent, "longest_us": 900.0 } });
+        assert_eq!(warning(&busy(0.4)), None);
+        let warning = warning(&busy(7.5)).unwrap();
+        assert!(warning.contains("7.5 %") && warning.contains("900.0 µs"), "{warning}");
     }
 }

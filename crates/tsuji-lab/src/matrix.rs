@@ -10,7 +10,7 @@ use crate::arguments::Options;
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
 use crate::crew::{Block, Crew, Stage, Stop, StreamCrew};
 use crate::limits::Status;
-use crate::report::{Judged, Report, Screen};
+use crate::report::{Judged, Report, Screen, is_folder};
 use crate::road::{Road, Transport};
 use crate::statistics::{Bar, Statistic, interval_of_median, mean, quantile, ratio, sorted};
 
@@ -263,7 +263,7 @@ pub(crate) fn run(
             "the paper: {name}: {resident} MB resident, {size} MB virtual, {threads} threads"
         ));
     }
-    if let Some(path) = &options.csv {
+    if let Some(path) = options.csv.as_ref().filter(|it| !is_folder(it)) {
         write_csv(path, &matrix.cells)?;
     }
     ended

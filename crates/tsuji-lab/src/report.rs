@@ -10,15 +10,32 @@ use serde_json::{Value, json};
 use crate::crew::Block;
 use crate::statistics::{Bar, Interval, Verdict, mean, quantile, sorted};
 
+mod csv;
+mod figures;
+mod outputs;
+mod page;
+mod series;
+mod svg;
+
+pub(crate) use outputs::{Document, Outputs, is_folder};
+pub(crate) use series::{At, Cell, Series, Table};
+
+/// The version of what is written as JSON: another one where a reader of this would misunderstand it.
+const SCHEMA: u32 = 1;
+
 /// All of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Report {
+    /// Which experiment it was.
+    experiment: &'static str,
     rows: Vec<Row>,
     judged: Vec<Judged>,
     skipped: Vec<(String, String)>,
     /// What is not on this machine, which is no failure.
     absent: Vec<(String, String)>,
     matrix: Vec<Value>,
+    series: Vec<Series>,
+    tables: Vec<Table>,
     /// Samples that did not come once and in order where no row counts them.
     astray: u64,
 }
@@ -183,6 +200,21 @@ fn rounded(figure: f64) -> Option<f64> {
 }
 
 impl Report {
+    /// Of an experiment that begins.
+    pub(crate) fn new(experiment: &'static str) -> Self {
+        Self {
+            experiment,
+            rows: Vec::new(),
+            judged: Vec::new(),
+            skipped: Vec::new(),
+            absent: Vec::new(),
+            matrix: Vec::new(),
+            series: Vec::new(),
+            tables: Vec::new(),
+            astray: 0,
+        }
+    }
+
     /// Keeps and prints a row.
     pub(crate) fn row(&mut self, screen: &mut Screen<'_>, row: Row) {
         if self.rows.is_empty() {
@@ -215,6 +247,17 @@ impl Report {
         self.matrix = cells;
     }
 
+    /// Keeps what was measured one by one.
+    pub(crate) fn series(&mut self, series: Series) {
+        self.series.push(series);
+    }
+
+    /// Keeps and prints a table.
+    pub(crate) fn table(&mut self, screen: &mut Screen<'_>, table: Table) {
+        table.lines().iter().for_each(|line| screen.line(line));
+        self.tables.push(table);
+    }
+
     /// Counts samples that were lost, came twice, out of order or damaged, and stand in no row.
     pub(crate) fn astray(&mut self, samples: u64) {
         self.astray += samples;
@@ -242,24 +285,32 @@ impl Report {
         text
     }
 
-    /// Writes all of it.
-    pub(crate) fn write_json(&self, machine: &Value, path: &Path) -> Result<(), String> {
+    /// All of it, as `docs/lab-report.md` describes it.
+    pub(crate) fn to_json(&self, machine: &Value) -> Value {
         let (ratios, figures): (Vec<_>, Vec<_>) = self.judged.iter().partition(|it| it.unit == "×");
         let told = |all: &[(String, String)]| -> Vec<Value> {
             all.iter().map(|(what, why)| json!({ "what": what, "why": why })).collect()
         };
-        let value = json!({
+        json!({
+            "schema": SCHEMA,
+            "experiment": self.experiment,
             "machine": machine,
             "rows": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "ratios": ratios.into_iter().map(Judged::to_json).collect::<Vec<_>>(),
             "figures": figures.into_iter().map(Judged::to_json).collect::<Vec<_>>(),
             "matrix": self.matrix,
+            "series": self.series.iter().map(Series::to_json).collect::<Vec<_>>(),
+            "tables": self.tables.iter().map(Table::to_json).collect::<Vec<_>>(),
             "skipped": told(&self.skipped),
             "absent": told(&self.absent),
-        });
-        let text = serde_json::to_string_pretty(&value).map_err(|error| error.to_string())?;
-        fs::write(path, text + "\n").map_err(|error| format!("write {}: {error}", path.display()))
+        })
     }
+}
+
+/// Writes what [`Report::to_json`] told.
+pub(crate) fn write_json(report: &Value, path: &Path) -> Result<(), String> {
+    let text = format!("{report}\n");
+    fs::write(path, text).map_err(|error| format!("write {}: {error}", path.display()))
 }
 
 /// Where the user reads: lines, and on a terminal a line of progress below them.

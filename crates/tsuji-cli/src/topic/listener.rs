@@ -14,7 +14,7 @@ use crate::output;
 use crate::session::Session;
 
 /// A subscription, and the samples that came.
-pub(super) struct Listener {
+pub(crate) struct Listener {
     executor: Executor,
     subscription: RawSubscription,
     samples: Receiver<RawSample>,
@@ -22,7 +22,7 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Subscribes. Publishers that do not fit are told on standard error.
-    pub(super) fn open(
+    pub(crate) fn open(
         session: &Session,
         topic: &str,
         of: RawType,
@@ -64,17 +64,17 @@ impl Listener {
     }
 
     /// Waits until something happened, at most so long.
-    pub(super) fn wait(&mut self, at_most: Duration) -> anyhow::Result<()> {
+    pub(crate) fn wait(&mut self, at_most: Duration) -> anyhow::Result<()> {
         Ok(self.executor.spin_once(at_most)?)
     }
 
     /// The oldest sample that was not taken.
-    pub(super) fn take(&self) -> Option<RawSample> {
+    pub(crate) fn take(&self) -> Option<RawSample> {
         self.samples.try_recv().ok()
     }
 
     /// What the subscription has seen so far.
-    pub(super) fn counters(&self) -> SubscriptionCounters {
+    pub(crate) fn counters(&self) -> SubscriptionCounters {
         self.subscription.counters()
     }
 }

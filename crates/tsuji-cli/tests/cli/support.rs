@@ -147,6 +147,21 @@ impl Running {
         await_line(&self.out, &mut self.seen_out, wanted, "standard output");
     }
 
+    /// Waits for a line of standard output, and gives it.
+    pub(crate) fn out_line(&mut self, wanted: &str) -> String {
+        self.out(wanted);
+        self.seen_out.last().cloned().unwrap_or_default()
+    }
+
+    /// Waits for lines of standard output, in any order.
+    pub(crate) fn out_each(&mut self, wanted: &[&str]) {
+        for wanted in wanted {
+            if !self.seen_out.iter().any(|it| it.contains(wanted)) {
+                self.out(wanted);
+            }
+        }
+    }
+
     /// Waits for a line of standard error.
     pub(crate) fn err(&mut self, wanted: &str) {
         await_line(&self.err, &mut self.seen_err, wanted, "standard error");

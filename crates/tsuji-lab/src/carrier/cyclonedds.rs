@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -11,7 +11,7 @@ use std::thread;
 use serde_json::{Value, json};
 use tsuji::{History, Message, Qos};
 use tsuji_transport_cyclonedds::CycloneConfig;
-use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
+pub(crate) use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
 
 use crate::account::{Account, Wrong};
 use crate::carrier::{
@@ -166,12 +166,16 @@ impl Plain {
     }
 }
 
+/// A participant in the domain of tsuji, in the run of this folder.
+pub(crate) fn join_plain(folder: &Path) -> Result<Participant, String> {
+    Participant::join(&CycloneConfig::on_loopback(road::domain(folder))).map_err(said)
+}
+
 /// Plays a plain node, as `text` describes it. To each line it answers how many samples it has taken, what
 /// was wrong with them, and how many readers its writer has.
 pub(crate) fn play_plain(text: &str) -> Result<(), String> {
     let plain = Plain::from_json(text)?;
-    let config = CycloneConfig::on_loopback(road::domain(&plain.folder));
-    let participant = Participant::join(&config).map_err(said)?;
+    let participant = join_plain(&plain.folder)?;
     let (topic, ty) = (format!("rt/{}", plain.reads), &*plain.type_name);
     let qos = Qos { history: History::KeepLast(plain.depth), ..Qos::DEFAULT };
     let reader = participant.reader(&topic, ty, &qos).map_err(said)?;

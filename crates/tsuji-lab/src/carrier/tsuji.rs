@@ -13,6 +13,7 @@ use tsuji_interfaces::geometry_msgs::msg::Inertia;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 
 use crate::carrier::{Carrier, End, Ends, Flow, Receiver, Sender, Spec};
+use crate::child::said;
 use crate::picture::Pictures;
 use crate::probe::Arrivals;
 
@@ -472,8 +473,4 @@ impl Receiver for Receiving {
         executor.add(&self.node).map_err(said)?;
         executor.spin().map_err(said)
     }
-}
-
-fn said(error: tsuji::Error) -> String {
-    format!("tsuji: {error}")
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +16,7 @@ use tsuji_interfaces::geometry_msgs::msg::Inertia;
 use tsuji_platform::clock::{monotonic_ns, process_cpu_ns};
 
 use crate::carrier::Plain;
+use crate::child::{answer, ended, said};
 use crate::crew::{Child, Stage, Stop};
 use crate::limits::Run;
 use crate::limits::plain::{PlainNode, until};
@@ -503,24 +504,4 @@ fn roads(node: &Node) -> Result<BTreeSet<String>, String> {
 
 fn carries(answer: &Value, expected: &[&str]) -> bool {
     answer["roads"] == json!(expected)
-}
-
-fn ended(result: Result<(), String>) -> i32 {
-    match result {
-        Ok(()) => 0,
-        Err(error) => {
-            answer(&json!({ "failed": error }));
-            1
-        }
-    }
-}
-
-fn answer(value: &Value) {
-    let mut out = io::stdout().lock();
-    // Nobody listens any more when this fails.
-    let _ = writeln!(out, "{value}").and_then(|()| out.flush());
-}
-
-fn said(error: tsuji::Error) -> String {
-    format!("tsuji: {error}")
 }

@@ -1,0 +1,55 @@
+//! `tsuji param` towards a plain ROS 2 node, one of ros2-client on RustDDS. The program is built by `make test`, which says
+//! where it is in `TSUJI_PEER_ROS2_CLIENT`; without it nothing is done, but in CI that fails.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::support::World;
+
+#[test]
+fn the_parameters_of_a_plain_node_are_seen_set_and_dumped() {
+    let Some(program) = std::env::var_os("TSUJI_PEER_ROS2_CLIENT") else {
+        assert!(std::env::var_os("CI").is_none(), "TSUJI_PEER_ROS2_CLIENT is not set");
+        let _ = writeln!(std::io::stderr(), "skipped: TSUJI_PEER_ROS2_CLIENT is not set");
+        return;
+    };
+    let world = World::new();
+    let mut command = Command::new(program);
+    // The network knows nothing of worlds, so a run of this test beside another has another node.
+    let node = &format!("/robot/theirs_{}", std::process::id());
+    command.args(["offer", "--node", node, "--domain", "94", "--address", "127.0.0.1"]);
+    let mut peer = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let policy = world.write(
+        "lo.xml",
+        r#"<tsuji><transport name="cyclonedds">
+        <set key="interfaces" value="lo"/><set key="multicast" value="true"/></transport></tsuji>"#,
+    );
+    let variables = [
+        ("TSUJI_INTEROP", "rtps"),
+        ("TSUJI_POLICY", policy.to_str().unwrap()),
+        ("ROS_DOMAIN_ID", "94"),
+    ];
+    // The first answer of a service may be missing, as RustDDS sends the news of a message ahead of it.
+    let check = |arguments: &[&str], expect: &str| {
+        let arguments = [&["param"], arguments].concat();
+        let ended = (0..5).map(|_| world.run_with(&variables, &arguments));
+        let mut ended = ended.skip_while(|it| {
+            let unanswered = ["Node not found", "no parameter services", "no answer", "timed out"];
+            it.code == Some(1) && unanswered.iter().any(|words| it.err.contains(words))
+        });
+        let ended = ended.next().expect("five times no answer");
+        assert!(format!("{}{}", ended.out, ended.err).contains(expect), "{ended:?}");
+    };
+    check(
+        &["list", node],
+        "  arm.gain\n  enabled\n  label\n  rate_hz\n  sizes\n  tags\n  use_sim_time\n",
+    );
+    check(&["get", node, "arm.gain"], "Double value is: 0.5\n");
+    check(&["get", node, "tags"], "String values are: ['a', 'b']\n");
+    check(&["describe", node, "label"], "Parameter name: label\n  Type: string\n");
+    check(&["set", node, "rate_hz", "20"], "Set parameter successful\n");
+    check(&["set", node, "rate_hz", "0"], "rate_hz is more than 0, and not 0");
+    check(&["dump", node], "    rate_hz: 20\n    sizes: [640, 480]\n    tags: [a, b]\n");
+    drop(peer.stdin.take());
+    peer.wait().unwrap();
+}

@@ -1,0 +1,284 @@
+//! A short text a hundred times a second: how even the beat is, and how long each takes to the callback.
+//!
+//! After an article of 2019 on ROS 1, which measured it by the lines of its log, and announced two more experiments: other
+//! sizes, and other queues.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::arguments::Options;
+use crate::carrier::absence;
+use crate::crew::{Child, Stage, Stop};
+use crate::limits::{Measure, Run};
+use crate::report::{At, Cell, Report, Screen, Series, Table};
+use crate::road::{Road, Transport};
+
+mod beat;
+mod rosout;
+mod speaking;
+
+use beat::{Beat, Spread};
+pub(crate) use speaking::{SPEAKER, speak};
+
+/// Measures what `options` asks for, or reads a log.
+pub(crate) fn run(
+    stage: &Stage,
+    options: &Options,
+    screen: &mut Screen<'_>,
+    report: &mut Report,
+) -> Result<(), Stop> {
+    match &options.rosout {
+        Some(log) => rosout::analyse(log, options, screen, report),
+        None => Run { stage, options, screen, report }.all(CASES),
+    }
+}
+
+const CASES: &[(&str, Measure)] = &[("cadence", roads), ("payload", payloads), ("queue", queues)];
+
+/// The beat of the article.
+const PERIOD: Duration = Duration::from_millis(10);
+const TEXT: &str = "Test msg";
+const DEPTH: u32 = 10;
+
+/// What the article found by ROS 1 on a virtual machine: the interval's mean in ms, its deviation in µs, how far it was off
+/// at most in ms, and mean, deviation and most of what a message took, in µs.
+const AUTHORS: [f64; 6] = [10.0, 400.0, 2.0, 300.0, 90.0, 3000.0];
+const AUTHORS_EARLY: f64 = 11.0;
+
+/// Texts that are sent in a row, all of one flow.
+struct Flow {
+    name: String,
+    road: Road,
+    /// Both ends in one process.
+    is_one: bool,
+    bytes: usize,
+    depth: u32,
+    /// The subscription begins when the publisher already speaks.
+    is_late: bool,
+    /// So long the callback takes once, in the middle.
+    pause: Duration,
+}
+
+impl Flow {
+    fn new(name: impl Into<String>, road: Road) -> Self {
+        let (bytes, pause) = (TEXT.len(), Duration::ZERO);
+        let name = name.into();
+        Self { name, road, is_one: false, bytes, depth: DEPTH, is_late: false, pause }
+    }
+
+    fn run(&self, run: &mut Run<'_, '_>) -> Result<Beat, Stop> {
+        run.screen.progress(&format!("{}: starting", self.name));
+        let count = run.options.count;
+        let text = |role: &str| {
+            json!({
+                "folder": run.stage.folder(), "road": self.road.word(), "role": role,
+                "name": self.name.replace('-', "_"), "bytes": self.bytes, "depth": self.depth,
+            })
+            .to_string()
+        };
+        let role = if self.is_one { "both" } else { "speaker" };
+        let mut speaker = Child::start(run.stage, SPEAKER, &text(role))?;
+        speaker.answer()?;
+        let listen = || Child::start(run.stage, SPEAKER, &text("listener"));
+        let mut early = if self.is_one || self.is_late { None } else { Some(listen()?) };
+        if let Some(listener) = &mut early {
+            listener.answer()?;
+        }
+        if !self.is_late {
+            speaker.ask("meet")?;
+        }
+        if !self.pause.is_zero() {
+            let pause = format!("pause {} {}", count / 2, self.pause.as_millis());
+            early.as_mut().unwrap_or(&mut speaker).ask(&pause)?;
+        }
+        speaker.tell(&format!("speak {count} {}", PERIOD.as_micros()))?;
+        let mut listener = match early {
+            None if self.is_late => {
+                let mut listener = listen()?;
+                listener.answer()?;
+                Some(listener)
+            }
+            early => early,
+        };
+        run.screen.progress(&format!("{}: {count} texts", self.name));
+        let spoken = speaker.answer()?;
+        let heard = listener.as_mut().unwrap_or(&mut speaker).ask(&format!("heard {count}"))?;
+        Beat::read(&spoken, &heard).map_err(Stop::Failed)
+    }
+}
+
+/// By each road, the subscriber starting late as in the article.
+fn roads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let inside = Flow { is_one: true, ..Flow::new("cadence-inproc", Road::Alone) };
+    let between = Transport::ALL.map(|transport| {
+        let name = format!("cadence-{}", transport.word());
+        (Some(transport), Flow { is_late: true, ..Flow::new(name, Road::By(transport)) })
+    });
+    let mut rows = Vec::new();
+    let mut stopped = Ok(());
+    for (transport, flow) in [(None, inside)].into_iter().chain(between) {
+        if let Some(why) = transport.and_then(absence) {
+            run.report.absent(run.screen, &flow.name, &why);
+            continue;
+        }
+        match flow.run(run) {
+            Ok(beat) => {
+                keep(run.report, &flow.name, &beat);
+                rows.push(row(&beat));
+            }
+            Err(stop) => stopped = run.part(&flow.name, Err(stop)),
+        }
+        if stopped.is_err() {
+            break;
+        }
+    }
+    if !rows.is_empty() {
+        rows.push(authors_row());
+        let columns = [
+            "road",
+            "published",
+            "before the subscription",
+            "received",
+            "displaced",
+            "lost",
+            "late ms at most",
+            "interval mean ms",
+            "std µs",
+            "off ms at most",
+            "transmit mean µs",
+            "std µs",
+            "max µs",
+        ];
+        let table = Table {
+            title: format!("`{TEXT}` at 100 Hz, the last {DEPTH} kept"),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows,
+            note: Some(
+                "The last row is of the article of 2019, by ROS 1 melodic on a virtual machine, from \
+                 the times in its log."
+                    .to_owned(),
+            ),
+        };
+        run.report.table(run.screen, table);
+    }
+    stopped
+}
+
+fn row(beat: &Beat) -> Vec<Cell> {
+    let [interval, transmit] = [beat.intervals_us(), beat.transmit_us()].map(|it| Spread::of(&it));
+    let period_us = PERIOD.as_micros() as f64;
+    let off = beat.intervals_us().iter().map(|it| (it - period_us).abs()).fold(0.0, f64::max);
+    let number = |it: u64| Cell::Number(it as f64);
+    let mut row = vec![
+        Cell::Text(beat.carrier.clone()),
+        number(beat.published()),
+        number(beat.early()),
+        number(beat.received()),
+        number(beat.displaced),
+        number(beat.missing()),
+        Cell::Number(beat.late_us() / 1000.0),
+        Cell::Number(interval.mean / 1000.0),
+        Cell::Number(interval.std),
+        Cell::Number(off / 1000.0),
+    ];
+    row.extend([transmit.mean, transmit.std, transmit.max].map(Cell::Number));
+    row
+}
+
+fn authors_row() -> Vec<Cell> {
+    let mut row = vec![Cell::Text("ROS 1, the article".to_owned()), Cell::Nothing];
+    row.push(Cell::Number(AUTHORS_EARLY));
+    row.extend([Cell::Nothing, Cell::Nothing, Cell::Nothing, Cell::Nothing]);
+    row.extend(AUTHORS.map(Cell::Number));
+    row
+}
+
+/// Texts of other sizes.
+fn payloads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let all = [16, 256, 4096, 65_536, 262_144, 1 << 20];
+    let asked = run.options.sizes.clone();
+    let sizes = all.into_iter().filter(|it| asked.is_empty() || asked.contains(it));
+    let flows = sizes.flat_map(|bytes| {
+        [Transport::Shm, Transport::CycloneDds].map(|transport| {
+            let name = format!("payload-{}-{bytes}", transport.word());
+            Flow { bytes, ..Flow::new(name, Road::By(transport)) }
+        })
+    });
+    let title = "Texts of other sizes at 100 Hz";
+    compared(run, title, "bytes", flows.collect(), |flow| flow.bytes as f64)
+}
+
+/// Other queues, while the callback stands still for half a second.
+fn queues(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let flows = [1, 10, 100].into_iter().flat_map(|depth| {
+        [Transport::Shm, Transport::CycloneDds].map(|transport| {
+            let name = format!("queue-{}-{depth}", transport.word());
+            let pause = Duration::from_millis(500);
+            Flow { depth, pause, ..Flow::new(name, Road::By(transport)) }
+        })
+    });
+    let title = "Other queues; the callback takes 500 ms once";
+    compared(run, title, "queue", flows.collect(), |flow| flow.depth.into())
+}
+
+fn compared(
+    run: &mut Run<'_, '_>,
+    title: &str,
+    by: &str,
+    flows: Vec<Flow>,
+    value: impl Fn(&Flow) -> f64,
+) -> Result<(), Stop> {
+    let mut rows = Vec::new();
+    let mut stopped = Ok(());
+    for flow in flows {
+        match flow.run(run) {
+            Ok(beat) => {
+                keep(run.report, &flow.name, &beat);
+                let transmit = Spread::of(&beat.transmit_us());
+                let mut row = vec![
+                    Cell::Text(beat.carrier.clone()),
+                    Cell::Number(value(&flow)),
+                    Cell::Number(beat.published() as f64),
+                    Cell::Number(beat.received() as f64),
+                    Cell::Number(beat.displaced as f64),
+                    Cell::Number(beat.missing() as f64),
+                ];
+                row.extend([transmit.mean, transmit.std, transmit.max].map(Cell::Number));
+                rows.push(row);
+            }
+            Err(stop) => stopped = run.part(&flow.name, Err(stop)),
+        }
+        if stopped.is_err() {
+            break;
+        }
+    }
+    if !rows.is_empty() {
+        let columns = [
+            "road",
+            by,
+            "published",
+            "received",
+            "displaced",
+            "lost",
+            "transmit mean µs",
+            "std µs",
+            "max µs",
+        ];
+        let columns = columns.map(str::to_owned).to_vec();
+        run.report.table(run.screen, Table { title: title.to_owned(), columns, rows, note: None });
+    }
+    stopped
+}
+
+/// Keeps all that was measured, and counts what is astray.
+fn keep(report: &mut Report, case: &str, beat: &Beat) {
+    report.astray(beat.missing());
+    for (what, at, values) in [
+        ("interval", At::Seconds(beat.seconds()), beat.intervals_us()),
+        ("transmit", At::Number(beat.numbers()), beat.transmit_us()),
+    ] {
+        let (case, of) = (case.to_owned(), beat.carrier.clone());
+        report.series(Series { case, of, what, unit: "µs", at, values });
+    }
+}

@@ -1,0 +1,505 @@
+//! Pictures of a camera at 33 Hz, raw and as JPEG, between the ends of different engines: how many come, how long they take,
+//! and what both processes use meanwhile.
+//!
+//! After an article of 2019 on ROS 2 Dashing, which measured on an Ultra96 how long its camera's pictures took.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Value, json};
+
+use crate::arguments::Options;
+use crate::carrier::absence;
+use crate::crew::{Child, Stage, Stop};
+use crate::limits::Run;
+use crate::report::{At, Cell, Report, Screen, Series, Table};
+use crate::road::{Road, Transport};
+use crate::statistics::{mean, quantile, sorted};
+
+mod filming;
+mod scene;
+mod usage;
+
+pub(crate) use filming::{CAMERA, film};
+use usage::{Sampling, Told, Who};
+
+/// The beat of the article.
+const PERIOD_US: u64 = 30_000;
+
+/// One end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Tsuji(Road),
+    /// Cyclone DDS alone, in the domain of tsuji.
+    Plain,
+}
+
+impl End {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Tsuji(road) => road.word(),
+            Self::Plain => filming::PLAIN,
+        }
+    }
+}
+
+/// Who films and who watches.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    name: &'static str,
+    camera: End,
+    /// Nothing where both are in one process.
+    watcher: Option<End>,
+    /// The road that is set once both have met.
+    set: Option<&'static str>,
+    /// What has to carry, where tsuji is at an end.
+    transport: Option<&'static str>,
+    /// What a user may name of it: the publisher's end and the subscriber's.
+    ends: [&'static str; 2],
+    /// Which of [`AUTHORS`] stands beside.
+    author: usize,
+}
+
+fn pairs() -> Vec<Pair> {
+    let inside = |name, road, set, transport, author| Pair {
+        name,
+        camera: End::Tsuji(road),
+        watcher: None,
+        set,
+        transport: Some(transport),
+        ends: [transport; 2],
+        author,
+    };
+    let mut all = vec![
+        inside("inproc", Road::Alone, None, "inproc", 4),
+        inside("inside-shm", Road::Settable, Some("shm"), "shm", 6),
+    ];
+    all.extend(Transport::ALL.map(|transport| {
+        let (end, name) = (End::Tsuji(Road::By(transport)), transport.word());
+        let (watcher, transport) = (Some(end), Some(name));
+        Pair { name, camera: end, watcher, set: None, transport, ends: [name; 2], author: 0 }
+    }));
+    let beside = |name, camera, watcher: End, ends, author| {
+        let is_plain = camera == End::Plain && watcher == End::Plain;
+        let transport = (!is_plain).then_some(CYCLONE);
+        Pair { name, camera, watcher: Some(watcher), set: None, transport, ends, author }
+    };
+    let ours = End::Tsuji(Road::Rtps);
+    all.extend([
+        beside("cyclonedds-plain", ours, End::Plain, [CYCLONE, RAW_CYCLONE], 2),
+        beside("plain-cyclonedds", End::Plain, ours, [RAW_CYCLONE, CYCLONE], 1),
+        beside("plain-plain", End::Plain, End::Plain, [RAW_CYCLONE; 2], 3),
+    ]);
+    all
+}
+
+const CYCLONE: &str = "cyclonedds";
+const RAW_CYCLONE: &str = "raw:cyclonedds";
+
+/// What nobody can measure here, and why.
+const ABSENT: [(&str, &str); 3] = [
+    ("inside-cyclonedds and the like", "an engine is no road of tsuji inside one process"),
+    ("shm-cyclonedds and the like", "a flow of tsuji has one road, which both ends share"),
+    (
+        "fastdds-plain and the like",
+        "the plain node of the laboratory is on Cyclone DDS, and meets tsuji by that",
+    ),
+];
+
+/// What the article found: received of 500, mean in µs and variance in µs², raw and as JPEG.
+const AUTHORS: [(&str, [f64; 3], [f64; 3]); 8] = [
+    ("FastRTPS → FastRTPS", [500.0, 5975.0, 3_833_268.0], [498.0, 10_393.0, 7070.0]),
+    ("OpenSplice → FastRTPS", [104.0, 9_342_667.0, 117_216e8], [501.0, 10_382.0, 35_529.0]),
+    ("FastRTPS → OpenSplice", [499.0, 12_740.0, 195_160.0], [501.0, 10_839.0, 26_926.0]),
+    ("OpenSplice → OpenSplice", [255.0, 4_272_293.0, 39_810e8], [501.0, 10_880.0, 32_629.0]),
+    ("one process, FastRTPS, in process on", [500.0, 746.0, 17_854.0], [498.0, 10_136.0, 11_989.0]),
+    (
+        "one process, OpenSplice, in process on",
+        [501.0, 1052.0, 8767.0],
+        [501.0, 10_762.0, 25_161.0],
+    ),
+    (
+        "one process, FastRTPS, in process off",
+        [497.0, 6494.0, 6_028_690.0],
+        [500.0, 10_954.0, 33_649.0],
+    ),
+    (
+        "one process, OpenSplice, in process off",
+        [501.0, 14_762.0, 167_672.0],
+        [501.0, 17_417.0, 138_289.0],
+    ),
+];
+
+/// A pair and what it sends.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    pair: Pair,
+    is_jpeg: bool,
+}
+
+impl Case {
+    fn picture(self) -> &'static str {
+        if self.is_jpeg { "jpeg" } else { "raw" }
+    }
+
+    fn name(self) -> String {
+        format!("{}-{}", self.picture(), self.pair.name)
+    }
+
+    fn is_asked(self, options: &Options) -> bool {
+        let name = self.name();
+        let by_name = |it: &String| name.starts_with(it.as_str());
+        let by_road = |end: &&str| options.roads.iter().any(|it| it == *end);
+        (options.cases.is_empty() || options.cases.iter().any(by_name))
+            && (options.roads.is_empty() || self.pair.ends.iter().all(by_road))
+    }
+}
+
+/// Measures all cases that `options` asks for.
+pub(crate) fn run(
+    stage: &Stage,
+    options: &Options,
+    screen: &mut Screen<'_>,
+    report: &mut Report,
+) -> Result<(), Stop> {
+    let all = pairs().into_iter();
+    let all = all.flat_map(|pair| [false, true].map(|is_jpeg| Case { pair, is_jpeg }));
+    let cases: Vec<Case> = all.filter(|it| it.is_asked(options)).collect();
+    if cases.is_empty() {
+        let known: Vec<_> = pairs().iter().map(|it| it.name).collect();
+        let known = known.join(", ");
+        return Err(Stop::Failed(format!("no such case; there are raw- and jpeg- of {known}")));
+    }
+    let mut run = Run { stage, options, screen, report };
+    let (mut rows, mut used) = (Vec::new(), Vec::new());
+    let mut stopped = Ok(());
+    for case in &cases {
+        let road = Transport::ALL.into_iter().find(|it| case.pair.ends == [it.word(); 2]);
+        if let Some(why) = road.and_then(absence) {
+            run.report.absent(run.screen, &case.name(), &why);
+            continue;
+        }
+        match measure(&mut run, *case) {
+            Ok((film, told)) => {
+                keep(&mut run, *case, &film, &told);
+                rows.push(film.row(*case));
+                used.extend(told.iter().filter_map(|it| usage_row(*case, it)));
+            }
+            Err(stop) => stopped = run.part(&case.name(), Err(stop)),
+        }
+        if stopped.is_err() {
+            break;
+        }
+    }
+    if options.cases.is_empty() && options.roads.is_empty() {
+        for (what, why) in ABSENT {
+            run.report.absent(run.screen, what, why);
+        }
+    }
+    tables(&mut run, rows, used);
+    stopped
+}
+
+fn measure(run: &mut Run<'_, '_>, case: Case) -> Result<(Film, Vec<Told>), Stop> {
+    let Case { pair, is_jpeg } = case;
+    let (name, count) = (case.name(), run.options.count);
+    run.screen.progress(&format!("{name}: starting"));
+    let start = |role: &'static str, end: End| {
+        let text = json!({
+            "folder": run.stage.folder(), "role": role, "end": end.word(), "jpeg": is_jpeg,
+            // So named, the policy of the stage sends it by Cyclone DDS.
+            "name": format!("{}{}", crate::road::BY_CYCLONE, name.replace('-', "_")),
+        });
+        let mut child = Child::start(run.stage, CAMERA, &text.to_string())?;
+        child.answer().map_err(|stop| died(&format!("the {role}"), stop))?;
+        Ok::<_, Stop>(child)
+    };
+    let mut watcher = pair.watcher.map(|end| start("watcher", end)).transpose()?;
+    let role = if watcher.is_some() { "camera" } else { "both" };
+    let mut camera = start(role, pair.camera)?;
+    camera.ask("meet").map_err(|stop| died("the camera", stop))?;
+    if let Some(watcher) = &mut watcher {
+        watcher.ask("meet").map_err(|stop| died("the watcher", stop))?;
+    }
+    if let Some(transport) = pair.set {
+        camera.ask(&format!("by {transport}"))?;
+    }
+    run.screen.progress(&format!("{name}: {count} pictures"));
+    let mut whose = vec![Who::Process(role, camera.id())];
+    whose.extend(watcher.as_ref().map(|it| Who::Process("watcher", it.id())));
+    whose.push(Who::Machine);
+    let sampling = Sampling::start(whose);
+    let filmed = camera.ask(&format!("film {count} {PERIOD_US}"));
+    let seen = match (&filmed, &mut watcher) {
+        (Err(Stop::Interrupted), _) | (Err(_), None) => Ok(Value::Null),
+        (_, Some(watcher)) => watcher.ask(&format!("seen {count}")),
+        (_, None) => camera.ask(&format!("seen {count}")),
+    };
+    let told = sampling.end();
+    let filmed = filmed.map_err(|stop| {
+        let came = seen.as_ref().ok().and_then(|it| it["received"].as_array()).map_or(0, Vec::len);
+        died(&format!("the camera, after {came} pictures had come"), stop)
+    })?;
+    let film = Film::read(&filmed, &seen.map_err(|stop| died("the watcher", stop))?)?;
+    match pair.transport {
+        Some(expected) if film.carrier.as_deref() != Some(expected) => {
+            let carrier = film.carrier.as_deref().unwrap_or("nothing that is known");
+            Err(Stop::Failed(format!("it goes by {carrier}, not by {expected}")))
+        }
+        _ => Ok((film, told)),
+    }
+}
+
+/// Who it was that failed.
+fn died(who: &str, stop: Stop) -> Stop {
+    match stop {
+        Stop::Failed(why) => Stop::Failed(format!("{who}: {why}")),
+        Stop::Interrupted => Stop::Interrupted,
+    }
+}
+
+/// What both ends have noted. Times are those of the clock that they share, in ns.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Film {
+    /// What carried, as far as tsuji was at an end.
+    carrier: Option<String>,
+    /// When each was due, when its time began, when it was ready to be sent, and its bytes.
+    filmed: Vec<[u64; 4]>,
+    /// The number of each that came, and how long it took in µs.
+    took_us: Vec<(u64, f64)>,
+    /// Those that came once more.
+    repeated: u64,
+    damaged: u64,
+    /// Those that newer ones pushed out of the queue, where that is known.
+    displaced: Option<u64>,
+}
+
+impl Film {
+    fn read(filmed: &Value, seen: &Value) -> Result<Self, String> {
+        let list =
+            |value: &Value| value.as_array().cloned().ok_or_else(|| format!("{value} is no list"));
+        fn numbers<const N: usize>(value: &Value) -> Result<[u64; N], String> {
+            let all = value.as_array().into_iter().flatten().map_while(Value::as_u64);
+            let all: Vec<u64> = all.collect();
+            all.try_into().map_err(|_| format!("{value} is not {N} numbers"))
+        }
+        let known = if seen["carrier"].is_null() { &filmed["carrier"] } else { &seen["carrier"] };
+        let filmed = list(&filmed["filmed"])?;
+        let filmed: Vec<[u64; 4]> = filmed.iter().map(numbers).collect::<Result<_, _>>()?;
+        let mut film = Self {
+            carrier: known.as_str().map(str::to_owned),
+            damaged: seen["damaged"].as_u64().unwrap_or_default(),
+            displaced: seen["displaced"].as_u64(),
+            ..Self::default()
+        };
+        let began: HashMap<u64, u64> = (0..).zip(filmed.iter().map(|it| it[1])).collect();
+        let mut numbers_seen = HashSet::new();
+        for it in list(&seen["received"])? {
+            let [number, at] = numbers(&it)?;
+            let began =
+                began.get(&number).ok_or_else(|| format!("no picture has number {number}"))?;
+            if numbers_seen.insert(number) {
+                film.took_us.push((number, at.saturating_sub(*began) as f64 / 1000.0));
+            } else {
+                film.repeated += 1;
+            }
+        }
+        film.filmed = filmed;
+        Ok(film)
+    }
+
+    /// Those that did not come, and of which nobody says where they are.
+    fn lost(&self) -> u64 {
+        let missing = self.filmed.len().saturating_sub(self.took_us.len()) as u64;
+        missing.saturating_sub(self.displaced.unwrap_or_default())
+    }
+
+    /// Of all pictures, in µs or bytes.
+    fn each(&self, of: impl Fn(&[u64; 4]) -> f64) -> Vec<f64> {
+        self.filmed.iter().map(of).collect()
+    }
+
+    fn late_us(&self) -> Vec<f64> {
+        self.each(|[due, at, ..]| at.saturating_sub(*due) as f64 / 1000.0)
+    }
+
+    fn packing_us(&self) -> Vec<f64> {
+        self.each(|[_, at, packed, _]| packed.saturating_sub(*at) as f64 / 1000.0)
+    }
+
+    fn row(&self, case: Case) -> Vec<Cell> {
+        let took: Vec<f64> = self.took_us.iter().map(|it| it.1).collect();
+        let (late, ordered) = (sorted(self.late_us()), sorted(took.clone()));
+        let (pair, raw, jpeg) = AUTHORS[case.pair.author];
+        let carrier = match &self.carrier {
+            Some(it) => format!("tsuji:{it}"),
+            None => RAW_CYCLONE.to_owned(),
+        };
+        let text = |it: &str| Cell::Text(it.to_owned());
+        let mut row = vec![text(case.picture()), text(case.pair.name), Cell::Text(carrier)];
+        row.extend(
+            [
+                self.filmed.len() as f64,
+                took.len() as f64,
+                mean(&took),
+                variance(&took),
+                quantile(&ordered, 0.99),
+                quantile(&ordered, 1.0),
+                mean(&self.packing_us()),
+                mean(&self.each(|it| it[3] as f64)),
+                quantile(&late, 1.0) / 1000.0,
+            ]
+            .map(number),
+        );
+        row.push(text(pair));
+        row.extend((if case.is_jpeg { jpeg } else { raw }).map(number));
+        row
+    }
+}
+
+fn number(figure: f64) -> Cell {
+    if figure.is_finite() { Cell::Number(figure) } else { Cell::Nothing }
+}
+
+/// Of the values themselves, as `VAR.P` of a spreadsheet.
+fn variance(values: &[f64]) -> f64 {
+    let middle = mean(values);
+    mean(&values.iter().map(|it| (it - middle).powi(2)).collect::<Vec<_>>())
+}
+
+/// Keeps all that was measured, and counts what is astray.
+fn keep(run: &mut Run<'_, '_>, case: Case, film: &Film, told: &[Told]) {
+    let (name, report) = (case.name(), &mut *run.report);
+    // How many a plain reader's queue has let go, nobody says.
+    let lost = if film.displaced.is_some() { film.lost() } else { 0 };
+    report.astray(lost + film.damaged + film.repeated);
+    let numbers: Vec<u64> = film.took_us.iter().map(|it| it.0).collect();
+    let every: Vec<u64> = (0..film.filmed.len() as u64).collect();
+    let took = film.took_us.iter().map(|it| it.1).collect();
+    for (what, numbers, values) in [
+        ("to the callback", numbers, took),
+        ("encoding", every.clone(), film.packing_us()),
+        ("late", every, film.late_us()),
+    ] {
+        if what != "encoding" || case.is_jpeg {
+            let (case, of, at) = (name.clone(), case.pair.name.to_owned(), At::Number(numbers));
+            report.series(Series { case, of, what, unit: "µs", at, values });
+        }
+    }
+    for it in told {
+        for (what, unit, values) in [
+            ("user", "%", &it.usage.user),
+            ("system", "%", &it.usage.system),
+            ("context switches", "1/s", &it.usage.switches),
+        ] {
+            let (case, of) = (name.clone(), it.who.name().to_owned());
+            let (at, values) = (At::Seconds(it.usage.seconds.clone()), values.clone());
+            report.series(Series { case, of, what, unit, at, values });
+        }
+        if let Some(why) = &it.trouble {
+            let what = format!("{name}, what the {} uses, from there on", it.who.name());
+            report.absent(run.screen, &what, why);
+        }
+    }
+}
+
+fn usage_row(case: Case, told: &Told) -> Option<Vec<Cell>> {
+    let whole = told.usage.whole?;
+    let text = |it: &str| Cell::Text(it.to_owned());
+    let mut row = vec![text(case.picture()), text(case.pair.name), text(told.who.name())];
+    row.extend(whole.map(number));
+    Some(row)
+}
+
+fn tables(run: &mut Run<'_, '_>, rows: Vec<Vec<Cell>>, used: Vec<Vec<Cell>>) {
+    let head = |columns: &[&str]| columns.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    if !rows.is_empty() {
+        let columns = head(&[
+            "picture",
+            "from-to",
+            "carrier",
+            "filmed",
+            "received",
+            "mean µs",
+            "variance µs²",
+            "p99 µs",
+            "max µs",
+            "encoding mean µs",
+            "bytes",
+            "late ms at most",
+            "the article",
+            "received",
+            "mean µs",
+            "variance µs²",
+        ]);
+        let note = "The last four columns are of the article of 2019: ROS 2 Dashing on an Ultra96, 500 pictures, in one \
+                    process every 50 ms. JPEG counts the encoding in.";
+        let title = "Pictures of 640 × 480, every 30 ms, to the callback".to_owned();
+        run.report.table(run.screen, Table { title, columns, rows, note: Some(note.to_owned()) });
+    }
+    if !used.is_empty() {
+        let columns =
+            head(&["picture", "from-to", "who", "user %", "system %", "context switches/s"]);
+        let note =
+            "Of a process, 100 % are one processor; of the machine, as of vmstat, all of them.";
+        let title = "What was used meanwhile".to_owned();
+        let (rows, note) = (used, Some(note.to_owned()));
+        run.report.table(run.screen, Table { title, columns, rows, note });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_matched_by_number_whatever_is_missing() {
+        let filmed = json!({ "filmed": [
+            [1000, 1000, 1000, 10], [31_000, 33_000, 34_000, 20], [61_000, 61_000, 61_000, 30],
+            [91_000, 91_000, 91_000, 40],
+        ]});
+        let seen = json!({
+            "received": [[3, 95_000], [1, 43_000], [1, 44_000]], "damaged": 1, "displaced": 1,
+            "carrier": "shm",
+        });
+        let film = Film::read(&filmed, &seen).unwrap();
+        assert_eq!(film.took_us, [(3, 4.0), (1, 10.0)]);
+        assert_eq!((film.lost(), film.repeated, film.damaged), (1, 1, 1));
+        assert_eq!(
+            (film.late_us(), film.packing_us()),
+            (vec![0.0, 2.0, 0.0, 0.0], vec![0.0, 1.0, 0.0, 0.0])
+        );
+        let row = film.row(Case { pair: pairs()[0], is_jpeg: false });
+        assert_eq!(row[3..7], [4.0, 2.0, 7.0, 9.0].map(Cell::Number));
+        assert_eq!(row[13..], [500.0, 746.0, 17_854.0].map(Cell::Number));
+    }
+
+    #[test]
+    fn where_nothing_came_there_is_no_figure() {
+        let film = Film::read(
+            &json!({ "filmed": [[1, 1, 1, 1]], "carrier": "shm" }),
+            &json!({ "received": [] }),
+        )
+        .unwrap();
+        let row = film.row(Case { pair: pairs()[0], is_jpeg: true });
+        assert_eq!(film.carrier.as_deref(), Some("shm"));
+        assert_eq!((film.lost(), &row[5..9]), (1, &[const { Cell::Nothing }; 4][..]));
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_said() {
+        let read = |filmed, received| {
+            let (filmed, seen) = (json!({ "filmed": filmed }), json!({ "received": received }));
+            Film::read(&filmed, &seen).unwrap_err()
+        };
+        assert!(read(json!(null), json!([])).contains("null is no list"));
+        assert!(read(json!([[1, 2, 3]]), json!([])).contains("[1,2,3] is not 4 numbers"));
+        assert!(read(json!([]), json!([[0, 1]])).contains("no picture has number 0"));
+    }
+
+    #[test]
+    fn every_case_has_a_name_of_its_own_and_a_figure_beside_it() {
+        let names: std::collections::BTreeSet<_> = pairs().iter().map(|it| it.name).collect();
+        assert_eq!(names.len(), pairs().len());
+        assert!(pairs().iter().all(|it| it.author < AUTHORS.len()));
+    }
+}

@@ -1,0 +1,409 @@
+//! A process that films, one that watches, or both in one; each end tsuji's, or Cyclone DDS alone, as a plain node is.
+
+use std::io::{self, BufRead as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tsuji::core::{History, Qos};
+use tsuji::{Context, Message, Node, Publisher, Subscription};
+use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
+use tsuji_interfaces::std_msgs::msg::Header;
+use tsuji_platform::clock::monotonic_ns;
+
+use super::scene::{Compressor, HEIGHT, Reel, WIDTH, spot_sum};
+use crate::carrier::{PICTURE_TYPE, Participant, Reader, Writer, join_plain};
+use crate::child::{answer, ended, said};
+use crate::road::{self, Road};
+
+/// The hidden argument of such a process.
+pub(crate) const CAMERA: &str = "--camera";
+
+/// How a process is told that its end is a plain node.
+pub(super) const PLAIN: &str = "plain";
+
+/// Plays one.
+pub(crate) fn film(text: &str) -> i32 {
+    ended(play(text))
+}
+
+fn play(text: &str) -> Result<(), String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match value["jpeg"].as_bool() {
+        Some(true) => Part::<CompressedImage>::take(&value)?.play(),
+        _ => Part::<Image>::take(&value)?.play(),
+    }
+}
+
+/// A message that a picture can be in.
+trait Picture: Message {
+    const DDS_TYPE: &'static str;
+    const IS_JPEG: bool;
+
+    fn of(frame_id: String, data: Vec<u8>) -> Self;
+
+    /// What `of` was given.
+    fn parts<'a>(view: &'a Self::View<'_>) -> (&'a str, &'a [u8]);
+}
+
+impl Picture for Image {
+    const DDS_TYPE: &'static str = PICTURE_TYPE;
+    const IS_JPEG: bool = false;
+
+    fn of(frame_id: String, data: Vec<u8>) -> Self {
+        let header = Header { frame_id, ..Header::default() };
+        let (width, height) = (WIDTH as u32, HEIGHT as u32);
+        let (step, encoding) = (3 * width, "bgr8".to_owned());
+        Self { header, height, width, encoding, step, data, ..Self::default() }
+    }
+
+    fn parts<'a>(view: &'a Self::View<'_>) -> (&'a str, &'a [u8]) {
+        (view.header.frame_id, view.data)
+    }
+}
+
+impl Picture for CompressedImage {
+    const DDS_TYPE: &'static str = "sensor_msgs::msg::dds_::CompressedImage_";
+    const IS_JPEG: bool = true;
+
+    fn of(frame_id: String, data: Vec<u8>) -> Self {
+        let header = Header { frame_id, ..Header::default() };
+        Self { header, format: "jpeg".to_owned(), data }
+    }
+
+    fn parts<'a>(view: &'a Self::View<'_>) -> (&'a str, &'a [u8]) {
+        (view.header.frame_id, view.data)
+    }
+}
+
+/// The number of a picture and a sum over it, where the article has the time.
+fn frame_id(number: u64, data: &[u8]) -> String {
+    format!("{number} {}", spot_sum(data))
+}
+
+/// The number, if the picture is the one that was sent under it.
+fn number_of(frame_id: &str, data: &[u8]) -> Option<u64> {
+    let (number, sum) = frame_id.split_once(' ')?;
+    (sum.parse() == Ok(spot_sum(data))).then(|| number.parse().ok())?
+}
+
+/// The last ten, as ROS 2 has it unless told otherwise.
+const QOS: Qos = Qos { history: History::KeepLast(10), ..Qos::DEFAULT };
+
+/// What a process plays.
+struct Part<P: Picture> {
+    filming: Option<Filming<P>>,
+    watching: Option<Watching<P>>,
+    tsuji: Option<(Context, Node)>,
+}
+
+impl<P: Picture> Part<P> {
+    fn take(value: &Value) -> Result<Self, String> {
+        let word = |field: &str| value[field].as_str().unwrap_or_default();
+        let folder = Path::new(word("folder"));
+        let topic = road::of_this_run(folder, word("name"));
+        let role = word("role");
+        if word("end") == PLAIN {
+            let participant = join_plain(folder)?;
+            let topic = format!("rt/{topic}");
+            let (mut filming, mut watching) = (None, None);
+            if role == "camera" {
+                let writer = participant.writer(&topic, P::DDS_TYPE, &QOS).map_err(plainly)?;
+                filming = Some(Filming::Plain { writer, _participant: participant });
+            } else {
+                let reader = participant.reader(&topic, P::DDS_TYPE, &QOS).map_err(plainly)?;
+                watching = Some(Watching::by_plain(reader, participant));
+            }
+            return Ok(Self { filming, watching, tsuji: None });
+        }
+        let context = Road::of_word(word("end"))?.context(folder).build().map_err(said)?;
+        let node = context.node(role).map_err(said)?;
+        let watching = (role != "camera").then(|| Watching::by_tsuji(&node, &topic)).transpose()?;
+        let filming = (role != "watcher").then(|| {
+            let publisher = node.publisher::<P>(&topic).qos(QOS).max_blocking(PATIENCE);
+            let publisher = publisher.expected_size((WIDTH * HEIGHT * 3) as u64).build();
+            publisher.map(Filming::Tsuji).map_err(said)
+        });
+        Ok(Self { filming: filming.transpose()?, watching, tsuji: Some((context, node)) })
+    }
+
+    fn play(self) -> Result<(), String> {
+        if let Some((_, node)) = &self.tsuji {
+            let node = node.clone();
+            // It ends with the process.
+            thread::spawn(move || tsuji::spin(&node));
+        }
+        // It takes a while, and no time counts yet.
+        let mut lens = Lens { reel: Reel::new(), compressor: Compressor::default() };
+        answer(&json!({ "open": true }));
+        let mut line = String::new();
+        let mut input = io::stdin().lock();
+        while let Ok(1..) = input.read_line(&mut line) {
+            let answered = match *line.split_whitespace().collect::<Vec<_>>() {
+                ["meet"] => self.meet()?,
+                ["by", transport] => self.go_by(transport)?,
+                ["film", count, period_us] => {
+                    let filming = self.filming.as_ref().ok_or("no camera is here")?;
+                    let filmed = filming.film(&mut lens, parsed(count)?, parsed(period_us)?)?;
+                    json!({ "filmed": filmed, "carrier": self.carrier().0 })
+                }
+                ["seen", count] => self.seen(parsed(count)?)?,
+                _ => return Err(format!("`{}` is not understood", line.trim_end())),
+            };
+            answer(&answered);
+            line.clear();
+        }
+        // Whatever a thread waits for, nobody wants it any more.
+        std::process::exit(0);
+    }
+
+    /// Waits for the other end.
+    fn meet(&self) -> Result<Value, String> {
+        match &self.filming {
+            None => (),
+            Some(Filming::Tsuji(it)) => it.wait_for_subscriptions(1, PATIENCE).map_err(said)?,
+            Some(Filming::Plain { writer, .. }) => {
+                let end = Instant::now() + PATIENCE;
+                while writer.matched() == 0 {
+                    if end <= Instant::now() {
+                        return Err("the plain camera finds nobody that watches".to_owned());
+                    }
+                    thread::sleep(LOOK);
+                }
+            }
+        }
+        if let Some(Watching { end: WatchingEnd::Tsuji(it), .. }) = &self.watching {
+            it.wait_for_publishers(1, PATIENCE).map_err(said)?;
+        }
+        Ok(json!({ "met": true }))
+    }
+
+    /// Sets the road, and waits until it carries.
+    fn go_by(&self, transport: &str) -> Result<Value, String> {
+        let (context, _) = self.tsuji.as_ref().ok_or("a plain node has no roads")?;
+        let topic = self.topic().ok_or("a plain node has no roads")?;
+        for setting in context.set_route(&topic, Some(transport), PATIENCE).map_err(said)? {
+            setting.outcome.map_err(|why| format!("not by {transport}: {why}"))?;
+        }
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let (carries, rejected) = self.carrier();
+            if carries.as_deref() == Some(transport) {
+                return Ok(json!({ "by": transport }));
+            }
+            if end <= Instant::now() {
+                let why = rejected.into_iter().find(|it| it.0 == transport).map(|it| it.1);
+                let carries = carries.unwrap_or_default();
+                return Err(format!(
+                    "not by {transport} but {carries}: {}",
+                    why.unwrap_or_default()
+                ));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn topic(&self) -> Option<String> {
+        let watched = self.watching.as_ref().and_then(|it| match &it.end {
+            WatchingEnd::Tsuji(subscription) => Some(subscription.topic().to_owned()),
+            WatchingEnd::Plain => None,
+        });
+        let filmed = self.filming.as_ref().and_then(|it| match it {
+            Filming::Tsuji(publisher) => Some(publisher.topic().to_owned()),
+            Filming::Plain { .. } => None,
+        });
+        watched.or(filmed)
+    }
+
+    /// What carries now, as far as tsuji is here, and what does not and why.
+    fn carrier(&self) -> (Option<String>, Vec<(String, String)>) {
+        let Some(((context, _), topic)) = self.tsuji.as_ref().zip(self.topic()) else {
+            return (None, Vec::new());
+        };
+        let routes = context.routes(PATIENCE).unwrap_or_default();
+        let own = routes.into_iter().find(|it| it.topic == topic);
+        own.map_or((None, Vec::new()), |it| (it.transport, it.rejected))
+    }
+
+    /// Waits until the last of `count` has come, or nothing does any more, and tells what came.
+    fn seen(&self, count: u64) -> Result<Value, String> {
+        let watching = self.watching.as_ref().ok_or("nobody watches here")?;
+        let (mut came, mut since) = (0, Instant::now());
+        loop {
+            let seen = watching.lock();
+            if seen.received.len() != came {
+                (came, since) = (seen.received.len(), Instant::now());
+            }
+            if seen.received.iter().any(|it| it.0 + 1 == count) || SILENT <= since.elapsed() {
+                break;
+            }
+            drop(seen);
+            thread::sleep(LOOK);
+        }
+        let displaced = match &watching.end {
+            WatchingEnd::Tsuji(subscription) => Some(subscription.counters().displaced),
+            WatchingEnd::Plain => None,
+        };
+        let carrier = self.carrier().0;
+        let seen = watching.lock();
+        let (received, damaged) = (&seen.received, seen.damaged);
+        Ok(json!({
+            "received": received, "damaged": damaged, "displaced": displaced, "carrier": carrier,
+        }))
+    }
+}
+
+/// How long a publisher waits for room, and both ends for each other.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A flow in which nothing has come for so long has ended.
+const SILENT: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
+
+fn parsed(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("`{word}` is no number"))
+}
+
+fn plainly(error: impl std::fmt::Display) -> String {
+    format!("Cyclone DDS: {error}")
+}
+
+/// What pictures come from.
+struct Lens {
+    reel: Reel,
+    compressor: Compressor,
+}
+
+/// The end that sends.
+enum Filming<P: Picture> {
+    Tsuji(Publisher<P>),
+    Plain { writer: Writer, _participant: Participant },
+}
+
+impl<P: Picture> Filming<P> {
+    /// Sends each picture when it is due, whenever the one before was. Answers for each when it was due, when its time began,
+    /// and its bytes.
+    fn film(&self, lens: &mut Lens, count: u64, period_us: u64) -> Result<Vec<[u64; 4]>, String> {
+        let mut filmed = Vec::with_capacity(count as usize);
+        let begin_ns = monotonic_ns() + period_us * 1000;
+        for number in 0..count {
+            let picture = lens.reel.picture(number);
+            let raw = (!P::IS_JPEG).then(|| P::of(frame_id(number, picture), picture.to_vec()));
+            let due_ns = begin_ns + number * period_us * 1000;
+            while let Some(left @ 1..) = due_ns.checked_sub(monotonic_ns()) {
+                thread::sleep(Duration::from_nanos(left));
+            }
+            let at_ns = monotonic_ns();
+            let (message, bytes) = match raw {
+                Some(message) => (message, picture.len()),
+                None => {
+                    let jpeg = lens.compressor.jpeg(picture)?;
+                    let bytes = jpeg.len();
+                    (P::of(frame_id(number, &jpeg), jpeg), bytes)
+                }
+            };
+            let packed_ns = monotonic_ns();
+            self.send(message)?;
+            filmed.push([due_ns, at_ns, packed_ns, bytes as u64]);
+        }
+        Ok(filmed)
+    }
+
+    fn send(&self, message: P) -> Result<(), String> {
+        match self {
+            Self::Tsuji(publisher) => publisher.publish(Arc::new(message)).map_err(said),
+            Self::Plain { writer, .. } => {
+                let bytes = message.to_vec().map_err(|error| error.to_string())?;
+                writer.write(&Arc::new(bytes)).map_err(plainly)
+            }
+        }
+    }
+}
+
+/// The end that receives.
+struct Watching<P: Picture> {
+    end: WatchingEnd<P>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+enum WatchingEnd<P: Picture> {
+    Tsuji(Subscription<P>),
+    Plain,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// The number of each that came, from 0, and when.
+    received: Vec<(u64, u64)>,
+    /// Those that are not as they were sent.
+    damaged: u64,
+}
+
+impl<P: Picture> Watching<P> {
+    fn by_tsuji(node: &Node, topic: &str) -> Result<Self, String> {
+        let seen = Arc::<Mutex<Seen>>::default();
+        let noting = Arc::clone(&seen);
+        let subscription = node.create_subscription::<P>(topic, QOS, move |received| {
+            let at_ns = monotonic_ns();
+            note(&noting, P::parts(&received.view()), at_ns);
+        });
+        Ok(Self { end: WatchingEnd::Tsuji(subscription.map_err(said)?), seen })
+    }
+
+    fn by_plain(reader: Reader, participant: Participant) -> Self {
+        let seen = Arc::<Mutex<Seen>>::default();
+        let noting = Arc::clone(&seen);
+        // It ends with the process.
+        thread::spawn(move || {
+            let _participant = participant;
+            while reader.wait(PATIENCE).is_ok() {
+                while let Ok(Some(sample)) = reader.take() {
+                    let at_ns = monotonic_ns();
+                    match P::view_cdr(&sample) {
+                        Ok(view) => note(&noting, P::parts(&view), at_ns),
+                        Err(_) => lock(&noting).damaged += 1,
+                    }
+                }
+            }
+        });
+        Self { end: WatchingEnd::Plain, seen }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+        lock(&self.seen)
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note(seen: &Mutex<Seen>, (frame_id, data): (&str, &[u8]), at_ns: u64) {
+    let mut seen = lock(seen);
+    match number_of(frame_id, data) {
+        Some(number) => seen.received.push((number, at_ns)),
+        None => seen.damaged += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<P: Picture>() {
+        let data = vec![7; 5000];
+        let bytes = P::of(frame_id(42, &data), data).to_vec().unwrap();
+        let view = P::view_cdr(&bytes).unwrap();
+        let (frame_id, data) = P::parts(&view);
+        assert_eq!(number_of(frame_id, data), Some(42));
+        assert_eq!(number_of(frame_id, &data[1..]), None);
+        assert_eq!(number_of("42", data), None);
+    }
+
+    #[test]
+    fn a_picture_is_known_by_its_number_and_one_that_was_cut_is_not() {
+        check::<Image>();
+        check::<CompressedImage>();
+    }
+}

@@ -1,0 +1,267 @@
+//! What makes a node whole, between two processes: an action beside a service, and many parameters in one call.
+
+use std::io::{self, BufRead as _};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tsuji::{Node, Request};
+use tsuji_interfaces::example_interfaces::action::{Fibonacci, FibonacciGoal, FibonacciResult};
+use tsuji_interfaces::example_interfaces::srv::{
+    AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
+};
+use tsuji_node::action::{ActionClient, ActionServer, GoalHandle};
+use tsuji_node::parameter::{Parameter, ParameterClient, Parameters};
+use tsuji_platform::clock::monotonic_ns;
+
+use crate::child::{answer, ended, said};
+use crate::crew::{Child, Stop};
+use crate::limits::Run;
+use crate::road::{Road, Transport};
+use crate::statistics::{Bar, Interval, Statistic, bootstrap, quantile, ratio, sorted};
+
+/// An action's goal until its result is there, beside a call of a service, by each of two roads.
+pub(crate) fn action(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    for (what, road) in
+        [("action", Road::Alone), ("action-cyclonedds", Road::By(Transport::CycloneDds))]
+    {
+        let measured = action_by(run, what, road);
+        run.part(what, measured)?;
+    }
+    Ok(())
+}
+
+fn action_by(run: &mut Run<'_, '_>, what: &str, road: Road) -> Result<(), Stop> {
+    let (_server, mut client) = start(run, what, road)?;
+    let all = run.options.blocks;
+    let each = run.options.count.div_ceil(all as u64).max(1);
+    let mut times = ASKED.map(|asked| (asked, Times::new()));
+    for (word, _) in ASKED {
+        take(&mut client, word, WARM_UP)?;
+    }
+    for block in 0..all {
+        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
+        let begin = block % times.len();
+        times.rotate_left(begin);
+        for ((word, _), times) in &mut times {
+            times.push(take(&mut client, word, each)?);
+        }
+        times.rotate_right(begin);
+    }
+    for ((_, of), times) in &times {
+        for (name, share) in [("median", 0.5), ("p99", 0.99)] {
+            run.judge(format!("{what} {name}"), *of, of_all(times, share), "µs", None);
+        }
+    }
+    let [service, action, threads_service, threads_action] = &times;
+    for (action, service, has_bar) in [
+        (action, service, true),
+        (threads_action, threads_service, true),
+        (threads_action, service, false),
+    ] {
+        let of = format!("{} / {}", action.0.1, service.0.1);
+        for statistic in [Statistic::Median, Statistic::P99] {
+            let has_bar = has_bar && statistic == Statistic::Median;
+            let bar = has_bar.then_some(Bar::AtMost(ACTION_MAX));
+            let figure = ratio(statistic, &action.1, &service.1);
+            run.judge(format!("{what} {statistic}"), &*of, figure, "×", bar);
+        }
+    }
+    Ok(())
+}
+
+/// What is asked of the server, and what that is: whoever spins it answers, or hands it to a thread of its own.
+const ASKED: [(&str, &str); 4] = [
+    ("service", "a call of a service"),
+    ("action", "a goal with its result"),
+    ("service-by-thread", "a call that a thread answers"),
+    ("action-by-thread", "a goal that a thread pursues"),
+];
+
+/// A thousand parameters, set in one call.
+pub(crate) fn parameters(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let what = "parameters";
+    let (_server, mut client) = start(run, what, Road::Alone)?;
+    let all = run.options.blocks;
+    let each = (run.options.count / 20).div_ceil(all as u64).max(1);
+    take(&mut client, what, 1)?;
+    let mut times = Times::new();
+    for block in 0..all {
+        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
+        times.push(take(&mut client, what, each)?);
+    }
+    let of = format!("{PARAMETERS} set in one call");
+    run.judge(format!("{what} median"), &*of, of_all(&times, 0.5), "µs", Some(CALL_MAX));
+    run.judge(format!("{what} p99"), of, of_all(&times, 0.99), "µs", None);
+    Ok(())
+}
+
+/// An action is two calls: one for the goal, one for the result.
+const ACTION_MAX: f64 = 3.0;
+const CALL_MAX: Bar = Bar::AtMost(10_000.0);
+const PARAMETERS: usize = 1000;
+const WARM_UP: u64 = 50;
+
+/// Of each block, how long each took, in µs.
+type Times = Vec<Vec<f64>>;
+
+fn of_all(times: &Times, share: f64) -> Option<Interval> {
+    bootstrap(times.len(), |drawn| {
+        quantile(&sorted(drawn.iter().flat_map(|at| times[*at].iter().copied()).collect()), share)
+    })
+}
+
+/// A process that serves, and one that asks.
+fn start(run: &Run<'_, '_>, what: &str, road: Road) -> Result<(Child, Child), Stop> {
+    let text = |role: &str| {
+        let folder = run.stage.folder();
+        json!({ "folder": folder, "road": road.word(), "role": role, "name": what.replace('-', "_") })
+            .to_string()
+    };
+    let mut server = Child::start(run.stage, NODE, &text("server"))?;
+    server.answer()?;
+    let mut client = Child::start(run.stage, NODE, &text("client"))?;
+    client.answer()?;
+    Ok((server, client))
+}
+
+/// How long each took, in µs.
+fn take(client: &mut Child, word: &str, count: u64) -> Result<Vec<f64>, Stop> {
+    let answer = client.ask(&format!("{word} {count}"))?;
+    let times = answer["times_ns"].as_array();
+    Ok(times.into_iter().flatten().filter_map(Value::as_f64).map(|ns| ns / 1000.0).collect())
+}
+
+/// The hidden argument of a process that serves or asks.
+pub(crate) const NODE: &str = "--node";
+
+/// Plays one.
+pub(crate) fn node(text: &str) -> i32 {
+    ended(play(text))
+}
+
+fn play(text: &str) -> Result<(), String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let word = |field: &str| value[field].as_str().unwrap_or_default();
+    let context = Road::of_word(word("road"))?.context(Path::new(word("folder")));
+    let context = context.build().map_err(said)?;
+    let node = context.node(&format!("{}_{}", word("name"), word("role"))).map_err(said)?;
+    match word("role") {
+        "server" => serve(&node, word("name")),
+        _ => ask(&node, word("name")),
+    }
+}
+
+fn serve(node: &Node, name: &str) -> Result<(), String> {
+    let add = |request: Arc<AddTwoIntsRequest>| AddTwoIntsResponse {
+        sum: request.a.wrapping_add(request.b),
+    };
+    let _service = node.create_service::<AddTwoInts>(&format!("{name}_add"), add).map_err(said)?;
+    let (hand, handed) = mpsc::channel::<Request<AddTwoInts>>();
+    thread::spawn(move || {
+        for request in handed {
+            let answer = add(request.message());
+            // Whoever asked has left.
+            let _ = request.respond(answer);
+        }
+    });
+    let _by_thread = node
+        .service::<AddTwoInts>(&format!("{name}_add_by_thread"))
+        .deferred(move |request| {
+            // The thread ends with this.
+            let _ = hand.send(request);
+        })
+        .map_err(said)?;
+    let pursue = |goal: GoalHandle<Fibonacci>| {
+        let sequence = (0..goal.goal().order).collect();
+        // Whoever asked is told, or has left.
+        let _ = goal.succeed(FibonacciResult { sequence });
+    };
+    let action = |part: &str| ActionServer::builder(node, &format!("{name}_fibonacci{part}"));
+    let _action = action("").begin(pursue).map_err(said)?;
+    let _action_by_thread = action("_by_thread").pursue(pursue).map_err(said)?;
+    let parameters = Parameters::new(node).map_err(said)?;
+    for name in names() {
+        parameters.declare(&name, 0_i64).map_err(said)?;
+    }
+    answer(&json!({ "open": true }));
+    let ending = node.context().clone();
+    thread::spawn(move || {
+        let _ = io::stdin().lock().read_line(&mut String::new());
+        ending.shutdown();
+    });
+    tsuji::spin(node).map_err(said)
+}
+
+fn ask(node: &Node, name: &str) -> Result<(), String> {
+    let adding = |part: &str| node.create_client::<AddTwoInts>(&format!("{name}_add{part}"));
+    let action =
+        |part: &str| ActionClient::<Fibonacci>::new(node, &format!("{name}_fibonacci{part}"));
+    let parts = ["", "_by_thread"];
+    let [adding, adding_by_thread] = parts.map(adding);
+    let [action, action_by_thread] = parts.map(action);
+    let adding = [adding.map_err(said)?, adding_by_thread.map_err(said)?];
+    let action = [action.map_err(said)?, action_by_thread.map_err(said)?];
+    let parameters = ParameterClient::new(node, &format!("/{name}_server"));
+    for (adding, action) in adding.iter().zip(&action) {
+        adding.wait_for_service(PATIENCE).map_err(said)?;
+        action.wait_for_server(PATIENCE).map_err(said)?;
+    }
+    answer(&json!({ "open": true }));
+    let mut round = 0;
+    let mut line = String::new();
+    let mut input = io::stdin().lock();
+    while let Ok(1..) = input.read_line(&mut line) {
+        let (word, count) = line.trim_end().split_once(' ').unwrap_or_default();
+        let mut times = Vec::new();
+        for _ in 0..count.parse().unwrap_or(0) {
+            round += 1;
+            // So that the other end sleeps.
+            thread::sleep(REST);
+            let set: Vec<_> = match word {
+                "parameters" => names().map(|name| Parameter::new(name, round)).collect(),
+                _ => Vec::new(),
+            };
+            let (word, at) = match word.strip_suffix("-by-thread") {
+                Some(word) => (word, 1),
+                None => (word, 0),
+            };
+            let (adding, action) = (&adding[at], &action[at]);
+            let began = monotonic_ns();
+            match word {
+                "service" => {
+                    let response = adding.call(AddTwoIntsRequest { a: round, b: 1 }, PATIENCE);
+                    if response.map_err(said)?.sum != round + 1 {
+                        return Err("a wrong sum".to_owned());
+                    }
+                }
+                "action" => {
+                    let goal = action.send_goal(FibonacciGoal { order: 2 }, PATIENCE);
+                    let goal = goal.map_err(said)?.ok_or("a goal was rejected")?;
+                    if goal.result(PATIENCE).map_err(said)?.1.sequence != [0, 1] {
+                        return Err("a wrong result".to_owned());
+                    }
+                }
+                _ => {
+                    let answers = parameters.set(set, PATIENCE).map_err(said)?;
+                    if answers.len() != PARAMETERS || answers.iter().any(Result::is_err) {
+                        return Err("parameters were refused".to_owned());
+                    }
+                }
+            }
+            times.push(monotonic_ns() - began);
+        }
+        answer(&json!({ "times_ns": times }));
+        line.clear();
+    }
+    Ok(())
+}
+
+fn names() -> impl Iterator<Item = String> {
+    (0..PARAMETERS).map(|at| format!("part_{}.value_{}", at / 10, at % 10))
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const REST: Duration = Duration::from_micros(200);

@@ -1,0 +1,178 @@
+//! What was measured one by one, and tables of what follows from it.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::rounded;
+
+/// Values as they came, none left out.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    /// The case of the experiment.
+    pub(crate) case: String,
+    /// Of what, such as the carrier.
+    pub(crate) of: String,
+    /// What was measured, such as `passing`.
+    pub(crate) what: &'static str,
+    /// The unit of the values.
+    pub(crate) unit: &'static str,
+    /// Where each stands.
+    pub(crate) at: At,
+    /// The values. What is not finite is told as `null`.
+    pub(crate) values: Vec<f64>,
+}
+
+/// Where the values of a series stand.
+#[derive(Clone, Debug)]
+pub(crate) enum At {
+    /// One after the other, from 0.
+    Turn,
+    /// By the number of the sample, as its publisher counts from 0.
+    Number(Vec<u64>),
+    /// In seconds since the case began.
+    Seconds(Vec<f64>),
+}
+
+impl Series {
+    pub(super) fn to_json(&self) -> Value {
+        let (at_unit, at) = match &self.at {
+            At::Turn => ("turn", Value::Null),
+            At::Number(numbers) => ("number", json!(numbers)),
+            At::Seconds(seconds) => ("s", seconds.iter().map(|it| micros(*it)).collect::<Value>()),
+        };
+        json!({
+            "case": self.case,
+            "of": self.of,
+            "what": self.what,
+            "unit": self.unit,
+            "at_unit": at_unit,
+            "at": at,
+            "values": self.values.iter().map(|it| rounded(*it)).collect::<Value>(),
+        })
+    }
+}
+
+/// Seconds to the microsecond.
+fn micros(seconds: f64) -> Option<f64> {
+    seconds.is_finite().then(|| (seconds * 1e6).round() / 1e6)
+}
+
+/// Rows under one head.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    /// What it shows.
+    pub(crate) title: String,
+    /// The names of its columns, with their units.
+    pub(crate) columns: Vec<String>,
+    /// As many cells a row as there are columns.
+    pub(crate) rows: Vec<Vec<Cell>>,
+    /// What is to be known of it, such as whose figures stand beside.
+    pub(crate) note: Option<String>,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Text(String),
+    Number(f64),
+    /// Nothing was measured, or published.
+    Nothing,
+}
+
+impl Table {
+    pub(super) fn to_json(&self) -> Value {
+        let cell = |it: &Cell| match it {
+            Cell::Text(text) => json!(text),
+            Cell::Number(number) => json!(rounded(*number)),
+            Cell::Nothing => Value::Null,
+        };
+        let row = |row: &Vec<Cell>| row.iter().map(cell).collect::<Value>();
+        json!({
+            "title": self.title,
+            "columns": self.columns,
+            "rows": self.rows.iter().map(row).collect::<Value>(),
+            "note": self.note,
+        })
+    }
+
+    /// As it is read on a terminal.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let shown = |it: &Cell| match it {
+            Cell::Text(text) => text.clone(),
+            Cell::Number(number) if number.fract() == 0.0 => format!("{number:.0}"),
+            Cell::Number(number) => super::shown(*number),
+            Cell::Nothing => "–".to_owned(),
+        };
+        let rows: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(shown).collect()).collect();
+        let width = |at: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(at)).chain(self.columns.get(at));
+            cells.map(|it| it.chars().count()).max().unwrap_or_default()
+        };
+        let is_text =
+            |at: usize| self.rows.iter().all(|row| !matches!(row.get(at), Some(Cell::Number(_))));
+        let line = |cells: &Vec<String>| {
+            let mut line = String::new();
+            for (at, cell) in cells.iter().enumerate() {
+                let width = width(at);
+                // Writing to text cannot fail.
+                let _ = match is_text(at) {
+                    true => write!(line, "{cell:width$}  "),
+                    false => write!(line, "{cell:>width$}  "),
+                };
+            }
+            line.trim_end().to_owned()
+        };
+        let mut lines = vec![self.title.clone(), line(&self.columns)];
+        lines.extend(rows.iter().map(line));
+        lines.extend(self.note.clone());
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_says_where_its_values_stand() {
+        let series = |at| Series {
+            case: "c".to_owned(),
+            of: "tsuji:shm".to_owned(),
+            what: "passing",
+            unit: "µs",
+            at,
+            values: vec![1.0004, f64::NAN],
+        };
+        let told = series(At::Turn).to_json();
+        assert_eq!((&told["at"], &told["values"]), (&Value::Null, &json!([1.0, null])));
+        let told = series(At::Number(vec![3, 5])).to_json();
+        assert_eq!((&told["at_unit"], &told["at"]), (&json!("number"), &json!([3, 5])));
+        let told = series(At::Seconds(vec![0.000_001_4, 2.0])).to_json();
+        assert_eq!((&told["at_unit"], &told["at"]), (&json!("s"), &json!([0.000_001, 2.0])));
+    }
+
+    #[test]
+    fn a_table_stands_in_columns() {
+        let table = Table {
+            title: "Pictures".to_owned(),
+            columns: vec!["road".to_owned(), "mean µs".to_owned()],
+            rows: vec![
+                vec![Cell::Text("shm".to_owned()), Cell::Number(9.25)],
+                vec![Cell::Text("cyclonedds".to_owned()), Cell::Nothing],
+            ],
+            note: Some("of 2019".to_owned()),
+        };
+        let lines = table.lines();
+        let expected = [
+            "Pictures",
+            "road        mean µs",
+            "shm            9.25",
+            "cyclonedds        –",
+            "of 2019",
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!(table.to_json()["rows"], json!([["shm", 9.25], ["cyclonedds", null]]));
+    }
+}

@@ -1,0 +1,37 @@
+//! Recordings of topics as MCAP: [`Recorder`] writes them, [`Recording`] reads them, [`Player`] plays them.
+//!
+//! This crate takes and gives messages as serialised bytes, through the public API of `tsuji`; it chooses no road,
+//! looks into no message and prints nothing.
+//!
+//! # The file
+//! MCAP of the profile `ros2`: messages in `cdr`, schemas in `ros2msg` with all that they use, and of each topic the QoS
+//! that was offered and the hash of its type, as rosbag2 writes them. The log time is when a message was received, the
+//! publish time when it was published. A metadata record `tsuji` at the end counts what was received and lost.
+//!
+//! # Limits
+//! [`TOPICS_MAX`] topics a recording, [`RECORD_BYTES_MAX`] a record and [`CHUNK_BYTES_MAX`] an unpacked chunk that is
+//! read; what goes beyond is refused.
+#![forbid(unsafe_code)]
+
+mod error;
+pub use error::{Error, ErrorKind, Result};
+
+mod file;
+
+mod offered;
+
+mod player;
+pub use player::{PlayOptions, Played, Player, Remap};
+
+mod read;
+pub use read::{
+    CHUNK_BYTES_MAX, Damage, RECORD_BYTES_MAX, RecordedTopic, Recording, Summary, TOPICS_MAX,
+};
+
+mod recorder;
+pub use recorder::{Progress, RecordOptions, Recorder, TopicCounts, TopicFilter};
+
+mod schema;
+
+mod write;
+pub use write::Compression;

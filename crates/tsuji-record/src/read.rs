@@ -1,0 +1,744 @@
+//! Reading recordings.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use mcap::McapError;
+use mcap::records::Record;
+use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
+use tsuji_core::Qos;
+use tsuji_msg::TypeName;
+
+use crate::file::{Frame, Frames, HEAD_BYTES, Step, op};
+use crate::{Error, ErrorKind, Result, offered, schema};
+
+/// Topics of a recording. One of more is refused.
+pub const TOPICS_MAX: usize = 10_000;
+
+/// Bytes of a record. A larger one is told as damage and left out.
+pub const RECORD_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of an unpacked chunk. A larger one is told as damage and left out.
+pub const CHUNK_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of messages that wait to be put in order. When there are more, later chunks wait, and what overlaps so widely
+/// comes late.
+const WAITING_BYTES_MAX: usize = 2 << 30;
+
+/// Bytes of messages outside chunks that are read together.
+const LOOSE_BYTES: u64 = 4 << 20;
+
+/// Damages that are kept. Of more only the number is known.
+const DAMAGES_MAX: usize = 100;
+
+/// Bytes of what a message has before its data.
+const HEAD_OF_MESSAGE: usize = 22;
+
+/// A file or a folder of rosbag2, opened.
+pub struct Recording {
+    files: Vec<Opened>,
+    topics: Vec<RecordedTopic>,
+    pieces: Vec<Piece>,
+    summary: Summary,
+}
+
+/// A topic that was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedTopic {
+    /// The full name.
+    pub name: String,
+    /// Such as `std_msgs/msg/String`.
+    pub type_name: String,
+    /// Such as `RIHS01_…`: as it was recorded, else of the definition in the file; empty if neither is there.
+    pub type_hash: String,
+    /// What each publisher offered.
+    pub offered: Vec<Qos>,
+    /// Its messages.
+    pub messages: u64,
+    /// Why it cannot be played, if so.
+    pub unplayable: Option<String>,
+    schema: Option<Arc<Schema>>,
+}
+
+impl RecordedTopic {
+    /// The definition in the file.
+    pub fn definition(&self) -> Option<&str> {
+        self.schema.as_deref().map(|it| it.text.as_str())
+    }
+}
+
+/// What is known of a recording as a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Of all its files.
+    pub bytes: u64,
+    /// All messages.
+    pub messages: u64,
+    /// When the first and the last were received, in nanoseconds since the Unix epoch; 0 without any.
+    pub first_ns: u64,
+    /// See `first_ns`.
+    pub last_ns: u64,
+    /// What a recorder has noted, such as what was lost: by the name of the record, then by key.
+    pub metadata: BTreeMap<String, BTreeMap<String, String>>,
+    /// What is not as it should be.
+    pub damages: Vec<Damage>,
+    /// How many there were, those that are not kept included.
+    pub damage_count: u64,
+}
+
+/// Something in a file that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// Where, in bytes from its beginning.
+    pub at: u64,
+    /// What, and what follows from it.
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: byte {}: {}", self.file.display(), self.at, self.what)
+    }
+}
+
+/// A message of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// When it was received.
+    pub(crate) log_ns: u64,
+    /// Its topic, by place.
+    pub(crate) topic: usize,
+    /// As it stands in the file, its head included.
+    record: Vec<u8>,
+}
+
+trait Source: Read + Seek + Send {}
+impl<R: Read + Seek + Send> Source for R {}
+
+struct Opened {
+    path: PathBuf,
+    frames: Frames<Box<dyn Source>>,
+    /// Places of topics by channel.
+    channels: HashMap<u16, usize>,
+    schemas: HashMap<u16, Arc<Schema>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Schema {
+    name: String,
+    encoding: String,
+    text: String,
+}
+
+/// A chunk, or messages outside chunks.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    file: usize,
+    kind: PieceKind,
+    at: u64,
+    /// All of it, heads of records included.
+    len: u64,
+    first_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PieceKind {
+    Chunk,
+    Loose,
+}
+
+impl Recording {
+    /// Opens a file, or a folder that rosbag2 wrote. A file that is cut off is opened as far as it is whole, and says so
+    /// in [`Summary::damages`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut recording = Self::empty();
+        for path in files_of(path)? {
+            let refused =
+                |error| Error::disk(format_args!("cannot read {}", path.display()), error);
+            let file = File::open(&path).map_err(refused)?;
+            recording.add(&path, Box::new(BufReader::with_capacity(1 << 16, file)))?;
+        }
+        recording.ordered()
+    }
+
+    /// Reads what is in memory.
+    pub fn read(bytes: Vec<u8>) -> Result<Self> {
+        let mut recording = Self::empty();
+        recording.add(Path::new("memory"), Box::new(io::Cursor::new(bytes)))?;
+        recording.ordered()
+    }
+
+    /// Its topics, in the order of their names.
+    pub fn topics(&self) -> &[RecordedTopic] {
+        &self.topics
+    }
+
+    /// What is known of it as a whole. Damages within chunks are found as these are played.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Reads every message and finds every damage.
+    pub fn check(&mut self) -> Result<()> {
+        let mut messages = Messages::new(self, 0);
+        while messages.next()?.is_some() {}
+        Ok(())
+    }
+
+    fn empty() -> Self {
+        Self {
+            files: Vec::new(),
+            topics: Vec::new(),
+            pieces: Vec::new(),
+            summary: Summary::default(),
+        }
+    }
+
+    fn ordered(mut self) -> Result<Self> {
+        let mut order: Vec<usize> = (0..self.topics.len()).collect();
+        order.sort_by(|a, b| self.topics[*a].name.cmp(&self.topics[*b].name));
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(new, old)| place[*old] = new);
+        for file in &mut self.files {
+            file.channels.values_mut().for_each(|it| *it = place[*it]);
+        }
+        self.topics = order.into_iter().map(|it| self.topics[it].clone()).collect();
+        self.pieces.sort_by_key(|it| it.first_ns);
+        Ok(self)
+    }
+
+    fn add(&mut self, path: &Path, source: Box<dyn Source>) -> Result<()> {
+        let unread = |error| Error::disk(format_args!("cannot read {}", path.display()), error);
+        let Some(frames) = Frames::new(source).map_err(unread)? else {
+            let text = format!("{} is no MCAP file: it does not begin as one", path.display());
+            return Err(Error::new(ErrorKind::Format, text));
+        };
+        let file = self.files.len();
+        self.files.push(Opened {
+            path: path.to_owned(),
+            frames,
+            channels: HashMap::new(),
+            schemas: HashMap::new(),
+        });
+        let found = self.walk(file)?;
+        self.count(file, found)
+    }
+
+    /// Goes over a file's records without unpacking any.
+    fn walk(&mut self, file: usize) -> Result<Found> {
+        let mut found = Found::default();
+        loop {
+            let step = match self.files[file].frames.next() {
+                Ok(step) => step,
+                Err(error) => return Err(self.unread(file, error)),
+            };
+            let frame = match step {
+                Step::Record(frame) => frame,
+                Step::End => break,
+                Step::Truncated(at) => {
+                    found.is_cut = true;
+                    self.summary.bytes += at;
+                    self.damage(
+                        file,
+                        at,
+                        "the file ends here, in the middle; what is before is played".into(),
+                    );
+                    return Ok(found);
+                }
+            };
+            found.bytes = frame.end();
+            match frame.opcode {
+                op::CHUNK => self.piece(file, frame, PieceKind::Chunk)?,
+                op::MESSAGE => self.piece(file, frame, PieceKind::Loose)?,
+                op::SCHEMA | op::CHANNEL | op::STATISTICS | op::METADATA => {
+                    let Some(body) = self.body(file, frame)? else { continue };
+                    match mcap::read::parse_record(frame.opcode, &body) {
+                        Ok(Record::Statistics(it)) => found.statistics = Some(it),
+                        Ok(Record::Metadata(it)) => {
+                            drop(self.summary.metadata.insert(it.name, it.metadata))
+                        }
+                        Ok(record) => self.learn(file, record, frame.start)?,
+                        Err(error) => {
+                            self.damage(file, frame.start, format!("a record is left out: {error}"))
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.summary.bytes += found.bytes + mcap::MAGIC.len() as u64;
+        Ok(found)
+    }
+
+    /// Notes a chunk, or a message outside chunks, together with those right before it.
+    fn piece(&mut self, file: usize, frame: Frame, kind: PieceKind) -> Result<()> {
+        // Where the time of the first message is.
+        let (skip, least) =
+            if kind == PieceKind::Chunk { (0, 40) } else { (6, HEAD_OF_MESSAGE as u64) };
+        if frame.len < least {
+            self.damage(file, frame.start, "a record is too short, and left out".into());
+            return Ok(());
+        }
+        let mut time = [0; 8];
+        let read = self.files[file].frames.read_at(frame.body() + skip, &mut time);
+        read.map_err(|error| self.unread(file, error))?;
+        let first_ns = u64::from_le_bytes(time);
+        let len = frame.end() - frame.start;
+        if kind == PieceKind::Loose
+            && let Some(last) = self.pieces.last_mut()
+            && (last.file, last.kind, last.at + last.len) == (file, kind, frame.start)
+            && last.len + len <= LOOSE_BYTES
+        {
+            last.len += len;
+            last.first_ns = last.first_ns.min(first_ns);
+            return Ok(());
+        }
+        self.pieces.push(Piece { file, kind, at: frame.start, len, first_ns });
+        Ok(())
+    }
+
+    /// Counts a file's messages: as its summary says, or by reading it all where there is none that can be relied on.
+    fn count(&mut self, file: usize, found: Found) -> Result<()> {
+        let known = self.files[file].channels.len();
+        let says_all = |it: &mcap::records::Statistics| {
+            it.channel_count as usize == known
+                && it
+                    .channel_message_counts
+                    .keys()
+                    .all(|it| self.files[file].channels.contains_key(it))
+                && it.channel_message_counts.values().fold(0_u64, |sum, it| sum.saturating_add(*it))
+                    == it.message_count
+        };
+        match found.statistics {
+            Some(it) if !found.is_cut && says_all(&it) => {
+                for (channel, count) in &it.channel_message_counts {
+                    let topic = self.files[file].channels[channel];
+                    self.topics[topic].messages += count;
+                }
+                self.summary.messages = self.summary.messages.saturating_add(it.message_count);
+                if it.message_count != 0 {
+                    self.extend(it.message_start_time, it.message_end_time);
+                }
+            }
+            _ => {
+                for at in 0..self.pieces.len() {
+                    if self.pieces[at].file != file {
+                        continue;
+                    }
+                    for message in self.load(at)? {
+                        self.topics[message.topic].messages += 1;
+                        self.summary.messages += 1;
+                        self.extend(message.log_ns, message.log_ns);
+                    }
+                }
+                // They will be found once more as it is played.
+                let is_of_walk = |it: &Damage| found.is_cut && it.what.starts_with("the file ends");
+                let name = self.files[file].path.clone();
+                let before = self.summary.damages.len();
+                self.summary.damages.retain(|it| it.file != name || is_of_walk(it));
+                self.summary.damage_count -= (before - self.summary.damages.len()) as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn extend(&mut self, first_ns: u64, last_ns: u64) {
+        let it = &mut self.summary;
+        it.first_ns = if it.first_ns == 0 { first_ns } else { it.first_ns.min(first_ns) };
+        it.last_ns = it.last_ns.max(last_ns);
+    }
+
+    /// A record's body, unless it is too large.
+    fn body(&mut self, file: usize, frame: Frame) -> Result<Option<Vec<u8>>> {
+        self.bytes(file, frame.body(), frame.len)
+    }
+
+    fn bytes(&mut self, file: usize, at: u64, len: u64) -> Result<Option<Vec<u8>>> {
+        if RECORD_BYTES_MAX < len {
+            let text = format!("{len} bytes are left out; a record has at most {RECORD_BYTES_MAX}");
+            self.damage(file, at, text);
+            return Ok(None);
+        }
+        // The walk has seen that the file is so long.
+        let mut bytes = vec![0; len as usize];
+        match self.files[file].frames.read_at(at, &mut bytes) {
+            Ok(()) => Ok(Some(bytes)),
+            Err(error) => Err(self.unread(file, error)),
+        }
+    }
+
+    /// All messages of a piece, in the order of their times.
+    fn load(&mut self, piece: usize) -> Result<Vec<Message>> {
+        let Piece { file, kind, at, len, .. } = self.pieces[piece];
+        let Some(bytes) = self.bytes(file, at, len)? else { return Ok(Vec::new()) };
+        let records = match kind {
+            PieceKind::Chunk => unpack(&bytes),
+            PieceKind::Loose => Ok(apart(&bytes)),
+        };
+        let records = match records {
+            Ok(records) => records,
+            Err(what) => {
+                self.damage(file, at, format!("a chunk is left out: {what}"));
+                return Ok(Vec::new());
+            }
+        };
+        let mut messages = Vec::new();
+        let mut unknown = 0_u64;
+        for (opcode, body) in records {
+            match opcode {
+                op::SCHEMA | op::CHANNEL => match mcap::read::parse_record(opcode, &body) {
+                    Ok(record) => self.learn(file, record, at)?,
+                    Err(error) => self.damage(file, at, format!("a record is left out: {error}")),
+                },
+                op::MESSAGE => match Message::new(body, &self.files[file].channels) {
+                    Some(message) => messages.push(message),
+                    None => unknown += 1,
+                },
+                _ => {}
+            }
+        }
+        if unknown != 0 {
+            let text = format!(
+                "{unknown} messages are left out: too short, or of a channel that the file does not tell"
+            );
+            self.damage(file, at, text);
+        }
+        messages.sort_by_key(|it| it.log_ns);
+        Ok(messages)
+    }
+
+    /// Takes in a schema or a channel.
+    fn learn(&mut self, file: usize, record: Record<'_>, at: u64) -> Result<()> {
+        match record {
+            Record::Schema { header, data } => {
+                let text = String::from_utf8_lossy(&data).into_owned();
+                let schema = Schema { name: header.name, encoding: header.encoding, text };
+                self.files[file].schemas.entry(header.id).or_insert_with(|| Arc::new(schema));
+            }
+            Record::Channel(channel) if !self.files[file].channels.contains_key(&channel.id) => {
+                let schema = self.files[file].schemas.get(&channel.schema_id).cloned();
+                if schema.is_none() && channel.schema_id != 0 {
+                    let text = format!("channel {} has a schema that is not there", channel.topic);
+                    self.damage(file, at, text);
+                }
+                let topic = self.topic(&channel, schema)?;
+                self.files[file].channels.insert(channel.id, topic);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The place of a channel's topic. Channels of one name and one type are one topic.
+    fn topic(
+        &mut self,
+        channel: &mcap::records::Channel,
+        schema: Option<Arc<Schema>>,
+    ) -> Result<usize> {
+        let type_name = schema.as_deref().map(|it| it.name.as_str()).unwrap_or_default();
+        let parsed = type_name.parse::<TypeName>().map(|it| it.to_string());
+        let type_name = parsed.as_deref().unwrap_or(type_name).to_owned();
+        let said = |key: &str| channel.metadata.get(key).map(String::as_str).unwrap_or_default();
+        let offered = offered::from_yaml(said("offered_qos_profiles"));
+        let known = self
+            .topics
+            .iter_mut()
+            .position(|it| it.name == channel.topic && it.type_name == type_name);
+        if let Some(place) = known {
+            self.topics[place].offered.extend(offered);
+            return Ok(place);
+        }
+        if TOPICS_MAX <= self.topics.len() {
+            let text = format!("the recording has more than {TOPICS_MAX} topics");
+            return Err(Error::new(ErrorKind::Format, text));
+        }
+        let type_hash = match said("topic_type_hash") {
+            "" => schema
+                .as_deref()
+                .filter(|it| it.encoding == "ros2msg")
+                .and_then(|it| schema::hash(&type_name, &it.text))
+                .unwrap_or_default(),
+            hash => hash.to_owned(),
+        };
+        let unplayable = if channel.message_encoding != "cdr" {
+            Some(format!("its messages are in \"{}\"; played: cdr", channel.message_encoding))
+        } else if parsed.is_err() {
+            Some(format!("its type \"{type_name}\" is none of ROS 2"))
+        } else {
+            let name = tsuji_core::names::expand_topic(&channel.topic, "tsuji", "/");
+            name.err().map(|error| format!("its name is none of ROS 2: {error}"))
+        };
+        self.topics.push(RecordedTopic {
+            name: channel.topic.clone(),
+            type_name,
+            type_hash,
+            offered,
+            messages: 0,
+            unplayable,
+            schema,
+        });
+        Ok(self.topics.len() - 1)
+    }
+
+    fn damage(&mut self, file: usize, at: u64, what: String) {
+        let damage = Damage { file: self.files[file].path.clone(), at, what };
+        if self.summary.damages.contains(&damage) {
+            return;
+        }
+        self.summary.damage_count += 1;
+        if self.summary.damages.len() < DAMAGES_MAX {
+            self.summary.damages.push(damage);
+        }
+    }
+
+    fn unread(&self, file: usize, error: io::Error) -> Error {
+        Error::disk(format_args!("cannot read {}", self.files[file].path.display()), error)
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("summary", &self.summary).finish_non_exhaustive()
+    }
+}
+
+/// What the walk over a file found.
+#[derive(Default)]
+struct Found {
+    bytes: u64,
+    is_cut: bool,
+    statistics: Option<mcap::records::Statistics>,
+}
+
+impl Message {
+    /// `None` if it is too short, or of no channel that is known.
+    fn new(record: Vec<u8>, channels: &HashMap<u16, usize>) -> Option<Self> {
+        let channel = record.get(..2)?.try_into().ok()?;
+        let log_ns = record.get(6..14)?.try_into().ok()?;
+        record.get(14..HEAD_OF_MESSAGE)?;
+        let topic = *channels.get(&u16::from_le_bytes(channel))?;
+        Some(Self { log_ns: u64::from_le_bytes(log_ns), topic, record })
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.record[HEAD_OF_MESSAGE..]
+    }
+}
+
+/// The messages of a recording in the order of their times, from one time on.
+pub(crate) struct Messages<'a> {
+    recording: &'a mut Recording,
+    from_ns: u64,
+    next: usize,
+    waiting: BinaryHeap<Reverse<(u64, u64, Waiting)>>,
+    waiting_bytes: usize,
+    count: u64,
+}
+
+/// Is put in order by what stands before it.
+struct Waiting(Message);
+
+impl PartialEq for Waiting {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl Eq for Waiting {}
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Waiting {
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+}
+
+impl<'a> Messages<'a> {
+    pub(crate) fn new(recording: &'a mut Recording, from_ns: u64) -> Self {
+        let waiting = BinaryHeap::new();
+        Self { recording, from_ns, next: 0, waiting, waiting_bytes: 0, count: 0 }
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<Message>> {
+        while let Some(piece) = self.recording.pieces.get(self.next) {
+            let is_due = self.waiting.peek().is_none_or(|it| piece.first_ns <= it.0.0);
+            if !is_due || WAITING_BYTES_MAX < self.waiting_bytes {
+                break;
+            }
+            let messages = self.recording.load(self.next)?;
+            self.next += 1;
+            for message in messages.into_iter().filter(|it| self.from_ns <= it.log_ns) {
+                self.waiting_bytes += message.record.len();
+                self.count += 1;
+                self.waiting.push(Reverse((message.log_ns, self.count, Waiting(message))));
+            }
+        }
+        let Some(Reverse((_, _, Waiting(message)))) = self.waiting.pop() else { return Ok(None) };
+        self.waiting_bytes -= message.record.len();
+        Ok(Some(message))
+    }
+}
+
+/// The records of a chunk, which is handed over with its head; or what is wrong with it.
+fn unpack(chunk: &[u8]) -> std::result::Result<Vec<(u8, Vec<u8>)>, String> {
+    let body = chunk.get(HEAD_BYTES as usize..).unwrap_or_default();
+    let Record::Chunk { header, data } =
+        mcap::read::parse_record(op::CHUNK, body).map_err(|error| error.to_string())?
+    else {
+        return Err("it is none".to_owned());
+    };
+    if CHUNK_BYTES_MAX < header.uncompressed_size {
+        let size = header.uncompressed_size;
+        return Err(format!("it has {size} bytes unpacked; allowed: {CHUNK_BYTES_MAX}"));
+    }
+    // By hand: the reader of the crate trusts the lengths in a chunk that is not packed.
+    if header.compression.is_empty() {
+        let saved = header.uncompressed_crc;
+        let calculated = crc32fast::hash(&data);
+        if saved != 0 && saved != calculated {
+            return Err(McapError::BadChunkCrc { saved, calculated }.to_string());
+        }
+        let records = apart(&data);
+        let whole: usize = records.iter().map(|(_, body)| HEAD_BYTES as usize + body.len()).sum();
+        return if whole == data.len() {
+            Ok(records)
+        } else {
+            Err(McapError::UnexpectedEoc.to_string())
+        };
+    }
+    let options = LinearReaderOptions::default()
+        .with_skip_start_magic(true)
+        .with_skip_end_magic(true)
+        .with_validate_chunk_crcs(true)
+        .with_record_length_limit(CHUNK_BYTES_MAX as usize);
+    let mut reader = LinearReader::new_with_options(options);
+    let mut rest = chunk;
+    let mut records = Vec::new();
+    while let Some(event) = reader.next_event() {
+        match event.map_err(|error| error.to_string())? {
+            LinearReadEvent::ReadRequest(wanted) => {
+                let (now, later) = rest.split_at(wanted.min(rest.len()));
+                reader.insert(now.len()).copy_from_slice(now);
+                reader.notify_read(now.len());
+                rest = later;
+            }
+            LinearReadEvent::Record { opcode, data } => records.push((opcode, data.to_vec())),
+        }
+    }
+    Ok(records)
+}
+
+/// Records that stand one behind the other; those that are whole.
+fn apart(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut records = Vec::new();
+    let mut rest = bytes;
+    while let Some((head, after)) = rest.split_first_chunk::<{ HEAD_BYTES as usize }>() {
+        let [opcode, len @ ..] = *head;
+        let body = usize::try_from(u64::from_le_bytes(len)).ok().and_then(|it| after.get(..it));
+        let Some(body) = body else { break };
+        records.push((opcode, body.to_vec()));
+        rest = &after[body.len()..];
+    }
+    records
+}
+
+/// The file itself, or those that a folder of rosbag2 names, in their order.
+fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    let refused =
+        |path: &Path, error| Error::disk(format_args!("cannot read {}", path.display()), error);
+    if !fs::metadata(path).map_err(|error| refused(path, error))?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let list = path.join("metadata.yaml");
+    let text = fs::read_to_string(&list).map_err(|error| refused(&list, error))?;
+    let mut files = Vec::new();
+    let mut is_within = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix("relative_file_paths:") {
+            is_within = rest.trim().is_empty();
+            let inline = rest.trim().strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+            files.extend(inline.into_iter().flat_map(|it| it.split(',')).map(str::to_owned));
+        } else if let Some(name) = line.strip_prefix("- ").filter(|_| is_within) {
+            files.push(name.to_owned());
+        } else {
+            is_within = false;
+        }
+    }
+    let files: Vec<String> =
+        files.iter().map(|it| it.trim().trim_matches(['"', '\'']).to_owned()).collect();
+    let at = list.display();
+    if files.is_empty() {
+        let text = format!("{at} names no file in relative_file_paths");
+        return Err(Error::new(ErrorKind::Format, text));
+    }
+    if let Some(name) = files.iter().find(|it| !it.ends_with(".mcap")) {
+        let text =
+            format!("{at} names {name}; played: files of MCAP that are not packed as a whole");
+        return Err(Error::new(ErrorKind::Format, text));
+    }
+    let inside = |it: &str| Path::new(it).components().all(|it| matches!(it, Component::Normal(_)));
+    if let Some(name) = files.iter().find(|it| !inside(it)) {
+        let text = format!("{at} names {name}; allowed: files in its folder");
+        return Err(Error::new(ErrorKind::Format, text));
+    }
+    Ok(files.iter().map(|it| path.join(it)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chunk without a checksum, as nobody who wants to be read writes it.
+    fn chunk(compression: &str, content: &[u8], unpacked: u64) -> Vec<u8> {
+        let mut body = [0; 16].to_vec();
+        body.extend(unpacked.to_le_bytes());
+        body.extend([0; 4]);
+        body.extend((compression.len() as u32).to_le_bytes());
+        body.extend(compression.as_bytes());
+        body.extend((content.len() as u64).to_le_bytes());
+        body.extend(content);
+        let mut chunk = vec![op::CHUNK];
+        chunk.extend((body.len() as u64).to_le_bytes());
+        chunk.extend(body);
+        chunk
+    }
+
+    #[test]
+    fn lengths_that_lie_inside_a_chunk_are_refused() {
+        for len in [5, 1000, 1 << 31, u64::MAX] {
+            let mut records = vec![op::MESSAGE];
+            records.extend(u64::to_le_bytes(len));
+            records.extend([1, 2, 3, 4]);
+            let unpacked = records.len() as u64;
+            let packed = zstd::bulk::compress(&records, 0).unwrap();
+            for unpacked in [unpacked, 0, 1, unpacked - 1, unpacked + 1, 1 << 29] {
+                let none = |chunk: &[u8]| {
+                    unpack(chunk).is_err() || unpack(chunk).is_ok_and(|it| it.is_empty())
+                };
+                assert!(none(&chunk("zstd", &packed, unpacked)), "{len} of {unpacked}");
+                assert!(none(&chunk("", &records, unpacked)), "{len} of {unpacked}");
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_that_are_none_are_refused() {
+        let check = |chunk: &[u8], expect: &str| {
+            let error = unpack(chunk).unwrap_err();
+            assert!(error.contains(expect), "{error}");
+        };
+        check(&[], "");
+        check(&[op::CHUNK; 60], "");
+        check(&chunk("brotli", &[1], 1), "Unsupported compression format `brotli`");
+        check(&chunk("zstd", &[1], 1 << 40), "unpacked; allowed");
+    }
+}

@@ -1,0 +1,238 @@
+//! Writing an MCAP file.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use mcap::records::{MessageHeader, Metadata};
+use mcap::{McapError, WriteOptions, Writer};
+use tsuji_core::Qos;
+use tsuji_msg::TypeDescription;
+
+use crate::file::{Frames, Step, op};
+use crate::{Error, ErrorKind, Result, offered};
+
+/// How chunks are packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// Small.
+    Zstd,
+    /// Fast.
+    Lz4,
+}
+
+/// Bytes of messages of a chunk, before it is packed. One message may be larger.
+const CHUNK_BYTES: u64 = 4 << 20;
+
+/// A file that grows.
+pub(crate) struct Bag {
+    path: PathBuf,
+    writer: Option<Writer<Disk>>,
+    bytes: u64,
+}
+
+impl Bag {
+    /// Refuses a file that exists unless `replace`.
+    pub(crate) fn create(path: &Path, compression: Compression, replace: bool) -> Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).read(true);
+        if replace {
+            options.create(true).truncate(true)
+        } else {
+            options.create_new(true)
+        };
+        let file = options.open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Error::new(ErrorKind::Invalid, format!("{} exists", path.display()))
+            }
+            _ => Error::disk(format_args!("cannot create {}", path.display()), error),
+        })?;
+        let compression = match compression {
+            Compression::None => None,
+            Compression::Zstd => Some(mcap::Compression::Zstd),
+            Compression::Lz4 => Some(mcap::Compression::Lz4),
+        };
+        let options = WriteOptions::new()
+            .profile("ros2")
+            .library(concat!("tsuji ", env!("CARGO_PKG_VERSION")))
+            .compression(compression)
+            .chunk_size(Some(CHUNK_BYTES))
+            // A second look at each byte, which that of the chunk makes needless.
+            .calculate_data_section_crc(false);
+        let mut bag = Self { path: path.to_owned(), writer: None, bytes: 0 };
+        match options.create(Disk::new(file)) {
+            Ok(writer) => bag.writer = Some(writer),
+            Err(error) => return Err(bag.failed(error)),
+        }
+        Ok(bag)
+    }
+
+    /// Bytes of the messages so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Enters a topic, and answers its channel.
+    pub(crate) fn channel(
+        &mut self,
+        topic: &str,
+        ty: &TypeDescription,
+        hash: &str,
+        offers: &[Qos],
+    ) -> Result<u16> {
+        let metadata = BTreeMap::from([
+            ("offered_qos_profiles".to_owned(), offered::to_yaml(offers)),
+            ("topic_type_hash".to_owned(), hash.to_owned()),
+        ]);
+        let (name, text) = (ty.name().to_string(), ty.full_text());
+        self.write(|it| {
+            let schema = it.add_schema(&name, "ros2msg", text.as_bytes())?;
+            it.add_channel(schema, topic, "cdr", &metadata)
+        })
+    }
+
+    /// Writes a message from where it lies.
+    pub(crate) fn message(&mut self, header: &MessageHeader, data: &[u8]) -> Result<()> {
+        self.write(|it| it.write_to_known_channel(header, data))?;
+        self.bytes += data.len() as u64;
+        Ok(())
+    }
+
+    /// Writes `metadata` under `name`, then the indices and the end.
+    pub(crate) fn finish(mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<()> {
+        let record = Metadata { name: name.to_owned(), metadata };
+        self.write(|it| {
+            it.write_metadata(&record)?;
+            it.finish()
+        })?;
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        writer.into_inner().flush().map_err(|error| self.failed(error.into()))
+    }
+
+    fn write<T>(
+        &mut self,
+        what: impl FnOnce(&mut Writer<Disk>) -> std::result::Result<T, McapError>,
+    ) -> Result<T> {
+        let Some(writer) = &mut self.writer else {
+            let text = format!("{} was closed when the disk refused", self.path.display());
+            return Err(Error::new(ErrorKind::Disk, text));
+        };
+        what(writer).map_err(|error| self.failed(error))
+    }
+
+    /// Ends the file behind what is whole, so that it stays readable.
+    fn failed(&mut self, error: McapError) -> Error {
+        self.writer = None;
+        let what = format!("cannot write {}", self.path.display());
+        let error = match error {
+            McapError::Io(source) => Error::disk(what, source),
+            error => Error::new(ErrorKind::Format, format!("{what}: {error}")),
+        };
+        match end_behind_what_is_whole(&self.path) {
+            Ok(()) => error,
+            Err(_) => Error::new(error.kind(), format!("{error}; its end is missing")),
+        }
+    }
+}
+
+/// Without an index of the whole: readers go through the chunks.
+const BARE_END: [u8; 50] = {
+    let mut end = [0; 50];
+    end[0] = op::DATA_END;
+    end[1] = 4;
+    end[13] = op::FOOTER;
+    end[14] = 20;
+    let mut at = 0;
+    while at < mcap::MAGIC.len() {
+        end[42 + at] = mcap::MAGIC[at];
+        at += 1;
+    }
+    end
+};
+
+fn end_behind_what_is_whole(path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let len = file.metadata()?.len();
+    let Some(mut frames) = Frames::new(BufReader::new(&file))? else { return Ok(()) };
+    // So far that the end has room where the disk has none.
+    let mut whole = mcap::MAGIC.len() as u64;
+    while let Step::Record(frame) = frames.next()? {
+        if frame.opcode == op::DATA_END || len < frame.end() + BARE_END.len() as u64 {
+            break;
+        }
+        whole = frame.end();
+    }
+    file.set_len(whole)?;
+    file.seek(SeekFrom::End(0))?;
+    file.write_all(&BARE_END)
+}
+
+/// Small writes together, large ones from where they lie. After the first error nothing is written any more, so that
+/// no half of a record is ever made to look whole.
+struct Disk {
+    file: File,
+    buffer: Vec<u8>,
+    position: u64,
+    failed: bool,
+}
+
+const BUFFER_BYTES: usize = 256 << 10;
+
+impl Disk {
+    fn new(file: File) -> Self {
+        Self { file, buffer: Vec::with_capacity(BUFFER_BYTES), position: 0, failed: false }
+    }
+
+    fn attempt<T>(&mut self, what: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write failed"));
+        }
+        let result = what(self);
+        self.failed = result.is_err();
+        result
+    }
+
+    fn empty_buffer(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(|it| {
+            if BUFFER_BYTES < it.buffer.len() + bytes.len() {
+                it.empty_buffer()?;
+            }
+            if BUFFER_BYTES <= bytes.len() {
+                it.file.write_all(bytes)?;
+            } else {
+                it.buffer.extend_from_slice(bytes);
+            }
+            it.position += bytes.len() as u64;
+            Ok(bytes.len())
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt(Self::empty_buffer)
+    }
+}
+
+impl Seek for Disk {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        if to == SeekFrom::Current(0) {
+            return Ok(self.position);
+        }
+        self.attempt(|it| {
+            it.empty_buffer()?;
+            it.position = it.file.seek(to)?;
+            Ok(it.position)
+        })
+    }
+}

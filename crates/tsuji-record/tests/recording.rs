@@ -1,0 +1,335 @@
+//! Recordings, written and read and played by nodes of this process.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tsuji::{Context, Durability, History, Node, Qos, RawType, Reliability};
+use tsuji_interfaces::Shipped;
+use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji_msg::Message;
+use tsuji_record::{
+    Compression, ErrorKind, PlayOptions, Player, RecordOptions, Recorder, Recording, TopicFilter,
+};
+
+/// Cuts a hang. Nothing is expected to take any part of it.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
+const KEEP_ALL: Qos = Qos { history: History::KeepAll, ..Qos::DEFAULT };
+
+/// A folder that goes with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("tsuji-record-test-{}-{number}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn options(compression: Compression) -> RecordOptions {
+    let topics = TopicFilter::default();
+    RecordOptions { topics, compression, depth: 1000, replace: false }
+}
+
+fn node() -> Node {
+    let context = Context::builder().isolated().build().unwrap();
+    context.node("robot").unwrap()
+}
+
+fn text(number: usize) -> Text {
+    Text { data: format!("number {number}") }
+}
+
+/// Records `count` texts on /words, and as many images on /images.
+fn record(path: &Path, count: usize, compression: Compression) {
+    let node = node();
+    let latched = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
+    let words = node.create_publisher::<Text>("/words", latched).unwrap();
+    let images = node.create_publisher::<Image>("/images", Qos::SENSOR_DATA).unwrap();
+    let mut recorder =
+        Recorder::create(&node, path, options(compression), Box::new(Shipped)).unwrap();
+    for number in 0..count {
+        words.publish(text(number)).unwrap();
+        let data = vec![number as u8; 1000];
+        images.publish(Image { height: 1, width: 1000, data, ..Image::default() }).unwrap();
+        let wanted = 2 * (number as u64 + 1);
+        let began = Instant::now();
+        while recorder.progress().messages < wanted {
+            assert!(began.elapsed() < WATCHDOG, "{:?}", recorder.progress());
+            recorder.turn(Duration::from_secs(1)).unwrap();
+        }
+    }
+    assert_eq!(recorder.news(), [""; 0]);
+    let progress = recorder.finish().unwrap();
+    assert_eq!((progress.messages, progress.missing()), (2 * count as u64, 0));
+}
+
+#[test]
+fn what_is_recorded_is_read() {
+    let folder = Folder::new();
+    for (name, compression) in
+        [("none", Compression::None), ("zstd", Compression::Zstd), ("lz4", Compression::Lz4)]
+    {
+        let path = folder.path(name);
+        record(&path, 5, compression);
+        let mut recording = Recording::open(&path).unwrap();
+        recording.check().unwrap();
+        let summary = recording.summary();
+        assert_eq!((summary.messages, &summary.damages), (10, &vec![]));
+        assert_eq!(summary.bytes, fs::metadata(&path).unwrap().len());
+        assert!(0 < summary.first_ns && summary.first_ns < summary.last_ns);
+        let counts = &summary.metadata["tsuji"];
+        assert_eq!(
+            (counts["/words received"].as_str(), counts["/words lost"].as_str()),
+            ("5", "0")
+        );
+        let [images, words] = recording.topics() else { panic!("{:?}", recording.topics()) };
+        assert_eq!((images.name.as_str(), images.messages), ("/images", 5));
+        assert_eq!(images.type_name, "sensor_msgs/msg/Image");
+        assert_eq!(images.offered[0].reliability, Reliability::BestEffort);
+        assert!(images.definition().unwrap().contains("MSG: std_msgs/Header"));
+        assert_eq!(words.offered[0].durability, Durability::TransientLocal);
+        assert_eq!(words.type_hash, Text::TYPE_HASH);
+    }
+}
+
+#[test]
+fn what_is_recorded_is_played() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    record(&path, 20, Compression::Lz4);
+    let node = node();
+    let words = node.subscription::<Text>("/said").qos(KEEP_ALL).build().unwrap();
+    let images = node
+        .subscription::<Image>("/images")
+        .qos(Qos { reliability: Reliability::BestEffort, ..KEEP_ALL });
+    let images = images.build().unwrap();
+    let options = PlayOptions {
+        rate: 1000.0,
+        remap: vec!["/words:=/said".parse().unwrap()],
+        ..PlayOptions::default()
+    };
+    let mut player = Player::new(&node, Recording::open(&path).unwrap(), options).unwrap();
+    words.wait_for_publishers(1, WATCHDOG).unwrap();
+    images.wait_for_publishers(1, WATCHDOG).unwrap();
+    // What is played twice comes twice.
+    for _ in 0..2 {
+        let played = player.play().unwrap();
+        assert_eq!((played.messages, played.refused), (40, 0));
+        for number in 0..20 {
+            let word = take(|| words.take().unwrap());
+            assert_eq!(*word.message(), text(number));
+            let image = take(|| images.take().unwrap());
+            assert_eq!(image.message().data, vec![number as u8; 1000]);
+        }
+    }
+}
+
+fn take<T>(mut take: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = take() {
+            return found;
+        }
+        assert!(began.elapsed() < WATCHDOG, "nothing came");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_type_that_nobody_knows_here_is_played_from_its_definition() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    let node = node();
+    let mut types = std::collections::HashMap::new();
+    types.insert("own/msg/Pair".to_owned(), "own/Half left\nown/Half right\n".to_owned());
+    types.insert("own/msg/Half".to_owned(), "int32 number\n".to_owned());
+    let raw = RawType { name: "own/msg/Pair".to_owned(), hash: String::new() };
+    let publisher = node.raw_publisher("/pairs", raw).build().unwrap();
+    let mut recorder =
+        Recorder::create(&node, &path, options(Compression::None), Box::new(types)).unwrap();
+    let sample = [0, 1, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0];
+    publisher.publish_bytes(&sample).unwrap();
+    let began = Instant::now();
+    while recorder.progress().messages == 0 {
+        assert!(began.elapsed() < WATCHDOG);
+        recorder.turn(Duration::from_secs(1)).unwrap();
+    }
+    recorder.finish().unwrap();
+    let recording = Recording::open(&path).unwrap();
+    let topic = recording.topics()[0].clone();
+    assert!(topic.type_hash.starts_with("RIHS01_"), "{topic:?}");
+    let raw = RawType { name: topic.type_name, hash: topic.type_hash };
+    let heard = node.raw_subscription("/again", raw).build().unwrap();
+    let remap = vec!["/pairs:=/again".parse().unwrap()];
+    let mut player =
+        Player::new(&node, recording, PlayOptions { remap, ..PlayOptions::default() }).unwrap();
+    heard.wait_for_publishers(1, WATCHDOG).unwrap();
+    player.play().unwrap();
+    assert_eq!(&*take(|| heard.take_bytes().unwrap()).bytes, &sample);
+}
+
+#[test]
+fn topics_that_come_later_are_joined() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    let node = node();
+    let mut recorder =
+        Recorder::create(&node, &path, options(Compression::None), Box::new(Shipped)).unwrap();
+    let raw = RawType { name: "nobody/msg/Knows".to_owned(), hash: String::new() };
+    let _unknown = node.raw_publisher("/unknown", raw).build().unwrap();
+    let words = node.create_publisher::<Text>("/late", Qos::DEFAULT).unwrap();
+    let began = Instant::now();
+    while words.matched() == 0 {
+        assert!(began.elapsed() < WATCHDOG);
+        recorder.turn(Duration::from_secs(1)).unwrap();
+    }
+    words.publish(text(1)).unwrap();
+    while recorder.progress().messages == 0 {
+        assert!(began.elapsed() < WATCHDOG);
+        recorder.turn(Duration::from_secs(1)).unwrap();
+    }
+    let news = recorder.news();
+    assert_eq!(news.len(), 1, "{news:?}");
+    assert!(news[0].starts_with("/unknown is not recorded: "), "{news:?}");
+    assert!(news[0].contains("nobody/msg/Knows"), "{news:?}");
+    recorder.finish().unwrap();
+}
+
+#[test]
+fn what_is_displaced_is_counted() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    let node = node();
+    let words = node.create_publisher::<Text>("/words", Qos::DEFAULT).unwrap();
+    let options = RecordOptions { depth: 3, ..options(Compression::None) };
+    let mut recorder = Recorder::create(&node, &path, options, Box::new(Shipped)).unwrap();
+    recorder.turn(Duration::ZERO).unwrap();
+    let began = Instant::now();
+    while words.matched() == 0 {
+        assert!(began.elapsed() < WATCHDOG);
+        thread::yield_now();
+    }
+    (0..10).for_each(|number| words.publish(text(number)).unwrap());
+    let progress = recorder.finish().unwrap();
+    assert_eq!((progress.messages, progress.missing()), (3, 7), "{progress:?}");
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.summary().metadata["tsuji"]["/words displaced"], "7");
+}
+
+#[test]
+fn a_file_that_exists_is_kept() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    fs::write(&path, "precious").unwrap();
+    let node = node();
+    let refused = Recorder::create(&node, &path, options(Compression::None), Box::new(Shipped));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+    let replacing = RecordOptions { replace: true, ..options(Compression::None) };
+    Recorder::create(&node, &path, replacing, Box::new(Shipped)).unwrap().finish().unwrap();
+    assert_eq!(Recording::open(&path).unwrap().summary().messages, 0);
+}
+
+#[test]
+fn a_file_that_is_cut_anywhere_gives_what_is_whole() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    record(&path, 3, Compression::Zstd);
+    let whole = fs::read(&path).unwrap();
+    let mut best = 0;
+    for len in 0..whole.len() {
+        match Recording::read(whole[..len].to_vec()) {
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Format, "{len}: {error}");
+                assert!(len < 8, "{len}: {error}");
+            }
+            Ok(mut recording) => {
+                recording.check().unwrap();
+                let summary = recording.summary();
+                let [damage] = &summary.damages[..] else { panic!("{len}: {summary:?}") };
+                assert!(damage.at <= len as u64 && damage.what.starts_with("the file ends here"));
+                assert!(best <= summary.messages, "{len}: {summary:?}");
+                best = summary.messages;
+            }
+        }
+    }
+    assert_eq!(best, 6);
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_survived() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    record(&path, 3, Compression::Lz4);
+    let whole = fs::read(&path).unwrap();
+    let mut told = 0;
+    for at in 0..whole.len() {
+        let mut bent = whole.clone();
+        bent[at] ^= 1 << (at % 8);
+        if let Ok(mut recording) = Recording::read(bent) {
+            recording.check().unwrap();
+            assert!(recording.summary().damages.len() < 10, "{at}: {:?}", recording.summary());
+            told += usize::from(!recording.summary().damages.is_empty());
+        }
+    }
+    // What is flipped in messages is always found.
+    assert!(whole.len() / 10 < told, "{told} of {}", whole.len());
+}
+
+#[test]
+fn lengths_that_lie_are_survived() {
+    let folder = Folder::new();
+    for (name, compression) in
+        [("none", Compression::None), ("zstd", Compression::Zstd), ("lz4", Compression::Lz4)]
+    {
+        let path = folder.path(name);
+        record(&path, 2, compression);
+        let whole = fs::read(&path).unwrap();
+        for at in 8..whole.len() - 8 {
+            for bytes in
+                [&[0xFF; 8][..], &[0; 8], &[0xFF, 0xFF, 0xFF, 0x7F], &[4, 0, 0, 0, 0, 0, 0, 0]]
+            {
+                let mut bent = whole.clone();
+                bent[at..at + bytes.len()].copy_from_slice(bytes);
+                if let Ok(mut recording) = Recording::read(bent) {
+                    recording.check().unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_chunk_is_left_out_and_told() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    record(&path, 3, Compression::None);
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(8).position(|it| it == b"number 1").unwrap();
+    bytes[at] ^= 1;
+    let mut recording = Recording::read(bytes).unwrap();
+    recording.check().unwrap();
+    let [damage] = &recording.summary().damages[..] else { panic!("{:?}", recording.summary()) };
+    assert!(damage.what.contains("CRC"), "{damage}");
+}
