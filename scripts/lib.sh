@@ -82,7 +82,7 @@ summary() {
         "$(df -Ph "$TARGET_DIR" | awk 'NR == 2 { print $4 }')"
     if [ "$FAILED" -ne 0 ]; then
         # The names of what failed, and the first words each said about it.
-        grep -E -A 2 '^error|^test .* FAILED|panicked at| hangs$|^watchdog: ' "$plain" | head -n 60 | sed 's/^/   | /' || true
+        grep -E -A 2 '^error|^test .* FAILED|panicked at| hangs$|^hang: |^watchdog: ' "$plain" | head -n 80 | sed 's/^/   | /' || true
         say "   FAILED"
         return
     fi

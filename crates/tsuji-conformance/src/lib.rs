@@ -28,9 +28,11 @@ pub use library::{compile, example_transport, repository};
 mod payload;
 mod settled;
 
+mod stacks;
+
 mod watchdog;
 #[doc(hidden)]
-pub use watchdog::run;
+pub use watchdog::{cut, remember_panics, run};
 
 mod world;
 pub use world::{Inlet, Keep, Outlet, Process, World};

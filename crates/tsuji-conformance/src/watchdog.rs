@@ -5,7 +5,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::World;
+use crate::{World, stacks};
 
 /// Names an environment variable: after how many seconds a case counts as hanging.
 const SECONDS_VARIABLE: &str = "TSUJI_CASE_SECONDS";
@@ -21,8 +21,8 @@ pub fn run(name: &'static str, world: fn() -> World, case: fn(World)) {
     let (done, is_done) = mpsc::channel::<()>();
     let watchdog = thread::spawn(move || {
         if is_done.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-            shout(&format!("{name} hangs: not done after {limit:?} ({SECONDS_VARIABLE})"));
-            std::process::abort();
+            let _ = writeln!(std::io::stderr(), "\nnot done after {limit:?} ({SECONDS_VARIABLE})");
+            cut(name);
         }
     });
     case(world());
@@ -30,12 +30,28 @@ pub fn run(name: &'static str, world: fn() -> World, case: fn(World)) {
     watchdog.join().unwrap();
 }
 
+/// Ends a process in which the test of this name hangs, past the capture of the test harness, which an abort would
+/// swallow. Says what panicked before, if that is remembered, and where the threads stand.
+pub fn cut(name: &str) -> ! {
+    let mut out = std::io::stderr();
+    // Whoever reads this may have gone; the process ends all the same.
+    let _ = writeln!(out, "\n{name} hangs");
+    for panic in PANICS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let _ = writeln!(out, "hang: before that: {panic}");
+    }
+    for line in stacks::of_this_process() {
+        let _ = writeln!(out, "hang: {line}");
+    }
+    std::process::abort();
+}
+
 /// The last panics, in whatever thread. A thread that panics may leave others waiting for it, and
 /// its message would be lost with the abort.
 static PANICS: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 const PANICS_MAX: usize = 4;
 
-fn remember_panics() {
+/// From now on [`cut`] says what has panicked.
+pub fn remember_panics() {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
         let before = std::panic::take_hook();
@@ -49,10 +65,30 @@ fn remember_panics() {
     });
 }
 
-/// Past the capture of the test harness, which an abort would swallow.
-fn shout(text: &str) {
-    let _ = writeln!(std::io::stderr(), "\ntsuji-conformance: {text}");
-    for panic in PANICS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        let _ = writeln!(std::io::stderr(), "before that: {panic}");
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    #[ignore = "the process that the other test starts"]
+    fn a_process_that_is_cut() {
+        remember_panics();
+        let panicked = thread::spawn(|| panic!("a lock is left")).join();
+        assert!(panicked.is_err());
+        cut("a process");
+    }
+
+    #[test]
+    fn a_process_that_is_cut_says_why() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", "watchdog::tests::a_process_that_is_cut"]);
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("a process hangs\n") && told.contains("a lock is left"), "{told}");
+        // Of the debugger, or that there is none.
+        assert!(told.contains("hang: no stacks") || told.contains(" < cut < "), "{told}");
     }
 }

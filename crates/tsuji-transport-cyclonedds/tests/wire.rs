@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::{HashSet, VecDeque};
-use std::io::Write as _;
 use std::net::UdpSocket;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -28,11 +27,11 @@ const HANGS_AFTER: Duration = Duration::from_secs(60);
 /// Ends the process when a test hangs.
 fn watched(test: impl FnOnce()) {
     let name = thread::current().name().unwrap_or("a test").to_owned();
+    tsuji_conformance::remember_panics();
     let (done, is_done) = mpsc::channel::<()>();
     thread::spawn(move || {
         if is_done.recv_timeout(HANGS_AFTER) == Err(RecvTimeoutError::Timeout) {
-            let _ = writeln!(std::io::stderr(), "{name} hangs");
-            std::process::abort();
+            tsuji_conformance::cut(&name);
         }
     });
     test();
