@@ -1,6 +1,6 @@
 //! The words after `tsuji lab`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{handover, matrix};
 
@@ -23,6 +23,10 @@ pub(crate) enum Asked {
     Tune(Options),
     /// What earlier runs measured, as a page, plots and tables.
     Report(Options),
+    /// Every experiment, and one page of all.
+    All(Options),
+    /// Whether two runs agree.
+    Compare(Options),
     /// How it is used.
     Help,
 }
@@ -40,8 +44,8 @@ pub(crate) struct Options {
     pub(crate) svg: Option<PathBuf>,
     /// What a report is made of.
     pub(crate) files: Vec<PathBuf>,
-    /// Where the policy goes.
-    pub(crate) output: PathBuf,
+    /// Where the policy goes, or the folder that all goes to.
+    pub(crate) output: Option<PathBuf>,
     /// Even if there is a file already.
     pub(crate) force: bool,
     /// Only these entrants of a matrix; all if empty.
@@ -66,6 +70,18 @@ pub(crate) struct Options {
     pub(crate) rosout: Option<PathBuf>,
     /// What its lines say of a message that was published, and of one that was received.
     pub(crate) words: [String; 2],
+}
+
+impl Options {
+    /// Where the policy goes.
+    pub(crate) fn policy(&self) -> &Path {
+        self.output.as_deref().unwrap_or_else(|| Path::new(POLICY_FILE))
+    }
+
+    /// Where all goes.
+    pub(crate) fn folder(&self) -> &Path {
+        self.output.as_deref().unwrap_or_else(|| Path::new(ALL_FOLDER))
+    }
 }
 
 /// From 64 bytes to 8 MB; 2,359,296 bytes are a picture of 1024 × 768 in three colours.
@@ -98,6 +114,7 @@ const CADENCE_QUICK_COUNT: u64 = 200;
 const CAMERA_COUNT: u64 = 500;
 const CAMERA_QUICK_COUNT: u64 = 40;
 const POLICY_FILE: &str = "tsuji-policy.xml";
+const ALL_FOLDER: &str = "tsuji-lab";
 const HANDOVERS: u64 = 200;
 const QUICK_HANDOVERS: u64 = 20;
 const SECONDS_MAX: u64 = 600;
@@ -106,7 +123,8 @@ const SECONDS_MAX: u64 = 600;
 pub(crate) const HELP: &str = "\
 Measures tsuji beside the raw carriers, in one run, interleaved. How: docs/lab.md.
 
-Usage: tsuji lab passing [OPTIONS]
+Usage: tsuji lab all [--quick] [--output DIR] [--force]
+       tsuji lab passing [OPTIONS]
        tsuji lab limits [OPTIONS]
        tsuji lab handover [OPTIONS]
        tsuji lab matrix [OPTIONS]
@@ -114,7 +132,10 @@ Usage: tsuji lab passing [OPTIONS]
        tsuji lab camera [OPTIONS]
        tsuji tune [OPTIONS]
        tsuji lab report FILE.json... [--html FILE] [--svg DIR] [--csv DIR]
+       tsuji lab compare FIRST.json SECOND.json [--json FILE]
 
+  all      all of passing, cadence, camera, limits, handover and matrix, one after the other, and one page of
+           them: the files go to the folder tsuji-lab. An hour and a half in full, --quick takes ten minutes
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
            sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
            by the road cyclonedds, beside Cyclone DDS alone, the last one by fastdds and zenoh too
@@ -139,6 +160,7 @@ Usage: tsuji lab passing [OPTIONS]
            figures in the names of its rules, where `tsuji policy explain` and `tsuji routes` show them
   report   what experiments wrote with --json, as one page of HTML with tables and plots, as SVG and as
            CSV; the page goes beside the first file if nothing else is said. docs/lab-report.md
+  compare  two runs of one experiment: which of their figures differ by more than their intervals allow
 
 Options:
   --quick         a look of about a minute; too short for verdicts to mean much
@@ -146,8 +168,8 @@ Options:
   --html FILE     writes tables and plots to FILE, a page that needs nothing else
   --svg DIR       writes the plots to DIR, one file each
   --csv DIR       writes tables and all values to DIR; of a matrix also FILE, for its cells
-  --output FILE   where the policy of tune goes [default: tsuji-policy.xml]
-  --force         also if FILE is there
+  --output PATH   where the policy of tune goes [default: tsuji-policy.xml], or the folder of all [default: tsuji-lab]
+  --force         also if there is a file, or files in the folder, already
   --roads NAMES   only these in a matrix, with commas between: inproc, shm, cyclonedds, fastdds, zenoh,
                   raw:condvar, raw:iceoryx2, raw:cyclonedds, raw:fastdds, raw:zenoh; of the pairs of
                   handover two or more of shm, cyclonedds, fastdds, zenoh
@@ -170,6 +192,9 @@ Ctrl-C ends it and keeps what is measured. Exit code: 0, or 1 when something was
 be measured, 2 for wrong usage, 130 after Ctrl-C. A bar that is not met is not an error.
 ";
 
+/// What may be said of all experiments at once.
+const OF_ALL: [&str; 6] = ["--quick", "--output", "-o", "--force", "--help", "-h"];
+
 /// Reads the words. An error says what is wrong and what is allowed.
 pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
     let (command, rest) = match words.split_first() {
@@ -185,10 +210,12 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         "camera" => Asked::Camera,
         "tune" => Asked::Tune,
         "report" => Asked::Report,
+        "compare" => Asked::Compare,
+        "all" => Asked::All,
         "help" | "--help" | "-h" => return Ok(Asked::Help),
         other => {
             return Err(format!(
-                "`{other}`: allowed are passing, limits, handover, matrix, cadence, camera, tune and report"
+                "`{other}`: allowed are all, passing, limits, handover, matrix, cadence, camera, tune, report and compare"
             ));
         }
     };
@@ -198,7 +225,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         html: None,
         svg: None,
         files: vec![],
-        output: POLICY_FILE.into(),
+        output: None,
         force: false,
         roads: vec![],
         sizes: vec![],
@@ -222,16 +249,19 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
             let value = joined.clone().or_else(|| rest.next().cloned());
             value.ok_or_else(|| format!("{name} needs a value"))
         };
+        if command == "all" && !OF_ALL.contains(&name) {
+            return Err(format!("`{name}` is no option of all; allowed are {}", OF_ALL.join(", ")));
+        }
         match name {
             "--quick" => options.quick = true,
             "--help" | "-h" => return Ok(Asked::Help),
             "--json" => options.json = Some(value()?.into()),
-            "--output" | "-o" => options.output = value()?.into(),
+            "--output" | "-o" => options.output = Some(value()?.into()),
             "--force" => options.force = true,
             "--csv" => options.csv = Some(value()?.into()),
             "--html" => options.html = Some(value()?.into()),
             "--svg" => options.svg = Some(value()?.into()),
-            file if command == "report" && !file.starts_with('-') => {
+            file if matches!(command, "report" | "compare") && !file.starts_with('-') => {
                 options.files.push(word.into())
             }
             "--roads" => options.roads = value()?.split(',').map(str::to_owned).collect(),
@@ -250,6 +280,9 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
     }
     if command == "report" && options.files.is_empty() {
         return Err("report needs a FILE.json, as an experiment writes it with --json".to_owned());
+    }
+    if command == "compare" && options.files.len() != 2 {
+        return Err("compare needs two FILE.json, of two runs of one experiment".to_owned());
     }
     match command {
         "handover" => handover::check_roads(&options.roads)?,
@@ -314,12 +347,14 @@ mod tests {
             Asked::Matrix(it) => {
                 format!("matrix {:?} {:?} {} {}", it.csv, it.roads, it.blocks, it.count)
             }
-            Asked::Tune(it) => format!("tune {:?} {} {}", it.output, it.force, it.count),
+            Asked::Tune(it) => format!("tune {:?} {} {}", it.policy(), it.force, it.count),
             Asked::Handover(it) => {
                 format!("handover {:?} {} {}", it.roads, it.handovers, it.seconds_max)
             }
             Asked::Cadence(it) => format!("cadence {:?} {:?} {}", it.rosout, it.words, it.count),
             Asked::Report(it) => format!("report {:?} {:?} {:?}", it.files, it.html, it.svg),
+            Asked::All(it) => format!("all {:?} {} {}", it.folder(), it.quick, it.force),
+            Asked::Compare(it) => format!("compare {:?}", it.files),
             Asked::Camera(it) => format!("camera {:?} {:?} {}", it.cases, it.roads, it.count),
             Asked::Help => "help".to_owned(),
         });
@@ -337,6 +372,11 @@ mod tests {
         check("limits --quick", Ok("limits 4 80"));
         check("handover", Ok("handover [] 200 600"));
         check("tune", Ok(r#"tune "tsuji-policy.xml" false 100"#));
+        check("all", Ok(r#"all "tsuji-lab" false false"#));
+        check("all --quick --force --output a", Ok(r#"all "a" true true"#));
+        check("all --json a", Err("allowed are --quick"));
+        check("compare a.json b.json", Ok(r#"compare ["a.json", "b.json"]"#));
+        check("compare a.json", Err("two FILE.json"));
         check("tune --quick --force -o a.xml", Ok(r#"tune "a.xml" true 10"#));
         check("matrix --quick", Ok("matrix None [] 2 10"));
         check(
@@ -367,7 +407,7 @@ mod tests {
         check(
             "fast",
             Err(
-                "`fast`: allowed are passing, limits, handover, matrix, cadence, camera, tune and report",
+                "`fast`: allowed are all, passing, limits, handover, matrix, cadence, camera, tune, report and compare",
             ),
         );
         check("passing --fast", Err("`--fast` is no option"));

@@ -84,18 +84,69 @@ pub fn main(
         Ok(Asked::Handover(options)) => {
             measure(&options, program, out, ("handover", handover::run))
         }
-        Ok(Asked::Report(options)) => match show(&options, out) {
-            Ok(()) => 0,
-            Err(error) => {
-                let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
-                1
-            }
-        },
+        Ok(Asked::All(options)) => all(&options, &program, allocations, out),
+        Ok(Asked::Report(options)) => code_of(show(&options, out)),
+        Ok(Asked::Compare(options)) => code_of(compare(&options, out)),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
             2
         }
     }
+}
+
+/// The exit code, with what failed on the standard error output.
+fn code_of(result: Result<(), String>) -> i32 {
+    let Err(error) = result else { return 0 };
+    // A reader that has gone needs no help.
+    let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
+    1
+}
+
+/// The experiments in the order in which they are run one after the other.
+const ALL: [&str; 6] = ["passing", "cadence", "camera", "limits", "handover", "matrix"];
+
+/// Every experiment, and one page of all. What fails keeps none of the others from being measured; after Ctrl-C the page
+/// shows what there is.
+fn all(
+    options: &Options,
+    program: &Program,
+    allocations: Option<Allocations>,
+    out: &mut dyn Write,
+) -> i32 {
+    let folder = options.folder();
+    if !options.force && folder.read_dir().is_ok_and(|mut it| it.next().is_some()) {
+        let folder = folder.display();
+        return code_of(Err(format!(
+            "{folder} has files in it already; allowed: --force, or --output with another folder"
+        )));
+    }
+    if let Err(error) = std::fs::create_dir_all(folder) {
+        return code_of(Err(format!("create the folder {}: {error}", folder.display())));
+    }
+    let mut worst = 0;
+    let mut files = Vec::new();
+    for (at, experiment) in ALL.iter().enumerate() {
+        let _ = writeln!(out, "\n== [{}/{}] {experiment}", at + 1, ALL.len());
+        let file = folder.join(format!("{experiment}.json"));
+        // What an earlier run left is not of this one.
+        let _ = std::fs::remove_file(&file);
+        let mut words = vec![(*experiment).to_owned(), "--json".to_owned()];
+        words.push(file.to_string_lossy().into_owned());
+        words.extend(options.quick.then(|| "--quick".to_owned()));
+        let code = main(&words, program.clone(), allocations, out);
+        if file.metadata().is_ok_and(|it| it.len() != 0) {
+            files.push(file);
+        }
+        worst = worst.max(code);
+        if code == INTERRUPTED {
+            break;
+        }
+    }
+    if files.is_empty() {
+        return worst;
+    }
+    let html = Some(folder.join("report.html"));
+    worst.max(code_of(show(&Options { files, html, ..options.clone() }, out)))
 }
 
 /// Writes what earlier runs measured as a page, plots and tables.
@@ -107,6 +158,15 @@ fn show(options: &Options, out: &mut dyn Write) -> Result<(), String> {
         let _ = writeln!(out, "{}", path.display());
     }
     Ok(())
+}
+
+/// Says which figures of two runs agree.
+fn compare(options: &Options, out: &mut dyn Write) -> Result<(), String> {
+    let [first, second] = &*options.files else { return Err("it takes two files".to_owned()) };
+    let [first, second] = [first, second].map(|it| Document::read(it));
+    let told = report::compare(&first?, &second?, &mut Screen::new(out))?;
+    options.json.as_ref().map_or(Ok(()), |path| report::write_json(&told, path))?;
+    Outputs::new(options, report::COMPARE).write(&[Document::new(told)]).map(drop)
 }
 
 type Run = fn(&Stage, &Options, &mut Screen<'_>, &mut Report) -> Result<(), Stop>;
@@ -121,7 +181,8 @@ fn measure(
         let _ = writeln!(std::io::stderr(), "tsuji lab: {error}");
     };
     let outputs = Outputs::new(options, experiment);
-    if let Err(error) = outputs.check() {
+    let json = options.json.as_deref();
+    if let Err(error) = outputs.check().and_then(|()| json.map_or(Ok(()), report::check_writable)) {
         complain(&error);
         return 1;
     }
@@ -135,12 +196,12 @@ fn measure(
     let machine = machine::describe();
     let mut screen = Screen::new(out);
     screen.line(&machine::line(&machine));
-    machine::warning(&machine).iter().for_each(|it| screen.line(it));
+    machine::warnings(&machine).iter().for_each(|it| screen.line(it));
     let mut report = Report::new(experiment);
     let ended = run(&stage, options, &mut screen, &mut report);
     screen.line(&report.summary());
     let told = report.to_json(&machine);
-    let json = options.json.as_ref().map_or(Ok(()), |path| report::write_json(&told, path));
+    let json = json.map_or(Ok(()), |path| report::write_json(&told, path));
     let others = outputs.write(&[Document::new(told)]);
     if let Err(error) = json.and(others) {
         complain(&error);

@@ -14,6 +14,7 @@ mod echo;
 mod footprint;
 mod node;
 mod plain;
+mod reading;
 mod throughput;
 
 pub(crate) use footprint::{FIRST, STAND, Status, first, stand};
@@ -37,6 +38,7 @@ const CASES: &[(&str, Measure)] = &[
     ("command", command::measure),
     ("action", node::action),
     ("parameters", node::parameters),
+    ("probe", reading::measure),
     ("choice", choice::measure),
 ];
 

@@ -77,15 +77,23 @@ impl Noise {
     }
 }
 
-/// A warning where the machine, as described, is too noisy to conclude much.
-pub(crate) fn warning(machine: &Value) -> Option<String> {
+/// What is to be known before figures of this machine, as described, are believed.
+pub(crate) fn warnings(machine: &Value) -> Vec<String> {
     let noise = &machine["noise"];
-    let percent = noise["percent"].as_f64().filter(|it| NOISY_PERCENT < *it)?;
-    Some(format!(
-        "This machine is busy: a thread that did nothing else was kept waiting for {percent} % of the time, and once for \
-         {} µs. What is rare, such as a 99th percentile, is then of the machine more than of what is measured.",
-        noise["longest_us"]
-    ))
+    let percent = noise["percent"].as_f64().filter(|it| NOISY_PERCENT < *it);
+    let busy = percent.map(|percent| {
+        format!(
+            "This machine is busy: a thread that did nothing else was kept waiting for {percent} % of the time, and once for \
+             {} µs. What is rare, such as a 99th percentile, is then of the machine more than of what is measured.",
+            noise["longest_us"]
+        )
+    });
+    let single = (machine["cores"] == 1).then(|| {
+        "There is one processor for all: no two threads run at once, so every time has changes between them in it, and \
+         two carriers differ less than where there are more."
+            .to_owned()
+    });
+    busy.into_iter().chain(single).collect()
 }
 
 /// The same in one line.
@@ -165,8 +173,9 @@ mod tests {
     #[test]
     fn a_busy_machine_is_warned_of() {
         let busy = |percent| json!({ "noise": { "percent": percent, "longest_us": 900.0 } });
-        assert_eq!(warning(&busy(0.4)), None);
-        let warning = warning(&busy(7.5)).unwrap();
+        assert!(warnings(&busy(0.4)).is_empty());
+        let warnings = warnings(&busy(7.5));
+        let [warning] = &*warnings else { panic!("{warnings:?}") };
         assert!(warning.contains("7.5 %") && warning.contains("900.0 µs"), "{warning}");
     }
 }

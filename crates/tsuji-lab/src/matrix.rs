@@ -10,7 +10,7 @@ use crate::arguments::Options;
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
 use crate::crew::{Block, Crew, Stage, Stop, StreamCrew};
 use crate::limits::Status;
-use crate::report::{Judged, Report, Screen, is_folder};
+use crate::report::{Judged, Report, Screen, Series, is_folder};
 use crate::road::{Road, Transport};
 use crate::statistics::{Bar, Statistic, interval_of_median, mean, quantile, ratio, sorted};
 
@@ -406,6 +406,12 @@ impl<'a> Matrix<'a> {
             }
             let sides = it.crew.ids().into_iter().map(Side::of).collect::<Result<_, _>>()?;
             let mut cell = cell_of(&it, size, is_reliable, sides);
+            let blocks = it.blocks.iter().map(|block| &block.passing_us);
+            report.series(Series::passing(
+                format!("{size} B, {}", cell.qos()),
+                &cell.carrier,
+                blocks,
+            ));
             drop(it.crew);
             if is_reliable {
                 report.astray(cell.lost);

@@ -6,7 +6,7 @@ use crate::arguments::{ENGINE_SIZES, Options, PICTURE_BYTES, SIZES};
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
 use crate::crew::{Block, Crew, Stage, Stop};
 use crate::matrix::ENGINE_MEDIAN_MAX;
-use crate::report::{At, Judged, Report, Row, Screen, Series};
+use crate::report::{Judged, Report, Row, Screen, Series};
 use crate::road::{Road, Transport};
 use crate::statistics::{Bar, Statistic, ratio};
 
@@ -148,14 +148,8 @@ fn measure(
     let stopped = scene.all(&mut contestants, screen, report);
     for it in contestants.iter().filter(|it| !it.blocks.is_empty()) {
         report.row(screen, Row::of(&case.name, &it.name, case.size, &it.blocks));
-        report.series(Series {
-            case: case.name.clone(),
-            of: it.name.clone(),
-            what: "passing",
-            unit: "µs",
-            at: At::Turn,
-            values: it.blocks.iter().flat_map(|block| block.passing_us.iter().copied()).collect(),
-        });
+        let blocks = it.blocks.iter().map(|block| &block.passing_us);
+        report.series(Series::passing(&case.name, &it.name, blocks));
     }
     if let [ours, theirs, ..] = &*contestants {
         judge(case, ours, theirs, screen, report);

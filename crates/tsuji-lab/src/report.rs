@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::crew::Block;
 use crate::statistics::{Bar, Interval, Verdict, mean, quantile, sorted};
 
+mod compare;
 mod csv;
 mod figures;
 mod outputs;
@@ -17,7 +18,8 @@ mod page;
 mod series;
 mod svg;
 
-pub(crate) use outputs::{Document, Outputs, is_folder};
+pub(crate) use compare::{COMPARE, compare};
+pub(crate) use outputs::{Document, Outputs, check_writable, is_folder};
 pub(crate) use series::{At, Cell, Series, Table};
 
 /// The version of what is written as JSON: another one where a reader of this would misunderstand it.

@@ -20,8 +20,9 @@ const FASTER: f64 = 0.95;
 
 /// What keeps the policy from being written, before minutes are spent on it.
 pub(crate) fn is_in_the_way(options: &Options) -> Option<String> {
-    let path = options.output.display();
-    let is_there = options.output.exists() && !options.force;
+    let path = options.policy();
+    let is_there = path.exists() && !options.force;
+    let path = path.display();
     is_there.then(|| {
         format!("{path} is there already; allowed: --force, or --output with another name")
     })
@@ -34,7 +35,7 @@ pub(crate) fn run(
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) -> Result<(), Stop> {
-    let path = &options.output;
+    let path = options.policy();
     let text = tuned(stage, options, screen, report)?;
     write(path, &text, options.force)
         .map_err(|error| Stop::Failed(format!("write {}: {error}", path.display())))?;

@@ -157,7 +157,7 @@ fn tuning_writes_a_policy_that_cites_what_was_measured() {
 
 #[test]
 fn the_other_figures_come_out() {
-    let words = "limits --quick --count 20 --blocks 2 --cases small,allocations,footprint,startup,idle,echo";
+    let words = "limits --quick --count 20 --blocks 2 --cases small,allocations,footprint,startup,idle,echo,probe";
     let Some((value, text)) = check(words) else { return };
     let figures = value["figures"].as_array().unwrap();
     let figure = |what: &str| {
@@ -178,9 +178,12 @@ fn the_other_figures_come_out() {
         "idle-rtps CPU",
         "idle-rtps wake-ups",
         "echo CPU/sample",
+        "probe",
     ] {
         assert!(0.0 <= figure(what));
     }
+    let added = figures.iter().find(|it| it["of"] == "what readings at both ends add to it");
+    assert!(added.unwrap()["verdict"].is_string(), "{text}");
     let ratios = value["ratios"].as_array().unwrap();
     for what in ["echo p99, less one send", "echo CPU, less one send"] {
         assert!(ratios.iter().any(|it| it["what"] == what && it["verdict"].is_string()), "{what}");
@@ -427,6 +430,31 @@ fn a_peer_that_dies_is_told_and_the_rest_goes_on() {
     let why = skipped[0]["why"].as_str().unwrap();
     assert!(why.contains("the watcher: it ended (signal: 9"), "{why}");
     assert_eq!(value["tables"][0]["rows"][0][1], "plain-plain", "{value}");
+}
+
+#[test]
+fn one_processor_is_enough_and_is_told() {
+    if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
+        println!("not run: under emulation the laboratory cannot start itself");
+        return;
+    }
+    let words = "passing --count 8 --blocks 2 --cases one_node,loan --sizes 64";
+    let mut bound = Command::new("taskset");
+    bound.args(["-c", "0", env!("CARGO_BIN_EXE_tsuji-lab")]).args(words.split_whitespace());
+    let output = bound.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("There is one processor for all"), "{text}");
+    assert!(text.contains("tsuji:shm") && text.contains("samples lost: 0"), "{text}");
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_tsuji-lab"));
+    let output = lab.args(["passing", "--json", "/nowhere/a.json"]).output().unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("write /nowhere/a.json: No such file"), "{complaint}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::arguments::{MATRIX_BLOCKS, MATRIX_COUNT, Options};
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
 use crate::crew::{Block, Crew, Stop};
 use crate::limits::Run;
-use crate::report::Judged;
+use crate::report::{Judged, Series};
 use crate::road::{Road, TUNED, Transport};
 use crate::statistics::{Bar, Interval, Statistic, quantile, ratio, sorted};
 use crate::tune;
@@ -93,6 +93,11 @@ fn judge(
 ) {
     if is_reliable {
         run.report.astray(contestants.iter().flat_map(|it| &it.blocks).map(|it| it.lost).sum());
+    }
+    for it in contestants {
+        let of = format!("{} of {}", it.crew.carrier, it.road.word());
+        let blocks = it.blocks.iter().map(|block| &block.passing_us);
+        run.report.series(Series::passing(format!("{what} {size}"), of, blocks));
     }
     let times = |it: &Contestant| -> Vec<Vec<f64>> {
         it.blocks.iter().map(|block| block.passing_us.clone()).collect()

@@ -3,6 +3,7 @@
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
 use crate::crew::{Block, Crew, Stop};
 use crate::limits::Run;
+use crate::report::Series;
 use crate::road::{self, Road, Transport};
 use crate::statistics::{Bar, Interval, Statistic, bootstrap, quantile, ratio, sorted};
 
@@ -74,6 +75,8 @@ fn judge(run: &mut Run<'_, '_>, road: Road, what: &str, crews: &[(Crew, Vec<Bloc
             });
             run.judge(format!("{what} {word} {name}"), crew.carrier.clone(), figure, "µs", None);
         }
+        let blocks = blocks.iter().map(|it| &it.passing_us);
+        run.report.series(Series::passing(what, format!("{}, {word}", crew.carrier), blocks));
     }
     let exactly = |figure: u64| Some(Interval::exactly(figure as f64));
     let came: u64 = beside.iter().map(|it| it.beside.came).sum();

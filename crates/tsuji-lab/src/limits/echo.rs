@@ -5,6 +5,7 @@ use crate::carrier::{Carrier, Flow, PICTURE_TYPE, Plain, Role, Spec};
 use crate::crew::{Block, Crew, Stop};
 use crate::limits::Run;
 use crate::limits::plain::{PlainNode, until};
+use crate::report::Series;
 use crate::road::{self, Road};
 use crate::statistics::{Bar, Interval, bootstrap, interval_of_median, quantile, sorted};
 
@@ -94,6 +95,7 @@ fn judge(run: &mut Run<'_, '_>, what: &str, crews: &[Crew; 3], blocks: &Blocks) 
             let interval = bootstrap(count, figure_of);
             run.judge(format!("{what} {figure}"), of, interval, "µs", None);
         }
+        run.report.series(Series::passing(what, of, blocks.iter().map(passing)));
         let interval = bootstrap(count, |drawn| over(blocks, drawn, sending, 0.5));
         run.judge(format!("{what} publish()"), of, interval, "µs", None);
     }

@@ -9,16 +9,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tsuji::{Node, Request};
 use tsuji_interfaces::example_interfaces::action::{Fibonacci, FibonacciGoal, FibonacciResult};
-use tsuji_interfaces::example_interfaces::srv::{
-    AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
-};
+use tsuji_interfaces::example_interfaces::srv::{AddTwoInts, AddTwoIntsRequest};
 use tsuji_node::action::{ActionClient, ActionServer, GoalHandle};
 use tsuji_node::parameter::{Parameter, ParameterClient, Parameters};
 use tsuji_platform::clock::monotonic_ns;
 
 use crate::child::{answer, ended, said};
 use crate::crew::{Child, Stop};
-use crate::limits::Run;
+use crate::limits::{Run, reading};
+use crate::report::Series;
 use crate::road::{Road, Transport};
 use crate::statistics::{Bar, Interval, Statistic, bootstrap, quantile, ratio, sorted};
 
@@ -54,6 +53,7 @@ fn action_by(run: &mut Run<'_, '_>, what: &str, road: Road) -> Result<(), Stop> 
         for (name, share) in [("median", 0.5), ("p99", 0.99)] {
             run.judge(format!("{what} {name}"), *of, of_all(times, share), "µs", None);
         }
+        run.report.series(Series::passing(what, *of, times));
     }
     let [service, action, threads_service, threads_action] = &times;
     for (action, service, has_bar) in [
@@ -94,7 +94,8 @@ pub(crate) fn parameters(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     }
     let of = format!("{PARAMETERS} set in one call");
     run.judge(format!("{what} median"), &*of, of_all(&times, 0.5), "µs", Some(CALL_MAX));
-    run.judge(format!("{what} p99"), of, of_all(&times, 0.99), "µs", None);
+    run.judge(format!("{what} p99"), &*of, of_all(&times, 0.99), "µs", None);
+    run.report.series(Series::passing(what, of, &times));
     Ok(())
 }
 
@@ -114,7 +115,7 @@ fn of_all(times: &Times, share: f64) -> Option<Interval> {
 }
 
 /// A process that serves, and one that asks.
-fn start(run: &Run<'_, '_>, what: &str, road: Road) -> Result<(Child, Child), Stop> {
+pub(super) fn start(run: &Run<'_, '_>, what: &str, road: Road) -> Result<(Child, Child), Stop> {
     let text = |role: &str| {
         let folder = run.stage.folder();
         json!({ "folder": folder, "road": road.word(), "role": role, "name": what.replace('-', "_") })
@@ -128,7 +129,7 @@ fn start(run: &Run<'_, '_>, what: &str, road: Road) -> Result<(Child, Child), St
 }
 
 /// How long each took, in µs.
-fn take(client: &mut Child, word: &str, count: u64) -> Result<Vec<f64>, Stop> {
+pub(super) fn take(client: &mut Child, word: &str, count: u64) -> Result<Vec<f64>, Stop> {
     let answer = client.ask(&format!("{word} {count}"))?;
     let times = answer["times_ns"].as_array();
     Ok(times.into_iter().flatten().filter_map(Value::as_f64).map(|ns| ns / 1000.0).collect())
@@ -155,14 +156,15 @@ fn play(text: &str) -> Result<(), String> {
 }
 
 fn serve(node: &Node, name: &str) -> Result<(), String> {
-    let add = |request: Arc<AddTwoIntsRequest>| AddTwoIntsResponse {
-        sum: request.a.wrapping_add(request.b),
-    };
-    let _service = node.create_service::<AddTwoInts>(&format!("{name}_add"), add).map_err(said)?;
+    let mut adding = reading::answering();
+    let add_in_place = move |request: Arc<AddTwoIntsRequest>| adding(&request);
+    let _service = node.create_service::<AddTwoInts>(&format!("{name}_add"), add_in_place);
+    let _service = _service.map_err(said)?;
     let (hand, handed) = mpsc::channel::<Request<AddTwoInts>>();
     thread::spawn(move || {
+        let mut add = reading::answering();
         for request in handed {
-            let answer = add(request.message());
+            let answer = add(&request.message());
             // Whoever asked has left.
             let _ = request.respond(answer);
         }
@@ -215,8 +217,15 @@ fn ask(node: &Node, name: &str) -> Result<(), String> {
     let mut input = io::stdin().lock();
     while let Ok(1..) = input.read_line(&mut line) {
         let (word, count) = line.trim_end().split_once(' ').unwrap_or_default();
+        let count = count.parse().unwrap_or(0);
         let mut times = Vec::new();
-        for _ in 0..count.parse().unwrap_or(0) {
+        if let reading::BARE | reading::READ = word {
+            times.push(reading::call(&adding[0], count, word == reading::READ)?);
+            answer(&json!({ "times_ns": times }));
+            line.clear();
+            continue;
+        }
+        for _ in 0..count {
             round += 1;
             // So that the other end sleeps.
             thread::sleep(REST);
@@ -263,5 +272,5 @@ fn names() -> impl Iterator<Item = String> {
     (0..PARAMETERS).map(|at| format!("part_{}.value_{}", at / 10, at % 10))
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const REST: Duration = Duration::from_micros(200);

@@ -88,9 +88,7 @@ impl Outputs {
     /// Whether all of it can be written, as far as is known before anything is measured.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.folders()?;
-        let Some(path) = &self.html else { return Ok(()) };
-        let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-        opened.map(|_| ()).map_err(failed("write", path))
+        self.html.as_deref().map_or(Ok(()), check_writable)
     }
 
     fn folders(&self) -> Result<(), String> {
@@ -128,6 +126,12 @@ impl Outputs {
         }
         Ok(written)
     }
+}
+
+/// Whether a file can be written, as far as is known before there is anything to write.
+pub(crate) fn check_writable(path: &Path) -> Result<(), String> {
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(failed("write", path))
 }
 
 /// Whether a user means a folder: there is one, or the path ends as one.

@@ -105,7 +105,7 @@ fn machine(out: &mut String, machine: &Value) {
     if machine["optimized"] == false {
         out.push_str("<p class=\"warn\">Built without optimisation: the figures mean nothing.</p>");
     }
-    if let Some(warning) = crate::machine::warning(machine) {
+    for warning in crate::machine::warnings(machine) {
         let _ = write!(out, "<p class=\"warn\">{}</p>", escaped(&warning));
     }
     out.push_str("<dl class=\"machine\">");

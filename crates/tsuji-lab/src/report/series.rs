@@ -35,6 +35,17 @@ pub(crate) enum At {
 }
 
 impl Series {
+    /// How long each sample took, in µs, block after block.
+    pub(crate) fn passing<'a>(
+        case: impl Into<String>,
+        of: impl Into<String>,
+        blocks_us: impl IntoIterator<Item = &'a Vec<f64>>,
+    ) -> Self {
+        let values = blocks_us.into_iter().flatten().copied().collect();
+        let (case, of) = (case.into(), of.into());
+        Self { case, of, what: "passing", unit: "µs", at: At::Turn, values }
+    }
+
     pub(super) fn to_json(&self) -> Value {
         let (at_unit, at) = match &self.at {
             At::Turn => ("turn", Value::Null),

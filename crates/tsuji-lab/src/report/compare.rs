@@ -1,0 +1,165 @@
+//! Two runs of one experiment side by side: which of their figures agree.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Cell, Document, Judged, Report, Screen, Table};
+use crate::statistics::{Bar, Interval, interval_of_median, quantile_of};
+
+/// The name of this among the experiments.
+pub(crate) const COMPARE: &str = "compare";
+
+/// Compares what two documents say. An error says why they cannot be.
+pub(crate) fn compare(
+    first: &Document,
+    second: &Document,
+    screen: &mut Screen<'_>,
+) -> Result<Value, String> {
+    let (a, b) = (first.experiment(), second.experiment());
+    if a != b {
+        let (first, second) = (&first.name, &second.name);
+        return Err(format!(
+            "{first} is of {a}, {second} of {b}; allowed are two runs of one experiment"
+        ));
+    }
+    let [a, b] = [first, second].map(|it| figures(&it.report));
+    let both: Vec<_> = a.iter().filter_map(|(name, it)| Some((name, *it, *b.get(name)?))).collect();
+    if both.is_empty() {
+        return Err("no figure that has an interval is in both; short runs have none".to_owned());
+    }
+    let mut report = Report::new(COMPARE);
+    let differing = both.iter().filter(|(_, a, b)| !agree(*a, *b));
+    let rows: Vec<_> = differing.map(|(name, a, b)| row(name, *a, *b)).collect();
+    let agreeing = both.len() - rows.len();
+    if !rows.is_empty() {
+        let columns =
+            ["figure", "first", "its interval", "second", "its interval", "second / first"];
+        report.table(
+            screen,
+            Table {
+                title: "Figures that differ".to_owned(),
+                columns: columns.map(str::to_owned).to_vec(),
+                rows,
+                note: None,
+            },
+        );
+    }
+    let only =
+        |of: &Figures, other: &Figures| of.keys().filter(|it| !other.contains_key(*it)).count();
+    for (file, count) in [(&first.name, only(&a, &b)), (&second.name, only(&b, &a))] {
+        if count != 0 {
+            report.skipped(screen, file, &format!("{count} figures are in this one alone"));
+        }
+    }
+    let judged = Judged {
+        what: "figures that agree".to_owned(),
+        of: format!("{agreeing} of {}", both.len()),
+        size_bytes: None,
+        figure: Interval::exactly(agreeing as f64 / both.len() as f64 * 100.0),
+        unit: "%",
+        bar: Some(Bar::AtLeast(AGREEING_MIN_PERCENT)),
+    };
+    report.judged(screen, judged);
+    Ok(report.to_json(&second.report["machine"]))
+}
+
+/// So many have to agree: the intervals are of 95 %.
+const AGREEING_MIN_PERCENT: f64 = 95.0;
+
+/// So many blocks are made of values that stand one after the other.
+const BLOCKS: usize = 20;
+
+type Figures = BTreeMap<String, Interval>;
+
+/// All figures that have an interval, by what they are: those of the report, and the median of each of its series.
+fn figures(report: &Value) -> Figures {
+    let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
+    let word = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();
+    let judged = list("ratios").into_iter().chain(list("figures")).filter_map(|it| {
+        let figure = |field: &str| it[field].as_f64();
+        let interval =
+            Interval { low: figure("low")?, middle: figure("figure")?, high: figure("high")? };
+        let name = format!("{}, {}, {}", word(&it, "what"), word(&it, "of"), word(&it, "unit"));
+        (interval.low < interval.high).then_some((name, interval))
+    });
+    let series = list("series").into_iter().filter_map(|it| {
+        let values = it["values"].as_array()?.iter().filter_map(Value::as_f64).collect::<Vec<_>>();
+        let name = ["case", "of", "what", "unit"].map(|field| word(&it, field)).join(", ");
+        let length = values.len().div_ceil(BLOCKS).max(1);
+        let medians: Vec<_> =
+            values.chunks(length).map(|it| quantile_of(it.to_vec(), 0.5)).collect();
+        Some((format!("{name}, median"), interval_of_median(&medians)?))
+    });
+    judged.chain(series).collect()
+}
+
+/// Whether the intervals have something in common.
+fn agree(a: Interval, b: Interval) -> bool {
+    a.low <= b.high && b.low <= a.high
+}
+
+fn row(name: &str, a: Interval, b: Interval) -> Vec<Cell> {
+    let told = |it: Interval| {
+        let text = format!("{}–{}", super::shown(it.low), super::shown(it.high));
+        [Cell::Number(it.middle), Cell::Text(text)]
+    };
+    let name = [Cell::Text(name.to_owned())];
+    let ratio = [Cell::Number(b.middle / a.middle)];
+    name.into_iter().chain(told(a)).chain(told(b)).chain(ratio).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document(experiment: &str, ratio: [f64; 3], values: &[f64]) -> Document {
+        let [low, figure, high] = ratio;
+        let report = json!({ "schema": 1, "experiment": experiment, "machine": {},
+            "ratios": [{ "what": "loan median", "of": "a / b", "unit": "×",
+                "low": low, "figure": figure, "high": high }],
+            "figures": [{ "what": "lost", "of": "", "unit": "", "low": 0.0, "figure": 0.0, "high": 0.0 }],
+            "series": [{ "case": "loan", "of": "a", "what": "passing", "unit": "µs", "values": values }] });
+        Document { name: format!("{experiment}.json"), report }
+    }
+
+    fn compared(a: &Document, b: &Document) -> Result<Value, String> {
+        compare(a, b, &mut Screen::new(&mut Vec::new()))
+    }
+
+    #[test]
+    fn figures_agree_where_their_intervals_meet() {
+        let first = document("passing", [1.0, 1.1, 1.2], &[5.0; 40]);
+        let second = document("passing", [1.2, 1.3, 1.4], &[5.0; 40]);
+        let told = compared(&first, &second).unwrap();
+        assert_eq!(told["figures"][0]["figure"], 100.0, "{told}");
+        assert_eq!(told["figures"][0]["of"], "2 of 2");
+        let third = document("passing", [1.2, 1.3, 1.4], &[7.0; 40]);
+        let told = compared(&first, &third).unwrap();
+        assert_eq!(
+            (&told["figures"][0]["figure"], &told["figures"][0]["verdict"]),
+            (&json!(50.0), &json!("not met"))
+        );
+        assert_eq!(told["tables"][0]["rows"][0][0], "loan, a, passing, µs, median");
+        assert_eq!(told["tables"][0]["rows"][0][5], 1.4);
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said() {
+        let one = document("passing", [1.0, 1.1, 1.2], &[]);
+        let error = compared(&one, &document("matrix", [1.0, 1.1, 1.2], &[])).unwrap_err();
+        assert!(error.contains("passing.json is of passing, matrix.json of matrix"), "{error}");
+        let none = document("passing", [1.0; 3], &[]);
+        assert!(compared(&none, &none).unwrap_err().contains("no figure"));
+    }
+
+    #[test]
+    fn what_one_run_alone_has_is_told() {
+        let one = document("passing", [1.0, 1.1, 1.2], &[5.0; 40]);
+        let other = document("passing", [1.0, 1.1, 1.2], &[]);
+        let told = compared(&one, &other).unwrap();
+        assert_eq!(told["skipped"][0]["why"], "1 figures are in this one alone");
+    }
+}
