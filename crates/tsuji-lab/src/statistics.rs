@@ -85,6 +85,17 @@ pub(crate) fn interval_of_median(blocks: &[f64]) -> Option<Interval> {
     })
 }
 
+/// The quantile of values that stand one after the other, with its interval over blocks of neighbours: what disturbs
+/// one value disturbs those beside it too.
+pub(crate) fn interval_of_quantile(values: &[f64], q: f64) -> Option<Interval> {
+    const BLOCKS: usize = 20;
+    let length = values.len().div_ceil(BLOCKS).max(1);
+    let blocks: Vec<_> = values.chunks(length).collect();
+    bootstrap(blocks.len(), |drawn| {
+        quantile_of(drawn.iter().flat_map(|at| blocks[*at]).copied().collect(), q)
+    })
+}
+
 /// An estimate and the bounds between which 95 of 100 repetitions put it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Interval {
@@ -268,6 +279,16 @@ mod tests {
             assert_eq!(ratio(statistic, &ours, &theirs), Some(Interval::exactly(2.0)));
             assert_eq!(ratio(statistic, &ours[..1], &theirs[..1]), None);
         }
+    }
+
+    #[test]
+    fn a_quantile_of_neighbours_has_an_interval() {
+        assert_eq!(interval_of_quantile(&[], 0.5), None);
+        assert_eq!(interval_of_quantile(&[3.0; 50], 0.99), Some(Interval::exactly(3.0)));
+        let weather: Vec<f64> = (0..400).map(|at| f64::from(at / 100)).collect();
+        let Interval { low, middle, high } = interval_of_quantile(&weather, 0.5).unwrap();
+        assert_eq!(middle, 1.5);
+        assert!(low <= 1.0 && 2.0 <= high, "{low} {high}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Cell, Document, Judged, Report, Screen, Table};
-use crate::statistics::{Bar, Interval, interval_of_median, quantile_of};
+use crate::statistics::{Bar, Interval};
 
 /// The name of this among the experiments.
 pub(crate) const COMPARE: &str = "compare";
@@ -67,31 +67,31 @@ pub(crate) fn compare(
 /// So many have to agree: the intervals are of 95 %.
 const AGREEING_MIN_PERCENT: f64 = 95.0;
 
-/// So many blocks are made of values that stand one after the other.
-const BLOCKS: usize = 20;
-
 type Figures = BTreeMap<String, Interval>;
 
-/// All figures that have an interval, by what they are: those of the report, and the median of each of its series.
+/// All figures that have an interval, by what they are: those of the report, and the quantiles of its series.
 fn figures(report: &Value) -> Figures {
-    let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
-    let word = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();
-    let judged = list("ratios").into_iter().chain(list("figures")).filter_map(|it| {
-        let figure = |field: &str| it[field].as_f64();
-        let interval =
-            Interval { low: figure("low")?, middle: figure("figure")?, high: figure("high")? };
-        let name = format!("{}, {}, {}", word(&it, "what"), word(&it, "of"), word(&it, "unit"));
-        (interval.low < interval.high).then_some((name, interval))
+    let list = |name: &str| report[name].as_array().map_or(&[][..], Vec::as_slice);
+    let named = |it: &Value, fields: &[&str]| {
+        let words = fields.iter().map(|field| it[*field].as_str().unwrap_or_default());
+        words.collect::<Vec<_>>().join(", ")
+    };
+    let judged = list("ratios").iter().chain(list("figures")).filter_map(|it| {
+        let interval = interval(it).filter(|it| it.low < it.high)?;
+        Some((named(it, &["what", "of", "unit"]), interval))
     });
-    let series = list("series").into_iter().filter_map(|it| {
-        let values = it["values"].as_array()?.iter().filter_map(Value::as_f64).collect::<Vec<_>>();
-        let name = ["case", "of", "what", "unit"].map(|field| word(&it, field)).join(", ");
-        let length = values.len().div_ceil(BLOCKS).max(1);
-        let medians: Vec<_> =
-            values.chunks(length).map(|it| quantile_of(it.to_vec(), 0.5)).collect();
-        Some((format!("{name}, median"), interval_of_median(&medians)?))
+    let quantiles = list("series").iter().flat_map(|it| {
+        let name = named(it, &["case", "of", "what", "unit"]);
+        ["median", "p99"].into_iter().filter_map(move |quantile| {
+            Some((format!("{name}, {quantile}"), interval(&it[quantile])?))
+        })
     });
-    judged.chain(series).collect()
+    judged.chain(quantiles).collect()
+}
+
+fn interval(told: &Value) -> Option<Interval> {
+    let figure = |field: &str| told[field].as_f64();
+    Some(Interval { low: figure("low")?, middle: figure("figure")?, high: figure("high")? })
 }
 
 /// Whether the intervals have something in common.
@@ -115,13 +115,18 @@ mod tests {
 
     use super::*;
 
-    fn document(experiment: &str, ratio: [f64; 3], values: &[f64]) -> Document {
-        let [low, figure, high] = ratio;
+    fn document(experiment: &str, ratio: [f64; 3], median: Option<[f64; 3]>) -> Document {
+        let told =
+            |[low, figure, high]: [f64; 3]| json!({ "low": low, "figure": figure, "high": high });
+        let mut of_loan = told(ratio);
+        of_loan["what"] = json!("loan median");
+        of_loan["of"] = json!("a / b");
+        let mut lost = told([0.0; 3]);
+        lost["what"] = json!("lost");
         let report = json!({ "schema": 1, "experiment": experiment, "machine": {},
-            "ratios": [{ "what": "loan median", "of": "a / b", "unit": "×",
-                "low": low, "figure": figure, "high": high }],
-            "figures": [{ "what": "lost", "of": "", "unit": "", "low": 0.0, "figure": 0.0, "high": 0.0 }],
-            "series": [{ "case": "loan", "of": "a", "what": "passing", "unit": "µs", "values": values }] });
+            "ratios": [of_loan], "figures": [lost],
+            "series": [{ "case": "loan", "of": "a", "what": "passing", "unit": "µs",
+                "median": median.map(told), "p99": null }] });
         Document { name: format!("{experiment}.json"), report }
     }
 
@@ -131,12 +136,12 @@ mod tests {
 
     #[test]
     fn figures_agree_where_their_intervals_meet() {
-        let first = document("passing", [1.0, 1.1, 1.2], &[5.0; 40]);
-        let second = document("passing", [1.2, 1.3, 1.4], &[5.0; 40]);
+        let first = document("passing", [1.0, 1.1, 1.2], Some([4.0, 5.0, 6.0]));
+        let second = document("passing", [1.2, 1.3, 1.4], Some([4.0, 5.0, 6.0]));
         let told = compared(&first, &second).unwrap();
         assert_eq!(told["figures"][0]["figure"], 100.0, "{told}");
         assert_eq!(told["figures"][0]["of"], "2 of 2");
-        let third = document("passing", [1.2, 1.3, 1.4], &[7.0; 40]);
+        let third = document("passing", [1.2, 1.3, 1.4], Some([6.5, 7.0, 7.5]));
         let told = compared(&first, &third).unwrap();
         assert_eq!(
             (&told["figures"][0]["figure"], &told["figures"][0]["verdict"]),
@@ -148,17 +153,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_compared_is_said() {
-        let one = document("passing", [1.0, 1.1, 1.2], &[]);
-        let error = compared(&one, &document("matrix", [1.0, 1.1, 1.2], &[])).unwrap_err();
+        let one = document("passing", [1.0, 1.1, 1.2], None);
+        let error = compared(&one, &document("matrix", [1.0, 1.1, 1.2], None)).unwrap_err();
         assert!(error.contains("passing.json is of passing, matrix.json of matrix"), "{error}");
-        let none = document("passing", [1.0; 3], &[]);
+        let none = document("passing", [1.0; 3], None);
         assert!(compared(&none, &none).unwrap_err().contains("no figure"));
     }
 
     #[test]
     fn what_one_run_alone_has_is_told() {
-        let one = document("passing", [1.0, 1.1, 1.2], &[5.0; 40]);
-        let other = document("passing", [1.0, 1.1, 1.2], &[]);
+        let one = document("passing", [1.0, 1.1, 1.2], Some([4.0, 5.0, 6.0]));
+        let other = document("passing", [1.0, 1.1, 1.2], None);
         let told = compared(&one, &other).unwrap();
         assert_eq!(told["skipped"][0]["why"], "1 figures are in this one alone");
     }

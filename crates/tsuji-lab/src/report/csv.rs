@@ -55,6 +55,19 @@ const MATRIX: &[Column] = &[
     ("receiver_threads", "/processes/1/threads"),
 ];
 
+const QUANTILES: &[Column] = &[
+    ("case", "/case"),
+    ("of", "/of"),
+    ("what", "/what"),
+    ("unit", "/unit"),
+    ("median", "/median/figure"),
+    ("median_low", "/median/low"),
+    ("median_high", "/median/high"),
+    ("p99", "/p99/figure"),
+    ("p99_low", "/p99/low"),
+    ("p99_high", "/p99/high"),
+];
+
 const TOLD: &[Column] = &[("what", "/what"), ("why", "/why")];
 
 /// The files of `report`: the ends of their names, and what is in them. What is empty has no file.
@@ -65,6 +78,7 @@ pub(super) fn files(report: &Value) -> Vec<(String, String)> {
         ("rows", list("rows"), ROWS),
         ("judged", &judged[..], JUDGED),
         ("matrix", list("matrix"), MATRIX),
+        ("quantiles", list("series"), QUANTILES),
         ("skipped", list("skipped"), TOLD),
         ("absent", list("absent"), TOLD),
     ];
@@ -179,7 +193,7 @@ mod tests {
                 "verdict": "met" }],
             "series": [
                 { "case": "c", "of": "a", "what": "passing", "unit": "µs", "at_unit": "turn",
-                    "at": null, "values": [1.25, null] },
+                    "at": null, "median": { "figure": 1.25, "low": 1.5, "high": 2 }, "values": [1.25, null] },
                 { "case": "c", "of": "b", "what": "passing", "unit": "µs", "at_unit": "number",
                     "at": [7], "values": [2] },
             ],
@@ -187,15 +201,17 @@ mod tests {
         });
         let files = files(&report);
         let names: Vec<_> = files.iter().map(|it| it.0.as_str()).collect();
-        assert_eq!(names, ["judged", "series", "table-1"]);
+        assert_eq!(names, ["judged", "quantiles", "series", "table-1"]);
         let judged = parse(&files[0].1);
         assert_eq!(judged[0].len(), JUDGED.len());
         assert_eq!(judged[1][..4], ["a, \"b\"\nc", "x / y", "", "1.5"]);
-        let series = parse(&files[1].1);
+        let quantiles = parse(&files[1].1);
+        assert_eq!(quantiles[1][4..], ["1.25", "1.5", "2", "", "", ""]);
+        let series = parse(&files[2].1);
         assert_eq!(series[1], ["c", "a", "passing", "µs", "turn", "0", "1.25"]);
         assert_eq!(series[2][5..], ["1", ""]);
         assert_eq!(series[3][4..], ["number", "7", "2"]);
-        assert_eq!(parse(&files[2].1), [["road", "µs"], ["shm", ""]]);
+        assert_eq!(parse(&files[3].1), [["road", "µs"], ["shm", ""]]);
     }
 
     #[test]

@@ -233,6 +233,7 @@ mod tests {
             .collect();
         let expected = [
             "a.html",
+            "passing-quantiles.csv",
             "passing-series.csv",
             "plots/passing-001-loan-64-passing-over-time.svg",
             "plots/passing-002-loan-64-passing-histogram.svg",

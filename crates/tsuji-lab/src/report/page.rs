@@ -355,22 +355,35 @@ fn series(report: &Value) -> String {
     let head =
         ["case", "of", "what", "unit", "values", "without", "least", "median", "p99", "most"];
     let row = |it: &Value| {
-        let (count, figures) = figures::told(it);
+        let (count, least, most) = figures::told(it);
         let mut row: Vec<String> =
             ["case", "of", "what", "unit"].iter().map(|name| escaped(&cell(&it[*name]))).collect();
         row.push(count.to_string());
         row.push((list(it, "values").len() - count).to_string());
         let figure = |it: f64| if it.is_finite() { shown(it) } else { "–".to_owned() };
-        row.extend(figures.map(figure));
+        row.extend([figure(least), quantile(&it["median"]), quantile(&it["p99"]), figure(most)]);
         row
     };
     let rows: Vec<_> = all.iter().map(row).collect();
     let numbers: Vec<_> = (0..head.len()).map(|at| 4 <= at).collect();
     table(
-        "What was measured one by one; without: not finite or not measured",
+        "What was measured one by one; without: not finite or not measured; small: 95 % interval",
         &head.map(str::to_owned),
         &rows,
         &numbers,
+    )
+}
+
+/// A quantile with its interval.
+fn quantile(told: &Value) -> String {
+    if told.is_null() {
+        return "–".to_owned();
+    }
+    format!(
+        "{} <small>{}–{}</small>",
+        escaped(&cell(&told["figure"])),
+        escaped(&cell(&told["low"])),
+        escaped(&cell(&told["high"]))
     )
 }
 

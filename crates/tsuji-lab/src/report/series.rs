@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::rounded;
+use crate::statistics::{Interval, interval_of_quantile};
 
 /// Values as they came, none left out.
 #[derive(Clone, Debug)]
@@ -52,11 +53,22 @@ impl Series {
             At::Number(numbers) => ("number", json!(numbers)),
             At::Seconds(seconds) => ("s", seconds.iter().map(|it| micros(*it)).collect::<Value>()),
         };
+        let finite: Vec<f64> = self.values.iter().copied().filter(|it| it.is_finite()).collect();
+        // What is followed over time is no sample of anything.
+        let is_sample = !matches!(self.at, At::Seconds(_));
+        let quantile = |q| {
+            let interval = interval_of_quantile(&finite, q).filter(|_| is_sample);
+            interval.map(|Interval { low, middle, high }| {
+                json!({ "figure": rounded(middle), "low": rounded(low), "high": rounded(high) })
+            })
+        };
         json!({
             "case": self.case,
             "of": self.of,
             "what": self.what,
             "unit": self.unit,
+            "median": quantile(0.5),
+            "p99": quantile(0.99),
             "at_unit": at_unit,
             "at": at,
             "values": self.values.iter().map(|it| rounded(*it)).collect::<Value>(),
@@ -158,10 +170,12 @@ mod tests {
         };
         let told = series(At::Turn).to_json();
         assert_eq!((&told["at"], &told["values"]), (&Value::Null, &json!([1.0, null])));
+        assert_eq!(told["median"], json!({ "figure": 1.0, "low": 1.0, "high": 1.0 }));
         let told = series(At::Number(vec![3, 5])).to_json();
         assert_eq!((&told["at_unit"], &told["at"]), (&json!("number"), &json!([3, 5])));
         let told = series(At::Seconds(vec![0.000_001_4, 2.0])).to_json();
         assert_eq!((&told["at_unit"], &told["at"]), (&json!("s"), &json!([0.000_001, 2.0])));
+        assert_eq!(told["p99"], Value::Null);
     }
 
     #[test]
