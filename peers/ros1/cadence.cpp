@@ -120,7 +120,7 @@ void listen(ros::NodeHandle &node, const boost::property_tree::ptree &spec, bool
   answer_each([&](const std::vector<std::string> &words) {
     if (words.size() != 2 || words[0] != "heard")
       not_understood(words);
-    const std::string carrier = has_no_delay ? "ros1:roscpp-nodelay" : "ros1:roscpp";
+    const std::string carrier = has_no_delay ? "ros1:roscpp_nodelay" : "ros1:roscpp";
     const std::string received = table(listening.heard(std::stoull(words[1])));
     return "{\"received\":" + received + ",\"displaced\":0,\"carrier\":\"" + carrier + "\"}";
   });

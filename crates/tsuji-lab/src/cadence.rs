@@ -13,6 +13,7 @@ use crate::crew::{Child, Stage, Stop};
 use crate::limits::{Measure, Run};
 use crate::report::{At, Cell, Report, Screen, Series, Table};
 use crate::road::{Road, Transport};
+use crate::ros1::Ros1;
 
 mod beat;
 mod rosout;
@@ -122,17 +123,13 @@ fn roads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
             run.report.absent(run.screen, &flow.name, &why);
             continue;
         }
-        match flow.run(run) {
-            Ok(beat) => {
-                keep(run.report, &flow.name, &beat);
-                rows.push(row(&beat));
-            }
-            Err(stop) => stopped = run.part(&flow.name, Err(stop)),
-        }
+        let beat = flow.run(run);
+        stopped = tell(run, &flow.name, beat, &mut rows);
         if stopped.is_err() {
             break;
         }
     }
+    let stopped = stopped.and_then(|()| by_ros1(run, &mut rows));
     if !rows.is_empty() {
         rows.push(authors_row());
         let columns = [
@@ -163,6 +160,45 @@ fn roads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
         run.report.table(run.screen, table);
     }
     stopped
+}
+
+/// The article's own: between two nodes of ROS 1, as it did it, and with the option that ROS 1 has for small messages.
+fn by_ros1(run: &mut Run<'_, '_>, rows: &mut Vec<Vec<Cell>>) -> Result<(), Stop> {
+    let ros1 = match Ros1::find(&run.stage.program) {
+        Ok(ros1) => ros1,
+        Err(why) => {
+            run.report.absent(run.screen, "ros1", &why);
+            return Ok(());
+        }
+    };
+    for (name, words) in
+        [("cadence-roscpp", &[][..]), ("cadence-roscpp_nodelay", &["--tcp-nodelay"])]
+    {
+        let flow = Flow { is_late: true, ..Flow::new(name, Road::Alone) };
+        let beat = ros1.room(run.stage, words).and_then(|room| {
+            let Run { options, screen, report, .. } = run;
+            flow.run(&mut Run { stage: &room.stage, options, screen, report })
+        });
+        tell(run, name, beat, rows)?;
+    }
+    Ok(())
+}
+
+/// Keeps what a flow brought, with its row; one that failed is skipped.
+fn tell(
+    run: &mut Run<'_, '_>,
+    name: &str,
+    beat: Result<Beat, Stop>,
+    rows: &mut Vec<Vec<Cell>>,
+) -> Result<(), Stop> {
+    match beat {
+        Ok(beat) => {
+            keep(run.report, name, &beat);
+            rows.push(row(&beat));
+            Ok(())
+        }
+        Err(stop) => run.part(name, Err(stop)),
+    }
 }
 
 fn row(beat: &Beat) -> Vec<Cell> {

@@ -57,6 +57,14 @@ pub(crate) enum Carrier {
     FastCopy,
     /// Zenoh from its plug-in, the finished sample copied when it is written.
     ZenohCopy,
+    /// Nodes of ROS 1, the message published and received by value.
+    Roscpp,
+    /// Nodes of ROS 1, by `boost::shared_ptr`.
+    RoscppPointer,
+    /// Nodelets of ROS 1 under one manager, by value.
+    Nodelet,
+    /// Nodelets of ROS 1 under one manager, by `boost::shared_ptr`.
+    NodeletPointer,
     /// tsuji, an `Arc` published and the same `Arc` received.
     TsujiPointer,
     /// tsuji, a reference published.
@@ -74,7 +82,7 @@ pub(crate) enum Carrier {
 }
 
 impl Carrier {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 19] = [
         Self::Condvar,
         Self::CondvarClone,
         Self::IceoryxLoan,
@@ -83,6 +91,10 @@ impl Carrier {
         Self::CycloneCopy,
         Self::FastCopy,
         Self::ZenohCopy,
+        Self::Roscpp,
+        Self::RoscppPointer,
+        Self::Nodelet,
+        Self::NodeletPointer,
         Self::TsujiPointer,
         Self::TsujiPublish,
         Self::TsujiLoan,
@@ -103,6 +115,10 @@ impl Carrier {
             Self::CycloneCopy => "cyclonedds-copy",
             Self::FastCopy => "fastdds-copy",
             Self::ZenohCopy => "zenoh-copy",
+            Self::Roscpp => "roscpp",
+            Self::RoscppPointer => "roscpp-pointer",
+            Self::Nodelet => "nodelet",
+            Self::NodeletPointer => "nodelet-pointer",
             Self::TsujiPointer => "tsuji-pointer",
             Self::TsujiPublish => "tsuji-publish",
             Self::TsujiLoan => "tsuji-loan",
@@ -117,12 +133,21 @@ impl Carrier {
     pub(crate) fn is_tsuji(self) -> bool {
         self.word().starts_with("tsuji")
     }
+
+    /// Whether it is ROS 1, whose ends are played by a program of its own.
+    pub(crate) fn is_ros1(self) -> bool {
+        matches!(self, Self::Roscpp | Self::RoscppPointer | Self::Nodelet | Self::NodeletPointer)
+    }
 }
 
 impl fmt::Display for Carrier {
     /// The name in a row. For tsuji, what carries is known once a route is there.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_tsuji() { f.pad("tsuji") } else { f.pad(&format!("raw:{}", self.word())) }
+        match self {
+            it if it.is_tsuji() => f.pad("tsuji"),
+            it if it.is_ros1() => f.pad(&format!("ros1:{}", it.word())),
+            it => f.pad(&format!("raw:{}", it.word())),
+        }
     }
 }
 
@@ -315,6 +340,7 @@ pub(crate) fn open_sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
         Carrier::CycloneInPlace | Carrier::CycloneCopy => cyclonedds::sender(spec),
         Carrier::FastCopy | Carrier::ZenohCopy => plugin::sender(spec),
         Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
+        it if it.is_ros1() => Err(unfit(spec)),
         _ => tsuji::sender(spec),
     }
 }
@@ -329,6 +355,7 @@ pub(crate) fn open_receiver(
         Carrier::CycloneInPlace | Carrier::CycloneCopy => cyclonedds::receiver(spec, arrivals),
         Carrier::FastCopy | Carrier::ZenohCopy => plugin::receiver(spec, arrivals),
         Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
+        it if it.is_ros1() => Err(unfit(spec)),
         _ => tsuji::receiver(spec, arrivals),
     }
 }
@@ -351,6 +378,7 @@ pub(crate) fn open_both(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, St
         | Carrier::CycloneCopy
         | Carrier::FastCopy
         | Carrier::ZenohCopy => Err(unfit(spec)),
+        it if it.is_ros1() => Err(unfit(spec)),
         _ => tsuji::ends(spec, arrivals),
     }
 }

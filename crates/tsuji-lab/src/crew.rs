@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -41,20 +42,50 @@ impl From<String> for Stop {
 #[derive(Clone, Debug)]
 pub struct Program {
     words: Vec<OsString>,
+    /// What its children find in their environment besides.
+    variables: Vec<(&'static str, OsString)>,
 }
 
 impl Program {
     /// The program that runs now, with the words that lead to the laboratory, such as `lab`.
     pub fn current(lead: &[&str]) -> std::io::Result<Self> {
-        let mut words = vec![std::env::current_exe()?.into_os_string()];
+        let mut words = vec![env::current_exe()?.into_os_string()];
         words.extend(lead.iter().map(OsString::from));
-        Ok(Self { words })
+        Ok(Self { words, variables: Vec::new() })
     }
 
     /// Another program in the same folder.
     pub(crate) fn beside(&self, name: &str) -> Option<Self> {
-        let path = Path::new(&self.words[0]).parent()?.join(name);
-        path.is_file().then(|| Self { words: vec![path.into_os_string()] })
+        Self::in_folder(Path::new(&self.words[0]).parent()?, name)
+    }
+
+    /// The variable with folders, colons between, of programs that are measured beside tsuji.
+    pub(crate) const PEERS: &str = "TSUJI_LAB_PEERS";
+
+    /// Such a program: in the same folder, or in the first of [`PEERS`](Self::PEERS) that has it.
+    pub(crate) fn peer(&self, name: &str) -> Option<Self> {
+        let folders = env::var_os(Self::PEERS).unwrap_or_default();
+        // A relative one would be another for each working directory.
+        let mut folders = env::split_paths(&folders).filter(|it| it.is_absolute());
+        self.beside(name).or_else(|| folders.find_map(|it| Self::in_folder(&it, name)))
+    }
+
+    fn in_folder(folder: &Path, name: &str) -> Option<Self> {
+        let path = folder.join(name);
+        let words = vec![path.clone().into_os_string()];
+        path.is_file().then_some(Self { words, variables: Vec::new() })
+    }
+
+    /// The same, with more words before those of a child.
+    pub(crate) fn with_words(mut self, words: &[&str]) -> Self {
+        self.words.extend(words.iter().map(OsString::from));
+        self
+    }
+
+    /// The same, with a variable in the environment of its children.
+    pub(crate) fn with_variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
+        self
     }
 }
 
@@ -74,7 +105,7 @@ impl Stage {
         static STAGES: AtomicU32 = AtomicU32::new(0);
         let number = STAGES.fetch_add(1, Ordering::Relaxed);
         let name = format!("tsuji-lab-{}-{number}", process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = env::temp_dir().join(name);
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| format!("create {}: {error}", path.display()))?;
         road::write_policies(&path)?;
@@ -132,6 +163,7 @@ impl Child {
             .args(lead)
             .args([mode, text])
             .env("TSUJI_RUNTIME_DIR", stage.folder())
+            .envs(stage.program.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -263,6 +295,10 @@ const NOT_INHERITED: &[&str] = &[
     "ROS_STATIC_PEERS",
     "ROS_LOCALHOST_ONLY",
     "CYCLONEDDS_URI",
+    "ROS_HOSTNAME",
+    "ROS_IPV6",
+    "ROS_NAMESPACE",
+    "ROSCONSOLE_CONFIG_FILE",
 ];
 
 /// Lines of complaint that are kept; the oldest go first.

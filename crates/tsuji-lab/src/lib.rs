@@ -25,6 +25,7 @@ mod picture;
 mod probe;
 mod report;
 mod road;
+mod ros1;
 mod statistics;
 mod tune;
 

@@ -8,7 +8,10 @@ use crate::crew::{Block, Crew, Stage, Stop};
 use crate::matrix::ENGINE_MEDIAN_MAX;
 use crate::report::{Judged, Report, Row, Screen, Series};
 use crate::road::{Road, Transport};
+use crate::ros1::{Room, Ros1};
 use crate::statistics::{Bar, Statistic, ratio};
+
+mod article;
 
 /// Some carriers side by side, and what the first one has to reach against the others.
 #[derive(Clone, Debug)]
@@ -19,7 +22,7 @@ struct Case {
     one_node: bool,
     /// By which one tsuji goes.
     road: Road,
-    /// tsuji first.
+    /// tsuji first, then the one that the bars are for.
     carriers: Vec<Carrier>,
     bars: &'static [(Statistic, f64)],
 }
@@ -39,12 +42,30 @@ fn cases(options: &Options) -> Vec<Case> {
     const FAST: Road = Road::By(Transport::FastDds);
     const ZENOH: Road = Road::By(Transport::Zenoh);
     let patterns = [
-        ("one_node", Role::Both, true, [TsujiPublish, CondvarClone], &[][..]),
-        ("one_node_pointer", Role::Both, true, [TsujiPointer, Condvar], POINTER_BARS),
-        ("two_nodes", Role::Sender, false, [TsujiPublish, IceoryxMemcpy], PUBLISH_BARS),
-        ("two_nodes_pointer", Role::Sender, false, [TsujiLoan, IceoryxLoan], LOAN_BARS),
-        ("two_components", Role::Both, false, [TsujiPublish, CondvarClone], &[]),
-        ("two_components_pointer", Role::Both, false, [TsujiPointer, Condvar], POINTER_BARS),
+        ("one_node", Role::Both, true, [TsujiPublish, CondvarClone, Roscpp], &[][..]),
+        (
+            "one_node_pointer",
+            Role::Both,
+            true,
+            [TsujiPointer, Condvar, RoscppPointer],
+            POINTER_BARS,
+        ),
+        ("two_nodes", Role::Sender, false, [TsujiPublish, IceoryxMemcpy, Roscpp], PUBLISH_BARS),
+        (
+            "two_nodes_pointer",
+            Role::Sender,
+            false,
+            [TsujiLoan, IceoryxLoan, RoscppPointer],
+            LOAN_BARS,
+        ),
+        ("two_components", Role::Both, false, [TsujiPublish, CondvarClone, Nodelet], &[]),
+        (
+            "two_components_pointer",
+            Role::Both,
+            false,
+            [TsujiPointer, Condvar, NodeletPointer],
+            POINTER_BARS,
+        ),
     ];
     let sized = [
         ("pointer", Role::Both, Road::Alone, [TsujiPointer, Condvar], POINTER_BARS),
@@ -94,15 +115,27 @@ pub(crate) fn run(
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) -> Result<(), Stop> {
-    let cases = cases(options);
+    let mut cases = cases(options);
     if cases.is_empty() {
         return Err(Stop::Failed(format!("no case begins with {}", options.cases.join(" or "))));
     }
-    for (at, case) in cases.iter().enumerate() {
-        let place = format!("[{}/{}] {}", at + 1, cases.len(), case.name);
-        measure(stage, case, options, &place, screen, report)?;
+    let ros1 = Ros1::find(&stage.program);
+    if let Err(why) = &ros1
+        && cases.iter().flat_map(|it| &it.carriers).any(|it| it.is_ros1())
+    {
+        report.absent(screen, "ros1", why);
+        cases.iter_mut().for_each(|it| it.carriers.retain(|it| !it.is_ros1()));
     }
-    Ok(())
+    let ros1 = ros1.ok();
+    let measured = cases.iter().enumerate().try_for_each(|(at, case)| {
+        let place = &*format!("[{}/{}] {}", at + 1, cases.len(), case.name);
+        let scene = Scene { stage, case, options, place, ros1: ros1.as_ref() };
+        measure(&scene, screen, report)
+    });
+    if let Some(table) = article::table(report.rows()) {
+        report.table(screen, table);
+    }
+    measured
 }
 
 /// One carrier in one case, and what it brought so far.
@@ -121,23 +154,18 @@ struct Scene<'a> {
     case: &'a Case,
     options: &'a Options,
     place: &'a str,
+    /// Where a carrier of the case is ROS 1.
+    ros1: Option<&'a Ros1>,
 }
 
-fn measure(
-    stage: &Stage,
-    case: &Case,
-    options: &Options,
-    place: &str,
-    screen: &mut Screen<'_>,
-    report: &mut Report,
-) -> Result<(), Stop> {
+fn measure(scene: &Scene<'_>, screen: &mut Screen<'_>, report: &mut Report) -> Result<(), Stop> {
+    let case = scene.case;
     if let Road::By(transport) = case.road
         && let Some(why) = absence(transport)
     {
         report.absent(screen, &case.name, &why);
         return Ok(());
     }
-    let scene = Scene { stage, case, options, place };
     let contestant = |(at, carrier): (usize, &Carrier)| Contestant {
         at,
         carrier: *carrier,
@@ -151,8 +179,10 @@ fn measure(
         let blocks = it.blocks.iter().map(|block| &block.passing_us);
         report.series(Series::passing(&case.name, &it.name, blocks));
     }
-    if let [ours, theirs, ..] = &*contestants {
-        judge(case, ours, theirs, screen, report);
+    if let [ours, others @ ..] = &*contestants
+        && ours.carrier.is_tsuji()
+    {
+        others.iter().for_each(|theirs| judge(case, ours, theirs, screen, report));
     }
     match stopped {
         Err(Stop::Failed(why)) => {
@@ -181,12 +211,15 @@ impl Scene<'_> {
         let of_a_start = if self.case.road == Road::Alone { all } else { BLOCKS_OF_A_START };
         for first in (0..all).step_by(of_a_start) {
             screen.progress(&format!("{}: starting", self.place));
+            // In this order: masters go after their nodes.
+            let mut rooms = Vec::new();
             let mut crews = Vec::new();
             let mut failed = Vec::new();
             for it in &mut *contestants {
                 match self.start(it, first) {
-                    Ok(crew) => {
+                    Ok((crew, room)) => {
                         it.name = crew.carrier.clone();
+                        rooms.extend(room);
                         crews.push(crew);
                     }
                     // The others are measured all the same.
@@ -204,7 +237,8 @@ impl Scene<'_> {
         Ok(())
     }
 
-    fn start(&self, contestant: &Contestant, first: usize) -> Result<Crew, Stop> {
+    /// Starts the processes of a contestant, and of ROS 1 the master that they need.
+    fn start(&self, contestant: &Contestant, first: usize) -> Result<(Crew, Option<Room>), Stop> {
         let Self { case, options, .. } = self;
         let carrier = contestant.carrier;
         // The network is everybody's, so its topics bear the number of this process.
@@ -223,7 +257,10 @@ impl Scene<'_> {
             folder: self.stage.folder().to_owned(),
             name: name.replace('-', "_"),
         };
-        let mut crew = Crew::start(self.stage, &spec)?;
+        let ros1 = self.ros1.filter(|_| carrier.is_ros1());
+        let room = ros1.map(|it| it.room(self.stage, &[])).transpose()?;
+        let stage = room.as_ref().map_or(self.stage, |it| &it.stage);
+        let mut crew = Crew::start(stage, &spec)?;
         if let Road::By(transport) = case.road
             && carrier.is_tsuji()
             && crew.carrier != format!("tsuji:{}", transport.word())
@@ -231,7 +268,7 @@ impl Scene<'_> {
             return Err(format!("it goes by {}", crew.carrier).into());
         }
         crew.block(WARM_UP)?;
-        Ok(crew)
+        Ok((crew, room))
     }
 
     /// A block of each in turn, in changing order.
@@ -275,7 +312,9 @@ fn judge(
     };
     let (ours_us, theirs_us) = (times(ours), times(theirs));
     for statistic in [Statistic::Median, Statistic::P99] {
-        let bar = case.bars.iter().find(|(it, _)| *it == statistic);
+        // A bar is against the least that could carry it, which ROS 1 is not.
+        let is_barred = |it: &&(Statistic, f64)| it.0 == statistic && !theirs.carrier.is_ros1();
+        let bar = case.bars.iter().find(is_barred);
         if let Some(figure) = ratio(statistic, &ours_us, &theirs_us) {
             let judged = Judged {
                 what: format!("{} {statistic}", case.name),

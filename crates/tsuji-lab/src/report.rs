@@ -226,6 +226,11 @@ impl Report {
         self.rows.push(row);
     }
 
+    /// The rows so far.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
     /// Keeps a figure, and prints it.
     pub(crate) fn judged(&mut self, screen: &mut Screen<'_>, judged: Judged) {
         screen.line(&format!("  {}", judged.line()));

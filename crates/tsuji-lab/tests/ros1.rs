@@ -1,0 +1,264 @@
+//! Nodes of ROS 1 in the laboratory: real ones, under masters of its own. `scripts/ros1` builds them, and `TSUJI_LAB_PEERS` says where
+//! they are; without them nothing of this runs, unless `TSUJI_ROS1` is `required`.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test says what it wants and why it did not run"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use serde_json::Value;
+
+/// Whether the nodes were built.
+fn is_built() -> bool {
+    let folder = std::env::var_os("TSUJI_LAB_PEERS").unwrap_or_default();
+    let is_built = Path::new(&folder).join("tsuji-lab-ros1").is_file();
+    let is_required = std::env::var("TSUJI_ROS1").is_ok_and(|it| it == "required");
+    assert!(is_built || !is_required, "TSUJI_ROS1 is required, but TSUJI_LAB_PEERS has no nodes");
+    if !is_built {
+        println!(
+            "not run: the nodes of ROS 1 are not in TSUJI_LAB_PEERS; scripts/ros1 builds them"
+        );
+    }
+    is_built
+}
+
+/// A laboratory that runs.
+struct Lab {
+    process: Child,
+    json: PathBuf,
+}
+
+impl Lab {
+    fn start(name: &str, words: &str, path: Option<&Path>) -> Self {
+        let json = format!("tsuji-lab-ros1-test-{}-{name}.json", std::process::id());
+        let json = std::env::temp_dir().join(json);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tsuji-lab"));
+        command.args(words.split_whitespace()).arg("--json").arg(&json).stdout(Stdio::null());
+        if let Some(path) = path {
+            command.env("PATH", path);
+        }
+        Self { process: command.spawn().unwrap(), json }
+    }
+
+    /// The folder of the run.
+    fn folder(&self) -> PathBuf {
+        std::env::temp_dir().join(format!("tsuji-lab-{}-0", self.process.id()))
+    }
+
+    /// Its processes whose words contain `word`.
+    fn processes(&self, word: &str) -> Vec<String> {
+        // All of them have it in their environment.
+        let folder = self.folder().into_os_string().into_string().unwrap();
+        let has = |path: PathBuf, text: &str| {
+            String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).contains(text)
+        };
+        let processes = fs::read_dir("/proc").unwrap().flatten().filter(|it| {
+            has(it.path().join("environ"), &folder) && has(it.path().join("cmdline"), word)
+        });
+        processes.map(|it| it.file_name().into_string().unwrap()).collect()
+    }
+
+    /// One such process, once it is there.
+    fn process(&mut self, word: &str) -> String {
+        loop {
+            assert_eq!(self.process.try_wait().unwrap(), None, "the laboratory has ended");
+            if let Some(process) = self.processes(word).pop() {
+                return process;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// One that sends, once it is past its warm-up.
+    fn busy(&mut self, word: &str) -> String {
+        let process = self.process(word);
+        wait_for_turns(&process, 2000);
+        process
+    }
+
+    /// Waits for its end, and reads what it wrote.
+    fn end(mut self) -> (ExitStatus, Value) {
+        let status = self.process.wait().unwrap();
+        let value = serde_json::from_str(&fs::read_to_string(&self.json).unwrap()).unwrap();
+        fs::remove_file(&self.json).unwrap();
+        assert_eq!(self.processes(""), Vec::<String>::new());
+        assert!(!self.folder().exists());
+        (status, value)
+    }
+}
+
+/// Waits until the first thread of `process` has gone to sleep so often, as it does twice a picture.
+fn wait_for_turns(process: &str, turns: u32) {
+    while slept(process) < turns {
+        std::thread::yield_now();
+    }
+}
+
+fn slept(process: &str) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+fn signal(name: &str, process: &str) {
+    assert!(Command::new("kill").args([name, process]).status().unwrap().success());
+}
+
+/// More than any test waits for, each carrier having its turn after 100.
+const ENDLESS: &str = "--count 100000 --blocks 1000";
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a Vec<Value> {
+    value[field].as_array().unwrap()
+}
+
+#[test]
+fn the_six_patterns_come_whole_beside_tsujis() {
+    if !is_built() {
+        return;
+    }
+    let words = "passing --count 6 --blocks 2 --cases one_node,two_nodes,two_components";
+    let (status, value) = Lab::start("patterns", words, None).end();
+    assert_eq!(status.code(), Some(0), "{value}");
+    assert_eq!(list(&value, "absent").len(), 0, "{value}");
+    for (case, carrier) in [
+        ("one_node", "ros1:roscpp"),
+        ("one_node_pointer", "ros1:roscpp-pointer"),
+        ("two_nodes", "ros1:roscpp"),
+        ("two_nodes_pointer", "ros1:roscpp-pointer"),
+        ("two_components", "ros1:nodelet"),
+        ("two_components_pointer", "ros1:nodelet-pointer"),
+    ] {
+        let is_meant = |it: &&Value| it["case"] == case && it["carrier"] == carrier;
+        let row = list(&value, "rows").iter().find(is_meant);
+        let row = row.unwrap_or_else(|| panic!("{case} by {carrier}: {value}"));
+        assert_eq!((&row["count"], &row["lost"]), (&6.into(), &0.into()), "{row}");
+        assert!(0.0 < row["median_us"].as_f64().unwrap(), "{row}");
+        let is_meant = |it: &&Value| {
+            let of = it["of"].as_str().unwrap();
+            it["what"] == format!("{case} median") && of.ends_with(&format!(" / {carrier}"))
+        };
+        let ratio = list(&value, "ratios").iter().find(is_meant).unwrap();
+        assert!(ratio["figure"].is_f64() && ratio["verdict"].is_null(), "{ratio}");
+    }
+    let article = list(&value, "tables").iter().find(|it| it["rows"][0][0] == "one_node").unwrap();
+    assert_eq!(list(article, "rows").len(), 6, "{article}");
+    assert!(article["rows"].as_array().unwrap().iter().all(|it| it[4].is_f64()), "{article}");
+}
+
+#[test]
+fn the_beat_of_the_article_comes_with_and_without_its_option() {
+    if !is_built() {
+        return;
+    }
+    let (status, value) = Lab::start("beat", "cadence --count 300 --cases cadence", None).end();
+    assert_eq!(status.code(), Some(0), "{value}");
+    let rows = list(&value["tables"][0], "rows");
+    for carrier in ["ros1:roscpp", "ros1:roscpp_nodelay"] {
+        let row = rows.iter().find(|it| it[0] == carrier);
+        let row = row.unwrap_or_else(|| panic!("{carrier}: {value}"));
+        let [published, before, received, displaced, lost] =
+            [1, 2, 3, 4, 5].map(|at| row[at].as_f64().unwrap());
+        assert_eq!((published, displaced, lost), (300.0, 0.0, 0.0), "{row}");
+        assert_eq!(before + received, 300.0, "{row}");
+    }
+    let series = list(&value, "series");
+    assert!(series.iter().any(|it| it["of"] == "ros1:roscpp" && it["what"] == "transmit"));
+}
+
+#[test]
+fn a_node_that_is_killed_ends_its_case_alone() {
+    if !is_built() {
+        return;
+    }
+    let mut lab = Lab::start("killed", &format!("passing {ENDLESS} --cases one_node"), None);
+    let node = lab.busy("\"carrier\":\"roscpp\"");
+    signal("-KILL", &node);
+    let _next = lab.busy("\"carrier\":\"roscpp-pointer\"");
+    signal("-INT", &lab.process.id().to_string());
+    let (status, value) = lab.end();
+    assert_eq!(status.code(), Some(130), "{value}");
+    let skipped = list(&value, "skipped");
+    assert_eq!((skipped.len(), &skipped[0]["what"]), (1, &"one_node, the rest of it".into()));
+    assert!(skipped[0]["why"].as_str().unwrap().contains("signal: 9"), "{value}");
+}
+
+#[test]
+fn a_master_that_is_killed_ends_no_flow_that_is_there() {
+    if !is_built() {
+        return;
+    }
+    let mut lab = Lab::start("unmastered", &format!("passing {ENDLESS} --cases two_nodes"), None);
+    let sender = lab.busy("\"carrier\":\"roscpp\"");
+    let master = lab.process("rosmaster");
+    signal("-KILL", &master);
+    wait_for_turns(&sender, slept(&sender) + 2000);
+    signal("-INT", &lab.process.id().to_string());
+    let (status, value) = lab.end();
+    assert_eq!(status.code(), Some(130), "{value}");
+    let is_meant = |it: &&Value| it["carrier"] == "ros1:roscpp";
+    let row = list(&value, "rows").iter().find(is_meant).unwrap();
+    assert_eq!((&row["case"], &row["lost"]), (&"two_nodes".into(), &0.into()), "{row}");
+    assert_eq!(list(&value, "skipped").len(), 0, "{value}");
+}
+
+/// Runs the first pattern where this is all that `PATH` has.
+fn with_path(name: &str, rosmaster: Option<&str>) -> (ExitStatus, Value) {
+    let path = std::env::temp_dir().join(format!("tsuji-lab-ros1-{name}-{}", std::process::id()));
+    fs::create_dir(&path).unwrap();
+    if let Some(text) = rosmaster {
+        let file = path.join("rosmaster");
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let words = "passing --count 6 --blocks 2 --cases one_node_pointer";
+    let ended = Lab::start(name, words, Some(&path)).end();
+    fs::remove_dir_all(path).unwrap();
+    assert_eq!(list(&ended.1, "rows").len(), 2, "{}", ended.1);
+    ended
+}
+
+#[test]
+fn a_master_that_is_killed_at_once_is_told_and_the_rest_goes_on() {
+    if !is_built() {
+        return;
+    }
+    let (status, value) = with_path("stillborn", Some("#!/bin/sh\nkill -KILL $$\n"));
+    assert_eq!(status.code(), Some(1), "{value}");
+    let skipped = &list(&value, "skipped")[0];
+    assert_eq!(skipped["what"], "one_node_pointer ros1:roscpp-pointer");
+    assert_eq!(skipped["why"], "rosmaster was ended by signal 9");
+}
+
+#[test]
+fn without_a_master_ros_1_is_absent() {
+    if !is_built() {
+        return;
+    }
+    let (status, value) = with_path("masterless", None);
+    assert_eq!(status.code(), Some(0), "{value}");
+    let absent = &list(&value, "absent")[0];
+    assert_eq!(absent["what"], "ros1");
+    assert!(absent["why"].as_str().unwrap().contains("apt-get install python3-rosmaster"));
+}
+
+#[test]
+fn a_laboratory_that_is_killed_leaves_neither_nodes_nor_a_master() {
+    if !is_built() {
+        return;
+    }
+    let mut lab = Lab::start("orphans", &format!("passing {ENDLESS} --cases one_node"), None);
+    lab.busy("\"carrier\":\"roscpp\"");
+    lab.process("rosmaster");
+    lab.process.kill().unwrap();
+    lab.process.wait().unwrap();
+    while !lab.processes("").is_empty() {
+        std::thread::yield_now();
+    }
+    fs::remove_dir_all(lab.folder()).unwrap();
+}
