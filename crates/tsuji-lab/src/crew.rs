@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{self, ChildStdin, Command, Stdio};
+use std::process::{self, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -241,7 +241,8 @@ impl Child {
                     return Err(self.with_complaints(&error).into());
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let status = self.process.try_wait().ok().flatten();
+                    // Its output ends a moment before it does.
+                    let status = self.ended_within(ENDS);
                     let status = status.map_or(String::new(), |it| format!(" ({it})"));
                     return Err(self.with_complaints(&format!("it ended{status}")).into());
                 }
@@ -256,6 +257,18 @@ impl Child {
         }
         let all: Vec<&str> = complaints.iter().map(String::as_str).collect();
         format!("{error}; it said: {}", all.join(" / "))
+    }
+
+    /// How it has ended, unless that takes longer than `patience`.
+    fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let begin = Instant::now();
+        while begin.elapsed() < patience {
+            if let Ok(Some(status)) = self.process.try_wait() {
+                return Some(status);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        None
     }
 
     /// Kills it and leaves to others what it leaves.
@@ -273,12 +286,8 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.dismiss();
-        let begin = Instant::now();
-        while begin.elapsed() < ENDS {
-            if !matches!(self.process.try_wait(), Ok(None)) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(2));
+        if self.ended_within(ENDS).is_some() {
+            return;
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
