@@ -252,7 +252,8 @@ class Sending {
     return picture;
   }
 
-  // Takes a place for the next picture. What was published by pointer belongs to its readers, so that one is new.
+  // Takes a place for the next picture. What was published by pointer belongs to its readers, so that one is new; the last one is let
+  // go here, outside the time of passing.
   void prepare()
   {
     if (is_by_pointer_)
@@ -266,7 +267,7 @@ class Sending {
   void publish()
   {
     if (is_by_pointer_)
-      publisher_.publish(std::move(place_));
+      publisher_.publish(place_);
     else
       publisher_.publish(*place_);
   }
