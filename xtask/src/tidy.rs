@@ -81,6 +81,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-node",
             "tsuji-platform",
             "tsuji-policy",
+            "tsuji-record",
             "tsuji-transport-cyclonedds",
             "tsuji-transport-plugin",
         ],

@@ -70,6 +70,12 @@ pub(crate) struct Options {
     pub(crate) rosout: Option<PathBuf>,
     /// What its lines say of a message that was published, and of one that was received.
     pub(crate) words: [String; 2],
+    /// A recording whose pictures a camera films.
+    pub(crate) input: Option<PathBuf>,
+    /// The topic that they are on; the only one if none is named.
+    pub(crate) topic: Option<String>,
+    /// As far apart as they were recorded.
+    pub(crate) recorded_beat: bool,
 }
 
 impl Options {
@@ -155,7 +161,8 @@ Usage: tsuji lab all [--quick] [--output DIR] [--force]
            from a log of ROS 1
   camera   500 pictures of 640 × 480 every 30 ms, raw and as JPEG, inside one process, between two by each
            road, and to and from a plain Cyclone DDS node: received, mean and variance, processor time
-           and context switches, beside the figures of an article on ROS 2. Six minutes in full
+           and context switches, beside the figures of an article on ROS 2. Six minutes in full. With
+           --input the pictures of a recording
   tune     the transports between processes, small and large, reliable and of best effort, in about two
            minutes; writes a policy file for this machine that puts the fastest first, with the
            figures in the names of its rules, where `tsuji policy explain` and `tsuji routes` show them
@@ -187,6 +194,11 @@ Options:
   --rosout FILE   of cadence: reads this rosout.log of ROS 1, or what its screen showed, and measures nothing
   --publish-word WORD, --subscribe-word WORD
                   what its lines say of a message published, and received [default: publish, subscribe]
+  --input FILE    of camera: films the pictures of this recording, as `tsuji record` or rosbag2 writes one:
+                  at most 500 and 256 MB of sensor_msgs/msg/Image, raw, and as JPEG if they are bgr8, rgb8 or
+                  mono8; or of CompressedImage in JPEG, as they are
+  --topic NAME    those of this topic, where FILE has pictures on several
+  --recorded-beat as far apart as they were recorded [default: one every 30 ms]
   --help          this text
 
 Ctrl-C ends it and keeps what is measured. Exit code: 0, or 1 when something was lost or could not
@@ -239,6 +251,9 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         seconds_max: SECONDS_MAX,
         rosout: None,
         words: ["publish", "subscribe"].map(str::to_owned),
+        input: None,
+        topic: None,
+        recorded_beat: false,
     };
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
@@ -274,6 +289,9 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
             "--rosout" => options.rosout = Some(value()?.into()),
             "--publish-word" => options.words[0] = value()?,
             "--subscribe-word" => options.words[1] = value()?,
+            "--input" => options.input = Some(value()?.into()),
+            "--topic" => options.topic = Some(value()?),
+            "--recorded-beat" => options.recorded_beat = true,
             "--handovers" => options.handovers = positive(name, &value()?, 1_000_000)?,
             "--seconds-max" => options.seconds_max = positive(name, &value()?, 1_000_000)?,
             other => return Err(format!("`{other}` is no option; `tsuji lab --help` lists them")),
@@ -291,6 +309,17 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
     }
     if options.rosout.is_some() && command != "cadence" {
         return Err(format!("--rosout is of cadence, not of {command}"));
+    }
+    if options.input.is_some() && command != "camera" {
+        return Err(format!("--input is of camera, not of {command}"));
+    }
+    if options.input.is_none() && (options.topic.is_some() || options.recorded_beat) {
+        return Err(
+            "--topic and --recorded-beat are of --input FILE, which is not there".to_owned()
+        );
+    }
+    if options.input.as_ref().is_some_and(|it| it.to_str().is_none()) {
+        return Err("--input: allowed is a name in UTF-8".to_owned());
     }
     let (blocks, count) = match (command, options.quick) {
         ("cadence", false) => (1, CADENCE_COUNT),
@@ -356,6 +385,9 @@ mod tests {
             Asked::Report(it) => format!("report {:?} {:?} {:?}", it.files, it.html, it.svg),
             Asked::All(it) => format!("all {:?} {} {}", it.folder(), it.quick, it.force),
             Asked::Compare(it) => format!("compare {:?}", it.files),
+            Asked::Camera(it) if it.input.is_some() => {
+                format!("camera {:?} {:?} {}", it.input, it.topic, it.recorded_beat)
+            }
             Asked::Camera(it) => format!("camera {:?} {:?} {}", it.cases, it.roads, it.count),
             Asked::Help => "help".to_owned(),
         });
@@ -393,6 +425,9 @@ mod tests {
         check("camera --cases raw-shm", Ok(r#"camera ["raw-shm"] [] 500"#));
         let words = "camera --quick --roads cyclonedds,raw:cyclonedds";
         check(words, Ok(r#"camera [] ["cyclonedds", "raw:cyclonedds"] 40"#));
+        check("camera --input a.mcap", Ok(r#"camera Some("a.mcap") None false"#));
+        let words = "camera --input a.mcap --topic /left --recorded-beat";
+        check(words, Ok(r#"camera Some("a.mcap") Some("/left") true"#));
         check("handover --quick --seconds-max 60", Ok("handover [] 20 60"));
         check("handover --handovers 10000", Ok("handover [] 10000 600"));
         let words = "handover --roads shm,zenoh";
@@ -424,6 +459,9 @@ mod tests {
         let allowed = "--roads inproc: allowed are shm, cyclonedds, fastdds, zenoh";
         check("handover --roads shm,inproc", Err(allowed));
         check("handover --roads zenoh,zenoh", Err("--roads zenoh,zenoh: allowed are two or more"));
+        check("passing --input a.mcap", Err("--input is of camera, not of passing"));
+        check("camera --topic /left", Err("--topic and --recorded-beat are of --input FILE"));
+        check("camera --recorded-beat", Err("--topic and --recorded-beat are of --input FILE"));
         check("passing --count many", Err("--count many: allowed"));
     }
 }

@@ -16,14 +16,13 @@ use crate::road::{Road, Transport};
 use crate::statistics::{mean, quantile, sorted};
 
 mod filming;
+mod input;
 mod scene;
 mod usage;
 
 pub(crate) use filming::{CAMERA, film};
+use input::{Footage, Input};
 use usage::{Sampling, Told, Who};
-
-/// The beat of the article.
-const PERIOD_US: u64 = 30_000;
 
 /// One end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +169,12 @@ pub(crate) fn run(
         return Err(Stop::Failed(format!("no such case; there are raw- and jpeg- of {known}")));
     }
     let mut run = Run { stage, options, screen, report };
+    let footage = Input::of(options).map(|it| it.read()).transpose()?;
+    if let Some(footage) = &footage {
+        footage.is_too_long(options.count).map_or(Ok(()), Err)?;
+        run.report.table(run.screen, footage.table());
+    }
+    let cases = with_pictures(&mut run, cases, footage.as_ref());
     let (mut rows, mut used) = (Vec::new(), Vec::new());
     let mut stopped = Ok(());
     for case in &cases {
@@ -195,8 +200,23 @@ pub(crate) fn run(
             run.report.absent(run.screen, what, why);
         }
     }
-    tables(&mut run, rows, used);
+    let drawn = || "Pictures of 640 × 480, every 30 ms".to_owned();
+    let title = footage.as_ref().map_or_else(drawn, Footage::title);
+    tables(&mut run, &title, rows, used);
     stopped
+}
+
+/// Those of `cases` that there are pictures for; of the others it is told why there are none.
+fn with_pictures(run: &mut Run<'_, '_>, cases: Vec<Case>, footage: Option<&Footage>) -> Vec<Case> {
+    let lack = [false, true].map(|is_jpeg| footage.and_then(|it| it.lacks(is_jpeg)));
+    let why = |case: &Case| lack[usize::from(case.is_jpeg)].as_deref();
+    let mut told = HashSet::new();
+    for case in &cases {
+        if let Some(why) = why(case).filter(|_| told.insert(case.picture())) {
+            run.report.absent(run.screen, case.picture(), why);
+        }
+    }
+    cases.into_iter().filter(|it| why(it).is_none()).collect()
 }
 
 fn measure(run: &mut Run<'_, '_>, case: Case) -> Result<(Film, Vec<Told>), Stop> {
@@ -206,6 +226,7 @@ fn measure(run: &mut Run<'_, '_>, case: Case) -> Result<(Film, Vec<Told>), Stop>
     let start = |role: &'static str, end: End| {
         let text = json!({
             "folder": run.stage.folder(), "role": role, "end": end.word(), "jpeg": is_jpeg,
+            "input": Input::of(run.options).map(|it| it.to_json()),
             // So named, the policy of the stage sends it by Cyclone DDS.
             "name": format!("{}{}", crate::road::BY_CYCLONE, name.replace('-', "_")),
         });
@@ -228,7 +249,7 @@ fn measure(run: &mut Run<'_, '_>, case: Case) -> Result<(Film, Vec<Told>), Stop>
     whose.extend(watcher.as_ref().map(|it| Who::Process("watcher", it.id())));
     whose.push(Who::Machine);
     let sampling = Sampling::start(whose);
-    let filmed = camera.ask(&format!("film {count} {PERIOD_US}"));
+    let filmed = camera.ask(&format!("film {count}"));
     let seen = match (&filmed, &mut watcher) {
         (Err(Stop::Interrupted), _) | (Err(_), None) => Ok(Value::Null),
         (_, Some(watcher)) => watcher.ask(&format!("seen {count}")),
@@ -410,7 +431,7 @@ fn usage_row(case: Case, told: &Told) -> Option<Vec<Cell>> {
     Some(row)
 }
 
-fn tables(run: &mut Run<'_, '_>, rows: Vec<Vec<Cell>>, used: Vec<Vec<Cell>>) {
+fn tables(run: &mut Run<'_, '_>, title: &str, rows: Vec<Vec<Cell>>, used: Vec<Vec<Cell>>) {
     let head = |columns: &[&str]| columns.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     if !rows.is_empty() {
         let columns = head(&[
@@ -431,9 +452,9 @@ fn tables(run: &mut Run<'_, '_>, rows: Vec<Vec<Cell>>, used: Vec<Vec<Cell>>) {
             "mean µs",
             "variance µs²",
         ]);
-        let note = "The last four columns are of the article of 2019: ROS 2 Dashing on an Ultra96, 500 pictures, in one \
-                    process every 50 ms. JPEG counts the encoding in.";
-        let title = "Pictures of 640 × 480, every 30 ms, to the callback".to_owned();
+        let note = "The last four columns are of the article of 2019: ROS 2 Dashing on an Ultra96, 500 pictures of \
+                    640 × 480, in one process every 50 ms. JPEG counts the encoding in.";
+        let title = format!("{title}, to the callback");
         run.report.table(run.screen, Table { title, columns, rows, note: Some(note.to_owned()) });
     }
     if !used.is_empty() {

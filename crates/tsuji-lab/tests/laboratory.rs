@@ -10,8 +10,14 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
+use tsuji::{Context, Durability, Message, Node, Publisher, Qos};
+use tsuji_interfaces::Shipped;
+use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
+use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji_record::{Compression, RecordOptions, Recorder, TopicFilter};
 
 /// What has a row where its plug-in is found, and a reason where not.
 const PLUGINS: [&str; 2] = ["fastdds", "zenoh"];
@@ -389,6 +395,209 @@ fn pictures_of_a_camera_come_between_all_kinds_of_ends() {
     }
     let used = used["rows"].as_array().unwrap();
     assert!(used.iter().any(|it| it[1] == "shm" && it[2] == "watcher" && it[5].is_f64()), "{text}");
+}
+
+/// A recording that goes with its test.
+struct Recorded(PathBuf);
+
+impl Recorded {
+    /// Nothing yet.
+    fn new(name: &str) -> Self {
+        let name = format!("tsuji-lab-test-{}-{name}.mcap", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    /// Records all that was published by what `publish` makes, which is `count` messages.
+    fn with<P>(name: &str, count: u64, publish: impl FnOnce(&Node) -> P) -> Self {
+        let recorded = Self::new(name);
+        let context = Context::builder().isolated().build().unwrap();
+        let node = context.node("robot").unwrap();
+        let options = RecordOptions {
+            topics: TopicFilter::default(),
+            compression: Compression::None,
+            depth: 100,
+            replace: false,
+        };
+        let definitions = Box::new(Shipped);
+        let _publishers = publish(&node);
+        let mut recorder = Recorder::create(&node, &recorded.0, options, definitions).unwrap();
+        while recorder.progress().messages < count {
+            recorder.turn(Duration::from_secs(1)).unwrap();
+        }
+        recorder.finish().unwrap();
+        recorded
+    }
+
+    fn words(&self, more: &str) -> String {
+        format!("camera --input {} {more}", self.0.display())
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Publishes messages that whoever comes later has too, as long as the publisher is there.
+fn publish<M: Message + 'static>(node: &Node, topic: &str, messages: Vec<M>) -> Publisher<M> {
+    let qos = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
+    let publisher = node.create_publisher::<M>(topic, qos).unwrap();
+    messages.into_iter().for_each(|it| publisher.publish(it).unwrap());
+    publisher
+}
+
+fn image(encoding: &str, width: u32, value: u8) -> Image {
+    let step = width * if encoding == "16UC1" { 2 } else { 3 };
+    let data = vec![value; (step * 24) as usize];
+    let encoding = encoding.to_owned();
+    Image { height: 24, width, encoding, step, data, ..Image::default() }
+}
+
+/// A JPEG as a camera's driver sends it.
+fn compressed(format: &str, value: u8) -> CompressedImage {
+    let mut data = Vec::new();
+    let points = vec![value; 48 * 32];
+    let encoder = image::codecs::jpeg::JpegEncoder::new(&mut data);
+    image::ImageEncoder::write_image(encoder, &points, 48, 32, image::ExtendedColorType::L8)
+        .unwrap();
+    CompressedImage { format: format.to_owned(), data, ..CompressedImage::default() }
+}
+
+/// What is said of a recording that cannot be filmed.
+fn refusal(words: &str) -> String {
+    let words = words.split_whitespace();
+    let output = Command::new(env!("CARGO_BIN_EXE_tsuji-lab")).args(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn pictures_of_a_recording_are_filmed_raw_and_as_jpeg() {
+    let recorded = Recorded::with("raw", 4, |node| {
+        let left = [image("bgr8", 32, 10), image("bgr8", 32, 200), image("rgb8", 48, 90)];
+        (publish(node, "/left", left.to_vec()), publish(node, "/words", vec![Text::default()]))
+    });
+    let cases = "--count 7 --cases raw-inproc,jpeg-shm,raw-plain-cyclonedds";
+    let Some((value, text)) = check(&recorded.words(cases)) else { return };
+    let [film, pictures] = [0, 1].map(|at| &value["tables"][at]);
+    assert!(film["title"].as_str().unwrap().contains("/left of "), "{text}");
+    assert!(
+        film["note"]
+            .as_str()
+            .unwrap()
+            .starts_with("3 of 3 pictures, which go round; one every 30.0 ms")
+    );
+    let ty = "sensor_msgs/msg/Image";
+    let expect = serde_json::json!([
+        [ty, "32 × 24", "bgr8", 2.0, 2304.0],
+        [ty, "48 × 24", "rgb8", 1.0, 3456.0]
+    ]);
+    assert_eq!(film["rows"], expect, "{text}");
+    let rows = pictures["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3, "{text}");
+    for row in rows {
+        let of = |column: &str| cell(pictures, row, column).as_f64().unwrap();
+        assert_eq!((of("filmed"), of("received")), (7.0, 7.0), "{row}");
+        // Five of the small ones and two of the large one.
+        let is_raw = row[0] == "raw";
+        assert_eq!(
+            of("bytes") == ((5 * 2304 + 2 * 3456) as f64 / 7.0 * 1000.0).round() / 1000.0,
+            is_raw,
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn pictures_that_cannot_be_had_in_one_way_are_filmed_in_the_other() {
+    let words = "--count 5 --cases raw-inproc,jpeg-inproc,jpeg-shm";
+    let deep = Recorded::with("deep", 2, |node| {
+        publish(node, "/depth", vec![image("16UC1", 32, 1), image("16UC1", 32, 2)])
+    });
+    let jpeg = Recorded::with("jpeg", 4, |node| {
+        let pictures = ["jpeg", "png", "bgr8; jpeg compressed bgr8"].map(|it| compressed(it, 50));
+        let mut pictures = pictures.to_vec();
+        pictures[1].data = b"\x89PNG".to_vec();
+        (publish(node, "/left", pictures), publish(node, "/depth", vec![image("bgr8", 32, 1)]))
+    });
+    for (recorded, more, absent, why, cases) in [
+        (&deep, "", "jpeg", "JPEG is made of bgr8, rgb8 and mono8, not of \"16UC1\"", 1),
+        (&jpeg, "--topic /left --recorded-beat", "raw", "which is not decoded here", 2),
+    ] {
+        let Some((value, text)) = check(&recorded.words(&format!("{words} {more}"))) else {
+            return;
+        };
+        let [told] = &value["absent"].as_array().unwrap()[..] else { panic!("{text}") };
+        assert_eq!(told["what"], absent, "{text}");
+        assert!(told["why"].as_str().unwrap().contains(why), "{text}");
+        let rows = value["tables"][1]["rows"].as_array().unwrap();
+        assert!(rows.len() == cases && rows.iter().all(|it| it[0] != absent), "{text}");
+    }
+    let Some((value, text)) = check(&jpeg.words("--topic /left --count 5 --cases jpeg-shm")) else {
+        return;
+    };
+    let [film, pictures] = [0, 1].map(|at| &value["tables"][at]);
+    let note = film["note"].as_str().unwrap();
+    assert!(
+        note.contains("2 of 3 pictures")
+            && note.contains("1 are left out; the first is no JPEG but \"png\""),
+        "{text}"
+    );
+    assert!(film["rows"].as_array().unwrap().iter().all(|it| it[1] == "48 × 32"), "{text}");
+    // As it was recorded: nothing is encoded here.
+    let bytes = compressed("jpeg", 50).data.len() as f64;
+    assert_eq!(cell(pictures, &pictures["rows"][0], "bytes").as_f64(), Some(bytes), "{text}");
+}
+
+#[test]
+fn a_recording_that_is_cut_off_is_filmed_as_far_as_it_is_whole() {
+    let recorded = Recorded::with("cut", 3, |node| {
+        publish(node, "/left", (0..3).map(|it| image("mono8", 32, it)).collect())
+    });
+    let whole = fs::read(&recorded.0).unwrap();
+    fs::write(&recorded.0, &whole[..whole.len() - 100]).unwrap();
+    let Some((value, text)) = check(&recorded.words("--count 4 --cases raw-shm")) else { return };
+    let note = value["tables"][0]["note"].as_str().unwrap();
+    assert!(
+        note.contains("3 of 3 pictures") && note.contains("the file ends here, in the middle"),
+        "{text}"
+    );
+    assert_eq!(
+        cell(&value["tables"][1], &value["tables"][1]["rows"][0], "received"),
+        4.0,
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_be_filmed_is_said() {
+    let check = |recorded: &Recorded, more: &str, expect: &str| {
+        let said = refusal(&recorded.words(more));
+        assert!(said.contains(expect), "{said}");
+    };
+    let missing = Recorded::new("missing");
+    check(&missing, "", "No such file");
+    fs::write(&missing.0, "nothing of the kind").unwrap();
+    check(&missing, "", "is no MCAP file: it does not begin as one");
+    let words = Recorded::with("words", 1, |node| publish(node, "/words", vec![Text::default()]));
+    check(
+        &words,
+        "",
+        "has no pictures, which are sensor_msgs/msg/Image or sensor_msgs/msg/CompressedImage; it has /words (std_msgs/msg/String)",
+    );
+    let both = Recorded::with("both", 2, |node| {
+        (
+            publish(node, "/left", vec![image("bgr8", 8, 1)]),
+            publish(node, "/right", vec![compressed("png", 1)]),
+        )
+    });
+    check(&both, "", "has pictures on /left, /right; --topic chooses one");
+    check(&both, "--topic /up", "--topic /up: ");
+    check(&both, "--topic /left --count 100000", "100000 pictures at this beat take 3000 s");
+    let none =
+        Recorded::with("none", 1, |node| publish(node, "/left", vec![CompressedImage::default()]));
+    check(&none, "", "/left has no picture that can be filmed: 1 are no JPEG but \"\"");
 }
 
 /// The process of the laboratory `lab` that plays `role`, once it is there.

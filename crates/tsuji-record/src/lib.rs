@@ -25,7 +25,8 @@ pub use player::{PlayOptions, Played, Player, Remap};
 
 mod read;
 pub use read::{
-    CHUNK_BYTES_MAX, Damage, RECORD_BYTES_MAX, RecordedTopic, Recording, Summary, TOPICS_MAX,
+    CHUNK_BYTES_MAX, Damage, Messages, RECORD_BYTES_MAX, RecordedMessage, RecordedTopic, Recording,
+    Summary, TOPICS_MAX,
 };
 
 mod recorder;

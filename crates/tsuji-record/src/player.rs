@@ -9,8 +9,7 @@ use tsuji::{
 use tsuji_core::TopicPattern;
 use tsuji_core::names;
 
-use crate::read::{Messages, Recording};
-use crate::{Error, ErrorKind, Result, offered};
+use crate::{Error, ErrorKind, Recording, Result, offered};
 
 /// What is played, and how.
 #[derive(Clone, Debug)]
@@ -143,8 +142,8 @@ impl Player {
         let first_ns = recording.summary().first_ns;
         let offset_ns = u64::try_from(options.start_offset.as_nanos()).unwrap_or(u64::MAX);
         let from_ns = first_ns.saturating_add(offset_ns);
-        let mut messages = Messages::new(recording, if offset_ns == 0 { 0 } else { from_ns });
-        while let Some(message) = messages.next()? {
+        for message in recording.messages(if offset_ns == 0 { 0 } else { from_ns }) {
+            let message = message?;
             let Some(publisher) = publishers.get(&message.topic) else { continue };
             let after_s = message.log_ns.saturating_sub(from_ns) as f64 / 1e9 / options.rate;
             let due = Duration::try_from_secs_f64(after_s).unwrap_or(Duration::MAX);

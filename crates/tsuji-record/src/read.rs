@@ -110,11 +110,11 @@ impl fmt::Display for Damage {
 
 /// A message of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Message {
-    /// When it was received.
-    pub(crate) log_ns: u64,
-    /// Its topic, by place.
-    pub(crate) topic: usize,
+pub struct RecordedMessage {
+    /// When it was received, in nanoseconds since the Unix epoch.
+    pub log_ns: u64,
+    /// Its topic, by its place in [`Recording::topics`].
+    pub topic: usize,
     /// As it stands in the file, its head included.
     record: Vec<u8>,
 }
@@ -185,11 +185,16 @@ impl Recording {
         &self.summary
     }
 
+    /// Its messages in the order of their times, from `from_ns` on, in nanoseconds since the Unix epoch. What is damaged is
+    /// left out, and in [`Summary::damages`] afterwards.
+    pub fn messages(&mut self, from_ns: u64) -> Messages<'_> {
+        let waiting = BinaryHeap::new();
+        Messages { recording: self, from_ns, next: 0, waiting, waiting_bytes: 0, count: 0 }
+    }
+
     /// Reads every message and finds every damage.
     pub fn check(&mut self) -> Result<()> {
-        let mut messages = Messages::new(self, 0);
-        while messages.next()?.is_some() {}
-        Ok(())
+        self.messages(0).try_for_each(|it| it.map(drop))
     }
 
     fn empty() -> Self {
@@ -375,7 +380,7 @@ impl Recording {
     }
 
     /// All messages of a piece, in the order of their times.
-    fn load(&mut self, piece: usize) -> Result<Vec<Message>> {
+    fn load(&mut self, piece: usize) -> Result<Vec<RecordedMessage>> {
         let Piece { file, kind, at, len, .. } = self.pieces[piece];
         let Some(bytes) = self.bytes(file, at, len)? else { return Ok(Vec::new()) };
         let records = match kind {
@@ -397,7 +402,7 @@ impl Recording {
                     Ok(record) => self.learn(file, record, at)?,
                     Err(error) => self.damage(file, at, format!("a record is left out: {error}")),
                 },
-                op::MESSAGE => match Message::new(body, &self.files[file].channels) {
+                op::MESSAGE => match RecordedMessage::new(body, &self.files[file].channels) {
                     Some(message) => messages.push(message),
                     None => unknown += 1,
                 },
@@ -517,7 +522,7 @@ struct Found {
     statistics: Option<mcap::records::Statistics>,
 }
 
-impl Message {
+impl RecordedMessage {
     /// `None` if it is too short, or of no channel that is known.
     fn new(record: Vec<u8>, channels: &HashMap<u16, usize>) -> Option<Self> {
         let channel = record.get(..2)?.try_into().ok()?;
@@ -527,13 +532,14 @@ impl Message {
         Some(Self { log_ns: u64::from_le_bytes(log_ns), topic, record })
     }
 
-    pub(crate) fn data(&self) -> &[u8] {
+    /// The message as it was serialised.
+    pub fn data(&self) -> &[u8] {
         &self.record[HEAD_OF_MESSAGE..]
     }
 }
 
-/// The messages of a recording in the order of their times, from one time on.
-pub(crate) struct Messages<'a> {
+/// The messages of a recording, as [`Recording::messages`] gives them.
+pub struct Messages<'a> {
     recording: &'a mut Recording,
     from_ns: u64,
     next: usize,
@@ -543,7 +549,7 @@ pub(crate) struct Messages<'a> {
 }
 
 /// Is put in order by what stands before it.
-struct Waiting(Message);
+struct Waiting(RecordedMessage);
 
 impl PartialEq for Waiting {
     fn eq(&self, _: &Self) -> bool {
@@ -562,29 +568,35 @@ impl Ord for Waiting {
     }
 }
 
-impl<'a> Messages<'a> {
-    pub(crate) fn new(recording: &'a mut Recording, from_ns: u64) -> Self {
-        let waiting = BinaryHeap::new();
-        Self { recording, from_ns, next: 0, waiting, waiting_bytes: 0, count: 0 }
+impl fmt::Debug for Messages<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("recording", &self.recording).finish_non_exhaustive()
     }
+}
 
-    pub(crate) fn next(&mut self) -> Result<Option<Message>> {
+impl Iterator for Messages<'_> {
+    type Item = Result<RecordedMessage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         while let Some(piece) = self.recording.pieces.get(self.next) {
             let is_due = self.waiting.peek().is_none_or(|it| piece.first_ns <= it.0.0);
             if !is_due || WAITING_BYTES_MAX < self.waiting_bytes {
                 break;
             }
-            let messages = self.recording.load(self.next)?;
             self.next += 1;
+            let messages = match self.recording.load(self.next - 1) {
+                Ok(messages) => messages,
+                Err(error) => return Some(Err(error)),
+            };
             for message in messages.into_iter().filter(|it| self.from_ns <= it.log_ns) {
                 self.waiting_bytes += message.record.len();
                 self.count += 1;
                 self.waiting.push(Reverse((message.log_ns, self.count, Waiting(message))));
             }
         }
-        let Some(Reverse((_, _, Waiting(message)))) = self.waiting.pop() else { return Ok(None) };
+        let Reverse((_, _, Waiting(message))) = self.waiting.pop()?;
         self.waiting_bytes -= message.record.len();
-        Ok(Some(message))
+        Some(Ok(message))
     }
 }
 

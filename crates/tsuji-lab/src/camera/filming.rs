@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tsuji::core::{History, Qos};
 use tsuji::{Context, Message, Node, Publisher, Subscription};
 use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
-use tsuji_interfaces::std_msgs::msg::Header;
 use tsuji_platform::clock::monotonic_ns;
 
-use super::scene::{Compressor, HEIGHT, Reel, WIDTH, spot_sum};
+use super::input::Input;
+use super::scene::{Compressor, Frame, Reel, spot_sum};
 use crate::carrier::{PICTURE_TYPE, Participant, Reader, Writer, join_plain};
 use crate::child::{answer, ended, said};
 use crate::road::{self, Road};
@@ -40,23 +40,37 @@ fn play(text: &str) -> Result<(), String> {
 /// A message that a picture can be in.
 trait Picture: Message {
     const DDS_TYPE: &'static str;
-    const IS_JPEG: bool;
 
-    fn of(frame_id: String, data: Vec<u8>) -> Self;
+    /// Whether `frame` has to be encoded for it.
+    fn is_encoded(frame: &Frame) -> bool;
 
-    /// What `of` was given.
+    /// The picture under its number.
+    fn of(frame: &Frame, number: u64, compressor: &mut Compressor) -> Result<Self, String>;
+
+    fn data(&self) -> &[u8];
+
+    /// `header.frame_id` and `data`.
     fn parts<'a>(view: &'a Self::View<'_>) -> (&'a str, &'a [u8]);
 }
 
 impl Picture for Image {
     const DDS_TYPE: &'static str = PICTURE_TYPE;
-    const IS_JPEG: bool = false;
 
-    fn of(frame_id: String, data: Vec<u8>) -> Self {
-        let header = Header { frame_id, ..Header::default() };
-        let (width, height) = (WIDTH as u32, HEIGHT as u32);
-        let (step, encoding) = (3 * width, "bgr8".to_owned());
-        Self { header, height, width, encoding, step, data, ..Self::default() }
+    fn is_encoded(_: &Frame) -> bool {
+        false
+    }
+
+    fn of(frame: &Frame, number: u64, _: &mut Compressor) -> Result<Self, String> {
+        let Frame::Raw(image) = frame else {
+            return Err("a compressed picture is not decoded here".to_owned());
+        };
+        let mut image = image.clone();
+        image.header.frame_id = frame_id(number, &image.data);
+        Ok(image)
+    }
+
+    fn data(&self) -> &[u8] {
+        &self.data
     }
 
     fn parts<'a>(view: &'a Self::View<'_>) -> (&'a str, &'a [u8]) {
@@ -66,11 +80,25 @@ impl Picture for Image {
 
 impl Picture for CompressedImage {
     const DDS_TYPE: &'static str = "sensor_msgs::msg::dds_::CompressedImage_";
-    const IS_JPEG: bool = true;
 
-    fn of(frame_id: String, data: Vec<u8>) -> Self {
-        let header = Header { frame_id, ..Header::default() };
-        Self { header, format: "jpeg".to_owned(), data }
+    fn is_encoded(frame: &Frame) -> bool {
+        matches!(frame, Frame::Raw(_))
+    }
+
+    fn of(frame: &Frame, number: u64, compressor: &mut Compressor) -> Result<Self, String> {
+        let mut image = match frame {
+            Frame::Raw(image) => {
+                let (header, data) = (image.header.clone(), compressor.jpeg(image)?);
+                Self { header, format: "jpeg".to_owned(), data }
+            }
+            Frame::Compressed(image) => image.clone(),
+        };
+        image.header.frame_id = frame_id(number, &image.data);
+        Ok(image)
+    }
+
+    fn data(&self) -> &[u8] {
+        &self.data
     }
 
     fn parts<'a>(view: &'a Self::View<'_>) -> (&'a str, &'a [u8]) {
@@ -95,6 +123,7 @@ const QOS: Qos = Qos { history: History::KeepLast(10), ..Qos::DEFAULT };
 /// What a process plays.
 struct Part<P: Picture> {
     filming: Option<Filming<P>>,
+    lens: Option<Lens>,
     watching: Option<Watching<P>>,
     tsuji: Option<(Context, Node)>,
 }
@@ -105,6 +134,8 @@ impl<P: Picture> Part<P> {
         let folder = Path::new(word("folder"));
         let topic = road::of_this_run(folder, word("name"));
         let role = word("role");
+        // It takes a while, and no time counts yet.
+        let lens = (role != "watcher").then(|| Lens::before(&value["input"])).transpose()?;
         if word("end") == PLAIN {
             let participant = join_plain(folder)?;
             let topic = format!("rt/{topic}");
@@ -116,27 +147,25 @@ impl<P: Picture> Part<P> {
                 let reader = participant.reader(&topic, P::DDS_TYPE, &QOS).map_err(plainly)?;
                 watching = Some(Watching::by_plain(reader, participant));
             }
-            return Ok(Self { filming, watching, tsuji: None });
+            return Ok(Self { filming, lens, watching, tsuji: None });
         }
         let context = Road::of_word(word("end"))?.context(folder).build().map_err(said)?;
         let node = context.node(role).map_err(said)?;
         let watching = (role != "camera").then(|| Watching::by_tsuji(&node, &topic)).transpose()?;
-        let filming = (role != "watcher").then(|| {
+        let filming = lens.as_ref().map(|lens| {
             let publisher = node.publisher::<P>(&topic).qos(QOS).max_blocking(PATIENCE);
-            let publisher = publisher.expected_size((WIDTH * HEIGHT * 3) as u64).build();
+            let publisher = publisher.expected_size(lens.reel.bytes_max()).build();
             publisher.map(Filming::Tsuji).map_err(said)
         });
-        Ok(Self { filming: filming.transpose()?, watching, tsuji: Some((context, node)) })
+        Ok(Self { filming: filming.transpose()?, lens, watching, tsuji: Some((context, node)) })
     }
 
-    fn play(self) -> Result<(), String> {
+    fn play(mut self) -> Result<(), String> {
         if let Some((_, node)) = &self.tsuji {
             let node = node.clone();
             // It ends with the process.
             thread::spawn(move || tsuji::spin(&node));
         }
-        // It takes a while, and no time counts yet.
-        let mut lens = Lens { reel: Reel::new(), compressor: Compressor::default() };
         answer(&json!({ "open": true }));
         let mut line = String::new();
         let mut input = io::stdin().lock();
@@ -144,9 +173,10 @@ impl<P: Picture> Part<P> {
             let answered = match *line.split_whitespace().collect::<Vec<_>>() {
                 ["meet"] => self.meet()?,
                 ["by", transport] => self.go_by(transport)?,
-                ["film", count, period_us] => {
-                    let filming = self.filming.as_ref().ok_or("no camera is here")?;
-                    let filmed = filming.film(&mut lens, parsed(count)?, parsed(period_us)?)?;
+                ["film", count] => {
+                    let camera = self.filming.as_ref().zip(self.lens.as_mut());
+                    let (filming, lens) = camera.ok_or("no camera is here")?;
+                    let filmed = filming.film(lens, parsed(count)?)?;
                     json!({ "filmed": filmed, "carrier": self.carrier().0 })
                 }
                 ["seen", count] => self.seen(parsed(count)?)?,
@@ -260,6 +290,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A flow in which nothing has come for so long has ended.
 const SILENT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
+/// From the word to the first picture, so that it is ready when it is due.
+const LEAD: Duration = Duration::from_millis(30);
 
 fn parsed(word: &str) -> Result<u64, String> {
     word.parse().map_err(|_| format!("`{word}` is no number"))
@@ -275,6 +307,17 @@ struct Lens {
     compressor: Compressor,
 }
 
+impl Lens {
+    /// Draws the film, or reads the one of `input`.
+    fn before(input: &Value) -> Result<Self, String> {
+        let reel = match Input::of_json(input) {
+            Some(input) => input.read()?.reel,
+            None => Reel::drawn(),
+        };
+        Ok(Self { reel, compressor: Compressor::default() })
+    }
+}
+
 /// The end that sends.
 enum Filming<P: Picture> {
     Tsuji(Publisher<P>),
@@ -284,28 +327,24 @@ enum Filming<P: Picture> {
 impl<P: Picture> Filming<P> {
     /// Sends each picture when it is due, whenever the one before was. Answers for each when it was due, when its time began,
     /// and its bytes.
-    fn film(&self, lens: &mut Lens, count: u64, period_us: u64) -> Result<Vec<[u64; 4]>, String> {
+    fn film(&self, lens: &mut Lens, count: u64) -> Result<Vec<[u64; 4]>, String> {
+        let Lens { reel, compressor } = lens;
         let mut filmed = Vec::with_capacity(count as usize);
-        let begin_ns = monotonic_ns() + period_us * 1000;
+        let begin_ns = monotonic_ns() + LEAD.as_nanos() as u64;
         for number in 0..count {
-            let picture = lens.reel.picture(number);
-            let raw = (!P::IS_JPEG).then(|| P::of(frame_id(number, picture), picture.to_vec()));
-            let due_ns = begin_ns + number * period_us * 1000;
+            let frame = reel.frame(number);
+            let is_ready = !P::is_encoded(frame);
+            let ready = is_ready.then(|| P::of(frame, number, compressor)).transpose()?;
+            let due_ns = begin_ns + reel.due_us(number) * 1000;
             while let Some(left @ 1..) = due_ns.checked_sub(monotonic_ns()) {
                 thread::sleep(Duration::from_nanos(left));
             }
             let at_ns = monotonic_ns();
-            let (message, bytes) = match raw {
-                Some(message) => (message, picture.len()),
-                None => {
-                    let jpeg = lens.compressor.jpeg(picture)?;
-                    let bytes = jpeg.len();
-                    (P::of(frame_id(number, &jpeg), jpeg), bytes)
-                }
-            };
+            let message = ready.map_or_else(|| P::of(frame, number, compressor), Ok)?;
+            let bytes = message.data().len() as u64;
             let packed_ns = monotonic_ns();
             self.send(message)?;
-            filmed.push([due_ns, at_ns, packed_ns, bytes as u64]);
+            filmed.push([due_ns, at_ns, packed_ns, bytes]);
         }
         Ok(filmed)
     }
@@ -392,10 +431,12 @@ mod tests {
     use super::*;
 
     fn check<P: Picture>() {
-        let data = vec![7; 5000];
-        let bytes = P::of(frame_id(42, &data), data).to_vec().unwrap();
+        let reel = Reel::drawn();
+        let picture = P::of(reel.frame(42), 42, &mut Compressor::default()).unwrap();
+        let bytes = picture.to_vec().unwrap();
         let view = P::view_cdr(&bytes).unwrap();
         let (frame_id, data) = P::parts(&view);
+        assert_eq!(data, picture.data());
         assert_eq!(number_of(frame_id, data), Some(42));
         assert_eq!(number_of(frame_id, &data[1..]), None);
         assert_eq!(number_of("42", data), None);
