@@ -56,6 +56,7 @@ impl std::error::Error for Error {
     }
 }
 
+#[cfg(feature = "node")]
 impl From<tsuji::Error> for Error {
     fn from(error: tsuji::Error) -> Self {
         Self { kind: ErrorKind::Node, text: error.to_string(), source: Some(Box::new(error)) }

@@ -3,6 +3,8 @@
 //! This crate takes and gives messages as serialised bytes, through the public API of `tsuji`; it chooses no road,
 //! looks into no message and prints nothing.
 //!
+//! Without the feature `node` it has [`Recording`] alone and needs no transport, as for fuzzing.
+//!
 //! # The file
 //! MCAP of the profile `ros2`: messages in `cdr`, schemas in `ros2msg` with all that they use, and of each topic the QoS
 //! that was offered and the hash of its type, as rosbag2 writes them. The log time is when a message was received, the
@@ -16,11 +18,16 @@
 mod error;
 pub use error::{Error, ErrorKind, Result};
 
+mod fields;
+
 mod file;
 
+#[cfg_attr(not(feature = "node"), expect(dead_code, reason = "only what is read is looked at"))]
 mod offered;
 
+#[cfg(feature = "node")]
 mod player;
+#[cfg(feature = "node")]
 pub use player::{PlayOptions, Played, Player, Remap};
 
 mod read;
@@ -29,10 +36,14 @@ pub use read::{
     Summary, TOPICS_MAX,
 };
 
+#[cfg(feature = "node")]
 mod recorder;
+#[cfg(feature = "node")]
 pub use recorder::{Progress, RecordOptions, Recorder, TopicCounts, TopicFilter};
 
 mod schema;
 
+#[cfg(feature = "node")]
 mod write;
+#[cfg(feature = "node")]
 pub use write::Compression;

@@ -1,5 +1,6 @@
 //! Reading recordings.
 
+use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::fmt;
@@ -8,12 +9,10 @@ use std::io::{self, BufReader, Read, Seek};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use mcap::McapError;
-use mcap::records::Record;
-use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 use tsuji_core::Qos;
 use tsuji_msg::TypeName;
 
+use crate::fields::{self, Record};
 use crate::file::{Frame, Frames, HEAD_BYTES, Step, op};
 use crate::{Error, ErrorKind, Result, offered, schema};
 
@@ -35,6 +34,9 @@ const LOOSE_BYTES: u64 = 4 << 20;
 
 /// Damages that are kept. Of more only the number is known.
 const DAMAGES_MAX: usize = 100;
+
+/// What a folder of rosbag2 has its list in.
+pub(crate) const LIST: &str = "metadata.yaml";
 
 /// Bytes of what a message has before its data.
 const HEAD_OF_MESSAGE: usize = 22;
@@ -264,10 +266,10 @@ impl Recording {
                 op::MESSAGE => self.piece(file, frame, PieceKind::Loose)?,
                 op::SCHEMA | op::CHANNEL | op::STATISTICS | op::METADATA => {
                     let Some(body) = self.body(file, frame)? else { continue };
-                    match mcap::read::parse_record(frame.opcode, &body) {
+                    match fields::parse(frame.opcode, &body) {
                         Ok(Record::Statistics(it)) => found.statistics = Some(it),
-                        Ok(Record::Metadata(it)) => {
-                            drop(self.summary.metadata.insert(it.name, it.metadata))
+                        Ok(Record::Metadata { name, metadata }) => {
+                            self.summary.metadata.insert(name, metadata);
                         }
                         Ok(record) => self.learn(file, record, frame.start)?,
                         Err(error) => {
@@ -312,7 +314,7 @@ impl Recording {
     /// Counts a file's messages: as its summary says, or by reading it all where there is none that can be relied on.
     fn count(&mut self, file: usize, found: Found) -> Result<()> {
         let known = self.files[file].channels.len();
-        let says_all = |it: &mcap::records::Statistics| {
+        let says_all = |it: &fields::Statistics| {
             it.channel_count as usize == known
                 && it
                     .channel_message_counts
@@ -325,11 +327,12 @@ impl Recording {
             Some(it) if !found.is_cut && says_all(&it) => {
                 for (channel, count) in &it.channel_message_counts {
                     let topic = self.files[file].channels[channel];
-                    self.topics[topic].messages += count;
+                    let messages = &mut self.topics[topic].messages;
+                    *messages = messages.saturating_add(*count);
                 }
                 self.summary.messages = self.summary.messages.saturating_add(it.message_count);
                 if it.message_count != 0 {
-                    self.extend(it.message_start_time, it.message_end_time);
+                    self.extend(it.first_ns, it.last_ns);
                 }
             }
             _ => {
@@ -398,7 +401,7 @@ impl Recording {
         let mut unknown = 0_u64;
         for (opcode, body) in records {
             match opcode {
-                op::SCHEMA | op::CHANNEL => match mcap::read::parse_record(opcode, &body) {
+                op::SCHEMA | op::CHANNEL => match fields::parse(opcode, &body) {
                     Ok(record) => self.learn(file, record, at)?,
                     Err(error) => self.damage(file, at, format!("a record is left out: {error}")),
                 },
@@ -422,10 +425,10 @@ impl Recording {
     /// Takes in a schema or a channel.
     fn learn(&mut self, file: usize, record: Record<'_>, at: u64) -> Result<()> {
         match record {
-            Record::Schema { header, data } => {
-                let text = String::from_utf8_lossy(&data).into_owned();
-                let schema = Schema { name: header.name, encoding: header.encoding, text };
-                self.files[file].schemas.entry(header.id).or_insert_with(|| Arc::new(schema));
+            Record::Schema(fields::Schema { id, name, encoding, data }) => {
+                let text = String::from_utf8_lossy(data).into_owned();
+                let schema = Schema { name: name.to_owned(), encoding: encoding.to_owned(), text };
+                self.files[file].schemas.entry(id).or_insert_with(|| Arc::new(schema));
             }
             Record::Channel(channel) if !self.files[file].channels.contains_key(&channel.id) => {
                 let schema = self.files[file].schemas.get(&channel.schema_id).cloned();
@@ -444,7 +447,7 @@ impl Recording {
     /// The place of a channel's topic. Channels of one name and one type are one topic.
     fn topic(
         &mut self,
-        channel: &mcap::records::Channel,
+        channel: &fields::Channel<'_>,
         schema: Option<Arc<Schema>>,
     ) -> Result<usize> {
         let type_name = schema.as_deref().map(|it| it.name.as_str()).unwrap_or_default();
@@ -477,11 +480,11 @@ impl Recording {
         } else if parsed.is_err() {
             Some(format!("its type \"{type_name}\" is none of ROS 2"))
         } else {
-            let name = tsuji_core::names::expand_topic(&channel.topic, "tsuji", "/");
+            let name = tsuji_core::names::expand_topic(channel.topic, "tsuji", "/");
             name.err().map(|error| format!("its name is none of ROS 2: {error}"))
         };
         self.topics.push(RecordedTopic {
-            name: channel.topic.clone(),
+            name: channel.topic.to_owned(),
             type_name,
             type_hash,
             offered,
@@ -519,7 +522,7 @@ impl fmt::Debug for Recording {
 struct Found {
     bytes: u64,
     is_cut: bool,
-    statistics: Option<mcap::records::Statistics>,
+    statistics: Option<fields::Statistics>,
 }
 
 impl RecordedMessage {
@@ -603,48 +606,37 @@ impl Iterator for Messages<'_> {
 /// The records of a chunk, which is handed over with its head; or what is wrong with it.
 fn unpack(chunk: &[u8]) -> std::result::Result<Vec<(u8, Vec<u8>)>, String> {
     let body = chunk.get(HEAD_BYTES as usize..).unwrap_or_default();
-    let Record::Chunk { header, data } =
-        mcap::read::parse_record(op::CHUNK, body).map_err(|error| error.to_string())?
-    else {
+    let Record::Chunk(chunk) = fields::parse(op::CHUNK, body)? else {
         return Err("it is none".to_owned());
     };
-    if CHUNK_BYTES_MAX < header.uncompressed_size {
-        let size = header.uncompressed_size;
+    let size = chunk.uncompressed_size;
+    if CHUNK_BYTES_MAX < size {
         return Err(format!("it has {size} bytes unpacked; allowed: {CHUNK_BYTES_MAX}"));
     }
-    // By hand: the reader of the crate trusts the lengths in a chunk that is not packed.
-    if header.compression.is_empty() {
-        let saved = header.uncompressed_crc;
-        let calculated = crc32fast::hash(&data);
-        if saved != 0 && saved != calculated {
-            return Err(McapError::BadChunkCrc { saved, calculated }.to_string());
-        }
-        let records = apart(&data);
-        let whole: usize = records.iter().map(|(_, body)| HEAD_BYTES as usize + body.len()).sum();
-        return if whole == data.len() {
-            Ok(records)
-        } else {
-            Err(McapError::UnexpectedEoc.to_string())
-        };
+    let packed = |source: io::Result<Box<dyn Read + '_>>| {
+        let mut bytes = Vec::new();
+        // It grows by what is there and not by what is said to be, and no further.
+        let read = source.and_then(|it| it.take(size + 1).read_to_end(&mut bytes));
+        read.map(|_| Cow::Owned(bytes)).map_err(|error| format!("it cannot be unpacked: {error}"))
+    };
+    let bytes = match chunk.compression {
+        "" => Cow::Borrowed(chunk.data),
+        "zstd" => packed(zstd::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
+        "lz4" => packed(lz4::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
+        other => return Err(format!("it is packed as \"{other}\"; read: zstd and lz4")),
+    };
+    if bytes.len() as u64 != size {
+        return Err(format!("it has not the {size} bytes that it says"));
     }
-    let options = LinearReaderOptions::default()
-        .with_skip_start_magic(true)
-        .with_skip_end_magic(true)
-        .with_validate_chunk_crcs(true)
-        .with_record_length_limit(CHUNK_BYTES_MAX as usize);
-    let mut reader = LinearReader::new_with_options(options);
-    let mut rest = chunk;
-    let mut records = Vec::new();
-    while let Some(event) = reader.next_event() {
-        match event.map_err(|error| error.to_string())? {
-            LinearReadEvent::ReadRequest(wanted) => {
-                let (now, later) = rest.split_at(wanted.min(rest.len()));
-                reader.insert(now.len()).copy_from_slice(now);
-                reader.notify_read(now.len());
-                rest = later;
-            }
-            LinearReadEvent::Record { opcode, data } => records.push((opcode, data.to_vec())),
-        }
+    // 0 says that there is none.
+    let (said, found) = (chunk.uncompressed_crc, crc32fast::hash(&bytes));
+    if said != 0 && said != found {
+        return Err(format!("its CRC is {found:08x}, where it says {said:08x}"));
+    }
+    let records = apart(&bytes);
+    let whole: usize = records.iter().map(|(_, body)| HEAD_BYTES as usize + body.len()).sum();
+    if whole != bytes.len() {
+        return Err("it ends in the middle of a record".to_owned());
     }
     Ok(records)
 }
@@ -670,7 +662,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     if !fs::metadata(path).map_err(|error| refused(path, error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let list = path.join("metadata.yaml");
+    let list = path.join(LIST);
     let text = fs::read_to_string(&list).map_err(|error| refused(&list, error))?;
     let mut files = Vec::new();
     let mut is_within = false;
@@ -685,8 +677,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
             is_within = false;
         }
     }
-    let files: Vec<String> =
-        files.iter().map(|it| it.trim().trim_matches(['"', '\'']).to_owned()).collect();
+    let files: Vec<String> = files.iter().map(|it| scalar(it.trim())).collect();
     let at = list.display();
     if files.is_empty() {
         let text = format!("{at} names no file in relative_file_paths");
@@ -703,6 +694,15 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
         return Err(Error::new(ErrorKind::Format, text));
     }
     Ok(files.iter().map(|it| path.join(it)).collect())
+}
+
+/// What a scalar of YAML says, as names of files are written.
+fn scalar(text: &str) -> String {
+    let within = |quote| text.strip_prefix(quote).and_then(|it| it.strip_suffix(quote));
+    match within('\'') {
+        Some(text) => text.replace("''", "'"),
+        None => within('"').unwrap_or(text).to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -750,7 +750,7 @@ mod tests {
         };
         check(&[], "");
         check(&[op::CHUNK; 60], "");
-        check(&chunk("brotli", &[1], 1), "Unsupported compression format `brotli`");
+        check(&chunk("brotli", &[1], 1), "packed as \"brotli\"; read: zstd and lz4");
         check(&chunk("zstd", &[1], 1 << 40), "unpacked; allowed");
     }
 }

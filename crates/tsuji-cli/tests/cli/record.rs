@@ -126,7 +126,7 @@ fn a_file_that_is_cut_off_is_played_as_far_as_it_is_whole() {
     fs::write(world.path("bent.mcap"), bent).unwrap();
     let ended = world.run(&["bag", "info", "--check", "bent.mcap"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.err.contains("a chunk is left out: Chunk CRC failed"), "{ended:?}");
+    assert!(ended.err.contains("a chunk is left out: its CRC is "), "{ended:?}");
 }
 
 #[test]
