@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tsuji_core::TopicPattern;
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
-use tsuji_record::{ErrorKind, Progress, RecordOptions, Recorder, TopicFilter};
+use tsuji_record::{ErrorKind, Progress, RecordOptions, Recorder, Split, TopicFilter};
 
 use crate::completions;
 use crate::failure::Usage;
@@ -31,6 +31,7 @@ Examples:
   tsuji record --all
   tsuji record /camera/image /odom -o drive.mcap
   tsuji record '/camera/**' --exclude '/**/compressed' --compression zstd
+  tsuji record --all -o drive --max-bag-size 2000000000 --max-bag-duration 600
   tsuji record --all --duration 60 --json";
 
 /// How often the progress is shown.
@@ -50,11 +51,12 @@ pub(crate) struct Args {
     /// Hidden topics too, with --all
     #[arg(long, requires = "all")]
     include_hidden_topics: bool,
-    /// The file; without it recording_SECONDS.mcap here, the seconds being those since 1970
+    /// The file, or the folder of several; without it recording_SECONDS.mcap here, or recording_SECONDS, the seconds being
+    /// those since 1970
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace a file that exists
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["max_bag_size", "max_bag_duration"])]
     force: bool,
     /// How chunks are packed
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
@@ -62,6 +64,12 @@ pub(crate) struct Args {
     /// Messages of a topic that wait to be written; of more the oldest are displaced and counted
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depth: u32,
+    /// Go on in another file when one has so many bytes of messages; the files are in a folder, with rosbag2's metadata.yaml
+    #[arg(short = 'b', long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    max_bag_size: Option<u64>,
+    /// Go on in another file after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = topic::seconds)]
+    max_bag_duration: Option<Duration>,
     /// End after so many seconds
     #[arg(short, long, value_name = "SECONDS", value_parser = topic::seconds)]
     duration: Option<Duration>,
@@ -88,9 +96,11 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     // Heard from here on, so that an early Ctrl-C ends a file and leaves none that is cut off.
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let session = Session::open_without_signals(globals)?;
+    let split = Split { bytes_max: args.max_bag_size, duration_max: args.max_bag_duration };
     let path = args.output.clone().unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        PathBuf::from(format!("recording_{}.mcap", now.as_secs()))
+        let end = if split == Split::default() { ".mcap" } else { "" };
+        PathBuf::from(format!("recording_{}{end}", now.as_secs()))
     });
     let ament = AmentIndex::from_env_value(&env::var("AMENT_PREFIX_PATH").unwrap_or_default());
     let options = RecordOptions {
@@ -106,12 +116,16 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         },
         depth: args.depth,
         replace: args.force,
+        split,
     };
     let node = session.hidden_node()?;
     let definitions = Box::new(Chain(vec![Box::new(ament), Box::new(Shipped)]));
     let recorder = Recorder::create(&node, &path, options, definitions);
     let mut recorder = recorder.map_err(|error| match error.kind() {
-        ErrorKind::Invalid => Usage(format!("{error}; --force replaces it")).into(),
+        ErrorKind::Invalid if split == Split::default() => {
+            Usage(format!("{error}; --force replaces it")).into()
+        }
+        ErrorKind::Invalid => Usage(error.to_string()).into(),
         _ => anyhow::Error::from(error),
     })?;
     let is_over = Arc::new(AtomicBool::new(false));

@@ -17,7 +17,7 @@ use tsuji::{Context, Durability, Message, Node, Publisher, Qos};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
 use tsuji_interfaces::std_msgs::msg::String as Text;
-use tsuji_record::{Compression, RecordOptions, Recorder, TopicFilter};
+use tsuji_record::{Compression, RecordOptions, Recorder, Split, TopicFilter};
 
 /// What has a row where its plug-in is found, and a reason where not.
 const PLUGINS: [&str; 2] = ["fastdds", "zenoh"];
@@ -417,6 +417,7 @@ impl Recorded {
             compression: Compression::None,
             depth: 100,
             replace: false,
+            split: Split::default(),
         };
         let definitions = Box::new(Shipped);
         let _publishers = publish(&node);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tsuji::{Context, Qos};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::sensor_msgs::msg::Image;
-use tsuji_record::{Compression, RecordOptions, Recorder, TopicFilter};
+use tsuji_record::{Compression, RecordOptions, Recorder, Split, TopicFilter};
 
 const IMAGE_BYTES: usize = 6_000_000;
 const PERIOD: Duration = Duration::from_millis(10);
@@ -85,6 +85,7 @@ fn record(folder: &Path, seconds: u64) -> Result<(), Box<dyn Error>> {
         compression: Compression::None,
         depth: 100,
         replace: true,
+        split: Split::default(),
     };
     let mut recorder = Recorder::create(&node, &path, options, Box::new(Shipped))?;
     let mut camera =

@@ -26,6 +26,11 @@ mod file;
 mod offered;
 
 #[cfg(feature = "node")]
+mod output;
+#[cfg(feature = "node")]
+pub use output::Split;
+
+#[cfg(feature = "node")]
 mod player;
 #[cfg(feature = "node")]
 pub use player::{PlayOptions, Played, Player, Remap};

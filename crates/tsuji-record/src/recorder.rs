@@ -14,8 +14,9 @@ use tsuji_core::{Qos, TopicPattern};
 use tsuji_msg::{Resolver, TypeSet};
 use tsuji_platform::clock;
 
+use crate::output::{Output, Split};
 use crate::read::TOPICS_MAX;
-use crate::write::{Bag, Compression};
+use crate::write::Compression;
 use crate::{Result, offered};
 
 /// What is recorded, and how.
@@ -27,8 +28,10 @@ pub struct RecordOptions {
     pub compression: Compression,
     /// Messages of a topic that wait to be written. When there are more, the oldest are displaced and counted.
     pub depth: u32,
-    /// Whether a file that exists is replaced.
+    /// Whether a file that exists is replaced. A folder never is.
     pub replace: bool,
+    /// When it goes on in another file. If it ever does, the path is that of a folder.
+    pub split: Split,
 }
 
 /// Which topics are recorded.
@@ -90,7 +93,7 @@ pub struct Recorder {
     node: Node,
     options: RecordOptions,
     types: TypeSet<Box<dyn Resolver + Send + Sync>>,
-    bag: Bag,
+    output: Output,
     waits: WaitList,
     graph: GuardCondition,
     stop: Arc<GuardCondition>,
@@ -103,7 +106,8 @@ pub struct Recorder {
 
 struct Topic {
     subscription: RawSubscription,
-    channel: u16,
+    /// By place in the output.
+    channel: usize,
     received: u64,
 }
 
@@ -111,7 +115,8 @@ struct Topic {
 const NEWS_MAX: usize = 1000;
 
 impl Recorder {
-    /// Makes the file and joins the topics that are there. `definitions` has those of their types.
+    /// Makes the file, or the folder if it is to be split, and joins the topics that are there. `definitions` has those of
+    /// their types.
     pub fn create(
         node: &Node,
         path: &Path,
@@ -122,13 +127,13 @@ impl Recorder {
         let waits = WaitList::new(&context)?;
         let graph = context.graph_guard()?;
         let stop = Arc::new(GuardCondition::new(&context)?);
-        let bag = Bag::create(path, options.compression, options.replace)?;
+        let output = Output::create(path, &options)?;
         let mut recorder = Self {
             context,
             node: node.clone(),
             options,
             types: TypeSet::new(definitions),
-            bag,
+            output,
             waits,
             graph,
             stop,
@@ -177,7 +182,7 @@ impl Recorder {
             };
             topics.insert(subscription.topic().to_owned(), counts);
         }
-        Progress { messages: self.messages, bytes: self.bag.bytes(), topics }
+        Progress { messages: self.messages, bytes: self.output.bytes(), topics }
     }
 
     /// What kept or keeps something from being recorded, since the last call; a line each.
@@ -200,12 +205,12 @@ impl Recorder {
                 counts.insert(format!("{name} {what}"), count.to_string());
             }
         }
-        self.bag.finish(METADATA, counts)?;
+        self.output.finish(METADATA, counts)?;
         Ok(progress)
     }
 
     fn drain(&mut self, topic: usize, at_most: Duration) -> Result<()> {
-        let Self { topics, bag, messages, .. } = self;
+        let Self { topics, output, messages, .. } = self;
         let topic = &mut topics[topic];
         // A publisher that never rests must keep neither the others waiting nor the end.
         let began = Instant::now();
@@ -216,12 +221,13 @@ impl Recorder {
             let since_ns = clock::monotonic_ns().saturating_sub(info.received_mono_ns);
             let received_ns = clock::wall_ns().saturating_sub_unsigned(since_ns);
             let header = MessageHeader {
-                channel_id: topic.channel,
+                // The output knows it.
+                channel_id: 0,
                 sequence: info.sequence as u32,
                 log_time: u64::try_from(received_ns).unwrap_or(0),
                 publish_time: u64::try_from(info.source_wall_ns).unwrap_or(0),
             };
-            bag.message(&header, &bytes)?;
+            output.message(topic.channel, header, &bytes)?;
             topic.received += 1;
             *messages += 1;
         }
@@ -288,7 +294,7 @@ impl Recorder {
                 _ => {}
             })
             .build()?;
-        let channel = self.bag.channel(name, &ty, ty.hash(), &offers)?;
+        let channel = self.output.channel(name, ty, offers)?;
         self.topics.push(Topic { subscription, channel, received: 0 });
         Ok(Ok(()))
     }

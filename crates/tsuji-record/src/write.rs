@@ -32,7 +32,6 @@ const CHUNK_BYTES: u64 = 4 << 20;
 pub(crate) struct Bag {
     path: PathBuf,
     writer: Option<Writer<Disk>>,
-    bytes: u64,
 }
 
 impl Bag {
@@ -63,17 +62,14 @@ impl Bag {
             .chunk_size(Some(CHUNK_BYTES))
             // A second look at each byte, which that of the chunk makes needless.
             .calculate_data_section_crc(false);
-        let mut bag = Self { path: path.to_owned(), writer: None, bytes: 0 };
+        let mut bag = Self { path: path.to_owned(), writer: None };
         match options.create(Disk::new(file)) {
             Ok(writer) => bag.writer = Some(writer),
             Err(error) => return Err(bag.failed(error)),
         }
+        // So that it begins as a recording whatever becomes of the recorder.
+        bag.write(Writer::flush)?;
         Ok(bag)
-    }
-
-    /// Bytes of the messages so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Enters a topic, and answers its channel.
@@ -81,12 +77,11 @@ impl Bag {
         &mut self,
         topic: &str,
         ty: &TypeDescription,
-        hash: &str,
         offers: &[Qos],
     ) -> Result<u16> {
         let metadata = BTreeMap::from([
             ("offered_qos_profiles".to_owned(), offered::to_yaml(offers)),
-            ("topic_type_hash".to_owned(), hash.to_owned()),
+            ("topic_type_hash".to_owned(), ty.hash().to_owned()),
         ]);
         let (name, text) = (ty.name().to_string(), ty.full_text());
         self.write(|it| {
@@ -97,16 +92,17 @@ impl Bag {
 
     /// Writes a message from where it lies.
     pub(crate) fn message(&mut self, header: &MessageHeader, data: &[u8]) -> Result<()> {
-        self.write(|it| it.write_to_known_channel(header, data))?;
-        self.bytes += data.len() as u64;
-        Ok(())
+        self.write(|it| it.write_to_known_channel(header, data))
     }
 
-    /// Writes `metadata` under `name`, then the indices and the end.
-    pub(crate) fn finish(mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<()> {
-        let record = Metadata { name: name.to_owned(), metadata };
+    /// Writes `metadata`, by its name, then the indices and the end. Nothing can be written afterwards.
+    pub(crate) fn finish(
+        &mut self,
+        metadata: Option<(&str, BTreeMap<String, String>)>,
+    ) -> Result<()> {
+        let record = metadata.map(|(name, metadata)| Metadata { name: name.to_owned(), metadata });
         self.write(|it| {
-            it.write_metadata(&record)?;
+            record.iter().try_for_each(|record| it.write_metadata(record))?;
             it.finish()
         })?;
         let Some(writer) = self.writer.take() else { return Ok(()) };
@@ -118,7 +114,8 @@ impl Bag {
         what: impl FnOnce(&mut Writer<Disk>) -> std::result::Result<T, McapError>,
     ) -> Result<T> {
         let Some(writer) = &mut self.writer else {
-            let text = format!("{} was closed when the disk refused", self.path.display());
+            let text =
+                format!("{} is closed, by its end or since the disk refused", self.path.display());
             return Err(Error::new(ErrorKind::Disk, text));
         };
         what(writer).map_err(|error| self.failed(error))

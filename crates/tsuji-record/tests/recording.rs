@@ -14,7 +14,8 @@ use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use tsuji_msg::Message;
 use tsuji_record::{
-    Compression, ErrorKind, PlayOptions, Player, RecordOptions, Recorder, Recording, TopicFilter,
+    Compression, ErrorKind, PlayOptions, Player, RecordOptions, Recorder, Recording, Split,
+    TopicFilter,
 };
 
 /// Cuts a hang. Nothing is expected to take any part of it.
@@ -48,7 +49,7 @@ impl Drop for Folder {
 
 fn options(compression: Compression) -> RecordOptions {
     let topics = TopicFilter::default();
-    RecordOptions { topics, compression, depth: 1000, replace: false }
+    RecordOptions { topics, compression, depth: 1000, replace: false, split: Split::default() }
 }
 
 fn node() -> Node {
@@ -143,6 +144,94 @@ fn what_is_recorded_is_played() {
             assert_eq!(image.message().data, vec![number as u8; 1000]);
         }
     }
+}
+
+/// Records `count` texts of 89 bytes on /words, and answers what is in the folder then.
+fn split(folder: &Path, count: usize, split: Split) -> Vec<String> {
+    let node = node();
+    let words = node.create_publisher::<Text>("/words", Qos::DEFAULT).unwrap();
+    let options = RecordOptions { split, ..options(Compression::None) };
+    let mut recorder = Recorder::create(&node, folder, options, Box::new(Shipped)).unwrap();
+    for number in 0..count {
+        words.publish(Text { data: format!("{number:0>80}") }).unwrap();
+        let began = Instant::now();
+        while recorder.progress().messages <= number as u64 {
+            assert!(began.elapsed() < WATCHDOG, "{:?}", recorder.progress());
+            recorder.turn(Duration::from_secs(1)).unwrap();
+        }
+    }
+    let progress = recorder.finish().unwrap();
+    assert_eq!((progress.messages, progress.bytes), (count as u64, 89 * count as u64));
+    let names =
+        fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_recording_is_split_by_size_and_is_one_again_as_it_is_read() {
+    let folder = Folder::new();
+    let path = folder.path("drive's");
+    let by_size = Split { bytes_max: Some(300), ..Split::default() };
+    // Three of 89 bytes fit.
+    let expect = ["drive's_0.mcap", "drive's_1.mcap", "drive's_2.mcap", "metadata.yaml"];
+    assert_eq!(split(&path, 8, by_size), expect);
+    for (name, count) in [("drive's_0.mcap", 3), ("drive's_1.mcap", 3), ("drive's_2.mcap", 2)] {
+        let part = Recording::open(&path.join(name)).unwrap();
+        assert_eq!((part.summary().messages, &part.summary().damages), (count, &vec![]));
+    }
+    let mut whole = Recording::open(&path).unwrap();
+    assert_eq!(whole.summary().metadata["tsuji"]["/words received"], "8");
+    assert_eq!((whole.topics().len(), whole.topics()[0].messages), (1, 8));
+    let texts = whole.messages(0).map(|it| Text::deserialize(it.unwrap().data()).unwrap().data);
+    assert_eq!(
+        texts.collect::<Vec<_>>(),
+        (0..8).map(|it| format!("{it:0>80}")).collect::<Vec<_>>()
+    );
+    assert_eq!(whole.summary().damages, []);
+    let list = fs::read_to_string(path.join("metadata.yaml")).unwrap();
+    assert!(
+        list.contains("  message_count: 8\n") && list.contains("type_description_hash: RIHS01_"),
+        "{list}"
+    );
+}
+
+#[test]
+fn a_recording_is_split_by_time() {
+    let folder = Folder::new();
+    let path = folder.path("drive");
+    let each = Split { duration_max: Some(Duration::from_nanos(1)), ..Split::default() };
+    assert_eq!(split(&path, 4, each).len(), 5);
+    let never = Split { duration_max: Some(Duration::from_secs(3600)), ..Split::default() };
+    assert_eq!(split(&folder.path("once"), 4, never), ["metadata.yaml", "once_0.mcap"]);
+}
+
+#[test]
+fn a_split_recording_that_was_killed_is_listed_and_played() {
+    let folder = Folder::new();
+    let path = folder.path("drive");
+    let node = node();
+    let words = node.create_publisher::<Text>("/words", Qos::DEFAULT).unwrap();
+    let split = Split { bytes_max: Some(1), ..Split::default() };
+    let options = RecordOptions { split, ..options(Compression::None) };
+    let mut recorder = Recorder::create(&node, &path, options.clone(), Box::new(Shipped)).unwrap();
+    let began = Instant::now();
+    for number in 0..3 {
+        words.publish(text(number)).unwrap();
+        while recorder.progress().messages <= number as u64 {
+            assert!(began.elapsed() < WATCHDOG);
+            recorder.turn(Duration::from_secs(1)).unwrap();
+        }
+    }
+    // As it is on the disk now, the last file without an end.
+    let recording = Recording::open(&path).unwrap();
+    let summary = recording.summary();
+    assert_eq!((summary.messages, summary.damages.len()), (2, 1), "{summary:?}");
+    assert!(summary.damages[0].file.ends_with("drive_2.mcap"), "{summary:?}");
+    let refused = Recorder::create(&node, &path, options, Box::new(Shipped)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    recorder.finish().unwrap();
 }
 
 fn take<T>(mut take: impl FnMut() -> Option<T>) -> T {

@@ -148,6 +148,27 @@ fn a_folder_of_rosbag2_is_played_file_by_file() {
 }
 
 #[test]
+fn a_split_recording_is_shown_and_played_as_one() {
+    let world = World::new();
+    let report =
+        record(&world, "drive", &["--max-bag-size", "60", "--max-bag-duration", "600"], 10);
+    assert_eq!((&report["messages"], &report["file"]), (&json!(10), &json!("drive")), "{report}");
+    // A text takes 14 bytes, so four fit.
+    for name in ["drive_0.mcap", "drive_1.mcap", "drive_2.mcap", "metadata.yaml"] {
+        assert!(world.path("drive").join(name).exists(), "{name}");
+    }
+    assert!(world.run(&["bag", "info", "drive"]).good().starts_with("10 messages of 1 topics in "));
+    let played = world.run(&["play", "drive", "--rate", "10", "--json"]);
+    assert_eq!(played.json()["messages"], 10, "{played:?}");
+    let error = world.run(&["record", "--all", "-o", "drive", "-b", "60"]).bad(2);
+    assert_eq!(error, "error: drive exists; a recording of several files makes its folder\n");
+    assert!(
+        world.run(&["record", "--all", "-f", "-b", "60"]).bad(2).contains("cannot be used with")
+    );
+    assert!(world.run(&["record", "--all", "-b", "0"]).bad(2).contains("0 is not in 1.."));
+}
+
+#[test]
 fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
     if !is_there(&["unshare", "-rm", "true"]) {
         return;

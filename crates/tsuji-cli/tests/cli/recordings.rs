@@ -74,6 +74,20 @@ fn python_reads_what_is_recorded_here() {
 }
 
 #[test]
+fn python_reads_a_split_recording() {
+    if !is_there() {
+        return;
+    }
+    let world = World::new();
+    let recorder = world.start(&["record", "/chatter", "-o", "drive", "--max-bag-size", "60"]);
+    let words = "topic pub -w 1 -r 1000 -p 0 -t 20 --keep-alive 1 /chatter";
+    let words: Vec<&str> = words.split(' ').chain([TEXT, "{data: hello}"]).collect();
+    world.run(&words).good();
+    assert_eq!(recorder.stop().code, Some(0));
+    assert_eq!(peer(&world, "rosbags", "drive"), Some("/chatter hello 5\n".repeat(20)));
+}
+
+#[test]
 fn what_python_writes_is_played_here() {
     if !is_there() {
         return;

@@ -1,0 +1,242 @@
+//! Where a recording goes: to one file, or to a folder of several as rosbag2 splits one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcap::records::MessageHeader;
+use tsuji_core::Qos;
+use tsuji_msg::TypeDescription;
+
+use crate::read::LIST;
+use crate::write::{Bag, Compression};
+use crate::{Error, ErrorKind, RecordOptions, Result, offered};
+
+/// When a recording goes on in another file. If neither is set it is one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Split {
+    /// Bytes of the messages of a file; one message may be larger.
+    pub bytes_max: Option<u64>,
+    /// From the first message of a file to the last.
+    pub duration_max: Option<Duration>,
+}
+
+impl Split {
+    fn is_wanted(&self) -> bool {
+        self.bytes_max.is_some() || self.duration_max.is_some()
+    }
+}
+
+/// A recording as it grows.
+pub(crate) struct Output {
+    path: PathBuf,
+    split: Split,
+    compression: Compression,
+    replace: bool,
+    bag: Bag,
+    channels: Vec<Channel>,
+    /// All files, the one that grows last.
+    parts: Vec<Part>,
+}
+
+/// A topic, which every file has to know anew.
+struct Channel {
+    topic: String,
+    ty: Arc<TypeDescription>,
+    offers: Vec<Qos>,
+    /// Its number in the file that grows.
+    id: u16,
+    messages: u64,
+}
+
+/// What is in one file.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    name: String,
+    first_ns: u64,
+    last_ns: u64,
+    messages: u64,
+    bytes: u64,
+}
+
+impl Part {
+    fn extend(&mut self, log_ns: u64, bytes: u64) {
+        self.first_ns = if self.messages == 0 { log_ns } else { self.first_ns.min(log_ns) };
+        self.last_ns = self.last_ns.max(log_ns);
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl Output {
+    /// Makes the file, or the folder with its first file.
+    pub(crate) fn create(path: &Path, options: &RecordOptions) -> Result<Self> {
+        let &RecordOptions { split, compression, replace, .. } = options;
+        let mut name = String::new();
+        let mut file = path.to_owned();
+        if split.is_wanted() {
+            make_folder(path)?;
+            name = part_name(path, 0);
+            file = path.join(&name);
+        }
+        let output = Self {
+            path: path.to_owned(),
+            split,
+            compression,
+            replace,
+            bag: Bag::create(&file, compression, replace)?,
+            channels: Vec::new(),
+            parts: vec![Part { name, ..Part::default() }],
+        };
+        output.write_list()?;
+        Ok(output)
+    }
+
+    /// Bytes of the messages so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|it| it.bytes).sum()
+    }
+
+    /// Enters a topic, and answers its place.
+    pub(crate) fn channel(
+        &mut self,
+        topic: &str,
+        ty: Arc<TypeDescription>,
+        offers: Vec<Qos>,
+    ) -> Result<usize> {
+        let id = self.bag.channel(topic, &ty, &offers)?;
+        self.channels.push(Channel { topic: topic.to_owned(), ty, offers, id, messages: 0 });
+        Ok(self.channels.len() - 1)
+    }
+
+    /// Writes a message of the topic at `place` from where it lies, to another file if that which grows has had its share.
+    pub(crate) fn message(
+        &mut self,
+        place: usize,
+        mut header: MessageHeader,
+        data: &[u8],
+    ) -> Result<()> {
+        if self.is_full(header.log_time, data.len() as u64) {
+            self.go_on()?;
+        }
+        let channel = &mut self.channels[place];
+        header.channel_id = channel.id;
+        self.bag.message(&header, data)?;
+        channel.messages += 1;
+        if let Some(part) = self.parts.last_mut() {
+            part.extend(header.log_time, data.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Writes `metadata` under `name`, then the end.
+    pub(crate) fn finish(&mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<()> {
+        self.bag.finish(Some((name, metadata)))?;
+        self.write_list()
+    }
+
+    fn is_full(&self, log_ns: u64, bytes: u64) -> bool {
+        let Some(part) = self.parts.last().filter(|it| it.messages != 0) else { return false };
+        let after = Duration::from_nanos(log_ns.saturating_sub(part.first_ns));
+        self.split.bytes_max.is_some_and(|it| it < part.bytes + bytes)
+            || self.split.duration_max.is_some_and(|it| it <= after)
+    }
+
+    /// Ends the file and begins the next.
+    fn go_on(&mut self) -> Result<()> {
+        self.bag.finish(None)?;
+        let name = part_name(&self.path, self.parts.len());
+        self.bag = Bag::create(&self.path.join(&name), self.compression, self.replace)?;
+        for it in &mut self.channels {
+            it.id = self.bag.channel(&it.topic, &it.ty, &it.offers)?;
+        }
+        self.parts.push(Part { name, ..Part::default() });
+        self.write_list()
+    }
+
+    /// Writes what a folder has in it. It is written as each file begins, so that a recorder that is killed leaves a list too.
+    fn write_list(&self) -> Result<()> {
+        if !self.split.is_wanted() {
+            return Ok(());
+        }
+        // By another name first, so that there is a whole one at any time.
+        let (list, fresh) = (self.path.join(LIST), self.path.join(".metadata.yaml"));
+        fs::write(&fresh, self.list())
+            .and_then(|()| fs::rename(&fresh, &list))
+            .map_err(|error| Error::disk(format_args!("cannot write {}", list.display()), error))
+    }
+
+    /// As rosbag2 writes it since Jazzy.
+    fn list(&self) -> String {
+        let (mut topics, mut paths, mut files) = (String::new(), String::new(), String::new());
+        let mut whole = Part::default();
+        for it in self.parts.iter().filter(|it| it.messages != 0) {
+            whole.first_ns =
+                if whole.messages == 0 { it.first_ns } else { whole.first_ns.min(it.first_ns) };
+            whole.last_ns = whole.last_ns.max(it.last_ns);
+            whole.messages += it.messages;
+        }
+        // Writing to a text does not fail.
+        for it in &self.channels {
+            let offers = offered::to_yaml(&it.offers);
+            let offers: String = offers.lines().map(|it| format!("          {it}\n")).collect();
+            let _ = write!(
+                topics,
+                "    - topic_metadata:\n        name: {}\n        type: {}\n        serialization_format: cdr\n        \
+                 offered_qos_profiles:\n{offers}        type_description_hash: {}\n      message_count: {}\n",
+                it.topic,
+                it.ty.name(),
+                it.ty.hash(),
+                it.messages
+            );
+        }
+        for it in &self.parts {
+            let _ = writeln!(paths, "    - {}", quoted(&it.name));
+            let _ = write!(
+                files,
+                "    - path: {}\n      starting_time:\n        nanoseconds_since_epoch: {}\n      duration:\n        \
+                 nanoseconds: {}\n      message_count: {}\n",
+                quoted(&it.name),
+                it.first_ns,
+                it.last_ns - it.first_ns,
+                it.messages
+            );
+        }
+        let none = if topics.is_empty() { " []" } else { "" };
+        format!(
+            "rosbag2_bagfile_information:\n  version: 9\n  storage_identifier: mcap\n  duration:\n    nanoseconds: {}\n  \
+             starting_time:\n    nanoseconds_since_epoch: {}\n  message_count: {}\n  topics_with_message_count:{none}\n\
+             {topics}  compression_format: \"\"\n  compression_mode: \"\"\n  relative_file_paths:\n{paths}  \
+             files:\n{files}  custom_data: ~\n  ros_distro: unknown\n",
+            whole.last_ns - whole.first_ns,
+            whole.first_ns,
+            whole.messages
+        )
+    }
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    fs::create_dir(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            let text =
+                format!("{} exists; a recording of several files makes its folder", path.display());
+            Error::new(ErrorKind::Invalid, text)
+        }
+        _ => Error::disk(format_args!("cannot create {}", path.display()), error),
+    })
+}
+
+/// Such as `drive_3.mcap` in the folder `drive`.
+fn part_name(folder: &Path, number: usize) -> String {
+    let folder = folder.file_name().unwrap_or_default().to_string_lossy();
+    format!("{folder}_{number}.mcap")
+}
+
+/// As a scalar of YAML, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
