@@ -67,10 +67,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tsuji-node", &["tsuji", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
-    (
-        "tsuji-record",
-        &["tsuji", "tsuji-core", "tsuji-msg", "tsuji-platform", "dev:tsuji-interfaces"],
-    ),
+    ("tsuji-record", &["tsuji", "tsuji-core", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
     (
         "tsuji-lab",
         // Of the transports only the engines that they carry, to measure against.

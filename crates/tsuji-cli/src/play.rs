@@ -22,7 +22,8 @@ Examples:
   tsuji play drive.mcap
   tsuji play rosbag2_2026_01_31-12_00_00/ --rate 0.5 --loop
   tsuji play drive.mcap --topics /camera/image '/arm/**' --remap /odom:=/recorded/odom
-  tsuji play drive.mcap --wait 1 --start-offset 12.5";
+  tsuji play drive.mcap --wait 1 --start-offset 12.5
+  tsuji play drive.mcap --clock 100";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Play a topic under another name, such as /odom:=/recorded/odom
     #[arg(short = 'm', long, value_name = "OLD:=NEW", num_args = 1..)]
     remap: Vec<Remap>,
+    /// Publish the time of the recording on /clock, so often a second; what was recorded there is left out
+    #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "40")]
+    clock: Option<f64>,
     /// Wait until each topic has so many subscriptions
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     wait: usize,
@@ -61,6 +65,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         start_offset: args.start_offset.unwrap_or_default(),
         topics: args.topics.clone(),
         remap: args.remap.clone(),
+        clock_hz: args.clock,
     };
     let mut player =
         Player::new(&node, recording, options).map_err(|error| match error.kind() {

@@ -31,6 +31,11 @@ mod output;
 pub use output::Split;
 
 #[cfg(feature = "node")]
+mod played_clock;
+#[cfg(feature = "node")]
+pub use played_clock::CLOCK_HZ_MAX;
+
+#[cfg(feature = "node")]
 mod player;
 #[cfg(feature = "node")]
 pub use player::{PlayOptions, Played, Player, Remap};

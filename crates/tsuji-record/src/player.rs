@@ -9,6 +9,7 @@ use tsuji::{
 use tsuji_core::TopicPattern;
 use tsuji_core::names;
 
+use crate::played_clock::{CLOCK, PlayedClock};
 use crate::{Error, ErrorKind, Recording, Result, offered};
 
 /// What is played, and how.
@@ -22,11 +23,20 @@ pub struct PlayOptions {
     pub topics: Vec<TopicPattern>,
     /// Other names for some.
     pub remap: Vec<Remap>,
+    /// How often a second the time of the recording is published on `/clock`, above 0 and at most
+    /// [`CLOCK_HZ_MAX`](crate::CLOCK_HZ_MAX); never if nothing is said. What was recorded there is left out then.
+    pub clock_hz: Option<f64>,
 }
 
 impl Default for PlayOptions {
     fn default() -> Self {
-        Self { rate: 1.0, start_offset: Duration::ZERO, topics: Vec::new(), remap: Vec::new() }
+        Self {
+            rate: 1.0,
+            start_offset: Duration::ZERO,
+            topics: Vec::new(),
+            remap: Vec::new(),
+            clock_hz: None,
+        }
     }
 }
 
@@ -71,6 +81,7 @@ pub struct Player {
     /// By place of the topic.
     publishers: HashMap<usize, RawPublisher>,
     skipped: Vec<String>,
+    clock: Option<PlayedClock>,
     waits: WaitList,
     never: GuardCondition,
 }
@@ -85,6 +96,7 @@ impl Player {
             let text = format!("rate {}; allowed: a number above 0", options.rate);
             return Err(Error::new(ErrorKind::Invalid, text));
         }
+        let clock = options.clock_hz.map(|hz| PlayedClock::new(node, hz)).transpose()?;
         let context = node.context().clone();
         let mut publishers = HashMap::new();
         let mut skipped = Vec::new();
@@ -100,6 +112,10 @@ impl Player {
             }
             let remap = options.remap.iter().find(|it| it.from == topic.name);
             let name = remap.map_or(&topic.name, |it| &it.to);
+            if clock.is_some() && name == CLOCK {
+                skipped.push(format!("{} is not played: the time is told on {CLOCK}", topic.name));
+                continue;
+            }
             let raw = RawType { name: topic.type_name.clone(), hash: topic.type_hash.clone() };
             let qos = offered::together(&topic.offered);
             publishers.insert(place, node.raw_publisher(name, raw).qos(qos).build()?);
@@ -116,7 +132,7 @@ impl Player {
             return Err(Error::new(ErrorKind::Invalid, text));
         }
         let (waits, never) = (WaitList::new(&context)?, GuardCondition::new(&context)?);
-        Ok(Self { context, recording, options, publishers, skipped, waits, never })
+        Ok(Self { context, recording, options, publishers, skipped, clock, waits, never })
     }
 
     /// Why topics are not played, a line each.
@@ -137,17 +153,19 @@ impl Player {
     /// Plays all of it once, or until the context is shut down. What a subscription keeps all of waits for it.
     pub fn play(&mut self) -> Result<Played> {
         let mut played = Played::default();
-        let began = Instant::now();
-        let Self { context, recording, options, publishers, waits, never, .. } = self;
+        let Self { context, recording, options, publishers, clock, waits, never, .. } = self;
         let first_ns = recording.summary().first_ns;
         let offset_ns = u64::try_from(options.start_offset.as_nanos()).unwrap_or(u64::MAX);
         let from_ns = first_ns.saturating_add(offset_ns);
+        if let Some(clock) = clock {
+            clock.begin();
+        }
+        let began = Instant::now();
+        let mut pace = Pace { began, from_ns, rate: options.rate, clock, waits, never };
         for message in recording.messages(if offset_ns == 0 { 0 } else { from_ns }) {
             let message = message?;
             let Some(publisher) = publishers.get(&message.topic) else { continue };
-            let after_s = message.log_ns.saturating_sub(from_ns) as f64 / 1e9 / options.rate;
-            let due = Duration::try_from_secs_f64(after_s).unwrap_or(Duration::MAX);
-            if !pause_until(began, due, waits, never)? {
+            if !pace.wait_until(message.log_ns)? {
                 break;
             }
             match publish(context, publisher, message.data()) {
@@ -178,23 +196,45 @@ impl std::fmt::Debug for Player {
     }
 }
 
-/// `false` when the context is shut down.
-fn pause_until(
+/// When what is played.
+struct Pace<'a> {
     began: Instant,
-    due: Duration,
-    waits: &mut WaitList,
-    never: &GuardCondition,
-) -> Result<bool> {
-    loop {
-        let left = due.saturating_sub(began.elapsed());
-        if left.is_zero() {
+    /// The time of the recording when it began.
+    from_ns: u64,
+    rate: f64,
+    clock: &'a mut Option<PlayedClock>,
+    waits: &'a mut WaitList,
+    never: &'a GuardCondition,
+}
+
+impl Pace<'_> {
+    /// Waits until it is `log_ns` in the recording, and tells the time meanwhile. `false` when the context is shut down.
+    fn wait_until(&mut self, log_ns: u64) -> Result<bool> {
+        let after_s = log_ns.saturating_sub(self.from_ns) as f64 / 1e9 / self.rate;
+        let due = Duration::try_from_secs_f64(after_s).unwrap_or(Duration::MAX);
+        loop {
+            match self.step(due) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) if error.kind() == NodeErrorKind::Closed => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Tells the time if that is due, then waits for what comes next; `true` once `due` has come.
+    fn step(&mut self, due: Duration) -> tsuji::Result<bool> {
+        let since = self.began.elapsed();
+        let mut left = due.saturating_sub(since);
+        if let Some(clock) = &mut self.clock {
+            let played_ns = (since.min(due).as_secs_f64() * self.rate * 1e9) as u64;
+            clock.tick(since, self.from_ns.saturating_add(played_ns))?;
+            left = left.min(clock.next().saturating_sub(since));
+        }
+        if due <= since {
             return Ok(true);
         }
-        match waits.wait(&[never], Some(left)) {
-            Ok(_) => {}
-            Err(error) if error.kind() == NodeErrorKind::Closed => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
+        self.waits.wait(&[self.never], Some(left)).map(|_| false)
     }
 }
 

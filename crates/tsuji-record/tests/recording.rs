@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use tsuji::{Context, Durability, History, Node, Qos, RawType, Reliability};
 use tsuji_interfaces::Shipped;
+use tsuji_interfaces::builtin_interfaces::msg::Time;
+use tsuji_interfaces::rosgraph_msgs::msg::Clock;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use tsuji_msg::Message;
@@ -232,6 +234,65 @@ fn a_split_recording_that_was_killed_is_listed_and_played() {
     let refused = Recorder::create(&node, &path, options, Box::new(Shipped)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     recorder.finish().unwrap();
+}
+
+#[test]
+fn the_time_of_a_recording_is_told_as_it_is_played() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    record(&path, 20, Compression::None);
+    let recording = Recording::open(&path).unwrap();
+    let [first_ns, last_ns] = [recording.summary().first_ns, recording.summary().last_ns];
+    let node = node();
+    let qos = Qos { reliability: Reliability::BestEffort, ..KEEP_ALL };
+    let told = node.subscription::<Clock>("/clock").qos(qos).build().unwrap();
+    // So slowly that it takes 200 ms.
+    let rate = (last_ns - first_ns) as f64 / 2e8;
+    let options = PlayOptions { rate, clock_hz: Some(100.0), ..PlayOptions::default() };
+    let mut player = Player::new(&node, recording, options).unwrap();
+    told.wait_for_publishers(1, WATCHDOG).unwrap();
+    // From the beginning each time.
+    for _ in 0..2 {
+        assert_eq!(player.play().unwrap().messages, 40);
+        let mut times = Vec::new();
+        while let Some(time) = told.take().unwrap() {
+            let Time { sec, nanosec } = time.message().clock;
+            times.push(sec as u64 * 1_000_000_000 + u64::from(nanosec));
+        }
+        assert_eq!(times.first(), Some(&first_ns), "{times:?}");
+        assert!(times.is_sorted() && 2 <= times.len() && times.len() <= 22, "{times:?}");
+        assert!(times.iter().all(|it| (first_ns..=last_ns).contains(it)), "{last_ns}: {times:?}");
+    }
+    for hz in [0.0, -1.0, f64::NAN, 1e9] {
+        let recording = Recording::open(&path).unwrap();
+        let options = PlayOptions { clock_hz: Some(hz), ..PlayOptions::default() };
+        let refused = Player::new(&node, recording, options).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{hz}: {refused}");
+    }
+}
+
+#[test]
+fn a_recorded_clock_gives_way_to_that_of_the_player() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    let node = node();
+    let latched = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
+    let clock = node.create_publisher::<Clock>("/clock", latched).unwrap();
+    clock.publish(Clock::default()).unwrap();
+    let mut recorder =
+        Recorder::create(&node, &path, options(Compression::None), Box::new(Shipped)).unwrap();
+    let began = Instant::now();
+    while recorder.progress().messages == 0 {
+        assert!(began.elapsed() < WATCHDOG);
+        recorder.turn(Duration::from_secs(1)).unwrap();
+    }
+    recorder.finish().unwrap();
+    for (clock_hz, messages) in [(None, 1), (Some(40.0), 0)] {
+        let options = PlayOptions { clock_hz, ..PlayOptions::default() };
+        let mut player = Player::new(&node, Recording::open(&path).unwrap(), options).unwrap();
+        assert_eq!(player.play().unwrap().messages, messages);
+        assert_eq!(player.skipped().len() as u64, 1 - messages, "{:?}", player.skipped());
+    }
 }
 
 fn take<T>(mut take: impl FnMut() -> Option<T>) -> T {

@@ -158,14 +158,19 @@ fn a_split_recording_is_shown_and_played_as_one() {
         assert!(world.path("drive").join(name).exists(), "{name}");
     }
     assert!(world.run(&["bag", "info", "drive"]).good().starts_with("10 messages of 1 topics in "));
-    let played = world.run(&["play", "drive", "--rate", "10", "--json"]);
+    let mut clock = world.start(&["topic", "echo", "/clock", "rosgraph_msgs/msg/Clock"]);
+    clock.err("does not appear to be published yet");
+    let played = world.run(&["play", "drive", "--clock", "100", "--rate", "0.1", "--json"]);
     assert_eq!(played.json()["messages"], 10, "{played:?}");
+    clock.out("clock:");
+    assert_eq!(clock.stop().code, Some(0));
     let error = world.run(&["record", "--all", "-o", "drive", "-b", "60"]).bad(2);
     assert_eq!(error, "error: drive exists; a recording of several files makes its folder\n");
     assert!(
         world.run(&["record", "--all", "-f", "-b", "60"]).bad(2).contains("cannot be used with")
     );
     assert!(world.run(&["record", "--all", "-b", "0"]).bad(2).contains("0 is not in 1.."));
+    assert!(world.run(&["play", "drive", "--clock", "0"]).bad(2).contains("clock 0; allowed"));
 }
 
 #[test]
