@@ -233,3 +233,69 @@ impl Seek for Disk {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use proptest::prelude::*;
+    use tsuji_interfaces::Shipped;
+    use tsuji_msg::TypeSet;
+
+    use super::*;
+    use crate::Recording;
+
+    /// Topic, time and data of each message: few of the last are larger than what is written together.
+    fn messages() -> impl Strategy<Value = Vec<(usize, u64, Vec<u8>)>> {
+        let len = prop_oneof![8 => 0..500_usize, 1 => 0..2 * BUFFER_BYTES];
+        let data = (len, any::<u8>()).prop_map(|(len, seed)| {
+            (0..len).map(|it| (it as u8).wrapping_mul(31).wrapping_add(seed)).collect()
+        });
+        prop::collection::vec((0..3_usize, 1..1000_u64, data), 0..40)
+    }
+
+    fn written(messages: &[(usize, u64, Vec<u8>)], compression: Compression) -> Vec<u8> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tsuji-record-written-{}-{number}.mcap", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut bag = Bag::create(&path, compression, false).unwrap();
+        let ty = TypeSet::new(Shipped).load("std_msgs/msg/String").unwrap();
+        let channels: Vec<u16> = ["/a", "/b", "/c"]
+            .iter()
+            .map(|it| bag.channel(it, &ty, &[Qos::DEFAULT]).unwrap())
+            .collect();
+        for (topic, log_time, data) in messages {
+            let (channel_id, publish_time) = (channels[*topic], *log_time);
+            let header =
+                MessageHeader { channel_id, sequence: 0, log_time: *log_time, publish_time };
+            bag.message(&header, data).unwrap();
+        }
+        let counts = BTreeMap::from([("/a received".to_owned(), "1".to_owned())]);
+        bag.finish(Some(("tsuji", counts))).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn what_is_written_is_read(messages in messages(), how in 0..3_usize) {
+            let how = [Compression::None, Compression::Zstd, Compression::Lz4][how];
+            let mut recording = Recording::read(written(&messages, how)).unwrap();
+            prop_assert_eq!(recording.summary().messages, messages.len() as u64);
+            prop_assert_eq!(&recording.summary().metadata["tsuji"]["/a received"], "1");
+            let read: Vec<(usize, u64, Vec<u8>)> = recording
+                .messages(0)
+                .map(|it| it.map(|it| (it.topic, it.log_ns, it.data().to_vec())).unwrap())
+                .collect();
+            prop_assert_eq!(&recording.summary().damages, &[]);
+            let mut expect = messages;
+            // Those of one time as they were written.
+            expect.sort_by_key(|it| it.1);
+            prop_assert!(read == expect);
+        }
+    }
+}
