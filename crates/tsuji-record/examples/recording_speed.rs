@@ -1,4 +1,5 @@
-//! How much can be recorded: images of 6 MB at 100 Hz from another process, beside what the disk takes of plain writes.
+//! How much can be recorded: images of 6 MB at 100 Hz from another process, beside what the disk takes of plain writes, and the
+//! processor time that both take for it.
 //!
 //! `cargo run --release -p tsuji-record --example recording_speed FOLDER [SECONDS]` writes some gigabytes to the folder
 //! and removes them.
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use tsuji::{Context, Qos};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji_platform::clock;
 use tsuji_record::{Compression, RecordOptions, Recorder, Split, TopicFilter};
 
 const IMAGE_BYTES: usize = 6_000_000;
@@ -68,11 +70,11 @@ fn measure(folder: &Path, seconds: u64) -> Result<(), Box<dyn Error>> {
 fn plain(folder: &Path, image: &[u8], images: u64) -> Result<(), Box<dyn Error>> {
     let path = folder.join("plain.bin");
     let mut file = File::create(&path)?;
-    let began = Instant::now();
+    let began = Began::now();
     (0..images).try_for_each(|_| file.write_all(image))?;
-    let written = began.elapsed();
+    let written = began.so_far();
     file.sync_all()?;
-    tell("plain writes", images * image.len() as u64, written, began.elapsed());
+    tell("plain writes", images * image.len() as u64, &written, &began.so_far());
     Ok(fs::remove_file(path)?)
 }
 
@@ -93,24 +95,48 @@ fn record(folder: &Path, seconds: u64) -> Result<(), Box<dyn Error>> {
     while recorder.progress().messages == 0 && camera.try_wait()?.is_none() {
         recorder.turn(Duration::from_millis(100))?;
     }
-    let began = Instant::now();
+    let began = Began::now();
     while camera.try_wait()?.is_none() {
         recorder.turn(Duration::from_millis(100))?;
     }
     let progress = recorder.finish()?;
-    let written = began.elapsed();
+    let written = began.so_far();
     File::open(&path)?.sync_all()?;
-    tell("recorded", progress.bytes, written, began.elapsed());
+    tell("recorded", progress.bytes, &written, &began.so_far());
     println!("{} images in the file, {} missing", progress.messages, progress.missing());
     Ok(fs::remove_file(path)?)
 }
 
-fn tell(what: &str, bytes: u64, written: Duration, synced: Duration) {
-    let rate = |took: Duration| bytes as f64 / 1e6 / took.as_secs_f64();
+/// When something began.
+struct Began {
+    at: Instant,
+    cpu_ns: u64,
+}
+
+/// What it has taken since, the processor time being of this thread, which does all of it.
+struct Taken {
+    time: Duration,
+    cpu: Duration,
+}
+
+impl Began {
+    fn now() -> Self {
+        Self { at: Instant::now(), cpu_ns: clock::thread_cpu_ns() }
+    }
+
+    fn so_far(&self) -> Taken {
+        let cpu = Duration::from_nanos(clock::thread_cpu_ns() - self.cpu_ns);
+        Taken { time: self.at.elapsed(), cpu }
+    }
+}
+
+fn tell(what: &str, bytes: u64, written: &Taken, synced: &Taken) {
+    let rate = |taken: &Taken| bytes as f64 / 1e6 / taken.time.as_secs_f64();
     println!(
-        "{what}: {:.2} GB, {:.0} MB/s to the kernel, {:.0} MB/s to the disk",
+        "{what}: {:.2} GB, {:.0} MB/s to the kernel, {:.0} MB/s to the disk, {:.2} s of a processor for each GB",
         bytes as f64 / 1e9,
         rate(written),
-        rate(synced)
+        rate(synced),
+        written.cpu.as_secs_f64() / (bytes as f64 / 1e9)
     );
 }
