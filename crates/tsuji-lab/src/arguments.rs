@@ -48,7 +48,7 @@ pub(crate) struct Options {
     pub(crate) output: Option<PathBuf>,
     /// Even if there is a file already.
     pub(crate) force: bool,
-    /// Only these entrants of a matrix; all if empty.
+    /// Only these entrants of a matrix and ends of a camera's pictures; all if empty.
     pub(crate) roads: Vec<String>,
     /// Only these sizes, where a case has sizes; those of the case if empty.
     pub(crate) sizes: Vec<usize>,
@@ -160,9 +160,9 @@ Usage: tsuji lab all [--quick] [--output DIR] [--force]
            other queues beside a callback that stands still. Nine minutes in full. With --rosout the same
            from a log of ROS 1
   camera   500 pictures of 640 × 480 every 30 ms, raw and as JPEG, inside one process, between two by each
-           road, and to and from a plain Cyclone DDS node: received, mean and variance, processor time
-           and context switches, beside the figures of an article on ROS 2. Six minutes in full. With
-           --input the pictures of a recording
+           road, to and from a plain Cyclone DDS node, and by engines alone, iceoryx2 and a socket:
+           received, mean and variance, processor time and context switches, beside the figures of an
+           article on ROS 2. Eight minutes in full. With --input the pictures of a recording
   tune     the transports between processes, small and large, reliable and of best effort, in about two
            minutes; writes a policy file for this machine that puts the fastest first, with the
            figures in the names of its rules, where `tsuji policy explain` and `tsuji routes` show them
@@ -178,9 +178,10 @@ Options:
   --csv DIR       writes tables and all values to DIR; of a matrix also FILE, for its cells
   --output PATH   where the policy of tune goes [default: tsuji-policy.xml], or the folder of all [default: tsuji-lab]
   --force         also if there is a file, or files in the folder, already
-  --roads NAMES   only these in a matrix, with commas between: inproc, shm, cyclonedds, fastdds, zenoh,
-                  raw:condvar, raw:iceoryx2, raw:cyclonedds, raw:fastdds, raw:zenoh; of the pairs of
-                  handover two or more of shm, cyclonedds, fastdds, zenoh
+  --roads NAMES   only these in a matrix or of a camera, with commas between: inproc, shm,
+                  cyclonedds, fastdds, zenoh, raw:condvar, raw:unix-socket, raw:iceoryx2,
+                  raw:cyclonedds, raw:fastdds, raw:zenoh; of the pairs of handover two or more of shm,
+                  cyclonedds, fastdds, zenoh
   --cases NAMES   only cases whose names begin with one of NAMES, with commas between
   --sizes BYTES   only these sizes, with commas between, such as 64,4KiB,2359296
   --blocks N      blocks of each carrier [default: 20, quick: 4; of matrix and tune 10, quick: 2]

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use crate::arguments::Options;
-use crate::carrier::absence;
+use crate::carrier::{Peer, Way};
 use crate::crew::{Child, Stage, Stop};
 use crate::limits::Run;
 use crate::report::{At, Cell, Report, Screen, Series, Table};
@@ -24,70 +24,62 @@ pub(crate) use filming::{CAMERA, film};
 use input::{Footage, Input};
 use usage::{Sampling, Told, Who};
 
-/// One end of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Tsuji(Road),
-    /// Cyclone DDS alone, in the domain of tsuji.
-    Plain,
-}
-
-impl End {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Tsuji(road) => road.word(),
-            Self::Plain => filming::PLAIN,
-        }
-    }
-}
-
 /// Who films and who watches.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     name: &'static str,
-    camera: End,
+    camera: Way,
     /// Nothing where both are in one process.
-    watcher: Option<End>,
+    watcher: Option<Way>,
     /// The road that is set once both have met.
     set: Option<&'static str>,
     /// What has to carry, where tsuji is at an end.
     transport: Option<&'static str>,
     /// What a user may name of it: the publisher's end and the subscriber's.
     ends: [&'static str; 2],
-    /// Which of [`AUTHORS`] stands beside.
-    author: usize,
+    /// Which of [`AUTHORS`] stands beside, if one does.
+    author: Option<usize>,
 }
 
 fn pairs() -> Vec<Pair> {
     let inside = |name, road, set, transport, author| Pair {
         name,
-        camera: End::Tsuji(road),
+        camera: Way::Tsuji(road),
         watcher: None,
         set,
         transport: Some(transport),
         ends: [transport; 2],
-        author,
+        author: Some(author),
     };
     let mut all = vec![
         inside("inproc", Road::Alone, None, "inproc", 4),
         inside("inside-shm", Road::Settable, Some("shm"), "shm", 6),
     ];
     all.extend(Transport::ALL.map(|transport| {
-        let (end, name) = (End::Tsuji(Road::By(transport)), transport.word());
+        let (end, name) = (Way::Tsuji(Road::By(transport)), transport.word());
         let (watcher, transport) = (Some(end), Some(name));
-        Pair { name, camera: end, watcher, set: None, transport, ends: [name; 2], author: 0 }
+        Pair { name, camera: end, watcher, set: None, transport, ends: [name; 2], author: Some(0) }
     }));
-    let beside = |name, camera, watcher: End, ends, author| {
-        let is_plain = camera == End::Plain && watcher == End::Plain;
-        let transport = (!is_plain).then_some(CYCLONE);
+    let beside = |name, camera, watcher: Way, ends: [&'static str; 2], author| {
+        let transport = ends.contains(&CYCLONE).then_some(CYCLONE);
         Pair { name, camera, watcher: Some(watcher), set: None, transport, ends, author }
     };
-    let ours = End::Tsuji(Road::Rtps);
+    let (ours, plain) = (Way::Tsuji(Road::Rtps), Way::Alone(Peer::Plain));
     all.extend([
-        beside("cyclonedds-plain", ours, End::Plain, [CYCLONE, RAW_CYCLONE], 2),
-        beside("plain-cyclonedds", End::Plain, ours, [RAW_CYCLONE, CYCLONE], 1),
-        beside("plain-plain", End::Plain, End::Plain, [RAW_CYCLONE; 2], 3),
+        beside("cyclonedds-plain", ours, plain, [CYCLONE, RAW_CYCLONE], Some(2)),
+        beside("plain-cyclonedds", plain, ours, [RAW_CYCLONE, CYCLONE], Some(1)),
+        beside("plain-plain", plain, plain, [RAW_CYCLONE; 2], Some(3)),
     ]);
+    // Of Cyclone DDS it is two plain nodes.
+    for (peer, author) in [
+        (Peer::FastDds, Some(0)),
+        (Peer::Zenoh, None),
+        (Peer::Iceoryx2, None),
+        (Peer::UnixSocket, None),
+    ] {
+        let (end, name) = (Way::Alone(peer), peer.word());
+        all.push(beside(name, end, end, [name; 2], author));
+    }
     all
 }
 
@@ -175,15 +167,15 @@ pub(crate) fn run(
         run.report.table(run.screen, footage.table());
     }
     let cases = with_pictures(&mut run, cases, footage.as_ref());
+    let bytes_max = footage.as_ref().map_or(scene::DRAWN_BYTES, |it| it.reel.bytes_max());
     let (mut rows, mut used) = (Vec::new(), Vec::new());
     let mut stopped = Ok(());
     for case in &cases {
-        let road = Transport::ALL.into_iter().find(|it| case.pair.ends == [it.word(); 2]);
-        if let Some(why) = road.and_then(absence) {
+        if let Some(why) = case.pair.camera.absence() {
             run.report.absent(run.screen, &case.name(), &why);
             continue;
         }
-        match measure(&mut run, *case) {
+        match measure(&mut run, *case, bytes_max) {
             Ok((film, told)) => {
                 keep(&mut run, *case, &film, &told);
                 rows.push(film.row(*case));
@@ -219,27 +211,28 @@ fn with_pictures(run: &mut Run<'_, '_>, cases: Vec<Case>, footage: Option<&Foota
     cases.into_iter().filter(|it| why(it).is_none()).collect()
 }
 
-fn measure(run: &mut Run<'_, '_>, case: Case) -> Result<(Film, Vec<Told>), Stop> {
+fn measure(run: &mut Run<'_, '_>, case: Case, bytes_max: u64) -> Result<(Film, Vec<Told>), Stop> {
     let Case { pair, is_jpeg } = case;
     let (name, count) = (case.name(), run.options.count);
     run.screen.progress(&format!("{name}: starting"));
-    let start = |role: &'static str, end: End| {
+    let start = |role: &'static str, end: Way| {
         let text = json!({
             "folder": run.stage.folder(), "role": role, "end": end.word(), "jpeg": is_jpeg,
-            "input": Input::of(run.options).map(|it| it.to_json()),
+            "bytes_max": bytes_max, "input": Input::of(run.options).map(|it| it.to_json()),
             // So named, the policy of the stage sends it by Cyclone DDS.
-            "name": format!("{}{}", crate::road::BY_CYCLONE, name.replace('-', "_")),
+            "name": format!("{}{}", crate::road::BY_CYCLONE, name.replace(['-', ':'], "_")),
         });
         let mut child = Child::start(run.stage, CAMERA, &text.to_string())?;
-        child.answer().map_err(|stop| died(&format!("the {role}"), stop))?;
+        child.answer().map_err(|stop| stop.of(&format!("the {role}")))?;
         Ok::<_, Stop>(child)
     };
-    let mut watcher = pair.watcher.map(|end| start("watcher", end)).transpose()?;
-    let role = if watcher.is_some() { "camera" } else { "both" };
+    let role = if pair.watcher.is_some() { "camera" } else { "both" };
+    // Some peers can only listen to one that is there.
     let mut camera = start(role, pair.camera)?;
-    camera.ask("meet").map_err(|stop| died("the camera", stop))?;
+    let mut watcher = pair.watcher.map(|end| start("watcher", end)).transpose()?;
+    camera.ask("meet").map_err(|stop| stop.of("the camera"))?;
     if let Some(watcher) = &mut watcher {
-        watcher.ask("meet").map_err(|stop| died("the watcher", stop))?;
+        watcher.ask("meet").map_err(|stop| stop.of("the watcher"))?;
     }
     if let Some(transport) = pair.set {
         camera.ask(&format!("by {transport}"))?;
@@ -258,23 +251,15 @@ fn measure(run: &mut Run<'_, '_>, case: Case) -> Result<(Film, Vec<Told>), Stop>
     let told = sampling.end();
     let filmed = filmed.map_err(|stop| {
         let came = seen.as_ref().ok().and_then(|it| it["received"].as_array()).map_or(0, Vec::len);
-        died(&format!("the camera, after {came} pictures had come"), stop)
+        stop.of(&format!("the camera, after {came} pictures had come"))
     })?;
-    let film = Film::read(&filmed, &seen.map_err(|stop| died("the watcher", stop))?)?;
+    let film = Film::read(&filmed, &seen.map_err(|stop| stop.of("the watcher"))?)?;
     match pair.transport {
         Some(expected) if film.carrier.as_deref() != Some(expected) => {
             let carrier = film.carrier.as_deref().unwrap_or("nothing that is known");
             Err(Stop::Failed(format!("it goes by {carrier}, not by {expected}")))
         }
         _ => Ok((film, told)),
-    }
-}
-
-/// Who it was that failed.
-fn died(who: &str, stop: Stop) -> Stop {
-    match stop {
-        Stop::Failed(why) => Stop::Failed(format!("{who}: {why}")),
-        Stop::Interrupted => Stop::Interrupted,
     }
 }
 
@@ -350,10 +335,9 @@ impl Film {
     fn row(&self, case: Case) -> Vec<Cell> {
         let took: Vec<f64> = self.took_us.iter().map(|it| it.1).collect();
         let (late, ordered) = (sorted(self.late_us()), sorted(took.clone()));
-        let (pair, raw, jpeg) = AUTHORS[case.pair.author];
         let carrier = match &self.carrier {
             Some(it) => format!("tsuji:{it}"),
-            None => RAW_CYCLONE.to_owned(),
+            None => case.pair.ends[0].to_owned(),
         };
         let text = |it: &str| Cell::Text(it.to_owned());
         let mut row = vec![text(case.picture()), text(case.pair.name), Cell::Text(carrier)];
@@ -371,8 +355,13 @@ impl Film {
             ]
             .map(number),
         );
-        row.push(text(pair));
-        row.extend((if case.is_jpeg { jpeg } else { raw }).map(number));
+        match case.pair.author.map(|it| AUTHORS[it]) {
+            None => row.extend([const { Cell::Nothing }; 4]),
+            Some((pair, raw, jpeg)) => {
+                row.push(text(pair));
+                row.extend((if case.is_jpeg { jpeg } else { raw }).map(number));
+            }
+        }
         row
     }
 }
@@ -390,7 +379,7 @@ fn variance(values: &[f64]) -> f64 {
 /// Keeps all that was measured, and counts what is astray.
 fn keep(run: &mut Run<'_, '_>, case: Case, film: &Film, told: &[Told]) {
     let (name, report) = (case.name(), &mut *run.report);
-    // How many a plain reader's queue has let go, nobody says.
+    // How many the queue of a peer has let go, nobody says.
     let lost = if film.displaced.is_some() { film.lost() } else { 0 };
     report.astray(lost + film.damaged + film.repeated);
     let numbers: Vec<u64> = film.took_us.iter().map(|it| it.0).collect();
@@ -518,9 +507,9 @@ mod tests {
     }
 
     #[test]
-    fn every_case_has_a_name_of_its_own_and_a_figure_beside_it() {
+    fn every_case_has_a_name_of_its_own_and_only_figures_that_exist() {
         let names: std::collections::BTreeSet<_> = pairs().iter().map(|it| it.name).collect();
         assert_eq!(names.len(), pairs().len());
-        assert!(pairs().iter().all(|it| it.author < AUTHORS.len()));
+        assert!(pairs().iter().all(|it| it.author.is_none_or(|it| it < AUTHORS.len())));
     }
 }

@@ -1,11 +1,12 @@
 //! The carriers that are compared, behind two small traits.
+//!
+//! Those that carry between processes without tsuji are in `peer`, for experiments of other kinds too.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -16,27 +17,14 @@ use crate::road::Road;
 mod condvar;
 mod cyclonedds;
 mod iceoryx;
+mod peer;
 mod plugin;
+mod socket;
 mod tsuji;
 
-pub(crate) use cyclonedds::{
-    Participant, Plain, Reader, TYPE_NAME as PICTURE_TYPE, Writer, join_plain, play_plain,
-};
+pub(crate) use cyclonedds::{Plain, TYPE_NAME as PICTURE_TYPE, play_plain};
+pub(crate) use peer::{Failure, Line, Peer, Talker, Way, listen, meet};
 pub(crate) use plugin::absence;
-
-/// Waits a while for the reader of an engine alone, unless it was met before. Where it does not come, nothing arrives.
-fn wait_until_met(is_met: &mut bool, matched: impl Fn() -> usize) {
-    for _ in 0..LOOKS_MAX {
-        *is_met = *is_met || matched() != 0;
-        if *is_met {
-            break;
-        }
-        thread::sleep(LOOK);
-    }
-}
-
-const LOOK: Duration = Duration::from_millis(10);
-const LOOKS_MAX: u32 = 1000;
 
 /// One way of handing a picture over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +53,8 @@ pub(crate) enum Carrier {
     Nodelet,
     /// Nodelets of ROS 1 under one manager, by `boost::shared_ptr`.
     NodeletPointer,
+    /// A Unix socket, the finished picture copied into the kernel when it is sent.
+    UnixSocket,
     /// tsuji, an `Arc` published and the same `Arc` received.
     TsujiPointer,
     /// tsuji, a reference published.
@@ -82,7 +72,7 @@ pub(crate) enum Carrier {
 }
 
 impl Carrier {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Condvar,
         Self::CondvarClone,
         Self::IceoryxLoan,
@@ -95,6 +85,7 @@ impl Carrier {
         Self::RoscppPointer,
         Self::Nodelet,
         Self::NodeletPointer,
+        Self::UnixSocket,
         Self::TsujiPointer,
         Self::TsujiPublish,
         Self::TsujiLoan,
@@ -119,6 +110,7 @@ impl Carrier {
             Self::RoscppPointer => "roscpp-pointer",
             Self::Nodelet => "nodelet",
             Self::NodeletPointer => "nodelet-pointer",
+            Self::UnixSocket => "unix-socket",
             Self::TsujiPointer => "tsuji-pointer",
             Self::TsujiPublish => "tsuji-publish",
             Self::TsujiLoan => "tsuji-loan",
@@ -137,6 +129,18 @@ impl Carrier {
     /// Whether it is ROS 1, whose ends are played by a program of its own.
     pub(crate) fn is_ros1(self) -> bool {
         matches!(self, Self::Roscpp | Self::RoscppPointer | Self::Nodelet | Self::NodeletPointer)
+    }
+
+    /// What carries between two processes where it is not tsuji.
+    fn peer(self) -> Option<Peer> {
+        match self {
+            Self::IceoryxLoan | Self::IceoryxMemcpy => Some(Peer::Iceoryx2),
+            Self::CycloneInPlace | Self::CycloneCopy => Some(Peer::CycloneDds),
+            Self::FastCopy => Some(Peer::FastDds),
+            Self::ZenohCopy => Some(Peer::Zenoh),
+            Self::UnixSocket => Some(Peer::UnixSocket),
+            _ => None,
+        }
     }
 }
 
@@ -335,13 +339,13 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Opens the sending end of a flow between two processes.
 pub(crate) fn open_sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
-    match spec.carrier {
-        Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => iceoryx::sender(spec),
-        Carrier::CycloneInPlace | Carrier::CycloneCopy => cyclonedds::sender(spec),
-        Carrier::FastCopy | Carrier::ZenohCopy => plugin::sender(spec),
-        Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
-        it if it.is_ros1() => Err(unfit(spec)),
-        _ => tsuji::sender(spec),
+    match (spec.carrier, spec.carrier.peer()) {
+        (Carrier::IceoryxLoan, _) => iceoryx::in_place(spec),
+        (Carrier::CycloneInPlace, _) => cyclonedds::in_place(spec),
+        (_, Some(peer)) => peer::sender(peer, spec),
+        (Carrier::Condvar | Carrier::CondvarClone, None) => Err(unfit(spec)),
+        (it, None) if it.is_ros1() => Err(unfit(spec)),
+        (_, None) => tsuji::sender(spec),
     }
 }
 
@@ -350,13 +354,11 @@ pub(crate) fn open_receiver(
     spec: &Spec,
     arrivals: Arc<Arrivals>,
 ) -> Result<Box<dyn Receiver>, String> {
-    match spec.carrier {
-        Carrier::IceoryxLoan | Carrier::IceoryxMemcpy => iceoryx::receiver(spec, arrivals),
-        Carrier::CycloneInPlace | Carrier::CycloneCopy => cyclonedds::receiver(spec, arrivals),
-        Carrier::FastCopy | Carrier::ZenohCopy => plugin::receiver(spec, arrivals),
-        Carrier::Condvar | Carrier::CondvarClone => Err(unfit(spec)),
-        it if it.is_ros1() => Err(unfit(spec)),
-        _ => tsuji::receiver(spec, arrivals),
+    match (spec.carrier, spec.carrier.peer()) {
+        (_, Some(peer)) => peer::receiver(peer, spec, arrivals),
+        (Carrier::Condvar | Carrier::CondvarClone, None) => Err(unfit(spec)),
+        (it, None) if it.is_ros1() => Err(unfit(spec)),
+        (_, None) => tsuji::receiver(spec, arrivals),
     }
 }
 
@@ -372,13 +374,7 @@ pub(crate) type Ends = (Box<dyn Sender>, Box<dyn Receiver + Send>);
 pub(crate) fn open_both(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, String> {
     match spec.carrier {
         Carrier::Condvar | Carrier::CondvarClone => Ok(condvar::ends(spec, arrivals)),
-        Carrier::IceoryxLoan
-        | Carrier::IceoryxMemcpy
-        | Carrier::CycloneInPlace
-        | Carrier::CycloneCopy
-        | Carrier::FastCopy
-        | Carrier::ZenohCopy => Err(unfit(spec)),
-        it if it.is_ros1() => Err(unfit(spec)),
+        it if it.is_ros1() || it.peer().is_some() => Err(unfit(spec)),
         _ => tsuji::ends(spec, arrivals),
     }
 }

@@ -32,6 +32,16 @@ pub(crate) enum Stop {
     Failed(String),
 }
 
+impl Stop {
+    /// The same, saying who it was that failed.
+    pub(crate) fn of(self, who: &str) -> Self {
+        match self {
+            Self::Failed(why) => Self::Failed(format!("{who}: {why}")),
+            Self::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
 impl From<String> for Stop {
     fn from(error: String) -> Self {
         Self::Failed(error)

@@ -1,5 +1,5 @@
-//! Measures tsuji beside the raw carriers: a mutex with a condition variable,
-//! iceoryx2, and Cyclone DDS; and beside ROS 1, where it is.
+//! Measures tsuji beside the raw carriers: a mutex with a condition variable, iceoryx2, a Unix socket, and the
+//! engines alone; and beside ROS 1, where it is.
 //!
 //! It measures through tsuji's public interface, so a number here is a number that a user can have.
 //! It asserts nothing: it prints what it found, and says of each bar whether it was met. How it

@@ -85,6 +85,7 @@ fn entrants() -> Vec<Entrant> {
             Transport::Zenoh => alone("raw:zenoh", Carrier::ZenohCopy, transport),
         });
     }
+    all.push(raw("raw:unix-socket", Carrier::UnixSocket, Role::Sender));
     all
 }
 
@@ -341,7 +342,7 @@ impl<'a> Matrix<'a> {
     fn spec(&self, entrant: &Entrant, size: usize, is_reliable: bool, flow: Flow) -> Spec {
         let qos = if is_reliable { "reliable" } else { "best_effort" };
         let way = if flow == Flow::Paced { "paced" } else { "stream" };
-        let name = entrant.name.replace(':', "_");
+        let name = entrant.name.replace([':', '-'], "_");
         Spec {
             carrier: entrant.carrier,
             role: entrant.role,

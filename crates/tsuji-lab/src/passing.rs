@@ -22,7 +22,7 @@ struct Case {
     one_node: bool,
     /// By which one tsuji goes.
     road: Road,
-    /// tsuji first, then the one that the bars are for.
+    /// tsuji first, then the one that the bars are about.
     carriers: Vec<Carrier>,
     bars: &'static [(Statistic, f64)],
 }
@@ -41,40 +41,29 @@ fn cases(options: &Options) -> Vec<Case> {
     use Carrier::*;
     const FAST: Road = Road::By(Transport::FastDds);
     const ZENOH: Road = Road::By(Transport::Zenoh);
+    const PUBLISHED: &[Carrier] = &[TsujiPublish, IceoryxMemcpy, UnixSocket];
+    let by_value: &[Carrier] = &[TsujiPublish, CondvarClone, Roscpp];
+    let by_pointer: &[Carrier] = &[TsujiPointer, Condvar, RoscppPointer];
+    let between: &[Carrier] = &[TsujiPublish, IceoryxMemcpy, UnixSocket, Roscpp];
+    let by_loan: &[Carrier] = &[TsujiLoan, IceoryxLoan, RoscppPointer];
+    let components: &[Carrier] = &[TsujiPublish, CondvarClone, Nodelet];
+    let components_by_pointer: &[Carrier] = &[TsujiPointer, Condvar, NodeletPointer];
     let patterns = [
-        ("one_node", Role::Both, true, [TsujiPublish, CondvarClone, Roscpp], &[][..]),
-        (
-            "one_node_pointer",
-            Role::Both,
-            true,
-            [TsujiPointer, Condvar, RoscppPointer],
-            POINTER_BARS,
-        ),
-        ("two_nodes", Role::Sender, false, [TsujiPublish, IceoryxMemcpy, Roscpp], PUBLISH_BARS),
-        (
-            "two_nodes_pointer",
-            Role::Sender,
-            false,
-            [TsujiLoan, IceoryxLoan, RoscppPointer],
-            LOAN_BARS,
-        ),
-        ("two_components", Role::Both, false, [TsujiPublish, CondvarClone, Nodelet], &[]),
-        (
-            "two_components_pointer",
-            Role::Both,
-            false,
-            [TsujiPointer, Condvar, NodeletPointer],
-            POINTER_BARS,
-        ),
+        ("one_node", Role::Both, true, by_value, &[][..]),
+        ("one_node_pointer", Role::Both, true, by_pointer, POINTER_BARS),
+        ("two_nodes", Role::Sender, false, between, PUBLISH_BARS),
+        ("two_nodes_pointer", Role::Sender, false, by_loan, LOAN_BARS),
+        ("two_components", Role::Both, false, components, &[]),
+        ("two_components_pointer", Role::Both, false, components_by_pointer, POINTER_BARS),
     ];
-    let sized = [
-        ("pointer", Role::Both, Road::Alone, [TsujiPointer, Condvar], POINTER_BARS),
-        ("loan", Role::Sender, Road::Alone, [TsujiLoan, IceoryxLoan], LOAN_BARS),
-        ("publish", Role::Sender, Road::Alone, [TsujiPublish, IceoryxMemcpy], PUBLISH_BARS),
-        ("cyclonedds-loan", Role::Sender, Road::Rtps, [TsujiLoan, CycloneInPlace], ENGINE_BARS),
-        ("cyclonedds-publish", Role::Sender, Road::Rtps, [TsujiPublish, CycloneCopy], ENGINE_BARS),
-        ("fastdds-publish", Role::Sender, FAST, [TsujiPublish, FastCopy], ENGINE_BARS),
-        ("zenoh-publish", Role::Sender, ZENOH, [TsujiPublish, ZenohCopy], ENGINE_BARS),
+    let sized: [(_, _, _, &[Carrier], _); 7] = [
+        ("pointer", Role::Both, Road::Alone, &[TsujiPointer, Condvar], POINTER_BARS),
+        ("loan", Role::Sender, Road::Alone, &[TsujiLoan, IceoryxLoan], LOAN_BARS),
+        ("publish", Role::Sender, Road::Alone, PUBLISHED, PUBLISH_BARS),
+        ("cyclonedds-loan", Role::Sender, Road::Rtps, &[TsujiLoan, CycloneInPlace], ENGINE_BARS),
+        ("cyclonedds-publish", Role::Sender, Road::Rtps, &[TsujiPublish, CycloneCopy], ENGINE_BARS),
+        ("fastdds-publish", Role::Sender, FAST, &[TsujiPublish, FastCopy], ENGINE_BARS),
+        ("zenoh-publish", Role::Sender, ZENOH, &[TsujiPublish, ZenohCopy], ENGINE_BARS),
     ];
     let mut cases: Vec<Case> = patterns
         .into_iter()
@@ -312,9 +301,8 @@ fn judge(
     };
     let (ours_us, theirs_us) = (times(ours), times(theirs));
     for statistic in [Statistic::Median, Statistic::P99] {
-        // A bar is against the least that could carry it, which ROS 1 is not.
-        let is_barred = |it: &&(Statistic, f64)| it.0 == statistic && !theirs.carrier.is_ros1();
-        let bar = case.bars.iter().find(is_barred);
+        let bars = if theirs.carrier == case.carriers[1] { case.bars } else { &[] };
+        let bar = bars.iter().find(|(it, _)| *it == statistic);
         if let Some(figure) = ratio(statistic, &ours_us, &theirs_us) {
             let judged = Judged {
                 what: format!("{} {statistic}", case.name),

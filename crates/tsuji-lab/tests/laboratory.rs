@@ -68,9 +68,10 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     let Some((value, text)) = check(words) else { return };
     let rows = value["rows"].as_array().unwrap();
     let absent = absent(&value);
-    // Six patterns, and five ways and those by plug-ins in two sizes; each by two carriers.
+    // Six patterns, and five ways and those by plug-ins in two sizes; each by two carriers. What is published between two
+    // processes by shared memory goes by a socket too.
     let ways = 5 + PLUGINS.len() - absent.len();
-    assert_eq!(rows.len(), (6 + ways * 2) * 2, "{text}");
+    assert_eq!(rows.len(), (6 + ways * 2) * 2 + 3, "{text}");
     for row in rows {
         assert_eq!(row["lost"], 0, "{row}");
         assert_eq!(row["count"], 6, "{row}");
@@ -87,6 +88,9 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     assert!(carried("one_node_pointer", "tsuji:inproc"), "{text}");
     assert!(carried("two_nodes_pointer", "tsuji:shm"), "{text}");
     assert!(carried("loan-70000", "raw:iceoryx2-loan"), "{text}");
+    for case in ["two_nodes", "publish-64", "publish-70000"] {
+        assert!(carried(case, "raw:unix-socket"), "{case}: {text}");
+    }
     for way in ["loan", "publish"] {
         assert!(carried(&format!("cyclonedds-{way}-70000"), "tsuji:cyclonedds"), "{text}");
     }
@@ -105,12 +109,17 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     assert_ne!(value["machine"]["cpu"], Value::Null);
     let ratios = value["ratios"].as_array().unwrap();
     assert!(ratios.iter().any(|it| it["what"] == "loan-64 median" && it["verdict"].is_string()));
+    let of_socket = "tsuji:shm / raw:unix-socket";
+    let told: Vec<_> = ratios.iter().filter(|it| it["of"] == of_socket).collect();
+    assert_eq!(told.len(), 3 * 2, "{text}");
+    // It is there to compare with, and nothing has to be reached.
+    assert!(told.iter().all(|it| it["verdict"].is_null()), "{told:?}");
 }
 
 #[test]
 fn the_matrix_has_a_cell_for_every_road_size_and_reliability() {
     let csv = json_path("matrix").with_extension("csv");
-    let roads = "inproc,shm,cyclonedds,raw:cyclonedds,raw:fastdds,raw:zenoh";
+    let roads = "inproc,shm,cyclonedds,raw:cyclonedds,raw:fastdds,raw:zenoh,raw:unix-socket";
     let words = format!(
         "matrix --quick --count 4 --blocks 2 --sizes 256,70000 --roads {roads} --csv {}",
         csv.display()
@@ -118,7 +127,7 @@ fn the_matrix_has_a_cell_for_every_road_size_and_reliability() {
     let Some((value, text)) = check(&words) else { return };
     let cells = value["matrix"].as_array().unwrap();
     let alone = PLUGINS.len() - absent(&value).len();
-    assert_eq!(cells.len(), (4 + alone) * 2 * 2, "{text}");
+    assert_eq!(cells.len(), (5 + alone) * 2 * 2, "{text}");
     let ratios = value["ratios"].as_array().unwrap();
     for size in [256, 70_000] {
         for what in ["cyclonedds reliable median", "cyclonedds best effort median"] {
@@ -128,13 +137,15 @@ fn the_matrix_has_a_cell_for_every_road_size_and_reliability() {
             assert_eq!(judged["of"], "tsuji:cyclonedds / raw:cyclonedds-copy", "{judged}");
         }
     }
-    for carrier in ["tsuji:inproc", "tsuji:shm", "tsuji:cyclonedds", "raw:cyclonedds-copy"] {
+    for carrier in
+        ["tsuji:inproc", "tsuji:shm", "tsuji:cyclonedds", "raw:cyclonedds-copy", "raw:unix-socket"]
+    {
         let own: Vec<_> = cells.iter().filter(|it| it["carrier"] == carrier).collect();
         assert_eq!(own.len(), 4, "{carrier}: {text}");
         for cell in own {
             assert_eq!(cell["count"], 4, "{cell}");
             assert!(cell["reliability"] == "best_effort" || cell["lost"] == 0, "{cell}");
-            let is_stream = carrier == "tsuji:shm" || carrier == "tsuji:cyclonedds";
+            let is_stream = ["tsuji:shm", "tsuji:cyclonedds", "raw:unix-socket"].contains(&carrier);
             let has_stream = is_stream && cell["reliability"] == "reliable";
             assert_eq!(cell["throughput_mb_per_s"].is_f64(), has_stream, "{cell}");
             let processes = cell["processes"].as_array().unwrap();
@@ -599,6 +610,32 @@ fn what_cannot_be_filmed_is_said() {
     let none =
         Recorded::with("none", 1, |node| publish(node, "/left", vec![CompressedImage::default()]));
     check(&none, "", "/left has no picture that can be filmed: 1 are no JPEG but \"\"");
+}
+
+#[test]
+fn pictures_come_by_every_peer_alone() {
+    let peers = ["raw:fastdds", "raw:zenoh", "raw:iceoryx2", "raw:unix-socket"];
+    let words = format!("camera --count 8 --roads {}", peers.join(","));
+    let Some((value, text)) = check(&words) else { return };
+    let (table, absent) = (&value["tables"][0], absent(&value));
+    let is_here = |it: &&str| !absent.iter().any(|absent| it.contains(absent));
+    let here: Vec<_> = peers.into_iter().filter(is_here).collect();
+    let rows = table["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * here.len(), "{text}");
+    for (row, (peer, picture)) in
+        rows.iter().zip(here.iter().flat_map(|it| [(it, "raw"), (it, "jpeg")]))
+    {
+        assert_eq!(
+            (&row[0], &row[1], &row[2]),
+            (&picture.into(), &(*peer).into(), &(*peer).into())
+        );
+        let of = |column: &str| cell(table, row, column).as_f64().unwrap();
+        assert_eq!((of("filmed"), of("received")), (8.0, 8.0), "{row}");
+        let case = format!("{picture}-{peer}");
+        let is_meant = |it: &&Value| it["case"] == *case && it["what"] == "to the callback";
+        let took = value["series"].as_array().unwrap().iter().find(is_meant).unwrap();
+        assert_eq!(took["values"].as_array().unwrap().len(), 8, "{case}: {text}");
+    }
 }
 
 /// The process of the laboratory `lab` that plays `role`, once it is there.

@@ -77,6 +77,12 @@ pub struct Connection {
     fd: Unshared,
 }
 
+/// Lets a socket of any kind hold so many bytes that are sent and not taken yet. The kernel gives less where
+/// `net.core.wmem_max` is less, and counts its own bookkeeping in.
+pub fn set_send_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_socket_send_buffer_size(socket, bytes)?)
+}
+
 /// Who is at the other end, as the kernel vouches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
@@ -219,6 +225,21 @@ mod tests {
         assert_eq!((&buffer[..second.bytes], second.fds.len()), (&b"second"[..], 1));
         let nothing = two.receive(&mut buffer).unwrap_err();
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_larger_send_buffer_holds_more() {
+        let held = |buffer_bytes| {
+            let (one, _two) = std::os::unix::net::UnixStream::pair().unwrap();
+            set_send_buffer(&one, buffer_bytes).unwrap();
+            one.set_nonblocking(true).unwrap();
+            let mut held = 0;
+            while let Ok(taken) = io::Write::write(&mut &one, &[0; 4096]) {
+                held += taken;
+            }
+            held
+        };
+        assert!(held(8 << 10) < held(128 << 10));
     }
 
     #[test]

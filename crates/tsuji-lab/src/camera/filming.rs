@@ -1,4 +1,4 @@
-//! A process that films, one that watches, or both in one; each end tsuji's, or Cyclone DDS alone, as a plain node is.
+//! A process that films, one that watches, or both in one; each end tsuji's, or that of a peer without tsuji.
 
 use std::io::{self, BufRead as _};
 use std::path::Path;
@@ -14,15 +14,12 @@ use tsuji_platform::clock::monotonic_ns;
 
 use super::input::Input;
 use super::scene::{Compressor, Frame, Reel, spot_sum};
-use crate::carrier::{PICTURE_TYPE, Participant, Reader, Writer, join_plain};
+use crate::carrier::{self, Failure, Flow, Line, PICTURE_TYPE, Peer, Talker, Way};
 use crate::child::{answer, ended, said};
-use crate::road::{self, Road};
+use crate::road;
 
 /// The hidden argument of such a process.
 pub(crate) const CAMERA: &str = "--camera";
-
-/// How a process is told that its end is a plain node.
-pub(super) const PLAIN: &str = "plain";
 
 /// Plays one.
 pub(crate) fn film(text: &str) -> i32 {
@@ -136,20 +133,25 @@ impl<P: Picture> Part<P> {
         let role = word("role");
         // It takes a while, and no time counts yet.
         let lens = (role != "watcher").then(|| Lens::before(&value["input"])).transpose()?;
-        if word("end") == PLAIN {
-            let participant = join_plain(folder)?;
-            let topic = format!("rt/{topic}");
-            let (mut filming, mut watching) = (None, None);
-            if role == "camera" {
-                let writer = participant.writer(&topic, P::DDS_TYPE, &QOS).map_err(plainly)?;
-                filming = Some(Filming::Plain { writer, _participant: participant });
-            } else {
-                let reader = participant.reader(&topic, P::DDS_TYPE, &QOS).map_err(plainly)?;
-                watching = Some(Watching::by_plain(reader, participant));
+        let road = match Way::of_word(word("end"))? {
+            Way::Alone(peer) => {
+                let bytes_max = value["bytes_max"].as_u64().unwrap_or_default() as usize;
+                let (folder, bytes_max) = (folder.to_owned(), bytes_max + BESIDE_PIXELS);
+                let (type_name, flow) = (P::DDS_TYPE, Flow::Paced);
+                let line = Line {
+                    folder,
+                    name: topic,
+                    type_name,
+                    qos: QOS,
+                    flow,
+                    bytes_max,
+                    receivers: 1,
+                };
+                return Self::alone(peer, line, lens);
             }
-            return Ok(Self { filming, lens, watching, tsuji: None });
-        }
-        let context = Road::of_word(word("end"))?.context(folder).build().map_err(said)?;
+            Way::Tsuji(road) => road,
+        };
+        let context = road.context(folder).build().map_err(said)?;
         let node = context.node(role).map_err(said)?;
         let watching = (role != "camera").then(|| Watching::by_tsuji(&node, &topic)).transpose()?;
         let filming = lens.as_ref().map(|lens| {
@@ -158,6 +160,17 @@ impl<P: Picture> Part<P> {
             publisher.map(Filming::Tsuji).map_err(said)
         });
         Ok(Self { filming: filming.transpose()?, lens, watching, tsuji: Some((context, node)) })
+    }
+
+    /// One end without tsuji: the one that films if it has a lens.
+    fn alone(peer: Peer, line: Line, lens: Option<Lens>) -> Result<Self, String> {
+        let (mut filming, mut watching) = (None, None);
+        if lens.is_some() {
+            filming = Some(Filming::Alone(peer.talker(&line)?));
+        } else {
+            watching = Some(Watching::alone(peer, line)?);
+        }
+        Ok(Self { filming, lens, watching, tsuji: None })
     }
 
     fn play(mut self) -> Result<(), String> {
@@ -174,7 +187,7 @@ impl<P: Picture> Part<P> {
                 ["meet"] => self.meet()?,
                 ["by", transport] => self.go_by(transport)?,
                 ["film", count] => {
-                    let camera = self.filming.as_ref().zip(self.lens.as_mut());
+                    let camera = self.filming.as_mut().zip(self.lens.as_mut());
                     let (filming, lens) = camera.ok_or("no camera is here")?;
                     let filmed = filming.film(lens, parsed(count)?)?;
                     json!({ "filmed": filmed, "carrier": self.carrier().0 })
@@ -190,19 +203,11 @@ impl<P: Picture> Part<P> {
     }
 
     /// Waits for the other end.
-    fn meet(&self) -> Result<Value, String> {
-        match &self.filming {
+    fn meet(&mut self) -> Result<Value, String> {
+        match &mut self.filming {
             None => (),
             Some(Filming::Tsuji(it)) => it.wait_for_subscriptions(1, PATIENCE).map_err(said)?,
-            Some(Filming::Plain { writer, .. }) => {
-                let end = Instant::now() + PATIENCE;
-                while writer.matched() == 0 {
-                    if end <= Instant::now() {
-                        return Err("the plain camera finds nobody that watches".to_owned());
-                    }
-                    thread::sleep(LOOK);
-                }
-            }
+            Some(Filming::Alone(talker)) => carrier::meet(&mut **talker)?,
         }
         if let Some(Watching { end: WatchingEnd::Tsuji(it), .. }) = &self.watching {
             it.wait_for_publishers(1, PATIENCE).map_err(said)?;
@@ -212,8 +217,8 @@ impl<P: Picture> Part<P> {
 
     /// Sets the road, and waits until it carries.
     fn go_by(&self, transport: &str) -> Result<Value, String> {
-        let (context, _) = self.tsuji.as_ref().ok_or("a plain node has no roads")?;
-        let topic = self.topic().ok_or("a plain node has no roads")?;
+        let (context, _) = self.tsuji.as_ref().ok_or("only tsuji has roads")?;
+        let topic = self.topic().ok_or("only tsuji has roads")?;
         for setting in context.set_route(&topic, Some(transport), PATIENCE).map_err(said)? {
             setting.outcome.map_err(|why| format!("not by {transport}: {why}"))?;
         }
@@ -238,11 +243,11 @@ impl<P: Picture> Part<P> {
     fn topic(&self) -> Option<String> {
         let watched = self.watching.as_ref().and_then(|it| match &it.end {
             WatchingEnd::Tsuji(subscription) => Some(subscription.topic().to_owned()),
-            WatchingEnd::Plain => None,
+            WatchingEnd::Alone(_) => None,
         });
         let filmed = self.filming.as_ref().and_then(|it| match it {
             Filming::Tsuji(publisher) => Some(publisher.topic().to_owned()),
-            Filming::Plain { .. } => None,
+            Filming::Alone(_) => None,
         });
         watched.or(filmed)
     }
@@ -274,7 +279,7 @@ impl<P: Picture> Part<P> {
         }
         let displaced = match &watching.end {
             WatchingEnd::Tsuji(subscription) => Some(subscription.counters().displaced),
-            WatchingEnd::Plain => None,
+            WatchingEnd::Alone(failure) => failure.get().map_or(Ok(None), |it| Err(it.clone()))?,
         };
         let carrier = self.carrier().0;
         let seen = watching.lock();
@@ -284,6 +289,9 @@ impl<P: Picture> Part<P> {
         }))
     }
 }
+
+/// What a message has beside the pixels, at most.
+const BESIDE_PIXELS: usize = 1024;
 
 /// How long a publisher waits for room, and both ends for each other.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -295,10 +303,6 @@ const LEAD: Duration = Duration::from_millis(30);
 
 fn parsed(word: &str) -> Result<u64, String> {
     word.parse().map_err(|_| format!("`{word}` is no number"))
-}
-
-fn plainly(error: impl std::fmt::Display) -> String {
-    format!("Cyclone DDS: {error}")
 }
 
 /// What pictures come from.
@@ -321,43 +325,86 @@ impl Lens {
 /// The end that sends.
 enum Filming<P: Picture> {
     Tsuji(Publisher<P>),
-    Plain { writer: Writer, _participant: Participant },
+    Alone(Box<dyn Talker>),
 }
 
 impl<P: Picture> Filming<P> {
-    /// Sends each picture when it is due, whenever the one before was. Answers for each when it was due, when its time began,
-    /// and its bytes.
-    fn film(&self, lens: &mut Lens, count: u64) -> Result<Vec<[u64; 4]>, String> {
-        let Lens { reel, compressor } = lens;
-        let mut filmed = Vec::with_capacity(count as usize);
-        let begin_ns = monotonic_ns() + LEAD.as_nanos() as u64;
-        for number in 0..count {
-            let frame = reel.frame(number);
-            let is_ready = !P::is_encoded(frame);
-            let ready = is_ready.then(|| P::of(frame, number, compressor)).transpose()?;
-            let due_ns = begin_ns + reel.due_us(number) * 1000;
-            while let Some(left @ 1..) = due_ns.checked_sub(monotonic_ns()) {
-                thread::sleep(Duration::from_nanos(left));
-            }
-            let at_ns = monotonic_ns();
-            let message = ready.map_or_else(|| P::of(frame, number, compressor), Ok)?;
-            let bytes = message.data().len() as u64;
-            let packed_ns = monotonic_ns();
-            self.send(message)?;
-            filmed.push([due_ns, at_ns, packed_ns, bytes]);
+    fn film(&mut self, lens: &mut Lens, count: u64) -> Result<Filmed, String> {
+        match self {
+            Self::Tsuji(publisher) => film_by::<P, _>(publisher, lens, count),
+            Self::Alone(talker) => film_by::<P, _>(talker, lens, count),
         }
-        Ok(filmed)
+    }
+}
+
+/// Of each picture when it was due, when its time began, when it was ready to be sent, and its bytes.
+type Filmed = Vec<[u64; 4]>;
+
+/// What pictures are sent by.
+trait Outlet<P: Picture> {
+    /// A picture as it is handed over.
+    type Packed;
+
+    fn pack(message: P) -> Result<Self::Packed, String>;
+
+    fn send(&mut self, packed: Self::Packed) -> Result<(), String>;
+}
+
+impl<P: Picture> Outlet<P> for Publisher<P> {
+    type Packed = Arc<P>;
+
+    fn pack(message: P) -> Result<Arc<P>, String> {
+        Ok(Arc::new(message))
     }
 
-    fn send(&self, message: P) -> Result<(), String> {
-        match self {
-            Self::Tsuji(publisher) => publisher.publish(Arc::new(message)).map_err(said),
-            Self::Plain { writer, .. } => {
-                let bytes = message.to_vec().map_err(|error| error.to_string())?;
-                writer.write(&Arc::new(bytes)).map_err(plainly)
-            }
-        }
+    fn send(&mut self, packed: Arc<P>) -> Result<(), String> {
+        self.publish(packed).map_err(said)
     }
+}
+
+impl<P: Picture> Outlet<P> for Box<dyn Talker> {
+    type Packed = Vec<u8>;
+
+    fn pack(message: P) -> Result<Vec<u8>, String> {
+        message.to_vec().map_err(|error| error.to_string())
+    }
+
+    fn send(&mut self, packed: Vec<u8>) -> Result<(), String> {
+        Talker::send(&mut **self, &packed)
+    }
+}
+
+/// Sends each picture when it is due, whenever the one before was.
+fn film_by<P: Picture, O: Outlet<P>>(
+    outlet: &mut O,
+    lens: &mut Lens,
+    count: u64,
+) -> Result<Filmed, String> {
+    let Lens { reel, compressor } = lens;
+    let mut pack = |frame: &Frame, number| {
+        let message = P::of(frame, number, compressor)?;
+        let bytes = message.data().len() as u64;
+        O::pack(message).map(|packed| (packed, bytes))
+    };
+    let mut filmed = Vec::with_capacity(count as usize);
+    let begin_ns = monotonic_ns() + LEAD.as_nanos() as u64;
+    for number in 0..count {
+        let frame = reel.frame(number);
+        let ready = if P::is_encoded(frame) { None } else { Some(pack(frame, number)?) };
+        let due_ns = begin_ns + reel.due_us(number) * 1000;
+        while let Some(left @ 1..) = due_ns.checked_sub(monotonic_ns()) {
+            thread::sleep(Duration::from_nanos(left));
+        }
+        let at_ns = monotonic_ns();
+        let (packed, bytes) = match ready {
+            Some(ready) => ready,
+            None => pack(frame, number)?,
+        };
+        let packed_ns = monotonic_ns();
+        outlet.send(packed)?;
+        filmed.push([due_ns, at_ns, packed_ns, bytes]);
+    }
+    Ok(filmed)
 }
 
 /// The end that receives.
@@ -368,7 +415,7 @@ struct Watching<P: Picture> {
 
 enum WatchingEnd<P: Picture> {
     Tsuji(Subscription<P>),
-    Plain,
+    Alone(Failure),
 }
 
 #[derive(Default)]
@@ -390,23 +437,17 @@ impl<P: Picture> Watching<P> {
         Ok(Self { end: WatchingEnd::Tsuji(subscription.map_err(said)?), seen })
     }
 
-    fn by_plain(reader: Reader, participant: Participant) -> Self {
+    fn alone(peer: Peer, line: Line) -> Result<Self, String> {
         let seen = Arc::<Mutex<Seen>>::default();
         let noting = Arc::clone(&seen);
-        // It ends with the process.
-        thread::spawn(move || {
-            let _participant = participant;
-            while reader.wait(PATIENCE).is_ok() {
-                while let Ok(Some(sample)) = reader.take() {
-                    let at_ns = monotonic_ns();
-                    match P::view_cdr(&sample) {
-                        Ok(view) => note(&noting, P::parts(&view), at_ns),
-                        Err(_) => lock(&noting).damaged += 1,
-                    }
-                }
+        let failure = carrier::listen(peer, line, move |sample| {
+            let at_ns = monotonic_ns();
+            match P::view_cdr(sample) {
+                Ok(view) => note(&noting, P::parts(&view), at_ns),
+                Err(_) => lock(&noting).damaged += 1,
             }
-        });
-        Self { end: WatchingEnd::Plain, seen }
+        })?;
+        Ok(Self { end: WatchingEnd::Alone(failure), seen })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {

@@ -7,6 +7,8 @@ use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
 const WIDTH: usize = 640;
 const HEIGHT: usize = 480;
 const COLOURS: usize = 3;
+/// A picture that is drawn.
+pub(super) const DRAWN_BYTES: u64 = (WIDTH * HEIGHT * COLOURS) as u64;
 /// Of the article, from 1 to 100.
 const QUALITY: u8 = 30;
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -11,63 +11,92 @@ use std::thread;
 use serde_json::{Value, json};
 use tsuji::{History, Message, Qos};
 use tsuji_transport_cyclonedds::CycloneConfig;
-pub(crate) use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
+use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
 
 use crate::account::{Account, Wrong};
-use crate::carrier::{
-    Carrier, End, Flow, LOOK_AGAIN, Receiver, Sender, Spec, tsuji as ours, wait_until_met,
-};
+use crate::carrier::peer::{self, Line, Listener, Talker};
+use crate::carrier::{End, Flow, LOOK_AGAIN, Sender, Spec, tsuji as ours};
 use crate::picture::Pictures;
-use crate::probe::Arrivals;
 use crate::road;
-
-fn join(spec: &Spec) -> Result<Participant, String> {
-    if spec.flow == Flow::Stream {
-        return Err("Cyclone DDS is measured one sample at a time".to_owned());
-    }
-    Participant::join(&CycloneConfig::on_loopback(road::raw_domain(&spec.folder))).map_err(said)
-}
-
-fn topic(spec: &Spec) -> String {
-    format!("rt/{}", spec.name)
-}
 
 /// What DDS calls the type of a picture.
 pub(crate) const TYPE_NAME: &str = "sensor_msgs::msg::dds_::Image_";
 
-pub(crate) fn sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
-    let participant = join(spec)?;
-    let writer = participant.writer(&topic(spec), TYPE_NAME, &ours::qos(spec)).map_err(said)?;
+fn join(line: &Line, domain: u32) -> Result<Participant, String> {
+    if line.flow == Flow::Stream {
+        return Err("Cyclone DDS is measured one sample at a time".to_owned());
+    }
+    Participant::join(&CycloneConfig::on_loopback(domain)).map_err(said)
+}
+
+pub(super) fn talker(line: &Line, domain: u32) -> Result<Talking, String> {
+    let participant = join(line, domain)?;
+    let writer = participant.writer(&line.topic(), line.type_name, &line.qos).map_err(said)?;
+    Ok(Talking { writer, _participant: participant })
+}
+
+pub(super) struct Talking {
+    writer: Writer,
+    _participant: Participant,
+}
+
+impl Talker for Talking {
+    fn is_met(&mut self) -> Result<bool, String> {
+        Ok(self.writer.matched() != 0)
+    }
+
+    fn send(&mut self, sample: &[u8]) -> Result<(), String> {
+        self.writer.write(&Arc::new(sample.to_vec())).map_err(said)
+    }
+}
+
+pub(super) fn listener(line: &Line, domain: u32) -> Result<Listening, String> {
+    let participant = join(line, domain)?;
+    let reader = participant.reader(&line.topic(), line.type_name, &line.qos).map_err(said)?;
+    Ok(Listening { reader, _participant: participant })
+}
+
+pub(super) struct Listening {
+    reader: Reader,
+    _participant: Participant,
+}
+
+impl Listener for Listening {
+    fn run(self: Box<Self>, end: &End, heard: &mut dyn FnMut(&[u8])) -> Result<(), String> {
+        while !end.is_over() {
+            self.reader.wait(LOOK_AGAIN).map_err(said)?;
+            while let Some(sample) = self.reader.take().map_err(said)? {
+                heard(&sample);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends pictures from the buffers that they are drawn in.
+pub(super) fn in_place(spec: &Spec) -> Result<Box<dyn Sender>, String> {
+    let talking = talker(&Line::of(spec), road::raw_domain(&spec.folder))?;
     let pictures = Pictures::new(spec.size);
     let blank = ours::image(pictures.size()).to_vec().map_err(|error| error.to_string())?;
-    Ok(Box::new(Sending {
-        frames: (0..FRAMES).map(|_| Arc::new(blank.clone())).collect(),
-        blank,
-        pictures,
-        copies: spec.carrier == Carrier::CycloneCopy,
-        is_met: false,
-        writer,
-        _participant: participant,
-    }))
+    let frames = (0..FRAMES).map(|_| Arc::new(blank.clone())).collect();
+    Ok(Box::new(InPlace { pictures, blank, frames, has_met: false, talking }))
 }
 
 /// Frames in rotation; one is free again when the receiver has acknowledged it.
 const FRAMES: usize = 4;
 
-struct Sending {
+struct InPlace {
     pictures: Pictures,
     /// An image without its pixels, which are the end of it.
     blank: Vec<u8>,
     frames: VecDeque<Arc<Vec<u8>>>,
-    copies: bool,
-    is_met: bool,
-    writer: Writer,
-    _participant: Participant,
+    has_met: bool,
+    talking: Talking,
 }
 
-impl Sender for Sending {
+impl Sender for InPlace {
     fn prepare(&mut self) -> Result<(), String> {
-        wait_until_met(&mut self.is_met, || self.writer.matched());
+        peer::meet_once(&mut self.has_met, &mut self.talking)?;
         self.frames.rotate_left(1);
         if Arc::get_mut(&mut self.frames[0]).is_none() {
             self.frames[0] = Arc::new(self.blank.clone());
@@ -83,38 +112,7 @@ impl Sender for Sending {
     }
 
     fn publish(&mut self) -> Result<(), String> {
-        let frame = &self.frames[0];
-        if self.copies {
-            return self.writer.write(&Arc::new(Vec::clone(frame))).map_err(said);
-        }
-        self.writer.write(frame).map_err(said)
-    }
-}
-
-pub(crate) fn receiver(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Box<dyn Receiver>, String> {
-    let participant = join(spec)?;
-    let reader = participant.reader(&topic(spec), TYPE_NAME, &ours::qos(spec)).map_err(said)?;
-    let size = Pictures::new(spec.size).size();
-    Ok(Box::new(Receiving { reader, size, arrivals, _participant: participant }))
-}
-
-struct Receiving {
-    reader: Reader,
-    size: usize,
-    arrivals: Arc<Arrivals>,
-    _participant: Participant,
-}
-
-impl Receiver for Receiving {
-    fn run(self: Box<Self>, end: &End) -> Result<(), String> {
-        while !end.is_over() {
-            self.reader.wait(LOOK_AGAIN).map_err(said)?;
-            while let Some(sample) = self.reader.take().map_err(said)? {
-                let pixels = sample.len().saturating_sub(self.size);
-                self.arrivals.arrived(&sample[pixels..]);
-            }
-        }
-        Ok(())
+        self.talking.writer.write(&self.frames[0]).map_err(said)
     }
 }
 
@@ -166,16 +164,12 @@ impl Plain {
     }
 }
 
-/// A participant in the domain of tsuji, in the run of this folder.
-pub(crate) fn join_plain(folder: &Path) -> Result<Participant, String> {
-    Participant::join(&CycloneConfig::on_loopback(road::domain(folder))).map_err(said)
-}
-
 /// Plays a plain node, as `text` describes it. To each line it answers how many samples it has taken, what
 /// was wrong with them, and how many readers its writer has.
 pub(crate) fn play_plain(text: &str) -> Result<(), String> {
     let plain = Plain::from_json(text)?;
-    let participant = join_plain(&plain.folder)?;
+    let domain = road::domain(&plain.folder);
+    let participant = Participant::join(&CycloneConfig::on_loopback(domain)).map_err(said)?;
     let (topic, ty) = (format!("rt/{}", plain.reads), &*plain.type_name);
     let qos = Qos { history: History::KeepLast(plain.depth), ..Qos::DEFAULT };
     let reader = participant.reader(&topic, ty, &qos).map_err(said)?;

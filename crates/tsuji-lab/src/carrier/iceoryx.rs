@@ -2,9 +2,8 @@
 //! service to wake by, the receiver asleep in a `WaitSet`.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use iceoryx2::port::listener::Listener;
+use iceoryx2::port::listener;
 use iceoryx2::port::notifier::Notifier;
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
@@ -12,10 +11,11 @@ use iceoryx2::prelude::*;
 use iceoryx2::sample_mut::SampleMut;
 use iceoryx2::sample_mut_uninit::SampleMutUninit;
 use iceoryx2::service::port_factory::{event, publish_subscribe};
+use tsuji::History;
 
-use crate::carrier::{Carrier, End, Flow, LOOK_AGAIN, Receiver, Sender, Spec};
+use crate::carrier::peer::{Line, Listener, Talker};
+use crate::carrier::{End, Flow, LOOK_AGAIN, Sender, Spec};
 use crate::picture::{NUMBER_BYTES, Pictures};
-use crate::probe::Arrivals;
 
 /// Begins the names of the files that iceoryx2 makes in `/dev/shm` for a run in `folder`.
 pub(crate) fn prefix(folder: &Path) -> String {
@@ -32,14 +32,14 @@ struct Services {
     _node: Node,
 }
 
-fn open(spec: &Spec) -> Result<Services, String> {
+fn open(line: &Line) -> Result<Services, String> {
     set_log_level(LogLevel::Fatal);
     let mut config = Config::default();
-    let root = spec.folder.join("iceoryx2");
+    let root = line.folder.join("iceoryx2");
     let root = iceoryx2_path(&root)?;
     config.global.set_root_path(&root);
     config.global.prefix =
-        FileName::new(prefix(&spec.folder).as_bytes()).map_err(said("prefix"))?;
+        FileName::new(prefix(&line.folder).as_bytes()).map_err(said("prefix"))?;
     let node = NodeBuilder::new()
         .config(&config)
         .signal_handling_mode(SignalHandlingMode::Disabled)
@@ -47,30 +47,30 @@ fn open(spec: &Spec) -> Result<Services, String> {
         .map_err(|error| {
             let error = said("create a node")(error);
             // iceoryx2 does not say so itself.
-            match shared_memory_trouble(&spec.name) {
+            match shared_memory_trouble(&line.name) {
                 Some(trouble) => format!("{error} (/dev/shm cannot be written: {trouble})"),
                 None => error,
             }
         })?;
-    let processes = spec.receivers + 2;
-    let name = spec.name.as_str().try_into().map_err(said("name"))?;
+    let processes = line.receivers + 2;
+    let name = line.name.as_str().try_into().map_err(said("name"))?;
     let samples = node
         .service_builder(&name)
         .publish_subscribe::<[u8]>()
         .max_publishers(1)
-        .max_subscribers(spec.receivers)
+        .max_subscribers(line.receivers)
         .max_nodes(processes)
-        .subscriber_max_buffer_size(buffered(spec))
+        .subscriber_max_buffer_size(buffered(line))
         .subscriber_max_borrowed_samples(2)
         .history_size(0)
-        .enable_safe_overflow(spec.flow == Flow::Paced)
+        .enable_safe_overflow(line.flow == Flow::Paced)
         .open_or_create()
         .map_err(said("open the publish-subscribe service"))?;
     let events = node
         .service_builder(&name)
         .event()
         .max_notifiers(1)
-        .max_listeners(spec.receivers)
+        .max_listeners(line.receivers)
         .max_nodes(processes)
         .open_or_create()
         .map_err(said("open the event service"))?;
@@ -78,8 +78,12 @@ fn open(spec: &Spec) -> Result<Services, String> {
 }
 
 /// Samples that wait for a subscriber at most. Each costs the memory of a sample.
-fn buffered(spec: &Spec) -> usize {
-    if spec.flow == Flow::Stream && spec.size <= SMALL { 1024 } else { 8 }
+fn buffered(line: &Line) -> usize {
+    match (line.flow, line.qos.history) {
+        (Flow::Paced, History::KeepLast(depth)) => depth as usize,
+        (Flow::Stream, _) if line.bytes_max <= SMALL => 1024,
+        _ => 8,
+    }
 }
 
 const SMALL: usize = 4096;
@@ -97,14 +101,14 @@ fn iceoryx2_path(path: &Path) -> Result<iceoryx2::prelude::Path, String> {
     iceoryx2::prelude::Path::new(path.as_os_str().as_encoded_bytes()).map_err(said("root path"))
 }
 
-pub(crate) fn sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
-    let services = open(spec)?;
+pub(super) fn talker(line: &Line) -> Result<Talking, String> {
+    let services = open(line)?;
     let publisher = services
         .samples
         .publisher_builder()
-        .initial_max_slice_len(spec.size.max(NUMBER_BYTES))
+        .initial_max_slice_len(line.bytes_max)
         .max_loaned_samples(2)
-        .backpressure_strategy(match spec.flow {
+        .backpressure_strategy(match line.flow {
             Flow::Paced => BackpressureStrategy::DiscardData,
             Flow::Stream => BackpressureStrategy::RetryUntilDelivered,
         })
@@ -112,100 +116,67 @@ pub(crate) fn sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
         .map_err(said("create a publisher"))?;
     let notifier =
         services.events.notifier_builder().create().map_err(said("create a notifier"))?;
-    let pictures = Pictures::new(spec.size);
-    Ok(Box::new(Sending {
-        finished: vec![0; pictures.size()],
-        copies: spec.carrier == Carrier::IceoryxMemcpy,
-        receivers: spec.receivers,
-        pictures,
-        place: None,
-        drawn: None,
-        publisher,
-        notifier,
-        _services: services,
-    }))
+    Ok(Talking { publisher, notifier, services })
 }
 
 type Uninit = SampleMutUninit<ipc::Service, [std::mem::MaybeUninit<u8>], ()>;
+type Drawn = SampleMut<ipc::Service, [u8], ()>;
 
-struct Sending {
-    pictures: Pictures,
-    /// The finished picture, where it is copied.
-    finished: Vec<u8>,
-    copies: bool,
-    receivers: usize,
-    place: Option<Uninit>,
-    drawn: Option<SampleMut<ipc::Service, [u8], ()>>,
+pub(super) struct Talking {
     publisher: Publisher<ipc::Service, [u8], ()>,
     notifier: Notifier<ipc::Service>,
-    _services: Services,
+    services: Services,
 }
 
-impl Sending {
-    fn loan(&self) -> Result<Uninit, String> {
-        self.publisher.loan_slice_uninit(self.pictures.size()).map_err(said("loan"))
-    }
-}
-
-impl Sender for Sending {
-    fn prepare(&mut self) -> Result<(), String> {
-        if !self.copies {
-            self.place = Some(self.loan()?);
-        }
-        Ok(())
+impl Talking {
+    fn loan(&self, bytes: usize) -> Result<Uninit, String> {
+        self.publisher.loan_slice_uninit(bytes).map_err(said("loan"))
     }
 
-    fn draw(&mut self, number: u64) -> Result<(), String> {
-        if self.copies {
-            self.pictures.draw(number, &mut self.finished);
-            return Ok(());
-        }
-        let place = self.place.take().ok_or("no place to draw in")?;
-        let mut drawn = place.write_from_slice(self.pictures.content(number));
-        drawn.payload_mut()[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
-        self.drawn = Some(drawn);
-        Ok(())
-    }
-
-    fn publish(&mut self) -> Result<(), String> {
-        let sample = match self.drawn.take() {
-            Some(drawn) => drawn,
-            None => self.loan()?.write_from_slice(&self.finished),
-        };
+    /// Answers how many have taken it.
+    fn send_loaned(&self, sample: Drawn) -> Result<usize, String> {
         let taken = sample.send().map_err(said("send"))?;
         self.notifier.notify().map_err(said("notify"))?;
-        // A full buffer or a subscriber that has not mapped the publisher is no error to iceoryx2.
-        if taken == self.receivers { Ok(()) } else { Err(format!("{taken} have taken it")) }
+        Ok(taken)
     }
 }
 
-pub(crate) fn receiver(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Box<dyn Receiver>, String> {
-    let services = open(spec)?;
+impl Talker for Talking {
+    fn is_met(&mut self) -> Result<bool, String> {
+        Ok(self.services.samples.dynamic_config().number_of_subscribers() != 0)
+    }
+
+    fn send(&mut self, sample: &[u8]) -> Result<(), String> {
+        self.send_loaned(self.loan(sample.len())?.write_from_slice(sample)).map(drop)
+    }
+}
+
+pub(super) fn listener(line: &Line) -> Result<Listening, String> {
+    let services = open(line)?;
     let subscriber =
         services.samples.subscriber_builder().create().map_err(said("create a subscriber"))?;
     let listener =
         services.events.listener_builder().create().map_err(said("create a listener"))?;
-    Ok(Box::new(Receiving { subscriber, listener, arrivals, _services: services }))
+    Ok(Listening { subscriber, listener, _services: services })
 }
 
-struct Receiving {
+pub(super) struct Listening {
     subscriber: Subscriber<ipc::Service, [u8], ()>,
-    listener: Listener<ipc::Service>,
-    arrivals: Arc<Arrivals>,
+    listener: listener::Listener<ipc::Service>,
     _services: Services,
 }
 
-impl Receiving {
-    fn take_all(&self) -> Result<(), String> {
+impl Listening {
+    fn take_all(&self, heard: &mut dyn FnMut(&[u8])) -> Result<(), String> {
         while let Some(sample) = self.subscriber.receive().map_err(said("receive"))? {
-            self.arrivals.arrived(sample.payload());
+            heard(sample.payload());
         }
         Ok(())
     }
 }
 
-impl Receiver for Receiving {
-    fn run(self: Box<Self>, end: &End) -> Result<(), String> {
+impl Listener for Listening {
+    fn run(self: Box<Self>, end: &End, heard: &mut dyn FnMut(&[u8])) -> Result<(), String> {
         let wait_set = WaitSetBuilder::new()
             .signal_handling_mode(SignalHandlingMode::Disabled)
             .create::<ipc::Service>()
@@ -215,13 +186,49 @@ impl Receiver for Receiving {
             wait_set
                 .wait_and_process_once_with_timeout(|_| CallbackProgression::Continue, LOOK_AGAIN)
                 .map_err(said("wait"))?;
-            self.take_all()?;
+            self.take_all(heard)?;
             // One `try_wait` a wake-up loses wake-ups for good; until 0 it does not. What was sent
             // while they were taken is looked for once more.
             while self.listener.try_wait(|_| ()).map_err(said("take events"))? != 0 {}
-            self.take_all()?;
+            self.take_all(heard)?;
         }
         Ok(())
+    }
+}
+
+/// Sends pictures in the loans that they are drawn in.
+pub(super) fn in_place(spec: &Spec) -> Result<Box<dyn Sender>, String> {
+    let talking = talker(&Line::of(spec))?;
+    let (pictures, receivers) = (Pictures::new(spec.size), spec.receivers);
+    Ok(Box::new(InPlace { pictures, receivers, place: None, drawn: None, talking }))
+}
+
+struct InPlace {
+    pictures: Pictures,
+    receivers: usize,
+    place: Option<Uninit>,
+    drawn: Option<Drawn>,
+    talking: Talking,
+}
+
+impl Sender for InPlace {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.place = Some(self.talking.loan(self.pictures.size())?);
+        Ok(())
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        let place = self.place.take().ok_or("no place to draw in")?;
+        let mut drawn = place.write_from_slice(self.pictures.content(number));
+        drawn.payload_mut()[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
+        self.drawn = Some(drawn);
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        let taken = self.talking.send_loaned(self.drawn.take().ok_or("nothing is drawn")?)?;
+        // A full buffer or a subscriber that has not mapped the publisher is no error to iceoryx2.
+        if taken == self.receivers { Ok(()) } else { Err(format!("{taken} have taken it")) }
     }
 }
 
