@@ -48,7 +48,7 @@ pub(crate) struct Options {
     pub(crate) output: Option<PathBuf>,
     /// Even if there is a file already.
     pub(crate) force: bool,
-    /// Only these entrants of a matrix and ends of a camera's pictures; all if empty.
+    /// Only these entrants of a matrix, ends of a camera's pictures and roads of a beat; all if empty.
     pub(crate) roads: Vec<String>,
     /// Only these sizes, where a case has sizes; those of the case if empty.
     pub(crate) sizes: Vec<usize>,
@@ -115,7 +115,7 @@ const MATRIX_QUICK_BLOCKS: usize = 2;
 const MATRIX_QUICK_COUNT: u64 = 10;
 /// Half a minute of a hundred a second.
 const CADENCE_COUNT: u64 = 3000;
-const CADENCE_QUICK_COUNT: u64 = 200;
+const CADENCE_QUICK_COUNT: u64 = 150;
 /// As many as the article's.
 const CAMERA_COUNT: u64 = 500;
 const CAMERA_QUICK_COUNT: u64 = 40;
@@ -155,10 +155,10 @@ Usage: tsuji lab all [--quick] [--output DIR] [--force]
   matrix   payloads from 256 B to 4 MB, reliable and of best effort, by every transport and by the
            engines alone: latency at 10 Hz, throughput, memory and threads of both processes, with the
            figures of the paper on choosing DDS implementations beside. 40 minutes in full
-  cadence  a short text a hundred times a second, by every road: how even the beat is, and how long each
-           text takes, beside ROS 1 and the figures of an article on it; then texts of other sizes, and
-           other queues beside a callback that stands still. Nine minutes in full. With --rosout the same
-           from a log of ROS 1
+  cadence  a short text a hundred times a second, by every road, by engines alone, iceoryx2 and a socket:
+           how even the beat is, and how long each text takes, beside ROS 1 and the figures of an article
+           on it; then texts of other sizes, and other queues beside a callback that stands still. Twelve
+           minutes in full. With --rosout the same from a log of ROS 1
   camera   500 pictures of 640 × 480 every 30 ms, raw and as JPEG, inside one process, between two by each
            road, to and from a plain Cyclone DDS node, and by engines alone, iceoryx2 and a socket:
            received, mean and variance, processor time and context switches, beside the figures of an
@@ -178,7 +178,7 @@ Options:
   --csv DIR       writes tables and all values to DIR; of a matrix also FILE, for its cells
   --output PATH   where the policy of tune goes [default: tsuji-policy.xml], or the folder of all [default: tsuji-lab]
   --force         also if there is a file, or files in the folder, already
-  --roads NAMES   only these in a matrix or of a camera, with commas between: inproc, shm,
+  --roads NAMES   only these in a matrix, camera or cadence, with commas between: inproc, shm,
                   cyclonedds, fastdds, zenoh, raw:condvar, raw:unix-socket, raw:iceoryx2,
                   raw:cyclonedds, raw:fastdds, raw:zenoh; of the pairs of handover two or more of shm,
                   cyclonedds, fastdds, zenoh
@@ -188,7 +188,7 @@ Options:
   --pause N       µs that pass at least before the next sample, for the receiver to rest
                   [default: 40]
   --count N       samples of each carrier in a case [default: 1000, quick: 80; of matrix and tune
-                  100, quick: 10; of cadence 3000, quick: 200; of
+                  100, quick: 10; of cadence 3000, quick: 150; of
                   camera 500, quick: 40]
   --handovers N   changes of the road in a case [default: 200, quick: 20]
   --seconds-max N a case of handovers ends after so long, with as many as there were [default: 600]
@@ -417,7 +417,7 @@ mod tests {
             "matrix --roads shm,raw:iceoryx2 --csv a.csv",
             Ok(r#"matrix Some("a.csv") ["shm", "raw:iceoryx2"] 10 100"#),
         );
-        check("cadence --quick", Ok(r#"cadence None ["publish", "subscribe"] 200"#));
+        check("cadence --quick", Ok(r#"cadence None ["publish", "subscribe"] 150"#));
         let words = "cadence --rosout a.log --publish-word sent --subscribe-word=got";
         check(words, Ok(r#"cadence Some("a.log") ["sent", "got"] 3000"#));
         check("passing --rosout a.log", Err("--rosout is of cadence, not of passing"));

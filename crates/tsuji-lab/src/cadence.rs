@@ -8,12 +8,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::arguments::Options;
-use crate::carrier::absence;
+use crate::carrier::{Peer, Way};
 use crate::crew::{Child, Stage, Stop};
 use crate::limits::{Measure, Run};
 use crate::report::{At, Cell, Report, Screen, Series, Table};
 use crate::road::{Road, Transport};
 use crate::ros1::Ros1;
+use crate::statistics::{quantile, sorted};
 
 mod beat;
 mod rosout;
@@ -50,7 +51,7 @@ const AUTHORS_EARLY: f64 = 11.0;
 /// Texts that are sent in a row, all of one flow.
 struct Flow {
     name: String,
-    road: Road,
+    way: Way,
     /// Both ends in one process.
     is_one: bool,
     bytes: usize,
@@ -62,10 +63,15 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(name: impl Into<String>, road: Road) -> Self {
+    fn new(name: impl Into<String>, way: Way) -> Self {
         let (bytes, pause) = (TEXT.len(), Duration::ZERO);
         let name = name.into();
-        Self { name, road, is_one: false, bytes, depth: DEPTH, is_late: false, pause }
+        Self { name, way, is_one: false, bytes, depth: DEPTH, is_late: false, pause }
+    }
+
+    /// What a user may name of it.
+    fn road(&self) -> &'static str {
+        if self.is_one { "inproc" } else { self.way.word() }
     }
 
     fn run(&self, run: &mut Run<'_, '_>) -> Result<Beat, Stop> {
@@ -73,19 +79,20 @@ impl Flow {
         let count = run.options.count;
         let text = |role: &str| {
             json!({
-                "folder": run.stage.folder(), "road": self.road.word(), "role": role,
-                "name": self.name.replace('-', "_"), "bytes": self.bytes, "depth": self.depth,
+                "folder": run.stage.folder(), "way": self.way.word(), "role": role,
+                "name": self.name.replace(['-', ':'], "_"), "bytes": self.bytes, "depth": self.depth,
             })
             .to_string()
         };
         let role = if self.is_one { "both" } else { "speaker" };
         let mut speaker = Child::start(run.stage, SPEAKER, &text(role))?;
-        speaker.answer()?;
-        let listen = || Child::start(run.stage, SPEAKER, &text("listener"));
+        speaker.answer().map_err(|stop| stop.of("the speaker"))?;
+        let listen = || -> Result<Child, Stop> {
+            let mut listener = Child::start(run.stage, SPEAKER, &text("listener"))?;
+            listener.answer().map_err(|stop| stop.of("the listener"))?;
+            Ok(listener)
+        };
         let mut early = if self.is_one || self.is_late { None } else { Some(listen()?) };
-        if let Some(listener) = &mut early {
-            listener.answer()?;
-        }
         if !self.is_late {
             speaker.ask("meet")?;
         }
@@ -94,46 +101,43 @@ impl Flow {
             early.as_mut().unwrap_or(&mut speaker).ask(&pause)?;
         }
         speaker.tell(&format!("speak {count} {}", PERIOD.as_micros()))?;
-        let mut listener = match early {
-            None if self.is_late => {
-                let mut listener = listen()?;
-                listener.answer()?;
-                Some(listener)
-            }
-            early => early,
-        };
+        let mut listener = if self.is_late { Some(listen()?) } else { early };
         run.screen.progress(&format!("{}: {count} texts", self.name));
-        let spoken = speaker.answer()?;
-        let heard = listener.as_mut().unwrap_or(&mut speaker).ask(&format!("heard {count}"))?;
+        let spoken = speaker.answer().map_err(|stop| stop.of("the speaker"))?;
+        let heard = listener.as_mut().unwrap_or(&mut speaker).ask(&format!("heard {count}"));
+        let heard = heard.map_err(|stop| stop.of("the listener"))?;
         Beat::read(&spoken, &heard).map_err(Stop::Failed)
     }
 }
 
-/// By each road, the subscriber starting late as in the article.
+/// By each road and each peer, the subscriber starting late as in the article.
 fn roads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    let inside = Flow { is_one: true, ..Flow::new("cadence-inproc", Road::Alone) };
-    let between = Transport::ALL.map(|transport| {
-        let name = format!("cadence-{}", transport.word());
-        (Some(transport), Flow { is_late: true, ..Flow::new(name, Road::By(transport)) })
-    });
+    let asked = |it: &Flow| {
+        let names = &run.options.roads;
+        names.is_empty() || names.iter().any(|name| *name == it.road())
+    };
+    let flows: Vec<Flow> = flows().into_iter().filter(asked).collect();
     let mut rows = Vec::new();
     let mut stopped = Ok(());
-    for (transport, flow) in [(None, inside)].into_iter().chain(between) {
-        if let Some(why) = transport.and_then(absence) {
+    for flow in flows {
+        if let Some(why) = flow.way.absence() {
             run.report.absent(run.screen, &flow.name, &why);
             continue;
         }
         let beat = flow.run(run);
-        stopped = tell(run, &flow.name, beat, &mut rows);
+        stopped = tell(run, &flow, beat, &mut rows);
         if stopped.is_err() {
             break;
         }
     }
-    let stopped = stopped.and_then(|()| by_ros1(run, &mut rows));
+    if stopped.is_ok() && run.options.roads.is_empty() {
+        stopped = by_ros1(run, &mut rows);
+    }
     if !rows.is_empty() {
         rows.push(authors_row());
         let columns = [
             "road",
+            "subscription",
             "published",
             "before the subscription",
             "received",
@@ -146,6 +150,8 @@ fn roads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
             "transmit mean µs",
             "std µs",
             "max µs",
+            "median µs",
+            "p99 µs",
         ];
         let table = Table {
             title: format!("`{TEXT}` at 100 Hz, the last {DEPTH} kept"),
@@ -174,12 +180,12 @@ fn by_ros1(run: &mut Run<'_, '_>, rows: &mut Vec<Vec<Cell>>) -> Result<(), Stop>
     for (name, words) in
         [("cadence-roscpp", &[][..]), ("cadence-roscpp_nodelay", &["--tcp-nodelay"])]
     {
-        let flow = Flow { is_late: true, ..Flow::new(name, Road::Alone) };
+        let flow = Flow { is_late: true, ..Flow::new(name, Way::Tsuji(Road::Alone)) };
         let beat = ros1.room(run.stage, words).and_then(|room| {
             let Run { options, screen, report, .. } = run;
             flow.run(&mut Run { stage: &room.stage, options, screen, report })
         });
-        tell(run, name, beat, rows)?;
+        tell(run, &flow, beat, rows)?;
     }
     Ok(())
 }
@@ -187,31 +193,48 @@ fn by_ros1(run: &mut Run<'_, '_>, rows: &mut Vec<Vec<Cell>>) -> Result<(), Stop>
 /// Keeps what a flow brought, with its row; one that failed is skipped.
 fn tell(
     run: &mut Run<'_, '_>,
-    name: &str,
+    flow: &Flow,
     beat: Result<Beat, Stop>,
     rows: &mut Vec<Vec<Cell>>,
 ) -> Result<(), Stop> {
     match beat {
         Ok(beat) => {
-            keep(run.report, name, &beat);
-            rows.push(row(&beat));
+            keep(run.report, &flow.name, &beat);
+            rows.push(row(flow, &beat));
             Ok(())
         }
-        Err(stop) => run.part(name, Err(stop)),
+        Err(stop) => run.part(&flow.name, Err(stop)),
     }
 }
 
-fn row(beat: &Beat) -> Vec<Cell> {
+/// Those of the case `cadence`.
+fn flows() -> Vec<Flow> {
+    let inside = Flow::new("cadence-inproc", Way::Tsuji(Road::Alone));
+    let inside = Flow { is_one: true, ..inside };
+    let roads = Transport::ALL.map(|it| (it.word(), Way::Tsuji(Road::By(it))));
+    let peers = Peer::ALONE.map(|it| (it.word(), Way::Alone(it)));
+    let late = roads.into_iter().chain(peers).map(|(name, way)| {
+        let name = format!("cadence-{name}");
+        Flow { is_late: true, ..Flow::new(name, way) }
+    });
+    // A stream is there once both ends are: what comes before that is of our making.
+    let socket = Flow::new("cadence-raw:unix-socket-early", Way::Alone(Peer::UnixSocket));
+    [inside].into_iter().chain(late).chain([socket]).collect()
+}
+
+fn row(flow: &Flow, beat: &Beat) -> Vec<Cell> {
+    let transmitted = sorted(beat.transmit_us());
     let [interval, transmit] = [beat.intervals_us(), beat.transmit_us()].map(|it| Spread::of(&it));
     let period_us = PERIOD.as_micros() as f64;
     let off = beat.intervals_us().iter().map(|it| (it - period_us).abs()).fold(0.0, f64::max);
     let number = |it: u64| Cell::Number(it as f64);
     let mut row = vec![
         Cell::Text(beat.carrier.clone()),
+        Cell::Text(if flow.is_late { "late" } else { "early" }.to_owned()),
         number(beat.published()),
         number(beat.early()),
         number(beat.received()),
-        number(beat.displaced),
+        beat.displaced.map_or(Cell::Nothing, number),
         number(beat.missing()),
         Cell::Number(beat.late_us() / 1000.0),
         Cell::Number(interval.mean / 1000.0),
@@ -219,14 +242,17 @@ fn row(beat: &Beat) -> Vec<Cell> {
         Cell::Number(off / 1000.0),
     ];
     row.extend([transmit.mean, transmit.std, transmit.max].map(Cell::Number));
+    row.extend([0.5, 0.99].map(|it| Cell::Number(quantile(&transmitted, it))));
     row
 }
 
 fn authors_row() -> Vec<Cell> {
-    let mut row = vec![Cell::Text("ROS 1, the article".to_owned()), Cell::Nothing];
+    let mut row = vec![Cell::Text("ROS 1, the article".to_owned())];
+    row.extend([Cell::Text("late".to_owned()), Cell::Nothing]);
     row.push(Cell::Number(AUTHORS_EARLY));
     row.extend([Cell::Nothing, Cell::Nothing, Cell::Nothing, Cell::Nothing]);
     row.extend(AUTHORS.map(Cell::Number));
+    row.extend([Cell::Nothing, Cell::Nothing]);
     row
 }
 
@@ -238,7 +264,7 @@ fn payloads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let flows = sizes.flat_map(|bytes| {
         [Transport::Shm, Transport::CycloneDds].map(|transport| {
             let name = format!("payload-{}-{bytes}", transport.word());
-            Flow { bytes, ..Flow::new(name, Road::By(transport)) }
+            Flow { bytes, ..Flow::new(name, Way::Tsuji(Road::By(transport))) }
         })
     });
     let title = "Texts of other sizes at 100 Hz";
@@ -251,7 +277,7 @@ fn queues(run: &mut Run<'_, '_>) -> Result<(), Stop> {
         [Transport::Shm, Transport::CycloneDds].map(|transport| {
             let name = format!("queue-{}-{depth}", transport.word());
             let pause = Duration::from_millis(500);
-            Flow { depth, pause, ..Flow::new(name, Road::By(transport)) }
+            Flow { depth, pause, ..Flow::new(name, Way::Tsuji(Road::By(transport))) }
         })
     });
     let title = "Other queues; the callback takes 500 ms once";
@@ -277,7 +303,7 @@ fn compared(
                     Cell::Number(value(&flow)),
                     Cell::Number(beat.published() as f64),
                     Cell::Number(beat.received() as f64),
-                    Cell::Number(beat.displaced as f64),
+                    beat.displaced.map_or(Cell::Nothing, |it| Cell::Number(it as f64)),
                     Cell::Number(beat.missing() as f64),
                 ];
                 row.extend([transmit.mean, transmit.std, transmit.max].map(Cell::Number));
@@ -309,7 +335,8 @@ fn compared(
 
 /// Keeps all that was measured, and counts what is astray.
 fn keep(report: &mut Report, case: &str, beat: &Beat) {
-    report.astray(beat.missing());
+    // How many the queue of a peer has let go, nobody says.
+    report.astray(if beat.displaced.is_some() { beat.missing() } else { 0 });
     for (what, at, values) in [
         ("interval", At::Seconds(beat.seconds()), beat.intervals_us()),
         ("transmit", At::Number(beat.numbers()), beat.transmit_us()),

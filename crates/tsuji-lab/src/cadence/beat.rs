@@ -11,8 +11,8 @@ use crate::statistics::mean;
 pub(super) struct Beat {
     /// What carried.
     pub(super) carrier: String,
-    /// Samples that newer ones pushed out of the queue.
-    pub(super) displaced: u64,
+    /// Samples that newer ones pushed out of the queue, where that is known.
+    pub(super) displaced: Option<u64>,
     /// When each was due, and when it was published.
     published: Vec<(u64, u64)>,
     /// The number of each that came, from 0, and when.
@@ -32,7 +32,7 @@ impl Beat {
         };
         Ok(Self {
             carrier: heard["carrier"].as_str().unwrap_or("unknown").to_owned(),
-            displaced: heard["displaced"].as_u64().unwrap_or_default(),
+            displaced: heard["displaced"].as_u64(),
             published: pairs(&spoken["published"])?,
             received: pairs(&heard["received"])?,
         })
@@ -54,7 +54,7 @@ impl Beat {
     /// Those behind the first that came of which nobody knows where they are.
     pub(super) fn missing(&self) -> u64 {
         let expected = self.published() - self.early().min(self.published());
-        expected.saturating_sub(self.received() + self.displaced)
+        expected.saturating_sub(self.received() + self.displaced.unwrap_or_default())
     }
 
     /// How much later than it was due any was published.

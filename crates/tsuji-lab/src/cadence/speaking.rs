@@ -1,4 +1,4 @@
-//! A process that publishes texts at set times, one that notes when they come, or both in one.
+//! A process that publishes texts at set times, one that notes when they come, or both in one; by tsuji, or by a peer without.
 
 use std::io::{self, BufRead as _};
 use std::path::Path;
@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tsuji::core::{History, Qos};
-use tsuji::{Node, Publisher, Subscription};
+use tsuji::{Context, Message, Node, Publisher, Subscription};
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use tsuji_platform::clock::monotonic_ns;
 
 use super::TEXT;
+use crate::carrier::{self, Failure, Flow, Line, Peer, Talker, Way};
 use crate::child::{answer, ended, said};
-use crate::road::Road;
+use crate::road;
 
 /// The hidden argument of such a process.
 pub(crate) const SPEAKER: &str = "--speaker";
@@ -26,92 +27,190 @@ pub(crate) fn speak(text: &str) -> i32 {
 
 fn play(text: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let word = |field: &str| value[field].as_str().unwrap_or_default();
-    let number = |field: &str| value[field].as_u64().unwrap_or_default();
-    let context = Road::of_word(word("road"))?.context(Path::new(word("folder")));
-    let context = context.build().map_err(said)?;
-    let role = word("role");
-    let node = context.node(&format!("{}_{role}", word("name"))).map_err(said)?;
-    let topic = crate::road::of_this_run(Path::new(word("folder")), word("name"));
-    let depth = u32::try_from(number("depth")).unwrap_or(1);
-    let qos = Qos { history: History::KeepLast(depth), ..Qos::DEFAULT };
-    let listening = match role {
-        "speaker" => None,
-        _ => Some(Listening::begin(&node, &topic, qos)?),
-    };
-    let speaking = match role {
-        "listener" => None,
-        _ => Some(node.create_publisher::<Text>(&topic, qos).map_err(said)?),
-    };
-    let bytes = usize::try_from(number("bytes")).unwrap_or_default();
-    let text = TEXT.chars().cycle().take(bytes).collect::<String>();
-    let spinning = thread::spawn({
-        let node = node.clone();
-        move || tsuji::spin(&node)
-    });
+    let mut part = Part::take(&value)?;
     answer(&json!({ "open": true }));
     let mut line = String::new();
     let mut input = io::stdin().lock();
     while let Ok(1..) = input.read_line(&mut line) {
-        let answered = match (line.split_whitespace().collect::<Vec<_>>().as_slice(), &listening) {
-            (["meet"], _) => meet(speaking.as_ref())?,
-            (["speak", count, period_us], _) => {
-                published(speaking.as_ref(), &text, parsed(count)?, parsed(period_us)?)?
-            }
-            (["pause", at, ms], Some(it)) => it.pause(parsed(at)?, parsed(ms)?),
-            (["heard", count], Some(it)) => it.heard(parsed(count)?),
-            _ => return Err(format!("`{}` is not understood", line.trim_end())),
-        };
-        answer(&answered);
+        answer(&part.obey(line.trim_end())?);
         line.clear();
     }
-    context.shutdown();
-    // It ended because of that.
-    let _ = spinning.join();
+    if let Some(context) = part.context {
+        context.shutdown();
+    }
+    // A thread that still listens ends with the process.
     Ok(())
 }
+
+/// What a process plays.
+struct Part {
+    speaking: Option<Speaking>,
+    listening: Option<Listening>,
+    text: String,
+    context: Option<Context>,
+}
+
+impl Part {
+    fn take(value: &Value) -> Result<Self, String> {
+        let word = |field: &str| value[field].as_str().unwrap_or_default();
+        let number = |field: &str| value[field].as_u64().unwrap_or_default();
+        let (folder, role) = (Path::new(word("folder")), word("role"));
+        let topic = road::of_this_run(folder, word("name"));
+        let depth = u32::try_from(number("depth")).unwrap_or(1);
+        let qos = Qos { history: History::KeepLast(depth), ..Qos::DEFAULT };
+        let bytes = usize::try_from(number("bytes")).unwrap_or_default();
+        let text = TEXT.chars().cycle().take(bytes).collect();
+        match Way::of_word(word("way"))? {
+            Way::Alone(peer) => {
+                let bytes_max = bytes + BESIDE_TEXT;
+                let (folder, type_name) = (folder.to_owned(), TYPE_NAME);
+                let (name, flow, receivers) = (topic, Flow::Paced, 1);
+                let line = Line { folder, name, type_name, qos, flow, bytes_max, receivers };
+                Self::alone(peer, line, role, text)
+            }
+            Way::Tsuji(road) => {
+                let context = road.context(folder).build().map_err(said)?;
+                let node = context.node(&format!("{}_{role}", word("name"))).map_err(said)?;
+                Self::by_tsuji(context, &node, &topic, qos, role, text)
+            }
+        }
+    }
+
+    fn by_tsuji(
+        context: Context,
+        node: &Node,
+        topic: &str,
+        qos: Qos,
+        role: &str,
+        text: String,
+    ) -> Result<Self, String> {
+        let listening = match role {
+            "speaker" => None,
+            _ => Some(Listening::by_tsuji(node, topic, qos)?),
+        };
+        let speaking = match role {
+            "listener" => None,
+            _ => Some(Speaking::Tsuji(node.create_publisher(topic, qos).map_err(said)?)),
+        };
+        let node = node.clone();
+        // It ends with the process.
+        thread::spawn(move || tsuji::spin(&node));
+        Ok(Self { speaking, listening, text, context: Some(context) })
+    }
+
+    fn alone(peer: Peer, line: Line, role: &str, text: String) -> Result<Self, String> {
+        let (mut speaking, mut listening) = (None, None);
+        if role == "listener" {
+            listening = Some(Listening::alone(peer, line)?);
+        } else {
+            speaking = Some(Speaking::Alone(peer.talker(&line)?));
+        }
+        Ok(Self { speaking, listening, text, context: None })
+    }
+
+    fn obey(&mut self, line: &str) -> Result<Value, String> {
+        match (&*line.split_whitespace().collect::<Vec<_>>(), &mut self.speaking, &self.listening) {
+            (["meet"], Some(it), _) => it.meet(),
+            (["speak", count, period_us], Some(it), _) => {
+                it.speak(&self.text, parsed(count)?, parsed(period_us)?)
+            }
+            (["pause", at, ms], _, Some(it)) => Ok(it.pause(parsed(at)?, parsed(ms)?)),
+            (["heard", count], _, Some(it)) => it.heard(parsed(count)?),
+            _ => Err(format!("`{line}` is not understood")),
+        }
+    }
+}
+
+/// What DDS calls the type of a text.
+const TYPE_NAME: &str = "std_msgs::msg::dds_::String_";
+
+/// What a text has beside itself in CDR, its number included, at most.
+const BESIDE_TEXT: usize = 64;
 
 fn parsed(word: &str) -> Result<u64, String> {
     word.parse().map_err(|_| format!("`{word}` is no number"))
 }
 
-/// Waits for the other end.
-fn meet(publisher: Option<&Publisher<Text>>) -> Result<Value, String> {
-    let publisher = publisher.ok_or("nobody speaks here")?;
-    publisher.wait_for_subscriptions(1, PATIENCE).map_err(said)?;
-    Ok(json!({ "met": true }))
+/// The end that speaks.
+enum Speaking {
+    Tsuji(Publisher<Text>),
+    Alone(Box<dyn Talker>),
+}
+
+impl Speaking {
+    /// Waits for the other end.
+    fn meet(&mut self) -> Result<Value, String> {
+        match self {
+            Self::Tsuji(it) => it.wait_for_subscriptions(1, PATIENCE).map_err(said)?,
+            Self::Alone(it) => carrier::meet(&mut **it)?,
+        }
+        Ok(json!({ "met": true }))
+    }
+
+    fn speak(&mut self, text: &str, count: u64, period_us: u64) -> Result<Value, String> {
+        let published = match self {
+            Self::Tsuji(publisher) => publish_each(
+                count,
+                period_us,
+                |_| Ok(Text { data: text.to_owned() }),
+                |message| publisher.publish(message).map_err(said),
+            ),
+            Self::Alone(talker) => publish_each(
+                count,
+                period_us,
+                |number| numbered(text, number),
+                |sample| talker.send(&sample),
+            ),
+        };
+        Ok(json!({ "published": published? }))
+    }
+}
+
+/// A text in CDR, its number behind it: nothing else gives it one.
+fn numbered(text: &str, number: u64) -> Result<Vec<u8>, String> {
+    let text = Text { data: format!("{text} {number}") };
+    text.to_vec().map_err(|error| error.to_string())
+}
+
+/// The number of such a text.
+fn number_of(sample: &[u8]) -> Option<u64> {
+    Text::view_cdr(sample).ok()?.data.rsplit_once(' ')?.1.parse().ok()
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Publishes each when it is due, whenever the one before was. Answers when each was due and was published.
-fn published(
-    publisher: Option<&Publisher<Text>>,
-    text: &str,
+/// Publishes what was made of each number when it is due, whenever the one before was. Answers when each was due and was
+/// published.
+fn publish_each<T>(
     count: u64,
     period_us: u64,
-) -> Result<Value, String> {
-    let publisher = publisher.ok_or("nobody speaks here")?;
+    make: impl Fn(u64) -> Result<T, String>,
+    mut publish: impl FnMut(T) -> Result<(), String>,
+) -> Result<Vec<[u64; 2]>, String> {
     let mut published = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
     let begin_ns = monotonic_ns() + period_us * 1000;
     for number in 0..count {
         let due_ns = begin_ns + number * period_us * 1000;
-        let message = Text { data: text.to_owned() };
+        let message = make(number)?;
         while let Some(left @ 1..) = due_ns.checked_sub(monotonic_ns()) {
             thread::sleep(Duration::from_nanos(left));
         }
         let at_ns = monotonic_ns();
-        publisher.publish(message).map_err(said)?;
+        publish(message)?;
         published.push([due_ns, at_ns]);
     }
-    Ok(json!({ "published": published }))
+    Ok(published)
 }
 
 /// The end that listens.
 struct Listening {
-    node: Node,
-    subscription: Subscription<Text>,
+    end: ListeningEnd,
     noted: Arc<Mutex<Noted>>,
+}
+
+enum ListeningEnd {
+    Tsuji(Node, Subscription<Text>),
+    Alone(Peer, Failure),
 }
 
 #[derive(Default)]
@@ -123,7 +222,7 @@ struct Noted {
 }
 
 impl Listening {
-    fn begin(node: &Node, topic: &str, qos: Qos) -> Result<Self, String> {
+    fn by_tsuji(node: &Node, topic: &str, qos: Qos) -> Result<Self, String> {
         let noted = Arc::<Mutex<Noted>>::default();
         let noting = Arc::clone(&noted);
         let subscription = node.create_subscription::<Text>(topic, qos, move |received| {
@@ -137,7 +236,21 @@ impl Listening {
             }
         });
         let subscription = subscription.map_err(said)?;
-        Ok(Self { node: node.clone(), subscription, noted })
+        Ok(Self { end: ListeningEnd::Tsuji(node.clone(), subscription), noted })
+    }
+
+    fn alone(peer: Peer, line: Line) -> Result<Self, String> {
+        let noted = Arc::<Mutex<Noted>>::default();
+        let noting = Arc::clone(&noted);
+        let failure = carrier::listen(peer, line, move |sample| {
+            let at_ns = monotonic_ns();
+            // What has no number did not come as it was sent, and is missing.
+            if let Some(number) = number_of(sample) {
+                let mut noted = noting.lock().unwrap_or_else(PoisonError::into_inner);
+                noted.received.push((number, at_ns));
+            }
+        })?;
+        Ok(Self { end: ListeningEnd::Alone(peer, failure), noted })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Noted> {
@@ -150,7 +263,7 @@ impl Listening {
     }
 
     /// Waits until the last of `count` has come, or nothing does any more, and answers what came.
-    fn heard(&self, count: u64) -> Value {
+    fn heard(&self, count: u64) -> Result<Value, String> {
         let (mut came, mut since) = (0, Instant::now());
         let received = loop {
             let noted = self.lock();
@@ -164,14 +277,24 @@ impl Listening {
             drop(noted);
             thread::sleep(LOOK);
         };
-        let counters = self.subscription.counters();
-        json!({ "received": received, "displaced": counters.displaced, "carrier": self.carrier() })
+        let displaced = match &self.end {
+            ListeningEnd::Tsuji(_, subscription) => Some(subscription.counters().displaced),
+            ListeningEnd::Alone(_, failure) => {
+                failure.get().map_or(Ok(None), |it| Err(it.clone()))?
+            }
+        };
+        let carrier = self.carrier();
+        Ok(json!({ "received": received, "displaced": displaced, "carrier": carrier }))
     }
 
     /// What carries now.
     fn carrier(&self) -> String {
-        let routes = self.node.context().routes(PATIENCE).unwrap_or_default();
-        let own = routes.iter().find(|it| it.topic == self.subscription.topic());
+        let (node, subscription) = match &self.end {
+            ListeningEnd::Tsuji(node, subscription) => (node, subscription),
+            ListeningEnd::Alone(peer, _) => return peer.word().to_owned(),
+        };
+        let routes = node.context().routes(PATIENCE).unwrap_or_default();
+        let own = routes.iter().find(|it| it.topic == subscription.topic());
         let transport = own.and_then(|it| it.transport.as_ref());
         transport.map_or_else(|| "unknown".to_owned(), |it| format!("tsuji:{it}"))
     }
@@ -180,3 +303,17 @@ impl Listening {
 /// A flow in which nothing has come for so long has ended.
 const SILENT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_tsuji_is_known_by_its_number() {
+        let sample = numbered("Test msg", 1234).unwrap();
+        assert!(sample.len() <= "Test msg".len() + BESIDE_TEXT);
+        assert_eq!(number_of(&sample), Some(1234));
+        assert_eq!(number_of(&sample[..sample.len() - 2]), None);
+        assert_eq!(number_of(&Text { data: "Test msg".to_owned() }.to_vec().unwrap()), None);
+    }
+}
