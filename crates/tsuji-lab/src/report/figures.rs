@@ -232,10 +232,16 @@ fn of_series(report: &Value, names: &mut Vec<String>) -> Vec<Group> {
 
 /// `queue-10` of `queue-shm-10`, of `tsuji:shm`: roads that are cases of their own are compared in one plot.
 fn without_road(series: &Value) -> String {
-    let road = text(series, "of").rsplit(':').next().unwrap_or_default();
-    let parts = text(series, "case").split('-').enumerate();
-    let parts: Vec<_> = parts.filter(|it| it.0 == 0 || it.1 != road).map(|it| it.1).collect();
-    parts.join("-")
+    let (case, of) = (text(series, "case"), text(series, "of"));
+    let road = of.rsplit(':').next().unwrap_or_default();
+    for name in [of, road] {
+        if let Some((before, behind)) = case.split_once(&format!("-{name}"))
+            && (behind.is_empty() || behind.starts_with('-'))
+        {
+            return format!("{before}{behind}");
+        }
+    }
+    case.to_owned()
 }
 
 /// What is drawn in one plot: user and system time of a processor stand together.
@@ -435,8 +441,15 @@ mod tests {
         let groups = groups(&json!({ "series": all }));
         assert_eq!((groups.len(), groups[0].title.as_str()), (1, "queue-10"));
         assert_eq!(groups[0].figures[0].lines.len(), 2);
-        let first = of("cyclonedds-publish-64", "tsuji:cyclonedds");
-        assert_eq!(without_road(&first), "cyclonedds-publish-64");
+        for (case, road, expect) in [
+            ("cyclonedds-publish-64", "tsuji:cyclonedds", "cyclonedds-publish-64"),
+            ("cadence-raw:zenoh", "raw:zenoh", "cadence"),
+            ("cadence-raw:unix-socket-early", "raw:unix-socket", "cadence-early"),
+            ("raw-cyclonedds-plain", "cyclonedds-plain", "raw"),
+            ("raw-shmem", "shm", "raw-shmem"),
+        ] {
+            assert_eq!(without_road(&of(case, road)), expect);
+        }
     }
 
     #[test]
