@@ -122,7 +122,7 @@ void listen(ros::NodeHandle &node, const boost::property_tree::ptree &spec, bool
       not_understood(words);
     const std::string carrier = has_no_delay ? "ros1:roscpp_nodelay" : "ros1:roscpp";
     const std::string received = table(listening.heard(std::stoull(words[1])));
-    return "{\"received\":" + received + ",\"displaced\":0,\"carrier\":\"" + carrier + "\"}";
+    return "{\"received\":" + received + ",\"displaced\":null,\"carrier\":\"" + carrier + "\"}";
   });
 }
 

@@ -1,24 +1,36 @@
 //! Where the threads of this process stand, for whoever looks for the reason of a hang.
 
-use std::process::Command;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-/// One line a thread: its name, and the functions it is in, the innermost first. Where no debugger is installed, that.
+/// One line a thread: its name, and the functions it is in, the innermost first. Where a debugger cannot tell, why not.
 pub(crate) fn of_this_process() -> Vec<String> {
-    let pid = std::process::id().to_string();
-    let mut gdb = Command::new("gdb");
-    gdb.args([
-        "-nx",
-        "-batch",
-        "-ex",
-        "set pagination off",
-        "-ex",
-        "set print frame-arguments none",
-    ]);
-    gdb.args(["-ex", "thread apply all backtrace 24", "-p", &pid]);
-    match gdb.output() {
-        Ok(output) => lines(&String::from_utf8_lossy(&output.stdout)),
-        Err(error) => vec![format!("no stacks: gdb: {error}")],
+    let file = std::env::temp_dir().join(format!("tsuji-stacks-{}", std::process::id()));
+    let told = told_to(&file);
+    // It is in the temporary folder, and there may be none.
+    let _ = fs::remove_file(&file);
+    match told {
+        Ok(told) => {
+            let lines = lines(&told);
+            let last = told.lines().last().unwrap_or("it said nothing");
+            if lines.is_empty() { vec![format!("no stacks: gdb: {last}")] } else { lines }
+        }
+        Err(error) => vec![format!("no stacks: {error}")],
     }
+}
+
+/// What a debugger says of this process. It writes to a file, since it stops this process, which then reads no pipe; and
+/// another program ends it when it takes too long.
+fn told_to(file: &Path) -> io::Result<String> {
+    let (out, pid) = (fs::File::create(file)?, std::process::id().to_string());
+    let mut gdb = Command::new("timeout");
+    gdb.args(["--kill-after=5", "60", "gdb", "-nx", "-batch"]);
+    gdb.args(["-ex", "set pagination off", "-ex", "set print frame-arguments none"]);
+    gdb.args(["-ex", "thread apply all backtrace 24", "-p", &pid]);
+    gdb.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).status()?;
+    fs::read_to_string(file)
 }
 
 fn lines(told: &str) -> Vec<String> {

@@ -138,7 +138,7 @@ Usage: tsuji lab all [--quick] [--output DIR] [--force]
        tsuji lab camera [OPTIONS]
        tsuji tune [OPTIONS]
        tsuji lab report FILE.json... [--html FILE] [--svg DIR] [--csv DIR]
-       tsuji lab compare FIRST.json SECOND.json [--json FILE]
+       tsuji lab compare FIRST.json SECOND.json [--json FILE] [--html FILE] [--csv DIR]
 
   all      all of passing, cadence, camera, limits, handover and matrix, one after the other, and one page of
            them: the files go to the folder tsuji-lab. An hour and a half in full, --quick takes ten minutes
@@ -318,9 +318,6 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         return Err(
             "--topic and --recorded-beat are of --input FILE, which is not there".to_owned()
         );
-    }
-    if options.input.as_ref().is_some_and(|it| it.to_str().is_none()) {
-        return Err("--input: allowed is a name in UTF-8".to_owned());
     }
     let (blocks, count) = match (command, options.quick) {
         ("cadence", false) => (1, CADENCE_COUNT),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::arguments::Options;
 use crate::carrier::{Peer, Way};
-use crate::crew::{Child, Stage, Stop};
+use crate::crew::{Child, Stage, Stop, check_length};
 use crate::limits::{Measure, Run};
 use crate::report::{At, Cell, Report, Screen, Series, Table};
 use crate::road::{Road, Transport};
@@ -32,7 +32,10 @@ pub(crate) fn run(
 ) -> Result<(), Stop> {
     match &options.rosout {
         Some(log) => rosout::analyse(log, options, screen, report),
-        None => Run { stage, options, screen, report }.all(CASES),
+        None => {
+            check_length(options.count, "texts", options.count * PERIOD.as_micros() as u64)?;
+            Run { stage, options, screen, report }.all(CASES)
+        }
     }
 }
 
@@ -117,6 +120,10 @@ fn roads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
         names.is_empty() || names.iter().any(|name| *name == it.road())
     };
     let flows: Vec<Flow> = flows().into_iter().filter(asked).collect();
+    if flows.is_empty() {
+        let known: Vec<_> = self::flows().iter().map(Flow::road).collect();
+        return Err(Stop::Failed(format!("no such road; there are {}", known.join(", "))));
+    }
     let mut rows = Vec::new();
     let mut stopped = Ok(());
     for flow in flows {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::arguments::Options;
 use crate::carrier::{Peer, Way};
-use crate::crew::{Child, Stage, Stop};
+use crate::crew::{Child, Stage, Stop, check_length};
 use crate::limits::Run;
 use crate::report::{At, Cell, Report, Screen, Series, Table};
 use crate::road::{Road, Transport};
-use crate::statistics::{mean, quantile, sorted};
+use crate::statistics::{mean, quantile, sorted, variance};
 
 mod filming;
 mod input;
@@ -162,8 +162,12 @@ pub(crate) fn run(
     }
     let mut run = Run { stage, options, screen, report };
     let footage = Input::of(options).map(|it| it.read()).transpose()?;
+    let lasts_us = match &footage {
+        Some(footage) => footage.reel.due_us(options.count),
+        None => options.count * scene::PERIOD_US,
+    };
+    check_length(options.count, "pictures", lasts_us)?;
     if let Some(footage) = &footage {
-        footage.is_too_long(options.count).map_or(Ok(()), Err)?;
         run.report.table(run.screen, footage.table());
     }
     let cases = with_pictures(&mut run, cases, footage.as_ref());
@@ -368,12 +372,6 @@ impl Film {
 
 fn number(figure: f64) -> Cell {
     if figure.is_finite() { Cell::Number(figure) } else { Cell::Nothing }
-}
-
-/// Of the values themselves, as `VAR.P` of a spreadsheet.
-fn variance(values: &[f64]) -> f64 {
-    let middle = mean(values);
-    mean(&values.iter().map(|it| (it - middle).powi(2)).collect::<Vec<_>>())
 }
 
 /// Keeps all that was measured, and counts what is astray.

@@ -13,6 +13,7 @@ use tsuji_platform::clock::{monotonic_ns, thread_cpu_ns};
 
 use crate::Allocations;
 use crate::carrier::{self, End, Flow, Role, Sender, Spec};
+use crate::pace::sleep_until;
 use crate::picture::GREETING;
 use crate::probe::{self, Arrivals, BLOCK_MAX, Beside, Meter, Pacer};
 
@@ -35,6 +36,11 @@ pub(crate) fn ended(played: Result<(), String>) -> i32 {
             1
         }
     }
+}
+
+/// A number of a line that a child is told something by.
+pub(crate) fn parsed(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("`{word}` is no number"))
 }
 
 /// Answers what a child was told.
@@ -202,7 +208,7 @@ impl Sending {
             let number = self.next;
             self.next += 1;
             let excluded = self.meter.exclude();
-            thread::sleep(Duration::from_nanos(due.saturating_sub(monotonic_ns())));
+            sleep_until(due);
             pacer.wait_until_asleep()?;
             let begun = monotonic_ns();
             due = begun + self.period_ns;

@@ -326,6 +326,19 @@ const COMPLAINTS_MAX: usize = 5;
 /// How often a wish to end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// An error where a flow of `count` would last so long that a child that plays it would seem to hang.
+pub(crate) fn check_length(count: u64, what: &str, lasts_us: u64) -> Result<(), Stop> {
+    let seconds = lasts_us / 1_000_000;
+    if FLOW_SECONDS_MAX < seconds {
+        return Err(Stop::Failed(format!(
+            "{count} {what} at this beat take {seconds} s; allowed: {FLOW_SECONDS_MAX} s, by --count N"
+        )));
+    }
+    Ok(())
+}
+
+const FLOW_SECONDS_MAX: u64 = 90;
+
 /// A child that has not answered for so long hangs.
 const HANGS: Duration = Duration::from_secs(120);
 

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::Write;
+use std::path::PathBuf;
 
 mod account;
 mod arguments;
@@ -20,6 +21,7 @@ mod interrupt;
 mod limits;
 mod machine;
 mod matrix;
+mod pace;
 mod passing;
 mod picture;
 mod probe;
@@ -49,6 +51,17 @@ pub fn main(
     allocations: Option<Allocations>,
     out: &mut dyn Write,
 ) -> i32 {
+    obey(words, program, allocations, out, None)
+}
+
+/// The same; without an interrupt, what measures listens for one of its own.
+fn obey(
+    words: &[String],
+    program: Program,
+    allocations: Option<Allocations>,
+    out: &mut dyn Write,
+    interrupt: Option<&Interrupt>,
+) -> i32 {
     if let [mode, text] = words {
         match mode.as_str() {
             CHILD => return child::play(text, allocations),
@@ -64,27 +77,28 @@ pub fn main(
             _ => (),
         }
     }
-    // A reader that has gone needs no help.
+    let mut measure = |options: &Options, program, experiment| {
+        let interrupt = interrupt.cloned().unwrap_or_else(Interrupt::listen);
+        measure(options, program, interrupt, out, experiment)
+    };
     match arguments::parse(words) {
         Ok(Asked::Help) => {
             let _ = write!(out, "{HELP}");
             0
         }
-        Ok(Asked::Passing(options)) => measure(&options, program, out, ("passing", passing::run)),
-        Ok(Asked::Limits(options)) => measure(&options, program, out, ("limits", limits::run)),
-        Ok(Asked::Matrix(options)) => measure(&options, program, out, ("matrix", matrix::run)),
-        Ok(Asked::Cadence(options)) => measure(&options, program, out, ("cadence", cadence::run)),
-        Ok(Asked::Camera(options)) => measure(&options, program, out, ("camera", camera::run)),
+        Ok(Asked::Passing(options)) => measure(&options, program, ("passing", passing::run)),
+        Ok(Asked::Limits(options)) => measure(&options, program, ("limits", limits::run)),
+        Ok(Asked::Matrix(options)) => measure(&options, program, ("matrix", matrix::run)),
+        Ok(Asked::Cadence(options)) => measure(&options, program, ("cadence", cadence::run)),
+        Ok(Asked::Camera(options)) => measure(&options, program, ("camera", camera::run)),
         Ok(Asked::Tune(options)) => match tune::is_in_the_way(&options) {
             Some(error) => {
                 let _ = writeln!(std::io::stderr(), "tsuji tune: {error}");
                 1
             }
-            None => measure(&options, program, out, ("tune", tune::run)),
+            None => measure(&options, program, ("tune", tune::run)),
         },
-        Ok(Asked::Handover(options)) => {
-            measure(&options, program, out, ("handover", handover::run))
-        }
+        Ok(Asked::Handover(options)) => measure(&options, program, ("handover", handover::run)),
         Ok(Asked::All(options)) => all(&options, &program, allocations, out),
         Ok(Asked::Report(options)) => code_of(show(&options, out)),
         Ok(Asked::Compare(options)) => code_of(compare(&options, out)),
@@ -124,9 +138,14 @@ fn all(
     if let Err(error) = std::fs::create_dir_all(folder) {
         return code_of(Err(format!("create the folder {}: {error}", folder.display())));
     }
+    let interrupt = Interrupt::listen();
     let mut worst = 0;
-    let mut files = Vec::new();
+    let mut documents = Vec::new();
     for (at, experiment) in ALL.iter().enumerate() {
+        if interrupt.is_set() {
+            worst = INTERRUPTED;
+            break;
+        }
         let _ = writeln!(out, "\n== [{}/{}] {experiment}", at + 1, ALL.len());
         let file = folder.join(format!("{experiment}.json"));
         // What an earlier run left is not of this one.
@@ -134,20 +153,19 @@ fn all(
         let mut words = vec![(*experiment).to_owned(), "--json".to_owned()];
         words.push(file.to_string_lossy().into_owned());
         words.extend(options.quick.then(|| "--quick".to_owned()));
-        let code = main(&words, program.clone(), allocations, out);
-        if file.metadata().is_ok_and(|it| it.len() != 0) {
-            files.push(file);
-        }
+        let code = obey(&words, program.clone(), allocations, out, Some(&interrupt));
         worst = worst.max(code);
-        if code == INTERRUPTED {
-            break;
+        match Document::read(&file) {
+            Ok(document) => documents.push(document),
+            Err(error) => worst = worst.max(code_of(Err(error))),
         }
     }
-    if files.is_empty() {
+    if documents.is_empty() {
         return worst;
     }
-    let html = Some(folder.join("report.html"));
-    worst.max(code_of(show(&Options { files, html, ..options.clone() }, out)))
+    let outputs = Options { html: Some(folder.join("report.html")), ..options.clone() };
+    let written = Outputs::new(&outputs, "all").write(&documents);
+    worst.max(code_of(written.map(|paths| told(&paths, out))))
 }
 
 /// Writes what earlier runs measured as a page, plots and tables.
@@ -155,10 +173,16 @@ fn show(options: &Options, out: &mut dyn Write) -> Result<(), String> {
     let documents =
         options.files.iter().map(|it| Document::read(it)).collect::<Result<Vec<_>, _>>()?;
     let outputs = Outputs::new(options, "report").or_page(&options.files);
-    for path in outputs.write(&documents)? {
+    told(&outputs.write(&documents)?, out);
+    Ok(())
+}
+
+/// Says what was written.
+fn told(paths: &[PathBuf], out: &mut dyn Write) {
+    for path in paths {
+        // A reader that has gone needs no help.
         let _ = writeln!(out, "{}", path.display());
     }
-    Ok(())
 }
 
 /// Says which figures of two runs agree.
@@ -175,6 +199,7 @@ type Run = fn(&Stage, &Options, &mut Screen<'_>, &mut Report) -> Result<(), Stop
 fn measure(
     options: &Options,
     program: Program,
+    interrupt: Interrupt,
     out: &mut dyn Write,
     (experiment, run): (&'static str, Run),
 ) -> i32 {
@@ -187,7 +212,7 @@ fn measure(
         complain(&error);
         return 1;
     }
-    let stage = match Stage::new(program, Interrupt::listen()) {
+    let stage = match Stage::new(program, interrupt) {
         Ok(stage) => stage,
         Err(error) => {
             complain(&error);

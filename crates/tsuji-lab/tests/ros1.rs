@@ -162,10 +162,10 @@ fn the_beat_of_the_article_comes_with_and_without_its_option() {
     for carrier in ["ros1:roscpp", "ros1:roscpp_nodelay"] {
         let row = rows.iter().find(|it| it[0] == carrier);
         let row = row.unwrap_or_else(|| panic!("{carrier}: {value}"));
-        let [published, before, received, displaced, lost] =
-            [2, 3, 4, 5, 6].map(|at| row[at].as_f64().unwrap());
-        assert_eq!((published, displaced, lost), (300.0, 0.0, 0.0), "{row}");
-        assert_eq!(before + received, 300.0, "{row}");
+        let [published, before, received, lost] = [2, 3, 4, 6].map(|at| row[at].as_f64().unwrap());
+        assert!(published == 300.0 && row[5].is_null() && 0.0 < received, "{row}");
+        // Its queues keep ten, and do not tell what they let go while the machine does other things.
+        assert_eq!(before + received + lost, 300.0, "{row}");
     }
     let series = list(&value, "series");
     assert!(series.iter().any(|it| it["of"] == "ros1:roscpp" && it["what"] == "transmit"));

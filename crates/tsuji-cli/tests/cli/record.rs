@@ -12,25 +12,7 @@ const TEXT: &str = "std_msgs/msg/String";
 fn record(world: &World, file: &str, arguments: &[&str], count: u32) -> serde_json::Value {
     let words = ["record", "/chatter", "-o", file, "--json"];
     let recorder = world.start(&[&words[..], arguments].concat());
-    let count = count.to_string();
-    let sent = [
-        "topic",
-        "pub",
-        "-w",
-        "1",
-        "-r",
-        "1000",
-        "-p",
-        "0",
-        "-t",
-        &count,
-        "--keep-alive",
-        "1",
-        "/chatter",
-        TEXT,
-        "{data: hello}",
-    ];
-    world.run(&sent).good();
+    world.publish(count, "/chatter", TEXT, "{data: hello}");
     // Whoever published has left, and waits for nobody; what came waits in the recorder, and is written at the end.
     let ended = recorder.stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -42,28 +42,8 @@ fn python_reads_what_is_recorded_here() {
             "{{height: 1, width: 3000, data: [{}]}}",
             ["1", "2", "3"].repeat(1000).join(", ")
         );
-        let say = |topic: &str, ty: &str, values: &str| {
-            let words = [
-                "topic",
-                "pub",
-                "-w",
-                "1",
-                "-r",
-                "1000",
-                "-p",
-                "0",
-                "-t",
-                "20",
-                "--keep-alive",
-                "1",
-                topic,
-                ty,
-                values,
-            ];
-            world.run(&words).good();
-        };
-        say("/chatter", TEXT, "{data: hello}");
-        say("/pixels", "sensor_msgs/msg/Image", &large);
+        world.publish(20, "/chatter", TEXT, "{data: hello}");
+        world.publish(20, "/pixels", "sensor_msgs/msg/Image", &large);
         let ended = recorder.stop();
         assert_eq!((&ended.json()["messages"], ended.code), (&json!(40), Some(0)), "{ended:?}");
         let expect = "/chatter hello 5\n".repeat(20) + &"/pixels 6000 3000\n".repeat(20);

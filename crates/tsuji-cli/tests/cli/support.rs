@@ -86,6 +86,13 @@ impl World {
         Running::new(&mut self.command(arguments)).end()
     }
 
+    /// Publishes the same value `count` times as soon as somebody subscribes, and stays until it has gone out.
+    pub(crate) fn publish(&self, count: u32, topic: &str, ty: &str, value: &str) {
+        let count = count.to_string();
+        let quickly = ["-w", "1", "-r", "1000", "-p", "0", "--keep-alive", "1", "-t", &count];
+        self.run(&[&["topic", "pub"], &quickly[..], &[topic, ty, value]].concat()).good();
+    }
+
     /// Runs a command to its end with variables of the environment.
     pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
         let mut command = self.command(arguments);

@@ -169,7 +169,7 @@ fn tuning_has_the_help_of_the_laboratory_and_keeps_what_is_there() {
 fn the_laboratory_has_a_help_of_its_own() {
     let world = World::new();
     let help = world.run(&["lab", "--help"]).good();
-    assert!(help.contains("Usage: tsuji lab passing"), "{help}");
+    assert!(help.contains("Usage: tsuji lab all") && help.contains("tsuji lab passing"), "{help}");
     let error = world.run(&["lab", "nonsense"]).bad(2);
     assert!(error.contains("nonsense"), "{error}");
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::statistics::mean;
+use crate::statistics::{mean, variance};
 
 /// What both ends of a flow have noted. Times are those of the clock that they share, in ns.
 #[derive(Clone, Debug, Default)]
@@ -108,10 +108,8 @@ pub(super) struct Spread {
 impl Spread {
     /// Of no values, it is three times `NaN`.
     pub(super) fn of(values: &[f64]) -> Self {
-        let mean = mean(values);
-        let squares: Vec<f64> = values.iter().map(|it| (it - mean).powi(2)).collect();
         let max = values.iter().copied().fold(f64::NAN, f64::max);
-        Self { mean, std: self::mean(&squares).sqrt(), max }
+        Self { mean: mean(values), std: variance(values).sqrt(), max }
     }
 }
 

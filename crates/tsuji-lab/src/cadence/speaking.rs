@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tsuji::core::{History, Qos};
@@ -14,7 +14,8 @@ use tsuji_platform::clock::monotonic_ns;
 
 use super::TEXT;
 use crate::carrier::{self, Failure, Flow, Line, Peer, Talker, Way};
-use crate::child::{answer, ended, said};
+use crate::child::{answer, ended, parsed, said};
+use crate::pace::{sleep_until, until_last};
 use crate::road;
 
 /// The hidden argument of such a process.
@@ -127,10 +128,6 @@ const TYPE_NAME: &str = "std_msgs::msg::dds_::String_";
 /// What a text has beside itself in CDR, its number included, at most.
 const BESIDE_TEXT: usize = 64;
 
-fn parsed(word: &str) -> Result<u64, String> {
-    word.parse().map_err(|_| format!("`{word}` is no number"))
-}
-
 /// The end that speaks.
 enum Speaking {
     Tsuji(Publisher<Text>),
@@ -192,9 +189,7 @@ fn publish_each<T>(
     for number in 0..count {
         let due_ns = begin_ns + number * period_us * 1000;
         let message = make(number)?;
-        while let Some(left @ 1..) = due_ns.checked_sub(monotonic_ns()) {
-            thread::sleep(Duration::from_nanos(left));
-        }
+        sleep_until(due_ns);
         let at_ns = monotonic_ns();
         publish(message)?;
         published.push([due_ns, at_ns]);
@@ -264,19 +259,11 @@ impl Listening {
 
     /// Waits until the last of `count` has come, or nothing does any more, and answers what came.
     fn heard(&self, count: u64) -> Result<Value, String> {
-        let (mut came, mut since) = (0, Instant::now());
-        let received = loop {
-            let noted = self.lock();
-            if noted.received.len() != came {
-                (came, since) = (noted.received.len(), Instant::now());
-            }
-            let has_last = noted.received.iter().any(|it| it.0 + 1 == count);
-            if has_last || SILENT <= since.elapsed() {
-                break noted.received.clone();
-            }
-            drop(noted);
-            thread::sleep(LOOK);
-        };
+        until_last(|| {
+            let received = &self.lock().received;
+            (received.len(), received.iter().any(|it| it.0 + 1 == count))
+        });
+        let received = self.lock().received.clone();
         let displaced = match &self.end {
             ListeningEnd::Tsuji(_, subscription) => Some(subscription.counters().displaced),
             ListeningEnd::Alone(_, failure) => {
@@ -299,10 +286,6 @@ impl Listening {
         transport.map_or_else(|| "unknown".to_owned(), |it| format!("tsuji:{it}"))
     }
 }
-
-/// A flow in which nothing has come for so long has ended.
-const SILENT: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {

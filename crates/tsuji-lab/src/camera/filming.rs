@@ -15,7 +15,8 @@ use tsuji_platform::clock::monotonic_ns;
 use super::input::Input;
 use super::scene::{Compressor, Frame, Reel, spot_sum};
 use crate::carrier::{self, Failure, Flow, Line, PICTURE_TYPE, Peer, Talker, Way};
-use crate::child::{answer, ended, said};
+use crate::child::{answer, ended, parsed, said};
+use crate::pace::{sleep_until, until_last};
 use crate::road;
 
 /// The hidden argument of such a process.
@@ -265,18 +266,10 @@ impl<P: Picture> Part<P> {
     /// Waits until the last of `count` has come, or nothing does any more, and tells what came.
     fn seen(&self, count: u64) -> Result<Value, String> {
         let watching = self.watching.as_ref().ok_or("nobody watches here")?;
-        let (mut came, mut since) = (0, Instant::now());
-        loop {
-            let seen = watching.lock();
-            if seen.received.len() != came {
-                (came, since) = (seen.received.len(), Instant::now());
-            }
-            if seen.received.iter().any(|it| it.0 + 1 == count) || SILENT <= since.elapsed() {
-                break;
-            }
-            drop(seen);
-            thread::sleep(LOOK);
-        }
+        until_last(|| {
+            let received = &watching.lock().received;
+            (received.len(), received.iter().any(|it| it.0 + 1 == count))
+        });
         let displaced = match &watching.end {
             WatchingEnd::Tsuji(subscription) => Some(subscription.counters().displaced),
             WatchingEnd::Alone(failure) => failure.get().map_or(Ok(None), |it| Err(it.clone()))?,
@@ -295,15 +288,9 @@ const BESIDE_PIXELS: usize = 1024;
 
 /// How long a publisher waits for room, and both ends for each other.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A flow in which nothing has come for so long has ended.
-const SILENT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 /// From the word to the first picture, so that it is ready when it is due.
 const LEAD: Duration = Duration::from_millis(30);
-
-fn parsed(word: &str) -> Result<u64, String> {
-    word.parse().map_err(|_| format!("`{word}` is no number"))
-}
 
 /// What pictures come from.
 struct Lens {
@@ -392,9 +379,7 @@ fn film_by<P: Picture, O: Outlet<P>>(
         let frame = reel.frame(number);
         let ready = if P::is_encoded(frame) { None } else { Some(pack(frame, number)?) };
         let due_ns = begin_ns + reel.due_us(number) * 1000;
-        while let Some(left @ 1..) = due_ns.checked_sub(monotonic_ns()) {
-            thread::sleep(Duration::from_nanos(left));
-        }
+        sleep_until(due_ns);
         let at_ns = monotonic_ns();
         let (packed, bytes) = match ready {
             Some(ready) => ready,

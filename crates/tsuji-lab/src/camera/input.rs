@@ -21,9 +21,6 @@ const PICTURES_MAX: usize = 500;
 /// Bytes of them, which the process that films holds. What is behind them is left out; one may be larger.
 const FILM_BYTES_MAX: usize = 256 << 20;
 
-/// A film may take so long; a process that has not answered for longer hangs.
-const SECONDS_MAX: u64 = 90;
-
 /// What a user asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Input {
@@ -104,7 +101,7 @@ impl Input {
             let why = left_out.map_or(String::new(), |(count, why)| format!(": {count} are {why}"));
             return Err(format!("{file}: {} has no picture that can be filmed{why}", topic.name));
         };
-        let due_us = times_ns.iter().map(|it| (it - first_ns) / 1000).collect();
+        let due_us = times_ns.iter().map(|it| it.saturating_sub(first_ns) / 1000).collect();
         let reel = if self.is_recorded_beat {
             Reel::at_beat(frames, due_us)
         } else {
@@ -175,14 +172,6 @@ fn sides(image: &CompressedImage) -> Option<(u32, u32)> {
 }
 
 impl Footage {
-    /// Why `count` pictures are too many to film, if so.
-    pub(super) fn is_too_long(&self, count: u64) -> Option<String> {
-        let seconds = self.reel.due_us(count) / 1_000_000;
-        (SECONDS_MAX < seconds).then(|| {
-            format!("{count} pictures at this beat take {seconds} s; allowed: {SECONDS_MAX} s, by --count N")
-        })
-    }
-
     /// Why there is nothing to send raw, or as JPEG, if so.
     pub(super) fn lacks(&self, is_jpeg: bool) -> Option<String> {
         self.reel.frames().iter().find_map(|it| match it {

@@ -13,7 +13,7 @@ pub(super) const DRAWN_BYTES: u64 = (WIDTH * HEIGHT * COLOURS) as u64;
 const QUALITY: u8 = 30;
 
 /// The beat of the article.
-const PERIOD_US: u64 = 30_000;
+pub(super) const PERIOD_US: u64 = 30_000;
 
 /// A short film that goes round. It is there beforehand, so that neither drawing nor reading is in any figure.
 pub(super) struct Reel {
@@ -74,7 +74,8 @@ impl Reel {
 
     /// When it is due, since picture 0.
     pub(super) fn due_us(&self, number: u64) -> u64 {
-        number / self.frames.len() as u64 * self.round_us + self.due_us[self.place(number)]
+        let rounds = number / self.frames.len() as u64;
+        rounds.saturating_mul(self.round_us).saturating_add(self.due_us[self.place(number)])
     }
 
     /// From one picture to the next in the mean.

@@ -57,7 +57,12 @@ impl Talker for Talking {
 
     fn send(&mut self, sample: &[u8]) -> Result<(), String> {
         self.is_met()?;
-        self.stream.as_mut().map_or(Ok(()), |stream| write(stream, sample)).map_err(said)
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        write(stream, sample).map_err(|error| {
+            // What follows would be read as the rest of this one.
+            self.stream = None;
+            said(error)
+        })
     }
 }
 

@@ -17,6 +17,7 @@ use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_platform::clock::{monotonic_ns, wall_ns};
 
 use crate::account::Account;
+use crate::pace::sleep_until;
 use crate::picture::Pictures;
 use crate::road::Road;
 
@@ -406,7 +407,7 @@ fn send_all(
             pictures.draw(number, &mut frame.data);
         }
         due_ns = (due_ns + period_ns).max(monotonic_ns());
-        thread::sleep(Duration::from_nanos(due_ns - monotonic_ns().min(due_ns)));
+        sleep_until(due_ns);
         let at = monotonic_ns();
         let published = publisher.publish(Arc::clone(frame));
         let done = monotonic_ns();

@@ -72,16 +72,17 @@ type Figures = BTreeMap<String, Interval>;
 /// All figures that have an interval, by what they are: those of the report, and the quantiles of its series.
 fn figures(report: &Value) -> Figures {
     let list = |name: &str| report[name].as_array().map_or(&[][..], Vec::as_slice);
-    let named = |it: &Value, fields: &[&str]| {
-        let words = fields.iter().map(|field| it[*field].as_str().unwrap_or_default());
-        words.collect::<Vec<_>>().join(", ")
-    };
     let judged = list("ratios").iter().chain(list("figures")).filter_map(|it| {
         let interval = interval(it).filter(|it| it.low < it.high)?;
-        Some((named(it, &["what", "of", "unit"]), interval))
+        // What stands behind the semicolon was measured, and is another in every run.
+        let of = it["of"].as_str().unwrap_or_default().split("; ").next().unwrap_or_default();
+        let size = it["size_bytes"].as_u64().map_or(String::new(), |it| format!("{it} B, "));
+        let [what, unit] = ["what", "unit"].map(|field| it[field].as_str().unwrap_or_default());
+        Some((format!("{what}, {size}{of}, {unit}"), interval))
     });
     let quantiles = list("series").iter().flat_map(|it| {
-        let name = named(it, &["case", "of", "what", "unit"]);
+        let words = ["case", "of", "what", "unit"];
+        let name = words.map(|field| it[field].as_str().unwrap_or_default()).join(", ");
         ["median", "p99"].into_iter().filter_map(move |quantile| {
             Some((format!("{name}, {quantile}"), interval(&it[quantile])?))
         })
@@ -149,6 +150,22 @@ mod tests {
         );
         assert_eq!(told["tables"][0]["rows"][0][0], "loan, a, passing, µs, median");
         assert_eq!(told["tables"][0]["rows"][0][5], 1.4);
+    }
+
+    #[test]
+    fn each_size_is_a_figure_of_its_own() {
+        let document = |of_small: f64| {
+            let ratio = |size: u64, figure: f64, medians: &str| {
+                json!({ "what": "reliable median", "of": format!("a / b; {medians}"), "unit": "×",
+                    "size_bytes": size, "low": figure - 0.1, "figure": figure, "high": figure + 0.1 })
+            };
+            let ratios = [ratio(64, of_small, &of_small.to_string()), ratio(4096, 1.0, "5 µs")];
+            let report = json!({ "experiment": "matrix", "ratios": ratios });
+            Document { name: String::new(), report }
+        };
+        let told = compared(&document(1.0), &document(2.0)).unwrap();
+        assert_eq!(told["figures"][0]["of"], "1 of 2", "{told}");
+        assert_eq!(told["tables"][0]["rows"][0][0], "reliable median, 64 B, a / b, ×");
     }
 
     #[test]
