@@ -63,6 +63,15 @@ fn text(number: usize) -> Text {
     Text { data: format!("number {number}") }
 }
 
+/// Turns until `messages` are written.
+fn turn_until(recorder: &mut Recorder, messages: u64) {
+    let began = Instant::now();
+    while recorder.progress().messages < messages {
+        assert!(began.elapsed() < WATCHDOG, "{:?}", recorder.progress());
+        recorder.turn(Duration::from_secs(1)).unwrap();
+    }
+}
+
 /// Records `count` texts on /words, and as many images on /images.
 fn record(path: &Path, count: usize, compression: Compression) {
     let node = node();
@@ -75,12 +84,7 @@ fn record(path: &Path, count: usize, compression: Compression) {
         words.publish(text(number)).unwrap();
         let data = vec![number as u8; 1000];
         images.publish(Image { height: 1, width: 1000, data, ..Image::default() }).unwrap();
-        let wanted = 2 * (number as u64 + 1);
-        let began = Instant::now();
-        while recorder.progress().messages < wanted {
-            assert!(began.elapsed() < WATCHDOG, "{:?}", recorder.progress());
-            recorder.turn(Duration::from_secs(1)).unwrap();
-        }
+        turn_until(&mut recorder, 2 * (number as u64 + 1));
     }
     assert_eq!(recorder.news(), [""; 0]);
     let progress = recorder.finish().unwrap();
@@ -156,11 +160,7 @@ fn split(folder: &Path, count: usize, split: Split) -> Vec<String> {
     let mut recorder = Recorder::create(&node, folder, options, Box::new(Shipped)).unwrap();
     for number in 0..count {
         words.publish(Text { data: format!("{number:0>80}") }).unwrap();
-        let began = Instant::now();
-        while recorder.progress().messages <= number as u64 {
-            assert!(began.elapsed() < WATCHDOG, "{:?}", recorder.progress());
-            recorder.turn(Duration::from_secs(1)).unwrap();
-        }
+        turn_until(&mut recorder, number as u64 + 1);
     }
     let progress = recorder.finish().unwrap();
     assert_eq!((progress.messages, progress.bytes), (count as u64, 89 * count as u64));
@@ -218,13 +218,9 @@ fn a_split_recording_that_was_killed_is_listed_and_played() {
     let split = Split { bytes_max: Some(1), ..Split::default() };
     let options = RecordOptions { split, ..options(Compression::None) };
     let mut recorder = Recorder::create(&node, &path, options.clone(), Box::new(Shipped)).unwrap();
-    let began = Instant::now();
     for number in 0..3 {
         words.publish(text(number)).unwrap();
-        while recorder.progress().messages <= number as u64 {
-            assert!(began.elapsed() < WATCHDOG);
-            recorder.turn(Duration::from_secs(1)).unwrap();
-        }
+        turn_until(&mut recorder, number as u64 + 1);
     }
     // As it is on the disk now, the last file without an end.
     let recording = Recording::open(&path).unwrap();
@@ -281,11 +277,7 @@ fn a_recorded_clock_gives_way_to_that_of_the_player() {
     clock.publish(Clock::default()).unwrap();
     let mut recorder =
         Recorder::create(&node, &path, options(Compression::None), Box::new(Shipped)).unwrap();
-    let began = Instant::now();
-    while recorder.progress().messages == 0 {
-        assert!(began.elapsed() < WATCHDOG);
-        recorder.turn(Duration::from_secs(1)).unwrap();
-    }
+    turn_until(&mut recorder, 1);
     recorder.finish().unwrap();
     for (clock_hz, messages) in [(None, 1), (Some(40.0), 0)] {
         let options = PlayOptions { clock_hz, ..PlayOptions::default() };
@@ -320,11 +312,7 @@ fn a_type_that_nobody_knows_here_is_played_from_its_definition() {
         Recorder::create(&node, &path, options(Compression::None), Box::new(types)).unwrap();
     let sample = [0, 1, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0];
     publisher.publish_bytes(&sample).unwrap();
-    let began = Instant::now();
-    while recorder.progress().messages == 0 {
-        assert!(began.elapsed() < WATCHDOG);
-        recorder.turn(Duration::from_secs(1)).unwrap();
-    }
+    turn_until(&mut recorder, 1);
     recorder.finish().unwrap();
     let recording = Recording::open(&path).unwrap();
     let topic = recording.topics()[0].clone();
