@@ -101,7 +101,7 @@ impl Output {
         self.parts.iter().map(|it| it.bytes).sum()
     }
 
-    /// Enters a topic, and answers its place.
+    /// Enters a topic, and answers its place. A folder lists it once [`write_list`](Self::write_list) is called.
     pub(crate) fn channel(
         &mut self,
         topic: &str,
@@ -127,10 +127,9 @@ impl Output {
         header.channel_id = channel.id;
         self.bag.message(&header, data)?;
         channel.messages += 1;
-        if let Some(part) = self.parts.last_mut() {
-            part.extend(header.log_time, data.len() as u64);
-        }
-        Ok(())
+        let Some(part) = self.parts.last_mut() else { return Ok(()) };
+        part.extend(header.log_time, data.len() as u64);
+        if part.messages == 1 { self.write_list() } else { Ok(()) }
     }
 
     /// Writes `metadata` under `name`, then the end.
@@ -155,11 +154,12 @@ impl Output {
             it.id = self.bag.channel(&it.topic, &it.ty, &it.offers)?;
         }
         self.parts.push(Part { name, ..Part::default() });
-        self.write_list()
+        Ok(())
     }
 
-    /// Writes what a folder has in it. It is written as each file begins, so that a recorder that is killed leaves a list too.
-    fn write_list(&self) -> Result<()> {
+    /// Writes what a folder has in it. It is written as topics are joined and with the first message of each file: a recorder
+    /// that is killed leaves a list too, and ROS tools know topics and the starting time from it alone.
+    pub(crate) fn write_list(&self) -> Result<()> {
         if !self.split.is_wanted() {
             return Ok(());
         }

@@ -241,6 +241,7 @@ impl Recorder {
         for it in graph.endpoints.iter().filter(|it| it.kind == EndpointKind::Publisher) {
             offers.entry(&it.topic).or_default().push(it);
         }
+        let known = self.topics.len();
         for (name, publishers) in offers {
             let is_known = self.topics.iter().any(|it| it.subscription.topic() == name);
             if is_known || self.refused.contains(name) || !self.options.topics.has(name) {
@@ -251,7 +252,7 @@ impl Recorder {
                 note(&self.news, format!("{name} is not recorded: {why}"));
             }
         }
-        Ok(())
+        if known < self.topics.len() { self.output.write_list() } else { Ok(()) }
     }
 
     /// Subscribes to one topic; what keeps this one alone from being recorded is the inner error.

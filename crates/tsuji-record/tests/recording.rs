@@ -214,13 +214,18 @@ fn a_split_recording_that_was_killed_is_listed_and_played() {
     let folder = Folder::new();
     let path = folder.path("drive");
     let node = node();
-    let words = node.create_publisher::<Text>("/words", Qos::DEFAULT).unwrap();
     let split = Split { bytes_max: Some(1), ..Split::default() };
     let options = RecordOptions { split, ..options(Compression::None) };
     let mut recorder = Recorder::create(&node, &path, options.clone(), Box::new(Shipped)).unwrap();
+    let latched = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
+    let words = node.create_publisher::<Text>("/words", latched).unwrap();
     for number in 0..3 {
         words.publish(text(number)).unwrap();
         turn_until(&mut recorder, number as u64 + 1);
+        let list = fs::read_to_string(path.join("metadata.yaml")).unwrap();
+        assert!(list.contains("        name: /words\n"), "{list}");
+        assert!(!list.contains("nanoseconds_since_epoch: 0\n"), "{list}");
+        assert!(list.contains(&format!("    - 'drive_{number}.mcap'\n")), "{list}");
     }
     // As it is on the disk now, the last file without an end.
     let recording = Recording::open(&path).unwrap();
