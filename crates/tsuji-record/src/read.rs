@@ -148,6 +148,8 @@ struct Piece {
     /// All of it, heads of records included.
     len: u64,
     first_ns: u64,
+    /// Whether what is damaged in it is told.
+    is_told: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +184,8 @@ impl Recording {
         &self.topics
     }
 
-    /// What is known of it as a whole. Damages within chunks are found as these are played.
+    /// What is known of it as a whole. Damages within chunks are found as these are first read: by playing,
+    /// by [`check`](Self::check), or by opening a file that does not tell its counts.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -307,7 +310,7 @@ impl Recording {
             last.first_ns = last.first_ns.min(first_ns);
             return Ok(());
         }
-        self.pieces.push(Piece { file, kind, at: frame.start, len, first_ns });
+        self.pieces.push(Piece { file, kind, at: frame.start, len, first_ns, is_told: false });
         Ok(())
     }
 
@@ -346,12 +349,6 @@ impl Recording {
                         self.extend(message.log_ns, message.log_ns);
                     }
                 }
-                // They will be found once more as it is played.
-                let is_of_walk = |it: &Damage| found.is_cut && it.what.starts_with("the file ends");
-                let name = self.files[file].path.clone();
-                let before = self.summary.damages.len();
-                self.summary.damages.retain(|it| it.file != name || is_of_walk(it));
-                self.summary.damage_count -= (before - self.summary.damages.len()) as u64;
             }
         }
         Ok(())
@@ -382,8 +379,18 @@ impl Recording {
         }
     }
 
-    /// All messages of a piece, in the order of their times.
+    /// All messages of a piece, in the order of their times. However often it is loaded, its damages are told once.
     fn load(&mut self, piece: usize) -> Result<Vec<RecordedMessage>> {
+        let (kept, count) = (self.summary.damages.len(), self.summary.damage_count);
+        let messages = self.read_piece(piece)?;
+        if std::mem::replace(&mut self.pieces[piece].is_told, true) {
+            self.summary.damages.truncate(kept);
+            self.summary.damage_count = count;
+        }
+        Ok(messages)
+    }
+
+    fn read_piece(&mut self, piece: usize) -> Result<Vec<RecordedMessage>> {
         let Piece { file, kind, at, len, .. } = self.pieces[piece];
         let Some(bytes) = self.bytes(file, at, len)? else { return Ok(Vec::new()) };
         let records = match kind {
@@ -496,13 +503,9 @@ impl Recording {
     }
 
     fn damage(&mut self, file: usize, at: u64, what: String) {
-        let damage = Damage { file: self.files[file].path.clone(), at, what };
-        if self.summary.damages.contains(&damage) {
-            return;
-        }
         self.summary.damage_count += 1;
         if self.summary.damages.len() < DAMAGES_MAX {
-            self.summary.damages.push(damage);
+            self.summary.damages.push(Damage { file: self.files[file].path.clone(), at, what });
         }
     }
 
@@ -709,6 +712,64 @@ fn scalar(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// A record with its head.
+    fn record(opcode: u8, body: &[u8]) -> Vec<u8> {
+        [&[opcode][..], &(body.len() as u64).to_le_bytes(), body].concat()
+    }
+
+    /// A text as records have it.
+    fn text(text: &str) -> Vec<u8> {
+        [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
+    }
+
+    /// Channel `id` on `topic`, with what was offered.
+    fn channel(id: u16, schema: u16, topic: &str, offered: &str) -> Vec<u8> {
+        let metadata = [text("offered_qos_profiles"), text(offered)].concat();
+        let body = [
+            &id.to_le_bytes()[..],
+            &schema.to_le_bytes(),
+            &text(topic),
+            &text("cdr"),
+            &(metadata.len() as u32).to_le_bytes(),
+            &metadata,
+        ];
+        record(op::CHANNEL, &body.concat())
+    }
+
+    /// A message without data of channel 1.
+    fn message(log_ns: u64) -> Vec<u8> {
+        let body = [&[1, 0, 0, 0, 0, 0][..], &log_ns.to_le_bytes(), &[0; 8]];
+        record(op::MESSAGE, &body.concat())
+    }
+
+    /// What is read of `records` in a file that ends as it should.
+    fn recording(records: &[Vec<u8>]) -> Recording {
+        let end = [record(op::FOOTER, &[0; 20]), mcap::MAGIC.to_vec()].concat();
+        Recording::read([mcap::MAGIC, &records.concat(), &end].concat()).unwrap()
+    }
+
+    #[test]
+    fn damages_outside_of_chunks_are_kept() {
+        let records = [channel(1, 5, "/a", ""), record(op::CHUNK, &[0; 10])];
+        let mut recording = recording(&records);
+        recording.check().unwrap();
+        let damages: Vec<_> = recording.summary().damages.iter().map(|it| &*it.what).collect();
+        let expect =
+            ["channel /a has a schema that is not there", "a record is too short, and left out"];
+        assert_eq!(damages, expect);
+    }
+
+    #[test]
+    fn a_damage_is_counted_once_however_often_it_is_met() {
+        let count = DAMAGES_MAX + 50;
+        let mut recording = recording(&vec![chunk("brotli", &[], 0); count]);
+        for _ in 0..3 {
+            recording.check().unwrap();
+            let Summary { damages, damage_count, .. } = recording.summary();
+            assert_eq!((damages.len(), *damage_count), (DAMAGES_MAX, count as u64));
+        }
+    }
+
     /// A chunk without a checksum, as nobody who wants to be read writes it.
     fn chunk(compression: &str, content: &[u8], unpacked: u64) -> Vec<u8> {
         let mut body = [0; 16].to_vec();
@@ -718,10 +779,7 @@ mod tests {
         body.extend(compression.as_bytes());
         body.extend((content.len() as u64).to_le_bytes());
         body.extend(content);
-        let mut chunk = vec![op::CHUNK];
-        chunk.extend((body.len() as u64).to_le_bytes());
-        chunk.extend(body);
-        chunk
+        record(op::CHUNK, &body)
     }
 
     #[test]
