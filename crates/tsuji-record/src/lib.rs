@@ -53,6 +53,8 @@ pub use recorder::{Progress, RecordOptions, Recorder, TopicCounts, TopicFilter};
 
 mod schema;
 
+mod span;
+
 #[cfg(feature = "node")]
 mod write;
 #[cfg(feature = "node")]

@@ -13,6 +13,7 @@ use tsuji_core::Qos;
 use tsuji_msg::TypeDescription;
 
 use crate::read::LIST;
+use crate::span::Span;
 use crate::write::{Bag, Compression};
 use crate::{Error, ErrorKind, RecordOptions, Result, offered};
 
@@ -57,16 +58,14 @@ struct Channel {
 #[derive(Clone, Debug, Default)]
 struct Part {
     name: String,
-    first_ns: u64,
-    last_ns: u64,
+    span: Span,
     messages: u64,
     bytes: u64,
 }
 
 impl Part {
     fn extend(&mut self, log_ns: u64, bytes: u64) {
-        self.first_ns = if self.messages == 0 { log_ns } else { self.first_ns.min(log_ns) };
-        self.last_ns = self.last_ns.max(log_ns);
+        self.span.extend(log_ns, log_ns);
         self.messages += 1;
         self.bytes += bytes;
     }
@@ -140,7 +139,7 @@ impl Output {
 
     fn is_full(&self, log_ns: u64, bytes: u64) -> bool {
         let Some(part) = self.parts.last().filter(|it| it.messages != 0) else { return false };
-        let after = Duration::from_nanos(log_ns.saturating_sub(part.first_ns));
+        let after = Duration::from_nanos(log_ns.saturating_sub(part.span.first_ns()));
         self.split.bytes_max.is_some_and(|it| it < part.bytes + bytes)
             || self.split.duration_max.is_some_and(|it| it <= after)
     }
@@ -173,13 +172,9 @@ impl Output {
     /// As rosbag2 writes it since Jazzy.
     fn list(&self) -> String {
         let (mut topics, mut paths, mut files) = (String::new(), String::new(), String::new());
-        let mut whole = Part::default();
-        for it in self.parts.iter().filter(|it| it.messages != 0) {
-            whole.first_ns =
-                if whole.messages == 0 { it.first_ns } else { whole.first_ns.min(it.first_ns) };
-            whole.last_ns = whole.last_ns.max(it.last_ns);
-            whole.messages += it.messages;
-        }
+        let mut whole = Span::default();
+        self.parts.iter().for_each(|it| whole.join(it.span));
+        let messages: u64 = self.parts.iter().map(|it| it.messages).sum();
         // Writing to a text does not fail.
         for it in &self.channels {
             let offers = offered::to_yaml(&it.offers);
@@ -201,8 +196,8 @@ impl Output {
                 "    - path: {}\n      starting_time:\n        nanoseconds_since_epoch: {}\n      duration:\n        \
                  nanoseconds: {}\n      message_count: {}\n",
                 quoted(&it.name),
-                it.first_ns,
-                it.last_ns - it.first_ns,
+                it.span.first_ns(),
+                it.span.last_ns() - it.span.first_ns(),
                 it.messages
             );
         }
@@ -212,9 +207,9 @@ impl Output {
              starting_time:\n    nanoseconds_since_epoch: {}\n  message_count: {}\n  topics_with_message_count:{none}\n\
              {topics}  compression_format: \"\"\n  compression_mode: \"\"\n  relative_file_paths:\n{paths}  \
              files:\n{files}  custom_data: ~\n  ros_distro: unknown\n",
-            whole.last_ns - whole.first_ns,
-            whole.first_ns,
-            whole.messages
+            whole.last_ns() - whole.first_ns(),
+            whole.first_ns(),
+            messages
         )
     }
 }

@@ -14,6 +14,7 @@ use tsuji_msg::TypeName;
 
 use crate::fields::{self, Record};
 use crate::file::{Frame, Frames, HEAD_BYTES, Step, op};
+use crate::span::Span;
 use crate::{Error, ErrorKind, Result, offered, schema};
 
 /// Topics of a recording. One of more is refused.
@@ -46,6 +47,7 @@ pub struct Recording {
     files: Vec<Opened>,
     topics: Vec<RecordedTopic>,
     pieces: Vec<Piece>,
+    span: Span,
     summary: Summary,
 }
 
@@ -207,6 +209,7 @@ impl Recording {
             files: Vec::new(),
             topics: Vec::new(),
             pieces: Vec::new(),
+            span: Span::default(),
             summary: Summary::default(),
         }
     }
@@ -355,9 +358,9 @@ impl Recording {
     }
 
     fn extend(&mut self, first_ns: u64, last_ns: u64) {
-        let it = &mut self.summary;
-        it.first_ns = if it.first_ns == 0 { first_ns } else { it.first_ns.min(first_ns) };
-        it.last_ns = it.last_ns.max(last_ns);
+        self.span.extend(first_ns, last_ns);
+        self.summary.first_ns = self.span.first_ns();
+        self.summary.last_ns = self.span.last_ns();
     }
 
     /// A record's body, unless it is too large.
@@ -746,6 +749,13 @@ mod tests {
     fn recording(records: &[Vec<u8>]) -> Recording {
         let end = [record(op::FOOTER, &[0; 20]), mcap::MAGIC.to_vec()].concat();
         Recording::read([mcap::MAGIC, &records.concat(), &end].concat()).unwrap()
+    }
+
+    #[test]
+    fn a_recording_may_begin_at_0() {
+        let recording = recording(&[channel(1, 0, "/a", ""), message(0), message(5), message(3)]);
+        let Summary { messages, first_ns, last_ns, .. } = *recording.summary();
+        assert_eq!((messages, first_ns, last_ns), (3, 0, 5));
     }
 
     #[test]
