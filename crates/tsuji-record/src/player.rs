@@ -145,9 +145,9 @@ impl Player {
         &self.recording
     }
 
-    /// The fewest subscriptions that a topic has which is played.
+    /// The fewest subscriptions that a topic has which is played; `usize::MAX` if none is played, so that nobody waits for some.
     pub fn matched(&self) -> usize {
-        self.publishers.values().map(RawPublisher::matched).min().unwrap_or(0)
+        self.publishers.values().map(RawPublisher::matched).min().unwrap_or(usize::MAX)
     }
 
     /// Plays all of it once, or until the context is shut down. What a subscription keeps all of waits for it.

@@ -287,6 +287,7 @@ fn a_recorded_clock_gives_way_to_that_of_the_player() {
     for (clock_hz, messages) in [(None, 1), (Some(40.0), 0)] {
         let options = PlayOptions { clock_hz, ..PlayOptions::default() };
         let mut player = Player::new(&node, Recording::open(&path).unwrap(), options).unwrap();
+        assert_eq!(player.matched(), if messages == 0 { usize::MAX } else { 0 });
         assert_eq!(player.play().unwrap().messages, messages);
         assert_eq!(player.skipped().len() as u64, 1 - messages, "{:?}", player.skipped());
     }
