@@ -157,13 +157,20 @@ impl Player {
         let first_ns = recording.summary().first_ns;
         let offset_ns = u64::try_from(options.start_offset.as_nanos()).unwrap_or(u64::MAX);
         let from_ns = first_ns.saturating_add(offset_ns);
+        let mut messages = recording.messages(if offset_ns == 0 { 0 } else { from_ns }).peekable();
+        // To read as far as the first message takes a while, which is not of the recording's time.
+        messages.peek();
         if let Some(clock) = clock {
             clock.begin();
         }
         let began = Instant::now();
         let mut pace = Pace { began, from_ns, rate: options.rate, clock, waits, never };
-        for message in recording.messages(if offset_ns == 0 { 0 } else { from_ns }) {
+        for message in messages {
             let message = message?;
+            // Asked here too, as what nobody wants is not waited for.
+            if !context.is_ok() {
+                break;
+            }
             let Some(publisher) = publishers.get(&message.topic) else { continue };
             if !pace.wait_until(message.log_ns)? {
                 break;

@@ -150,6 +150,7 @@ struct Piece {
     /// All of it, heads of records included.
     len: u64,
     first_ns: u64,
+    last_ns: u64,
     /// Whether what is damaged in it is told.
     is_told: bool,
 }
@@ -193,7 +194,7 @@ impl Recording {
     }
 
     /// Its messages in the order of their times, from `from_ns` on, in nanoseconds since the Unix epoch. What is damaged is
-    /// left out, and in [`Summary::damages`] afterwards.
+    /// left out, and in [`Summary::damages`] afterwards; chunks that end before `from_ns` are not looked into.
     pub fn messages(&mut self, from_ns: u64) -> Messages<'_> {
         let waiting = BinaryHeap::new();
         Messages { recording: self, from_ns, next: 0, waiting, waiting_bytes: 0, count: 0 }
@@ -292,17 +293,15 @@ impl Recording {
 
     /// Notes a chunk, or a message outside chunks, together with those right before it.
     fn piece(&mut self, file: usize, frame: Frame, kind: PieceKind) -> Result<()> {
-        // Where the time of the first message is.
-        let (skip, least) =
-            if kind == PieceKind::Chunk { (0, 40) } else { (6, HEAD_OF_MESSAGE as u64) };
+        // Where the times of the first message and the last are.
+        let (first, last, least) =
+            if kind == PieceKind::Chunk { (0, 8, 40) } else { (6, 6, HEAD_OF_MESSAGE as u64) };
         if frame.len < least {
             self.damage(file, frame.start, "a record is too short, and left out".into());
             return Ok(());
         }
-        let mut time = [0; 8];
-        let read = self.files[file].frames.read_at(frame.body() + skip, &mut time);
-        read.map_err(|error| self.unread(file, error))?;
-        let first_ns = u64::from_le_bytes(time);
+        let first_ns = self.time(file, frame.body() + first)?;
+        let last_ns = self.time(file, frame.body() + last)?;
         let len = frame.end() - frame.start;
         if kind == PieceKind::Loose
             && let Some(last) = self.pieces.last_mut()
@@ -311,10 +310,18 @@ impl Recording {
         {
             last.len += len;
             last.first_ns = last.first_ns.min(first_ns);
+            last.last_ns = last.last_ns.max(last_ns);
             return Ok(());
         }
-        self.pieces.push(Piece { file, kind, at: frame.start, len, first_ns, is_told: false });
+        let at = frame.start;
+        self.pieces.push(Piece { file, kind, at, len, first_ns, last_ns, is_told: false });
         Ok(())
+    }
+
+    fn time(&mut self, file: usize, at: u64) -> Result<u64> {
+        let mut time = [0; 8];
+        let read = self.files[file].frames.read_at(at, &mut time);
+        read.map(|()| u64::from_le_bytes(time)).map_err(|error| self.unread(file, error))
     }
 
     /// Counts a file's messages: as its summary says, or by reading it all where there is none that can be relied on.
@@ -593,6 +600,10 @@ impl Iterator for Messages<'_> {
                 break;
             }
             self.next += 1;
+            // 0 is also what those write who do not know.
+            if piece.last_ns != 0 && piece.last_ns < self.from_ns {
+                continue;
+            }
             let messages = match self.recording.load(self.next - 1) {
                 Ok(messages) => messages,
                 Err(error) => return Some(Err(error)),
@@ -756,6 +767,22 @@ mod tests {
         let recording = recording(&[channel(1, 0, "/a", ""), message(0), message(5), message(3)]);
         let Summary { messages, first_ns, last_ns, .. } = *recording.summary();
         assert_eq!((messages, first_ns, last_ns), (3, 0, 5));
+    }
+
+    #[test]
+    fn a_chunk_that_ends_before_is_not_looked_into() {
+        let check = |first_ns: u64, last_ns: u64, from_ns, expect| {
+            let mut chunk = chunk("brotli", &[], 0);
+            chunk[9..17].copy_from_slice(&first_ns.to_le_bytes());
+            chunk[17..25].copy_from_slice(&last_ns.to_le_bytes());
+            // Of no message, and thus not in need of the chunk.
+            let mut recording = recording(&[chunk, record(op::STATISTICS, &[0; 46])]);
+            assert_eq!(recording.messages(from_ns).count(), 0);
+            assert_eq!(recording.summary().damage_count, expect, "{first_ns} to {last_ns}");
+        };
+        check(1, 2, 3, 0);
+        check(1, 3, 3, 1);
+        check(0, 0, 3, 1);
     }
 
     #[test]
