@@ -79,7 +79,7 @@ fn missing(summary: &tsuji_record::Summary, topic: &str) -> String {
         said.and_then(|it| it.parse::<u64>().ok()).unwrap_or(0)
     };
     let (lost, displaced) = (of("lost"), of("displaced"));
-    if lost + displaced == 0 {
+    if (lost, displaced) == (0, 0) {
         String::new()
     } else {
         format!(", {lost} lost, {displaced} displaced")
