@@ -12,7 +12,6 @@ use crate::figures;
 use crate::output::{self, Output};
 use crate::record;
 use crate::session::{Globals, LOOK_AGAIN, Session};
-use crate::topic;
 
 pub(crate) const EXAMPLES: &str = "\
 Each topic is published with the QoS that was offered when it was recorded, and with the type that is in the file, which
@@ -37,8 +36,8 @@ pub(crate) struct Args {
     #[arg(short, long = "loop")]
     again: bool,
     /// Leave out so many seconds at the beginning
-    #[arg(long, value_name = "SECONDS", value_parser = topic::seconds)]
-    start_offset: Option<Duration>,
+    #[arg(long, value_name = "SECONDS", value_parser = offset, default_value = "0")]
+    start_offset: Duration,
     /// Play only these topics, or patterns of them
     #[arg(long, value_name = "TOPIC", value_parser = record::pattern, num_args = 1..)]
     topics: Vec<TopicPattern>,
@@ -56,13 +55,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
+fn offset(text: &str) -> Result<Duration, String> {
+    let offset = text.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
+    offset.ok_or_else(|| "allowed: a number of seconds, such as 0 or 2.5".to_owned())
+}
+
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let recording = Recording::open(&args.file)?;
     let session = Session::open(globals)?;
     let node = session.hidden_node()?;
     let options = PlayOptions {
         rate: args.rate,
-        start_offset: args.start_offset.unwrap_or_default(),
+        start_offset: args.start_offset,
         topics: args.topics.clone(),
         remap: args.remap.clone(),
         clock_hz: args.clock,

@@ -118,9 +118,11 @@ pub(crate) fn join(types: &BTreeSet<String>) -> String {
 
 /// A positive number of seconds, with a fraction if need be.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let value = text.parse::<f64>().ok().filter(|it| *it > 0.0);
-    let duration = value.and_then(|it| Duration::try_from_secs_f64(it).ok());
-    duration.ok_or_else(|| "allowed: a number of seconds above 0, such as 2.5".to_owned())
+    let duration = text.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
+    // What is less than half a nanosecond is none either.
+    duration
+        .filter(|it| !it.is_zero())
+        .ok_or_else(|| "allowed: a number of seconds above 0, such as 2.5".to_owned())
 }
 
 /// The one type of a topic, waited for if need be; `None` when the command is to end before. `verb`

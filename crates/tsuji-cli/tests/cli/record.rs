@@ -86,6 +86,8 @@ fn unknown_topics_and_names_are_refused_before_anything_is_played() {
     assert_eq!(error, "error: no topic of the recording is meant; it has /chatter\n");
     let error = world.run(&["play", "a.mcap", "--remap", "/other:=/x"]).bad(2);
     assert_eq!(error, "error: remap /other: the recording has no such topic\n");
+    let error = world.run(&["play", "a.mcap", "--start-offset=-1"]).bad(2);
+    assert!(error.contains("a number of seconds, such as 0"), "{error}");
     assert!(world.run(&["play", "a.mcap", "--rate", "0"]).bad(2).contains("rate 0; allowed"));
 }
 
@@ -147,7 +149,7 @@ fn a_split_recording_is_shown_and_played_as_one() {
     clock.out("clock:");
     assert_eq!(player.stop().code, Some(0));
     assert_eq!(clock.stop().code, Some(0));
-    let played = world.run(&["play", "drive", "--json"]);
+    let played = world.run(&["play", "drive", "--start-offset", "0", "--json"]);
     assert_eq!(played.json()["messages"], 10, "{played:?}");
     let error = world.run(&["record", "--all", "-o", "drive", "-b", "60"]).bad(2);
     assert_eq!(error, "error: drive exists; a recording of several files makes its folder\n");
@@ -155,6 +157,8 @@ fn a_split_recording_is_shown_and_played_as_one() {
         world.run(&["record", "--all", "-f", "-b", "60"]).bad(2).contains("cannot be used with")
     );
     assert!(world.run(&["record", "--all", "-b", "0"]).bad(2).contains("0 is not in 1.."));
+    let error = world.run(&["record", "--all", "--max-bag-duration", "1e-10"]).bad(2);
+    assert!(error.contains("a number of seconds above 0"), "{error}");
     assert!(world.run(&["play", "drive", "--clock", "0"]).bad(2).contains("clock 0; allowed"));
 }
 
