@@ -7,7 +7,7 @@ use serde_json::json;
 use tsuji_record::{RecordedTopic, Recording};
 
 use crate::figures;
-use crate::output::Output;
+use crate::output::{Output, escaped};
 use crate::play;
 
 #[derive(Debug, Subcommand)]
@@ -66,6 +66,7 @@ pub(crate) fn run(command: &Command, out: &mut Output) -> anyhow::Result<()> {
     for topic in recording.topics() {
         let RecordedTopic { name, type_name, messages, .. } = topic;
         let missing = missing(summary, name);
+        let (name, type_name) = (escaped(name, ""), escaped(type_name, ""));
         out.line(format_args!("  {name}  {type_name}  {messages} messages{missing}"))?;
     }
     play::tell_damages(summary)

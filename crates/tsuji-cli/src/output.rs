@@ -77,6 +77,21 @@ pub(crate) fn warning(text: impl Display) {
     note(format_args!("{} {text}", paint.text(Colour::Warning, "WARNING:")));
 }
 
+/// What others wrote, without the characters that command a terminal, but those of `kept`.
+pub(crate) fn escaped(text: &str, kept: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            letter if !letter.is_control() || kept.contains(letter) => out.push(letter),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            letter => out.push_str(&format!("\\x{:02x}", u32::from(letter))),
+        }
+    }
+    out
+}
+
 /// Puts colour around text, or leaves it as it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
@@ -129,4 +144,16 @@ fn colours_wanted(terminal: bool) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|it| it == "dumb");
     terminal && !refused && !dumb
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_commands_no_terminal() {
+        let text = "ä\x1b[2J\u{9b}31m\r\n\ta\x07\\";
+        assert_eq!(escaped(text, "\n\t"), "ä\\x1b[2J\\x9b31m\\r\n\ta\\x07\\");
+        assert_eq!(escaped(text, ""), "ä\\x1b[2J\\x9b31m\\r\\n\\ta\\x07\\");
+    }
 }

@@ -9,7 +9,7 @@ use tsuji_record::{ErrorKind, PlayOptions, Played, Player, Recording, Remap};
 
 use crate::failure::{Told, Usage};
 use crate::figures;
-use crate::output::{self, Output};
+use crate::output::{self, Output, escaped};
 use crate::record;
 use crate::session::{Globals, LOOK_AGAIN, Session};
 
@@ -73,10 +73,10 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     };
     let mut player =
         Player::new(&node, recording, options).map_err(|error| match error.kind() {
-            ErrorKind::Invalid => Usage(error.to_string()).into(),
+            ErrorKind::Invalid => Usage(escaped(&error.to_string(), "")).into(),
             _ => anyhow::Error::from(error),
         })?;
-    player.skipped().iter().for_each(output::warning);
+    player.skipped().iter().for_each(|it| output::warning(escaped(it, "")));
     if player.matched() < args.wait {
         output::note(format_args!("waiting for {} subscriptions of each topic", args.wait));
     }
@@ -126,7 +126,7 @@ fn report(args: &Args, player: &Player, sum: Played, out: &mut Output) -> anyhow
 
 /// Says what is not as it should be in a recording; that it is damaged is exit code 1.
 pub(crate) fn tell_damages(summary: &tsuji_record::Summary) -> anyhow::Result<()> {
-    summary.damages.iter().for_each(output::error);
+    summary.damages.iter().for_each(|it| output::error(escaped(&it.to_string(), "")));
     let more = summary.damage_count - summary.damages.len() as u64;
     if more != 0 {
         output::error(format_args!("and {more} more of the kind"));

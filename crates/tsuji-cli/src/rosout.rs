@@ -9,7 +9,7 @@ use tsuji_interfaces::rcl_interfaces::msg::Log;
 use tsuji_msg::Message as _;
 
 use crate::completions;
-use crate::output::{self, Colour, Output};
+use crate::output::{self, Colour, Output, escaped};
 use crate::session::{A_WHILE, Globals, Session};
 use crate::topic::Listener;
 
@@ -147,31 +147,9 @@ fn print(args: &Args, line: &Log, info: &MessageInfo, out: &mut Output) -> anyho
     Ok(out.line(out.paint.text(colour, text))?)
 }
 
-/// What came over the network, without the characters that command a terminal, but those of `kept`.
-fn escaped(text: &str, kept: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            letter if !letter.is_control() || kept.contains(letter) => out.push(letter),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            letter => out.push_str(&format!("\\x{:02x}", u32::from(letter))),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_of_others_commands_no_terminal() {
-        let text = "ä\x1b[2J\u{9b}31m\r\n\ta\x07\\";
-        assert_eq!(escaped(text, "\n\t"), "ä\\x1b[2J\\x9b31m\\r\n\ta\\x07\\");
-        assert_eq!(escaped(text, ""), "ä\\x1b[2J\\x9b31m\\r\\n\\ta\\x07\\");
-    }
 
     #[test]
     fn a_logger_is_of_the_node_that_it_begins_with() {

@@ -114,6 +114,24 @@ fn a_file_that_is_cut_off_is_played_as_far_as_it_is_whole() {
 }
 
 #[test]
+fn what_is_in_a_file_commands_no_terminal() {
+    let world = World::new();
+    record(&world, "a.mcap", &[], 1);
+    let mut bent = fs::read(world.path("a.mcap")).unwrap();
+    for at in 0..bent.len() {
+        if bent[at..].starts_with(b"/chatter") {
+            bent[at..at + 8].copy_from_slice(b"/a\x1b[2J\r\n");
+        }
+    }
+    fs::write(world.path("bent.mcap"), bent).unwrap();
+    let info = world.run(&["bag", "info", "bent.mcap"]);
+    assert!(info.out.contains("\n  /a\\x1b[2J\\r\\n  std_msgs/msg/String  1 messages"), "{info:?}");
+    let played = world.run(&["play", "bent.mcap"]);
+    assert!(played.err.contains("/a\\x1b[2J\\r\\n is not played: "), "{played:?}");
+    assert!(!played.err.contains('\x1b'), "{played:?}");
+}
+
+#[test]
 fn a_folder_of_rosbag2_is_played_file_by_file() {
     let world = World::new();
     record(&world, "one.mcap", &[], 3);
