@@ -261,7 +261,7 @@ fn the_time_of_a_recording_is_told_as_it_is_played() {
             times.push(sec as u64 * 1_000_000_000 + u64::from(nanosec));
         }
         assert_eq!(times.first(), Some(&first_ns), "{times:?}");
-        assert!(times.is_sorted() && 2 <= times.len() && times.len() <= 22, "{times:?}");
+        assert!(times.is_sorted() && 2 <= times.len(), "{times:?}");
         assert!(times.iter().all(|it| (first_ns..=last_ns).contains(it)), "{last_ns}: {times:?}");
     }
     for hz in [0.0, -1.0, f64::NAN, 1e9] {
