@@ -54,8 +54,10 @@ fn options(compression: Compression) -> RecordOptions {
     RecordOptions { topics, compression, depth: 1000, replace: false, split: Split::default() }
 }
 
-fn node() -> Node {
-    let context = Context::builder().isolated().build().unwrap();
+/// A node that those of other tests do not see: its run-time folder is beside the recording.
+fn node(recording: &Path) -> Node {
+    let run_time = recording.with_extension("run");
+    let context = Context::builder().runtime_dir(run_time).domain(0).isolated().build().unwrap();
     context.node("robot").unwrap()
 }
 
@@ -74,7 +76,7 @@ fn turn_until(recorder: &mut Recorder, messages: u64) {
 
 /// Records `count` texts on /words, and as many images on /images.
 fn record(path: &Path, count: usize, compression: Compression) {
-    let node = node();
+    let node = node(path);
     let latched = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
     let words = node.create_publisher::<Text>("/words", latched).unwrap();
     let images = node.create_publisher::<Image>("/images", Qos::SENSOR_DATA).unwrap();
@@ -125,7 +127,7 @@ fn what_is_recorded_is_played() {
     let folder = Folder::new();
     let path = folder.path("a.mcap");
     record(&path, 20, Compression::Lz4);
-    let node = node();
+    let node = node(&path);
     let words = node.subscription::<Text>("/said").qos(KEEP_ALL).build().unwrap();
     let images = node
         .subscription::<Image>("/images")
@@ -154,7 +156,7 @@ fn what_is_recorded_is_played() {
 
 /// Records `count` texts of 89 bytes on /words, and answers what is in the folder then.
 fn split(folder: &Path, count: usize, split: Split) -> Vec<String> {
-    let node = node();
+    let node = node(folder);
     let words = node.create_publisher::<Text>("/words", Qos::DEFAULT).unwrap();
     let options = RecordOptions { split, ..options(Compression::None) };
     let mut recorder = Recorder::create(&node, folder, options, Box::new(Shipped)).unwrap();
@@ -213,7 +215,7 @@ fn a_recording_is_split_by_time() {
 fn a_split_recording_that_was_killed_is_listed_and_played() {
     let folder = Folder::new();
     let path = folder.path("drive");
-    let node = node();
+    let node = node(&path);
     let split = Split { bytes_max: Some(1), ..Split::default() };
     let options = RecordOptions { split, ..options(Compression::None) };
     let mut recorder = Recorder::create(&node, &path, options.clone(), Box::new(Shipped)).unwrap();
@@ -244,7 +246,7 @@ fn the_time_of_a_recording_is_told_as_it_is_played() {
     record(&path, 20, Compression::None);
     let recording = Recording::open(&path).unwrap();
     let [first_ns, last_ns] = [recording.summary().first_ns, recording.summary().last_ns];
-    let node = node();
+    let node = node(&path);
     let qos = Qos { reliability: Reliability::BestEffort, ..KEEP_ALL };
     let told = node.subscription::<Clock>("/clock").qos(qos).build().unwrap();
     // So slowly that it takes 200 ms.
@@ -276,7 +278,7 @@ fn the_time_of_a_recording_is_told_as_it_is_played() {
 fn a_recorded_clock_gives_way_to_that_of_the_player() {
     let folder = Folder::new();
     let path = folder.path("a.mcap");
-    let node = node();
+    let node = node(&path);
     let latched = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
     let clock = node.create_publisher::<Clock>("/clock", latched).unwrap();
     clock.publish(Clock::default()).unwrap();
@@ -308,7 +310,7 @@ fn take<T>(mut take: impl FnMut() -> Option<T>) -> T {
 fn a_type_that_nobody_knows_here_is_played_from_its_definition() {
     let folder = Folder::new();
     let path = folder.path("a.mcap");
-    let node = node();
+    let node = node(&path);
     let mut types = std::collections::HashMap::new();
     types.insert("own/msg/Pair".to_owned(), "own/Half left\nown/Half right\n".to_owned());
     types.insert("own/msg/Half".to_owned(), "int32 number\n".to_owned());
@@ -337,7 +339,7 @@ fn a_type_that_nobody_knows_here_is_played_from_its_definition() {
 fn topics_that_come_later_are_joined() {
     let folder = Folder::new();
     let path = folder.path("a.mcap");
-    let node = node();
+    let node = node(&path);
     let mut recorder =
         Recorder::create(&node, &path, options(Compression::None), Box::new(Shipped)).unwrap();
     let raw = RawType { name: "nobody/msg/Knows".to_owned(), hash: String::new() };
@@ -364,7 +366,7 @@ fn topics_that_come_later_are_joined() {
 fn what_is_displaced_is_counted() {
     let folder = Folder::new();
     let path = folder.path("a.mcap");
-    let node = node();
+    let node = node(&path);
     let words = node.create_publisher::<Text>("/words", Qos::DEFAULT).unwrap();
     let options = RecordOptions { depth: 3, ..options(Compression::None) };
     let mut recorder = Recorder::create(&node, &path, options, Box::new(Shipped)).unwrap();
@@ -386,7 +388,7 @@ fn a_file_that_exists_is_kept() {
     let folder = Folder::new();
     let path = folder.path("a.mcap");
     fs::write(&path, "precious").unwrap();
-    let node = node();
+    let node = node(&path);
     let refused = Recorder::create(&node, &path, options(Compression::None), Box::new(Shipped));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(fs::read(&path).unwrap(), b"precious");
