@@ -11,8 +11,9 @@
 //! publish time when it was published. A metadata record `tsuji` at the end counts what was received and lost.
 //!
 //! # Limits
-//! [`TOPICS_MAX`] topics a recording, [`RECORD_BYTES_MAX`] a record and [`CHUNK_BYTES_MAX`] an unpacked chunk that is
-//! read; what goes beyond is refused.
+//! [`TOPICS_MAX`] topics and [`DEFINITIONS_BYTES_MAX`] of their definitions a recording, [`OFFERS_MAX`] offers a topic,
+//! [`DEFINITION_BYTES_MAX`] a definition, [`RECORD_BYTES_MAX`] a record and [`CHUNK_BYTES_MAX`] an unpacked chunk that
+//! is read; what goes beyond is refused or left out.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -24,6 +25,7 @@ mod file;
 
 #[cfg_attr(not(feature = "node"), expect(dead_code, reason = "only what is read is looked at"))]
 mod offered;
+pub use offered::OFFERS_MAX;
 
 #[cfg(feature = "node")]
 mod output;
@@ -42,8 +44,8 @@ pub use player::{PlayOptions, Played, Player, Remap};
 
 mod read;
 pub use read::{
-    CHUNK_BYTES_MAX, Damage, Messages, RECORD_BYTES_MAX, RecordedMessage, RecordedTopic, Recording,
-    Summary, TOPICS_MAX,
+    CHUNK_BYTES_MAX, DEFINITION_BYTES_MAX, DEFINITIONS_BYTES_MAX, Damage, Messages,
+    RECORD_BYTES_MAX, RecordedMessage, RecordedTopic, Recording, Summary, TOPICS_MAX,
 };
 
 #[cfg(feature = "node")]

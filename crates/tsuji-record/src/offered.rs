@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
 
+/// Offers of a topic that are kept. Of more the later ones are left out.
+pub const OFFERS_MAX: usize = 100;
+
 /// What rosbag2 writes for a duration without an end.
 const INFINITE: (u64, u64) = (9_223_372_036, 854_775_807);
 
@@ -38,7 +41,7 @@ fn duration(name: &str, value: Option<Duration>) -> String {
 }
 
 /// The offers of a list, in words or in the numbers that rosbag2 wrote before. What is not understood keeps ROS 2's
-/// default; a text that is no such list has none.
+/// default; a text that is no such list has none, and one of more than [`OFFERS_MAX`] the first of them.
 pub(crate) fn from_yaml(text: &str) -> Vec<Qos> {
     let mut offers: Vec<Qos> = Vec::new();
     let mut depth = 0;
@@ -46,6 +49,9 @@ pub(crate) fn from_yaml(text: &str) -> Vec<Qos> {
     let mut sec = 0;
     for line in text.lines() {
         let is_new = line.starts_with('-');
+        if is_new && offers.len() == OFFERS_MAX {
+            break;
+        }
         if is_new {
             offers.push(Qos::DEFAULT);
             depth = 0;
@@ -179,6 +185,11 @@ mod tests {
     fn what_is_no_list_has_no_offers() {
         assert_eq!(from_yaml(""), []);
         assert_eq!(from_yaml("nonsense: 3\n\u{0}"), []);
+    }
+
+    #[test]
+    fn a_list_without_end_has_an_end() {
+        assert_eq!(from_yaml(&"-\n".repeat(1_000_000)), [Qos::DEFAULT; OFFERS_MAX]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
@@ -15,7 +15,7 @@ use tsuji_msg::TypeName;
 use crate::fields::{self, Record};
 use crate::file::{Frame, Frames, HEAD_BYTES, Step, op};
 use crate::span::Span;
-use crate::{Error, ErrorKind, Result, offered, schema};
+use crate::{Error, ErrorKind, OFFERS_MAX, Result, offered, schema};
 
 /// Topics of a recording. One of more is refused.
 pub const TOPICS_MAX: usize = 10_000;
@@ -25,6 +25,12 @@ pub const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of an unpacked chunk. A larger one is told as damage and left out.
 pub const CHUNK_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of a schema or a channel. A larger one is told as damage and left out.
+pub const DEFINITION_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of the schemas and channels of a recording, equal schemas counted once. One of more is refused.
+pub const DEFINITIONS_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of messages that wait to be put in order. When there are more, later chunks wait, and what overlaps so widely
 /// comes late.
@@ -47,6 +53,9 @@ pub struct Recording {
     files: Vec<Opened>,
     topics: Vec<RecordedTopic>,
     pieces: Vec<Piece>,
+    /// The files' schemas, those that several have once.
+    schemas: HashSet<Arc<Schema>>,
+    definitions_bytes: usize,
     span: Span,
     summary: Summary,
 }
@@ -60,7 +69,7 @@ pub struct RecordedTopic {
     pub type_name: String,
     /// Such as `RIHS01_…`: as it was recorded, else of the definition in the file; empty if neither is there.
     pub type_hash: String,
-    /// What each publisher offered.
+    /// What publishers offered, equal offers once; at most [`OFFERS_MAX`].
     pub offered: Vec<Qos>,
     /// Its messages.
     pub messages: u64,
@@ -73,6 +82,14 @@ impl RecordedTopic {
     /// The definition in the file.
     pub fn definition(&self) -> Option<&str> {
         self.schema.as_deref().map(|it| it.text.as_str())
+    }
+
+    fn offer(&mut self, offers: &[Qos]) {
+        for it in offers {
+            if self.offered.len() < OFFERS_MAX && !self.offered.contains(it) {
+                self.offered.push(*it);
+            }
+        }
     }
 }
 
@@ -134,7 +151,7 @@ struct Opened {
     schemas: HashMap<u16, Arc<Schema>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Schema {
     name: String,
     encoding: String,
@@ -210,6 +227,8 @@ impl Recording {
             files: Vec::new(),
             topics: Vec::new(),
             pieces: Vec::new(),
+            schemas: HashSet::new(),
+            definitions_bytes: 0,
             span: Span::default(),
             summary: Summary::default(),
         }
@@ -271,17 +290,19 @@ impl Recording {
             match frame.opcode {
                 op::CHUNK => self.piece(file, frame, PieceKind::Chunk)?,
                 op::MESSAGE => self.piece(file, frame, PieceKind::Loose)?,
-                op::SCHEMA | op::CHANNEL | op::STATISTICS | op::METADATA => {
+                op::SCHEMA | op::CHANNEL => {
+                    let Some(body) = self.body(file, frame)? else { continue };
+                    self.learn(file, frame.opcode, &body, frame.start)?;
+                }
+                op::STATISTICS | op::METADATA => {
                     let Some(body) = self.body(file, frame)? else { continue };
                     match fields::parse(frame.opcode, &body) {
                         Ok(Record::Statistics(it)) => found.statistics = Some(it),
                         Ok(Record::Metadata { name, metadata }) => {
                             self.summary.metadata.insert(name, metadata);
                         }
-                        Ok(record) => self.learn(file, record, frame.start)?,
-                        Err(error) => {
-                            self.damage(file, frame.start, format!("a record is left out: {error}"))
-                        }
+                        Ok(_) => {}
+                        Err(error) => self.left_out(file, frame.start, &error),
                     }
                 }
                 _ => {}
@@ -418,10 +439,7 @@ impl Recording {
         let mut unknown = 0_u64;
         for (opcode, body) in records {
             match opcode {
-                op::SCHEMA | op::CHANNEL => match fields::parse(opcode, &body) {
-                    Ok(record) => self.learn(file, record, at)?,
-                    Err(error) => self.damage(file, at, format!("a record is left out: {error}")),
-                },
+                op::SCHEMA | op::CHANNEL => self.learn(file, opcode, &body, at)?,
                 op::MESSAGE => match RecordedMessage::new(body, &self.files[file].channels) {
                     Some(message) => messages.push(message),
                     None => unknown += 1,
@@ -440,50 +458,82 @@ impl Recording {
     }
 
     /// Takes in a schema or a channel.
-    fn learn(&mut self, file: usize, record: Record<'_>, at: u64) -> Result<()> {
-        match record {
-            Record::Schema(fields::Schema { id, name, encoding, data }) => {
-                let text = String::from_utf8_lossy(data).into_owned();
-                let schema = Schema { name: name.to_owned(), encoding: encoding.to_owned(), text };
-                self.files[file].schemas.entry(id).or_insert_with(|| Arc::new(schema));
+    fn learn(&mut self, file: usize, opcode: u8, body: &[u8], at: u64) -> Result<()> {
+        if DEFINITION_BYTES_MAX < body.len() {
+            let text = format!("it has {} bytes; allowed: {DEFINITION_BYTES_MAX}", body.len());
+            self.left_out(file, at, &text);
+            return Ok(());
+        }
+        match fields::parse(opcode, body) {
+            Ok(Record::Schema(schema)) if !self.files[file].schemas.contains_key(&schema.id) => {
+                let known = self.schema(&schema, body.len())?;
+                self.files[file].schemas.insert(schema.id, known);
             }
-            Record::Channel(channel) if !self.files[file].channels.contains_key(&channel.id) => {
+            Ok(Record::Channel(channel))
+                if !self.files[file].channels.contains_key(&channel.id) =>
+            {
                 let schema = self.files[file].schemas.get(&channel.schema_id).cloned();
                 if schema.is_none() && channel.schema_id != 0 {
                     let text = format!("channel {} has a schema that is not there", channel.topic);
                     self.damage(file, at, text);
                 }
-                let topic = self.topic(&channel, schema)?;
+                let topic = self.topic(&channel, schema, body.len())?;
                 self.files[file].channels.insert(channel.id, topic);
             }
-            _ => {}
+            Ok(_) => {}
+            Err(error) => self.left_out(file, at, &error),
         }
         Ok(())
     }
 
-    /// The place of a channel's topic. Channels of one name and one type are one topic.
+    /// A schema, kept once however many files have it; it takes `bytes` where it is not known yet.
+    fn schema(&mut self, schema: &fields::Schema<'_>, bytes: usize) -> Result<Arc<Schema>> {
+        let &fields::Schema { name, encoding, data, .. } = schema;
+        let text = String::from_utf8_lossy(data).into_owned();
+        let schema = Schema { name: name.to_owned(), encoding: encoding.to_owned(), text };
+        if let Some(known) = self.schemas.get(&schema) {
+            return Ok(Arc::clone(known));
+        }
+        self.keep(bytes)?;
+        let schema = Arc::new(schema);
+        self.schemas.insert(Arc::clone(&schema));
+        Ok(schema)
+    }
+
+    /// Counts the bytes of a definition that is kept.
+    fn keep(&mut self, bytes: usize) -> Result<()> {
+        self.definitions_bytes += bytes;
+        if self.definitions_bytes <= DEFINITIONS_BYTES_MAX {
+            return Ok(());
+        }
+        let text =
+            format!("the recording has more than {DEFINITIONS_BYTES_MAX} bytes of definitions");
+        Err(Error::new(ErrorKind::Format, text))
+    }
+
+    /// The place of a channel's topic. Channels of one name and one type are one topic; a new one takes `bytes`.
     fn topic(
         &mut self,
         channel: &fields::Channel<'_>,
         schema: Option<Arc<Schema>>,
+        bytes: usize,
     ) -> Result<usize> {
         let type_name = schema.as_deref().map(|it| it.name.as_str()).unwrap_or_default();
         let parsed = type_name.parse::<TypeName>().map(|it| it.to_string());
         let type_name = parsed.as_deref().unwrap_or(type_name).to_owned();
         let said = |key: &str| channel.metadata.get(key).map(String::as_str).unwrap_or_default();
-        let offered = offered::from_yaml(said("offered_qos_profiles"));
-        let known = self
-            .topics
-            .iter_mut()
-            .position(|it| it.name == channel.topic && it.type_name == type_name);
+        let offers = offered::from_yaml(said("offered_qos_profiles"));
+        let known =
+            self.topics.iter().position(|it| it.name == channel.topic && it.type_name == type_name);
         if let Some(place) = known {
-            self.topics[place].offered.extend(offered);
+            self.topics[place].offer(&offers);
             return Ok(place);
         }
         if TOPICS_MAX <= self.topics.len() {
             let text = format!("the recording has more than {TOPICS_MAX} topics");
             return Err(Error::new(ErrorKind::Format, text));
         }
+        self.keep(bytes)?;
         let type_hash = match said("topic_type_hash") {
             "" => schema
                 .as_deref()
@@ -500,16 +550,22 @@ impl Recording {
             let name = tsuji_core::names::expand_topic(channel.topic, "tsuji", "/");
             name.err().map(|error| format!("its name is none of ROS 2: {error}"))
         };
-        self.topics.push(RecordedTopic {
+        let mut topic = RecordedTopic {
             name: channel.topic.to_owned(),
             type_name,
             type_hash,
-            offered,
+            offered: Vec::new(),
             messages: 0,
             unplayable,
             schema,
-        });
+        };
+        topic.offer(&offers);
+        self.topics.push(topic);
         Ok(self.topics.len() - 1)
+    }
+
+    fn left_out(&mut self, file: usize, at: u64, why: &str) {
+        self.damage(file, at, format!("a record is left out: {why}"));
     }
 
     fn damage(&mut self, file: usize, at: u64, what: String) {
@@ -724,6 +780,8 @@ fn scalar(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tsuji_core::History;
+
     use super::*;
 
     /// A record with its head.
@@ -756,10 +814,14 @@ mod tests {
         record(op::MESSAGE, &body.concat())
     }
 
-    /// What is read of `records` in a file that ends as it should.
-    fn recording(records: &[Vec<u8>]) -> Recording {
+    /// A file of `records`, which ends as it should.
+    fn opened(records: &[Vec<u8>]) -> Result<Recording> {
         let end = [record(op::FOOTER, &[0; 20]), mcap::MAGIC.to_vec()].concat();
-        Recording::read([mcap::MAGIC, &records.concat(), &end].concat()).unwrap()
+        Recording::read([mcap::MAGIC, &records.concat(), &end].concat())
+    }
+
+    fn recording(records: &[Vec<u8>]) -> Recording {
+        opened(records).unwrap()
     }
 
     #[test]
@@ -783,6 +845,46 @@ mod tests {
         check(1, 2, 3, 0);
         check(1, 3, 3, 1);
         check(0, 0, 3, 1);
+    }
+
+    /// A chunk in which one schema takes so many bytes.
+    fn chunk_of_schema(id: u16, bytes: usize) -> Vec<u8> {
+        let data = vec![id as u8; bytes];
+        let len = (bytes as u32).to_le_bytes();
+        let body = [&id.to_le_bytes()[..], &text("a/msg/B"), &text("ros2msg"), &len, &data];
+        let schema = record(op::SCHEMA, &body.concat());
+        chunk("zstd", &zstd::bulk::compress(&schema, 0).unwrap(), schema.len() as u64)
+    }
+
+    #[test]
+    fn definitions_have_limits() {
+        let large = recording(&[chunk_of_schema(1, DEFINITION_BYTES_MAX)]);
+        let [damage] = &large.summary().damages[..] else { panic!("{:?}", large.summary()) };
+        assert!(damage.what.starts_with("a record is left out: it has "), "{damage}");
+
+        let half = DEFINITION_BYTES_MAX / 2;
+        let fit = DEFINITIONS_BYTES_MAX / half - 1;
+        let mut chunks: Vec<_> = (0..fit as u16).map(|id| chunk_of_schema(id, half)).collect();
+        // The same once more takes no more.
+        chunks.push(chunk_of_schema(0, half));
+        assert_eq!(recording(&chunks).summary().damages, []);
+        chunks.extend((fit as u16..).map(|id| chunk_of_schema(id, half)).take(2));
+        let error = opened(&chunks).unwrap_err();
+        assert!(error.to_string().contains("bytes of definitions"), "{error}");
+    }
+
+    #[test]
+    fn equal_offers_are_kept_once() {
+        let offers = ["- depth: 3\n", "- depth: 4\n- depth: 3\n"];
+        let recording =
+            recording(&[channel(1, 0, "/a", offers[0]), channel(2, 0, "/a", offers[1])]);
+        let depths: Vec<_> = recording.topics()[0].offered.iter().map(|it| it.history).collect();
+        assert_eq!(depths, [History::KeepLast(3), History::KeepLast(4)]);
+        let many: String =
+            (0..OFFERS_MAX + 50).map(|it| format!("- depth: {}\n", it + 1)).collect();
+        let next = "- depth: 1000\n";
+        let recording = opened(&[channel(1, 0, "/a", &many), channel(2, 0, "/a", next)]).unwrap();
+        assert_eq!(recording.topics()[0].offered.len(), OFFERS_MAX);
     }
 
     #[test]
