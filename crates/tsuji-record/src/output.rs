@@ -42,6 +42,8 @@ pub(crate) struct Output {
     channels: Vec<Channel>,
     /// All files, the one that grows last.
     parts: Vec<Part>,
+    /// Of the messages of all.
+    bytes: u64,
 }
 
 /// A topic, which every file has to know anew.
@@ -90,6 +92,7 @@ impl Output {
             bag: Bag::create(&file, compression, replace)?,
             channels: Vec::new(),
             parts: vec![Part { name, ..Part::default() }],
+            bytes: 0,
         };
         output.write_list()?;
         Ok(output)
@@ -97,7 +100,7 @@ impl Output {
 
     /// Bytes of the messages so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.parts.iter().map(|it| it.bytes).sum()
+        self.bytes
     }
 
     /// Enters a topic, and answers its place. A folder lists it once [`write_list`](Self::write_list) is called.
@@ -126,6 +129,7 @@ impl Output {
         header.channel_id = channel.id;
         self.bag.message(&header, data)?;
         channel.messages += 1;
+        self.bytes += data.len() as u64;
         let Some(part) = self.parts.last_mut() else { return Ok(()) };
         part.extend(header.log_time, data.len() as u64);
         if part.messages == 1 { self.write_list() } else { Ok(()) }

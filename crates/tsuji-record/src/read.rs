@@ -51,6 +51,8 @@ const HEAD_OF_MESSAGE: usize = 22;
 /// A file or a folder of rosbag2, opened.
 pub struct Recording {
     files: Vec<Opened>,
+    /// The one file that is open, if any is; what is in memory always is.
+    open: Option<usize>,
     topics: Vec<RecordedTopic>,
     pieces: Vec<Piece>,
     /// The files' schemas, those that several have once.
@@ -145,7 +147,8 @@ impl<R: Read + Seek + Send> Source for R {}
 
 struct Opened {
     path: PathBuf,
-    frames: Frames<Box<dyn Source>>,
+    /// `None` while a file is closed.
+    frames: Option<Frames<Box<dyn Source>>>,
     /// Places of topics by channel.
     channels: HashMap<u16, usize>,
     schemas: HashMap<u16, Arc<Schema>>,
@@ -179,15 +182,12 @@ enum PieceKind {
 }
 
 impl Recording {
-    /// Opens a file, or a folder that rosbag2 wrote. A file that is cut off is opened as far as it is whole, and says so
+    /// Opens a file, or a folder that rosbag2 wrote, of whose files one is open at a time. A file that is cut off is opened as far as it is whole, and says so
     /// in [`Summary::damages`].
     pub fn open(path: &Path) -> Result<Self> {
         let mut recording = Self::empty();
         for path in files_of(path)? {
-            let refused =
-                |error| Error::disk(format_args!("cannot read {}", path.display()), error);
-            let file = File::open(&path).map_err(refused)?;
-            recording.add(&path, Box::new(BufReader::with_capacity(1 << 16, file)))?;
+            recording.add(&path, None)?;
         }
         recording.ordered()
     }
@@ -195,7 +195,9 @@ impl Recording {
     /// Reads what is in memory.
     pub fn read(bytes: Vec<u8>) -> Result<Self> {
         let mut recording = Self::empty();
-        recording.add(Path::new("memory"), Box::new(io::Cursor::new(bytes)))?;
+        let path = Path::new("memory");
+        let frames = frames(path, Box::new(io::Cursor::new(bytes)))?;
+        recording.add(path, Some(frames))?;
         recording.ordered()
     }
 
@@ -225,6 +227,7 @@ impl Recording {
     fn empty() -> Self {
         Self {
             files: Vec::new(),
+            open: None,
             topics: Vec::new(),
             pieces: Vec::new(),
             schemas: HashSet::new(),
@@ -247,12 +250,8 @@ impl Recording {
         Ok(self)
     }
 
-    fn add(&mut self, path: &Path, source: Box<dyn Source>) -> Result<()> {
-        let unread = |error| Error::disk(format_args!("cannot read {}", path.display()), error);
-        let Some(frames) = Frames::new(source).map_err(unread)? else {
-            let text = format!("{} is no MCAP file: it does not begin as one", path.display());
-            return Err(Error::new(ErrorKind::Format, text));
-        };
+    /// Adds what is at `path`, or in memory.
+    fn add(&mut self, path: &Path, frames: Option<Frames<Box<dyn Source>>>) -> Result<()> {
         let file = self.files.len();
         self.files.push(Opened {
             path: path.to_owned(),
@@ -264,11 +263,26 @@ impl Recording {
         self.count(file, found)
     }
 
+    /// The records of a file, which is opened if it is closed; then that which was open is closed, so that a recording of
+    /// any number of files has one open.
+    fn frames(&mut self, file: usize) -> Result<&mut Frames<Box<dyn Source>>> {
+        if self.files[file].frames.is_none()
+            && let Some(other) = self.open.replace(file)
+        {
+            self.files[other].frames = None;
+        }
+        let Opened { path, frames: opened, .. } = &mut self.files[file];
+        match opened {
+            Some(frames) => Ok(frames),
+            None => Ok(opened.insert(open(path)?)),
+        }
+    }
+
     /// Goes over a file's records without unpacking any.
     fn walk(&mut self, file: usize) -> Result<Found> {
         let mut found = Found::default();
         loop {
-            let step = match self.files[file].frames.next() {
+            let step = match self.frames(file)?.next() {
                 Ok(step) => step,
                 Err(error) => return Err(self.unread(file, error)),
             };
@@ -341,7 +355,7 @@ impl Recording {
 
     fn time(&mut self, file: usize, at: u64) -> Result<u64> {
         let mut time = [0; 8];
-        let read = self.files[file].frames.read_at(at, &mut time);
+        let read = self.frames(file)?.read_at(at, &mut time);
         read.map(|()| u64::from_le_bytes(time)).map_err(|error| self.unread(file, error))
     }
 
@@ -404,7 +418,7 @@ impl Recording {
         }
         // The walk has seen that the file is so long.
         let mut bytes = vec![0; len as usize];
-        match self.files[file].frames.read_at(at, &mut bytes) {
+        match self.frames(file)?.read_at(at, &mut bytes) {
             Ok(()) => Ok(Some(bytes)),
             Err(error) => Err(self.unread(file, error)),
         }
@@ -576,7 +590,7 @@ impl Recording {
     }
 
     fn unread(&self, file: usize, error: io::Error) -> Error {
-        Error::disk(format_args!("cannot read {}", self.files[file].path.display()), error)
+        unread(&self.files[file].path, error)
     }
 }
 
@@ -676,6 +690,23 @@ impl Iterator for Messages<'_> {
     }
 }
 
+fn open(path: &Path) -> Result<Frames<Box<dyn Source>>> {
+    let file = File::open(path).map_err(|error| unread(path, error))?;
+    frames(path, Box::new(BufReader::with_capacity(1 << 16, file)))
+}
+
+fn frames(path: &Path, source: Box<dyn Source>) -> Result<Frames<Box<dyn Source>>> {
+    let frames = Frames::new(source).map_err(|error| unread(path, error))?;
+    frames.ok_or_else(|| {
+        let text = format!("{} is no MCAP file: it does not begin as one", path.display());
+        Error::new(ErrorKind::Format, text)
+    })
+}
+
+fn unread(path: &Path, error: io::Error) -> Error {
+    Error::disk(format_args!("cannot read {}", path.display()), error)
+}
+
 /// The records of a chunk, which is handed over with its head; or what is wrong with it.
 fn unpack(chunk: &[u8]) -> std::result::Result<Vec<(u8, Vec<u8>)>, String> {
     let body = chunk.get(HEAD_BYTES as usize..).unwrap_or_default();
@@ -730,13 +761,11 @@ fn apart(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
 
 /// The file itself, or those that a folder of rosbag2 names, in their order.
 fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
-    let refused =
-        |path: &Path, error| Error::disk(format_args!("cannot read {}", path.display()), error);
-    if !fs::metadata(path).map_err(|error| refused(path, error))?.is_dir() {
+    if !fs::metadata(path).map_err(|error| unread(path, error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let list = path.join(LIST);
-    let text = fs::read_to_string(&list).map_err(|error| refused(&list, error))?;
+    let text = fs::read_to_string(&list).map_err(|error| unread(&list, error))?;
     let mut files = Vec::new();
     let mut is_within = false;
     for line in text.lines().map(str::trim) {

@@ -212,6 +212,24 @@ fn a_recording_is_split_by_time() {
 }
 
 #[test]
+fn a_recording_of_many_files_has_one_open() {
+    let folder = Folder::new();
+    let path = folder.path("drive");
+    let each = Split { bytes_max: Some(1), ..Split::default() };
+    assert_eq!(split(&path, 9, each).len(), 10);
+    let mut recording = Recording::open(&path).unwrap();
+    let is_of_it = |it: PathBuf| fs::read_link(it).is_ok_and(|it| it.starts_with(&path));
+    let files_open = || {
+        let all = fs::read_dir("/proc/self/fd").unwrap();
+        all.filter(|it| is_of_it(it.as_ref().unwrap().path())).count()
+    };
+    assert_eq!(files_open(), 1);
+    recording.check().unwrap();
+    assert_eq!((recording.summary().messages, recording.summary().damage_count), (9, 0));
+    assert_eq!(files_open(), 1);
+}
+
+#[test]
 fn a_split_recording_that_was_killed_is_listed_and_played() {
     let folder = Folder::new();
     let path = folder.path("drive");
