@@ -37,7 +37,6 @@ pub(crate) struct Output {
     path: PathBuf,
     split: Split,
     compression: Compression,
-    replace: bool,
     bag: Bag,
     channels: Vec<Channel>,
     /// All files, the one that grows last.
@@ -88,7 +87,6 @@ impl Output {
             path: path.to_owned(),
             split,
             compression,
-            replace,
             bag: Bag::create(&file, compression, replace)?,
             channels: Vec::new(),
             parts: vec![Part { name, ..Part::default() }],
@@ -152,7 +150,7 @@ impl Output {
     fn go_on(&mut self) -> Result<()> {
         self.bag.finish(None)?;
         let name = part_name(&self.path, self.parts.len());
-        self.bag = Bag::create(&self.path.join(&name), self.compression, self.replace)?;
+        self.bag = Bag::create(&self.path.join(&name), self.compression, false)?;
         for it in &mut self.channels {
             it.id = self.bag.channel(&it.topic, &it.ty, &it.offers)?;
         }

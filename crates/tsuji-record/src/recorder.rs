@@ -15,7 +15,6 @@ use tsuji_msg::{Resolver, TypeSet};
 use tsuji_platform::clock;
 
 use crate::output::{Output, Split};
-use crate::read::TOPICS_MAX;
 use crate::write::Compression;
 use crate::{Result, offered};
 
@@ -262,7 +261,7 @@ impl Recorder {
         publishers: &[&EndpointInfo],
     ) -> Result<std::result::Result<(), String>> {
         let first = publishers[0];
-        if TOPICS_MAX.min(SUBSCRIPTIONS_MAX) <= self.topics.len() {
+        if SUBSCRIPTIONS_MAX <= self.topics.len() {
             return Ok(Err(format!("a recording has at most {SUBSCRIPTIONS_MAX} topics")));
         }
         let ty = match self.types.load(&first.type_name) {
