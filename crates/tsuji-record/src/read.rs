@@ -32,7 +32,7 @@ pub const DEFINITION_BYTES_MAX: usize = 4 << 20;
 /// Bytes of the schemas and channels of a recording, equal schemas counted once. One of more is refused.
 pub const DEFINITIONS_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of messages that wait to be put in order. When there are more, later chunks wait, and what overlaps so widely
+/// Bytes of messages that wait to be put in order, with what keeps each. When there are more, later chunks wait, and what overlaps so widely
 /// comes late.
 const WAITING_BYTES_MAX: usize = 2 << 30;
 
@@ -440,7 +440,7 @@ impl Recording {
         let Some(bytes) = self.bytes(file, at, len)? else { return Ok(Vec::new()) };
         let records = match kind {
             PieceKind::Chunk => unpack(&bytes),
-            PieceKind::Loose => Ok(apart(&bytes)),
+            PieceKind::Loose => Ok(Cow::Borrowed(&*bytes)),
         };
         let records = match records {
             Ok(records) => records,
@@ -451,9 +451,9 @@ impl Recording {
         };
         let mut messages = Vec::new();
         let mut unknown = 0_u64;
-        for (opcode, body) in records {
+        for (opcode, body) in apart(&records) {
             match opcode {
-                op::SCHEMA | op::CHANNEL => self.learn(file, opcode, &body, at)?,
+                op::SCHEMA | op::CHANNEL => self.learn(file, opcode, body, at)?,
                 op::MESSAGE => match RecordedMessage::new(body, &self.files[file].channels) {
                     Some(message) => messages.push(message),
                     None => unknown += 1,
@@ -610,12 +610,12 @@ struct Found {
 
 impl RecordedMessage {
     /// `None` if it is too short, or of no channel that is known.
-    fn new(record: Vec<u8>, channels: &HashMap<u16, usize>) -> Option<Self> {
+    fn new(record: &[u8], channels: &HashMap<u16, usize>) -> Option<Self> {
         let channel = record.get(..2)?.try_into().ok()?;
         let log_ns = record.get(6..14)?.try_into().ok()?;
         record.get(14..HEAD_OF_MESSAGE)?;
         let topic = *channels.get(&u16::from_le_bytes(channel))?;
-        Some(Self { log_ns: u64::from_le_bytes(log_ns), topic, record })
+        Some(Self { log_ns: u64::from_le_bytes(log_ns), topic, record: record.to_vec() })
     }
 
     /// The message as it was serialised.
@@ -629,13 +629,22 @@ pub struct Messages<'a> {
     recording: &'a mut Recording,
     from_ns: u64,
     next: usize,
-    waiting: BinaryHeap<Reverse<(u64, u64, Waiting)>>,
+    waiting: BinaryHeap<Entry>,
     waiting_bytes: usize,
     count: u64,
 }
 
+/// By its time, then by when it was read.
+type Entry = Reverse<(u64, u64, Waiting)>;
+
 /// Is put in order by what stands before it.
 struct Waiting(RecordedMessage);
+
+impl Waiting {
+    fn bytes(&self) -> usize {
+        size_of::<Entry>() + self.0.record.len()
+    }
+}
 
 impl PartialEq for Waiting {
     fn eq(&self, _: &Self) -> bool {
@@ -679,14 +688,15 @@ impl Iterator for Messages<'_> {
                 Err(error) => return Some(Err(error)),
             };
             for message in messages.into_iter().filter(|it| self.from_ns <= it.log_ns) {
-                self.waiting_bytes += message.record.len();
+                let (log_ns, message) = (message.log_ns, Waiting(message));
+                self.waiting_bytes += message.bytes();
                 self.count += 1;
-                self.waiting.push(Reverse((message.log_ns, self.count, Waiting(message))));
+                self.waiting.push(Reverse((log_ns, self.count, message)));
             }
         }
-        let Reverse((_, _, Waiting(message))) = self.waiting.pop()?;
-        self.waiting_bytes -= message.record.len();
-        Some(Ok(message))
+        let Reverse((_, _, message)) = self.waiting.pop()?;
+        self.waiting_bytes -= message.bytes();
+        Some(Ok(message.0))
     }
 }
 
@@ -708,7 +718,7 @@ fn unread(path: &Path, error: io::Error) -> Error {
 }
 
 /// The records of a chunk, which is handed over with its head; or what is wrong with it.
-fn unpack(chunk: &[u8]) -> std::result::Result<Vec<(u8, Vec<u8>)>, String> {
+fn unpack(chunk: &[u8]) -> std::result::Result<Cow<'_, [u8]>, String> {
     let body = chunk.get(HEAD_BYTES as usize..).unwrap_or_default();
     let Record::Chunk(chunk) = fields::parse(op::CHUNK, body)? else {
         return Err("it is none".to_owned());
@@ -737,26 +747,22 @@ fn unpack(chunk: &[u8]) -> std::result::Result<Vec<(u8, Vec<u8>)>, String> {
     if said != 0 && said != found {
         return Err(format!("its CRC is {found:08x}, where it says {said:08x}"));
     }
-    let records = apart(&bytes);
-    let whole: usize = records.iter().map(|(_, body)| HEAD_BYTES as usize + body.len()).sum();
+    let whole: usize = apart(&bytes).map(|(_, body)| HEAD_BYTES as usize + body.len()).sum();
     if whole != bytes.len() {
         return Err("it ends in the middle of a record".to_owned());
     }
-    Ok(records)
+    Ok(bytes)
 }
 
 /// Records that stand one behind the other; those that are whole.
-fn apart(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
-    let mut records = Vec::new();
-    let mut rest = bytes;
-    while let Some((head, after)) = rest.split_first_chunk::<{ HEAD_BYTES as usize }>() {
-        let [opcode, len @ ..] = *head;
-        let body = usize::try_from(u64::from_le_bytes(len)).ok().and_then(|it| after.get(..it));
-        let Some(body) = body else { break };
-        records.push((opcode, body.to_vec()));
-        rest = &after[body.len()..];
-    }
-    records
+fn apart(mut rest: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let (&[opcode, ref len @ ..], after) =
+            rest.split_first_chunk::<{ HEAD_BYTES as usize }>()?;
+        let (body, left) = after.split_at_checked(u64::from_le_bytes(*len).try_into().ok()?)?;
+        rest = left;
+        Some((opcode, body))
+    })
 }
 
 /// The file itself, or those that a folder of rosbag2 names, in their order.
