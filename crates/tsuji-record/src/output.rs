@@ -117,6 +117,20 @@ impl Output {
     pub(crate) fn message(
         &mut self,
         place: usize,
+        header: MessageHeader,
+        data: &[u8],
+    ) -> Result<()> {
+        let written = self.write_message(place, header, data);
+        if written.is_err() {
+            // It is told why; a list of what is there is as much as can be done.
+            let _ = self.write_list();
+        }
+        written
+    }
+
+    fn write_message(
+        &mut self,
+        place: usize,
         mut header: MessageHeader,
         data: &[u8],
     ) -> Result<()> {
@@ -135,8 +149,9 @@ impl Output {
 
     /// Writes `metadata` under `name`, then the end.
     pub(crate) fn finish(&mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<()> {
-        self.bag.finish(Some((name, metadata)))?;
-        self.write_list()
+        let ended = self.bag.finish(Some((name, metadata)));
+        let listed = self.write_list();
+        ended.and(listed)
     }
 
     fn is_full(&self, log_ns: u64, bytes: u64) -> bool {
@@ -150,11 +165,22 @@ impl Output {
     fn go_on(&mut self) -> Result<()> {
         self.bag.finish(None)?;
         let name = part_name(&self.path, self.parts.len());
-        self.bag = Bag::create(&self.path.join(&name), self.compression, false)?;
+        let path = self.path.join(&name);
+        self.begin(&path).inspect_err(|error| {
+            // Nothing is in it; but one that existed is somebody's.
+            if error.kind() != ErrorKind::Invalid {
+                let _ = fs::remove_file(&path);
+            }
+        })?;
+        self.parts.push(Part { name, ..Part::default() });
+        Ok(())
+    }
+
+    fn begin(&mut self, path: &Path) -> Result<()> {
+        self.bag = Bag::create(path, self.compression, false)?;
         for it in &mut self.channels {
             it.id = self.bag.channel(&it.topic, &it.ty, &it.offers)?;
         }
-        self.parts.push(Part { name, ..Part::default() });
         Ok(())
     }
 
@@ -168,6 +194,7 @@ impl Output {
         let (list, fresh) = (self.path.join(LIST), self.path.join(".metadata.yaml"));
         fs::write(&fresh, self.list())
             .and_then(|()| fs::rename(&fresh, &list))
+            .inspect_err(|_| drop(fs::remove_file(&fresh)))
             .map_err(|error| Error::disk(format_args!("cannot write {}", list.display()), error))
     }
 

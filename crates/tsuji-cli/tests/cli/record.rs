@@ -180,20 +180,22 @@ fn a_split_recording_is_shown_and_played_as_one() {
     assert!(world.run(&["play", "drive", "--clock", "0"]).bad(2).contains("clock 0; allowed"));
 }
 
-#[test]
-fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
+/// Records to `path` in the folder `disk` until its 8 MB are full, then reads and plays what is there. Answers what `bag info`
+/// says and what files there are; nothing where a disk of one's own is not to be had.
+fn fill_a_disk(path: &str, arguments: &str) -> Option<(serde_json::Value, String)> {
     if !is_there(&["unshare", "-rm", "true"]) {
-        return;
+        return None;
     }
     let world = World::new();
     fs::create_dir(world.path("disk")).unwrap();
-    // A disk of 8 MB that nobody else sees, so what is on it is asked from inside.
+    // Nobody else sees the disk, so what is on it is asked from inside.
     let program = crate::support::tsuji();
     let script = format!(
         "mount -t tmpfs -o size=8m tmpfs disk || exit 77\n\
-         {program} record /images -o disk/a.mcap; echo recorded: $?\n\
-         {program} bag info --check --json disk/a.mcap; echo read: $?\n\
-         {program} play -r 1000 disk/a.mcap; echo played: $?"
+         {program} record /images -o {path} {arguments}; echo recorded: $?\n\
+         {program} bag info --check --json {path}; echo read: $?\n\
+         {program} play -r 1000 {path}; echo played: $?\n\
+         find disk -type f"
     );
     let mut recorder = Running::new(&mut world.foreign(["unshare", "-rm", "sh", "-c", &script]));
     let values = format!("{{data: {}}}", "x".repeat(100_000));
@@ -210,4 +212,14 @@ fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
     assert_eq!(info["damage_count"], 0, "{info}");
     // All but the chunk that did not fit.
     assert!(30 < info["messages"].as_u64().unwrap(), "{info}");
+    Some((info, ended.out))
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
+    fill_a_disk("disk/a.mcap", "");
+    let Some((info, files)) = fill_a_disk("disk/drive", "-b 2000000") else { return };
+    assert_eq!(info["topics"][0]["name"], "/images", "{info}");
+    assert!(files.contains("disk/drive/metadata.yaml\n"), "{files}");
+    assert!(!files.contains(".metadata.yaml"), "{files}");
 }
