@@ -81,7 +81,12 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::print_stdout, reason = "a test says why it did not run")]
     fn a_process_that_is_cut_says_why() {
+        if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
+            println!("not run: under emulation this program cannot start itself");
+            return;
+        }
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "watchdog::tests::a_process_that_is_cut"]);
         let output = command.output().unwrap();
