@@ -435,7 +435,9 @@ mod tests {
     }
 
     fn unmount(folder: &std::path::Path) {
-        std::process::Command::new("umount").arg(folder).status().unwrap();
+        // A process that another test is just starting may still have its files open.
+        let status = std::process::Command::new("umount").arg("--lazy").arg(folder).status();
+        assert!(status.unwrap().success(), "{}", folder.display());
         std::fs::remove_dir(folder).unwrap();
     }
 
