@@ -7,6 +7,35 @@ use tsuji::{Client, EndpointInfo, EndpointKind, Error, ErrorKind, Node, Qos, Res
 
 use crate::deadline::Deadline;
 
+/// The services of another node, and whoever asks them.
+#[derive(Debug)]
+pub(crate) struct Services {
+    asking: Node,
+    /// Begins their names, such as `/talker`.
+    prefix: String,
+    qos: Qos,
+    /// Begins what is said where two nodes serve one.
+    about: String,
+}
+
+impl Services {
+    pub(crate) fn new(asking: &Node, prefix: String, qos: Qos, about: String) -> Self {
+        Self { asking: asking.clone(), prefix, qos, about }
+    }
+
+    /// Calls the one of this name, as [`Asked::call`].
+    pub(crate) fn call<S: ServiceType>(
+        &self,
+        slot: &Asked<S>,
+        service: &str,
+        request: S::Request,
+        timeout: Duration,
+    ) -> Result<S::Response> {
+        let name = format!("{}/{service}", self.prefix);
+        slot.call(&self.asking, (&name, self.qos), &self.about, request, timeout)
+    }
+}
+
 /// A service of another node, which is met when it is first needed.
 #[derive(Debug)]
 pub(crate) struct Asked<S: ServiceType>(OnceLock<Client<S>>);
@@ -18,7 +47,7 @@ impl<S: ServiceType> Asked<S> {
 
     /// Calls the service `name` under the node `asking`. Waits for at most `timeout`, first for the service and then for the
     /// answer. Invalid, in the words that `about` begins, where two serve it: both would do what is asked.
-    pub(crate) fn call(
+    fn call(
         &self,
         asking: &Node,
         (name, qos): (&str, Qos),

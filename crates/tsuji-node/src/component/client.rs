@@ -8,7 +8,7 @@ use tsuji_interfaces::composition_interfaces::srv::{
     ListNodes, ListNodesRequest, LoadNode, LoadNodeRequest, UnloadNode, UnloadNodeRequest,
 };
 
-use crate::asking::Asked;
+use crate::asking::{Asked, Services};
 use crate::parameter::Parameter;
 
 /// Loads components into a container, of tsuji or of rclcpp, and unloads them. Each service is met when it is first needed.
@@ -18,7 +18,7 @@ use crate::parameter::Parameter;
 /// two containers of one name are there, which would both load.
 #[derive(Debug)]
 pub struct ContainerClient {
-    asking: Node,
+    services: Services,
     container: String,
     load: Asked<LoadNode>,
     unload: Asked<UnloadNode>,
@@ -83,7 +83,12 @@ impl ContainerClient {
     /// A client under the node `asking`, for the container whose node has this full name.
     pub fn new(asking: &Node, container: &str) -> Self {
         Self {
-            asking: asking.clone(),
+            services: Services::new(
+                asking,
+                format!("{container}{PART}"),
+                Qos::DEFAULT,
+                format!("container {container}"),
+            ),
             container: container.to_owned(),
             load: Asked::new(),
             unload: Asked::new(),
@@ -98,7 +103,7 @@ impl ContainerClient {
 
     /// Loads a component. Where it fails with Timeout the component may be loaded all the same.
     pub fn load(&self, request: LoadRequest, timeout: Duration) -> Result<LoadedComponent> {
-        let answer = self.call(&self.load, "load_node", request.into(), timeout)?;
+        let answer = self.services.call(&self.load, "load_node", request.into(), timeout)?;
         match answer.success {
             true => Ok(LoadedComponent { id: answer.unique_id, node: answer.full_node_name }),
             false => Err(self.refused("load", &answer.error_message)),
@@ -108,7 +113,7 @@ impl ContainerClient {
     /// Unloads the component of this id.
     pub fn unload(&self, id: u64, timeout: Duration) -> Result<()> {
         let request = UnloadNodeRequest { unique_id: id };
-        let answer = self.call(&self.unload, "unload_node", request, timeout)?;
+        let answer = self.services.call(&self.unload, "unload_node", request, timeout)?;
         match answer.success {
             true => Ok(()),
             false => Err(self.refused("unload", &answer.error_message)),
@@ -117,7 +122,8 @@ impl ContainerClient {
 
     /// The components that it has, by their ids.
     pub fn list(&self, timeout: Duration) -> Result<Vec<LoadedComponent>> {
-        let answer = self.call(&self.list, "list_nodes", ListNodesRequest::default(), timeout)?;
+        let answer =
+            self.services.call(&self.list, "list_nodes", ListNodesRequest::default(), timeout)?;
         let (ids, nodes) = (answer.unique_ids, answer.full_node_names);
         if ids.len() != nodes.len() {
             let why = format!("{} ids for {} nodes", ids.len(), nodes.len());
@@ -127,18 +133,6 @@ impl ContainerClient {
             ids.into_iter().zip(nodes).map(|(id, node)| LoadedComponent { id, node }).collect();
         all.sort_by_key(|it| it.id);
         Ok(all)
-    }
-
-    fn call<S: ServiceType>(
-        &self,
-        slot: &Asked<S>,
-        service: &str,
-        request: S::Request,
-        timeout: Duration,
-    ) -> Result<S::Response> {
-        let name = format!("{}{PART}{service}", self.container);
-        let about = format!("container {}", self.container);
-        slot.call(&self.asking, (&name, Qos::DEFAULT), &about, request, timeout)
     }
 
     fn refused(&self, operation: &str, why: &str) -> Error {
@@ -153,6 +147,6 @@ pub fn containers(graph: &Graph) -> BTreeSet<String> {
     loading.filter_map(|it| Some(it.topic.strip_suffix(LOAD)?.to_owned())).collect()
 }
 
-/// Between a container's name and the names of its services.
-const PART: &str = "/_container/";
+/// Between the name of a container and those of its services.
+const PART: &str = "/_container";
 const LOAD: &str = "/_container/load_node";

@@ -12,7 +12,7 @@ use tsuji_interfaces::lifecycle_msgs::srv::{
 
 use super::State;
 use super::machine::allowed;
-use crate::asking::Asked;
+use crate::asking::{Asked, Services};
 use crate::deadline::Deadline;
 
 /// Asks a managed node where it stands, and changes that. Each service is met when it is first needed.
@@ -22,7 +22,7 @@ use crate::deadline::Deadline;
 /// nodes of one name are there.
 #[derive(Debug)]
 pub struct LifecycleClient {
-    asking: Node,
+    services: Services,
     node: String,
     change: Asked<ChangeState>,
     state: Asked<GetState>,
@@ -35,7 +35,12 @@ impl LifecycleClient {
     /// A client under the node `asking`, for the managed node of this full name.
     pub fn new(asking: &Node, node: &str) -> Self {
         Self {
-            asking: asking.clone(),
+            services: Services::new(
+                asking,
+                node.to_owned(),
+                Qos::DEFAULT,
+                format!("lifecycle of {node}"),
+            ),
             node: node.to_owned(),
             change: Asked::new(),
             state: Asked::new(),
@@ -53,27 +58,33 @@ impl LifecycleClient {
     /// Where it stands.
     pub fn state(&self, timeout: Duration) -> Result<msg::State> {
         let request = GetStateRequest::default();
-        Ok(self.call(&self.state, "get_state", request, timeout)?.current_state)
+        Ok(self.services.call(&self.state, "get_state", request, timeout)?.current_state)
     }
 
     /// The states there are.
     pub fn states(&self, timeout: Duration) -> Result<Vec<msg::State>> {
         let request = GetAvailableStatesRequest::default();
-        Ok(self.call(&self.states, "get_available_states", request, timeout)?.available_states)
+        Ok(self
+            .services
+            .call(&self.states, "get_available_states", request, timeout)?
+            .available_states)
     }
 
     /// The transitions that may be asked for now.
     pub fn transitions(&self, timeout: Duration) -> Result<Vec<msg::TransitionDescription>> {
         let request = GetAvailableTransitionsRequest::default();
         let slot = &self.transitions;
-        let answer = self.call(slot, "get_available_transitions", request, timeout)?;
+        let answer = self.services.call(slot, "get_available_transitions", request, timeout)?;
         Ok(answer.available_transitions)
     }
 
     /// All transitions there are.
     pub fn transition_graph(&self, timeout: Duration) -> Result<Vec<msg::TransitionDescription>> {
         let request = GetAvailableTransitionsRequest::default();
-        Ok(self.call(&self.graph, "get_transition_graph", request, timeout)?.available_transitions)
+        Ok(self
+            .services
+            .call(&self.graph, "get_transition_graph", request, timeout)?
+            .available_transitions)
     }
 
     /// Makes a transition, by its label or its number, and waits until it is made. Where it fails with Timeout it may be
@@ -104,24 +115,12 @@ impl LifecycleClient {
             return Err(self.error(ErrorKind::Invalid, &why));
         };
         let request = ChangeStateRequest { transition: found.clone() };
-        if self.call(&self.change, "change_state", request, deadline.left())?.success {
+        if self.services.call(&self.change, "change_state", request, deadline.left())?.success {
             return Ok(());
         }
         let state = self.state(deadline.left())?.label;
         let why = format!("transition `{}` was not made; it is {state}", found.label);
         Err(self.error(ErrorKind::Invalid, &why))
-    }
-
-    fn call<S: ServiceType>(
-        &self,
-        slot: &Asked<S>,
-        service: &str,
-        request: S::Request,
-        timeout: Duration,
-    ) -> Result<S::Response> {
-        let name = format!("{}/{service}", self.node);
-        let about = format!("lifecycle of {}", self.node);
-        slot.call(&self.asking, (&name, Qos::DEFAULT), &about, request, timeout)
     }
 
     fn error(&self, kind: ErrorKind, why: &str) -> Error {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tsuji::{Error, ErrorKind, Node, Result, ServiceType};
+use tsuji::{Error, ErrorKind, Node, Result};
 use tsuji_interfaces::rcl_interfaces::msg::SetParametersResult;
 use tsuji_interfaces::rcl_interfaces::srv::{
     DescribeParameters, DescribeParametersRequest, GetParameterTypes, GetParameterTypesRequest,
@@ -13,7 +13,7 @@ use tsuji_interfaces::rcl_interfaces::srv::{
 use super::{
     DescribedParameter, Parameter, ParameterList, ParameterType, ParameterValue, QOS, UnknownType,
 };
-use crate::asking::Asked;
+use crate::asking::{Asked, Services};
 
 /// Asks for the parameters of a node, and sets them. Each service is met when it is first needed.
 ///
@@ -22,7 +22,7 @@ use crate::asking::Asked;
 /// which of them answers is a matter of luck.
 #[derive(Debug)]
 pub struct ParameterClient {
-    asking: Node,
+    services: Services,
     node: String,
     describe: Asked<DescribeParameters>,
     get: Asked<GetParameters>,
@@ -36,7 +36,7 @@ impl ParameterClient {
     /// A client under the node `asking`, for the parameters of the node of this full name.
     pub fn new(asking: &Node, node: &str) -> Self {
         Self {
-            asking: asking.clone(),
+            services: Services::new(asking, node.to_owned(), QOS, format!("parameters of {node}")),
             node: node.to_owned(),
             describe: Asked::new(),
             get: Asked::new(),
@@ -55,21 +55,21 @@ impl ParameterClient {
     /// The names that [`Parameters::list`](super::Parameters::list) answers there.
     pub fn list(&self, prefixes: &[&str], depth: u64, timeout: Duration) -> Result<ParameterList> {
         let request = ListParametersRequest { prefixes: owned(prefixes), depth };
-        let answer = self.call(&self.list, "list_parameters", request, timeout)?.result;
+        let answer = self.services.call(&self.list, "list_parameters", request, timeout)?.result;
         Ok(ParameterList { names: answer.names, prefixes: answer.prefixes })
     }
 
     /// The values of these parameters. Invalid where the node does not have all of them.
     pub fn get(&self, names: &[&str], timeout: Duration) -> Result<Vec<ParameterValue>> {
         let request = GetParametersRequest { names: owned(names) };
-        let answer = self.call(&self.get, "get_parameters", request, timeout)?;
+        let answer = self.services.call(&self.get, "get_parameters", request, timeout)?;
         self.all(names, answer.values.into_iter().map(TryInto::try_into))
     }
 
     /// The types of these parameters, in the same way.
     pub fn types(&self, names: &[&str], timeout: Duration) -> Result<Vec<ParameterType>> {
         let request = GetParameterTypesRequest { names: owned(names) };
-        let answer = self.call(&self.types, "get_parameter_types", request, timeout)?;
+        let answer = self.services.call(&self.types, "get_parameter_types", request, timeout)?;
         let known = |number| ParameterType::from_number(number).ok_or(UnknownType(number));
         self.all(names, answer.types.into_iter().map(known))
     }
@@ -77,7 +77,7 @@ impl ParameterClient {
     /// What the node says of these parameters, in the same way.
     pub fn describe(&self, names: &[&str], timeout: Duration) -> Result<Vec<DescribedParameter>> {
         let request = DescribeParametersRequest { names: owned(names) };
-        let answer = self.call(&self.describe, "describe_parameters", request, timeout)?;
+        let answer = self.services.call(&self.describe, "describe_parameters", request, timeout)?;
         self.all(names, answer.descriptors.into_iter().map(TryInto::try_into))
     }
 
@@ -90,7 +90,7 @@ impl ParameterClient {
         let asked = parameters.len();
         let parameters = parameters.into_iter().map(Into::into).collect();
         let request = SetParametersRequest { parameters };
-        let results = self.call(&self.set, "set_parameters", request, timeout)?.results;
+        let results = self.services.call(&self.set, "set_parameters", request, timeout)?.results;
         if results.len() != asked {
             return Err(self.invalid(format!("{} answers for {asked} parameters", results.len())));
         }
@@ -106,19 +106,7 @@ impl ParameterClient {
         let parameters = parameters.into_iter().map(Into::into).collect();
         let request = SetParametersAtomicallyRequest { parameters };
         let slot = &self.set_atomically;
-        Ok(outcome(self.call(slot, "set_parameters_atomically", request, timeout)?.result))
-    }
-
-    fn call<S: ServiceType>(
-        &self,
-        slot: &Asked<S>,
-        service: &str,
-        request: S::Request,
-        timeout: Duration,
-    ) -> Result<S::Response> {
-        let name = format!("{}/{service}", self.node);
-        let about = format!("parameters of {}", self.node);
-        slot.call(&self.asking, (&name, QOS), &about, request, timeout)
+        Ok(outcome(self.services.call(slot, "set_parameters_atomically", request, timeout)?.result))
     }
 
     /// The answers, if there is one for each name.
