@@ -49,6 +49,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tsuji-interfaces", &["tsuji-msg"]),
+    ("tsuji-codec", &["tsuji-msg", "dev:tsuji-interfaces"]),
     (
         "tsuji",
         &[
