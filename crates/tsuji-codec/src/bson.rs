@@ -171,6 +171,13 @@ impl<'a> Scanner<'a> {
             return Err(FieldError::new(self.at, "a value beyond its document", "its end before"));
         }
         self.kind = self.bytes.get(self.at).copied().unwrap_or(0);
+        if self.kind == 0 {
+            return Err(FieldError::new(
+                self.at,
+                "the end of a document",
+                "it where its length says",
+            ));
+        }
         self.at += 1;
         Ok(true)
     }

@@ -213,7 +213,8 @@ impl<'a> Scanner<'a> {
         text::escape_size(rest).ok_or_else(|| match rest.first() {
             None => FieldError::new(at, "the end", "a text with a quote at its end"),
             Some(b'\\') => {
-                let found = shortened(&rest[..rest.len().min(6)]);
+                let size = if rest.get(1) == Some(&b'u') { 6 } else { 2 };
+                let found = shortened(&rest[..rest.len().min(size)]);
                 FieldError::new(at, found, "one of JSON's escapes, such as `\\n` and `\\u000a`")
             }
             Some(control) => {

@@ -168,7 +168,6 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-#[expect(clippy::type_complexity, reason = "an item of the iterator, inside out")]
 fn member<'a, S: Source<'a>>(
     source: &mut S,
     frame: &mut S::Frame,

@@ -6,6 +6,7 @@ mod random;
 
 use proptest::prelude::*;
 use random::{Random, SHAPES, shapes};
+use serde_json::Value as Json;
 use std::sync::{Arc, LazyLock};
 use tsuji_codec::{Format, Now, Plan, Raw};
 use tsuji_interfaces::{Shipped, names};
@@ -48,7 +49,32 @@ fn written(plan: &Plan, format: Format, sample: &[u8]) -> Vec<u8> {
     out.split_off(6)
 }
 
+fn tree(json: &[u8]) -> Json {
+    serde_json::from_slice(json).unwrap()
+}
+
+/// Whether two trees are the same, but for how `float32` is written there and rounded where it is parsed.
+fn alike(found: &Json, expected: &Json) -> bool {
+    match (found, expected) {
+        (Json::Object(found), Json::Object(expected)) => {
+            found.len() == expected.len()
+                && found.iter().zip(expected).all(|(a, b)| a.0 == b.0 && alike(a.1, b.1))
+        }
+        (Json::Array(found), Json::Array(expected)) => {
+            found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| alike(a, b))
+        }
+        (Json::Number(a), Json::Number(b)) if a.is_f64() && b.is_f64() => {
+            let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+            // Half a unit in the last place of the smallest numbers is a large part of them.
+            a == b || (a - b).abs() <= b.abs() * f64::from(f32::EPSILON) || a as f32 == b as f32
+        }
+        (found, expected) => found == expected,
+    }
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn what_is_written_is_read_back(seed: u64) {
         let message = message(seed);
@@ -68,8 +94,8 @@ proptest! {
         let plan = Plan::new(message.ty());
         let sample = message.encode().unwrap();
         let json = written(&plan, Format::Json, &sample);
-        let tree = serde_json::from_slice(&json).unwrap();
-        prop_assert_eq!(&DynamicMessage::from_json(message.ty(), &tree).unwrap(), &message);
+        let (found, expected) = (tree(&json), message.to_json(JsonStyle { bytes: Bytes::Base64 }));
+        prop_assert!(alike(&found, &expected), "{} {}", found, expected);
         // A map of serde_json is sorted by name, so its fields are in another order than the definition's.
         for bytes in [Bytes::Base64, Bytes::Numbers] {
             let tree = message.to_json(JsonStyle { bytes });

@@ -197,7 +197,7 @@ fn texts() {
     );
     bad(
         br#"["a\x41"]"#,
-        r"field `a`: found `\x41`]`; expected one of JSON's escapes, such as `\n` and `\u000a` (byte 3)",
+        r"field `a`: found `\x`; expected one of JSON's escapes, such as `\n` and `\u000a` (byte 3)",
     );
     bad(
         b"[\"a\nb\"]",
@@ -604,7 +604,23 @@ fn bson_as_others_write_it() {
     check_bson(
         "geometry_msgs/Vector3 a",
         &[b"\x03a\0\x06\0\0\0\0"],
-        "field `a`: found a document of 6 bytes; expected one that is whole and ends with 0 (byte 7)",
+        "field `a`: found the end of a document; expected it where its length says (byte 11)",
+    );
+    check_bson(
+        "geometry_msgs/Vector3 a",
+        &[b"\x03a\0\x07\0\0\0\0"],
+        "field `a`: found a document of 7 bytes; expected one that is whole and ends with 0 (byte 7)",
+    );
+    check_bson(
+        "geometry_msgs/Vector3 a",
+        &[b"\x03a\0\x05\0\0\0\0", b"\x00"],
+        "found the end of a document; expected it where its length says (byte 12)",
+    );
+    let inner = [b"\x03a\0\x0f\0\0\0\x01x\0".as_slice(), &[0; 8]].concat();
+    check_bson(
+        "geometry_msgs/Vector3 a",
+        &[&inner],
+        "found a value beyond its document; expected its end before (byte 25)",
     );
     let longer = [document(&[b"\x10a\0\x01\0\0\0"]), vec![0]].concat();
     assert!(read("int32 a", Format::Bson, &longer).is_err());
