@@ -138,7 +138,7 @@ impl<'a> Scanner<'a> {
                 self.checked(&token)?;
             }
             Some(b'-' | b'0'..=b'9') => {
-                self.at = self.number_end()?.0;
+                self.at = self.number_end()?;
             }
             _ if self.word(b"null") || self.word(b"true") || self.word(b"false") => {}
             _ => return Err(self.unfit("a value")),
@@ -249,39 +249,51 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the number ends that begins here, and its whole part, if it is one of at most 19 digits.
+    /// Where the whole part ends of the number that begins here, and what it is without its sign, if it has at most 19
+    /// digits.
     #[inline]
-    fn number_end(&self) -> Result<(usize, Option<u64>), FieldError> {
-        let digits = |at: usize| {
-            let mut end = at;
-            let mut value = 0_u64;
-            while let Some(digit @ b'0'..=b'9') = self.bytes.get(end) {
-                value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-                end += 1;
-            }
-            (end, value)
-        };
-        let some_digits = |at: usize| match digits(at).0 {
-            end if end > at => Ok(end),
-            _ => Err(self.bad_number(at)),
-        };
+    fn whole_part(&self) -> Result<(usize, Option<u64>), FieldError> {
         let first = self.at + usize::from(self.bytes.get(self.at) == Some(&b'-'));
-        let (mut end, value) = digits(first);
+        let mut end = first;
+        let mut value = 0_u64;
+        while let Some(digit @ b'0'..=b'9') = self.bytes.get(end) {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            end += 1;
+        }
         if end == first || (self.bytes.get(first) == Some(&b'0') && end > first + 1) {
             return Err(self.bad_number(end));
         }
-        let whole = (end - first <= 19).then_some(value);
-        if !matches!(self.bytes.get(end), Some(b'.' | b'e' | b'E')) {
-            return Ok((end, whole));
-        }
+        Ok((end, (end - first <= 19).then_some(value)))
+    }
+
+    /// Where the number ends that begins here.
+    fn number_end(&self) -> Result<usize, FieldError> {
+        let digits = |at: usize| {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            match rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len()) {
+                0 => Err(self.bad_number(at)),
+                count => Ok(at + count),
+            }
+        };
+        let (mut end, _) = self.whole_part()?;
         if self.bytes.get(end) == Some(&b'.') {
-            end = some_digits(end + 1)?;
+            end = digits(end + 1)?;
         }
         if let Some(b'e' | b'E') = self.bytes.get(end) {
             let is_signed = matches!(self.bytes.get(end + 1), Some(b'+' | b'-'));
-            end = some_digits(end + 1 + usize::from(is_signed))?;
+            end = digits(end + 1 + usize::from(is_signed))?;
         }
-        Ok((end, None))
+        Ok(end)
+    }
+
+    /// A number without a fraction that ends there and has more than 19 digits.
+    #[cold]
+    fn long<T: Number>(&self, end: usize) -> Option<(T, usize)> {
+        let text = self.bytes.get(self.at..end)?;
+        match str::from_utf8(text).ok()?.parse::<i128>() {
+            Ok(value) => T::from_whole(value).map(|value| (value, text.len())),
+            Err(_) => T::from_decimal(text),
+        }
     }
 
     #[cold]
@@ -383,22 +395,26 @@ impl<'a> Source<'a> for Scanner<'a> {
             _ if T::NULL.is_some() && self.word(b"null") => return Ok(T::NULL),
             _ => return Ok(None),
         }
-        let (end, whole) = self.number_end()?;
+        let (end, whole) = self.whole_part()?;
         let is_negative = self.bytes.get(self.at) == Some(&b'-');
-        let value = match whole {
-            // Only floats have one.
-            Some(0) if is_negative => T::from_float(-0.0),
-            Some(value) if is_negative => T::from_whole(-i128::from(value)),
-            Some(value) => T::from_whole(value.into()),
-            None => {
-                let text = self.bytes.get(self.at..end).unwrap_or_default();
-                str::from_utf8(text).ok().and_then(T::from_decimal)
+        let value = match (self.bytes.get(end), whole) {
+            (Some(b'.'), _) if !self.bytes.get(end + 1).is_some_and(u8::is_ascii_digit) => {
+                return Err(self.bad_number(end + 1));
             }
+            (Some(b'.' | b'e' | b'E'), _) => T::from_decimal(self.rest()),
+            // Only floats have one.
+            (_, Some(0)) if is_negative => T::from_float(-0.0).map(|value| (value, end - self.at)),
+            (_, Some(magnitude)) => {
+                let magnitude = i128::from(magnitude);
+                let value = T::from_whole(if is_negative { -magnitude } else { magnitude });
+                value.map(|value| (value, end - self.at))
+            }
+            (_, None) => self.long(end),
         };
-        if value.is_some() {
-            self.at = end;
-        }
-        Ok(value)
+        Ok(value.map(|(value, size)| {
+            self.at += size;
+            value
+        }))
     }
 
     #[inline]

@@ -17,8 +17,9 @@ pub(crate) trait Number: Scalar {
     /// number; `float32` takes the nearest, but no finite one that would become infinite.
     fn from_float(value: f64) -> Option<Self>;
 
-    /// From a number as JSON writes it, as [`from_float`](Self::from_float) but without rounding twice.
-    fn from_decimal(text: &str) -> Option<Self>;
+    /// From the beginning of a text, which is a number as JSON writes it, as [`from_float`](Self::from_float) but
+    /// without rounding twice; and how many bytes it has.
+    fn from_decimal(text: &[u8]) -> Option<(Self, usize)>;
 
     /// What it is, for formats that know fewer kinds.
     fn widened(self) -> Wide;
@@ -62,11 +63,9 @@ macro_rules! whole_number {
             }
 
             #[cold]
-            fn from_decimal(text: &str) -> Option<Self> {
-                match text.parse::<i128>() {
-                    Ok(value) => Self::from_whole(value),
-                    Err(_) => Self::from_float(text.parse().ok()?),
-                }
+            fn from_decimal(text: &[u8]) -> Option<(Self, usize)> {
+                let (value, size) = fast_float2::parse_partial(text).ok()?;
+                Some((Self::from_float(value)?, size))
             }
 
             #[inline]
@@ -98,6 +97,11 @@ whole_number! {
     i64: 79;
 }
 
+/// Room for the digits of a float, in one line of the cache: a copy out of two waits until they are written, and a float
+/// costs twice as much.
+#[repr(align(64))]
+struct Digits(zmij::Buffer);
+
 macro_rules! float {
     ($($type:ident: $tag:literal, $wide:ident, $value:ident => $narrowed:expr;)*) => {$(
         impl Number for $type {
@@ -116,8 +120,9 @@ macro_rules! float {
             }
 
             #[inline]
-            fn from_decimal(text: &str) -> Option<Self> {
-                text.parse().ok().filter(|value: &Self| value.is_finite())
+            fn from_decimal(text: &[u8]) -> Option<(Self, usize)> {
+                let (value, size): (Self, usize) = fast_float2::parse_partial(text).ok()?;
+                value.is_finite().then_some((value, size))
             }
 
             #[inline]
@@ -128,7 +133,8 @@ macro_rules! float {
             #[inline]
             fn write_json(self, out: &mut Vec<u8>) {
                 if self.is_finite() {
-                    out.extend_from_slice(zmij::Buffer::new().format_finite(self).as_bytes());
+                    let mut digits = Digits(zmij::Buffer::new());
+                    out.extend_from_slice(digits.0.format_finite(self).as_bytes());
                 } else {
                     out.extend_from_slice(b"null");
                 }

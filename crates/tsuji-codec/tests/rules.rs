@@ -620,7 +620,7 @@ fn bson_as_others_write_it() {
     check_bson(
         "geometry_msgs/Vector3 a",
         &[&inner],
-        "found a value beyond its document; expected its end before (byte 25)",
+        "field `a`: found a value beyond its document; expected its end before (byte 22)",
     );
     let longer = [document(&[b"\x10a\0\x01\0\0\0"]), vec![0]].concat();
     assert!(read("int32 a", Format::Bson, &longer).is_err());
