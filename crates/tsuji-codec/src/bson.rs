@@ -495,3 +495,15 @@ impl Target for Writer<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_has_31_bits() {
+        let most = i32::MAX as usize;
+        assert_eq!(length(most), Ok(i32::MAX.to_le_bytes()));
+        assert_eq!(length(most + 1), Err(CdrProblem::Bound { length: most + 1, bound: most }));
+    }
+}

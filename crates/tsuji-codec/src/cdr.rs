@@ -155,3 +155,19 @@ impl<'o> Cdr<'o> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_has_32_bits() {
+        let mut bytes = vec![9];
+        let mut cdr = Cdr::new(&mut bytes);
+        cdr.boolean(true);
+        let place = cdr.begin_count();
+        assert!(!cdr.end_count(place, 1 << 32));
+        assert!(cdr.end_count(place, (1 << 32) - 1));
+        assert_eq!(bytes, [9, 0, 1, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+    }
+}

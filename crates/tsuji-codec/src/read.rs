@@ -200,30 +200,25 @@ impl<'a, S: Source<'a>> Reading<'a, '_, S> {
         let mut next = 0;
         loop {
             let expected = ty.fields.get(next);
-            let name = match self.source.name(&mut frame, expected.map(|field| &field.key))? {
-                Name::Expected => None,
-                Name::Other(name) => Some(name),
-                Name::End => break,
-            };
-            match (name, expected) {
-                (None, Some(field)) => {
-                    self.named(field)?;
-                    next += 1;
-                }
-                (None, None) => {}
-                (Some(name), _) => match (self.member(ty, &name, next)?, expected) {
-                    (Member::Ignored, _) => drop(self.source.raw()?),
-                    (Member::Field(index), Some(field)) if index == next => {
-                        self.named(field)?;
-                        next += 1;
-                    }
-                    (Member::Field(index), _) => {
+            match self.source.name(&mut frame, expected.map(|field| &field.key))? {
+                Name::Expected => {}
+                Name::End => return self.rest(ty, next),
+                Name::Other(name) => match self.member(ty, &name, next)? {
+                    Member::Field(index) if index == next => {}
+                    Member::Field(index) => {
                         return self.scattered(ty, &mut frame, next, (index, &name));
+                    }
+                    Member::Ignored => {
+                        self.source.raw()?;
+                        continue;
                     }
                 },
             }
+            if let Some(field) = expected {
+                self.named(field)?;
+                next += 1;
+            }
         }
-        self.rest(ty, next)
     }
 
     /// What is left of a message of which the fields before `next` are read, from where the field `first` is, which
