@@ -33,6 +33,32 @@ fn main() {
     for (name, message) in messages().into_iter().filter(|(name, _)| name.contains(&wanted)) {
         measure(name, &message);
     }
+    if "envelope".contains(&wanted) {
+        envelope();
+    }
+}
+
+/// A published String as rosbridge sends it: what finding its parts costs, and that with its message.
+fn envelope() {
+    let json = br#"{"op":"publish","topic":"/chatter","msg":{"data":"the quick brown fox jumps over the dog"}}"#;
+    let plan = Plan::new(&TypeSet::new(Shipped).load("std_msgs/msg/String").unwrap());
+    let part = |wanted: &str| {
+        let members = tsuji_codec::json::members(black_box(json)).unwrap();
+        members.map(Result::unwrap).filter(|(name, _)| name == wanted).last().unwrap().1
+    };
+    let parts = nanoseconds(|| {
+        black_box(part("msg"));
+    });
+    let mut cdr = Vec::new();
+    let whole = nanoseconds(|| {
+        cdr.clear();
+        plan.read(part("msg"), NOW, &mut cdr).unwrap();
+        black_box(&cdr);
+    });
+    println!(
+        "\nenvelope of {} bytes: parts {parts:.0} ns, with its message {whole:.0} ns",
+        json.len()
+    );
 }
 
 fn measure(name: &str, message: &DynamicMessage) {
