@@ -16,6 +16,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("tsuji-policy", &["tsuji-core", "tsuji-xml"]),
     ("tsuji-launch", &["tsuji-core", "tsuji-msg", "tsuji-xml"]),
     ("tsuji-ros", &["tsuji-core", "tsuji-msg"]),
+    ("tsuji-rosbridge", &["tsuji-core"]),
     ("tsuji-transport", &["tsuji-core", "tsuji-platform", "dev:tsuji-conformance"]),
     ("tsuji-conformance", &["tsuji-core", "tsuji-platform", "tsuji-transport"]),
     (

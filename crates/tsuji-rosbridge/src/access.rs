@@ -1,0 +1,323 @@
+//! Who may do what.
+
+use std::fmt;
+
+/// Shell patterns of names, as Python's `fnmatch` has them: `*` is any run of characters, slashes too, `?` is one,
+/// `[abc]`, `[a-z]` and `[!abc]` are one of a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Globs(Option<Vec<String>>);
+
+impl Globs {
+    /// Every name.
+    pub const ALL: Self = Self(None);
+
+    /// The names of these patterns; with no pattern, none.
+    pub fn new(patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self(Some(patterns.into_iter().map(Into::into).collect()))
+    }
+
+    /// Reads the text of a launch file: `[/a*, '/b']`, where an empty text or `None` is every name and `[]` is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() || text == "None" {
+            return Ok(Self::ALL);
+        }
+        let list = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        let Some(list) = list else {
+            return Err(format!("{text:?}: expected a list like [/a*, /b], or nothing for all"));
+        };
+        let mut patterns = Vec::new();
+        let mut rest = list.trim();
+        while !rest.is_empty() {
+            // A comma within a set belongs to the pattern.
+            let mut in_set = false;
+            let end = rest.find(|it| {
+                in_set = match it {
+                    '[' => true,
+                    ']' => false,
+                    _ => in_set,
+                };
+                it == ',' && !in_set
+            });
+            let (pattern, behind) = end.map_or((rest, ""), |end| (&rest[..end], &rest[end + 1..]));
+            let pattern = pattern.trim().trim_matches(['\'', '"']);
+            if !pattern.is_empty() {
+                patterns.push(pattern.to_owned());
+            }
+            rest = behind;
+        }
+        Ok(Self(Some(patterns)))
+    }
+
+    /// The same with one pattern more; every name stays every name.
+    pub fn and(mut self, pattern: &str) -> Self {
+        if let Some(patterns) = &mut self.0 {
+            patterns.push(pattern.to_owned());
+        }
+        self
+    }
+
+    /// Whether the name is one of them.
+    pub fn allow(&self, name: &str) -> bool {
+        match &self.0 {
+            None => true,
+            Some(patterns) => patterns.iter().any(|it| matches(it.as_bytes(), name.as_bytes())),
+        }
+    }
+}
+
+impl fmt::Display for Globs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("all"),
+            Some(patterns) => write!(f, "[{}]", patterns.join(", ")),
+        }
+    }
+}
+
+/// Takes time in proportion to the product of the lengths at worst.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut name_at) = (0, 0);
+    // The last star, and where in the name what follows it is tried.
+    let mut retry = None;
+    loop {
+        match (pattern.get(at), name.get(name_at)) {
+            (Some(b'*'), _) => {
+                at += 1;
+                retry = Some((at, name_at));
+                continue;
+            }
+            (None, None) => return true,
+            (Some(_), Some(&byte)) => {
+                if let Some(next) = one(pattern, at, byte) {
+                    (at, name_at) = (next, name_at + 1);
+                    continue;
+                }
+            }
+            _ => (),
+        }
+        let Some((star, tried)) = retry else { return false };
+        if tried >= name.len() {
+            return false;
+        }
+        retry = Some((star, tried + 1));
+        (at, name_at) = (star, tried + 1);
+    }
+}
+
+/// Behind what stands for one character, if it stands for this one. Names of ROS are ASCII, so that a byte is one.
+fn one(pattern: &[u8], at: usize, byte: u8) -> Option<usize> {
+    match pattern[at] {
+        b'?' => Some(at + 1),
+        b'[' => {
+            let negated = pattern.get(at + 1) == Some(&b'!');
+            let first = at + 1 + usize::from(negated);
+            // A bracket that comes first is itself in the set.
+            let length = pattern.get(first + 1..)?.iter().position(|&it| it == b']');
+            let Some(length) = length else { return (byte == b'[').then_some(at + 1) };
+            let set = &pattern[first..first + 1 + length];
+            let mut found = false;
+            let mut rest = set;
+            while let [low, tail @ ..] = rest {
+                if let [b'-', high, tail @ ..] = tail {
+                    found |= (*low..=*high).contains(&byte);
+                    rest = tail;
+                } else {
+                    found |= *low == byte;
+                    rest = tail;
+                }
+            }
+            (found != negated).then_some(first + length + 2)
+        }
+        literal => (literal == byte).then_some(at + 1),
+    }
+}
+
+/// What a client wants to do with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// Publish or advertise a topic.
+    Publish,
+    /// Subscribe to a topic.
+    Subscribe,
+    /// Call a service.
+    CallService,
+    /// Serve a service.
+    ServeService,
+    /// Send a goal to an action.
+    SendGoal,
+    /// Pursue the goals of an action.
+    ServeAction,
+    /// Read a parameter by rosapi.
+    ReadParameter,
+    /// Set or delete a parameter by rosapi.
+    WriteParameter,
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Publish => "publish",
+            Self::Subscribe => "subscribe",
+            Self::CallService => "call_service",
+            Self::ServeService => "advertise_service",
+            Self::SendGoal => "send_action_goal",
+            Self::ServeAction => "advertise_action",
+            Self::ReadParameter => "read parameter",
+            Self::WriteParameter => "write parameter",
+        })
+    }
+}
+
+/// Somebody who may connect, and what with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// For audit lines.
+    pub name: String,
+    /// What the client says to be this user.
+    pub token: String,
+    /// Topics to publish.
+    pub publish: Globs,
+    /// Topics to subscribe to.
+    pub subscribe: Globs,
+    /// Services to call, actions to send goals to, parameters to read and write.
+    pub call: Globs,
+    /// Services and actions to serve.
+    pub serve: Globs,
+}
+
+/// Names a user among those of [`Access`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UserKey(usize);
+
+/// Who may do what. What the server's own globs do not allow, nobody may.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    topics: Globs,
+    services: Globs,
+    actions: Globs,
+    params: Globs,
+    users: Vec<User>,
+}
+
+/// The globs of a server, as its parameters of these names have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerGlobs {
+    /// `topics_glob`.
+    pub topics: Globs,
+    /// `services_glob`. `/rosapi/*` is always allowed with them, as in rosbridge: roslib needs it.
+    pub services: Globs,
+    /// `actions_glob`.
+    pub actions: Globs,
+    /// `params_glob`.
+    pub params: Globs,
+}
+
+/// What was refused, to whom and why: the line of an audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// Who, where the client has said so.
+    pub user: Option<String>,
+    /// What it wanted.
+    pub act: Act,
+    /// With what.
+    pub name: String,
+    /// Why not.
+    pub because: Because,
+}
+
+/// Why something is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// The server has users, and the client has not said which it is.
+    NotAuthenticated,
+    /// The server allows these names only, of that parameter.
+    ServerGlob {
+        /// The parameter.
+        parameter: &'static str,
+        /// The names.
+        allowed: String,
+    },
+    /// The user may do so with these names only.
+    UserGlob {
+        /// The names.
+        allowed: String,
+    },
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { user, act, name, because } = self;
+        match user {
+            Some(user) => write!(f, "{user:?} may not {act} {name:?}: ")?,
+            None => write!(f, "a client may not {act} {name:?}: ")?,
+        }
+        match because {
+            Because::NotAuthenticated => f.write_str("it has not authenticated"),
+            Because::ServerGlob { parameter, allowed } => {
+                write!(f, "{parameter} allows {allowed}")
+            }
+            Because::UserGlob { allowed } => write!(f, "this user is allowed {allowed}"),
+        }
+    }
+}
+
+impl Access {
+    /// With these globs for everybody, and where there are users, for those alone.
+    pub fn new(globs: ServerGlobs, users: Vec<User>) -> Self {
+        let ServerGlobs { topics, services, actions, params } = globs;
+        Self { topics, services: services.and("/rosapi/*"), actions, params, users }
+    }
+
+    /// Whether a client must say who it is.
+    pub fn needs_user(&self) -> bool {
+        !self.users.is_empty()
+    }
+
+    /// The user of that token. How long it takes does not tell how much of a token was right.
+    pub fn user(&self, token: &str) -> Option<UserKey> {
+        let mut found = None;
+        for (index, user) in self.users.iter().enumerate() {
+            let same = user.token.len() == token.len()
+                && user.token.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0;
+            if same && !user.token.is_empty() {
+                found = Some(UserKey(index));
+            }
+        }
+        found
+    }
+
+    /// Whether the user, if the client has said who it is, may do so with that name.
+    pub fn decide(&self, user: Option<UserKey>, act: Act, name: &str) -> Result<(), Box<Denial>> {
+        let who = user.and_then(|key| self.users.get(key.0));
+        let deny = |because| {
+            let user = who.map(|it| it.name.clone());
+            Err(Box::new(Denial { user, act, name: name.to_owned(), because }))
+        };
+        if self.needs_user() && who.is_none() {
+            return deny(Because::NotAuthenticated);
+        }
+        let (parameter, globs) = match act {
+            Act::Publish | Act::Subscribe => ("topics_glob", &self.topics),
+            Act::CallService | Act::ServeService => ("services_glob", &self.services),
+            Act::SendGoal | Act::ServeAction => ("actions_glob", &self.actions),
+            Act::ReadParameter | Act::WriteParameter => ("params_glob", &self.params),
+        };
+        if !globs.allow(name) {
+            return deny(Because::ServerGlob { parameter, allowed: globs.to_string() });
+        }
+        let Some(who) = who else { return Ok(()) };
+        let globs = match act {
+            Act::Publish => &who.publish,
+            Act::Subscribe => &who.subscribe,
+            Act::CallService | Act::SendGoal | Act::ReadParameter | Act::WriteParameter => {
+                &who.call
+            }
+            Act::ServeService | Act::ServeAction => &who.serve,
+        };
+        if !globs.allow(name) {
+            return deny(Because::UserGlob { allowed: globs.to_string() });
+        }
+        Ok(())
+    }
+}

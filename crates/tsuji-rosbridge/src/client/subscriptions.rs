@@ -1,0 +1,384 @@
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::operation::{Compression, Id, Subscribe, Unsubscribe};
+use crate::qos::QosRequest;
+use crate::refusal::Refusal;
+
+/// How much may wait to be sent to one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Samples of a topic whose `queue_length` is 0, which is what roslib says when its user says nothing.
+    pub samples_max: usize,
+    /// Bytes of all topics. A sample that does not fit pushes out older ones of its topic, and if there are none it is dropped;
+    /// one alone always fits.
+    pub bytes_max: usize,
+}
+
+impl Default for QueueLimits {
+    /// 10,000 samples, 64 MiB.
+    fn default() -> Self {
+        Self { samples_max: 10_000, bytes_max: 64 << 20 }
+    }
+}
+
+/// The topics that a client gets, each as one stream however often it has subscribed.
+///
+/// A stream keeps the newest samples, as many as its `queue_length`; what it pushes out is counted. Where `queue_length` is 0
+/// and there is a `throttle_rate`, a sample that comes too early is dropped at once, as in rosbridge.
+#[derive(Debug)]
+pub struct Subscriptions<T> {
+    topics: HashMap<String, StreamKey>,
+    streams: HashMap<StreamKey, Stream<T>>,
+    /// Streams of which a sample may go now, each once, in turn.
+    ready: VecDeque<StreamKey>,
+    /// Streams of which the next sample waits for its time.
+    timed: BTreeSet<(Duration, StreamKey)>,
+    limits: QueueLimits,
+    names_max: usize,
+    ids_max: usize,
+    next: u64,
+    bytes: usize,
+}
+
+/// Names the stream of a topic, from its first subscription to its last. None comes twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamKey(u64);
+
+/// How a stream is sent, which is what fits all subscriptions of the client to the topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamSettings {
+    /// The least time between two samples: the lowest that was asked for.
+    pub throttle_rate: Duration,
+    /// How many samples wait: the least that was asked for.
+    pub queue_length: u32,
+    /// The longest text in one piece: the least that was asked for.
+    pub fragment_size: Option<u32>,
+    /// The first that was asked for of cbor-raw, cbor, png, none.
+    pub compression: Compression,
+}
+
+/// What happened to the samples of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamStatus {
+    /// How many wait.
+    pub waiting: usize,
+    /// How many were taken, to be sent.
+    pub taken: u64,
+    /// How many were pushed out by newer ones, because the client is slow or throttled.
+    pub dropped: u64,
+    /// How many came before their time while none may wait.
+    pub throttled: u64,
+}
+
+/// What became of a `subscribe`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subscribed {
+    /// Open a subscription.
+    Opened {
+        /// The stream of the topic.
+        key: StreamKey,
+        /// How it is sent.
+        settings: StreamSettings,
+    },
+    /// The subscription is there, and is now sent like this.
+    Joined {
+        /// The stream of the topic.
+        key: StreamKey,
+        /// How it is sent.
+        settings: StreamSettings,
+        /// Whether another quality of service was asked for than by the first, which stands: a warning.
+        qos_differs: bool,
+    },
+}
+
+/// What became of an `unsubscribe`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsubscribed {
+    /// The client had not subscribed, or not with that id.
+    Unknown,
+    /// Other subscriptions are left, and the stream is now sent like this.
+    Remains {
+        /// The stream of the topic.
+        key: StreamKey,
+        /// How it is sent.
+        settings: StreamSettings,
+    },
+    /// None is left. Close the subscription; what waited is gone.
+    Closed {
+        /// The stream that was.
+        key: StreamKey,
+    },
+}
+
+#[derive(Debug)]
+struct Stream<T> {
+    topic: String,
+    ty: Option<String>,
+    qos: Option<QosRequest>,
+    asked: HashMap<Option<Id<'static>>, StreamSettings>,
+    settings: StreamSettings,
+    /// Samples and their sizes, the oldest first.
+    queue: VecDeque<(T, usize)>,
+    /// When a sample was let through last.
+    last: Option<Duration>,
+    /// Where the stream is listed, if a sample waits.
+    listed: Option<Listed>,
+    status: StreamStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listed {
+    Ready,
+    At(Duration),
+}
+
+impl<T> Subscriptions<T> {
+    pub(super) fn new(names_max: usize, ids_max: usize, limits: QueueLimits) -> Self {
+        Self {
+            topics: HashMap::new(),
+            streams: HashMap::new(),
+            ready: VecDeque::new(),
+            timed: BTreeSet::new(),
+            limits,
+            names_max,
+            ids_max,
+            next: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Notes a subscription. One with an id that is there takes its place. Another type than the client gave before is refused.
+    pub fn subscribe(
+        &mut self,
+        now: Duration,
+        asked: &Subscribe<'_>,
+    ) -> Result<Subscribed, Refusal> {
+        let refuse = |field, found: String, expected: String| {
+            Err(Refusal::new("subscribe", asked.id.as_ref(), Some(field), found, expected))
+        };
+        let settings = StreamSettings {
+            throttle_rate: asked.throttle_rate,
+            queue_length: asked.queue_length,
+            fragment_size: asked.fragment_size,
+            compression: asked.compression,
+        };
+        let id = asked.id.clone().map(Id::into_owned);
+        let qos = asked.qos.as_deref().copied();
+        if let Some(&key) = self.topics.get(&*asked.topic) {
+            let Some(stream) = self.streams.get_mut(&key) else {
+                return refuse("topic", "a stream that is gone".to_owned(), "one".to_owned());
+            };
+            if let (Some(there), Some(wanted)) = (&stream.ty, &asked.ty)
+                && there != wanted
+            {
+                let expected = format!("{there}, as {} was subscribed before", asked.topic);
+                return refuse("type", wanted.clone().into_owned(), expected);
+            }
+            if stream.asked.len() >= self.ids_max && !stream.asked.contains_key(&id) {
+                let expected = format!("at most {} subscriptions to a topic", self.ids_max);
+                return refuse("id", "one more".to_owned(), expected);
+            }
+            stream.asked.insert(id, settings);
+            let qos_differs = qos.is_some() && qos != stream.qos;
+            let settings = self.settle(now, key);
+            return Ok(Subscribed::Joined { key, settings, qos_differs });
+        }
+        if self.topics.len() >= self.names_max {
+            let expected = format!("at most {} topics", self.names_max);
+            return refuse("topic", "one more".to_owned(), expected);
+        }
+        let key = StreamKey(self.next);
+        self.next += 1;
+        let topic = asked.topic.clone().into_owned();
+        self.topics.insert(topic.clone(), key);
+        let stream = Stream {
+            topic,
+            ty: asked.ty.clone().map(|it| it.into_owned()),
+            qos,
+            asked: HashMap::from([(id, settings)]),
+            settings,
+            queue: VecDeque::new(),
+            last: None,
+            listed: None,
+            status: StreamStatus::default(),
+        };
+        self.streams.insert(key, stream);
+        Ok(Subscribed::Opened { key, settings })
+    }
+
+    /// Takes a subscription back, or without an id all of the topic.
+    pub fn unsubscribe(&mut self, now: Duration, asked: &Unsubscribe<'_>) -> Unsubscribed {
+        let Some(&key) = self.topics.get(&*asked.topic) else { return Unsubscribed::Unknown };
+        let Some(stream) = self.streams.get_mut(&key) else { return Unsubscribed::Unknown };
+        match asked.id.clone().map(Id::into_owned) {
+            None => stream.asked.clear(),
+            id => {
+                if stream.asked.remove(&id).is_none() {
+                    return Unsubscribed::Unknown;
+                }
+            }
+        }
+        if !stream.asked.is_empty() {
+            return Unsubscribed::Remains { key, settings: self.settle(now, key) };
+        }
+        self.unlist(key);
+        self.topics.remove(&*asked.topic);
+        if let Some(stream) = self.streams.remove(&key) {
+            self.bytes -= stream.queue.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        }
+        Unsubscribed::Closed { key }
+    }
+
+    /// Lets a sample wait, of `bytes` bytes; `false` where it was dropped because it came before its time.
+    pub fn offer(&mut self, now: Duration, key: StreamKey, sample: T, bytes: usize) -> bool {
+        let Some(stream) = self.streams.get_mut(&key) else { return false };
+        let settings = stream.settings;
+        if settings.queue_length == 0 && stream.due(now) > now {
+            stream.status.throttled += 1;
+            return false;
+        }
+        while self.bytes + bytes > self.limits.bytes_max && self.bytes > 0 {
+            let Some((_, freed)) = stream.queue.pop_front() else {
+                stream.status.dropped += 1;
+                return false;
+            };
+            self.bytes -= freed;
+            stream.status.dropped += 1;
+        }
+        if settings.queue_length == 0 {
+            stream.last = Some(now);
+        }
+        stream.queue.push_back((sample, bytes));
+        self.bytes += bytes;
+        self.bytes -= stream.shorten(self.limits.samples_max);
+        self.list(now, key);
+        true
+    }
+
+    /// The next sample to be sent, topics taking turns; `None` when none waits or its time has not come.
+    pub fn take(&mut self, now: Duration) -> Option<(StreamKey, T)> {
+        while let Some(&(at, key)) = self.timed.first()
+            && at <= now
+        {
+            self.timed.pop_first();
+            if let Some(stream) = self.streams.get_mut(&key) {
+                stream.listed = Some(Listed::Ready);
+                self.ready.push_back(key);
+            }
+        }
+        let key = self.ready.pop_front()?;
+        let stream = self.streams.get_mut(&key)?;
+        stream.listed = None;
+        let (sample, bytes) = stream.queue.pop_front()?;
+        stream.status.taken += 1;
+        if stream.settings.queue_length > 0 {
+            stream.last = Some(now);
+        }
+        self.bytes -= bytes;
+        self.list(now, key);
+        Some((key, sample))
+    }
+
+    /// Whether [`Self::take`] would answer one.
+    pub fn is_ready(&self, now: Duration) -> bool {
+        !self.ready.is_empty() || self.timed.first().is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// When the next sample may be taken that waits for its time.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timed.first().map(|(at, _)| *at)
+    }
+
+    /// How a stream is sent.
+    pub fn settings(&self, key: StreamKey) -> Option<StreamSettings> {
+        self.streams.get(&key).map(|it| it.settings)
+    }
+
+    /// What happened to the samples of a stream.
+    pub fn status(&self, key: StreamKey) -> Option<StreamStatus> {
+        let stream = self.streams.get(&key)?;
+        Some(StreamStatus { waiting: stream.queue.len(), ..stream.status })
+    }
+
+    /// The stream of a topic.
+    pub fn key(&self, topic: &str) -> Option<StreamKey> {
+        self.topics.get(topic).copied()
+    }
+
+    /// The topic of a stream.
+    pub fn topic(&self, key: StreamKey) -> Option<&str> {
+        self.streams.get(&key).map(|it| it.topic.as_str())
+    }
+
+    /// Every stream with its topic, for a report and for when the client has gone.
+    pub fn streams(&self) -> impl Iterator<Item = (StreamKey, &str)> {
+        self.streams.iter().map(|(key, stream)| (*key, stream.topic.as_str()))
+    }
+
+    /// What waits, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Finds what fits all subscriptions to the topic, after they have changed.
+    fn settle(&mut self, now: Duration, key: StreamKey) -> StreamSettings {
+        let Some(stream) = self.streams.get_mut(&key) else { return StreamSettings::default() };
+        let merged = stream.asked.values().copied().reduce(|a, b| StreamSettings {
+            throttle_rate: a.throttle_rate.min(b.throttle_rate),
+            queue_length: a.queue_length.min(b.queue_length),
+            fragment_size: a.fragment_size.into_iter().chain(b.fragment_size).min(),
+            compression: a.compression.max(b.compression),
+        });
+        stream.settings = merged.unwrap_or_default();
+        let settings = stream.settings;
+        self.bytes -= stream.shorten(self.limits.samples_max);
+        self.unlist(key);
+        self.list(now, key);
+        settings
+    }
+
+    /// Lists a stream of which a sample waits.
+    fn list(&mut self, now: Duration, key: StreamKey) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        if stream.queue.is_empty() || stream.listed.is_some() {
+            return;
+        }
+        // What may not wait was let through when it came.
+        let due = if stream.settings.queue_length == 0 { now } else { stream.due(now) };
+        if due > now {
+            stream.listed = Some(Listed::At(due));
+            self.timed.insert((due, key));
+        } else {
+            stream.listed = Some(Listed::Ready);
+            self.ready.push_back(key);
+        }
+    }
+
+    fn unlist(&mut self, key: StreamKey) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        match stream.listed.take() {
+            Some(Listed::Ready) => self.ready.retain(|it| *it != key),
+            Some(Listed::At(at)) => drop(self.timed.remove(&(at, key))),
+            None => (),
+        }
+    }
+}
+
+impl<T> Stream<T> {
+    /// When the next sample may go.
+    fn due(&self, now: Duration) -> Duration {
+        self.last.map_or(now, |last| last.saturating_add(self.settings.throttle_rate))
+    }
+
+    /// Drops the oldest that are too many; how many bytes that frees.
+    fn shorten(&mut self, samples_max: usize) -> usize {
+        let samples_max = match self.settings.queue_length {
+            0 => samples_max,
+            length => usize::try_from(length).unwrap_or(usize::MAX),
+        };
+        let excess = self.queue.len().saturating_sub(samples_max.max(1));
+        self.status.dropped += excess as u64;
+        self.queue.drain(..excess).map(|(_, bytes)| bytes).sum()
+    }
+}

@@ -1,0 +1,515 @@
+//! From the bytes of one message to an operation.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::fields::{Broken, Field, Kind, Members, Value};
+use crate::json;
+use crate::operation::{
+    ActionFeedback, ActionResult, Advertise, AdvertiseAction, AdvertiseService, Auth, Body,
+    CallService, CancelActionGoal, Compression, Encoding, Fragment, Id, Incoming, Level, Operation,
+    Png, Publish, QUEUE_SIZE, SendActionGoal, ServiceResponse, SessionOptions, SetLevel, Status,
+    Subscribe, Unadvertise, UnadvertiseAction, UnadvertiseService, Unsubscribe,
+};
+use crate::qos::{self, QosRequest};
+use crate::refusal::{Refusal, excerpt};
+
+/// How many levels of objects and lists a message may have where nothing else is set.
+pub const NESTING_MAX: usize = 64;
+
+/// Reads one message of JSON, at most [`NESTING_MAX`] deep.
+pub fn parse_json(text: &[u8]) -> Result<Incoming<'_>, Refusal> {
+    parse(Encoding::Json, text, NESTING_MAX)
+}
+
+/// Reads one message of CBOR, at most [`NESTING_MAX`] deep.
+pub fn parse_cbor(bytes: &[u8]) -> Result<Incoming<'_>, Refusal> {
+    parse(Encoding::Cbor, bytes, NESTING_MAX)
+}
+
+/// Reads one document of BSON.
+pub fn parse_bson(bytes: &[u8]) -> Result<Incoming<'_>, Refusal> {
+    parse(Encoding::Bson, bytes, NESTING_MAX)
+}
+
+/// Reads one message, at most `nesting_max` deep; of BSON whoever reads the body counts the levels.
+///
+/// Members that no operation knows are passed over. `null` is as good as absent. Bodies are handed on unread, so what is
+/// wrong within them is found by whoever reads them.
+pub fn parse(
+    encoding: Encoding,
+    bytes: &[u8],
+    nesting_max: usize,
+) -> Result<Incoming<'_>, Refusal> {
+    let mut members = Members::new(encoding, bytes);
+    let found = members.find(nesting_max);
+    let mut reading = Reading { members, operation: None, nesting_max };
+    if let Err(broken) = found {
+        return Err(reading.broken(broken));
+    }
+    let operation = reading.operation()?;
+    let session = reading.session()?;
+    Ok(Incoming { operation, session })
+}
+
+const OPERATIONS: &str = "advertise, unadvertise, publish, subscribe, unsubscribe, call_service, \
+    service_response, advertise_service, unadvertise_service, advertise_action, unadvertise_action, \
+    send_action_goal, cancel_action_goal, action_feedback, action_result, fragment, png, auth, \
+    set_level or status";
+
+/// A message whose members were found.
+struct Reading<'a> {
+    members: Members<'a>,
+    operation: Option<&'static str>,
+    nesting_max: usize,
+}
+
+impl<'a> Reading<'a> {
+    fn operation(&mut self) -> Result<Operation<'a>, Refusal> {
+        let (name, read) = self.dispatch()?;
+        self.operation = Some(name);
+        read(self)
+    }
+
+    fn dispatch(&self) -> Result<(&'static str, Read<'a>), Refusal> {
+        match &*self.text(Field::Op)? {
+            "publish" => Ok(("publish", Self::publish)),
+            "call_service" => Ok(("call_service", Self::call_service)),
+            "service_response" => Ok(("service_response", Self::service_response)),
+            "fragment" => Ok(("fragment", Self::fragment)),
+            "action_feedback" => Ok(("action_feedback", Self::action_feedback)),
+            "subscribe" => Ok(("subscribe", Self::subscribe)),
+            "unsubscribe" => Ok(("unsubscribe", Self::unsubscribe)),
+            "advertise" => Ok(("advertise", Self::advertise)),
+            "unadvertise" => Ok(("unadvertise", Self::unadvertise)),
+            "advertise_service" => Ok(("advertise_service", Self::advertise_service)),
+            "unadvertise_service" => Ok(("unadvertise_service", Self::unadvertise_service)),
+            "advertise_action" => Ok(("advertise_action", Self::advertise_action)),
+            "unadvertise_action" => Ok(("unadvertise_action", Self::unadvertise_action)),
+            "send_action_goal" => Ok(("send_action_goal", Self::send_action_goal)),
+            "cancel_action_goal" => Ok(("cancel_action_goal", Self::cancel_action_goal)),
+            "action_result" => Ok(("action_result", Self::action_result)),
+            "png" => Ok(("png", Self::png)),
+            "auth" => Ok(("auth", Self::auth)),
+            "set_level" => Ok(("set_level", Self::set_level)),
+            "status" => Ok(("status", Self::status)),
+            _ => Err(self.refuse(Field::Op, OPERATIONS)),
+        }
+    }
+
+    fn publish(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::Publish(Publish {
+            id: self.id()?,
+            topic: self.text(Field::Topic)?,
+            msg: self.body(Field::Msg),
+            latch: self.flag(Field::Latch)?,
+            queue_size: self.count(Field::QueueSize)?,
+            qos: self.qos()?,
+        }))
+    }
+
+    fn advertise(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::Advertise(Advertise {
+            id: self.id()?,
+            topic: self.text(Field::Topic)?,
+            ty: self.text(Field::Type)?,
+            latch: self.flag(Field::Latch)?.unwrap_or(false),
+            queue_size: self.count(Field::QueueSize)?.unwrap_or(QUEUE_SIZE),
+            qos: self.qos()?,
+        }))
+    }
+
+    fn unadvertise(&self) -> Result<Operation<'a>, Refusal> {
+        let (id, topic) = (self.id()?, self.text(Field::Topic)?);
+        Ok(Operation::Unadvertise(Unadvertise { id, topic }))
+    }
+
+    fn subscribe(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::Subscribe(Subscribe {
+            id: self.id()?,
+            topic: self.text(Field::Topic)?,
+            ty: self.optional_text(Field::Type)?,
+            throttle_rate: self.throttle_rate()?,
+            queue_length: self.count(Field::QueueLength)?.unwrap_or(0),
+            fragment_size: self.fragment_size()?,
+            compression: self.compression()?,
+            qos: self.qos()?,
+        }))
+    }
+
+    fn unsubscribe(&self) -> Result<Operation<'a>, Refusal> {
+        let (id, topic) = (self.id()?, self.text(Field::Topic)?);
+        Ok(Operation::Unsubscribe(Unsubscribe { id, topic }))
+    }
+
+    fn call_service(&self) -> Result<Operation<'a>, Refusal> {
+        let (id, service) = self.id_and_name(Field::Service)?;
+        Ok(Operation::CallService(CallService {
+            id,
+            service,
+            ty: self.optional_text(Field::Type)?,
+            args: self.body(Field::Args),
+            timeout: self.seconds(Field::Timeout)?.filter(|it| !it.is_zero()),
+            fragment_size: self.fragment_size()?,
+            compression: self.compression()?,
+        }))
+    }
+
+    fn service_response(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::ServiceResponse(ServiceResponse {
+            id: self.id()?,
+            service: self.text(Field::Service)?,
+            values: self.body(Field::Values),
+            result: self.flag(Field::Result)?.unwrap_or(true),
+        }))
+    }
+
+    fn advertise_service(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::AdvertiseService(AdvertiseService {
+            id: self.id()?,
+            service: self.text(Field::Service)?,
+            ty: self.text(Field::Type)?,
+        }))
+    }
+
+    fn unadvertise_service(&self) -> Result<Operation<'a>, Refusal> {
+        let (id, service) = (self.id()?, self.text(Field::Service)?);
+        Ok(Operation::UnadvertiseService(UnadvertiseService { id, service }))
+    }
+
+    fn advertise_action(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::AdvertiseAction(AdvertiseAction {
+            id: self.id()?,
+            action: self.text(Field::Action)?,
+            ty: self.text(Field::Type)?,
+        }))
+    }
+
+    fn unadvertise_action(&self) -> Result<Operation<'a>, Refusal> {
+        let (id, action) = (self.id()?, self.text(Field::Action)?);
+        Ok(Operation::UnadvertiseAction(UnadvertiseAction { id, action }))
+    }
+
+    fn send_action_goal(&self) -> Result<Operation<'a>, Refusal> {
+        let (id, action) = self.id_and_name(Field::Action)?;
+        Ok(Operation::SendActionGoal(SendActionGoal {
+            id,
+            action,
+            action_type: self.text(Field::ActionType)?,
+            args: self.body(Field::Args),
+            feedback: self.flag(Field::Feedback)?.unwrap_or(false),
+            fragment_size: self.fragment_size()?,
+            compression: self.compression()?,
+        }))
+    }
+
+    fn cancel_action_goal(&self) -> Result<Operation<'a>, Refusal> {
+        let (id, action) = self.id_and_name(Field::Action)?;
+        let id = id.ok_or_else(|| self.refuse(Field::Id, ID))?;
+        Ok(Operation::CancelActionGoal(CancelActionGoal { id, action }))
+    }
+
+    fn action_feedback(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::ActionFeedback(ActionFeedback {
+            id: self.needed_id()?,
+            action: self.text(Field::Action)?,
+            values: self.body(Field::Values),
+        }))
+    }
+
+    fn action_result(&self) -> Result<Operation<'a>, Refusal> {
+        const STATUS: &str = "the number of a goal status, -1 to 6";
+        const SUCCEEDED: i8 = 4;
+        const ABORTED: i8 = 6;
+        let result = self.flag(Field::Result)?.unwrap_or(true);
+        let status = match self.value(Field::Status)? {
+            Value::Null => Some(if result { SUCCEEDED } else { ABORTED }),
+            Value::Integer(it) => i8::try_from(it).ok().filter(|it| (-1..=ABORTED).contains(it)),
+            _ => None,
+        };
+        Ok(Operation::ActionResult(ActionResult {
+            id: self.needed_id()?,
+            action: self.text(Field::Action)?,
+            values: self.body(Field::Values),
+            status: status.ok_or_else(|| self.refuse(Field::Status, STATUS))?,
+            result,
+        }))
+    }
+
+    fn fragment(&self) -> Result<Operation<'a>, Refusal> {
+        let data = match self.members.encoding {
+            Encoding::Json => self.pieced_text()?,
+            _ => match self.text(Field::Data)? {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            },
+        };
+        Ok(Operation::Fragment(Fragment {
+            id: self.needed_id()?,
+            data,
+            num: self.needed_count(Field::Num)?,
+            total: self.needed_count(Field::Total)?,
+        }))
+    }
+
+    fn pieced_text(&self) -> Result<Cow<'a, [u8]>, Refusal> {
+        let raw = self.members.raw(Field::Data);
+        let kind = match raw.first() {
+            Some(b'"') if raw.contains(&b'\\') => Kind::EscapedText,
+            Some(b'"') => Kind::Text,
+            _ => return Err(self.refuse(Field::Data, TEXT)),
+        };
+        json::text_in_pieces(raw, kind).map_err(|expected| self.refuse(Field::Data, expected))
+    }
+
+    fn png(&self) -> Result<Operation<'a>, Refusal> {
+        let piece = self.count(Field::Num)?.zip(self.count(Field::Total)?);
+        Ok(Operation::Png(Png { id: self.id()?, data: self.text(Field::Data)?, piece }))
+    }
+
+    fn auth(&self) -> Result<Operation<'a>, Refusal> {
+        let token = self.optional_text(Field::Token)?;
+        let needed = |field| match &token {
+            Some(_) => Ok(self.optional_text(field)?.unwrap_or_default()),
+            None => self.text(field),
+        };
+        let time = |field| match self.value(field)? {
+            Value::Integer(it) => Ok(it as f64),
+            Value::Float(it) => Ok(it),
+            Value::Null if token.is_some() => Ok(0.0),
+            _ => Err(self.refuse(field, "a time in seconds")),
+        };
+        Ok(Operation::Auth(Auth {
+            id: self.id()?,
+            mac: needed(Field::Mac)?,
+            client: needed(Field::Client)?,
+            dest: needed(Field::Dest)?,
+            rand: needed(Field::Rand)?,
+            t: time(Field::T)?,
+            level: needed(Field::Level)?,
+            end: time(Field::End)?,
+            token,
+        }))
+    }
+
+    fn set_level(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::SetLevel(SetLevel { id: self.id()?, level: self.level()? }))
+    }
+
+    fn status(&self) -> Result<Operation<'a>, Refusal> {
+        Ok(Operation::Status(Status {
+            id: self.id()?,
+            level: self.level()?,
+            msg: self.text(Field::Msg)?,
+        }))
+    }
+
+    fn session(&self) -> Result<SessionOptions, Refusal> {
+        let owns_fragment_size =
+            matches!(self.operation, Some("subscribe" | "call_service" | "send_action_goal"));
+        // An operation that is itself a picture has no such option.
+        let png = match self.operation {
+            Some("png") => None,
+            _ => match self.value(Field::Png)? {
+                Value::Null => None,
+                Value::Bool(it) => Some(it),
+                Value::Text(word) => Some(word == "png"),
+                _ => return Err(self.refuse(Field::Png, "true, false or \"png\"")),
+            },
+        };
+        Ok(SessionOptions {
+            fragment_size: if owns_fragment_size { None } else { self.fragment_size()? },
+            message_interval: self.seconds(Field::MessageIntervall)?,
+            png,
+        })
+    }
+
+    fn value(&self, field: Field) -> Result<Value<'a>, Refusal> {
+        self.members.value(field).map_err(|expected| self.refuse(field, expected))
+    }
+
+    fn text(&self, field: Field) -> Result<Cow<'a, str>, Refusal> {
+        self.optional_text(field)?.ok_or_else(|| self.refuse(field, TEXT))
+    }
+
+    fn optional_text(&self, field: Field) -> Result<Option<Cow<'a, str>>, Refusal> {
+        match self.value(field)? {
+            Value::Text(text) => Ok(Some(text)),
+            Value::Null => Ok(None),
+            _ => Err(self.refuse(field, TEXT)),
+        }
+    }
+
+    fn id(&self) -> Result<Option<Id<'a>>, Refusal> {
+        match self.value(Field::Id)? {
+            Value::Text(text) => Ok(Some(Id::Text(text))),
+            Value::Integer(it) => Ok(Some(Id::Integer(it))),
+            Value::Null => Ok(None),
+            _ => Err(self.refuse(Field::Id, ID)),
+        }
+    }
+
+    fn needed_id(&self) -> Result<Id<'a>, Refusal> {
+        self.id()?.ok_or_else(|| self.refuse(Field::Id, ID))
+    }
+
+    /// A name that may have the id behind a `#`, as ROS 1 clients of old write it.
+    fn id_and_name(&self, field: Field) -> Result<(Option<Id<'a>>, Cow<'a, str>), Refusal> {
+        let id = self.id()?;
+        let name = self.text(field)?;
+        let Some(hash) = name.find('#') else { return Ok((id, name)) };
+        let (id, name) = match name {
+            Cow::Borrowed(text) => (
+                id.or_else(|| Some(Id::Text(Cow::Borrowed(&text[hash + 1..])))),
+                Cow::Borrowed(&text[..hash]),
+            ),
+            Cow::Owned(text) => (
+                id.or_else(|| Some(Id::Text(Cow::Owned(text[hash + 1..].to_owned())))),
+                Cow::Owned(text[..hash].to_owned()),
+            ),
+        };
+        Ok((id, name))
+    }
+
+    fn flag(&self, field: Field) -> Result<Option<bool>, Refusal> {
+        match self.value(field)? {
+            Value::Bool(it) => Ok(Some(it)),
+            Value::Null => Ok(None),
+            _ => Err(self.refuse(field, "true or false")),
+        }
+    }
+
+    /// A whole number. Python's `3.5` as a total of fragments, which rosbridge writes itself, is 3.
+    fn count(&self, field: Field) -> Result<Option<u32>, Refusal> {
+        let count = match self.value(field)? {
+            Value::Null => return Ok(None),
+            Value::Integer(it) => u32::try_from(it).ok(),
+            Value::Float(it) if (0.0..=f64::from(u32::MAX)).contains(&it) => Some(it as u32),
+            _ => None,
+        };
+        count.map(Some).ok_or_else(|| self.refuse(field, COUNT))
+    }
+
+    fn needed_count(&self, field: Field) -> Result<u32, Refusal> {
+        self.count(field)?.ok_or_else(|| self.refuse(field, COUNT))
+    }
+
+    fn fragment_size(&self) -> Result<Option<u32>, Refusal> {
+        match self.count(Field::FragmentSize)? {
+            Some(0) => Err(self.refuse(Field::FragmentSize, "a number of bytes, at least 1")),
+            size => Ok(size),
+        }
+    }
+
+    fn throttle_rate(&self) -> Result<Duration, Refusal> {
+        let milliseconds = match self.value(Field::ThrottleRate)? {
+            Value::Null => return Ok(Duration::ZERO),
+            Value::Integer(it) => u64::try_from(it).ok().map(Duration::from_millis),
+            value => qos::seconds(&value).map(|it| it / 1000),
+        };
+        milliseconds
+            .ok_or_else(|| self.refuse(Field::ThrottleRate, "milliseconds, which are not negative"))
+    }
+
+    /// Seconds; a text of a number is one too, as in rosbridge.
+    fn seconds(&self, field: Field) -> Result<Option<Duration>, Refusal> {
+        let seconds = match self.value(field)? {
+            Value::Null => return Ok(None),
+            Value::Text(text) => {
+                text.trim().parse().ok().and_then(|it| qos::seconds(&Value::Float(it)))
+            }
+            value => qos::seconds(&value),
+        };
+        seconds.map(Some).ok_or_else(|| self.refuse(field, "seconds, which are not negative"))
+    }
+
+    fn compression(&self) -> Result<Compression, Refusal> {
+        let word = self.optional_text(Field::Compression)?;
+        word.map_or(Some(Compression::None), |word| Compression::of(&word))
+            .ok_or_else(|| self.refuse(Field::Compression, "none, png, cbor or cbor-raw"))
+    }
+
+    fn level(&self) -> Result<Level, Refusal> {
+        Level::of(&self.text(Field::Level)?)
+            .ok_or_else(|| self.refuse(Field::Level, "none, error, warning or info"))
+    }
+
+    fn qos(&self) -> Result<Option<Box<QosRequest>>, Refusal> {
+        if !self.members.has(Field::Qos) {
+            return Ok(None);
+        }
+        if self.value(Field::Qos)? != Value::Object {
+            return Err(self.refuse(Field::Qos, "an object"));
+        }
+        let members = self
+            .members
+            .object(Field::Qos, self.nesting_max)
+            .map_err(|broken| self.refuse(Field::Qos, broken.expected))?;
+        let qos = qos::read(&members, self.nesting_max).map_err(|fault| Refusal {
+            field: Some(fault.field),
+            found: fault.found,
+            expected: fault.expected.into(),
+            ..self.refuse(Field::Qos, "")
+        })?;
+        Ok(Some(Box::new(qos)))
+    }
+
+    fn body(&self, field: Field) -> Body<'a> {
+        self.members.body(field)
+    }
+
+    #[cold]
+    fn refuse(&self, field: Field, expected: &'static str) -> Refusal {
+        let found = if self.members.has(field) {
+            excerpt(self.members.raw(field))
+        } else {
+            "nothing".to_owned()
+        };
+        Refusal {
+            operation: self.operation,
+            id: self.readable_id(),
+            field: Some(field.name()),
+            found,
+            expected: expected.into(),
+        }
+    }
+
+    #[cold]
+    fn broken(&mut self, broken: Broken) -> Refusal {
+        self.operation = self.dispatch().ok().map(|(name, _)| name);
+        let rest = self.members.bytes.get(broken.at..).unwrap_or_default();
+        let found = match (rest, self.members.encoding) {
+            ([], _) => format!("the end, at byte {}", broken.at),
+            (rest, Encoding::Json) => {
+                format!("{} at byte {}", excerpt(&rest[..rest.len().min(16)]), broken.at)
+            }
+            ([byte, ..], _) => format!("{byte:#04x} at byte {}", broken.at),
+        };
+        Refusal {
+            operation: self.operation,
+            id: self.readable_id(),
+            field: None,
+            found,
+            expected: broken.expected.into(),
+        }
+    }
+
+    fn readable_id(&self) -> Option<Id<'static>> {
+        const ID_BYTES_MAX: usize = 1024;
+        match self.members.value(Field::Id) {
+            // A status message repeats it, so that it is no way to have much sent.
+            Ok(Value::Text(text)) if text.len() <= ID_BYTES_MAX => {
+                Some(Id::Text(Cow::Owned(text.into_owned())))
+            }
+            Ok(Value::Integer(it)) => Some(Id::Integer(it)),
+            _ => None,
+        }
+    }
+}
+
+/// How the members of one operation are read.
+type Read<'a> = fn(&Reading<'a>) -> Result<Operation<'a>, Refusal>;
+
+const TEXT: &str = "a text";
+const ID: &str = "a text or a whole number";
+const COUNT: &str = "a whole number from 0 to 4294967295";

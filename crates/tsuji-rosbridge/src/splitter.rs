@@ -1,0 +1,389 @@
+//! Messages out of a stream of bytes that has no frames.
+
+use crate::bson;
+use crate::json::plain_text_end;
+
+/// What a splitter found next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// One message, whole, as it was sent.
+    Message(&'a [u8]),
+    /// Bytes that are no message. The splitter goes on behind them.
+    Refused(Garbage),
+}
+
+/// Bytes of a stream that are no message, or one that is beyond a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Garbage {
+    /// Where, in bytes from the start of the stream.
+    pub at: u64,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// What is wrong with a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Something other than white space between two objects. Everything is passed over up to the next `{`.
+    Between,
+    /// A control character within a text. Everything is passed over up to the next `{`.
+    Control,
+    /// A message larger than is allowed. It is passed over to its end, and not kept.
+    TooLarge,
+    /// A message nested deeper than is allowed. It is passed over to its end, and not kept.
+    TooDeep,
+    /// A length that cannot be that of a document of BSON. Nothing after it can be understood: close.
+    Lost,
+}
+
+impl std::fmt::Display for Garbage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match self.fault {
+            Fault::Between => "no object begins here; everything is passed over up to the next {",
+            Fault::Control => {
+                "a control character within a text; everything is passed over up to the next {"
+            }
+            Fault::TooLarge => "the message is larger than is allowed and was passed over",
+            Fault::TooDeep => "the message is nested deeper than is allowed and was passed over",
+            Fault::Lost => "no document can be so long; nothing after it can be understood",
+        };
+        write!(f, "byte {}: {what}", self.at)
+    }
+}
+
+/// Splits a stream of JSON objects that follow each other, with white space between them or none, however it is cut.
+///
+/// Each byte is looked at once, wherever chunks end. A message within one chunk is a slice of it; one that lies in several
+/// is put together in a buffer, which holds at most `message_bytes_max`. After garbage the next fault is told
+/// only when a whole object has come in between, so that rubbish costs one answer and not many.
+#[derive(Debug)]
+pub struct Splitter {
+    message_bytes_max: usize,
+    nesting_max: usize,
+    /// The beginning of a message whose end has not come.
+    begun: Vec<u8>,
+    /// Whether `begun` was handed out as a whole message.
+    handed_out: bool,
+    state: State,
+    depth: usize,
+    /// Bytes of the message so far, those that are not kept too.
+    length: usize,
+    /// How many bytes have been taken.
+    taken: u64,
+    /// Whether a fault was told since the last whole object.
+    told: bool,
+}
+
+/// Where in the grammar the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Between,
+    /// Between objects, behind something that is none.
+    Garbage,
+    Object,
+    Text,
+    Escape,
+    /// Within an object that is too much, of which nothing is kept.
+    SkippedObject,
+    SkippedText,
+    SkippedEscape,
+}
+
+const PLAIN: u8 = 0;
+const QUOTE: u8 = 1;
+const OPEN: u8 = 2;
+const CLOSE: u8 = 3;
+
+const STRUCTURE: [u8; 256] = {
+    let mut table = [PLAIN; 256];
+    table[b'"' as usize] = QUOTE;
+    table[b'{' as usize] = OPEN;
+    table[b'[' as usize] = OPEN;
+    table[b'}' as usize] = CLOSE;
+    table[b']' as usize] = CLOSE;
+    table
+};
+
+/// The buffer is given back when it has held a message larger than this.
+const BUFFER_BYTES_KEPT: usize = 64 * 1024;
+
+impl Splitter {
+    /// One that has seen nothing. A message is at most `message_bytes_max` long and `nesting_max` deep.
+    pub fn new(message_bytes_max: usize, nesting_max: usize) -> Self {
+        Self {
+            message_bytes_max,
+            nesting_max,
+            begun: Vec::new(),
+            handed_out: false,
+            state: State::Between,
+            depth: 0,
+            length: 0,
+            taken: 0,
+            told: false,
+        }
+    }
+
+    /// The next message or fault; `None` when the chunk is used up. What is left of the chunk stays in it.
+    pub fn next<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<Piece<'s>> {
+        if self.handed_out {
+            self.handed_out = false;
+            self.begun.clear();
+            self.begun.shrink_to(BUFFER_BYTES_KEPT);
+        }
+        let bytes = *chunk;
+        let mut at = 0;
+        // Where the message begins that is being looked at, if it begins in this chunk.
+        let mut start = 0;
+        loop {
+            let before = at;
+            at = self.run(bytes, at);
+            self.length = self.length.saturating_add(at - before);
+            if self.kept() && self.length > self.message_bytes_max {
+                let place = self.taken + at as u64;
+                self.skip();
+                if self.tell() {
+                    return Some(self.garbage(chunk, at, place, Fault::TooLarge));
+                }
+                continue;
+            }
+            let Some(&byte) = bytes.get(at) else { break };
+            match (self.state, byte) {
+                (State::Between | State::Garbage, b'{') => {
+                    start = at;
+                    self.state = State::Object;
+                    self.length = 0;
+                    self.depth = 0;
+                    // The brace is counted as any other.
+                    continue;
+                }
+                (State::Between, _) => {
+                    self.state = State::Garbage;
+                    let place = self.taken + at as u64;
+                    if self.tell() {
+                        return Some(self.garbage(chunk, at, place, Fault::Between));
+                    }
+                    continue;
+                }
+                _ => (),
+            }
+            let place = self.taken + at as u64;
+            at += 1;
+            self.length = self.length.saturating_add(1);
+            match (self.state, byte) {
+                (State::Object, b'"') => self.state = State::Text,
+                (State::SkippedObject, b'"') => self.state = State::SkippedText,
+                (State::Text, b'"') => self.state = State::Object,
+                (State::SkippedText, b'"') => self.state = State::SkippedObject,
+                (State::Text, b'\\') => self.state = State::Escape,
+                (State::SkippedText, b'\\') => self.state = State::SkippedEscape,
+                (State::Escape, _) => self.state = State::Text,
+                (State::SkippedEscape, _) => self.state = State::SkippedText,
+                (State::Object | State::SkippedObject, b'{' | b'[') => {
+                    self.depth += 1;
+                    if self.state == State::Object && self.depth > self.nesting_max {
+                        self.skip();
+                        if self.tell() {
+                            return Some(self.garbage(chunk, at, place, Fault::TooDeep));
+                        }
+                    }
+                }
+                (State::Object | State::SkippedObject, _) => {
+                    self.depth -= 1;
+                    if self.depth > 0 {
+                        continue;
+                    }
+                    let whole =
+                        self.state == State::Object && self.length <= self.message_bytes_max;
+                    let too_large = self.state == State::Object && !whole;
+                    self.state = State::Between;
+                    if whole {
+                        return Some(self.message(chunk, start, at));
+                    }
+                    if too_large {
+                        self.begun.clear();
+                        if self.tell() {
+                            return Some(self.garbage(chunk, at, place, Fault::TooLarge));
+                        }
+                    }
+                }
+                // What is left is a control character within a text.
+                _ => {
+                    self.begun.clear();
+                    self.state = State::Garbage;
+                    if self.tell() {
+                        return Some(self.garbage(chunk, at, place, Fault::Control));
+                    }
+                }
+            }
+        }
+        if self.kept() {
+            self.begun.extend_from_slice(&bytes[start..]);
+        }
+        self.taken += bytes.len() as u64;
+        *chunk = &[];
+        None
+    }
+
+    /// How many bytes are kept of a message whose end has not come.
+    pub fn held_bytes(&self) -> usize {
+        if self.handed_out { 0 } else { self.begun.len() }
+    }
+
+    /// Passes over what does not change the state: to the next byte that may, or to the end.
+    fn run(&self, bytes: &[u8], mut at: usize) -> usize {
+        match self.state {
+            State::Between => {
+                while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
+                    at += 1;
+                }
+                at
+            }
+            State::Garbage => {
+                while bytes.get(at).is_some_and(|&byte| byte != b'{') {
+                    at += 1;
+                }
+                at
+            }
+            State::Object | State::SkippedObject => {
+                while bytes.get(at).is_some_and(|&it| STRUCTURE[usize::from(it)] == PLAIN) {
+                    at += 1;
+                }
+                at
+            }
+            State::Text | State::SkippedText => plain_text_end(bytes, at),
+            State::Escape | State::SkippedEscape => at,
+        }
+    }
+
+    fn kept(&self) -> bool {
+        matches!(self.state, State::Object | State::Text | State::Escape)
+    }
+
+    /// Goes on within the message without keeping it.
+    fn skip(&mut self) {
+        self.begun = Vec::new();
+        self.state = match self.state {
+            State::Text => State::SkippedText,
+            State::Escape => State::SkippedEscape,
+            _ => State::SkippedObject,
+        };
+    }
+
+    /// Whether a fault is to be told, which it then is.
+    fn tell(&mut self) -> bool {
+        !std::mem::replace(&mut self.told, true)
+    }
+
+    fn garbage(&mut self, chunk: &mut &[u8], end: usize, at: u64, fault: Fault) -> Piece<'static> {
+        self.advance(chunk, end);
+        Piece::Refused(Garbage { at, fault })
+    }
+
+    fn message<'s, 'c: 's>(
+        &'s mut self,
+        chunk: &mut &'c [u8],
+        start: usize,
+        end: usize,
+    ) -> Piece<'s> {
+        let bytes = *chunk;
+        self.told = false;
+        self.advance(chunk, end);
+        if self.begun.is_empty() {
+            return Piece::Message(&bytes[start..end]);
+        }
+        self.begun.extend_from_slice(&bytes[..end]);
+        self.handed_out = true;
+        Piece::Message(&self.begun)
+    }
+
+    fn advance(&mut self, chunk: &mut &[u8], end: usize) {
+        self.taken += end as u64;
+        *chunk = &chunk[end..];
+    }
+}
+
+/// Splits a stream of BSON documents, each of which begins with its length, however it is cut.
+#[derive(Debug)]
+pub struct BsonSplitter {
+    message_bytes_max: usize,
+    begun: Vec<u8>,
+    handed_out: bool,
+    /// Bytes of a document that is too large, which are still to come.
+    skipped: usize,
+    taken: u64,
+    lost: bool,
+}
+
+impl BsonSplitter {
+    /// One that has seen nothing. A document is at most `message_bytes_max` long.
+    pub fn new(message_bytes_max: usize) -> Self {
+        let begun = Vec::new();
+        Self { message_bytes_max, begun, handed_out: false, skipped: 0, taken: 0, lost: false }
+    }
+
+    /// The next document or fault; `None` when the chunk is used up. After [`Fault::Lost`] nothing comes any more.
+    pub fn next<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<Piece<'s>> {
+        if std::mem::take(&mut self.handed_out) {
+            self.begun.clear();
+            self.begun.shrink_to(BUFFER_BYTES_KEPT);
+        }
+        if self.lost {
+            *chunk = &[];
+            return None;
+        }
+        let skipped = self.skipped.min(chunk.len());
+        self.skipped -= skipped;
+        self.advance(chunk, skipped);
+        if chunk.is_empty() {
+            return None;
+        }
+        let mut prefix = [0; 4];
+        let prefix_length = (self.begun.len() + chunk.len()).min(4);
+        for (place, byte) in prefix.iter_mut().zip(self.begun.iter().chain(*chunk)) {
+            *place = *byte;
+        }
+        if prefix_length < 4 {
+            self.keep(chunk);
+            return None;
+        }
+        let at = self.taken - self.begun.len() as u64;
+        let length = bson::length(&prefix, 0).filter(|&it| it >= bson::DOCUMENT_BYTES_MIN);
+        let Some(length) = length else {
+            self.lost = true;
+            return Some(Piece::Refused(Garbage { at, fault: Fault::Lost }));
+        };
+        if length > self.message_bytes_max {
+            self.skipped = length - self.begun.len();
+            self.begun.clear();
+            return Some(Piece::Refused(Garbage { at, fault: Fault::TooLarge }));
+        }
+        let missing = length - self.begun.len();
+        let bytes = *chunk;
+        if bytes.len() < missing {
+            self.keep(chunk);
+            return None;
+        }
+        self.advance(chunk, missing);
+        if self.begun.is_empty() {
+            return Some(Piece::Message(&bytes[..missing]));
+        }
+        self.begun.extend_from_slice(&bytes[..missing]);
+        self.handed_out = true;
+        Some(Piece::Message(&self.begun))
+    }
+
+    /// How many bytes are kept of a document whose end has not come.
+    pub fn held_bytes(&self) -> usize {
+        if self.handed_out { 0 } else { self.begun.len() }
+    }
+
+    fn keep(&mut self, chunk: &mut &[u8]) {
+        self.begun.extend_from_slice(chunk);
+        self.advance(chunk, chunk.len());
+    }
+
+    fn advance(&mut self, chunk: &mut &[u8], end: usize) {
+        self.taken += end as u64;
+        *chunk = &chunk[end..];
+    }
+}

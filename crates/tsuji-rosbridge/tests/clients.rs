@@ -1,0 +1,395 @@
+//! What is remembered of a client.
+
+use std::time::Duration;
+
+use tsuji_rosbridge::access::{Access, Act, Globs, ServerGlobs, User};
+use tsuji_rosbridge::client::*;
+use tsuji_rosbridge::*;
+
+const NOW: Duration = Duration::from_secs(1000);
+
+fn limits() -> ClientLimits {
+    let queue = QueueLimits { samples_max: 4, bytes_max: 100 };
+    ClientLimits { names_max: 2, ids_max: 2, pending_max: 2, queue, ..ClientLimits::default() }
+}
+
+fn client() -> Client<u32, &'static str> {
+    Client::new(limits())
+}
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+fn advertise(client: &mut Client<u32, &'static str>, json: &str) -> String {
+    let incoming = parse_json(json.as_bytes()).unwrap();
+    match incoming.operation {
+        Operation::Advertise(it) => match client.advertisements.advertise(&it) {
+            Ok(advertised) => format!("{advertised:?}"),
+            Err(refusal) => refusal.to_string(),
+        },
+        Operation::Unadvertise(it) => {
+            format!("{:?}", client.advertisements.unadvertise(NOW, &it))
+        }
+        _ => panic!(),
+    }
+}
+
+#[test]
+fn a_topic_is_advertised_as_long_as_one_advertisement_is_left() {
+    let mut client = client();
+    let mut check = |json: &str, expect: &str| assert_eq!(advertise(&mut client, json), expect);
+    check(r#"{"op":"advertise","id":"a","topic":"/t","type":"t/T"}"#, "Opened");
+    check(r#"{"op":"advertise","id":"a","topic":"/t","type":"t/T"}"#, "Joined");
+    check(r#"{"op":"advertise","topic":"/t","type":"t/T"}"#, "Joined");
+    check(
+        r#"{"op":"advertise","id":"c","topic":"/t","type":"t/T"}"#,
+        "advertise: id: found one more; expected at most 2 advertisements of a topic",
+    );
+    check(
+        r#"{"op":"advertise","id":"a","topic":"/t","type":"t/U"}"#,
+        "advertise: type: found t/U; expected t/T, as /t was advertised before",
+    );
+    check(r#"{"op":"unadvertise","id":"x","topic":"/t"}"#, "Unknown");
+    check(r#"{"op":"unadvertise","id":"a","topic":"/x"}"#, "Unknown");
+    check(r#"{"op":"unadvertise","id":"a","topic":"/t"}"#, "Remains");
+    check(r#"{"op":"unadvertise","topic":"/t"}"#, "Leaving { at: 1010s }");
+    check(r#"{"op":"unadvertise","topic":"/t"}"#, "Unknown");
+    check(r#"{"op":"advertise","id":"b","topic":"/t","type":"t/T"}"#, "Joined");
+    check(r#"{"op":"unadvertise","id":"b","topic":"/t"}"#, "Leaving { at: 1010s }");
+    check(r#"{"op":"advertise","id":"b","topic":"/u","type":"t/T"}"#, "Opened");
+    check(
+        r#"{"op":"advertise","id":"b","topic":"/v","type":"t/T"}"#,
+        "advertise: topic: found one more; expected at most 2 topics",
+    );
+    let end = NOW + Duration::from_secs(10);
+    assert_eq!(client.timeout(), Some(end));
+    assert!(client.advertisements.expire(end - ms(1)).is_empty());
+    assert!(client.advertisements.topic("/t").is_some());
+    assert_eq!(client.advertisements.expire(end), ["/t"]);
+    assert!(client.advertisements.topic("/t").is_none());
+    assert_eq!(client.advertisements.topics().collect::<Vec<_>>(), ["/u"]);
+    assert_eq!(client.timeout(), None);
+}
+
+/// Subscribes or unsubscribes; how the stream is sent then.
+fn subscribe(client: &mut Client<u32, &'static str>, json: &str) -> String {
+    let told = |it: StreamSettings| {
+        format!(
+            "{} ms, {} wait, {:?} bytes, {:?}",
+            it.throttle_rate.as_millis(),
+            it.queue_length,
+            it.fragment_size,
+            it.compression
+        )
+    };
+    match parse_json(json.as_bytes()).unwrap().operation {
+        Operation::Subscribe(it) => match client.subscriptions.subscribe(NOW, &it) {
+            Ok(Subscribed::Opened { settings, .. }) => format!("opened, {}", told(settings)),
+            Ok(Subscribed::Joined { settings, qos_differs, .. }) => {
+                let warning = if qos_differs { ", other QoS" } else { "" };
+                format!("joined, {}{warning}", told(settings))
+            }
+            Err(refusal) => refusal.to_string(),
+        },
+        Operation::Unsubscribe(it) => match client.subscriptions.unsubscribe(NOW, &it) {
+            Unsubscribed::Unknown => "unknown".to_owned(),
+            Unsubscribed::Remains { settings, .. } => format!("remains, {}", told(settings)),
+            Unsubscribed::Closed { .. } => "closed".to_owned(),
+        },
+        _ => panic!(),
+    }
+}
+
+#[test]
+fn subscriptions_to_a_topic_are_one_stream() {
+    let mut client = client();
+    let mut check = |json: &str, expect: &str| assert_eq!(subscribe(&mut client, json), expect);
+    check(
+        r#"{"op":"subscribe","id":"a","topic":"/t","type":"t/T","throttle_rate":100,"queue_length":5,"fragment_size":500}"#,
+        "opened, 100 ms, 5 wait, Some(500) bytes, None",
+    );
+    check(
+        r#"{"op":"subscribe","id":"b","topic":"/t","throttle_rate":50,"queue_length":9,"compression":"cbor"}"#,
+        "joined, 50 ms, 5 wait, Some(500) bytes, Cbor",
+    );
+    check(
+        r#"{"op":"subscribe","id":"c","topic":"/t"}"#,
+        "subscribe: id: found one more; expected at most 2 subscriptions to a topic",
+    );
+    check(
+        r#"{"op":"subscribe","id":"b","topic":"/t","throttle_rate":70,"queue_length":2,"compression":"png","qos":{"depth":4}}"#,
+        "joined, 70 ms, 2 wait, Some(500) bytes, Png, other QoS",
+    );
+    check(
+        r#"{"op":"subscribe","id":"b","topic":"/t","type":"t/U"}"#,
+        "subscribe: type: found t/U; expected t/T, as /t was subscribed before",
+    );
+    check(r#"{"op":"unsubscribe","id":"x","topic":"/t"}"#, "unknown");
+    check(
+        r#"{"op":"unsubscribe","id":"a","topic":"/t"}"#,
+        "remains, 70 ms, 2 wait, None bytes, Png",
+    );
+    check(
+        r#"{"op":"subscribe","topic":"/u","compression":"cbor-raw"}"#,
+        "opened, 0 ms, 0 wait, None bytes, CborRaw",
+    );
+    check(
+        r#"{"op":"subscribe","topic":"/v"}"#,
+        "subscribe: topic: found one more; expected at most 2 topics",
+    );
+    check(r#"{"op":"unsubscribe","topic":"/t"}"#, "closed");
+    check(r#"{"op":"unsubscribe","topic":"/t"}"#, "unknown");
+}
+
+fn stream(client: &mut Client<u32, &'static str>, topic: &str, options: &str) -> StreamKey {
+    let json = format!(r#"{{"op":"subscribe","id":"1","topic":"{topic}"{options}}}"#);
+    subscribe(client, &json);
+    client.subscriptions.key(topic).unwrap()
+}
+
+fn taken(client: &mut Client<u32, &'static str>, now: Duration) -> Vec<u32> {
+    std::iter::from_fn(|| client.subscriptions.take(now)).map(|(_, sample)| sample).collect()
+}
+
+#[test]
+fn a_queue_keeps_the_newest() {
+    let mut client = client();
+    let key = stream(&mut client, "/t", r#","queue_length":2"#);
+    for sample in 1..=5 {
+        assert!(client.subscriptions.offer(NOW, key, sample, 10));
+    }
+    assert_eq!(client.held_bytes(), 20);
+    assert_eq!(taken(&mut client, NOW), [4, 5]);
+    let status = StreamStatus { waiting: 0, taken: 2, dropped: 3, throttled: 0 };
+    assert_eq!(client.subscriptions.status(key), Some(status));
+    assert_eq!(client.held_bytes(), 0);
+}
+
+#[test]
+fn without_a_queue_length_as_many_wait_as_may() {
+    let mut client = client();
+    let key = stream(&mut client, "/t", "");
+    for sample in 1..=6 {
+        assert!(client.subscriptions.offer(NOW, key, sample, 10));
+    }
+    assert_eq!(taken(&mut client, NOW), [3, 4, 5, 6]);
+}
+
+#[test]
+fn what_does_not_fit_pushes_out_the_oldest_of_its_topic() {
+    let mut client = client();
+    let small = stream(&mut client, "/small", "");
+    let large = stream(&mut client, "/large", "");
+    assert!(client.subscriptions.offer(NOW, large, 1, 500), "one alone always fits");
+    assert!(!client.subscriptions.offer(NOW, small, 2, 10));
+    assert!(client.subscriptions.offer(NOW, large, 3, 60));
+    assert!(client.subscriptions.offer(NOW, small, 4, 40));
+    assert!(client.subscriptions.offer(NOW, small, 5, 30));
+    assert_eq!(client.held_bytes(), 90);
+    assert_eq!(taken(&mut client, NOW), [3, 5]);
+    assert_eq!(client.subscriptions.status(small).unwrap().dropped, 2);
+}
+
+#[test]
+fn a_throttled_stream_without_a_queue_drops_what_comes_too_early() {
+    let mut client = client();
+    let key = stream(&mut client, "/t", r#","throttle_rate":100"#);
+    let mut offered = Vec::new();
+    for (sample, at) in [(1, 0), (2, 99), (3, 100), (4, 150), (5, 320)] {
+        if client.subscriptions.offer(NOW + ms(at), key, sample, 1) {
+            offered.push(sample);
+        }
+    }
+    assert_eq!(offered, [1, 3, 5]);
+    assert_eq!(taken(&mut client, NOW), offered);
+    assert_eq!(client.subscriptions.status(key).unwrap().throttled, 2);
+}
+
+#[test]
+fn a_throttled_stream_with_a_queue_sends_what_waits_in_its_time() {
+    let mut client = client();
+    let key = stream(&mut client, "/t", r#","throttle_rate":100,"queue_length":2"#);
+    for sample in 1..=4 {
+        assert!(client.subscriptions.offer(NOW, key, sample, 1));
+    }
+    assert!(client.subscriptions.is_ready(NOW));
+    assert_eq!(taken(&mut client, NOW), [3]);
+    assert_eq!(client.timeout(), Some(NOW + ms(100)));
+    assert!(!client.subscriptions.is_ready(NOW + ms(99)));
+    assert_eq!(taken(&mut client, NOW + ms(99)), []);
+    assert_eq!(taken(&mut client, NOW + ms(100)), [4]);
+    assert_eq!(client.timeout(), None);
+    assert!(client.subscriptions.offer(NOW + ms(150), key, 5, 1));
+    assert_eq!(client.timeout(), Some(NOW + ms(200)));
+    // A subscription that is not throttled makes the stream so.
+    subscribe(&mut client, r#"{"op":"subscribe","id":"2","topic":"/t","queue_length":9}"#);
+    assert_eq!(client.timeout(), None);
+    assert_eq!(taken(&mut client, NOW + ms(150)), [5]);
+}
+
+#[test]
+fn topics_take_turns() {
+    let mut client = client();
+    let a = stream(&mut client, "/a", "");
+    let b = stream(&mut client, "/b", "");
+    for sample in 1..=3 {
+        client.subscriptions.offer(NOW, a, sample, 1);
+    }
+    client.subscriptions.offer(NOW, b, 10, 1);
+    client.subscriptions.offer(NOW, b, 11, 1);
+    assert_eq!(taken(&mut client, NOW), [1, 10, 2, 11, 3]);
+    client.subscriptions.offer(NOW, a, 4, 1);
+    client.subscriptions.offer(NOW, b, 12, 1);
+    assert_eq!(subscribe(&mut client, r#"{"op":"unsubscribe","topic":"/a"}"#), "closed");
+    assert_eq!(taken(&mut client, NOW), [12]);
+    assert_eq!(client.held_bytes(), 0);
+    assert!(!client.subscriptions.offer(NOW, a, 5, 1));
+}
+
+#[test]
+fn what_is_served() {
+    let mut served = client().served;
+    let mut check = |kind, name: &str, ty: &str, expect| {
+        assert_eq!(served.advertise(kind, name, ty), expect);
+    };
+    check(Kind::Service, "/s", "t/T", ServedName::Opened);
+    check(Kind::Service, "/s", "t/T", ServedName::Again);
+    check(Kind::Service, "/s", "t/U", ServedName::Replaced);
+    check(Kind::Action, "/s", "t/A", ServedName::Opened);
+    check(Kind::Action, "/u", "t/A", ServedName::Full { names_max: 2 });
+    assert_eq!(served.ty(Kind::Service, "/s"), Some("t/U"));
+    assert_eq!(served.next_id(Kind::Service, "/s").to_string(), "service_request:/s:1");
+    assert_eq!(served.next_id(Kind::Action, "/s").to_string(), "action_goal:/s:2");
+    assert!(served.unadvertise(Kind::Service, "/s"));
+    assert!(!served.unadvertise(Kind::Service, "/s"));
+    assert_eq!(served.names().collect::<Vec<_>>(), [(Kind::Action, "/s")]);
+}
+
+#[test]
+fn what_is_pending() {
+    let mut pending = client().asked;
+    let id = |text: &'static str| Id::Text(text.into());
+    let soon = Some(NOW + ms(10));
+    let first = pending.begin(Some(id("a")), "/s", soon, "first").unwrap();
+    assert_eq!(pending.begin(None, "/s", Some(NOW + ms(5)), "second"), Ok(first + 1));
+    assert_eq!(pending.begin(Some(id("c")), "/s", soon, "third"), Err("third"));
+    assert_eq!(pending.answer(&id("b"), "/s"), None);
+    assert_eq!(pending.answer(&id("a"), "/other"), None);
+    assert_eq!(pending.timeout(), Some(NOW + ms(5)));
+    let expired = pending.expire(NOW + ms(5));
+    assert_eq!(expired[0].context, "second");
+    assert_eq!(pending.key(&id("a")), Some(first));
+    *pending.context(first).unwrap().1 = "changed";
+    assert_eq!(pending.answer(&id("a"), "/s").unwrap().context, "changed");
+    assert!(pending.is_empty());
+    assert_eq!(pending.timeout(), None);
+    // An id that comes again is that of the last, and the first still ends.
+    pending.begin(Some(id("a")), "/s", None, "old").unwrap();
+    pending.begin(Some(id("a")), "/s", None, "new").unwrap();
+    assert_eq!(pending.answer(&id("a"), "/s").unwrap().context, "new");
+    assert_eq!(pending.answer(&id("a"), "/s"), None);
+    assert_eq!(pending.end_all("/s")[0].context, "old");
+    pending.begin(None, "/s", None, "left").unwrap();
+    assert_eq!(pending.drain().len(), 1);
+    assert_eq!(pending.len(), 0);
+}
+
+#[test]
+fn globs() {
+    let check = |text: &str, name: &str, expect| {
+        assert_eq!(Globs::parse(text).unwrap().allow(name), expect, "{text} {name}");
+    };
+    check("", "/a", true);
+    check("None", "/a", true);
+    check("[]", "/a", false);
+    check("[/a*, /b]", "/a/deep", true);
+    check("[/a*, /b]", "/b", true);
+    check("[/a*, /b]", "/bb", false);
+    check("['/a', \"/b\"]", "/b", true);
+    check("[/*/x/*/y]", "/1/x/2/x/3/y", true);
+    check("[/a?c]", "/abc", true);
+    check("[/a?c]", "/ac", false);
+    check("[/a[b-d]]", "/ac", true);
+    check("[/a[!b-d]]", "/ac", false);
+    check("[/a[b,c], /d]", "/a,", true);
+    check("[/a[]]x]", "/a]x", true);
+    check("[*a*a*a*a*a*a*a*b]", &"a".repeat(200), false);
+    assert!(Globs::parse("/a").is_err());
+    assert!(!Globs::new(["/[a"]).allow("/b"));
+    assert!(Globs::new(["/[a"]).allow("/[a"));
+}
+
+#[test]
+fn access() {
+    let globs = ServerGlobs {
+        topics: Globs::parse("[/open/*]").unwrap(),
+        services: Globs::parse("[/s]").unwrap(),
+        ..ServerGlobs::default()
+    };
+    let anyone = Access::new(globs.clone(), Vec::new());
+    let check = |access: &Access, token: Option<&str>, act, name: &str, expect: &str| {
+        let user = token.map(|token| access.user(token).unwrap());
+        let got = access.decide(user, act, name).err().map(|it| it.to_string());
+        assert_eq!(got.as_deref().unwrap_or("allowed"), expect);
+    };
+    check(&anyone, None, Act::Publish, "/open/a", "allowed");
+    check(
+        &anyone,
+        None,
+        Act::Subscribe,
+        "/closed",
+        "a client may not subscribe \"/closed\": topics_glob allows [/open/*]",
+    );
+    check(&anyone, None, Act::CallService, "/rosapi/topics", "allowed");
+    check(&anyone, None, Act::SendGoal, "/any", "allowed");
+    let user = User {
+        name: "arm".to_owned(),
+        token: "secret".to_owned(),
+        publish: Globs::new(["/open/arm"]),
+        subscribe: Globs::ALL,
+        call: Globs::new(Vec::<String>::new()),
+        serve: Globs::ALL,
+    };
+    let users = Access::new(globs, vec![user]);
+    assert!(users.needs_user());
+    assert_eq!(users.user("secre"), None);
+    assert_eq!(users.user("secreT"), None);
+    check(
+        &users,
+        None,
+        Act::Publish,
+        "/open/arm",
+        "a client may not publish \"/open/arm\": it has not authenticated",
+    );
+    let arm = Some("secret");
+    check(&users, arm, Act::Publish, "/open/arm", "allowed");
+    check(
+        &users,
+        arm,
+        Act::Publish,
+        "/open/leg",
+        "\"arm\" may not publish \"/open/leg\": this user is allowed [/open/arm]",
+    );
+    check(&users, arm, Act::Subscribe, "/open/leg", "allowed");
+    check(
+        &users,
+        arm,
+        Act::CallService,
+        "/s",
+        "\"arm\" may not call_service \"/s\": this user is allowed []",
+    );
+    check(&users, arm, Act::ServeService, "/s", "allowed");
+}
+
+#[test]
+fn a_rate_is_kept_after_a_burst() {
+    let mut bucket = Bucket::new(NOW, Rate { per_second: 10.0, burst: 2.0 });
+    assert_eq!(bucket.take(NOW, 1.0), Duration::ZERO);
+    assert_eq!(bucket.take(NOW, 1.0), Duration::ZERO);
+    assert_eq!(bucket.take(NOW, 1.0), ms(100));
+    assert_eq!(bucket.take(NOW + ms(100), 1.0), ms(100));
+    assert_eq!(bucket.take(NOW + ms(300), 1.0), Duration::ZERO);
+    assert_eq!(bucket.take(NOW + Duration::from_secs(100), 2.0), Duration::ZERO);
+    assert_eq!(bucket.take(NOW + Duration::from_secs(100), 2.0), ms(200));
+}
