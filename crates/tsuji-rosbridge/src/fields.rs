@@ -176,12 +176,20 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// What the value is.
+    #[inline]
+    pub(crate) fn kind(&self, field: Field) -> Kind {
+        self.spans[field as usize].kind
+    }
+
     /// Whether the member is there and says something; `null` says nothing.
+    #[inline]
     pub(crate) fn has(&self, field: Field) -> bool {
-        !matches!(self.spans[field as usize].kind, Kind::Absent | Kind::Null)
+        !matches!(self.kind(field), Kind::Absent | Kind::Null)
     }
 
     /// The value as it stands.
+    #[inline]
     pub(crate) fn raw(&self, field: Field) -> &'a [u8] {
         let span = self.spans[field as usize];
         self.bytes.get(span.start as usize..span.end as usize).unwrap_or_default()
@@ -199,6 +207,21 @@ impl<'a> Members<'a> {
             Encoding::Bson => {
                 Body::Bson { kind: bson::kind_byte(self.spans[field as usize].kind), value: raw }
             }
+        }
+    }
+
+    /// A text; `None` where it is absent or something else, for which see [`Self::value`].
+    #[inline]
+    pub(crate) fn text(&self, field: Field) -> Option<Cow<'a, str>> {
+        if self.encoding == Encoding::Json && self.kind(field) == Kind::Text {
+            // What every client writes, without the detour.
+            let raw = self.raw(field);
+            let text = std::str::from_utf8(raw.get(1..raw.len() - 1)?).ok()?;
+            return Some(Cow::Borrowed(text));
+        }
+        match self.value(field) {
+            Ok(Value::Text(text)) => Some(text),
+            _ => None,
         }
     }
 

@@ -57,6 +57,61 @@ const OPERATIONS: &str = "advertise, unadvertise, publish, subscribe, unsubscrib
     send_action_goal, cancel_action_goal, action_feedback, action_result, fragment, png, auth, \
     set_level or status";
 
+/// Names every operation, with its spelling on the wire and how its members are read.
+macro_rules! operations {
+    ($($op:ident = $name:literal => $read:ident,)*) => {
+        /// An operation without its members.
+        #[derive(Clone, Copy)]
+        enum Op { $($op),* }
+
+        impl Op {
+            fn of(name: &[u8]) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$op),)*
+                    _ => None,
+                }
+            }
+
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$op => stringify!($read),)*
+                }
+            }
+        }
+
+        impl<'a> Reading<'a> {
+            fn read(&self, op: Op) -> Result<Operation<'a>, Refusal> {
+                match op {
+                    $(Op::$op => self.$read(),)*
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    Publish = b"publish" => publish,
+    CallService = b"call_service" => call_service,
+    ServiceResponse = b"service_response" => service_response,
+    Fragment = b"fragment" => fragment,
+    ActionFeedback = b"action_feedback" => action_feedback,
+    Subscribe = b"subscribe" => subscribe,
+    Unsubscribe = b"unsubscribe" => unsubscribe,
+    Advertise = b"advertise" => advertise,
+    Unadvertise = b"unadvertise" => unadvertise,
+    AdvertiseService = b"advertise_service" => advertise_service,
+    UnadvertiseService = b"unadvertise_service" => unadvertise_service,
+    AdvertiseAction = b"advertise_action" => advertise_action,
+    UnadvertiseAction = b"unadvertise_action" => unadvertise_action,
+    SendActionGoal = b"send_action_goal" => send_action_goal,
+    CancelActionGoal = b"cancel_action_goal" => cancel_action_goal,
+    ActionResult = b"action_result" => action_result,
+    Png = b"png" => png,
+    Auth = b"auth" => auth,
+    SetLevel = b"set_level" => set_level,
+    Status = b"status" => status,
+}
+
 /// A message whose members were found.
 struct Reading<'a> {
     members: Members<'a>,
@@ -66,37 +121,20 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn operation(&mut self) -> Result<Operation<'a>, Refusal> {
-        let (name, read) = self.dispatch()?;
-        self.operation = Some(name);
-        read(self)
+        let op = match self.op() {
+            Some(op) => op,
+            None if self.members.text(Field::Op).is_some() => {
+                return Err(self.refuse(Field::Op, OPERATIONS));
+            }
+            None => return Err(self.refuse(Field::Op, TEXT)),
+        };
+        self.operation = Some(op.name());
+        self.read(op)
     }
 
-    fn dispatch(&self) -> Result<(&'static str, Read<'a>), Refusal> {
-        match &*self.text(Field::Op)? {
-            "publish" => Ok(("publish", Self::publish)),
-            "call_service" => Ok(("call_service", Self::call_service)),
-            "service_response" => Ok(("service_response", Self::service_response)),
-            "fragment" => Ok(("fragment", Self::fragment)),
-            "action_feedback" => Ok(("action_feedback", Self::action_feedback)),
-            "subscribe" => Ok(("subscribe", Self::subscribe)),
-            "unsubscribe" => Ok(("unsubscribe", Self::unsubscribe)),
-            "advertise" => Ok(("advertise", Self::advertise)),
-            "unadvertise" => Ok(("unadvertise", Self::unadvertise)),
-            "advertise_service" => Ok(("advertise_service", Self::advertise_service)),
-            "unadvertise_service" => Ok(("unadvertise_service", Self::unadvertise_service)),
-            "advertise_action" => Ok(("advertise_action", Self::advertise_action)),
-            "unadvertise_action" => Ok(("unadvertise_action", Self::unadvertise_action)),
-            "send_action_goal" => Ok(("send_action_goal", Self::send_action_goal)),
-            "cancel_action_goal" => Ok(("cancel_action_goal", Self::cancel_action_goal)),
-            "action_result" => Ok(("action_result", Self::action_result)),
-            "png" => Ok(("png", Self::png)),
-            "auth" => Ok(("auth", Self::auth)),
-            "set_level" => Ok(("set_level", Self::set_level)),
-            "status" => Ok(("status", Self::status)),
-            _ => Err(self.refuse(Field::Op, OPERATIONS)),
-        }
+    fn op(&self) -> Option<Op> {
+        self.members.text(Field::Op).and_then(|it| Op::of(it.as_bytes()))
     }
-
     fn publish(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::Publish(Publish {
             id: self.id()?,
@@ -305,6 +343,10 @@ impl<'a> Reading<'a> {
     }
 
     fn session(&self) -> Result<SessionOptions, Refusal> {
+        let has = |field| self.members.has(field);
+        if !(has(Field::FragmentSize) || has(Field::MessageIntervall) || has(Field::Png)) {
+            return Ok(SessionOptions::default());
+        }
         let owns_fragment_size =
             matches!(self.operation, Some("subscribe" | "call_service" | "send_action_goal"));
         // An operation that is itself a picture has no such option.
@@ -333,16 +375,29 @@ impl<'a> Reading<'a> {
     }
 
     fn optional_text(&self, field: Field) -> Result<Option<Cow<'a, str>>, Refusal> {
-        match self.value(field)? {
-            Value::Text(text) => Ok(Some(text)),
-            Value::Null => Ok(None),
-            _ => Err(self.refuse(field, TEXT)),
+        if !self.members.has(field) {
+            return Ok(None);
+        }
+        match self.members.text(field) {
+            Some(text) => Ok(Some(text)),
+            None => Err(self.not_text(field)),
         }
     }
 
+    #[cold]
+    fn not_text(&self, field: Field) -> Refusal {
+        let expected = match self.members.value(field) {
+            Err(expected) => expected,
+            Ok(_) => TEXT,
+        };
+        self.refuse(field, expected)
+    }
+
     fn id(&self) -> Result<Option<Id<'a>>, Refusal> {
+        if let Some(text) = self.members.text(Field::Id) {
+            return Ok(Some(Id::Text(text)));
+        }
         match self.value(Field::Id)? {
-            Value::Text(text) => Ok(Some(Id::Text(text))),
             Value::Integer(it) => Ok(Some(Id::Integer(it))),
             Value::Null => Ok(None),
             _ => Err(self.refuse(Field::Id, ID)),
@@ -372,17 +427,20 @@ impl<'a> Reading<'a> {
     }
 
     fn flag(&self, field: Field) -> Result<Option<bool>, Refusal> {
-        match self.value(field)? {
-            Value::Bool(it) => Ok(Some(it)),
-            Value::Null => Ok(None),
+        match self.members.kind(field) {
+            Kind::True => Ok(Some(true)),
+            Kind::False => Ok(Some(false)),
+            Kind::Absent | Kind::Null => Ok(None),
             _ => Err(self.refuse(field, "true or false")),
         }
     }
 
     /// A whole number. Python's `3.5` as a total of fragments, which rosbridge writes itself, is 3.
     fn count(&self, field: Field) -> Result<Option<u32>, Refusal> {
+        if !self.members.has(field) {
+            return Ok(None);
+        }
         let count = match self.value(field)? {
-            Value::Null => return Ok(None),
             Value::Integer(it) => u32::try_from(it).ok(),
             Value::Float(it) if (0.0..=f64::from(u32::MAX)).contains(&it) => Some(it as u32),
             _ => None,
@@ -476,7 +534,7 @@ impl<'a> Reading<'a> {
 
     #[cold]
     fn broken(&mut self, broken: Broken) -> Refusal {
-        self.operation = self.dispatch().ok().map(|(name, _)| name);
+        self.operation = self.op().map(Op::name);
         let rest = self.members.bytes.get(broken.at..).unwrap_or_default();
         let found = match (rest, self.members.encoding) {
             ([], _) => format!("the end, at byte {}", broken.at),
@@ -506,9 +564,6 @@ impl<'a> Reading<'a> {
         }
     }
 }
-
-/// How the members of one operation are read.
-type Read<'a> = fn(&Reading<'a>) -> Result<Operation<'a>, Refusal>;
 
 const TEXT: &str = "a text";
 const ID: &str = "a text or a whole number";

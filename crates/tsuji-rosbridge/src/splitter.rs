@@ -139,7 +139,7 @@ impl Splitter {
             at = self.run(bytes, at);
             self.length = self.length.saturating_add(at - before);
             if self.kept() && self.length > self.message_bytes_max {
-                let place = self.taken + at as u64;
+                let place = self.limit_place(at);
                 self.skip();
                 if self.tell() {
                     return Some(self.garbage(chunk, at, place, Fault::TooLarge));
@@ -200,6 +200,7 @@ impl Splitter {
                         return Some(self.message(chunk, start, at));
                     }
                     if too_large {
+                        let place = self.limit_place(at);
                         self.begun.clear();
                         if self.tell() {
                             return Some(self.garbage(chunk, at, place, Fault::TooLarge));
@@ -253,6 +254,11 @@ impl Splitter {
             State::Text | State::SkippedText => plain_text_end(bytes, at),
             State::Escape | State::SkippedEscape => at,
         }
+    }
+
+    /// Where the first byte of a message stands that is too much, when `at` is how far the chunk was looked at.
+    fn limit_place(&self, at: usize) -> u64 {
+        self.taken + at as u64 - (self.length - self.message_bytes_max) as u64
     }
 
     fn kept(&self) -> bool {

@@ -1,4 +1,5 @@
 //! What is remembered of a client.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
 

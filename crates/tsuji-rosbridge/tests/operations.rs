@@ -1,4 +1,5 @@
 //! Every operation and option, in each encoding, and what is refused.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "support/encodings.rs"]
 mod encodings;

@@ -125,6 +125,8 @@ fn documents_follow_each_other() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn the_same_however_it_is_cut(
         parts in proptest::collection::vec(

@@ -1,4 +1,5 @@
 //! What is written to clients, and that it can be read back.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "support/encodings.rs"]
 mod encodings;
@@ -260,6 +261,8 @@ fn not_more_pieces_than_may_be() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn fragments_in_any_order(
         text in "[a\"\\\\\n é😀{}]{1,200}",

@@ -368,7 +368,11 @@ impl<T> Subscriptions<T> {
 impl<T> Stream<T> {
     /// When the next sample may go.
     fn due(&self, now: Duration) -> Duration {
-        self.last.map_or(now, |last| last.saturating_add(self.settings.throttle_rate))
+        let throttle_rate = self.settings.throttle_rate;
+        match self.last {
+            Some(last) if !throttle_rate.is_zero() => last.saturating_add(throttle_rate),
+            _ => now,
+        }
     }
 
     /// Drops the oldest that are too many; how many bytes that frees.

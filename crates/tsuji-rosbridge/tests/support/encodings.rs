@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-pub fn cbor(value: &Value, out: &mut Vec<u8>) {
+pub(crate) fn cbor(value: &Value, out: &mut Vec<u8>) {
     let head = |out: &mut Vec<u8>, major: u8, length: u64| match length {
         0..24 => out.push(major << 5 | length as u8),
         _ => {
@@ -39,7 +39,7 @@ pub fn cbor(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-pub fn bson(value: &Value) -> Vec<u8> {
+pub(crate) fn bson(value: &Value) -> Vec<u8> {
     let mut out = vec![0; 4];
     let members: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(key, it)| (key.clone(), it)).collect(),
