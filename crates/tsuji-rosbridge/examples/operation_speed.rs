@@ -11,8 +11,9 @@ use std::time::Instant;
 use serde_json::value::RawValue;
 use tsuji_rosbridge::{Operation, Piece, Splitter, parse_json, write_publish};
 
-const MESSAGES: usize = 100_000;
-const ROUNDS: usize = 15;
+/// So few that most rounds are not interrupted.
+const MESSAGES: usize = 2000;
+const ROUNDS: usize = 301;
 
 fn main() {
     let one = r#"{"op":"publish","id":"publish:/c:1","topic":"/c","msg":{"data":"hello 01234"}}"#;

@@ -210,14 +210,21 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// What stands between the quotes of a JSON text without escapes, which is what every client writes.
+    #[inline]
+    pub(crate) fn plain_text(&self, field: Field) -> Option<&'a [u8]> {
+        let span = self.spans[field as usize];
+        if self.encoding != Encoding::Json || span.kind != Kind::Text {
+            return None;
+        }
+        self.bytes.get(span.start as usize + 1..span.end as usize - 1)
+    }
+
     /// A text; `None` where it is absent or something else, for which see [`Self::value`].
     #[inline]
     pub(crate) fn text(&self, field: Field) -> Option<Cow<'a, str>> {
-        if self.encoding == Encoding::Json && self.kind(field) == Kind::Text {
-            // What every client writes, without the detour.
-            let raw = self.raw(field);
-            let text = std::str::from_utf8(raw.get(1..raw.len() - 1)?).ok()?;
-            return Some(Cow::Borrowed(text));
+        if let Some(text) = self.plain_text(field) {
+            return std::str::from_utf8(text).ok().map(Cow::Borrowed);
         }
         match self.value(field) {
             Ok(Value::Text(text)) => Some(text),

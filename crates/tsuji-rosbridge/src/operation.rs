@@ -57,7 +57,7 @@ pub enum Operation<'a> {
     ActionResult(ActionResult<'a>),
     Fragment(Fragment<'a>),
     Png(Png<'a>),
-    Auth(Auth<'a>),
+    Auth(Box<Auth<'a>>),
     SetLevel(SetLevel<'a>),
     Status(Status<'a>),
 }

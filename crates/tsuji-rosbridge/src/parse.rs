@@ -41,10 +41,9 @@ pub fn parse(
     bytes: &[u8],
     nesting_max: usize,
 ) -> Result<Incoming<'_>, Refusal> {
-    let mut members = Members::new(encoding, bytes);
-    let found = members.find(nesting_max);
-    let mut reading = Reading { members, operation: None, nesting_max };
-    if let Err(broken) = found {
+    let mut reading =
+        Reading { members: Members::new(encoding, bytes), operation: None, nesting_max };
+    if let Err(broken) = reading.members.find(nesting_max) {
         return Err(reading.broken(broken));
     }
     let operation = reading.operation()?;
@@ -133,7 +132,10 @@ impl<'a> Reading<'a> {
     }
 
     fn op(&self) -> Option<Op> {
-        self.members.text(Field::Op).and_then(|it| Op::of(it.as_bytes()))
+        match self.members.plain_text(Field::Op) {
+            Some(name) => Op::of(name),
+            None => self.members.text(Field::Op).and_then(|it| Op::of(it.as_bytes())),
+        }
     }
     fn publish(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::Publish(Publish {
@@ -317,7 +319,7 @@ impl<'a> Reading<'a> {
             Value::Null if token.is_some() => Ok(0.0),
             _ => Err(self.refuse(field, "a time in seconds")),
         };
-        Ok(Operation::Auth(Auth {
+        Ok(Operation::Auth(Box::new(Auth {
             id: self.id()?,
             mac: needed(Field::Mac)?,
             client: needed(Field::Client)?,
@@ -327,7 +329,7 @@ impl<'a> Reading<'a> {
             level: needed(Field::Level)?,
             end: time(Field::End)?,
             token,
-        }))
+        })))
     }
 
     fn set_level(&self) -> Result<Operation<'a>, Refusal> {

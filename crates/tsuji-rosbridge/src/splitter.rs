@@ -64,9 +64,11 @@ pub struct Splitter {
     begun: Vec<u8>,
     /// Whether `begun` was handed out as a whole message.
     handed_out: bool,
-    state: State,
+    place: Place,
+    /// Whether the message is too much, and passed over without being kept.
+    skipping: bool,
     depth: usize,
-    /// Bytes of the message so far, those that are not kept too.
+    /// Bytes of the message so far, while it is kept.
     length: usize,
     /// How many bytes have been taken.
     taken: u64,
@@ -76,17 +78,26 @@ pub struct Splitter {
 
 /// Where in the grammar the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Place {
     Between,
     /// Between objects, behind something that is none.
     Garbage,
     Object,
     Text,
     Escape,
-    /// Within an object that is too much, of which nothing is kept.
-    SkippedObject,
-    SkippedText,
-    SkippedEscape,
+}
+
+/// Why looking through a message stopped, behind the byte that it stopped at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// There is no more.
+    End,
+    /// The message is whole.
+    Closed,
+    /// It is one level too deep.
+    Deep,
+    /// It cannot go on so.
+    Control,
 }
 
 const PLAIN: u8 = 0;
@@ -115,7 +126,8 @@ impl Splitter {
             nesting_max,
             begun: Vec::new(),
             handed_out: false,
-            state: State::Between,
+            place: Place::Between,
+            skipping: false,
             depth: 0,
             length: 0,
             taken: 0,
@@ -125,103 +137,75 @@ impl Splitter {
 
     /// The next message or fault; `None` when the chunk is used up. What is left of the chunk stays in it.
     pub fn next<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<Piece<'s>> {
-        if self.handed_out {
-            self.handed_out = false;
+        if std::mem::take(&mut self.handed_out) {
             self.begun.clear();
             self.begun.shrink_to(BUFFER_BYTES_KEPT);
         }
         let bytes = *chunk;
         let mut at = 0;
-        // Where the message begins that is being looked at, if it begins in this chunk.
+        // Where the message begins that is being looked at, or goes on from an earlier chunk.
         let mut start = 0;
         loop {
-            let before = at;
-            at = self.run(bytes, at);
-            self.length = self.length.saturating_add(at - before);
-            if self.kept() && self.length > self.message_bytes_max {
-                let place = self.limit_place(at);
-                self.skip();
-                if self.tell() {
-                    return Some(self.garbage(chunk, at, place, Fault::TooLarge));
-                }
-                continue;
-            }
-            let Some(&byte) = bytes.get(at) else { break };
-            match (self.state, byte) {
-                (State::Between | State::Garbage, b'{') => {
-                    start = at;
-                    self.state = State::Object;
-                    self.length = 0;
-                    self.depth = 0;
-                    // The brace is counted as any other.
-                    continue;
-                }
-                (State::Between, _) => {
-                    self.state = State::Garbage;
-                    let place = self.taken + at as u64;
-                    if self.tell() {
-                        return Some(self.garbage(chunk, at, place, Fault::Between));
+            if let Place::Between | Place::Garbage = self.place {
+                at = self.between(bytes, at);
+                match bytes.get(at) {
+                    None => break,
+                    Some(b'{') => {
+                        start = at;
+                        self.place = Place::Object;
+                        self.skipping = false;
+                        self.depth = 0;
+                        self.length = 0;
                     }
-                    continue;
-                }
-                _ => (),
-            }
-            let place = self.taken + at as u64;
-            at += 1;
-            self.length = self.length.saturating_add(1);
-            match (self.state, byte) {
-                (State::Object, b'"') => self.state = State::Text,
-                (State::SkippedObject, b'"') => self.state = State::SkippedText,
-                (State::Text, b'"') => self.state = State::Object,
-                (State::SkippedText, b'"') => self.state = State::SkippedObject,
-                (State::Text, b'\\') => self.state = State::Escape,
-                (State::SkippedText, b'\\') => self.state = State::SkippedEscape,
-                (State::Escape, _) => self.state = State::Text,
-                (State::SkippedEscape, _) => self.state = State::SkippedText,
-                (State::Object | State::SkippedObject, b'{' | b'[') => {
-                    self.depth += 1;
-                    if self.state == State::Object && self.depth > self.nesting_max {
-                        self.skip();
+                    Some(_) => {
+                        self.place = Place::Garbage;
                         if self.tell() {
-                            return Some(self.garbage(chunk, at, place, Fault::TooDeep));
+                            return Some(self.refuse(chunk, at, at, Fault::Between));
                         }
-                    }
-                }
-                (State::Object | State::SkippedObject, _) => {
-                    self.depth -= 1;
-                    if self.depth > 0 {
                         continue;
                     }
-                    let whole =
-                        self.state == State::Object && self.length <= self.message_bytes_max;
-                    let too_large = self.state == State::Object && !whole;
-                    self.state = State::Between;
-                    if whole {
-                        return Some(self.message(chunk, start, at));
-                    }
-                    if too_large {
-                        let place = self.limit_place(at);
-                        self.begun.clear();
-                        if self.tell() {
-                            return Some(self.garbage(chunk, at, place, Fault::TooLarge));
-                        }
-                    }
-                }
-                // What is left is a control character within a text.
-                _ => {
-                    self.begun.clear();
-                    self.state = State::Garbage;
-                    if self.tell() {
-                        return Some(self.garbage(chunk, at, place, Fault::Control));
-                    }
                 }
             }
+            // What is kept is looked through no further than it may be long.
+            let room =
+                if self.skipping { usize::MAX } else { self.message_bytes_max - self.length };
+            let visible = &bytes[..bytes.len().min(at.saturating_add(room))];
+            let from = at;
+            let stop = self.scan(visible, &mut at);
+            if !self.skipping {
+                self.length += at - from;
+            }
+            let fault = match stop {
+                Stop::Closed => {
+                    self.place = Place::Between;
+                    if self.skipping {
+                        continue;
+                    }
+                    return Some(self.message(chunk, start, at));
+                }
+                Stop::End if at == bytes.len() => break,
+                Stop::End => Fault::TooLarge,
+                Stop::Deep => Fault::TooDeep,
+                Stop::Control => Fault::Control,
+            };
+            self.begun = Vec::new();
+            self.skipping = true;
+            let mut place = at;
+            if fault != Fault::TooLarge {
+                place -= 1;
+            }
+            if fault == Fault::Control {
+                self.place = Place::Garbage;
+            }
+            if self.tell() {
+                return Some(self.refuse(chunk, at, place, fault));
+            }
         }
-        if self.kept() {
+        let within = !matches!(self.place, Place::Between | Place::Garbage);
+        if within && !self.skipping {
             self.begun.extend_from_slice(&bytes[start..]);
         }
-        self.taken += bytes.len() as u64;
-        *chunk = &[];
+        self.advance(chunk, bytes.len());
         None
     }
 
@@ -230,49 +214,71 @@ impl Splitter {
         if self.handed_out { 0 } else { self.begun.len() }
     }
 
-    /// Passes over what does not change the state: to the next byte that may, or to the end.
-    fn run(&self, bytes: &[u8], mut at: usize) -> usize {
-        match self.state {
-            State::Between => {
-                while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
-                    at += 1;
-                }
-                at
-            }
-            State::Garbage => {
-                while bytes.get(at).is_some_and(|&byte| byte != b'{') {
-                    at += 1;
-                }
-                at
-            }
-            State::Object | State::SkippedObject => {
-                while bytes.get(at).is_some_and(|&it| STRUCTURE[usize::from(it)] == PLAIN) {
-                    at += 1;
-                }
-                at
-            }
-            State::Text | State::SkippedText => plain_text_end(bytes, at),
-            State::Escape | State::SkippedEscape => at,
-        }
-    }
-
-    /// Where the first byte of a message stands that is too much, when `at` is how far the chunk was looked at.
-    fn limit_place(&self, at: usize) -> u64 {
-        self.taken + at as u64 - (self.length - self.message_bytes_max) as u64
-    }
-
-    fn kept(&self) -> bool {
-        matches!(self.state, State::Object | State::Text | State::Escape)
-    }
-
-    /// Goes on within the message without keeping it.
-    fn skip(&mut self) {
-        self.begun = Vec::new();
-        self.state = match self.state {
-            State::Text => State::SkippedText,
-            State::Escape => State::SkippedEscape,
-            _ => State::SkippedObject,
+    /// Passes over white space, and behind garbage over everything, up to what may be a message.
+    fn between(&self, bytes: &[u8], at: usize) -> usize {
+        let passed = |byte: &u8| match self.place {
+            Place::Garbage => *byte != b'{',
+            _ => matches!(byte, b' ' | b'\n' | b'\r' | b'\t'),
         };
+        at + bytes[at..].iter().take_while(|it| passed(it)).count()
+    }
+
+    /// Looks through a message, to its end or to what it cannot have.
+    fn scan(&mut self, bytes: &[u8], at: &mut usize) -> Stop {
+        let nesting_max = if self.skipping { usize::MAX } else { self.nesting_max };
+        let (mut here, mut depth) = (*at, self.depth);
+        let stop = 'stop: {
+            if self.place == Place::Escape {
+                if here == bytes.len() {
+                    break 'stop Stop::End;
+                }
+                here += 1;
+                self.place = Place::Text;
+            }
+            loop {
+                while self.place == Place::Text {
+                    here = plain_text_end(bytes, here);
+                    let Some(&byte) = bytes.get(here) else { break 'stop Stop::End };
+                    here += 1;
+                    match byte {
+                        b'"' => self.place = Place::Object,
+                        b'\\' if here == bytes.len() => {
+                            self.place = Place::Escape;
+                            break 'stop Stop::End;
+                        }
+                        b'\\' => here += 1,
+                        _ => break 'stop Stop::Control,
+                    }
+                }
+                while let Some(&byte) = bytes.get(here) {
+                    here += 1;
+                    match STRUCTURE[usize::from(byte)] {
+                        PLAIN => (),
+                        QUOTE => {
+                            self.place = Place::Text;
+                            break;
+                        }
+                        OPEN => {
+                            depth += 1;
+                            if depth > nesting_max {
+                                break 'stop Stop::Deep;
+                            }
+                        }
+                        _ => {
+                            depth -= 1;
+                            if depth == 0 {
+                                break 'stop Stop::Closed;
+                            }
+                        }
+                    }
+                }
+                if self.place == Place::Object {
+                    break 'stop Stop::End;
+                }
+            }
+        };
+        (*at, self.depth) = (here, depth);
+        stop
     }
 
     /// Whether a fault is to be told, which it then is.
@@ -280,7 +286,8 @@ impl Splitter {
         !std::mem::replace(&mut self.told, true)
     }
 
-    fn garbage(&mut self, chunk: &mut &[u8], end: usize, at: u64, fault: Fault) -> Piece<'static> {
+    fn refuse(&mut self, chunk: &mut &[u8], end: usize, at: usize, fault: Fault) -> Piece<'static> {
+        let at = self.taken + at as u64;
         self.advance(chunk, end);
         Piece::Refused(Garbage { at, fault })
     }

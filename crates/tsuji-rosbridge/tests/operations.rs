@@ -270,7 +270,7 @@ fn the_rest() {
     );
     check(
         r#"{"op":"auth","mac":"m","client":"c","dest":"d","rand":"r","t":1.5,"level":"user","end":2}"#,
-        Operation::Auth(Auth {
+        Operation::Auth(Box::new(Auth {
             id: None,
             token: None,
             mac: "m".into(),
@@ -280,11 +280,11 @@ fn the_rest() {
             t: 1.5,
             level: "user".into(),
             end: 2.0,
-        }),
+        })),
     );
     check(
         r#"{"op":"auth","token":"secret"}"#,
-        Operation::Auth(Auth {
+        Operation::Auth(Box::new(Auth {
             id: None,
             token: Some("secret".into()),
             mac: "".into(),
@@ -294,7 +294,7 @@ fn the_rest() {
             t: 0.0,
             level: "".into(),
             end: 0.0,
-        }),
+        })),
     );
     check(
         r#"{"op":"set_level","level":"warning"}"#,
