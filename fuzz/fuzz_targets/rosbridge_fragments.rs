@@ -27,7 +27,7 @@ fuzz_target!(|input: (Vec<(u8, u8, u8, &[u8])>, u8, &str)| {
         if let Ok(Some(whole)) = assembly.add(now, &fragment) {
             assert!(whole.len() <= limits.message_bytes_max);
         }
-        assert!(assembly.held_bytes() <= limits.bytes_max + 4 * 256);
+        assert!(assembly.held_bytes() <= limits.bytes_max);
         if id % 3 == 0 {
             now += Duration::from_secs(1);
             assembly.expire(now);

@@ -12,6 +12,9 @@ const ARRAY: u8 = 4;
 const MAP: u8 = 5;
 const TAG: u8 = 6;
 
+/// How deep a message may be whatever is set: passing over a level takes some of the stack.
+const LEVELS_MAX: usize = 1000;
+
 /// Ends what has no length.
 const BREAK: u8 = 0xFF;
 
@@ -55,6 +58,7 @@ pub(crate) fn members(
     nesting_max: usize,
     found: &mut impl FnMut(Field, usize, usize, Kind),
 ) -> Result<(), Broken> {
+    let nesting_max = nesting_max.min(LEVELS_MAX);
     let map = head(bytes, 0)?;
     if map.major != MAP {
         return Err(Broken { at: 0, expected: "a map" });

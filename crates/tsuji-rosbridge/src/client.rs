@@ -24,7 +24,7 @@ pub use subscriptions::{
 pub struct ClientLimits {
     /// Topics advertised, topics subscribed to, services and actions served: of each so many. One more is refused.
     pub names_max: usize,
-    /// Advertisements, and subscriptions, of one topic, by their ids. One more is refused.
+    /// Advertisements, and subscriptions, by their ids, of all topics. One more is refused.
     pub ids_max: usize,
     /// Calls, and goals, under way at a time, each way. One more is refused.
     pub pending_max: usize,
@@ -37,11 +37,11 @@ pub struct ClientLimits {
 }
 
 impl Default for ClientLimits {
-    /// 1,000 names of each kind, 1,000 ids, 1,000 calls under way, 10 s, and the defaults of queues and fragments.
+    /// 1,000 names of each kind, 2,000 ids, 1,000 calls under way, 10 s, and the defaults of queues and fragments.
     fn default() -> Self {
         Self {
             names_max: 1000,
-            ids_max: 1000,
+            ids_max: 2000,
             pending_max: 1000,
             queue: QueueLimits::default(),
             fragments: FragmentLimits::default(),

@@ -107,11 +107,17 @@ impl Assembly {
             return Ok(Some(whole(fragment.data.to_vec())));
         }
         let expires = now.saturating_add(limits.timeout);
+        let added = fragment.data.len() + PIECE_BYTES;
         if !self.messages.contains_key(&id) {
             if self.messages.len() >= limits.messages_max {
                 let found = format!("the first fragment of message {}", limits.messages_max + 1);
                 let expected = format!("at most {} messages under way", limits.messages_max);
                 return refuse("id", found, expected);
+            }
+            let in_all = added + MESSAGE_BYTES + id.text_bytes() * 2;
+            if self.bytes + in_all > limits.bytes_max {
+                let expected = format!("at most {} bytes under way", limits.bytes_max);
+                return refuse("data", format!("{in_all} bytes more"), expected);
             }
             self.begin(id.clone(), total, expires);
         }
@@ -122,7 +128,6 @@ impl Assembly {
         if begun.pieces.contains_key(&num) {
             return refuse("num", format!("{num}, again"), "each number once".to_owned());
         }
-        let added = fragment.data.len() + PIECE_BYTES;
         let too_long = begun.data.len() + fragment.data.len() > limits.message_bytes_max;
         if too_long || self.bytes + added > limits.bytes_max {
             let expected = if too_long {

@@ -474,6 +474,15 @@ pub struct Png<'a> {
     pub piece: Option<(u32, u32)>,
 }
 
+impl Png<'_> {
+    /// A piece of a picture as a fragment of its `data`, to be put together as those of a message are.
+    pub fn fragment(&self) -> Option<Fragment<'_>> {
+        let (num, total) = self.piece?;
+        let id = self.id.as_ref()?.borrowed();
+        Some(Fragment { id, data: Cow::Borrowed(self.data.as_bytes()), num, total })
+    }
+}
+
 /// `auth`: who the client is, by a hash as rosauth has it, or by a token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Auth<'a> {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use tsuji_core::Qos;
+
 use crate::fields::{Broken, Field, Kind, Members, Value};
 use crate::json;
 use crate::operation::{
@@ -140,7 +142,7 @@ impl<'a> Reading<'a> {
     fn publish(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::Publish(Publish {
             id: self.id()?,
-            topic: self.text(Field::Topic)?,
+            topic: self.name(Field::Topic)?,
             msg: self.body(Field::Msg),
             latch: self.flag(Field::Latch)?,
             queue_size: self.count(Field::QueueSize)?,
@@ -151,8 +153,8 @@ impl<'a> Reading<'a> {
     fn advertise(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::Advertise(Advertise {
             id: self.id()?,
-            topic: self.text(Field::Topic)?,
-            ty: self.text(Field::Type)?,
+            topic: self.name(Field::Topic)?,
+            ty: self.name(Field::Type)?,
             latch: self.flag(Field::Latch)?.unwrap_or(false),
             queue_size: self.count(Field::QueueSize)?.unwrap_or(QUEUE_SIZE),
             qos: self.qos()?,
@@ -160,15 +162,15 @@ impl<'a> Reading<'a> {
     }
 
     fn unadvertise(&self) -> Result<Operation<'a>, Refusal> {
-        let (id, topic) = (self.id()?, self.text(Field::Topic)?);
+        let (id, topic) = (self.id()?, self.name(Field::Topic)?);
         Ok(Operation::Unadvertise(Unadvertise { id, topic }))
     }
 
     fn subscribe(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::Subscribe(Subscribe {
             id: self.id()?,
-            topic: self.text(Field::Topic)?,
-            ty: self.optional_text(Field::Type)?,
+            topic: self.name(Field::Topic)?,
+            ty: self.optional_name(Field::Type)?,
             throttle_rate: self.throttle_rate()?,
             queue_length: self.count(Field::QueueLength)?.unwrap_or(0),
             fragment_size: self.fragment_size()?,
@@ -178,7 +180,7 @@ impl<'a> Reading<'a> {
     }
 
     fn unsubscribe(&self) -> Result<Operation<'a>, Refusal> {
-        let (id, topic) = (self.id()?, self.text(Field::Topic)?);
+        let (id, topic) = (self.id()?, self.name(Field::Topic)?);
         Ok(Operation::Unsubscribe(Unsubscribe { id, topic }))
     }
 
@@ -187,7 +189,7 @@ impl<'a> Reading<'a> {
         Ok(Operation::CallService(CallService {
             id,
             service,
-            ty: self.optional_text(Field::Type)?,
+            ty: self.optional_name(Field::Type)?,
             args: self.body(Field::Args),
             timeout: self.seconds(Field::Timeout)?.filter(|it| !it.is_zero()),
             fragment_size: self.fragment_size()?,
@@ -198,7 +200,7 @@ impl<'a> Reading<'a> {
     fn service_response(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::ServiceResponse(ServiceResponse {
             id: self.id()?,
-            service: self.text(Field::Service)?,
+            service: self.name(Field::Service)?,
             values: self.body(Field::Values),
             result: self.flag(Field::Result)?.unwrap_or(true),
         }))
@@ -207,26 +209,26 @@ impl<'a> Reading<'a> {
     fn advertise_service(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::AdvertiseService(AdvertiseService {
             id: self.id()?,
-            service: self.text(Field::Service)?,
-            ty: self.text(Field::Type)?,
+            service: self.name(Field::Service)?,
+            ty: self.name(Field::Type)?,
         }))
     }
 
     fn unadvertise_service(&self) -> Result<Operation<'a>, Refusal> {
-        let (id, service) = (self.id()?, self.text(Field::Service)?);
+        let (id, service) = (self.id()?, self.name(Field::Service)?);
         Ok(Operation::UnadvertiseService(UnadvertiseService { id, service }))
     }
 
     fn advertise_action(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::AdvertiseAction(AdvertiseAction {
             id: self.id()?,
-            action: self.text(Field::Action)?,
-            ty: self.text(Field::Type)?,
+            action: self.name(Field::Action)?,
+            ty: self.name(Field::Type)?,
         }))
     }
 
     fn unadvertise_action(&self) -> Result<Operation<'a>, Refusal> {
-        let (id, action) = (self.id()?, self.text(Field::Action)?);
+        let (id, action) = (self.id()?, self.name(Field::Action)?);
         Ok(Operation::UnadvertiseAction(UnadvertiseAction { id, action }))
     }
 
@@ -235,7 +237,7 @@ impl<'a> Reading<'a> {
         Ok(Operation::SendActionGoal(SendActionGoal {
             id,
             action,
-            action_type: self.text(Field::ActionType)?,
+            action_type: self.name(Field::ActionType)?,
             args: self.body(Field::Args),
             feedback: self.flag(Field::Feedback)?.unwrap_or(false),
             fragment_size: self.fragment_size()?,
@@ -252,7 +254,7 @@ impl<'a> Reading<'a> {
     fn action_feedback(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::ActionFeedback(ActionFeedback {
             id: self.needed_id()?,
-            action: self.text(Field::Action)?,
+            action: self.name(Field::Action)?,
             values: self.body(Field::Values),
         }))
     }
@@ -269,7 +271,7 @@ impl<'a> Reading<'a> {
         };
         Ok(Operation::ActionResult(ActionResult {
             id: self.needed_id()?,
-            action: self.text(Field::Action)?,
+            action: self.name(Field::Action)?,
             values: self.body(Field::Values),
             status: status.ok_or_else(|| self.refuse(Field::Status, STATUS))?,
             result,
@@ -376,6 +378,19 @@ impl<'a> Reading<'a> {
         self.optional_text(field)?.ok_or_else(|| self.refuse(field, TEXT))
     }
 
+    /// A name, which is kept as long as the client is there.
+    fn name(&self, field: Field) -> Result<Cow<'a, str>, Refusal> {
+        self.optional_name(field)?.ok_or_else(|| self.refuse(field, TEXT))
+    }
+
+    fn optional_name(&self, field: Field) -> Result<Option<Cow<'a, str>>, Refusal> {
+        let name = self.optional_text(field)?;
+        match &name {
+            Some(text) if text.len() > NAME_BYTES_MAX => Err(self.refuse(field, SHORT_TEXT)),
+            _ => Ok(name),
+        }
+    }
+
     fn optional_text(&self, field: Field) -> Result<Option<Cow<'a, str>>, Refusal> {
         if !self.members.has(field) {
             return Ok(None);
@@ -397,6 +412,9 @@ impl<'a> Reading<'a> {
 
     fn id(&self) -> Result<Option<Id<'a>>, Refusal> {
         if let Some(text) = self.members.text(Field::Id) {
+            if text.len() > NAME_BYTES_MAX {
+                return Err(self.refuse(Field::Id, SHORT_TEXT));
+            }
             return Ok(Some(Id::Text(text)));
         }
         match self.value(Field::Id)? {
@@ -413,7 +431,7 @@ impl<'a> Reading<'a> {
     /// A name that may have the id behind a `#`, as ROS 1 clients of old write it.
     fn id_and_name(&self, field: Field) -> Result<(Option<Id<'a>>, Cow<'a, str>), Refusal> {
         let id = self.id()?;
-        let name = self.text(field)?;
+        let name = self.name(field)?;
         let Some(hash) = name.find('#') else { return Ok((id, name)) };
         let (id, name) = match name {
             Cow::Borrowed(text) => (
@@ -468,19 +486,24 @@ impl<'a> Reading<'a> {
             value => qos::seconds(&value).map(|it| it / 1000),
         };
         milliseconds
+            .map(|it| it.min(Qos::DURATION_MAX))
             .ok_or_else(|| self.refuse(Field::ThrottleRate, "milliseconds, which are not negative"))
     }
 
     /// Seconds; a text of a number is one too, as in rosbridge.
     fn seconds(&self, field: Field) -> Result<Option<Duration>, Refusal> {
+        if !self.members.has(field) {
+            return Ok(None);
+        }
         let seconds = match self.value(field)? {
-            Value::Null => return Ok(None),
             Value::Text(text) => {
                 text.trim().parse().ok().and_then(|it| qos::seconds(&Value::Float(it)))
             }
             value => qos::seconds(&value),
         };
-        seconds.map(Some).ok_or_else(|| self.refuse(field, "seconds, which are not negative"))
+        seconds
+            .map(|it| Some(it.min(Qos::DURATION_MAX)))
+            .ok_or_else(|| self.refuse(field, "seconds, which are not negative"))
     }
 
     fn compression(&self) -> Result<Compression, Refusal> {
@@ -555,10 +578,9 @@ impl<'a> Reading<'a> {
     }
 
     fn readable_id(&self) -> Option<Id<'static>> {
-        const ID_BYTES_MAX: usize = 1024;
         match self.members.value(Field::Id) {
             // A status message repeats it, so that it is no way to have much sent.
-            Ok(Value::Text(text)) if text.len() <= ID_BYTES_MAX => {
+            Ok(Value::Text(text)) if text.len() <= NAME_BYTES_MAX => {
                 Some(Id::Text(Cow::Owned(text.into_owned())))
             }
             Ok(Value::Integer(it)) => Some(Id::Integer(it)),
@@ -567,6 +589,10 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// The longest id or name, in bytes; names of ROS have at most 255.
+pub(crate) const NAME_BYTES_MAX: usize = 1024;
+
 const TEXT: &str = "a text";
+const SHORT_TEXT: &str = "a text of at most 1024 bytes";
 const ID: &str = "a text or a whole number";
 const COUNT: &str = "a whole number from 0 to 4294967295";

@@ -11,7 +11,7 @@ const NOW: Duration = Duration::from_secs(1000);
 
 fn limits() -> ClientLimits {
     let queue = QueueLimits { samples_max: 4, bytes_max: 100 };
-    ClientLimits { names_max: 2, ids_max: 2, pending_max: 2, queue, ..ClientLimits::default() }
+    ClientLimits { names_max: 2, ids_max: 3, pending_max: 2, queue, ..ClientLimits::default() }
 }
 
 fn client() -> Client<u32, &'static str> {
@@ -43,10 +43,10 @@ fn a_topic_is_advertised_as_long_as_one_advertisement_is_left() {
     check(r#"{"op":"advertise","id":"a","topic":"/t","type":"t/T"}"#, "Opened");
     check(r#"{"op":"advertise","id":"a","topic":"/t","type":"t/T"}"#, "Joined");
     check(r#"{"op":"advertise","topic":"/t","type":"t/T"}"#, "Joined");
-    check(
-        r#"{"op":"advertise","id":"c","topic":"/t","type":"t/T"}"#,
-        "advertise: id: found one more; expected at most 2 advertisements of a topic",
-    );
+    check(r#"{"op":"advertise","id":"b","topic":"/t","type":"t/T"}"#, "Joined");
+    let full = "advertise: id: found one more; expected at most 3 advertisements";
+    check(r#"{"op":"advertise","id":"c","topic":"/t","type":"t/T"}"#, full);
+    check(r#"{"op":"advertise","id":"c","topic":"/u","type":"t/T"}"#, full);
     check(
         r#"{"op":"advertise","id":"a","topic":"/t","type":"t/U"}"#,
         "advertise: type: found t/U; expected t/T, as /t was advertised before",
@@ -115,8 +115,15 @@ fn subscriptions_to_a_topic_are_one_stream() {
         "joined, 50 ms, 5 wait, Some(500) bytes, Cbor",
     );
     check(
-        r#"{"op":"subscribe","id":"c","topic":"/t"}"#,
-        "subscribe: id: found one more; expected at most 2 subscriptions to a topic",
+        r#"{"op":"subscribe","id":"c","topic":"/t","throttle_rate":100,"queue_length":50}"#,
+        "joined, 50 ms, 5 wait, Some(500) bytes, Cbor",
+    );
+    let full = "subscribe: id: found one more; expected at most 3 subscriptions";
+    check(r#"{"op":"subscribe","id":"d","topic":"/t"}"#, full);
+    check(r#"{"op":"subscribe","id":"d","topic":"/u"}"#, full);
+    check(
+        r#"{"op":"unsubscribe","id":"c","topic":"/t"}"#,
+        "remains, 50 ms, 5 wait, Some(500) bytes, Cbor",
     );
     check(
         r#"{"op":"subscribe","id":"b","topic":"/t","throttle_rate":70,"queue_length":2,"compression":"png","qos":{"depth":4}}"#,

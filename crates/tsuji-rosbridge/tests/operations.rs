@@ -366,6 +366,27 @@ fn what_does_not_fit() {
 }
 
 #[test]
+fn names_and_ids_have_a_length() {
+    let id = |length| format!(r#"{{"op":"publish","topic":"/t","id":"{}"}}"#, "x".repeat(length));
+    assert!(read(&id(1024)).is_ok());
+    let refusal = read(&id(1025)).unwrap_err();
+    assert_eq!((refusal.field, refusal.id), (Some("id"), None));
+    let topic = format!(r#"{{"op":"subscribe","id":1,"topic":"/{}"}}"#, "x".repeat(1024));
+    let refusal = read(&topic).unwrap_err();
+    assert_eq!((refusal.field, refusal.id), (Some("topic"), Some(Id::Integer(1))));
+}
+
+#[test]
+fn durations_end() {
+    let json =
+        r#"{"op":"call_service","service":"/s","timeout":1e300,"message_intervall":"1e300"}"#;
+    let incoming = read(json).unwrap();
+    assert_eq!(incoming.session.message_interval, Some(Qos::DURATION_MAX));
+    let Operation::CallService(it) = incoming.operation else { panic!() };
+    assert_eq!(it.timeout, Some(Qos::DURATION_MAX));
+}
+
+#[test]
 fn what_is_no_message() {
     broken("", "found the end, at byte 0; expected an object in braces");
     broken("[]", "found [] at byte 0; expected an object in braces");

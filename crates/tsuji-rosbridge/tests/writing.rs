@@ -213,6 +213,24 @@ fn fragments_that_do_not_fit() {
 }
 
 #[test]
+fn a_picture_in_pieces() {
+    let mut out = Vec::new();
+    write_png(&mut out, r#"{"op":"unsubscribe","topic":"/t"}"#);
+    let Operation::Png(png) = parse_json(&out).unwrap().operation else { panic!() };
+    assert_eq!(png.fragment(), None);
+    let (first, second) = png.data.split_at(20);
+    let mut assembly = Assembly::new(limits());
+    let mut add = |data: &str, num| {
+        let id = Some(Id::Integer(1));
+        let piece = Png { id, data: data.into(), piece: Some((num, 2)) };
+        assembly.add(NOW, &piece.fragment().unwrap()).unwrap()
+    };
+    assert_eq!(add(second, 1), None);
+    let whole = String::from_utf8(add(first, 0).unwrap()).unwrap();
+    assert_eq!(read_png(&whole, 10_000).unwrap(), br#"{"op":"unsubscribe","topic":"/t"}"#);
+}
+
+#[test]
 fn fragments_that_do_not_come() {
     let mut assembly = Assembly::new(limits());
     assembly.add(NOW, &fragment("a", 0, 3, "x")).unwrap();

@@ -10,6 +10,8 @@ use crate::refusal::Refusal;
 pub struct Advertisements {
     topics: HashMap<String, Advertisement>,
     leaving: BTreeSet<(Duration, String)>,
+    /// How many advertisements there are of all topics.
+    ids: usize,
     names_max: usize,
     ids_max: usize,
     unregister_timeout: Duration,
@@ -56,7 +58,7 @@ pub enum Unadvertised {
 impl Advertisements {
     pub(super) fn new(names_max: usize, ids_max: usize, unregister_timeout: Duration) -> Self {
         let (topics, leaving) = (HashMap::new(), BTreeSet::new());
-        Self { topics, leaving, names_max, ids_max, unregister_timeout }
+        Self { topics, leaving, ids: 0, names_max, ids_max, unregister_timeout }
     }
 
     /// Notes an advertisement. Another type than the client gave before is refused; spell it alike, as ROS 2 does, before.
@@ -64,17 +66,17 @@ impl Advertisements {
         let refuse = |field, found: String, expected: String| {
             Err(Refusal::new("advertise", asked.id.as_ref(), Some(field), found, expected))
         };
+        let ids_allowed = format!("at most {} advertisements", self.ids_max);
         let id = asked.id.clone().map(Id::into_owned);
         if let Some(there) = self.topics.get_mut(&*asked.topic) {
             if there.ty != asked.ty {
                 let expected = format!("{}, as {} was advertised before", there.ty, asked.topic);
                 return refuse("type", asked.ty.clone().into_owned(), expected);
             }
-            if there.ids.len() >= self.ids_max && !there.ids.contains(&id) {
-                let expected = format!("at most {} advertisements of a topic", self.ids_max);
-                return refuse("id", "one more".to_owned(), expected);
+            if self.ids >= self.ids_max && !there.ids.contains(&id) {
+                return refuse("id", "one more".to_owned(), ids_allowed);
             }
-            there.ids.insert(id);
+            self.ids += usize::from(there.ids.insert(id));
             if let Some(at) = there.ends.take() {
                 self.leaving.remove(&(at, asked.topic.clone().into_owned()));
             }
@@ -84,6 +86,10 @@ impl Advertisements {
             let expected = format!("at most {} topics", self.names_max);
             return refuse("topic", "one more".to_owned(), expected);
         }
+        if self.ids >= self.ids_max {
+            return refuse("id", "one more".to_owned(), ids_allowed);
+        }
+        self.ids += 1;
         let advertisement = Advertisement {
             ty: asked.ty.clone().into_owned(),
             latch: asked.latch,
@@ -103,11 +109,15 @@ impl Advertisements {
             return Unadvertised::Unknown;
         }
         match asked.id.clone().map(Id::into_owned) {
-            None => there.ids.clear(),
+            None => {
+                self.ids -= there.ids.len();
+                there.ids.clear();
+            }
             id => {
                 if !there.ids.remove(&id) {
                     return Unadvertised::Unknown;
                 }
+                self.ids -= 1;
             }
         }
         if !there.ids.is_empty() {

@@ -35,6 +35,8 @@ pub struct Subscriptions<T> {
     /// Streams of which the next sample waits for its time.
     timed: BTreeSet<(Duration, StreamKey)>,
     limits: QueueLimits,
+    /// How many subscriptions there are to all topics.
+    ids: usize,
     names_max: usize,
     ids_max: usize,
     next: u64,
@@ -141,6 +143,7 @@ impl<T> Subscriptions<T> {
             ready: VecDeque::new(),
             timed: BTreeSet::new(),
             limits,
+            ids: 0,
             names_max,
             ids_max,
             next: 0,
@@ -163,6 +166,7 @@ impl<T> Subscriptions<T> {
             fragment_size: asked.fragment_size,
             compression: asked.compression,
         };
+        let ids_allowed = format!("at most {} subscriptions", self.ids_max);
         let id = asked.id.clone().map(Id::into_owned);
         let qos = asked.qos.as_deref().copied();
         if let Some(&key) = self.topics.get(&*asked.topic) {
@@ -175,11 +179,10 @@ impl<T> Subscriptions<T> {
                 let expected = format!("{there}, as {} was subscribed before", asked.topic);
                 return refuse("type", wanted.clone().into_owned(), expected);
             }
-            if stream.asked.len() >= self.ids_max && !stream.asked.contains_key(&id) {
-                let expected = format!("at most {} subscriptions to a topic", self.ids_max);
-                return refuse("id", "one more".to_owned(), expected);
+            if self.ids >= self.ids_max && !stream.asked.contains_key(&id) {
+                return refuse("id", "one more".to_owned(), ids_allowed);
             }
-            stream.asked.insert(id, settings);
+            self.ids += usize::from(stream.asked.insert(id, settings).is_none());
             let qos_differs = qos.is_some() && qos != stream.qos;
             let settings = self.settle(now, key);
             return Ok(Subscribed::Joined { key, settings, qos_differs });
@@ -188,6 +191,10 @@ impl<T> Subscriptions<T> {
             let expected = format!("at most {} topics", self.names_max);
             return refuse("topic", "one more".to_owned(), expected);
         }
+        if self.ids >= self.ids_max {
+            return refuse("id", "one more".to_owned(), ids_allowed);
+        }
+        self.ids += 1;
         let key = StreamKey(self.next);
         self.next += 1;
         let topic = asked.topic.clone().into_owned();
@@ -212,11 +219,15 @@ impl<T> Subscriptions<T> {
         let Some(&key) = self.topics.get(&*asked.topic) else { return Unsubscribed::Unknown };
         let Some(stream) = self.streams.get_mut(&key) else { return Unsubscribed::Unknown };
         match asked.id.clone().map(Id::into_owned) {
-            None => stream.asked.clear(),
+            None => {
+                self.ids -= stream.asked.len();
+                stream.asked.clear();
+            }
             id => {
                 if stream.asked.remove(&id).is_none() {
                     return Unsubscribed::Unknown;
                 }
+                self.ids -= 1;
             }
         }
         if !stream.asked.is_empty() {
