@@ -36,9 +36,16 @@ fuzz_target!(|input: (Vec<(u8, u8, u8, &[u8])>, u8, &str)| {
     assembly.expire(Duration::MAX);
     assert_eq!(assembly.held_bytes(), 0);
 
-    let limits = FragmentLimits { message_bytes_max: 1 << 20, bytes_max: 1 << 24, pieces_max: 10_000, ..limits };
+    let limits = FragmentLimits {
+        message_bytes_max: 1 << 20,
+        bytes_max: 1 << 24,
+        pieces_max: 10_000,
+        ..limits
+    };
     let mut assembly = Assembly::new(limits);
-    let Some(mut fragments) = Fragments::new(text, Id::Text(text.into()), size.into()) else { return };
+    let Some(mut fragments) = Fragments::new(text, Id::Text(text.into()), size.into()) else {
+        return;
+    };
     let (mut out, mut whole) = (Vec::new(), None);
     while fragments.write_next(&mut out) {
         let Ok(incoming) = parse_json(&out) else { panic!("{}", String::from_utf8_lossy(&out)) };

@@ -116,14 +116,6 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// A whole value as it stands: a JSON text with its quotes, a BSON text with its length.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Span {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    pub(crate) kind: Kind,
-}
-
 /// A message that is no message, and the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
@@ -149,12 +141,23 @@ pub(crate) enum Value<'a> {
 pub(crate) struct Members<'a> {
     pub(crate) encoding: Encoding,
     pub(crate) bytes: &'a [u8],
-    spans: [Span; Field::COUNT],
+    kinds: [Kind; Field::COUNT],
+    /// Where each whole value starts and ends as it stands: a JSON text with its quotes, a BSON text with its length. Apart from
+    /// the kinds, so that all is made empty at one stroke.
+    starts: [u32; Field::COUNT],
+    ends: [u32; Field::COUNT],
 }
 
 impl<'a> Members<'a> {
+    #[inline]
     pub(crate) fn new(encoding: Encoding, bytes: &'a [u8]) -> Self {
-        Self { encoding, bytes, spans: [Span::default(); Field::COUNT] }
+        Self {
+            encoding,
+            bytes,
+            kinds: [Kind::Absent; Field::COUNT],
+            starts: [0; Field::COUNT],
+            ends: [0; Field::COUNT],
+        }
     }
 
     /// Finds the members. What was found before the place that is broken stays found.
@@ -162,24 +165,28 @@ impl<'a> Members<'a> {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(Broken { at: 0, expected: "a message of less than 4 GiB" });
         }
-        match self.encoding {
-            Encoding::Json => json::members(self.bytes, nesting_max, &mut self.spans_by_field()),
-            Encoding::Cbor => cbor::members(self.bytes, nesting_max, &mut self.spans_by_field()),
-            Encoding::Bson => bson::members(self.bytes, &mut self.spans_by_field()),
+        let (encoding, bytes) = (self.encoding, self.bytes);
+        // All places fit, as was just seen.
+        let mut found = |field: Field, start: usize, end: usize, kind| {
+            self.kinds[field as usize] = kind;
+            self.starts[field as usize] = start as u32;
+            self.ends[field as usize] = end as u32;
+        };
+        match encoding {
+            Encoding::Json => json::members(bytes, nesting_max, &mut found),
+            Encoding::Cbor => cbor::members(bytes, nesting_max, &mut found),
+            Encoding::Bson => bson::members(bytes, &mut found),
         }
     }
 
-    fn spans_by_field(&mut self) -> impl FnMut(Field, usize, usize, Kind) {
-        // All places fit, `find` has seen to it.
-        |field, start, end, kind| {
-            self.spans[field as usize] = Span { start: start as u32, end: end as u32, kind };
-        }
+    fn place(&self, field: Field) -> std::ops::Range<usize> {
+        self.starts[field as usize] as usize..self.ends[field as usize] as usize
     }
 
     /// What the value is.
     #[inline]
     pub(crate) fn kind(&self, field: Field) -> Kind {
-        self.spans[field as usize].kind
+        self.kinds[field as usize]
     }
 
     /// Whether the member is there and says something; `null` says nothing.
@@ -191,8 +198,7 @@ impl<'a> Members<'a> {
     /// The value as it stands.
     #[inline]
     pub(crate) fn raw(&self, field: Field) -> &'a [u8] {
-        let span = self.spans[field as usize];
-        self.bytes.get(span.start as usize..span.end as usize).unwrap_or_default()
+        self.bytes.get(self.place(field)).unwrap_or_default()
     }
 
     /// The value handed on unread.
@@ -204,20 +210,18 @@ impl<'a> Members<'a> {
         match self.encoding {
             Encoding::Json => Body::Json(raw),
             Encoding::Cbor => Body::Cbor(raw),
-            Encoding::Bson => {
-                Body::Bson { kind: bson::kind_byte(self.spans[field as usize].kind), value: raw }
-            }
+            Encoding::Bson => Body::Bson { kind: bson::kind_byte(self.kind(field)), value: raw },
         }
     }
 
     /// What stands between the quotes of a JSON text without escapes, which is what every client writes.
     #[inline]
     pub(crate) fn plain_text(&self, field: Field) -> Option<&'a [u8]> {
-        let span = self.spans[field as usize];
-        if self.encoding != Encoding::Json || span.kind != Kind::Text {
+        if self.encoding != Encoding::Json || self.kind(field) != Kind::Text {
             return None;
         }
-        self.bytes.get(span.start as usize + 1..span.end as usize - 1)
+        let place = self.place(field);
+        self.bytes.get(place.start + 1..place.end - 1)
     }
 
     /// A text; `None` where it is absent or something else, for which see [`Self::value`].
@@ -235,7 +239,7 @@ impl<'a> Members<'a> {
     /// The value read; `Null` where it is absent. The error says what is wrong with it.
     pub(crate) fn value(&self, field: Field) -> Result<Value<'a>, &'static str> {
         let raw = self.raw(field);
-        match self.spans[field as usize].kind {
+        match self.kind(field) {
             Kind::Absent | Kind::Null => Ok(Value::Null),
             Kind::False => Ok(Value::Bool(false)),
             Kind::True => Ok(Value::Bool(true)),

@@ -90,13 +90,13 @@ fn inside(raw: &[u8]) -> &[u8] {
     raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default()
 }
 
-const PLAIN: u8 = 0;
-const QUOTE: u8 = 1;
-const OPEN: u8 = 2;
-const CLOSE: u8 = 3;
+pub(crate) const PLAIN: u8 = 0;
+pub(crate) const QUOTE: u8 = 1;
+pub(crate) const OPEN: u8 = 2;
+pub(crate) const CLOSE: u8 = 3;
 
 /// What matters outside of texts. Structure comes every eight bytes, so that looking at each byte is faster than searching.
-const STRUCTURE: [u8; 256] = {
+pub(crate) const STRUCTURE: [u8; 256] = {
     let mut table = [PLAIN; 256];
     table[b'"' as usize] = QUOTE;
     table[b'{' as usize] = OPEN;
@@ -239,7 +239,7 @@ impl Cursor<'_> {
                     }
                     self.at += 1;
                 }
-                _ => {
+                CLOSE.. => {
                     depth -= 1;
                     self.at += 1;
                     if depth == 1 {
@@ -358,6 +358,8 @@ pub(crate) fn join_surrogates(text: Vec<u8>) -> Vec<u8> {
     out
 }
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 /// Appends a text in quotes.
 pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
@@ -367,7 +369,6 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
 
 /// Appends what stands between the quotes.
 pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &[u8]) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut at = 0;
     loop {
         let end = plain_text_end(text, at);
@@ -398,7 +399,10 @@ pub(crate) fn in_ascii(text: &str) -> Cow<'_, str> {
             out.push(it);
         } else {
             for unit in it.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
+                out.push_str("\\u");
+                for shift in [12, 8, 4, 0] {
+                    out.push(char::from(HEX[usize::from(*unit >> shift & 15)]));
+                }
             }
         }
     }

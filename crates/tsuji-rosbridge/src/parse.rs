@@ -48,9 +48,12 @@ pub fn parse(
     if let Err(broken) = reading.members.find(nesting_max) {
         return Err(reading.broken(broken));
     }
-    let operation = reading.operation()?;
-    let session = reading.session()?;
-    Ok(Incoming { operation, session })
+    let mut incoming =
+        Incoming { operation: reading.operation()?, session: SessionOptions::default() };
+    if reading.has_session_options() {
+        incoming.session = reading.session()?;
+    }
+    Ok(incoming)
 }
 
 const OPERATIONS: &str = "advertise, unadvertise, publish, subscribe, unsubscribe, call_service, \
@@ -133,12 +136,14 @@ impl<'a> Reading<'a> {
         self.read(op)
     }
 
+    #[inline]
     fn op(&self) -> Option<Op> {
         match self.members.plain_text(Field::Op) {
             Some(name) => Op::of(name),
             None => self.members.text(Field::Op).and_then(|it| Op::of(it.as_bytes())),
         }
     }
+    #[inline]
     fn publish(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::Publish(Publish {
             id: self.id()?,
@@ -346,11 +351,14 @@ impl<'a> Reading<'a> {
         }))
     }
 
+    fn has_session_options(&self) -> bool {
+        [Field::FragmentSize, Field::MessageIntervall, Field::Png]
+            .into_iter()
+            .any(|field| self.members.has(field))
+    }
+
+    #[cold]
     fn session(&self) -> Result<SessionOptions, Refusal> {
-        let has = |field| self.members.has(field);
-        if !(has(Field::FragmentSize) || has(Field::MessageIntervall) || has(Field::Png)) {
-            return Ok(SessionOptions::default());
-        }
         let owns_fragment_size =
             matches!(self.operation, Some("subscribe" | "call_service" | "send_action_goal"));
         // An operation that is itself a picture has no such option.
@@ -379,10 +387,12 @@ impl<'a> Reading<'a> {
     }
 
     /// A name, which is kept as long as the client is there.
+    #[inline]
     fn name(&self, field: Field) -> Result<Cow<'a, str>, Refusal> {
         self.optional_name(field)?.ok_or_else(|| self.refuse(field, TEXT))
     }
 
+    #[inline]
     fn optional_name(&self, field: Field) -> Result<Option<Cow<'a, str>>, Refusal> {
         let name = self.optional_text(field)?;
         match &name {
@@ -391,6 +401,7 @@ impl<'a> Reading<'a> {
         }
     }
 
+    #[inline]
     fn optional_text(&self, field: Field) -> Result<Option<Cow<'a, str>>, Refusal> {
         if !self.members.has(field) {
             return Ok(None);
@@ -410,6 +421,7 @@ impl<'a> Reading<'a> {
         self.refuse(field, expected)
     }
 
+    #[inline]
     fn id(&self) -> Result<Option<Id<'a>>, Refusal> {
         if let Some(text) = self.members.text(Field::Id) {
             if text.len() > NAME_BYTES_MAX {
@@ -446,6 +458,7 @@ impl<'a> Reading<'a> {
         Ok((id, name))
     }
 
+    #[inline]
     fn flag(&self, field: Field) -> Result<Option<bool>, Refusal> {
         match self.members.kind(field) {
             Kind::True => Ok(Some(true)),
@@ -456,6 +469,7 @@ impl<'a> Reading<'a> {
     }
 
     /// A whole number. Python's `3.5` as a total of fragments, which rosbridge writes itself, is 3.
+    #[inline]
     fn count(&self, field: Field) -> Result<Option<u32>, Refusal> {
         if !self.members.has(field) {
             return Ok(None);
@@ -517,6 +531,7 @@ impl<'a> Reading<'a> {
             .ok_or_else(|| self.refuse(Field::Level, "none, error, warning or info"))
     }
 
+    #[inline]
     fn qos(&self) -> Result<Option<Box<QosRequest>>, Refusal> {
         if !self.members.has(Field::Qos) {
             return Ok(None);
@@ -537,6 +552,7 @@ impl<'a> Reading<'a> {
         Ok(Some(Box::new(qos)))
     }
 
+    #[inline]
     fn body(&self, field: Field) -> Body<'a> {
         self.members.body(field)
     }

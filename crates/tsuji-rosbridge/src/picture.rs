@@ -18,6 +18,7 @@ pub fn write_png(out: &mut Vec<u8>, message: &str) {
     let height = pixels.div_ceil(width);
     let mut picture = message.into_owned().into_bytes();
     picture.resize(width * height * PIXEL, b'\n');
+    // No memory holds a text of which this is not so.
     let (Ok(width), Ok(height)) = (u32::try_from(width), u32::try_from(height)) else { return };
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);

@@ -1,7 +1,7 @@
 //! Messages out of a stream of bytes that has no frames.
 
 use crate::bson;
-use crate::json::plain_text_end;
+use crate::json::{CLOSE, OPEN, PLAIN, QUOTE, STRUCTURE, plain_text_end};
 
 /// What a splitter found next.
 #[derive(Debug, PartialEq, Eq)]
@@ -99,21 +99,6 @@ enum Stop {
     /// It cannot go on so.
     Control,
 }
-
-const PLAIN: u8 = 0;
-const QUOTE: u8 = 1;
-const OPEN: u8 = 2;
-const CLOSE: u8 = 3;
-
-const STRUCTURE: [u8; 256] = {
-    let mut table = [PLAIN; 256];
-    table[b'"' as usize] = QUOTE;
-    table[b'{' as usize] = OPEN;
-    table[b'[' as usize] = OPEN;
-    table[b'}' as usize] = CLOSE;
-    table[b']' as usize] = CLOSE;
-    table
-};
 
 /// The buffer is given back when it has held a message larger than this.
 const BUFFER_BYTES_KEPT: usize = 64 * 1024;
@@ -264,7 +249,7 @@ impl Splitter {
                                 break 'stop Stop::Deep;
                             }
                         }
-                        _ => {
+                        CLOSE.. => {
                             depth -= 1;
                             if depth == 0 {
                                 break 'stop Stop::Closed;
