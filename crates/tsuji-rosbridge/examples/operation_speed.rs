@@ -6,9 +6,10 @@
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
+use tsuji_rosbridge::client::{Client, ClientLimits, StreamKey, Subscribed};
 use tsuji_rosbridge::{Operation, Piece, Splitter, parse_json, write_publish};
 
 /// So few that most rounds are not interrupted.
@@ -25,7 +26,8 @@ fn main() {
         let stream = message.repeat(MESSAGES);
         let stream = stream.as_bytes();
         let mut out = Vec::new();
-        let mut rows: [(&str, &mut dyn FnMut()); 8] = [
+        let (mut client, key) = subscribed();
+        let mut rows: [(&str, &mut dyn FnMut()); 9] = [
             ("parse_json", &mut || {
                 for _ in 0..MESSAGES {
                     black_box(parse_json(black_box(text)).is_ok());
@@ -45,6 +47,13 @@ fn main() {
             ("Splitter, chunks of 1 KiB", &mut || assert_eq!(split(stream, 1024), MESSAGES)),
             ("memchr over the same structure", &mut || assert_eq!(search(stream), MESSAGES)),
             ("Splitter and parse_json", &mut || assert_eq!(split_and_parse(stream), MESSAGES)),
+            ("offer and take of a stream", &mut || {
+                for count in 0..MESSAGES {
+                    let now = Duration::from_nanos(count as u64);
+                    client.subscriptions.offer(now, key, black_box(count), 100);
+                    black_box(client.subscriptions.take(now));
+                }
+            }),
             ("write_publish of 20 bytes", &mut || {
                 for _ in 0..MESSAGES {
                     out.clear();
@@ -71,6 +80,19 @@ fn main() {
             let ns = times[ROUNDS / 2].as_secs_f64() * 1e9 / MESSAGES as f64;
             println!("  {name:32} {ns:7.1} ns a message");
         }
+    }
+}
+
+/// A client that gets one topic.
+fn subscribed() -> (Client<usize, ()>, StreamKey) {
+    let mut client = Client::new(ClientLimits::default());
+    let subscribe = parse_json(br#"{"op":"subscribe","topic":"/t","queue_length":10}"#);
+    let Ok(Operation::Subscribe(it)) = subscribe.map(|it| it.operation) else {
+        unreachable!("it is a subscribe");
+    };
+    match client.subscriptions.subscribe(Duration::ZERO, &it) {
+        Ok(Subscribed::Opened { key, .. }) => (client, key),
+        _ => unreachable!("it is the first"),
     }
 }
 

@@ -143,6 +143,7 @@ impl<'a> Reading<'a> {
             None => self.members.text(Field::Op).and_then(|it| Op::of(it.as_bytes())),
         }
     }
+
     #[inline]
     fn publish(&self) -> Result<Operation<'a>, Refusal> {
         Ok(Operation::Publish(Publish {

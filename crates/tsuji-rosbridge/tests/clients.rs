@@ -253,6 +253,11 @@ fn topics_take_turns() {
     assert_eq!(taken(&mut client, NOW), [12]);
     assert_eq!(client.held_bytes(), 0);
     assert!(!client.subscriptions.offer(NOW, a, 5, 1));
+    let again = stream(&mut client, "/a", "");
+    assert_ne!(again, a);
+    assert!(!client.subscriptions.offer(NOW, a, 5, 1), "the key of a stream that is gone");
+    assert_eq!(client.subscriptions.status(a), None);
+    assert_eq!(client.subscriptions.topic(again), Some("/a"));
 }
 
 #[test]

@@ -29,7 +29,9 @@ impl Default for QueueLimits {
 #[derive(Debug)]
 pub struct Subscriptions<T> {
     topics: HashMap<String, StreamKey>,
-    streams: HashMap<StreamKey, Stream<T>>,
+    slots: Vec<Slot<T>>,
+    /// Slots without a stream.
+    free: Vec<u32>,
     /// Streams of which a sample may go now, each once, in turn.
     ready: VecDeque<StreamKey>,
     /// Streams of which the next sample waits for its time.
@@ -39,13 +41,23 @@ pub struct Subscriptions<T> {
     ids: usize,
     names_max: usize,
     ids_max: usize,
-    next: u64,
     bytes: usize,
 }
 
-/// Names the stream of a topic, from its first subscription to its last. None comes twice.
+/// Names the stream of a topic, from its first subscription to its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamKey(u64);
+pub struct StreamKey {
+    slot: u32,
+    /// Which of those that had the slot, so that the key of one that is gone names none.
+    generation: u32,
+}
+
+/// Where a stream is, or was.
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    stream: Option<Stream<T>>,
+}
 
 /// How a stream is sent, which is what fits all subscriptions of the client to the topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,14 +151,14 @@ impl<T> Subscriptions<T> {
     pub(super) fn new(names_max: usize, ids_max: usize, limits: QueueLimits) -> Self {
         Self {
             topics: HashMap::new(),
-            streams: HashMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
             ready: VecDeque::new(),
             timed: BTreeSet::new(),
             limits,
             ids: 0,
             names_max,
             ids_max,
-            next: 0,
             bytes: 0,
         }
     }
@@ -170,7 +182,7 @@ impl<T> Subscriptions<T> {
         let id = asked.id.clone().map(Id::into_owned);
         let qos = asked.qos.as_deref().copied();
         if let Some(&key) = self.topics.get(&*asked.topic) {
-            let Some(stream) = self.streams.get_mut(&key) else {
+            let Some(stream) = stream_of(&mut self.slots, key) else {
                 return refuse("topic", "a stream that is gone".to_owned(), "one".to_owned());
             };
             if let (Some(there), Some(wanted)) = (&stream.ty, &asked.ty)
@@ -195,12 +207,9 @@ impl<T> Subscriptions<T> {
             return refuse("id", "one more".to_owned(), ids_allowed);
         }
         self.ids += 1;
-        let key = StreamKey(self.next);
-        self.next += 1;
         let topic = asked.topic.clone().into_owned();
-        self.topics.insert(topic.clone(), key);
         let stream = Stream {
-            topic,
+            topic: topic.clone(),
             ty: asked.ty.clone().map(|it| it.into_owned()),
             qos,
             asked: HashMap::from([(id, settings)]),
@@ -210,14 +219,15 @@ impl<T> Subscriptions<T> {
             listed: None,
             status: StreamStatus::default(),
         };
-        self.streams.insert(key, stream);
+        let key = self.insert(stream);
+        self.topics.insert(topic, key);
         Ok(Subscribed::Opened { key, settings })
     }
 
     /// Takes a subscription back, or without an id all of the topic.
     pub fn unsubscribe(&mut self, now: Duration, asked: &Unsubscribe<'_>) -> Unsubscribed {
         let Some(&key) = self.topics.get(&*asked.topic) else { return Unsubscribed::Unknown };
-        let Some(stream) = self.streams.get_mut(&key) else { return Unsubscribed::Unknown };
+        let Some(stream) = stream_of(&mut self.slots, key) else { return Unsubscribed::Unknown };
         match asked.id.clone().map(Id::into_owned) {
             None => {
                 self.ids -= stream.asked.len();
@@ -235,7 +245,7 @@ impl<T> Subscriptions<T> {
         }
         self.unlist(key);
         self.topics.remove(&*asked.topic);
-        if let Some(stream) = self.streams.remove(&key) {
+        if let Some(stream) = self.remove(key) {
             self.bytes -= stream.queue.iter().map(|(_, bytes)| bytes).sum::<usize>();
         }
         Unsubscribed::Closed { key }
@@ -243,7 +253,7 @@ impl<T> Subscriptions<T> {
 
     /// Lets a sample wait, of `bytes` bytes; `false` where it was dropped because it came before its time.
     pub fn offer(&mut self, now: Duration, key: StreamKey, sample: T, bytes: usize) -> bool {
-        let Some(stream) = self.streams.get_mut(&key) else { return false };
+        let Some(stream) = stream_of(&mut self.slots, key) else { return false };
         let settings = stream.settings;
         if settings.queue_length == 0 && stream.due(now) > now {
             stream.status.throttled += 1;
@@ -263,7 +273,9 @@ impl<T> Subscriptions<T> {
         stream.queue.push_back((sample, bytes));
         self.bytes += bytes;
         self.bytes -= stream.shorten(self.limits.samples_max);
-        self.list(now, key);
+        if stream.listed.is_none() {
+            self.list(now, key);
+        }
         true
     }
 
@@ -273,13 +285,13 @@ impl<T> Subscriptions<T> {
             && at <= now
         {
             self.timed.pop_first();
-            if let Some(stream) = self.streams.get_mut(&key) {
+            if let Some(stream) = stream_of(&mut self.slots, key) {
                 stream.listed = Some(Listed::Ready);
                 self.ready.push_back(key);
             }
         }
         let key = self.ready.pop_front()?;
-        let stream = self.streams.get_mut(&key)?;
+        let stream = stream_of(&mut self.slots, key)?;
         stream.listed = None;
         let (sample, bytes) = stream.queue.pop_front()?;
         stream.status.taken += 1;
@@ -287,7 +299,9 @@ impl<T> Subscriptions<T> {
             stream.last = Some(now);
         }
         self.bytes -= bytes;
-        self.list(now, key);
+        if !stream.queue.is_empty() {
+            self.list(now, key);
+        }
         Some((key, sample))
     }
 
@@ -303,12 +317,12 @@ impl<T> Subscriptions<T> {
 
     /// How a stream is sent.
     pub fn settings(&self, key: StreamKey) -> Option<StreamSettings> {
-        self.streams.get(&key).map(|it| it.settings)
+        self.stream(key).map(|it| it.settings)
     }
 
     /// What happened to the samples of a stream.
     pub fn status(&self, key: StreamKey) -> Option<StreamStatus> {
-        let stream = self.streams.get(&key)?;
+        let stream = self.stream(key)?;
         Some(StreamStatus { waiting: stream.queue.len(), ..stream.status })
     }
 
@@ -319,12 +333,12 @@ impl<T> Subscriptions<T> {
 
     /// The topic of a stream.
     pub fn topic(&self, key: StreamKey) -> Option<&str> {
-        self.streams.get(&key).map(|it| it.topic.as_str())
+        self.stream(key).map(|it| it.topic.as_str())
     }
 
     /// Every stream with its topic, for a report and for when the client has gone.
     pub fn streams(&self) -> impl Iterator<Item = (StreamKey, &str)> {
-        self.streams.iter().map(|(key, stream)| (*key, stream.topic.as_str()))
+        self.topics.iter().map(|(topic, key)| (*key, topic.as_str()))
     }
 
     /// What waits, in bytes.
@@ -332,9 +346,37 @@ impl<T> Subscriptions<T> {
         self.bytes
     }
 
+    fn insert(&mut self, stream: Stream<T>) -> StreamKey {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, stream: None });
+            // There are as many as there may be topics.
+            (self.slots.len() - 1) as u32
+        });
+        let place = &mut self.slots[slot as usize];
+        place.stream = Some(stream);
+        StreamKey { slot, generation: place.generation }
+    }
+
+    fn remove(&mut self, key: StreamKey) -> Option<Stream<T>> {
+        let slot = self.slots.get_mut(key.slot as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(key.slot);
+        slot.stream.take()
+    }
+
+    fn stream(&self, key: StreamKey) -> Option<&Stream<T>> {
+        let slot = self.slots.get(key.slot as usize)?;
+        slot.stream.as_ref().filter(|_| slot.generation == key.generation)
+    }
+
     /// Finds what fits all subscriptions to the topic, after they have changed.
     fn settle(&mut self, now: Duration, key: StreamKey) -> StreamSettings {
-        let Some(stream) = self.streams.get_mut(&key) else { return StreamSettings::default() };
+        let Some(stream) = stream_of(&mut self.slots, key) else {
+            return StreamSettings::default();
+        };
         let merged = stream.asked.values().copied().reduce(|a, b| StreamSettings {
             throttle_rate: a.throttle_rate.min(b.throttle_rate),
             queue_length: a.queue_length.min(b.queue_length),
@@ -351,7 +393,7 @@ impl<T> Subscriptions<T> {
 
     /// Lists a stream of which a sample waits.
     fn list(&mut self, now: Duration, key: StreamKey) {
-        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let Some(stream) = stream_of(&mut self.slots, key) else { return };
         if stream.queue.is_empty() || stream.listed.is_some() {
             return;
         }
@@ -367,13 +409,19 @@ impl<T> Subscriptions<T> {
     }
 
     fn unlist(&mut self, key: StreamKey) {
-        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let Some(stream) = stream_of(&mut self.slots, key) else { return };
         match stream.listed.take() {
             Some(Listed::Ready) => self.ready.retain(|it| *it != key),
             Some(Listed::At(at)) => drop(self.timed.remove(&(at, key))),
             None => (),
         }
     }
+}
+
+/// The stream, of the slots alone, since the other members of [`Subscriptions`] are needed beside it.
+fn stream_of<T>(slots: &mut [Slot<T>], key: StreamKey) -> Option<&mut Stream<T>> {
+    let slot = slots.get_mut(key.slot as usize)?;
+    slot.stream.as_mut().filter(|_| slot.generation == key.generation)
 }
 
 impl<T> Stream<T> {
