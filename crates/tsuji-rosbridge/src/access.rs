@@ -49,9 +49,11 @@ impl Globs {
         Ok(Self(Some(patterns)))
     }
 
-    /// The same with one pattern more; every name stays every name.
+    /// The same with one pattern more; every name stays every name, and none stays none.
     pub fn and(mut self, pattern: &str) -> Self {
-        if let Some(patterns) = &mut self.0 {
+        if let Some(patterns) = &mut self.0
+            && !patterns.is_empty()
+        {
             patterns.push(pattern.to_owned());
         }
         self
@@ -205,7 +207,7 @@ pub struct Access {
 pub struct ServerGlobs {
     /// `topics_glob`.
     pub topics: Globs,
-    /// `services_glob`. `/rosapi/*` is always allowed with them, as in rosbridge: roslib needs it.
+    /// `services_glob`. Where it names some, `/rosapi/*` is allowed with them, as in rosbridge: roslib needs it.
     pub services: Globs,
     /// `actions_glob`.
     pub actions: Globs,

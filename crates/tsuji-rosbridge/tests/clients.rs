@@ -356,6 +356,14 @@ fn access() {
     );
     check(&anyone, None, Act::CallService, "/rosapi/topics", "allowed");
     check(&anyone, None, Act::SendGoal, "/any", "allowed");
+    let none = ServerGlobs { services: Globs::parse("[]").unwrap(), ..ServerGlobs::default() };
+    check(
+        &Access::new(none, Vec::new()),
+        None,
+        Act::CallService,
+        "/rosapi/topics",
+        "a client may not call_service \"/rosapi/topics\": services_glob allows []",
+    );
     let user = User {
         name: "arm".to_owned(),
         token: "secret".to_owned(),
