@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include <boost/property_tree/json_parser.hpp>
-#include <boost/property_tree/ptree.hpp>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -42,15 +40,23 @@ void answer(const std::string &json)
   }
 }
 
-void answer_failure(const std::string &error)
+void answer_failure(const std::string &error) { answer("{\"failed\":" + quoted(error) + "}"); }
+
+std::string quoted(const std::string &text)
 {
-  boost::property_tree::ptree tree;
-  tree.put("failed", error);
-  std::ostringstream text;
-  boost::property_tree::write_json(text, tree, false);
-  std::string line = text.str();
-  line.pop_back();
-  answer(line);
+  static constexpr char DIGITS[] = "0123456789abcdef";
+  std::string quoted = "\"";
+  for (const char sign : text)
+  {
+    const auto code = static_cast<unsigned char>(sign);
+    if (sign == '"' || sign == '\\')
+      quoted += std::string("\\") + sign;
+    else if (code < 0x20)
+      quoted += std::string("\\u00") + DIGITS[code >> 4] + DIGITS[code & 15];
+    else
+      quoted += sign;
+  }
+  return quoted + "\"";
 }
 
 void answer_each(const std::function<std::string(const std::vector<std::string> &words)> &obey)

@@ -15,6 +15,9 @@ void answer(const std::string &json);
 // The last answer of a program that ends because of `error`.
 void answer_failure(const std::string &error);
 
+// `text` as JSON.
+std::string quoted(const std::string &text);
+
 // Answers each line of the input with what `obey` makes of its words, until the input ends.
 void answer_each(const std::function<std::string(const std::vector<std::string> &words)> &obey);
 

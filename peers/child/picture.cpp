@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 namespace tsuji {
 
 namespace {
+
+constexpr size_t NUMBER_BYTES = sizeof(uint64_t);
 
 uint64_t word_at(const uint8_t *bytes)
 {
@@ -16,21 +20,22 @@ uint64_t word_at(const uint8_t *bytes)
 
 // Over all but the number. The place of a byte counts, so exchanged lines do not go unseen. Four sums, for the processor to
 // add them side by side.
-uint64_t checksum(const uint8_t *picture)
+uint64_t checksum(const uint8_t *picture, size_t size)
 {
-  static_assert((PICTURE_BYTES - sizeof(uint64_t)) % 8 == 0, "made of whole words");
   const auto add = [](uint64_t sum, uint64_t word) {
     const uint64_t mixed = (sum ^ word) * 0x2545f4914f6cdd1d;
     return mixed << 29 | mixed >> 35;
   };
   std::array<uint64_t, 4> sums{1, 2, 3, 4};
-  size_t at = sizeof(uint64_t);
-  for (; at + 32 <= PICTURE_BYTES; at += 32)
+  size_t at = NUMBER_BYTES;
+  for (; at + 32 <= size; at += 32)
     for (size_t lane = 0; lane < sums.size(); ++lane)
       sums[lane] = add(sums[lane], word_at(picture + at + 8 * lane));
   uint64_t sum = 0;
-  for (; at < PICTURE_BYTES; at += 8)
+  for (; at + 8 <= size; at += 8)
     sum = add(sum, word_at(picture + at));
+  for (; at < size; ++at)
+    sum = add(sum, picture[at]);
   for (const uint64_t lane : sums)
     sum = add(sum, lane);
   return sum;
@@ -38,13 +43,15 @@ uint64_t checksum(const uint8_t *picture)
 
 }  // namespace
 
-Pictures::Pictures()
+Pictures::Pictures(size_t size)
 {
+  if (size < NUMBER_BYTES)
+    throw std::runtime_error("size " + std::to_string(size) + "; allowed: at least " + std::to_string(NUMBER_BYTES));
   uint64_t seed = 0;
   for (Prepared &it : prepared_)
   {
     uint64_t word = ++seed * 0x9e3779b97f4a7c15;
-    it.bytes.resize(PICTURE_BYTES);
+    it.bytes.resize(size);
     for (uint8_t &byte : it.bytes)
     {
       word ^= word << 13;
@@ -52,7 +59,7 @@ Pictures::Pictures()
       word ^= word << 17;
       byte = static_cast<uint8_t>(word >> 32);
     }
-    it.sum = checksum(it.bytes.data());
+    it.sum = checksum(it.bytes.data(), size);
   }
 }
 
@@ -62,12 +69,12 @@ void Pictures::draw(uint64_t number, uint8_t *canvas) const
   std::memcpy(canvas, &number, sizeof number);
 }
 
-std::optional<uint64_t> Pictures::check(const std::vector<uint8_t> &seen) const
+std::optional<uint64_t> Pictures::check(const uint8_t *seen, size_t size) const
 {
-  if (seen.size() != PICTURE_BYTES)
+  if (size != prepared_[0].bytes.size())
     return std::nullopt;
-  const uint64_t number = word_at(seen.data());
-  return checksum(seen.data()) == of(number).sum ? std::optional(number) : std::nullopt;
+  const uint64_t number = word_at(seen);
+  return checksum(seen, size) == of(number).sum ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace tsuji

@@ -9,25 +9,20 @@
 
 namespace tsuji {
 
-// Those of the article: bgr8.
-constexpr uint32_t WIDTH = 1024;
-constexpr uint32_t HEIGHT = 768;
-constexpr uint32_t STEP = WIDTH * 3;
-constexpr size_t PICTURE_BYTES = size_t{STEP} * HEIGHT;
-
 // The number of a picture that only finds out whether anybody is there.
 constexpr uint64_t GREETING = UINT64_MAX;
 
-// A picture is one of a few prepared ones, with its number in its first bytes.
+// Pictures of one size. A picture is one of a few prepared ones, with its number in its first bytes.
 class Pictures {
  public:
-  Pictures();
+  // Of at least eight bytes; less is refused.
+  explicit Pictures(size_t size);
 
-  // Draws the picture of that number into PICTURE_BYTES.
+  // Draws the picture of that number into as many bytes.
   void draw(uint64_t number, uint8_t *canvas) const;
 
   // The number of a picture, if the rest of it is as it was drawn.
-  std::optional<uint64_t> check(const std::vector<uint8_t> &seen) const;
+  std::optional<uint64_t> check(const uint8_t *seen, size_t size) const;
 
  private:
   struct Prepared {
@@ -38,5 +33,18 @@ class Pictures {
 
   std::array<Prepared, 4> prepared_;
 };
+
+// Makes an Image of any ROS a blank picture of so many bytes: that of the article, 1024 × 768 in three colours, or a row of grey points.
+template <typename Image>
+void make_blank(Image &picture, size_t size)
+{
+  const bool is_of_article = size == size_t{1024} * 768 * 3;
+  picture.header.frame_id = "camera";
+  picture.height = is_of_article ? 768 : 1;
+  picture.width = is_of_article ? 1024 : static_cast<uint32_t>(size);
+  picture.encoding = is_of_article ? "bgr8" : "mono8";
+  picture.step = is_of_article ? 1024 * 3 : static_cast<uint32_t>(size);
+  picture.data.resize(size);
+}
 
 }  // namespace tsuji

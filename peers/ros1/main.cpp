@@ -1,18 +1,15 @@
 // Nodes and nodelets of ROS 1 that the laboratory of tsuji measures beside tsuji. It speaks with the laboratory as the
 // laboratory's own children do: a line of JSON says what to play, lines on the standard input what to do.
 #include <exception>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <boost/property_tree/json_parser.hpp>
-#include <boost/property_tree/ptree.hpp>
-
 #include "answers.hpp"
-#include "cadence.hpp"
+#include "fields.hpp"
 #include "master.hpp"
-#include "passing.hpp"
+#include "pictures.hpp"
+#include "texts.hpp"
 
 namespace {
 
@@ -25,13 +22,11 @@ void play(std::vector<std::string> words)
     words.erase(words.begin());
   if (words.size() != 2)
     throw std::runtime_error(USAGE);
-  boost::property_tree::ptree spec;
-  std::istringstream text(words[1]);
-  boost::property_tree::read_json(text, spec);
+  const tsuji::Fields fields(words[1]);
   if (words[0] == "--child")
-    tsuji::play_passing(spec);
+    tsuji::play_pictures(fields);
   else if (words[0] == "--speaker")
-    tsuji::play_cadence(spec, has_no_delay);
+    tsuji::play_texts(fields, has_no_delay);
   else if (words[0] == "--master")
     tsuji::play_master();
   else

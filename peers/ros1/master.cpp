@@ -99,7 +99,7 @@ void play_master()
   Master master(port);
   while (!master.answers())
     std::this_thread::sleep_for(LOOK);
-  answer("{\"uri\":\"" + uri + "\"}");
+  answer("{\"uri\":" + quoted(uri) + "}");
   answer_each([](const std::vector<std::string> &words) -> std::string { not_understood(words); });
 }
 

@@ -145,7 +145,8 @@ Usage: tsuji lab all [--quick] [--output DIR] [--force]
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
            sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
            by the road cyclonedds, beside Cyclone DDS alone, the last one by fastdds and zenoh too;
-           the patterns also by ROS 1, where scripts/ros1 has built its nodes (TSUJI_LAB_PEERS)
+           the patterns also by ROS 1, and these and the sizes by rclcpp on each middleware of the ROS 2
+           that is sourced, where scripts/ros1 and scripts/rclcpp have built their nodes (TSUJI_LAB_PEERS)
   limits   throughput, small samples, allocations, memory, threads, descriptors, start-up, idling,
            also beside plain ROS 2 nodes, and what one that listens costs; a command beside
            pictures, actions and parameters, and what tsuji chooses once it is tuned
@@ -156,7 +157,7 @@ Usage: tsuji lab all [--quick] [--output DIR] [--force]
            engines alone: latency at 10 Hz, throughput, memory and threads of both processes, with the
            figures of the paper on choosing DDS implementations beside. 40 minutes in full
   cadence  a short text a hundred times a second, by every road, by engines alone, iceoryx2 and a socket:
-           how even the beat is, and how long each text takes, beside ROS 1 and the figures of an article
+           how even the beat is, and how long each text takes, beside ROS 1, rclcpp and the figures of an article
            on it; then texts of other sizes, and other queues beside a callback that stands still. Twelve
            minutes in full. With --rosout the same from a log of ROS 1
   camera   500 pictures of 640 × 480 every 30 ms, raw and as JPEG, inside one process, between two by each

@@ -8,11 +8,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::arguments::Options;
-use crate::carrier::{Peer, Way};
+use crate::carrier::{Carrier, Peer, RCLCPP, Way};
 use crate::crew::{Child, Stage, Stop, check_length};
 use crate::limits::{Measure, Run};
+use crate::rclcpp::Rclcpp;
 use crate::report::{At, Cell, Report, Screen, Series, Table};
-use crate::road::{Road, Transport};
+use crate::road::{self, Road, Transport};
 use crate::ros1::Ros1;
 use crate::statistics::{quantile, sorted};
 
@@ -80,10 +81,12 @@ impl Flow {
     fn run(&self, run: &mut Run<'_, '_>) -> Result<Beat, Stop> {
         run.screen.progress(&format!("{}: starting", self.name));
         let count = run.options.count;
+        let (folder, name) = (run.stage.folder(), self.name.replace(['-', ':'], "_"));
+        let topic = road::of_this_run(folder, &name);
         let text = |role: &str| {
             json!({
-                "folder": run.stage.folder(), "way": self.way.word(), "role": role,
-                "name": self.name.replace(['-', ':'], "_"), "bytes": self.bytes, "depth": self.depth,
+                "folder": folder, "way": self.way.word(), "role": role, "name": name, "topic": topic,
+                "bytes": self.bytes, "depth": self.depth,
             })
             .to_string()
         };
@@ -138,7 +141,7 @@ fn roads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
         }
     }
     if stopped.is_ok() && run.options.roads.is_empty() {
-        stopped = by_ros1(run, &mut rows);
+        stopped = by_ros1(run, &mut rows).and_then(|()| by_rclcpp(run, &mut rows));
     }
     if !rows.is_empty() {
         rows.push(authors_row());
@@ -192,6 +195,25 @@ fn by_ros1(run: &mut Run<'_, '_>, rows: &mut Vec<Vec<Cell>>) -> Result<(), Stop>
             let Run { options, screen, report, .. } = run;
             flow.run(&mut Run { stage: &room.stage, options, screen, report })
         });
+        tell(run, &flow, beat, rows)?;
+    }
+    Ok(())
+}
+
+/// Between two nodes of rclcpp, on each middleware that is here.
+fn by_rclcpp(run: &mut Run<'_, '_>, rows: &mut Vec<Vec<Cell>>) -> Result<(), Stop> {
+    let rclcpp = match Rclcpp::find(&run.stage.program) {
+        Ok(rclcpp) => rclcpp,
+        Err(why) => {
+            run.report.absent(run.screen, RCLCPP, &why);
+            return Ok(());
+        }
+    };
+    for it in rclcpp.present(run.stage, run.screen, run.report)? {
+        let name = format!("cadence-{}", Carrier::Rclcpp.on(&it.name));
+        let flow = Flow { is_late: true, ..Flow::new(name, Way::Tsuji(Road::Alone)) };
+        let Run { options, screen, report, .. } = run;
+        let beat = flow.run(&mut Run { stage: &it.stage, options, screen, report });
         tell(run, &flow, beat, rows)?;
     }
     Ok(())

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::arguments::SIZES;
 use crate::probe::Arrivals;
 use crate::road::Road;
 
@@ -53,6 +54,12 @@ pub(crate) enum Carrier {
     Nodelet,
     /// Nodelets of ROS 1 under one manager, by `boost::shared_ptr`.
     NodeletPointer,
+    /// Nodes of rclcpp, the message published and received by reference.
+    Rclcpp,
+    /// Nodes of rclcpp in one process with its own way inside, by `std::unique_ptr`.
+    RclcppPointer,
+    /// Nodes of rclcpp, the picture drawn in a message that the middleware lends.
+    RclcppLoan,
     /// A Unix socket, the finished picture copied into the kernel when it is sent.
     UnixSocket,
     /// tsuji, an `Arc` published and the same `Arc` received.
@@ -72,7 +79,7 @@ pub(crate) enum Carrier {
 }
 
 impl Carrier {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 23] = [
         Self::Condvar,
         Self::CondvarClone,
         Self::IceoryxLoan,
@@ -85,6 +92,9 @@ impl Carrier {
         Self::RoscppPointer,
         Self::Nodelet,
         Self::NodeletPointer,
+        Self::Rclcpp,
+        Self::RclcppPointer,
+        Self::RclcppLoan,
         Self::UnixSocket,
         Self::TsujiPointer,
         Self::TsujiPublish,
@@ -110,6 +120,9 @@ impl Carrier {
             Self::RoscppPointer => "roscpp-pointer",
             Self::Nodelet => "nodelet",
             Self::NodeletPointer => "nodelet-pointer",
+            Self::Rclcpp => RCLCPP,
+            Self::RclcppPointer => "rclcpp-pointer",
+            Self::RclcppLoan => "rclcpp-loan",
             Self::UnixSocket => "unix-socket",
             Self::TsujiPointer => "tsuji-pointer",
             Self::TsujiPublish => "tsuji-publish",
@@ -131,6 +144,26 @@ impl Carrier {
         matches!(self, Self::Roscpp | Self::RoscppPointer | Self::Nodelet | Self::NodeletPointer)
     }
 
+    /// Whether it is rclcpp, whose ends are played by a program of its own, on one middleware or another.
+    pub(crate) fn is_rclcpp(self) -> bool {
+        self.word().starts_with(RCLCPP)
+    }
+
+    /// Whether it can carry pictures of so many bytes. A message that rclcpp lends has its size in its type.
+    pub(crate) fn carries(self, size: usize) -> bool {
+        self != Self::RclcppLoan || SIZES.contains(&size)
+    }
+
+    /// The name in a row where it is rclcpp on `middleware`.
+    pub(crate) fn on(self, middleware: &str) -> String {
+        self.word().replacen(RCLCPP, &format!("{RCLCPP}:{middleware}"), 1)
+    }
+
+    /// Whether another program plays its ends.
+    fn is_played_elsewhere(self) -> bool {
+        self.is_ros1() || self.is_rclcpp()
+    }
+
     /// What carries between two processes where it is not tsuji.
     fn peer(self) -> Option<Peer> {
         match self {
@@ -150,10 +183,14 @@ impl fmt::Display for Carrier {
         match self {
             it if it.is_tsuji() => f.pad("tsuji"),
             it if it.is_ros1() => f.pad(&format!("ros1:{}", it.word())),
+            it if it.is_rclcpp() => f.pad(it.word()),
             it => f.pad(&format!("raw:{}", it.word())),
         }
     }
 }
+
+/// Begins the names of all that is rclcpp.
+pub(crate) const RCLCPP: &str = "rclcpp";
 
 /// What a child process plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -344,7 +381,7 @@ pub(crate) fn open_sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {
         (Carrier::CycloneInPlace, _) => cyclonedds::in_place(spec),
         (_, Some(peer)) => peer::sender(peer, spec),
         (Carrier::Condvar | Carrier::CondvarClone, None) => Err(unfit(spec)),
-        (it, None) if it.is_ros1() => Err(unfit(spec)),
+        (it, None) if it.is_played_elsewhere() => Err(unfit(spec)),
         (_, None) => tsuji::sender(spec),
     }
 }
@@ -357,7 +394,7 @@ pub(crate) fn open_receiver(
     match (spec.carrier, spec.carrier.peer()) {
         (_, Some(peer)) => peer::receiver(peer, spec, arrivals),
         (Carrier::Condvar | Carrier::CondvarClone, None) => Err(unfit(spec)),
-        (it, None) if it.is_ros1() => Err(unfit(spec)),
+        (it, None) if it.is_played_elsewhere() => Err(unfit(spec)),
         (_, None) => tsuji::receiver(spec, arrivals),
     }
 }
@@ -374,7 +411,7 @@ pub(crate) type Ends = (Box<dyn Sender>, Box<dyn Receiver + Send>);
 pub(crate) fn open_both(spec: &Spec, arrivals: Arc<Arrivals>) -> Result<Ends, String> {
     match spec.carrier {
         Carrier::Condvar | Carrier::CondvarClone => Ok(condvar::ends(spec, arrivals)),
-        it if it.is_ros1() || it.peer().is_some() => Err(unfit(spec)),
+        it if it.is_played_elsewhere() || it.peer().is_some() => Err(unfit(spec)),
         _ => tsuji::ends(spec, arrivals),
     }
 }

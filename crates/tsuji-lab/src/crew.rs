@@ -318,6 +318,12 @@ const NOT_INHERITED: &[&str] = &[
     "ROS_IPV6",
     "ROS_NAMESPACE",
     "ROSCONSOLE_CONFIG_FILE",
+    "ROS_DISCOVERY_SERVER",
+    "ROS_SECURITY_ENABLE",
+    "FASTRTPS_DEFAULT_PROFILES_FILE",
+    "FASTDDS_DEFAULT_PROFILES_FILE",
+    "RMW_FASTRTPS_PUBLICATION_MODE",
+    "RMW_FASTRTPS_USE_QOS_FROM_XML",
 ];
 
 /// Lines of complaint that are kept; the oldest go first.
@@ -401,6 +407,8 @@ impl Crew {
         let answer = self.sender.ask("transport")?;
         if let Some(transport) = answer["transport"].as_str() {
             self.carrier = format!("tsuji:{transport}");
+        } else if let Some(carrier) = answer["carrier"].as_str() {
+            self.carrier = carrier.to_owned();
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! Measures tsuji beside the raw carriers: a mutex with a condition variable, iceoryx2, a Unix socket, and the
-//! engines alone; and beside ROS 1, where it is.
+//! engines alone; and beside ROS 1 and rclcpp, where they are.
 //!
 //! It measures through tsuji's public interface, so a number here is a number that a user can have.
 //! It asserts nothing: it prints what it found, and says of each bar whether it was met. How it
@@ -25,6 +25,7 @@ mod pace;
 mod passing;
 mod picture;
 mod probe;
+mod rclcpp;
 mod report;
 mod road;
 mod ros1;

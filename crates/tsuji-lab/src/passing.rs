@@ -8,10 +8,13 @@ use crate::crew::{Block, Crew, Stage, Stop};
 use crate::matrix::ENGINE_MEDIAN_MAX;
 use crate::report::{Judged, Report, Row, Screen, Series};
 use crate::road::{Road, Transport};
-use crate::ros1::{Room, Ros1};
+use crate::ros1::Room;
 use crate::statistics::{Bar, Statistic, ratio};
 
 mod article;
+mod peers;
+
+use peers::{Peers, Place};
 
 /// Some carriers side by side, and what the first one has to reach against the others.
 #[derive(Clone, Debug)]
@@ -41,13 +44,13 @@ fn cases(options: &Options) -> Vec<Case> {
     use Carrier::*;
     const FAST: Road = Road::By(Transport::FastDds);
     const ZENOH: Road = Road::By(Transport::Zenoh);
-    const PUBLISHED: &[Carrier] = &[TsujiPublish, IceoryxMemcpy, UnixSocket];
-    let by_value: &[Carrier] = &[TsujiPublish, CondvarClone, Roscpp];
-    let by_pointer: &[Carrier] = &[TsujiPointer, Condvar, RoscppPointer];
-    let between: &[Carrier] = &[TsujiPublish, IceoryxMemcpy, UnixSocket, Roscpp];
-    let by_loan: &[Carrier] = &[TsujiLoan, IceoryxLoan, RoscppPointer];
-    let components: &[Carrier] = &[TsujiPublish, CondvarClone, Nodelet];
-    let components_by_pointer: &[Carrier] = &[TsujiPointer, Condvar, NodeletPointer];
+    const PUBLISHED: &[Carrier] = &[TsujiPublish, IceoryxMemcpy, UnixSocket, Rclcpp];
+    let by_value: &[Carrier] = &[TsujiPublish, CondvarClone, Roscpp, Rclcpp];
+    let by_pointer: &[Carrier] = &[TsujiPointer, Condvar, RoscppPointer, RclcppPointer];
+    let between: &[Carrier] = &[TsujiPublish, IceoryxMemcpy, UnixSocket, Roscpp, Rclcpp];
+    let by_loan: &[Carrier] = &[TsujiLoan, IceoryxLoan, RoscppPointer, RclcppLoan];
+    let components: &[Carrier] = &[TsujiPublish, CondvarClone, Nodelet, Rclcpp];
+    let components_by_pointer: &[Carrier] = &[TsujiPointer, Condvar, NodeletPointer, RclcppPointer];
     let patterns = [
         ("one_node", Role::Both, true, by_value, &[][..]),
         ("one_node_pointer", Role::Both, true, by_pointer, POINTER_BARS),
@@ -56,9 +59,11 @@ fn cases(options: &Options) -> Vec<Case> {
         ("two_components", Role::Both, false, components, &[]),
         ("two_components_pointer", Role::Both, false, components_by_pointer, POINTER_BARS),
     ];
+    let in_process: &[Carrier] = &[TsujiPointer, Condvar, RclcppPointer];
+    let lent: &[Carrier] = &[TsujiLoan, IceoryxLoan, RclcppLoan];
     let sized: [(_, _, _, &[Carrier], _); 7] = [
-        ("pointer", Role::Both, Road::Alone, &[TsujiPointer, Condvar], POINTER_BARS),
-        ("loan", Role::Sender, Road::Alone, &[TsujiLoan, IceoryxLoan], LOAN_BARS),
+        ("pointer", Role::Both, Road::Alone, in_process, POINTER_BARS),
+        ("loan", Role::Sender, Road::Alone, lent, LOAN_BARS),
         ("publish", Role::Sender, Road::Alone, PUBLISHED, PUBLISH_BARS),
         ("cyclonedds-loan", Role::Sender, Road::Rtps, &[TsujiLoan, CycloneInPlace], ENGINE_BARS),
         ("cyclonedds-publish", Role::Sender, Road::Rtps, &[TsujiPublish, CycloneCopy], ENGINE_BARS),
@@ -86,7 +91,7 @@ fn cases(options: &Options) -> Vec<Case> {
             role,
             one_node: false,
             road,
-            carriers: carriers.to_vec(),
+            carriers: carriers.iter().copied().filter(|it| it.carries(*size)).collect(),
             bars,
         }));
     }
@@ -104,21 +109,14 @@ pub(crate) fn run(
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) -> Result<(), Stop> {
-    let mut cases = cases(options);
+    let cases = cases(options);
     if cases.is_empty() {
         return Err(Stop::Failed(format!("no case begins with {}", options.cases.join(" or "))));
     }
-    let ros1 = Ros1::find(&stage.program);
-    if let Err(why) = &ros1
-        && cases.iter().flat_map(|it| &it.carriers).any(|it| it.is_ros1())
-    {
-        report.absent(screen, "ros1", why);
-        cases.iter_mut().for_each(|it| it.carriers.retain(|it| !it.is_ros1()));
-    }
-    let ros1 = ros1.ok();
+    let peers = Peers::find(stage, &cases, screen, report)?;
     let measured = cases.iter().enumerate().try_for_each(|(at, case)| {
         let place = &*format!("[{}/{}] {}", at + 1, cases.len(), case.name);
-        let scene = Scene { stage, case, options, place, ros1: ros1.as_ref() };
+        let scene = Scene { stage, case, options, place, peers: &peers };
         measure(&scene, screen, report)
     });
     if let Some(table) = article::table(report.rows()) {
@@ -128,10 +126,12 @@ pub(crate) fn run(
 }
 
 /// One carrier in one case, and what it brought so far.
-struct Contestant {
+struct Contestant<'a> {
     /// Which of the case's.
     at: usize,
     carrier: Carrier,
+    /// Where its children are started.
+    place: Place<'a>,
     /// What carries.
     name: String,
     blocks: Vec<Block>,
@@ -143,8 +143,7 @@ struct Scene<'a> {
     case: &'a Case,
     options: &'a Options,
     place: &'a str,
-    /// Where a carrier of the case is ROS 1.
-    ros1: Option<&'a Ros1>,
+    peers: &'a Peers,
 }
 
 fn measure(scene: &Scene<'_>, screen: &mut Screen<'_>, report: &mut Report) -> Result<(), Stop> {
@@ -155,13 +154,7 @@ fn measure(scene: &Scene<'_>, screen: &mut Screen<'_>, report: &mut Report) -> R
         report.absent(screen, &case.name, &why);
         return Ok(());
     }
-    let contestant = |(at, carrier): (usize, &Carrier)| Contestant {
-        at,
-        carrier: *carrier,
-        name: carrier.to_string(),
-        blocks: Vec::new(),
-    };
-    let mut contestants: Vec<_> = case.carriers.iter().enumerate().map(contestant).collect();
+    let mut contestants = scene.contestants();
     let stopped = scene.all(&mut contestants, screen, report);
     for it in contestants.iter().filter(|it| !it.blocks.is_empty()) {
         report.row(screen, Row::of(&case.name, &it.name, case.size, &it.blocks));
@@ -189,10 +182,24 @@ const WARM_UP: u64 = 30;
 /// connections happen to lie, for as long as it runs.
 const BLOCKS_OF_A_START: usize = 2;
 
-impl Scene<'_> {
+impl<'a> Scene<'a> {
+    /// Each carrier of the case; one that is rclcpp once for each middleware, one whose peer is not here not at all.
+    fn contestants(&self) -> Vec<Contestant<'a>> {
+        let carriers = self.case.carriers.iter().copied();
+        let places = carriers.flat_map(|carrier| {
+            let places = self.peers.places(self.stage, carrier);
+            places.into_iter().map(move |place| (carrier, place))
+        });
+        let contestants = places.enumerate().map(|(at, (carrier, place))| {
+            let name = place.name(carrier);
+            Contestant { at, carrier, place, name, blocks: Vec::new() }
+        });
+        contestants.collect()
+    }
+
     fn all(
         &self,
-        contestants: &mut Vec<Contestant>,
+        contestants: &mut Vec<Contestant<'a>>,
         screen: &mut Screen<'_>,
         report: &mut Report,
     ) -> Result<(), Stop> {
@@ -213,7 +220,7 @@ impl Scene<'_> {
                     }
                     // The others are measured all the same.
                     Err(Stop::Failed(why)) if first == 0 => {
-                        let what = format!("{} {}", self.case.name, it.carrier);
+                        let what = format!("{} {}", self.case.name, it.name);
                         report.skipped(screen, &what, &why);
                         failed.push(it.at);
                     }
@@ -227,7 +234,11 @@ impl Scene<'_> {
     }
 
     /// Starts the processes of a contestant, and of ROS 1 the master that they need.
-    fn start(&self, contestant: &Contestant, first: usize) -> Result<(Crew, Option<Room>), Stop> {
+    fn start(
+        &self,
+        contestant: &Contestant<'_>,
+        first: usize,
+    ) -> Result<(Crew, Option<Room>), Stop> {
         let Self { case, options, .. } = self;
         let carrier = contestant.carrier;
         // The network is everybody's, so its topics bear the number of this process.
@@ -246,9 +257,8 @@ impl Scene<'_> {
             folder: self.stage.folder().to_owned(),
             name: name.replace('-', "_"),
         };
-        let ros1 = self.ros1.filter(|_| carrier.is_ros1());
-        let room = ros1.map(|it| it.room(self.stage, &[])).transpose()?;
-        let stage = room.as_ref().map_or(self.stage, |it| &it.stage);
+        let room = contestant.place.room()?;
+        let stage = room.as_ref().map_or(contestant.place.stage(), |it| &it.stage);
         let mut crew = Crew::start(stage, &spec)?;
         if let Road::By(transport) = case.road
             && carrier.is_tsuji()
@@ -264,7 +274,7 @@ impl Scene<'_> {
     fn blocks(
         &self,
         numbers: Range<usize>,
-        contestants: &mut [Contestant],
+        contestants: &mut [Contestant<'_>],
         crews: &mut [Crew],
         screen: &mut Screen<'_>,
     ) -> Result<(), Stop> {
@@ -291,12 +301,12 @@ impl Scene<'_> {
 
 fn judge(
     case: &Case,
-    ours: &Contestant,
-    theirs: &Contestant,
+    ours: &Contestant<'_>,
+    theirs: &Contestant<'_>,
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) {
-    let times = |it: &Contestant| -> Vec<Vec<f64>> {
+    let times = |it: &Contestant<'_>| -> Vec<Vec<f64>> {
         it.blocks.iter().map(|block| block.passing_us.clone()).collect()
     };
     let (ours_us, theirs_us) = (times(ours), times(theirs));

@@ -137,6 +137,11 @@ pub(crate) fn raw_domain(folder: &Path) -> u32 {
     DOMAIN_FIRST + DOMAINS + by_run(folder)
 }
 
+/// The ROS domain of rclcpp on one of its middlewares, whose number is `at`: none hears another, or tsuji, up to the 29th.
+pub(crate) fn rclcpp_domain(folder: &Path, at: usize) -> u32 {
+    DOMAIN_FIRST + (by_run(folder) + 1 + (at % DOMAINS as usize) as u32) % DOMAINS
+}
+
 /// Above those that people pick by hand. The last domain whose ports are not ephemeral is 101.
 const DOMAIN_FIRST: u32 = 42;
 const DOMAINS: u32 = 30;
@@ -208,6 +213,7 @@ const BETWEEN_PROCESSES: (&str, &str) = (
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::path::PathBuf;
 
     use super::*;
@@ -230,6 +236,9 @@ mod tests {
             let folder = PathBuf::from(format!("/tmp/tsuji-lab-{number}-0"));
             let (ours, theirs) = (domain(&folder), raw_domain(&folder));
             assert!(ours != theirs && ours <= 101 && theirs <= 101);
+            let others: HashSet<u32> = (0..29).map(|at| rclcpp_domain(&folder, at)).collect();
+            assert!(others.len() == 29 && !others.contains(&ours));
+            assert!(others.iter().all(|it| (42..=101).contains(it)));
         }
     }
 }

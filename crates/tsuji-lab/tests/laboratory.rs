@@ -27,8 +27,11 @@ fn absent(value: &Value) -> Vec<&'static str> {
     let all = value["absent"].as_array().unwrap();
     let is_absent = |name: &&str| all.iter().any(|it| it["what"].as_str().unwrap().contains(name));
     for it in all {
-        let missing =
-            if it["what"] == "ros1" { "scripts/ros1 builds it" } else { "libtsuji_transport_" };
+        let missing = match it["what"].as_str() {
+            Some("ros1") => "scripts/ros1 builds it",
+            Some("rclcpp") => "scripts/rclcpp builds it",
+            _ => "libtsuji_transport_",
+        };
         assert!(it["why"].as_str().unwrap().contains(missing), "{it}");
     }
     PLUGINS.into_iter().filter(|it| is_absent(it)).collect()
@@ -45,7 +48,7 @@ fn check(words: &str) -> Option<(Value, String)> {
         .args(words.split_whitespace())
         .arg("--json")
         .arg(&json)
-        // What is measured with peers is in `ros1.rs`.
+        // What is measured with peers is in `ros1.rs` and `rclcpp.rs`.
         .env_remove("TSUJI_LAB_PEERS")
         .output()
         .unwrap();
@@ -102,8 +105,10 @@ fn every_pattern_and_every_way_brings_rows_and_loses_nothing() {
     assert!(carried("cyclonedds-loan-64", "raw:cyclonedds-in-place"), "{text}");
     assert!(carried("cyclonedds-publish-64", "raw:cyclonedds-copy"), "{text}");
     // Once, and not with each pattern.
-    let ros1 = value["absent"].as_array().unwrap().iter().filter(|it| it["what"] == "ros1");
-    assert_eq!(ros1.count(), 1, "{text}");
+    for peer in ["ros1", "rclcpp"] {
+        let own = value["absent"].as_array().unwrap().iter().filter(|it| it["what"] == peer);
+        assert_eq!(own.count(), 1, "{text}");
+    }
     let article = &value["tables"][0]["rows"];
     assert_eq!((&article[5][0], &article[5][4]), (&"two_components_pointer".into(), &Value::Null));
     assert_ne!(value["machine"]["cpu"], Value::Null);

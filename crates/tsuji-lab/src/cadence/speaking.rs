@@ -16,7 +16,6 @@ use super::TEXT;
 use crate::carrier::{self, Failure, Flow, Line, Peer, Talker, Way};
 use crate::child::{answer, ended, parsed, said};
 use crate::pace::{sleep_until, until_last};
-use crate::road;
 
 /// The hidden argument of such a process.
 pub(crate) const SPEAKER: &str = "--speaker";
@@ -56,7 +55,7 @@ impl Part {
         let word = |field: &str| value[field].as_str().unwrap_or_default();
         let number = |field: &str| value[field].as_u64().unwrap_or_default();
         let (folder, role) = (Path::new(word("folder")), word("role"));
-        let topic = road::of_this_run(folder, word("name"));
+        let topic = word("topic").to_owned();
         let depth = u32::try_from(number("depth")).unwrap_or(1);
         let qos = Qos { history: History::KeepLast(depth), ..Qos::DEFAULT };
         let bytes = usize::try_from(number("bytes")).unwrap_or_default();

@@ -1,0 +1,47 @@
+// Nodes of ROS 2 that the laboratory of tsuji measures beside tsuji, on whatever middleware `RMW_IMPLEMENTATION` names. It speaks with the
+// laboratory as the laboratory's own children do: a line of JSON says what to play, lines on the standard input what to do.
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "answers.hpp"
+#include "fields.hpp"
+#include "pictures.hpp"
+#include "texts.hpp"
+
+namespace {
+
+constexpr char USAGE[] = "usage: tsuji-lab-rclcpp --child|--speaker|--presence JSON; `tsuji lab` starts it";
+
+void play(const std::vector<std::string> &words)
+{
+  if (words.size() != 2)
+    throw std::runtime_error(USAGE);
+  const tsuji::Fields fields(words[1]);
+  if (words[0] == "--child")
+    tsuji::play_pictures(fields);
+  else if (words[0] == "--speaker")
+    tsuji::play_texts(fields);
+  else if (words[0] == "--presence")
+    tsuji::play_presence();
+  else
+    throw std::runtime_error(USAGE);
+}
+
+}  // namespace
+
+int main(int count, char **words)
+{
+  try
+  {
+    tsuji::keep_output_for_answers();
+    play({words + 1, words + count});
+    return 0;
+  }
+  catch (const std::exception &error)
+  {
+    tsuji::answer_failure(error.what());
+    return 1;
+  }
+}
