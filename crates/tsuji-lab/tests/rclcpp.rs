@@ -38,8 +38,13 @@ fn middlewares() -> BTreeSet<String> {
         return names;
     }
     let is_required = env::var("TSUJI_RCLCPP").is_ok_and(|it| it == "required");
-    assert!(!is_required, "TSUJI_RCLCPP is required, but TSUJI_LAB_PEERS has no nodes or {PREFIXES} no middleware");
-    println!("not run: the nodes of rclcpp are not in TSUJI_LAB_PEERS, or no ROS 2 is sourced; scripts/rclcpp builds them");
+    assert!(
+        !is_required,
+        "TSUJI_RCLCPP is required, but TSUJI_LAB_PEERS has no nodes or {PREFIXES} no middleware"
+    );
+    println!(
+        "not run: the nodes of rclcpp are not in TSUJI_LAB_PEERS, or no ROS 2 is sourced; scripts/rclcpp builds them"
+    );
     BTreeSet::new()
 }
 
