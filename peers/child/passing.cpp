@@ -68,17 +68,20 @@ class Sending {
     for (uint64_t at = 0; at < count && silent < SILENT_MAX; ++at)
     {
       const uint64_t number = next_++;
-      std::optional<Excluded> excluded(meter_);
-      pacer_->wait_until_asleep();
-      const uint64_t begun_ns = monotonic_ns();
-      excluded.reset();
+      uint64_t begun_ns = 0;
+      {
+        const Excluded excluded(meter_);
+        pacer_->wait_until_asleep();
+        begun_ns = monotonic_ns();
+      }
       sender_->prepare();
-      excluded.emplace(meter_);
-      pictures_.draw(number, sender_->canvas());
-      excluded.reset();
+      {
+        const Excluded excluded(meter_);
+        pictures_.draw(number, sender_->canvas());
+      }
       const uint64_t at_ns = monotonic_ns();
       sender_->publish();
-      excluded.emplace(meter_);
+      const Excluded excluded(meter_);
       sent.push_back({number, begun_ns, at_ns, monotonic_ns()});
       silent = pacer_->is_acknowledged(number, SILENCE_MS) ? 0 : silent + 1;
     }

@@ -97,9 +97,13 @@ fn installed(prefixes: &OsStr) -> Vec<String> {
     let index = "share/ament_index/resource_index/rmw_typesupport";
     let files = env::split_paths(prefixes)
         .flat_map(|it| fs::read_dir(it.join(index)).into_iter().flatten().flatten());
-    let names: BTreeSet<_> = files.filter_map(|it| it.file_name().into_string().ok()).collect();
+    let names = files.filter_map(|it| it.file_name().into_string().ok());
+    let names: BTreeSet<_> = names.filter(|it| it != LEADS_ON).collect();
     names.into_iter().collect()
 }
+
+/// What is registered beside them and only leads on to one of them.
+const LEADS_ON: &str = "rmw_implementation";
 
 /// One that rclcpp has loaded.
 #[derive(Debug)]
@@ -120,8 +124,11 @@ mod tests {
     fn what_is_registered_twice_is_one_middleware() {
         let folder = env::temp_dir().join(format!("tsuji-lab-rclcpp-{}", std::process::id()));
         let mut prefixes = Vec::new();
-        for (prefix, names) in [("near", &["rmw_b"][..]), ("far", &["rmw_b", "rmw_a"]), ("no", &[])]
-        {
+        for (prefix, names) in [
+            ("near", &["rmw_b"][..]),
+            ("far", &["rmw_b", "rmw_a", "rmw_implementation"]),
+            ("no", &[]),
+        ] {
             let index = folder.join(prefix).join("share/ament_index/resource_index");
             fs::create_dir_all(index.join("rmw_typesupport")).unwrap();
             fs::create_dir_all(index.join("packages")).unwrap();

@@ -33,7 +33,9 @@ fn middlewares() -> BTreeSet<String> {
     let prefixes = env::var_os(PREFIXES).unwrap_or_default();
     let files = env::split_paths(&prefixes)
         .flat_map(|it| fs::read_dir(it.join(INDEX)).into_iter().flatten().flatten());
-    let names: BTreeSet<_> = files.map(|it| it.file_name().into_string().unwrap()).collect();
+    let names = files.map(|it| it.file_name().into_string().unwrap());
+    // It only leads on to one of the others.
+    let names: BTreeSet<_> = names.filter(|it| it != "rmw_implementation").collect();
     if is_built && !names.is_empty() {
         return names;
     }
