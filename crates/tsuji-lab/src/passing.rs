@@ -258,7 +258,7 @@ impl<'a> Scene<'a> {
             name: name.replace('-', "_"),
         };
         let room = contestant.place.room()?;
-        let stage = room.as_ref().map_or(contestant.place.stage(), |it| &it.stage);
+        let stage = room.as_ref().map_or_else(|| contestant.place.stage(), |it| &it.stage);
         let mut crew = Crew::start(stage, &spec)?;
         if let Road::By(transport) = case.road
             && carrier.is_tsuji()
