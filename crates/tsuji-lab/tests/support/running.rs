@@ -64,10 +64,16 @@ impl Lab {
     pub(crate) fn end(mut self) -> (ExitStatus, Value) {
         let status = self.process.wait().unwrap();
         let value = serde_json::from_str(&fs::read_to_string(&self.json).unwrap()).unwrap();
-        fs::remove_file(&self.json).unwrap();
         assert_eq!(self.processes(""), Vec::<String>::new());
         assert!(!self.folder().exists());
         (status, value)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // One that was killed leaves it too.
+        let _ = fs::remove_file(&self.json);
     }
 }
 
