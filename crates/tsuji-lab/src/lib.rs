@@ -23,6 +23,7 @@ mod machine;
 mod matrix;
 mod pace;
 mod passing;
+mod peers;
 mod picture;
 mod probe;
 mod rclcpp;

@@ -6,15 +6,13 @@ use crate::arguments::{ENGINE_SIZES, Options, PICTURE_BYTES, SIZES};
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
 use crate::crew::{Block, Crew, Stage, Stop};
 use crate::matrix::ENGINE_MEDIAN_MAX;
+use crate::peers::{Peers, Place};
 use crate::report::{Judged, Report, Row, Screen, Series};
 use crate::road::{Road, Transport};
 use crate::ros1::Room;
 use crate::statistics::{Bar, Statistic, ratio};
 
 mod article;
-mod peers;
-
-use peers::{Peers, Place};
 
 /// Some carriers side by side, and what the first one has to reach against the others.
 #[derive(Clone, Debug)]
@@ -113,7 +111,8 @@ pub(crate) fn run(
     if cases.is_empty() {
         return Err(Stop::Failed(format!("no case begins with {}", options.cases.join(" or "))));
     }
-    let peers = Peers::find(stage, &cases, screen, report)?;
+    let carriers: Vec<_> = cases.iter().flat_map(|it| &it.carriers).copied().collect();
+    let peers = Peers::find(stage, &carriers, screen, report)?;
     let measured = cases.iter().enumerate().try_for_each(|(at, case)| {
         let place = &*format!("[{}/{}] {}", at + 1, cases.len(), case.name);
         let scene = Scene { stage, case, options, place, peers: &peers };
@@ -257,7 +256,7 @@ impl<'a> Scene<'a> {
             folder: self.stage.folder().to_owned(),
             name: name.replace('-', "_"),
         };
-        let room = contestant.place.room()?;
+        let room = contestant.place.room(&[])?;
         let stage = room.as_ref().map_or_else(|| contestant.place.stage(), |it| &it.stage);
         let mut crew = Crew::start(stage, &spec)?;
         if let Road::By(transport) = case.road

@@ -1,29 +1,26 @@
 //! ROS 1 and rclcpp, as far as they are here, and where their children are started.
 
-use super::Case;
 use crate::carrier::{Carrier, RCLCPP};
 use crate::crew::{Stage, Stop};
 use crate::rclcpp::{Middleware, Rclcpp};
 use crate::report::{Report, Screen};
 use crate::ros1::{Room, Ros1};
 
-/// Those that some case has.
-pub(super) struct Peers {
+/// Those that some carrier is of.
+pub(crate) struct Peers {
     ros1: Option<Ros1>,
     rclcpp: Vec<Middleware>,
 }
 
 impl Peers {
-    /// Looks for those that `cases` have, and says once of each that is not here why.
-    pub(super) fn find(
+    /// Looks for those that `carriers` are of, and says once of each that is not here why.
+    pub(crate) fn find(
         stage: &Stage,
-        cases: &[Case],
+        carriers: &[Carrier],
         screen: &mut Screen<'_>,
         report: &mut Report,
     ) -> Result<Self, Stop> {
-        let has = |is_meant: fn(Carrier) -> bool| {
-            cases.iter().flat_map(|it| &it.carriers).any(|it| is_meant(*it))
-        };
+        let has = |is_meant: fn(Carrier) -> bool| carriers.iter().any(|it| is_meant(*it));
         let mut peers = Self { ros1: None, rclcpp: Vec::new() };
         if has(Carrier::is_ros1) {
             match Ros1::find(&stage.program) {
@@ -47,7 +44,7 @@ impl Peers {
     }
 
     /// Where the children of a carrier are started, once for each middleware; nowhere if it is not here.
-    pub(super) fn places<'a>(&'a self, stage: &'a Stage, carrier: Carrier) -> Vec<Place<'a>> {
+    pub(crate) fn places<'a>(&'a self, stage: &'a Stage, carrier: Carrier) -> Vec<Place<'a>> {
         if carrier.is_ros1() {
             return self.ros1.iter().map(|it| Place::Ros1(it, stage)).collect();
         }
@@ -61,7 +58,7 @@ impl Peers {
 
 /// Where the children of a carrier are started.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(crate) enum Place<'a> {
     /// They are this program.
     Own(&'a Stage),
     /// They are nodes of ROS 1.
@@ -72,7 +69,7 @@ pub(super) enum Place<'a> {
 
 impl<'a> Place<'a> {
     /// The name of a carrier in a row here.
-    pub(super) fn name(self, carrier: Carrier) -> String {
+    pub(crate) fn name(self, carrier: Carrier) -> String {
         match self {
             Self::Rclcpp(it) => carrier.on(&it.name),
             _ => carrier.to_string(),
@@ -80,17 +77,17 @@ impl<'a> Place<'a> {
     }
 
     /// What they share, unless they are in a room.
-    pub(super) fn stage(self) -> &'a Stage {
+    pub(crate) fn stage(self) -> &'a Stage {
         match self {
             Self::Own(stage) | Self::Ros1(_, stage) => stage,
             Self::Rclcpp(it) => &it.stage,
         }
     }
 
-    /// A master that they need for themselves.
-    pub(super) fn room(self) -> Result<Option<Room>, Stop> {
+    /// A master that they need for themselves, of nodes that are started with `words` before their own.
+    pub(crate) fn room(self, words: &[&str]) -> Result<Option<Room>, Stop> {
         match self {
-            Self::Ros1(it, stage) => it.room(stage, &[]).map(Some),
+            Self::Ros1(it, stage) => it.room(stage, words).map(Some),
             _ => Ok(None),
         }
     }
