@@ -13,5 +13,6 @@ pub mod multicast;
 pub mod network;
 pub mod poll;
 pub mod process;
+pub mod processor;
 pub mod socket;
 pub mod watch;
