@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::placement::Placement;
 use crate::{handover, matrix};
 
 /// What a user asked for.
@@ -60,6 +61,8 @@ pub(crate) struct Options {
     pub(crate) count: u64,
     /// Least rest of the receiver between two samples.
     pub(crate) pause_us: u64,
+    /// Who runs on which processor.
+    pub(crate) placement: Placement,
     /// A look instead of a measurement.
     pub(crate) quick: bool,
     /// Changes of a road in a case.
@@ -103,22 +106,25 @@ pub(crate) const PICTURE_BYTES: usize = 1024 * 768 * 3;
 const SIZE_MIN: usize = 8;
 const SIZE_MAX: usize = 256 << 20;
 
-const BLOCKS: usize = 20;
+const BLOCKS: usize = 10;
 const COUNT: u64 = 1000;
 /// Short, so that a virtual processor that has nothing to do is not yet given back to the host.
 const PAUSE_US: u64 = 40;
-const QUICK_BLOCKS: usize = 4;
+const PLACEMENT: Placement = Placement::Apart;
+const QUICK_BLOCKS: usize = 5;
 const QUICK_COUNT: u64 = 80;
-pub(crate) const MATRIX_BLOCKS: usize = 10;
+pub(crate) const MATRIX_BLOCKS: usize = 5;
 pub(crate) const MATRIX_COUNT: u64 = 100;
-const MATRIX_QUICK_BLOCKS: usize = 2;
-const MATRIX_QUICK_COUNT: u64 = 10;
+const MATRIX_QUICK_BLOCKS: usize = 5;
+const MATRIX_QUICK_COUNT: u64 = 25;
 /// Half a minute of a hundred a second.
 const CADENCE_COUNT: u64 = 3000;
-const CADENCE_QUICK_COUNT: u64 = 150;
+const CADENCE_QUICK_COUNT: u64 = 125;
 /// As many as the article's.
 const CAMERA_COUNT: u64 = 500;
 const CAMERA_QUICK_COUNT: u64 = 40;
+/// Of each flow of `cadence` and `camera`: two runs of five whose starts differ by chance alone have intervals that meet, 99 times in 100.
+const STARTS: usize = 5;
 const POLICY_FILE: &str = "tsuji-policy.xml";
 const ALL_FOLDER: &str = "tsuji-lab";
 const HANDOVERS: u64 = 200;
@@ -127,9 +133,9 @@ const SECONDS_MAX: u64 = 600;
 
 /// What `tsuji lab --help` says.
 pub(crate) const HELP: &str = "\
-Measures tsuji beside the raw carriers, in one run, interleaved. How: docs/lab.md.
+Measures tsuji beside the raw carriers, in one run, interleaved, each started anew several times. How: docs/lab.md.
 
-Usage: tsuji lab all [--quick] [--output DIR] [--force]
+Usage: tsuji lab all [--quick] [--placement WORD] [--output DIR] [--force]
        tsuji lab passing [OPTIONS]
        tsuji lab limits [OPTIONS]
        tsuji lab handover [OPTIONS]
@@ -185,12 +191,15 @@ Options:
                   cyclonedds, fastdds, zenoh
   --cases NAMES   only cases whose names begin with one of NAMES, with commas between
   --sizes BYTES   only these sizes, with commas between, such as 64,4KiB,2359296
-  --blocks N      blocks of each carrier [default: 20, quick: 4; of matrix and tune 10, quick: 2]
+  --blocks N      starts of each carrier, with a block of samples in each; the cases have their turn once in every start
+                  [default: 10; of matrix, tune, cadence, camera and with --quick: 5]
+  --placement WORD
+                  who runs on which processor: apart, the sender on the first of those allowed and receivers on the
+                  others; together, all on the first; free, as the system likes [default: apart]
   --pause N       µs that pass at least before the next sample, for the receiver to rest
                   [default: 40]
-  --count N       samples of each carrier in a case [default: 1000, quick: 80; of matrix and tune
-                  100, quick: 10; of cadence 3000, quick: 150; of
-                  camera 500, quick: 40]
+  --count N       samples of each carrier in a case, of all starts together [default: 1000, quick: 80; of
+                  matrix and tune 100, quick: 25; of cadence 3000, quick: 125; of camera 500, quick: 40]
   --handovers N   changes of the road in a case [default: 200, quick: 20]
   --seconds-max N a case of handovers ends after so long, with as many as there were [default: 600]
   --rosout FILE   of cadence: reads this rosout.log of ROS 1, or what its screen showed, and measures nothing
@@ -208,7 +217,7 @@ be measured, 2 for wrong usage, 130 after Ctrl-C. A bar that is not met is not a
 ";
 
 /// What may be said of all experiments at once.
-const OF_ALL: [&str; 6] = ["--quick", "--output", "-o", "--force", "--help", "-h"];
+const OF_ALL: [&str; 7] = ["--quick", "--placement", "--output", "-o", "--force", "--help", "-h"];
 
 /// Reads the words. An error says what is wrong and what is allowed.
 pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
@@ -248,6 +257,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         blocks: 0,
         count: 0,
         pause_us: PAUSE_US,
+        placement: PLACEMENT,
         quick: false,
         handovers: 0,
         seconds_max: SECONDS_MAX,
@@ -287,6 +297,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
             "--sizes" => options.sizes = value()?.split(',').map(size).collect::<Result<_, _>>()?,
             "--blocks" => options.blocks = positive(name, &value()?, 1000)? as usize,
             "--pause" => options.pause_us = positive(name, &value()?, 1_000_000)?,
+            "--placement" => options.placement = Placement::of_word(&value()?)?,
             "--count" => options.count = positive(name, &value()?, 1_000_000)?,
             "--rosout" => options.rosout = Some(value()?.into()),
             "--publish-word" => options.words[0] = value()?,
@@ -321,10 +332,10 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         );
     }
     let (blocks, count) = match (command, options.quick) {
-        ("cadence", false) => (1, CADENCE_COUNT),
-        ("cadence", true) => (1, CADENCE_QUICK_COUNT),
-        ("camera", false) => (1, CAMERA_COUNT),
-        ("camera", true) => (1, CAMERA_QUICK_COUNT),
+        ("cadence", false) => (STARTS, CADENCE_COUNT),
+        ("cadence", true) => (STARTS, CADENCE_QUICK_COUNT),
+        ("camera", false) => (STARTS, CAMERA_COUNT),
+        ("camera", true) => (STARTS, CAMERA_QUICK_COUNT),
         ("matrix" | "tune", false) => (MATRIX_BLOCKS, MATRIX_COUNT),
         ("matrix" | "tune", true) => (MATRIX_QUICK_BLOCKS, MATRIX_QUICK_COUNT),
         (_, false) => (BLOCKS, COUNT),
@@ -401,21 +412,22 @@ mod tests {
     fn options_are_understood() {
         check("", Ok("help"));
         check("passing --help", Ok("help"));
-        check("limits --quick", Ok("limits 4 80"));
+        check("limits --quick", Ok("limits 5 80"));
         check("handover", Ok("handover [] 200 600"));
         check("tune", Ok(r#"tune "tsuji-policy.xml" false 100"#));
         check("all", Ok(r#"all "tsuji-lab" false false"#));
         check("all --quick --force --output a", Ok(r#"all "a" true true"#));
         check("all --json a", Err("allowed are --quick"));
+        check("all --quick --placement free", Ok(r#"all "tsuji-lab" true false"#));
         check("compare a.json b.json", Ok(r#"compare ["a.json", "b.json"]"#));
         check("compare a.json", Err("two FILE.json"));
-        check("tune --quick --force -o a.xml", Ok(r#"tune "a.xml" true 10"#));
-        check("matrix --quick", Ok("matrix None [] 2 10"));
+        check("tune --quick --force -o a.xml", Ok(r#"tune "a.xml" true 25"#));
+        check("matrix --quick", Ok("matrix None [] 5 25"));
         check(
             "matrix --roads shm,raw:iceoryx2 --csv a.csv",
-            Ok(r#"matrix Some("a.csv") ["shm", "raw:iceoryx2"] 10 100"#),
+            Ok(r#"matrix Some("a.csv") ["shm", "raw:iceoryx2"] 5 100"#),
         );
-        check("cadence --quick", Ok(r#"cadence None ["publish", "subscribe"] 150"#));
+        check("cadence --quick", Ok(r#"cadence None ["publish", "subscribe"] 125"#));
         let words = "cadence --rosout a.log --publish-word sent --subscribe-word=got";
         check(words, Ok(r#"cadence Some("a.log") ["sent", "got"] 3000"#));
         check("passing --rosout a.log", Err("--rosout is of cadence, not of passing"));
@@ -462,5 +474,7 @@ mod tests {
         check("camera --topic /left", Err("--topic and --recorded-beat are of --input FILE"));
         check("camera --recorded-beat", Err("--topic and --recorded-beat are of --input FILE"));
         check("passing --count many", Err("--count many: allowed"));
+        let allowed = "--placement here: allowed are apart, together, free";
+        check("passing --placement here", Err(allowed));
     }
 }

@@ -8,20 +8,21 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::arguments::Options;
-use crate::carrier::{Carrier, Peer, RCLCPP, Way};
+use crate::carrier::{Carrier, Peer, Way};
 use crate::crew::{Child, Stage, Stop, check_length};
-use crate::limits::{Measure, Run};
-use crate::rclcpp::Rclcpp;
+use crate::limits::Run;
+use crate::peers::{Peers, Place};
+use crate::placement::Seat;
 use crate::report::{At, Cell, Report, Screen, Series, Table};
 use crate::road::{self, Road, Transport};
-use crate::ros1::Ros1;
+use crate::rounds::{self, InRounds, Round};
 use crate::statistics::{quantile, sorted};
 
 mod beat;
 mod rosout;
 mod speaking;
 
-use beat::{Beat, Spread};
+use beat::{Beat, Beats, Spread};
 pub(crate) use speaking::{SPEAKER, speak};
 
 /// Measures what `options` asks for, or reads a log.
@@ -35,12 +36,23 @@ pub(crate) fn run(
         Some(log) => rosout::analyse(log, options, screen, report),
         None => {
             check_length(options.count, "texts", options.count * PERIOD.as_micros() as u64)?;
-            Run { stage, options, screen, report }.all(CASES)
+            measure(&mut Run { stage, options, screen, report })
         }
     }
 }
 
-const CASES: &[(&str, Measure)] = &[("cadence", roads), ("payload", payloads), ("queue", queues)];
+/// A case of several flows, which have a table together.
+struct Case {
+    name: &'static str,
+    flows: fn(&Options) -> Result<Vec<Flow>, Stop>,
+    tell: fn(&mut Run<'_, '_>, &[Box<Talk<'_>>]),
+}
+
+const CASES: [Case; 3] = [
+    Case { name: "cadence", flows: by_roads, tell: tell_roads },
+    Case { name: "payload", flows: of_sizes, tell: tell_payloads },
+    Case { name: "queue", flows: of_depths, tell: tell_queues },
+];
 
 /// The beat of the article.
 const PERIOD: Duration = Duration::from_millis(10);
@@ -53,6 +65,7 @@ const AUTHORS: [f64; 6] = [10.0, 400.0, 2.0, 300.0, 90.0, 3000.0];
 const AUTHORS_EARLY: f64 = 11.0;
 
 /// Texts that are sent in a row, all of one flow.
+#[derive(Clone)]
 struct Flow {
     name: String,
     way: Way,
@@ -64,13 +77,27 @@ struct Flow {
     is_late: bool,
     /// So long the callback takes once, in the middle.
     pause: Duration,
+    /// Where another program plays its ends: as what.
+    peer: Option<Carrier>,
+    /// What is said to nodes of ROS 1 before their own words.
+    words: &'static [&'static str],
 }
 
 impl Flow {
     fn new(name: impl Into<String>, way: Way) -> Self {
         let (bytes, pause) = (TEXT.len(), Duration::ZERO);
         let name = name.into();
-        Self { name, way, is_one: false, bytes, depth: DEPTH, is_late: false, pause }
+        let (is_one, is_late, peer, words) = (false, false, None, &[][..]);
+        Self { name, way, is_one, bytes, depth: DEPTH, is_late, pause, peer, words }
+    }
+
+    /// The same where its ends are started there.
+    fn at(&self, place: Place<'_>) -> Self {
+        let name = match (self.peer, place) {
+            (Some(peer), Place::Rclcpp(it)) => format!("cadence-{}", peer.on(&it.name)),
+            _ => self.name.clone(),
+        };
+        Self { name, ..self.clone() }
     }
 
     /// What a user may name of it.
@@ -78,23 +105,25 @@ impl Flow {
         if self.is_one { "inproc" } else { self.way.word() }
     }
 
-    fn run(&self, run: &mut Run<'_, '_>) -> Result<Beat, Stop> {
-        run.screen.progress(&format!("{}: starting", self.name));
-        let count = run.options.count;
-        let (folder, name) = (run.stage.folder(), self.name.replace(['-', ':'], "_"));
-        let topic = road::of_this_run(folder, &name);
+    /// Starts both ends, and lets the one speak to the other.
+    fn run(&self, stage: &Stage, count: u64, round: Round) -> Result<Beat, Stop> {
+        let count = round.part(count);
+        let name = format!("{}_{}", self.name, round.number).replace(['-', ':'], "_");
+        let topic = road::of_this_run(stage.folder(), &name);
         let text = |role: &str| {
             json!({
-                "folder": folder, "way": self.way.word(), "role": role, "name": name, "topic": topic,
-                "bytes": self.bytes, "depth": self.depth,
+                "folder": stage.folder(), "way": self.way.word(), "role": role, "name": name,
+                "topic": topic, "bytes": self.bytes, "depth": self.depth,
             })
             .to_string()
         };
-        let role = if self.is_one { "both" } else { "speaker" };
-        let mut speaker = Child::start(run.stage, SPEAKER, &text(role))?;
+        let (role, seat) =
+            if self.is_one { ("both", Seat::Both) } else { ("speaker", Seat::Sender) };
+        let mut speaker = Child::start(&stage.at(seat), SPEAKER, &text(role))?;
         speaker.answer().map_err(|stop| stop.of("the speaker"))?;
         let listen = || -> Result<Child, Stop> {
-            let mut listener = Child::start(run.stage, SPEAKER, &text("listener"))?;
+            let stage = stage.at(Seat::Receiver(0));
+            let mut listener = Child::start(&stage, SPEAKER, &text("listener"))?;
             listener.answer().map_err(|stop| stop.of("the listener"))?;
             Ok(listener)
         };
@@ -108,7 +137,6 @@ impl Flow {
         }
         speaker.tell(&format!("speak {count} {}", PERIOD.as_micros()))?;
         let mut listener = if self.is_late { Some(listen()?) } else { early };
-        run.screen.progress(&format!("{}: {count} texts", self.name));
         let spoken = speaker.answer().map_err(|stop| stop.of("the speaker"))?;
         let heard = listener.as_mut().unwrap_or(&mut speaker).ask(&format!("heard {count}"));
         let heard = heard.map_err(|stop| stop.of("the listener"))?;
@@ -116,124 +144,157 @@ impl Flow {
     }
 }
 
-/// By each road and each peer, the subscriber starting late as in the article.
-fn roads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    let asked = |it: &Flow| {
-        let names = &run.options.roads;
-        names.is_empty() || names.iter().any(|name| *name == it.road())
-    };
-    let flows: Vec<Flow> = flows().into_iter().filter(asked).collect();
-    if flows.is_empty() {
-        let known: Vec<_> = self::flows().iter().map(Flow::road).collect();
-        return Err(Stop::Failed(format!("no such road; there are {}", known.join(", "))));
+/// A flow, and what it brought so far.
+struct Talk<'a> {
+    flow: Flow,
+    /// Where its ends are started.
+    place: Place<'a>,
+    beats: Beats,
+}
+
+impl InRounds for Talk<'_> {
+    fn name(&self) -> String {
+        self.flow.name.clone()
     }
-    let mut rows = Vec::new();
-    let mut stopped = Ok(());
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let room = self.place.room(self.flow.words)?;
+        let stage = room.as_ref().map_or_else(|| self.place.stage(), |it| &it.stage);
+        self.beats.push(self.flow.run(stage, run.options.count, round)?);
+        Ok(())
+    }
+}
+
+fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+    let cases = run.wanted(CASES.iter().map(|it| (it.name, it)))?;
+    let mut asked = Vec::new();
+    for (_, case) in cases {
+        match (case.flows)(run.options) {
+            Ok(flows) => asked.push((case, flows)),
+            Err(stop) => run.part(case.name, Err(stop))?,
+        }
+    }
+    let carriers: Vec<_> =
+        asked.iter().flat_map(|(_, flows)| flows).filter_map(|it| it.peer).collect();
+    let stage = run.stage;
+    let peers = Peers::find(stage, &carriers, run.screen, run.report)?;
+    let mut talks = Vec::new();
+    let mut parts = Vec::new();
+    for (case, flows) in asked {
+        let first = talks.len();
+        talks.extend(here(run, flows, stage, &peers));
+        parts.push((case, first..talks.len()));
+    }
+    let stopped = rounds::measure(run, Round::asked(run.options), &mut talks);
+    for (case, part) in parts {
+        let talks = &talks[part];
+        if talks.iter().any(|it| !it.beats.is_empty()) {
+            talks.iter().for_each(|it| keep(run.report, &it.flow.name, &it.beats));
+            (case.tell)(run, talks);
+        }
+    }
+    stopped
+}
+
+/// Those of `flows` that can be on this machine, of rclcpp one for each middleware. Of the others it is told why they cannot;
+/// of a peer that is not here that is told already.
+fn here<'a>(
+    run: &mut Run<'_, '_>,
+    flows: Vec<Flow>,
+    stage: &'a Stage,
+    peers: &'a Peers,
+) -> Vec<Box<Talk<'a>>> {
+    let mut here = Vec::new();
     for flow in flows {
         if let Some(why) = flow.way.absence() {
             run.report.absent(run.screen, &flow.name, &why);
             continue;
         }
-        let beat = flow.run(run);
-        stopped = tell(run, &flow, beat, &mut rows);
-        if stopped.is_err() {
-            break;
-        }
+        let own = || vec![Place::Own(stage)];
+        let places = flow.peer.map_or_else(own, |it| peers.places(stage, it));
+        here.extend(places.into_iter().map(|place| {
+            let (flow, beats) = (flow.at(place), Beats::default());
+            Box::new(Talk { flow, place, beats })
+        }));
     }
-    if stopped.is_ok() && run.options.roads.is_empty() {
-        stopped = by_ros1(run, &mut rows).and_then(|()| by_rclcpp(run, &mut rows));
+    here
+}
+
+/// By each road and each peer, the subscriber starting late as in the article.
+fn by_roads(options: &Options) -> Result<Vec<Flow>, Stop> {
+    let names = &options.roads;
+    let asked = |it: &Flow| names.is_empty() || names.iter().any(|name| *name == it.road());
+    let mut found: Vec<Flow> = flows().into_iter().filter(asked).collect();
+    if found.is_empty() {
+        let known: Vec<_> = flows().iter().map(Flow::road).collect();
+        return Err(Stop::Failed(format!("no such road; there are {}", known.join(", "))));
     }
-    if !rows.is_empty() {
-        rows.push(authors_row());
-        let columns = [
-            "road",
-            "subscription",
-            "published",
-            "before the subscription",
-            "received",
-            "displaced",
-            "lost",
-            "late ms at most",
-            "interval mean ms",
-            "std µs",
-            "off ms at most",
-            "transmit mean µs",
-            "std µs",
-            "max µs",
-            "median µs",
-            "p99 µs",
-        ];
-        let table = Table {
-            title: format!("`{TEXT}` at 100 Hz, the last {DEPTH} kept"),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows,
-            note: Some(
-                "The last row is of the article of 2019, by ROS 1 melodic on a virtual machine, from \
-                 the times in its log."
-                    .to_owned(),
-            ),
-        };
-        run.report.table(run.screen, table);
+    if names.is_empty() {
+        found.extend(by_ros1().chain([by_rclcpp()]));
     }
-    stopped
+    Ok(found)
 }
 
 /// The article's own: between two nodes of ROS 1, as it did it, and with the option that ROS 1 has for small messages.
-fn by_ros1(run: &mut Run<'_, '_>, rows: &mut Vec<Vec<Cell>>) -> Result<(), Stop> {
-    let ros1 = match Ros1::find(&run.stage.program) {
-        Ok(ros1) => ros1,
-        Err(why) => {
-            run.report.absent(run.screen, "ros1", &why);
-            return Ok(());
-        }
-    };
-    for (name, words) in
-        [("cadence-roscpp", &[][..]), ("cadence-roscpp_nodelay", &["--tcp-nodelay"])]
-    {
-        let flow = Flow { is_late: true, ..Flow::new(name, Way::Tsuji(Road::Alone)) };
-        let beat = ros1.room(run.stage, words).and_then(|room| {
-            let Run { options, screen, report, .. } = run;
-            flow.run(&mut Run { stage: &room.stage, options, screen, report })
-        });
-        tell(run, &flow, beat, rows)?;
-    }
-    Ok(())
+fn by_ros1() -> impl Iterator<Item = Flow> {
+    let ways = [("cadence-roscpp", &[][..]), ("cadence-roscpp_nodelay", &["--tcp-nodelay"])];
+    ways.into_iter().map(|(name, words)| Flow {
+        is_late: true,
+        peer: Some(Carrier::Roscpp),
+        words,
+        ..Flow::new(name, Way::Tsuji(Road::Alone))
+    })
 }
 
-/// Between two nodes of rclcpp, on each middleware that is here.
-fn by_rclcpp(run: &mut Run<'_, '_>, rows: &mut Vec<Vec<Cell>>) -> Result<(), Stop> {
-    let rclcpp = match Rclcpp::find(&run.stage.program) {
-        Ok(rclcpp) => rclcpp,
-        Err(why) => {
-            run.report.absent(run.screen, RCLCPP, &why);
-            return Ok(());
-        }
-    };
-    for it in rclcpp.present(run.stage, run.screen, run.report)? {
-        let name = format!("cadence-{}", Carrier::Rclcpp.on(&it.name));
-        let flow = Flow { is_late: true, ..Flow::new(name, Way::Tsuji(Road::Alone)) };
-        let Run { options, screen, report, .. } = run;
-        let beat = flow.run(&mut Run { stage: &it.stage, options, screen, report });
-        tell(run, &flow, beat, rows)?;
-    }
-    Ok(())
+/// Between two nodes of rclcpp.
+fn by_rclcpp() -> Flow {
+    let flow = Flow::new("cadence-rclcpp", Way::Tsuji(Road::Alone));
+    Flow { is_late: true, peer: Some(Carrier::Rclcpp), ..flow }
 }
 
-/// Keeps what a flow brought, with its row; one that failed is skipped.
-fn tell(
-    run: &mut Run<'_, '_>,
-    flow: &Flow,
-    beat: Result<Beat, Stop>,
-    rows: &mut Vec<Vec<Cell>>,
-) -> Result<(), Stop> {
-    match beat {
-        Ok(beat) => {
-            keep(run.report, &flow.name, &beat);
-            rows.push(row(flow, &beat));
-            Ok(())
-        }
-        Err(stop) => run.part(&flow.name, Err(stop)),
-    }
+fn tell_roads(run: &mut Run<'_, '_>, talks: &[Box<Talk<'_>>]) {
+    let mut rows: Vec<_> = told(talks).map(|it| row(&it.flow, &it.beats)).collect();
+    rows.push(authors_row());
+    let columns = [
+        "road",
+        "subscription",
+        "published",
+        "before the subscription",
+        "received",
+        "displaced",
+        "lost",
+        "late ms at most",
+        "interval mean ms",
+        "std µs",
+        "off ms at most",
+        "transmit mean µs",
+        "std µs",
+        "max µs",
+        "median µs",
+        "p99 µs",
+    ];
+    let note = format!(
+        "{} The last row is of the article of 2019, by ROS 1 melodic on a virtual machine, from the times in its log.",
+        of_starts(run)
+    );
+    let table = Table {
+        title: format!("`{TEXT}` at 100 Hz, the last {DEPTH} kept"),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+        note: Some(note),
+    };
+    run.report.table(run.screen, table);
+}
+
+/// Those that brought something.
+fn told<'a>(talks: &'a [Box<Talk<'a>>]) -> impl Iterator<Item = &'a Talk<'a>> {
+    talks.iter().map(|it| &**it).filter(|it| !it.beats.is_empty())
+}
+
+/// What is to be known of every table.
+fn of_starts(run: &Run<'_, '_>) -> String {
+    let starts = Round::asked(run.options).count();
+    format!("All starts together, {starts} of each row unless it was cut short.")
 }
 
 /// Those of the case `cadence`.
@@ -251,19 +312,20 @@ fn flows() -> Vec<Flow> {
     [inside].into_iter().chain(late).chain([socket]).collect()
 }
 
-fn row(flow: &Flow, beat: &Beat) -> Vec<Cell> {
-    let transmitted = sorted(beat.transmit_us());
-    let [interval, transmit] = [beat.intervals_us(), beat.transmit_us()].map(|it| Spread::of(&it));
+fn row(flow: &Flow, beat: &Beats) -> Vec<Cell> {
+    let [intervals, transmitted] = [beat.intervals_us(), beat.transmit_us()].map(|it| it.concat());
+    let [interval, transmit] = [&intervals, &transmitted].map(|it| Spread::of(it));
+    let transmitted = sorted(transmitted);
     let period_us = PERIOD.as_micros() as f64;
-    let off = beat.intervals_us().iter().map(|it| (it - period_us).abs()).fold(0.0, f64::max);
+    let off = intervals.iter().map(|it| (it - period_us).abs()).fold(0.0, f64::max);
     let number = |it: u64| Cell::Number(it as f64);
     let mut row = vec![
-        Cell::Text(beat.carrier.clone()),
+        Cell::Text(beat.carrier().to_owned()),
         Cell::Text(if flow.is_late { "late" } else { "early" }.to_owned()),
         number(beat.published()),
         number(beat.early()),
         number(beat.received()),
-        beat.displaced.map_or(Cell::Nothing, number),
+        beat.displaced().map_or(Cell::Nothing, number),
         number(beat.missing()),
         Cell::Number(beat.late_us() / 1000.0),
         Cell::Number(interval.mean / 1000.0),
@@ -286,9 +348,9 @@ fn authors_row() -> Vec<Cell> {
 }
 
 /// Texts of other sizes.
-fn payloads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+fn of_sizes(options: &Options) -> Result<Vec<Flow>, Stop> {
     let all = [16, 256, 4096, 65_536, 262_144, 1 << 20];
-    let asked = run.options.sizes.clone();
+    let asked = &options.sizes;
     let sizes = all.into_iter().filter(|it| asked.is_empty() || asked.contains(it));
     let flows = sizes.flat_map(|bytes| {
         [Transport::Shm, Transport::CycloneDds].map(|transport| {
@@ -296,12 +358,15 @@ fn payloads(run: &mut Run<'_, '_>) -> Result<(), Stop> {
             Flow { bytes, ..Flow::new(name, Way::Tsuji(Road::By(transport))) }
         })
     });
-    let title = "Texts of other sizes at 100 Hz";
-    compared(run, title, "bytes", flows.collect(), |flow| flow.bytes as f64)
+    Ok(flows.collect())
+}
+
+fn tell_payloads(run: &mut Run<'_, '_>, talks: &[Box<Talk<'_>>]) {
+    tell_compared(run, "Texts of other sizes at 100 Hz", "bytes", talks, |flow| flow.bytes as f64);
 }
 
 /// Other queues, while the callback stands still for half a second.
-fn queues(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+fn of_depths(_: &Options) -> Result<Vec<Flow>, Stop> {
     let flows = [1, 10, 100].into_iter().flat_map(|depth| {
         [Transport::Shm, Transport::CycloneDds].map(|transport| {
             let name = format!("queue-{}-{depth}", transport.word());
@@ -309,68 +374,63 @@ fn queues(run: &mut Run<'_, '_>) -> Result<(), Stop> {
             Flow { depth, pause, ..Flow::new(name, Way::Tsuji(Road::By(transport))) }
         })
     });
-    let title = "Other queues; the callback takes 500 ms once";
-    compared(run, title, "queue", flows.collect(), |flow| flow.depth.into())
+    Ok(flows.collect())
 }
 
-fn compared(
+fn tell_queues(run: &mut Run<'_, '_>, talks: &[Box<Talk<'_>>]) {
+    let title = "Other queues; the callback takes 500 ms once in each start";
+    tell_compared(run, title, "queue", talks, |flow| flow.depth.into());
+}
+
+fn tell_compared(
     run: &mut Run<'_, '_>,
     title: &str,
     by: &str,
-    flows: Vec<Flow>,
+    talks: &[Box<Talk<'_>>],
     value: impl Fn(&Flow) -> f64,
-) -> Result<(), Stop> {
-    let mut rows = Vec::new();
-    let mut stopped = Ok(());
-    for flow in flows {
-        match flow.run(run) {
-            Ok(beat) => {
-                keep(run.report, &flow.name, &beat);
-                let transmit = Spread::of(&beat.transmit_us());
-                let mut row = vec![
-                    Cell::Text(beat.carrier.clone()),
-                    Cell::Number(value(&flow)),
-                    Cell::Number(beat.published() as f64),
-                    Cell::Number(beat.received() as f64),
-                    beat.displaced.map_or(Cell::Nothing, |it| Cell::Number(it as f64)),
-                    Cell::Number(beat.missing() as f64),
-                ];
-                row.extend([transmit.mean, transmit.std, transmit.max].map(Cell::Number));
-                rows.push(row);
-            }
-            Err(stop) => stopped = run.part(&flow.name, Err(stop)),
-        }
-        if stopped.is_err() {
-            break;
-        }
-    }
-    if !rows.is_empty() {
-        let columns = [
-            "road",
-            by,
-            "published",
-            "received",
-            "displaced",
-            "lost",
-            "transmit mean µs",
-            "std µs",
-            "max µs",
+) {
+    let row = |Talk { flow, beats, .. }: &Talk<'_>| {
+        let transmit = Spread::of(&beats.transmit_us().concat());
+        let mut row = vec![
+            Cell::Text(beats.carrier().to_owned()),
+            Cell::Number(value(flow)),
+            Cell::Number(beats.published() as f64),
+            Cell::Number(beats.received() as f64),
+            beats.displaced().map_or(Cell::Nothing, |it| Cell::Number(it as f64)),
+            Cell::Number(beats.missing() as f64),
         ];
-        let columns = columns.map(str::to_owned).to_vec();
-        run.report.table(run.screen, Table { title: title.to_owned(), columns, rows, note: None });
-    }
-    stopped
+        row.extend([transmit.mean, transmit.std, transmit.max].map(Cell::Number));
+        row
+    };
+    let rows = told(talks).map(row).collect();
+    let columns = [
+        "road",
+        by,
+        "published",
+        "received",
+        "displaced",
+        "lost",
+        "transmit mean µs",
+        "std µs",
+        "max µs",
+    ];
+    let columns = columns.map(str::to_owned).to_vec();
+    let note = Some(of_starts(run));
+    run.report.table(run.screen, Table { title: title.to_owned(), columns, rows, note });
 }
 
 /// Keeps all that was measured, and counts what is astray.
-fn keep(report: &mut Report, case: &str, beat: &Beat) {
+fn keep(report: &mut Report, case: &str, beats: &Beats) {
+    if beats.is_empty() {
+        return;
+    }
     // How many the queue of a peer has let go, nobody says.
-    report.astray(if beat.displaced.is_some() { beat.missing() } else { 0 });
-    for (what, at, values) in [
-        ("interval", At::Seconds(beat.seconds()), beat.intervals_us()),
-        ("transmit", At::Number(beat.numbers()), beat.transmit_us()),
+    report.astray(if beats.displaced().is_some() { beats.missing() } else { 0 });
+    for (what, at, starts) in [
+        ("interval", At::Seconds(beats.seconds()), beats.intervals_us()),
+        ("transmit", At::Number(beats.numbers()), beats.transmit_us()),
     ] {
-        let (case, of) = (case.to_owned(), beat.carrier.clone());
-        report.series(Series { case, of, what, unit: "µs", at, values });
+        let (case, of) = (case.to_owned(), beats.carrier().to_owned());
+        report.series(Series { case, of, what, unit: "µs", at, starts });
     }
 }

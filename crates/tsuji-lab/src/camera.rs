@@ -11,8 +11,10 @@ use crate::arguments::Options;
 use crate::carrier::{Peer, Way};
 use crate::crew::{Child, Stage, Stop, check_length};
 use crate::limits::Run;
+use crate::placement::Seat;
 use crate::report::{At, Cell, Report, Screen, Series, Table};
 use crate::road::{Road, Transport};
+use crate::rounds::{self, InRounds, Round};
 use crate::statistics::{mean, quantile, sorted, variance};
 
 mod filming;
@@ -172,25 +174,16 @@ pub(crate) fn run(
     }
     let cases = with_pictures(&mut run, cases, footage.as_ref());
     let bytes_max = footage.as_ref().map_or(scene::DRAWN_BYTES, |it| it.reel.bytes_max());
-    let (mut rows, mut used) = (Vec::new(), Vec::new());
-    let mut stopped = Ok(());
-    for case in &cases {
-        if let Some(why) = case.pair.camera.absence() {
-            run.report.absent(run.screen, &case.name(), &why);
-            continue;
-        }
-        match measure(&mut run, *case, bytes_max) {
-            Ok((film, told)) => {
-                keep(&mut run, *case, &film, &told);
-                rows.push(film.row(*case));
-                used.extend(told.iter().filter_map(|it| usage_row(*case, it)));
-            }
-            Err(stop) => stopped = run.part(&case.name(), Err(stop)),
-        }
-        if stopped.is_err() {
-            break;
-        }
-    }
+    let mut shots: Vec<_> = cases
+        .into_iter()
+        .filter(|case| {
+            let absence = case.pair.camera.absence();
+            absence.iter().for_each(|why| run.report.absent(run.screen, &case.name(), why));
+            absence.is_none()
+        })
+        .map(|case| Box::new(Shot { case, bytes_max, film: Film::default(), told: Vec::new() }))
+        .collect();
+    let stopped = rounds::measure(&mut run, Round::asked(options), &mut shots);
     if options.cases.is_empty() && options.roads.is_empty() {
         for (what, why) in ABSENT {
             run.report.absent(run.screen, what, why);
@@ -198,8 +191,38 @@ pub(crate) fn run(
     }
     let drawn = || "Pictures of 640 × 480, every 30 ms".to_owned();
     let title = footage.as_ref().map_or_else(drawn, Footage::title);
-    tables(&mut run, &title, rows, used);
+    shots.retain(|it| !it.film.filmed.is_empty());
+    shots.iter().for_each(|it| keep(&mut run, it.case, &it.film, &it.told));
+    let rows = shots.iter().map(|it| it.film.row(it.case)).collect();
+    let used =
+        shots.iter().flat_map(|it| it.told.iter().filter_map(|told| usage_row(it.case, told)));
+    tables(&mut run, &title, rows, used.collect());
     stopped
+}
+
+/// A case, and what it brought so far.
+struct Shot {
+    case: Case,
+    /// Those of the largest picture.
+    bytes_max: u64,
+    film: Film,
+    told: Vec<Told>,
+}
+
+impl InRounds for Shot {
+    fn name(&self) -> String {
+        self.case.name()
+    }
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let (film, told) = measure(run, self.case, self.bytes_max, round)?;
+        self.film.append(film);
+        match &mut *self.told {
+            [] => self.told = told,
+            all => all.iter_mut().zip(told).for_each(|(it, more)| it.append(more)),
+        }
+        Ok(())
+    }
 }
 
 /// Those of `cases` that there are pictures for; of the others it is told why there are none.
@@ -215,25 +238,34 @@ fn with_pictures(run: &mut Run<'_, '_>, cases: Vec<Case>, footage: Option<&Foota
     cases.into_iter().filter(|it| why(it).is_none()).collect()
 }
 
-fn measure(run: &mut Run<'_, '_>, case: Case, bytes_max: u64) -> Result<(Film, Vec<Told>), Stop> {
+fn measure(
+    run: &Run<'_, '_>,
+    case: Case,
+    bytes_max: u64,
+    round: Round,
+) -> Result<(Film, Vec<Told>), Stop> {
     let Case { pair, is_jpeg } = case;
-    let (name, count) = (case.name(), run.options.count);
-    run.screen.progress(&format!("{name}: starting"));
-    let start = |role: &'static str, end: Way| {
+    let name = format!("{}_{}", case.name(), round.number).replace(['-', ':'], "_");
+    let (first, count) = (round.before(run.options.count), round.part(run.options.count));
+    let start = |role: &'static str, seat: Seat, end: Way| {
         let text = json!({
             "folder": run.stage.folder(), "role": role, "end": end.word(), "jpeg": is_jpeg,
             "bytes_max": bytes_max, "input": Input::of(run.options).map(|it| it.to_json()),
             // So named, the policy of the stage sends it by Cyclone DDS.
-            "name": format!("{}{}", crate::road::BY_CYCLONE, name.replace(['-', ':'], "_")),
+            "name": format!("{}{name}", crate::road::BY_CYCLONE),
         });
-        let mut child = Child::start(run.stage, CAMERA, &text.to_string())?;
+        let mut child = Child::start(&run.stage.at(seat), CAMERA, &text.to_string())?;
         child.answer().map_err(|stop| stop.of(&format!("the {role}")))?;
         Ok::<_, Stop>(child)
     };
-    let role = if pair.watcher.is_some() { "camera" } else { "both" };
+    let (role, seat) = match pair.watcher {
+        Some(_) => ("camera", Seat::Sender),
+        None => ("both", Seat::Both),
+    };
     // Some peers can only listen to one that is there.
-    let mut camera = start(role, pair.camera)?;
-    let mut watcher = pair.watcher.map(|end| start("watcher", end)).transpose()?;
+    let mut camera = start(role, seat, pair.camera)?;
+    let watcher = pair.watcher.map(|end| start("watcher", Seat::Receiver(0), end));
+    let mut watcher = watcher.transpose()?;
     camera.ask("meet").map_err(|stop| stop.of("the camera"))?;
     if let Some(watcher) = &mut watcher {
         watcher.ask("meet").map_err(|stop| stop.of("the watcher"))?;
@@ -241,23 +273,22 @@ fn measure(run: &mut Run<'_, '_>, case: Case, bytes_max: u64) -> Result<(Film, V
     if let Some(transport) = pair.set {
         camera.ask(&format!("by {transport}"))?;
     }
-    run.screen.progress(&format!("{name}: {count} pictures"));
     let mut whose = vec![Who::Process(role, camera.id())];
     whose.extend(watcher.as_ref().map(|it| Who::Process("watcher", it.id())));
     whose.push(Who::Machine);
     let sampling = Sampling::start(whose);
-    let filmed = camera.ask(&format!("film {count}"));
+    let filmed = camera.ask(&format!("film {first} {count}"));
     let seen = match (&filmed, &mut watcher) {
         (Err(Stop::Interrupted), _) | (Err(_), None) => Ok(Value::Null),
-        (_, Some(watcher)) => watcher.ask(&format!("seen {count}")),
-        (_, None) => camera.ask(&format!("seen {count}")),
+        (_, Some(watcher)) => watcher.ask(&format!("seen {}", first + count)),
+        (_, None) => camera.ask(&format!("seen {}", first + count)),
     };
     let told = sampling.end();
     let filmed = filmed.map_err(|stop| {
         let came = seen.as_ref().ok().and_then(|it| it["received"].as_array()).map_or(0, Vec::len);
         stop.of(&format!("the camera, after {came} pictures had come"))
     })?;
-    let film = Film::read(&filmed, &seen.map_err(|stop| stop.of("the watcher"))?)?;
+    let film = Film::read(first, &filmed, &seen.map_err(|stop| stop.of("the watcher"))?)?;
     match pair.transport {
         Some(expected) if film.carrier.as_deref() != Some(expected) => {
             let carrier = film.carrier.as_deref().unwrap_or("nothing that is known");
@@ -281,10 +312,13 @@ struct Film {
     damaged: u64,
     /// Those that newer ones pushed out of the queue, where that is known.
     displaced: Option<u64>,
+    /// How many of each start were filmed, and how many came.
+    starts: Vec<(usize, usize)>,
 }
 
 impl Film {
-    fn read(filmed: &Value, seen: &Value) -> Result<Self, String> {
+    /// What one start brought, whose first picture has the number `first`.
+    fn read(first: u64, filmed: &Value, seen: &Value) -> Result<Self, String> {
         let list =
             |value: &Value| value.as_array().cloned().ok_or_else(|| format!("{value} is no list"));
         fn numbers<const N: usize>(value: &Value) -> Result<[u64; N], String> {
@@ -301,7 +335,7 @@ impl Film {
             displaced: seen["displaced"].as_u64(),
             ..Self::default()
         };
-        let began: HashMap<u64, u64> = (0..).zip(filmed.iter().map(|it| it[1])).collect();
+        let began: HashMap<u64, u64> = (first..).zip(filmed.iter().map(|it| it[1])).collect();
         let mut numbers_seen = HashSet::new();
         for it in list(&seen["received"])? {
             let [number, at] = numbers(&it)?;
@@ -313,8 +347,34 @@ impl Film {
                 film.repeated += 1;
             }
         }
+        film.starts = vec![(filmed.len(), film.took_us.len())];
         film.filmed = filmed;
         Ok(film)
+    }
+
+    /// Puts behind it what the next start brought.
+    fn append(&mut self, next: Self) {
+        let is_first = self.starts.is_empty();
+        self.carrier = next.carrier;
+        self.displaced = match (is_first, self.displaced, next.displaced) {
+            (true, _, next) => next,
+            (false, before, next) => before.zip(next).map(|(before, next)| before + next),
+        };
+        self.filmed.extend(next.filmed);
+        self.took_us.extend(next.took_us);
+        self.repeated += next.repeated;
+        self.damaged += next.damaged;
+        self.starts.extend(next.starts);
+    }
+
+    /// Values of all pictures, or of all that came, parted as the starts were.
+    fn parted(&self, mut values: Vec<f64>, part: fn(&(usize, usize)) -> usize) -> Vec<Vec<f64>> {
+        let mut parted = Vec::new();
+        for start in &self.starts {
+            let rest = values.split_off(part(start).min(values.len()));
+            parted.push(std::mem::replace(&mut values, rest));
+        }
+        parted
     }
 
     /// Those that did not come, and of which nobody says where they are.
@@ -383,14 +443,15 @@ fn keep(run: &mut Run<'_, '_>, case: Case, film: &Film, told: &[Told]) {
     let numbers: Vec<u64> = film.took_us.iter().map(|it| it.0).collect();
     let every: Vec<u64> = (0..film.filmed.len() as u64).collect();
     let took = film.took_us.iter().map(|it| it.1).collect();
-    for (what, numbers, values) in [
-        ("to the callback", numbers, took),
-        ("encoding", every.clone(), film.packing_us()),
-        ("late", every, film.late_us()),
+    let (of_filmed, of_came) = (|it: &(usize, usize)| it.0, |it: &(usize, usize)| it.1);
+    for (what, numbers, starts) in [
+        ("to the callback", numbers, film.parted(took, of_came)),
+        ("encoding", every.clone(), film.parted(film.packing_us(), of_filmed)),
+        ("late", every, film.parted(film.late_us(), of_filmed)),
     ] {
         if what != "encoding" || case.is_jpeg {
             let (case, of, at) = (name.clone(), case.pair.name.to_owned(), At::Number(numbers));
-            report.series(Series { case, of, what, unit: "µs", at, values });
+            report.series(Series { case, of, what, unit: "µs", at, starts });
         }
     }
     for it in told {
@@ -400,8 +461,8 @@ fn keep(run: &mut Run<'_, '_>, case: Case, film: &Film, told: &[Told]) {
             ("context switches", "1/s", &it.usage.switches),
         ] {
             let (case, of) = (name.clone(), it.who.name().to_owned());
-            let (at, values) = (At::Seconds(it.usage.seconds.clone()), values.clone());
-            report.series(Series { case, of, what, unit, at, values });
+            let (at, starts) = (At::Seconds(it.usage.seconds.clone()), vec![values.clone()]);
+            report.series(Series { case, of, what, unit, at, starts });
         }
         if let Some(why) = &it.trouble {
             let what = format!("{name}, what the {} uses, from there on", it.who.name());
@@ -439,10 +500,13 @@ fn tables(run: &mut Run<'_, '_>, title: &str, rows: Vec<Vec<Cell>>, used: Vec<Ve
             "mean µs",
             "variance µs²",
         ]);
+        let starts = Round::asked(run.options).count();
         let note = "The last four columns are of the article of 2019: ROS 2 Dashing on an Ultra96, 500 pictures of \
                     640 × 480, in one process every 50 ms. JPEG counts the encoding in.";
         let title = format!("{title}, to the callback");
-        run.report.table(run.screen, Table { title, columns, rows, note: Some(note.to_owned()) });
+        let note =
+            format!("All starts together, {starts} of each row unless it was cut short. {note}");
+        run.report.table(run.screen, Table { title, columns, rows, note: Some(note) });
     }
     if !used.is_empty() {
         let columns =
@@ -469,7 +533,7 @@ mod tests {
             "received": [[3, 95_000], [1, 43_000], [1, 44_000]], "damaged": 1, "displaced": 1,
             "carrier": "shm",
         });
-        let film = Film::read(&filmed, &seen).unwrap();
+        let film = Film::read(0, &filmed, &seen).unwrap();
         assert_eq!(film.took_us, [(3, 4.0), (1, 10.0)]);
         assert_eq!((film.lost(), film.repeated, film.damaged), (1, 1, 1));
         assert_eq!(
@@ -482,8 +546,28 @@ mod tests {
     }
 
     #[test]
+    fn starts_are_told_one_after_the_other() {
+        let read = |first: u64, came: &[u64], displaced: Option<u64>| {
+            let filmed = json!({ "filmed": [[1000, 1000, 1000, 10], [2000, 2500, 2500, 10]] });
+            let received: Vec<_> = came.iter().map(|number| [*number, 5000]).collect();
+            let seen = json!({ "received": received, "displaced": displaced, "carrier": "shm" });
+            Film::read(first, &filmed, &seen).unwrap()
+        };
+        let mut film = Film::default();
+        film.append(read(0, &[0, 1], Some(0)));
+        film.append(read(2, &[3], Some(1)));
+        assert_eq!(film.took_us, [(0, 4.0), (1, 2.5), (3, 2.5)]);
+        assert_eq!((film.filmed.len(), film.lost(), film.displaced), (4, 0, Some(1)));
+        let late = film.parted(film.late_us(), |it| it.0);
+        assert_eq!(late, [[0.0, 0.5], [0.0, 0.5]]);
+        let took = film.parted(film.took_us.iter().map(|it| it.1).collect(), |it| it.1);
+        assert_eq!(took, [vec![4.0, 2.5], vec![2.5]]);
+    }
+
+    #[test]
     fn where_nothing_came_there_is_no_figure() {
         let film = Film::read(
+            0,
             &json!({ "filmed": [[1, 1, 1, 1]], "carrier": "shm" }),
             &json!({ "received": [] }),
         )
@@ -497,7 +581,7 @@ mod tests {
     fn an_answer_that_is_none_is_said() {
         let read = |filmed, received| {
             let (filmed, seen) = (json!({ "filmed": filmed }), json!({ "received": received }));
-            Film::read(&filmed, &seen).unwrap_err()
+            Film::read(0, &filmed, &seen).unwrap_err()
         };
         assert!(read(json!(null), json!([])).contains("null is no list"));
         assert!(read(json!([[1, 2, 3]]), json!([])).contains("[1,2,3] is not 4 numbers"));

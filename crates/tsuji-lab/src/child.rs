@@ -15,6 +15,7 @@ use crate::Allocations;
 use crate::carrier::{self, End, Flow, Role, Sender, Spec};
 use crate::pace::sleep_until;
 use crate::picture::GREETING;
+use crate::placement;
 use crate::probe::{self, Arrivals, BLOCK_MAX, Beside, Meter, Pacer};
 
 /// Plays the part that `text`, a [`Spec`], describes.
@@ -78,6 +79,7 @@ fn both(spec: &Spec, allocations: Option<Allocations>) -> Result<(), String> {
     let receiving = thread::Builder::new().name("receiver".to_owned()).spawn({
         let end = Arc::clone(&end);
         move || {
+            placement::receive_here();
             // The sender is waiting for this.
             let _ = tell.send(probe::this_thread());
             receiver.run(&end)

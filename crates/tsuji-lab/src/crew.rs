@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::carrier::{Role, Spec};
+use crate::carrier::{Flow, Role, Spec};
 use crate::interrupt::Interrupt;
+use crate::placement::{RECEIVES_ON, Seat, Seating};
 use crate::probe::Beside;
 use crate::road;
 
@@ -106,12 +107,20 @@ pub(crate) struct Stage {
     pub(crate) program: Program,
     /// The user's wish to end.
     pub(crate) interrupt: Interrupt,
+    /// Who runs on which processor.
+    pub(crate) seating: Seating,
+    /// Where children sit that are started now.
+    seat: Seat,
     folder: Arc<Folder>,
 }
 
 impl Stage {
     /// A stage with a folder of its own, which goes when the last clone does.
-    pub(crate) fn new(program: Program, interrupt: Interrupt) -> Result<Self, String> {
+    pub(crate) fn new(
+        program: Program,
+        interrupt: Interrupt,
+        seating: Seating,
+    ) -> Result<Self, String> {
         static STAGES: AtomicU32 = AtomicU32::new(0);
         let number = STAGES.fetch_add(1, Ordering::Relaxed);
         let name = format!("tsuji-lab-{}-{number}", process::id());
@@ -119,12 +128,18 @@ impl Stage {
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| format!("create {}: {error}", path.display()))?;
         road::write_policies(&path)?;
-        Ok(Self { program, interrupt, folder: Arc::new(Folder(path)) })
+        let (seat, folder) = (Seat::Anywhere, Arc::new(Folder(path)));
+        Ok(Self { program, interrupt, seating, seat, folder })
     }
 
     /// The same stage for children of another program.
     pub(crate) fn with_program(&self, program: Program) -> Self {
         Self { program, ..self.clone() }
+    }
+
+    /// The same stage for children that sit there.
+    pub(crate) fn at(&self, seat: Seat) -> Self {
+        Self { seat, ..self.clone() }
     }
 
     /// The folder.
@@ -169,11 +184,14 @@ impl Child {
         for variable in NOT_INHERITED {
             command.env_remove(variable);
         }
+        let seat = stage.seating.take(stage.seat);
+        let seat = seat.map_err(|error| format!("take a processor: {error}"))?;
         let mut process = command
             .args(lead)
             .args([mode, text])
             .env("TSUJI_RUNTIME_DIR", stage.folder())
             .envs(stage.program.variables.iter().map(|(name, value)| (name, value)))
+            .envs(stage.seating.variable(stage.seat))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -181,6 +199,7 @@ impl Child {
             .process_group(0)
             .spawn()
             .map_err(|error| format!("start {}: {error}", program.display()))?;
+        drop(seat);
         let (input, output) = (process.stdin.take(), process.stdout.take());
         let errors = process.stderr.take();
         let (tell, answers) = mpsc::channel();
@@ -324,6 +343,7 @@ const NOT_INHERITED: &[&str] = &[
     "FASTDDS_DEFAULT_PROFILES_FILE",
     "RMW_FASTRTPS_PUBLICATION_MODE",
     "RMW_FASTRTPS_USE_QOS_FROM_XML",
+    RECEIVES_ON,
 ];
 
 /// Lines of complaint that are kept; the oldest go first.
@@ -388,15 +408,20 @@ pub(crate) struct Block {
 impl Crew {
     /// Starts the children of a flow, and returns when a picture has come through.
     pub(crate) fn start(stage: &Stage, spec: &Spec) -> Result<Self, Stop> {
-        let start = |role| {
+        let start = |role, seat| {
             let spec = Spec { role, ..spec.clone() };
-            let mut child = Child::start(stage, CHILD, &spec.to_json())?;
+            // Streams to many would queue where one thread at a time is timed.
+            let seat = if spec.flow == Flow::Paced { seat } else { Seat::Anywhere };
+            let mut child = Child::start(&stage.at(seat), CHILD, &spec.to_json())?;
             child.answer().map(|_| child)
         };
-        let mut sender = start(spec.role)?;
-        let count = if spec.role == Role::Sender { spec.receivers } else { 0 };
-        let receivers: Vec<_> =
-            (0..count).map(|_| start(Role::Receiver)).collect::<Result<_, _>>()?;
+        let (seat, count) = match spec.role {
+            Role::Both => (Seat::Both, 0),
+            Role::Sender | Role::Receiver => (Seat::Sender, spec.receivers),
+        };
+        let mut sender = start(spec.role, seat)?;
+        let receivers = (0..count).map(|number| start(Role::Receiver, Seat::Receiver(number)));
+        let receivers: Vec<_> = receivers.collect::<Result<_, _>>()?;
         sender.ask("greet")?;
         let mut crew = Self { carrier: spec.carrier.to_string(), sender, receivers };
         crew.name_transport()?;
@@ -539,11 +564,28 @@ impl StreamCrew {
     }
 }
 
+impl Crew {
+    /// Says to all that they shall end, without waiting for it.
+    fn dismiss(&mut self) {
+        self.sender.dismiss();
+        self.receivers.iter_mut().for_each(Child::dismiss);
+    }
+}
+
 impl Drop for Crew {
     fn drop(&mut self) {
         // All at once, so that many end as fast as one.
-        self.sender.dismiss();
-        self.receivers.iter_mut().for_each(Child::dismiss);
+        self.dismiss();
+    }
+}
+
+/// Crews that end together, which takes no longer than one does.
+#[derive(Debug, Default)]
+pub(crate) struct Crews(pub(crate) Vec<Crew>);
+
+impl Drop for Crews {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(Crew::dismiss);
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::arguments::Options;
 use crate::child::{answer, ended, said};
 use crate::crew::{Stage, Stop};
-use crate::limits::{Measure, Run};
+use crate::limits::{Measure, Parts, Run};
 use crate::report::{Report, Screen};
 
 mod load;
@@ -19,19 +19,23 @@ pub(crate) use newcomer::{NEWCOMER, newcomer};
 pub(crate) use single::{SINGLE, single};
 
 const CASES: &[(&str, Measure)] = &[
-    ("processes-64", |run| load::measure(run, &load::PROCESSES, load::SMALL)),
-    ("processes-picture", |run| load::measure(run, &load::PROCESSES, load::PICTURE)),
-    ("inside-64", |run| load::measure(run, &load::INSIDE, load::SMALL)),
-    ("inside-picture", |run| load::measure(run, &load::INSIDE, load::PICTURE)),
-    ("many-64", |run| load::measure(run, &load::MANY, load::SMALL)),
-    ("many-picture", |run| load::measure(run, &load::MANY, load::PICTURE)),
-    ("pairs-64", |run| load::measure_pairs(run, load::SMALL)),
-    ("pairs-picture", |run| load::measure_pairs(run, load::PICTURE)),
-    ("plain-64", |run| load::measure(run, &load::PLAIN, load::SMALL)),
-    ("plain-picture", |run| load::measure(run, &load::PLAIN, load::PICTURE)),
-    ("newcomer", newcomer::measure),
-    ("single-thread", single::measure),
+    ("processes-64", Measure::Rounds(|_| shown(load::processes(), load::SMALL))),
+    ("processes-picture", Measure::Rounds(|_| shown(load::processes(), load::PICTURE))),
+    ("inside-64", Measure::Rounds(|_| shown(load::inside(), load::SMALL))),
+    ("inside-picture", Measure::Rounds(|_| shown(load::inside(), load::PICTURE))),
+    ("many-64", Measure::Rounds(|_| shown(load::many(), load::SMALL))),
+    ("many-picture", Measure::Rounds(|_| shown(load::many(), load::PICTURE))),
+    ("pairs-64", Measure::Rounds(|run| load::pairs(run, load::SMALL))),
+    ("pairs-picture", Measure::Rounds(|run| load::pairs(run, load::PICTURE))),
+    ("plain-64", Measure::Rounds(|_| shown(load::plain(), load::SMALL))),
+    ("plain-picture", Measure::Rounds(|_| shown(load::plain(), load::PICTURE))),
+    ("newcomer", Measure::Once(newcomer::measure)),
+    ("single-thread", Measure::Once(single::measure)),
 ];
+
+fn shown(scene: load::Scene, load: load::Load) -> Result<Parts, Stop> {
+    Ok(vec![Box::new(load::Show::new(scene, load))])
+}
 
 /// An error says which of these names cannot be one of a pair, and what is allowed.
 pub(crate) fn check_roads(names: &[String]) -> Result<(), String> {
@@ -45,5 +49,6 @@ pub(crate) fn run(
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) -> Result<(), Stop> {
-    Run { stage, options, screen, report }.all(CASES)
+    let starts = load::starts(options.handovers);
+    Run { stage, options, screen, report }.all(CASES, starts)
 }

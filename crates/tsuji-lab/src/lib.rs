@@ -25,11 +25,13 @@ mod pace;
 mod passing;
 mod peers;
 mod picture;
+mod placement;
 mod probe;
 mod rclcpp;
 mod report;
 mod road;
 mod ros1;
+mod rounds;
 mod statistics;
 mod tune;
 
@@ -38,6 +40,7 @@ pub use crew::Program;
 use arguments::{Asked, HELP, Options};
 use crew::{CHILD, Stage, Stop};
 use interrupt::{INTERRUPTED, Interrupt};
+use placement::Seating;
 use report::{Document, Outputs, Report, Screen};
 
 /// Tells how many allocations this process has made, where a program counts them.
@@ -155,6 +158,7 @@ fn all(
         let mut words = vec![(*experiment).to_owned(), "--json".to_owned()];
         words.push(file.to_string_lossy().into_owned());
         words.extend(options.quick.then(|| "--quick".to_owned()));
+        words.push(format!("--placement={}", options.placement.word()));
         let code = obey(&words, program.clone(), allocations, out, Some(&interrupt));
         worst = worst.max(code);
         match Document::read(&file) {
@@ -214,16 +218,19 @@ fn measure(
         complain(&error);
         return 1;
     }
-    let stage = match Stage::new(program, interrupt) {
+    let seating = Seating::new(options.placement);
+    let stage = match Stage::new(program, interrupt, seating) {
         Ok(stage) => stage,
         Err(error) => {
             complain(&error);
             return 1;
         }
     };
-    let machine = machine::describe();
+    let mut machine = machine::describe();
+    machine["placement"] = stage.seating.to_json();
     let mut screen = Screen::new(out);
     screen.line(&machine::line(&machine));
+    screen.line(&stage.seating.to_string());
     machine::warnings(&machine).iter().for_each(|it| screen.line(it));
     let mut report = Report::new(experiment);
     let ended = run(&stage, options, &mut screen, &mut report);

@@ -5,6 +5,7 @@
 use crate::arguments::Options;
 use crate::crew::{Stage, Stop};
 use crate::report::{Judged, Report, Screen};
+use crate::rounds::{self, InRounds, Round};
 use crate::statistics::{Bar, Interval};
 
 mod allocations;
@@ -21,25 +22,40 @@ pub(crate) use footprint::{FIRST, STAND, Status, first, stand};
 pub(crate) use node::{NODE, node};
 pub(crate) use plain::{PLAIN, PlainNode, plain, until};
 
-/// A case and what measures it.
-pub(crate) type Measure = fn(&mut Run<'_, '_>) -> Result<(), Stop>;
+/// How a case is measured.
+#[derive(Clone, Copy)]
+pub(crate) enum Measure {
+    /// At once: its figures have no interval.
+    Once(fn(&mut Run<'_, '_>) -> Result<(), Stop>),
+    /// In rounds, by turns with the others. What it is made of is told after what has to be known before.
+    Rounds(fn(&mut Run<'_, '_>) -> Result<Parts, Stop>),
+}
+
+/// What of a case has its turn in each round.
+pub(crate) type Parts = Vec<Box<dyn Part>>;
+
+/// One that says what all rounds brought it.
+pub(crate) trait Part: InRounds {
+    /// To be called when all rounds are over. It has nothing to say where none was whole.
+    fn tell(&mut self, run: &mut Run<'_, '_>);
+}
 
 const CASES: &[(&str, Measure)] = &[
-    ("throughput", throughput::pictures),
-    ("small", throughput::small),
-    ("allocations", allocations::measure),
-    ("footprint", footprint::measure),
-    ("footprint-prefer", footprint::of_both_engines),
-    ("startup", footprint::startup),
-    ("startup-cyclonedds", footprint::startup_by_cyclone),
-    ("idle", footprint::idle),
-    ("idle-rtps", footprint::idle_beside_plain),
-    ("echo", echo::measure),
-    ("command", command::measure),
-    ("action", node::action),
-    ("parameters", node::parameters),
-    ("probe", reading::measure),
-    ("choice", choice::measure),
+    ("throughput", Measure::Rounds(throughput::pictures)),
+    ("small", Measure::Rounds(throughput::small)),
+    ("allocations", Measure::Once(allocations::measure)),
+    ("footprint", Measure::Once(footprint::measure)),
+    ("footprint-prefer", Measure::Once(footprint::of_both_engines)),
+    ("startup", Measure::Rounds(footprint::startup)),
+    ("startup-cyclonedds", Measure::Rounds(footprint::startup_by_cyclone)),
+    ("idle", Measure::Once(footprint::idle)),
+    ("idle-rtps", Measure::Once(footprint::idle_beside_plain)),
+    ("echo", Measure::Rounds(echo::measure)),
+    ("command", Measure::Rounds(command::measure)),
+    ("action", Measure::Rounds(node::action)),
+    ("parameters", Measure::Rounds(node::parameters)),
+    ("probe", Measure::Rounds(reading::measure)),
+    ("choice", Measure::Rounds(choice::measure)),
 ];
 
 /// What all cases work with.
@@ -52,21 +68,43 @@ pub(crate) struct Run<'a, 's> {
 
 impl Run<'_, '_> {
     /// Measures those of `cases` that are asked for.
-    pub(crate) fn all(&mut self, cases: &[(&str, Measure)]) -> Result<(), Stop> {
+    pub(crate) fn all(
+        &mut self,
+        cases: &[(&str, Measure)],
+        rounds: impl Iterator<Item = Round>,
+    ) -> Result<(), Stop> {
+        let mut parts = Parts::new();
+        for (name, measure) in self.wanted(cases.iter().copied())? {
+            self.screen.progress(&format!("{name}: starting"));
+            let result = match measure {
+                Measure::Once(measure) => measure(self),
+                Measure::Rounds(make) => make(self).map(|it| parts.extend(it)),
+            };
+            self.part(name, result)?;
+        }
+        let stopped = rounds::measure(self, rounds, &mut parts);
+        parts.iter_mut().for_each(|it| it.tell(self));
+        stopped
+    }
+
+    /// Those of `cases` that are asked for by the begin of their names.
+    pub(crate) fn wanted<'c, C>(
+        &self,
+        cases: impl Iterator<Item = (&'c str, C)>,
+    ) -> Result<Vec<(&'c str, C)>, Stop> {
         let asked = &self.options.cases;
         let is_wanted =
             |name: &str| asked.is_empty() || asked.iter().any(|it| name.starts_with(it));
-        let wanted: Vec<_> = cases.iter().filter(|(name, _)| is_wanted(name)).collect();
+        let mut known = Vec::new();
+        let mut wanted = Vec::new();
+        for (name, case) in cases {
+            known.push(name);
+            wanted.extend(is_wanted(name).then_some((name, case)));
+        }
         if wanted.is_empty() {
-            let known: Vec<_> = cases.iter().map(|(name, _)| *name).collect();
             return Err(Stop::Failed(format!("no such case; there are {}", known.join(", "))));
         }
-        for (name, measure) in wanted {
-            self.screen.progress(&format!("{name}: starting"));
-            let result = measure(self);
-            self.part(name, result)?;
-        }
-        Ok(())
+        Ok(wanted)
     }
 
     pub(crate) fn judge(
@@ -100,5 +138,5 @@ pub(crate) fn run(
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) -> Result<(), Stop> {
-    Run { stage, options, screen, report }.all(CASES)
+    Run { stage, options, screen, report }.all(CASES, Round::asked(options))
 }

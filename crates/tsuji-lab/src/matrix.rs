@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use crate::arguments::Options;
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
-use crate::crew::{Block, Crew, Stage, Stop, StreamCrew};
+use crate::crew::{Block, Crew, Crews, Stage, Stop, StreamCrew};
 use crate::limits::Status;
 use crate::report::{Judged, Report, Screen, Series, is_folder};
 use crate::road::{Road, Transport};
+use crate::rounds::Round;
 use crate::statistics::{Bar, Statistic, interval_of_median, mean, quantile, ratio, sorted};
 
 /// By powers of two, as in the paper.
@@ -25,11 +26,11 @@ const QUICK_SIZES: [usize; 3] = [256, 65_536, 4_194_304];
 const PERIOD_US: u64 = 100_000;
 const QUICK_PERIOD_US: u64 = 5_000;
 
-/// What goes as fast as it is taken, in one block.
+/// What goes as fast as it is taken, in one block, in so many of the starts.
 const STREAM_BYTES: u64 = 64 << 20;
 const QUICK_STREAM_BYTES: u64 = 8 << 20;
 const STREAM_SAMPLES: [u64; 2] = [10, 5_000];
-const STREAM_BLOCKS: usize = 3;
+const STREAM_STARTS: usize = 3;
 
 /// Samples before the measurement.
 const WARM_UP: u64 = 3;
@@ -291,12 +292,25 @@ pub(crate) struct Matrix<'a> {
     pub(crate) cells: Vec<Cell>,
 }
 
-/// An entrant at work.
+/// Who is measured at one size and reliability.
+struct Contest {
+    size: usize,
+    is_reliable: bool,
+    contestants: Vec<Contestant>,
+}
+
+/// An entrant, and what it brought so far.
 struct Contestant {
     entrant: Entrant,
-    crew: Crew,
+    /// What carries.
+    carrier: String,
+    /// One of each start.
     blocks: Vec<Block>,
-    failed: Option<String>,
+    /// What both processes took in the end.
+    sides: Vec<Side>,
+    /// As fast as it went, of each start, MB in a second.
+    mb_per_s: Vec<f64>,
+    has_failed: bool,
 }
 
 impl<'a> Matrix<'a> {
@@ -327,21 +341,56 @@ impl<'a> Matrix<'a> {
     }
 
     fn measure_all(&mut self, screen: &mut Screen<'_>, report: &mut Report) -> Result<(), Stop> {
-        let sizes = self.sizes.clone();
-        let all = 2 * sizes.len();
-        for (at, size) in sizes.iter().enumerate() {
-            for (also, is_reliable) in [true, false].into_iter().enumerate() {
-                let qos = if is_reliable { "reliable" } else { "best effort" };
-                let place = format!("[{}/{all}] {size} B, {qos}", 2 * at + also + 1);
-                self.cell(*size, is_reliable, &place, screen, report)?;
+        let kinds = self.sizes.iter().flat_map(|size| [true, false].map(|it| (*size, it)));
+        let contestant = |entrant: &Entrant| Contestant {
+            entrant: *entrant,
+            carrier: entrant.name.to_owned(),
+            blocks: Vec::new(),
+            sides: Vec::new(),
+            mb_per_s: Vec::new(),
+            has_failed: false,
+        };
+        let contest = |(size, is_reliable)| Contest {
+            size,
+            is_reliable,
+            contestants: self.entrants.iter().map(contestant).collect(),
+        };
+        let mut contests: Vec<Contest> = kinds.map(contest).collect();
+        let stopped = self.rounds(&mut contests, screen, report);
+        contests.iter().for_each(|it| self.tell(it, screen, report));
+        stopped
+    }
+
+    /// Each cell once in every round.
+    fn rounds(
+        &mut self,
+        contests: &mut [Contest],
+        screen: &mut Screen<'_>,
+        report: &mut Report,
+    ) -> Result<(), Stop> {
+        let all = contests.len();
+        for round in Round::asked(self.options) {
+            for at in round.order(all) {
+                let contest = &mut contests[at];
+                let place = format!("[{}/{all}] {}", at + 1, contest.name());
+                self.cell(contest, round, &place, screen, report)?;
             }
+            screen.line(&round.to_string());
         }
         Ok(())
     }
 
-    fn spec(&self, entrant: &Entrant, size: usize, is_reliable: bool, flow: Flow) -> Spec {
+    fn spec(
+        &self,
+        entrant: &Entrant,
+        size: usize,
+        is_reliable: bool,
+        flow: Flow,
+        round: Round,
+    ) -> Spec {
         let qos = if is_reliable { "reliable" } else { "best_effort" };
         let way = if flow == Flow::Paced { "paced" } else { "stream" };
+        let number = round.number;
         let name = entrant.name.replace([':', '-'], "_");
         Spec {
             carrier: entrant.carrier,
@@ -355,76 +404,99 @@ impl<'a> Matrix<'a> {
             receivers: 1,
             one_node: false,
             folder: self.stage.folder().to_owned(),
-            name: format!("matrix_{name}_{qos}_{size}_{way}_{}", std::process::id()),
+            name: format!("matrix_{name}_{qos}_{size}_{way}_{number}_{}", std::process::id()),
         }
     }
 
+    /// One round of a cell: all stand ready at once, and send a block each in turn. Who fails is left out from there on.
     fn cell(
         &mut self,
-        size: usize,
-        is_reliable: bool,
+        contest: &mut Contest,
+        round: Round,
         place: &str,
         screen: &mut Screen<'_>,
         report: &mut Report,
     ) -> Result<(), Stop> {
-        let mut contestants = Vec::new();
-        for entrant in self.entrants.clone() {
+        let (size, is_reliable) = (contest.size, contest.is_reliable);
+        let mut skip = |screen: &mut Screen<'_>, it: &mut Contestant, stop: Stop| {
+            let Stop::Failed(why) = stop else { return Err(stop) };
+            let what = format!("{} {size} B, {}", it.entrant.name, qos_of(is_reliable));
+            report.skipped(screen, &round.of(&what), &why);
+            it.has_failed = true;
+            Ok(())
+        };
+        let mut crews = Crews::default();
+        let mut whose = Vec::new();
+        let mut absent = Vec::new();
+        for (at, it) in contest.contestants.iter_mut().enumerate() {
+            let entrant = it.entrant;
+            if it.has_failed || !self.entrants.contains(&entrant) {
+                continue;
+            }
             if let Some(why) = entrant.engine.and_then(absence) {
-                report.absent(screen, entrant.name, &why);
-                self.entrants.retain(|it| *it != entrant);
+                absent.push((entrant, why));
                 continue;
             }
             screen.progress(&format!("{place}: starting {}", entrant.name));
-            match self.start(entrant, size, is_reliable) {
+            match self.start(entrant, size, is_reliable, round) {
                 Ok(Some(crew)) => {
-                    contestants.push(Contestant {
-                        entrant,
-                        crew,
-                        blocks: Vec::new(),
-                        failed: None,
-                    });
+                    it.carrier.clone_from(&crew.carrier);
+                    crews.0.push(crew);
+                    whose.push(at);
                 }
                 Ok(None) => {
                     let why = "not to be had here; `tsuji doctor` says why";
-                    report.absent(screen, entrant.name, why);
-                    self.entrants.retain(|it| *it != entrant);
+                    absent.push((entrant, why.to_owned()));
                 }
-                Err(Stop::Interrupted) => return Err(Stop::Interrupted),
-                Err(Stop::Failed(why)) => {
-                    report.skipped(screen, &format!("{} {place}", entrant.name), &why);
-                }
+                Err(stop) => skip(screen, it, stop)?,
             }
         }
-        let measured = self.paced(&mut contestants, place, screen);
-        let ratios = ratios(&contestants, size, is_reliable);
-        for it in contestants {
-            if let Some(why) = &it.failed {
-                report.skipped(screen, &format!("{} {place}", it.entrant.name), why);
-                continue;
+        let each = round.part(self.options.count);
+        for at in round.order(whose.len()) {
+            let it = &mut contest.contestants[whose[at]];
+            screen.progress(&format!("{place}: {} sends {each}", it.entrant.name));
+            match crews.0[at].block(each) {
+                Ok(fresh) => it.blocks.push(fresh),
+                Err(stop) => skip(screen, it, stop)?,
             }
-            if it.blocks.is_empty() {
-                continue;
+        }
+        for (crew, at) in crews.0.iter().zip(&whose) {
+            let it = &mut contest.contestants[*at];
+            if !it.has_failed {
+                it.sides = crew.ids().into_iter().map(Side::of).collect::<Result<_, _>>()?;
             }
-            let sides = it.crew.ids().into_iter().map(Side::of).collect::<Result<_, _>>()?;
-            let mut cell = cell_of(&it, size, is_reliable, sides);
-            let blocks = it.blocks.iter().map(|block| &block.passing_us);
-            report.series(Series::passing(
-                format!("{size} B, {}", cell.qos()),
-                &cell.carrier,
-                blocks,
-            ));
-            drop(it.crew);
-            if is_reliable {
+        }
+        drop(crews);
+        for (entrant, why) in absent {
+            report.absent(screen, entrant.name, &why);
+            self.entrants.retain(|it| *it != entrant);
+        }
+        if !is_reliable || !self.streams || STREAM_STARTS <= round.number {
+            return Ok(());
+        }
+        for at in whose {
+            let it = &mut contest.contestants[at];
+            if !it.has_failed {
+                let rate = self.streamed(&it.entrant, size, round, place, screen, report)?;
+                it.mb_per_s.extend(rate);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what all rounds brought to a cell.
+    fn tell(&mut self, contest: &Contest, screen: &mut Screen<'_>, report: &mut Report) {
+        for it in contest.contestants.iter().filter(|it| !it.blocks.is_empty()) {
+            let cell = cell_of(it, contest);
+            let starts = it.blocks.iter().map(|block| &block.passing_us);
+            report.series(Series::passing(contest.name(), &cell.carrier, starts));
+            if contest.is_reliable {
                 report.astray(cell.lost);
-            }
-            if is_reliable && self.streams && measured.is_ok() {
-                cell.mb_per_s = self.streamed(&it.entrant, size, place, screen, report)?;
             }
             screen.line(&cell.line());
             self.cells.push(cell);
         }
-        ratios.into_iter().for_each(|it| report.judged(screen, it));
-        measured
+        ratios(contest).into_iter().for_each(|it| report.judged(screen, it));
     }
 
     /// Nothing where the transport is not here.
@@ -433,8 +505,9 @@ impl<'a> Matrix<'a> {
         entrant: Entrant,
         size: usize,
         is_reliable: bool,
+        round: Round,
     ) -> Result<Option<Crew>, Stop> {
-        let spec = self.spec(&entrant, size, is_reliable, Flow::Paced);
+        let spec = self.spec(&entrant, size, is_reliable, Flow::Paced, round);
         let mut crew = Crew::start(self.stage, &spec)?;
         if entrant.transport.is_some_and(|it| crew.carrier != format!("tsuji:{it}")) {
             return Ok(None);
@@ -443,42 +516,12 @@ impl<'a> Matrix<'a> {
         Ok(Some(crew))
     }
 
-    /// A block of each in turn, in changing order. Who fails is left out from there on.
-    fn paced(
-        &self,
-        contestants: &mut [Contestant],
-        place: &str,
-        screen: &mut Screen<'_>,
-    ) -> Result<(), Stop> {
-        let blocks = self.options.blocks;
-        let each = self.options.count.div_ceil(blocks as u64).max(1);
-        for block in 0..blocks {
-            for at in 0..contestants.len() {
-                let at = if block % 2 == 1 { contestants.len() - 1 - at } else { at };
-                let it = &mut contestants[at];
-                screen.progress(&format!(
-                    "{place}: {} block {} of {blocks}",
-                    it.entrant.name,
-                    block + 1
-                ));
-                if it.failed.is_some() {
-                    continue;
-                }
-                match it.crew.block(each) {
-                    Ok(fresh) => it.blocks.push(fresh),
-                    Err(Stop::Failed(why)) => it.failed = Some(why),
-                    Err(Stop::Interrupted) => return Err(Stop::Interrupted),
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// MB in a second, as fast as they are taken and none lost.
     fn streamed(
         &self,
         entrant: &Entrant,
         size: usize,
+        round: Round,
         place: &str,
         screen: &mut Screen<'_>,
         report: &mut Report,
@@ -493,23 +536,20 @@ impl<'a> Matrix<'a> {
         let [least, most] = STREAM_SAMPLES;
         let count = (bytes / size as u64).clamp(least, most);
         let measured = || {
-            let spec = self.spec(entrant, size, true, Flow::Stream);
+            let spec = self.spec(entrant, size, true, Flow::Stream, round);
             let mut crew = StreamCrew::start(self.stage, &spec)?;
             crew.block(count)?;
-            let blocks = (0..STREAM_BLOCKS).map(|_| crew.block(count));
-            blocks.collect::<Result<Vec<_>, Stop>>()
+            crew.block(count)
         };
         match measured() {
-            Ok(blocks) => {
-                report.astray(blocks.iter().map(|it| it.missing).sum());
-                let all = (count * size as u64) as f64;
-                let rates: Vec<f64> = blocks.iter().map(|it| all / it.seconds / 1e6).collect();
-                Ok(interval_of_median(&rates).map(|it| it.middle))
+            Ok(block) => {
+                report.astray(block.missing);
+                Ok(Some((count * size as u64) as f64 / block.seconds / 1e6))
             }
             Err(Stop::Interrupted) => Err(Stop::Interrupted),
             Err(Stop::Failed(why)) => {
-                let what = format!("{} {place}, as fast as it goes", entrant.name);
-                report.skipped(screen, &what, &why);
+                let what = format!("{} {size} B, as fast as it goes", entrant.name);
+                report.skipped(screen, &round.of(&what), &why);
                 Ok(None)
             }
         }
@@ -517,8 +557,9 @@ impl<'a> Matrix<'a> {
 }
 
 /// Each engine through tsuji beside the same engine alone.
-fn ratios(contestants: &[Contestant], size: usize, is_reliable: bool) -> Vec<Judged> {
-    let qos = if is_reliable { "reliable" } else { "best effort" };
+fn ratios(contest: &Contest) -> Vec<Judged> {
+    let Contest { size, is_reliable, contestants } = contest;
+    let qos = qos_of(*is_reliable);
     let mut all = Vec::new();
     for ours in contestants.iter().filter(|it| it.entrant.carrier.is_tsuji()) {
         let Some(engine) = ours.entrant.engine else { continue };
@@ -531,8 +572,8 @@ fn ratios(contestants: &[Contestant], size: usize, is_reliable: bool) -> Vec<Jud
         let figure = ratio(Statistic::Median, &times(ours), &times(theirs));
         all.extend(figure.map(|figure| Judged {
             what: format!("{} {qos} median", engine.word()),
-            of: format!("{} / {}", ours.crew.carrier, theirs.crew.carrier),
-            size_bytes: Some(size),
+            of: format!("{} / {}", ours.carrier, theirs.carrier),
+            size_bytes: Some(*size),
             figure,
             unit: "×",
             bar: Some(Bar::AtMost(ENGINE_MEDIAN_MAX)),
@@ -541,20 +582,32 @@ fn ratios(contestants: &[Contestant], size: usize, is_reliable: bool) -> Vec<Jud
     all
 }
 
-fn cell_of(it: &Contestant, size_bytes: usize, is_reliable: bool, sides: Vec<Side>) -> Cell {
+fn cell_of(it: &Contestant, contest: &Contest) -> Cell {
     let passing = it.blocks.iter().flat_map(|it| it.passing_us.iter().copied());
     let passing = sorted(passing.collect());
     let of = |quantile_of| quantile(&passing, quantile_of);
     Cell {
-        size_bytes,
-        is_reliable,
+        size_bytes: contest.size,
+        is_reliable: contest.is_reliable,
         transport: it.entrant.transport,
-        carrier: it.crew.carrier.clone(),
+        carrier: it.carrier.clone(),
         count: it.blocks.iter().map(|it| it.count).sum(),
         lost: it.blocks.iter().map(|it| it.lost).sum(),
         passing_us: [mean(&passing), of(0.5), of(0.99), of(1.0)],
-        mb_per_s: None,
-        sides,
+        mb_per_s: interval_of_median(&it.mb_per_s).map(|it| it.middle),
+        sides: it.sides.clone(),
+    }
+}
+
+/// As it stands in names.
+fn qos_of(is_reliable: bool) -> &'static str {
+    if is_reliable { "reliable" } else { "best effort" }
+}
+
+impl Contest {
+    fn name(&self) -> String {
+        let qos = if self.is_reliable { "reliable" } else { "best_effort" };
+        format!("{} B, {qos}", self.size)
     }
 }
 

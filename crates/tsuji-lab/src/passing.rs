@@ -1,15 +1,15 @@
 //! How long a picture takes from `publish` to the callback of a sleeping subscriber.
 
-use std::ops::Range;
-
 use crate::arguments::{ENGINE_SIZES, Options, PICTURE_BYTES, SIZES};
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
-use crate::crew::{Block, Crew, Stage, Stop};
+use crate::crew::{Block, Crew, Crews, Stage, Stop};
+use crate::limits::Run;
 use crate::matrix::ENGINE_MEDIAN_MAX;
 use crate::peers::{Peers, Place};
 use crate::report::{Judged, Report, Row, Screen, Series};
 use crate::road::{Road, Transport};
 use crate::ros1::Room;
+use crate::rounds::{self, InRounds, Round};
 use crate::statistics::{Bar, Statistic, ratio};
 
 mod article;
@@ -107,21 +107,27 @@ pub(crate) fn run(
     screen: &mut Screen<'_>,
     report: &mut Report,
 ) -> Result<(), Stop> {
-    let cases = cases(options);
+    let mut cases = cases(options);
     if cases.is_empty() {
         return Err(Stop::Failed(format!("no case begins with {}", options.cases.join(" or "))));
     }
     let carriers: Vec<_> = cases.iter().flat_map(|it| &it.carriers).copied().collect();
     let peers = Peers::find(stage, &carriers, screen, report)?;
-    let measured = cases.iter().enumerate().try_for_each(|(at, case)| {
-        let place = &*format!("[{}/{}] {}", at + 1, cases.len(), case.name);
-        let scene = Scene { stage, case, options, place, peers: &peers };
-        measure(&scene, screen, report)
+    cases.retain(|case| {
+        let Road::By(transport) = case.road else { return true };
+        let absence = absence(transport);
+        absence.iter().for_each(|why| report.absent(screen, &case.name, why));
+        absence.is_none()
     });
-    if let Some(table) = article::table(report.rows()) {
-        report.table(screen, table);
+    let contest = |case| Box::new(Contest::new(case, stage, &peers));
+    let mut contests: Vec<_> = cases.into_iter().map(contest).collect();
+    let mut run = Run { stage, options, screen, report };
+    let stopped = rounds::measure(&mut run, Round::asked(options), &mut contests);
+    contests.iter().for_each(|it| it.tell(&mut run));
+    if let Some(table) = article::table(run.report.rows()) {
+        run.report.table(run.screen, table);
     }
-    measured
+    stopped
 }
 
 /// One carrier in one case, and what it brought so far.
@@ -133,127 +139,58 @@ struct Contestant<'a> {
     place: Place<'a>,
     /// What carries.
     name: String,
+    /// One of each start.
     blocks: Vec<Block>,
 }
 
-/// What stays as it is in a case.
-struct Scene<'a> {
-    stage: &'a Stage,
-    case: &'a Case,
-    options: &'a Options,
-    place: &'a str,
-    peers: &'a Peers,
+/// The carriers of a case.
+struct Contest<'a> {
+    case: Case,
+    contestants: Vec<Contestant<'a>>,
 }
 
-fn measure(scene: &Scene<'_>, screen: &mut Screen<'_>, report: &mut Report) -> Result<(), Stop> {
-    let case = scene.case;
-    if let Road::By(transport) = case.road
-        && let Some(why) = absence(transport)
-    {
-        report.absent(screen, &case.name, &why);
-        return Ok(());
-    }
-    let mut contestants = scene.contestants();
-    let stopped = scene.all(&mut contestants, screen, report);
-    for it in contestants.iter().filter(|it| !it.blocks.is_empty()) {
-        report.row(screen, Row::of(&case.name, &it.name, case.size, &it.blocks));
-        let blocks = it.blocks.iter().map(|block| &block.passing_us);
-        report.series(Series::passing(&case.name, &it.name, blocks));
-    }
-    if let [ours, others @ ..] = &*contestants
-        && ours.carrier.is_tsuji()
-    {
-        others.iter().for_each(|theirs| judge(case, ours, theirs, screen, report));
-    }
-    match stopped {
-        Err(Stop::Failed(why)) => {
-            report.skipped(screen, &format!("{}, the rest of it", case.name), &why);
-            Ok(())
-        }
-        other => other,
-    }
-}
+/// Samples before the measurement, for buffers to exist and memory to be mapped: one more than the ten that are kept.
+const WARM_UP: u64 = 11;
 
-/// Samples before the measurement, for buffers to exist and memory to be mapped.
-const WARM_UP: u64 = 30;
-
-/// After so many blocks, one in each order, an engine is started anew: how fast it is depends on how its threads and
-/// connections happen to lie, for as long as it runs.
-const BLOCKS_OF_A_START: usize = 2;
-
-impl<'a> Scene<'a> {
+impl<'a> Contest<'a> {
     /// Each carrier of the case; one that is rclcpp once for each middleware, one whose peer is not here not at all.
-    fn contestants(&self) -> Vec<Contestant<'a>> {
-        let carriers = self.case.carriers.iter().copied();
-        let places = carriers.flat_map(|carrier| {
-            let places = self.peers.places(self.stage, carrier);
-            places.into_iter().map(move |place| (carrier, place))
+    fn new(case: Case, stage: &'a Stage, peers: &'a Peers) -> Self {
+        let places = case.carriers.iter().flat_map(|carrier| {
+            let places = peers.places(stage, *carrier);
+            places.into_iter().map(|place| (*carrier, place))
         });
         let contestants = places.enumerate().map(|(at, (carrier, place))| {
             let name = place.name(carrier);
             Contestant { at, carrier, place, name, blocks: Vec::new() }
         });
-        contestants.collect()
-    }
-
-    fn all(
-        &self,
-        contestants: &mut Vec<Contestant<'a>>,
-        screen: &mut Screen<'_>,
-        report: &mut Report,
-    ) -> Result<(), Stop> {
-        let all = self.options.blocks;
-        let of_a_start = if self.case.road == Road::Alone { all } else { BLOCKS_OF_A_START };
-        for first in (0..all).step_by(of_a_start) {
-            screen.progress(&format!("{}: starting", self.place));
-            // In this order: masters go after their nodes.
-            let mut rooms = Vec::new();
-            let mut crews = Vec::new();
-            let mut failed = Vec::new();
-            for it in &mut *contestants {
-                match self.start(it, first) {
-                    Ok((crew, room)) => {
-                        it.name = crew.carrier.clone();
-                        rooms.extend(room);
-                        crews.push(crew);
-                    }
-                    // The others are measured all the same.
-                    Err(Stop::Failed(why)) if first == 0 => {
-                        let what = format!("{} {}", self.case.name, it.name);
-                        report.skipped(screen, &what, &why);
-                        failed.push(it.at);
-                    }
-                    Err(stop) => return Err(stop),
-                }
-            }
-            contestants.retain(|it| !failed.contains(&it.at));
-            self.blocks(first..all.min(first + of_a_start), contestants, &mut crews, screen)?;
-        }
-        Ok(())
+        let contestants = contestants.collect();
+        Self { case, contestants }
     }
 
     /// Starts the processes of a contestant, and of ROS 1 the master that they need.
     fn start(
         &self,
+        run: &Run<'_, '_>,
         contestant: &Contestant<'_>,
-        first: usize,
+        round: Round,
     ) -> Result<(Crew, Option<Room>), Stop> {
-        let Self { case, options, .. } = self;
+        let Self { case, .. } = self;
         let carrier = contestant.carrier;
         // The network is everybody's, so its topics bear the number of this process.
-        let name = format!("{}_{}_{first}_{}", case.name, contestant.at, std::process::id());
+        let (at, number) = (contestant.at, round.number);
+        let name = format!("{}_{at}_{number}_{}", case.name, std::process::id());
         let spec = Spec {
             carrier,
             role: case.role,
             flow: Flow::Paced,
             size: case.size,
-            pause_us: options.pause_us,
+            pause_us: run.options.pause_us,
             period_us: 0,
             road: case.road,
             is_reliable: true,
             receivers: 1,
             one_node: case.one_node,
-            folder: self.stage.folder().to_owned(),
+            folder: run.stage.folder().to_owned(),
             name: name.replace('-', "_"),
         };
         let room = contestant.place.room(&[])?;
@@ -269,30 +206,61 @@ impl<'a> Scene<'a> {
         Ok((crew, room))
     }
 
-    /// A block of each in turn, in changing order.
-    fn blocks(
-        &self,
-        numbers: Range<usize>,
-        contestants: &mut [Contestant<'_>],
-        crews: &mut [Crew],
-        screen: &mut Screen<'_>,
-    ) -> Result<(), Stop> {
-        let all = self.options.blocks;
-        let each = self.options.count.div_ceil(all as u64).max(1);
-        for block in numbers {
-            screen.progress(&format!("{}: block {} of {all}", self.place, block + 1));
-            let mut order: Vec<usize> = (0..crews.len()).collect();
-            if block % 2 == 1 {
-                order.reverse();
+    /// Says what all rounds brought.
+    fn tell(&self, run: &mut Run<'_, '_>) {
+        let Run { screen, report, .. } = run;
+        let case = &self.case;
+        for it in self.contestants.iter().filter(|it| !it.blocks.is_empty()) {
+            report.row(screen, Row::of(&case.name, &it.name, case.size, &it.blocks));
+            let starts = it.blocks.iter().map(|block| &block.passing_us);
+            report.series(Series::passing(&case.name, &it.name, starts));
+        }
+        if let [ours, others @ ..] = &*self.contestants
+            && ours.carrier.is_tsuji()
+        {
+            others.iter().for_each(|theirs| judge(case, ours, theirs, screen, report));
+        }
+    }
+}
+
+impl InRounds for Contest<'_> {
+    fn name(&self) -> String {
+        self.case.name.clone()
+    }
+
+    /// A block of each, all standing ready at once.
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        // In this order: masters go after their nodes.
+        let mut rooms = Vec::new();
+        let mut crews = Crews::default();
+        let mut failed = Vec::new();
+        let mut names = Vec::new();
+        for it in &self.contestants {
+            match self.start(run, it, round) {
+                Ok((crew, room)) => {
+                    names.push(crew.carrier.clone());
+                    rooms.extend(room);
+                    crews.0.push(crew);
+                }
+                // The others are measured all the same.
+                Err(Stop::Failed(why)) if round.number == 0 => {
+                    let what = format!("{} {}", self.case.name, it.name);
+                    run.report.skipped(run.screen, &what, &why);
+                    failed.push(it.at);
+                }
+                Err(stop) => return Err(stop),
             }
-            let mut fresh = vec![None; crews.len()];
-            for at in order {
-                fresh[at] = Some(crews[at].block(each)?);
-            }
-            // Only whole rounds count, so that blocks stay pairs.
-            for (contestant, block) in contestants.iter_mut().zip(fresh) {
-                contestant.blocks.extend(block);
-            }
+        }
+        self.contestants.retain(|it| !failed.contains(&it.at));
+        let each = round.part(run.options.count);
+        let mut fresh = vec![None; crews.0.len()];
+        for at in round.order(crews.0.len()) {
+            fresh[at] = Some(crews.0[at].block(each)?);
+        }
+        // Only whole rounds count, so that blocks stay pairs.
+        for ((contestant, name), block) in self.contestants.iter_mut().zip(names).zip(fresh) {
+            contestant.name = name;
+            contestant.blocks.extend(block);
         }
         Ok(())
     }

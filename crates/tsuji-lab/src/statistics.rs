@@ -1,4 +1,4 @@
-//! Quantiles, the bootstrap over blocks, and what is said of a bar.
+//! Quantiles, the bootstrap over blocks and over starts, and what is said of a bar.
 
 use std::fmt;
 
@@ -91,19 +91,33 @@ pub(crate) fn interval_of_median(blocks: &[f64]) -> Option<Interval> {
     })
 }
 
-/// The quantile of values that stand one after the other, with its interval over blocks of neighbours: what disturbs
-/// one value disturbs those beside it too.
-pub(crate) fn interval_of_quantile(values: &[f64], q: f64) -> Option<Interval> {
-    const BLOCKS: usize = 20;
+/// The quantile over the values of all starts, with its interval over whole starts: what one start has in common, such as where
+/// its threads lie, is another in the next.
+///
+/// Of one start alone it is over twentieths, one after the other, since what disturbs one value disturbs those beside it
+/// too; what another start would bring it does not know.
+pub(crate) fn interval_of_quantile(starts: &[&[f64]], q: f64) -> Option<Interval> {
+    const TWENTIETHS: usize = 20;
     // Of very many, one in so many says as much, and sooner.
     const MANY: usize = 10_000;
-    let stride = values.len().div_ceil(MANY).max(1);
-    let some: Vec<f64> = values.iter().copied().step_by(stride).collect();
-    let blocks: Vec<_> = some.chunks(some.len().div_ceil(BLOCKS).max(1)).collect();
-    let interval = bootstrap(blocks.len(), |drawn| {
-        quantile_of(drawn.iter().flat_map(|at| blocks[*at]).copied().collect(), q)
-    });
-    interval.map(|it| Interval { middle: quantile_of(values.to_vec(), q), ..it })
+    let all = starts.concat();
+    let stride = all.len().div_ceil(MANY).max(1);
+    let thinned = starts.iter().filter(|it| !it.is_empty());
+    let thinned = thinned.map(|it| it.iter().copied().step_by(stride).collect::<Vec<_>>());
+    let thinned: Vec<Vec<f64>> = thinned.collect();
+    let clusters: Vec<&[f64]> = match &*thinned {
+        [one] => one.chunks(one.len().div_ceil(TWENTIETHS).max(1)).collect(),
+        several => several.iter().map(Vec::as_slice).collect(),
+    };
+    let interval = over_clusters(&clusters, q);
+    interval.map(|it| Interval { middle: quantile_of(all, q), ..it })
+}
+
+/// The quantile over all values of the clusters, with its interval over clusters that are drawn whole.
+pub(crate) fn over_clusters<C: AsRef<[f64]>>(clusters: &[C], q: f64) -> Option<Interval> {
+    bootstrap(clusters.len(), |drawn| {
+        quantile_of(drawn.iter().flat_map(|at| clusters[*at].as_ref()).copied().collect(), q)
+    })
 }
 
 /// An estimate and the bounds between which 95 of 100 repetitions put it.
@@ -294,11 +308,58 @@ mod tests {
     #[test]
     fn a_quantile_of_neighbours_has_an_interval() {
         assert_eq!(interval_of_quantile(&[], 0.5), None);
-        assert_eq!(interval_of_quantile(&[3.0; 50], 0.99), Some(Interval::exactly(3.0)));
+        assert_eq!(interval_of_quantile(&[&[]], 0.5), None);
+        assert_eq!(interval_of_quantile(&[&[3.0; 50]], 0.99), Some(Interval::exactly(3.0)));
         let weather: Vec<f64> = (0..400).map(|at| f64::from(at / 100)).collect();
-        let Interval { low, middle, high } = interval_of_quantile(&weather, 0.5).unwrap();
+        let Interval { low, middle, high } = interval_of_quantile(&[&weather], 0.5).unwrap();
         assert_eq!(middle, 1.5);
         assert!(low <= 1.0 && 2.0 <= high, "{low} {high}");
+    }
+
+    /// Values that differ little, around `level`.
+    fn start(level: f64) -> Vec<f64> {
+        (0..200).map(|at| level * (1.0 + f64::from(at * 7 % 20) / 1000.0)).collect()
+    }
+
+    fn of_starts(levels: &[f64], q: f64) -> Interval {
+        let starts: Vec<_> = levels.iter().map(|it| start(*it)).collect();
+        let starts: Vec<_> = starts.iter().map(Vec::as_slice).collect();
+        interval_of_quantile(&starts, q).unwrap()
+    }
+
+    #[test]
+    fn starts_that_differ_are_both_in_the_interval() {
+        for q in [0.5, 0.99] {
+            let Interval { low, high, .. } = of_starts(&[3.0, 23.0], q);
+            assert!(low < 3.1 && 23.0 <= high, "{q}: {low} {high}");
+        }
+        let Interval { low, middle, high } = of_starts(&[3.0, 23.0, 3.0, 3.0, 23.0], 0.5);
+        assert!(low < 3.1 && middle < 3.1 && 23.0 <= high, "{low} {middle} {high}");
+    }
+
+    #[test]
+    fn starts_that_are_alike_leave_a_narrow_interval() {
+        let Interval { low, middle, high } = of_starts(&[3.0, 3.003, 3.002, 3.001, 3.0], 0.5);
+        assert!(3.0 <= low && low <= middle && middle <= high && high < 3.1, "{low} {high}");
+    }
+
+    #[test]
+    fn a_start_that_brought_nothing_is_no_start() {
+        let (some, none) = (start(3.0), Vec::new());
+        let told = |starts: &[&[f64]]| interval_of_quantile(starts, 0.5);
+        assert_eq!(told(&[&some, &none, &some]), told(&[&some, &some]));
+    }
+
+    #[test]
+    fn a_ratio_of_starts_that_differ_is_told_as_such() {
+        let starts = |levels: [f64; 4]| levels.map(start).to_vec();
+        let (ours, theirs) = (starts([3.0, 23.0, 3.0, 23.0]), starts([3.0; 4]));
+        for statistic in [Statistic::Median, Statistic::P99] {
+            let found = ratio(statistic, &ours, &theirs).unwrap();
+            assert!(found.low < 1.1 && 7.0 < found.high, "{statistic}: {found:?}");
+        }
+        let found = ratio(Statistic::Median, &theirs, &theirs).unwrap();
+        assert_eq!(found, Interval::exactly(1.0));
     }
 
     #[test]

@@ -304,7 +304,9 @@ fn a_command_beside_pictures_and_the_tuned_choice_are_judged() {
 
 #[test]
 fn a_beat_is_told_of_by_every_road_and_every_peer_and_loses_nothing() {
-    let Some((value, text)) = check("cadence --count 300 --cases cadence") else { return };
+    let Some((value, text)) = check("cadence --count 300 --blocks 2 --cases cadence") else {
+        return;
+    };
     let (table, absent) = (&value["tables"][0], absent(&value));
     let mut expected = vec!["tsuji:inproc", "tsuji:shm", "tsuji:cyclonedds", "raw:cyclonedds"];
     for (name, roads) in
@@ -382,8 +384,8 @@ fn pictures_come_by_every_peer_alone() {
 
 #[test]
 fn a_short_queue_keeps_the_newest_while_the_callback_stands_still() {
-    let Some((value, text)) = check("cadence --count 40 --cases queue") else { return };
-    // 20 come meanwhile.
+    let Some((value, text)) = check("cadence --count 40 --blocks 2 --cases queue") else { return };
+    // Ten of each start come meanwhile.
     let row = &value["tables"][0]["rows"][0];
     assert_eq!((&row[0], &row[1]), (&"tsuji:shm".into(), &1.0.into()), "{text}");
     let [published, received, displaced, lost] = [2, 3, 4, 5].map(|at| row[at].as_f64().unwrap());
@@ -737,13 +739,95 @@ fn check_death(words: &str, speaks: &str, listens: &str) -> Option<Value> {
 
 #[test]
 fn a_peer_that_dies_is_told_and_the_rest_goes_on() {
-    let words = "camera --count 100 --cases raw-shm,raw-plain-plain";
+    let words = "camera --count 200 --blocks 2 --cases raw-shm,raw-plain-plain";
     let Some(value) = check_death(words, "camera", "watcher") else { return };
     let skipped = &value["skipped"][0];
     assert_eq!(skipped["what"], "raw-shm", "{value}");
     let why = skipped["why"].as_str().unwrap();
     assert!(why.contains("the watcher: it ended (signal: 9"), "{why}");
     assert_eq!(value["tables"][0]["rows"][0][1], "plain-plain", "{value}");
+}
+
+/// The processors that a thread may run on, by its folder in `/proc`; nothing of one that has ended.
+fn allowed(thread: &Path) -> Option<String> {
+    let status = fs::read_to_string(thread.join("status")).ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("Cpus_allowed_list:"));
+    line.map(|it| it.trim().to_owned())
+}
+
+/// All of a process, its first thread included.
+fn allowed_of_all(process: &Path) -> Vec<String> {
+    let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    threads.filter_map(|it| allowed(&it.path())).collect()
+}
+
+/// The thread of that name.
+fn thread_of(process: &Path, name: &str) -> Option<PathBuf> {
+    let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    threads
+        .map(|it| it.path())
+        .find(|it| fs::read_to_string(it.join("comm")).is_ok_and(|comm| comm.trim_end() == name))
+}
+
+/// Runs one case, and checks that who sends and who receives are on these processors.
+fn check_places(placement: &str, sender: &str, receiver: &str) {
+    let words = format!("passing --count 4000 --blocks 1 --placement {placement} --sizes 64");
+    let start = |case: &str| {
+        let mut lab = Command::new(env!("CARGO_BIN_EXE_tsuji-lab"));
+        lab.args(words.split(' ')).args(["--cases", case]).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut lab = start("loan");
+    for (role, expect) in [("receiver", receiver), ("sender", sender)] {
+        let process = Path::new("/proc").join(process_of(&mut lab, role));
+        // Its threads have it from the first.
+        let found = allowed_of_all(&process);
+        assert!(!found.is_empty() && found.iter().all(|it| it == expect), "{role}: {found:?}");
+    }
+    assert!(lab.wait().unwrap().success());
+    let mut lab = start("pointer");
+    let process = Path::new("/proc").join(process_of(&mut lab, "both"));
+    assert_eq!(allowed(&process).as_deref(), Some(sender));
+    // It goes to its place as its first act.
+    loop {
+        let thread = thread_of(&process, "receiver");
+        if thread.and_then(|it| allowed(&it)).is_some_and(|it| it == receiver) {
+            break;
+        }
+        assert_eq!(lab.try_wait().unwrap(), None, "the laboratory has ended");
+        std::thread::yield_now();
+    }
+    assert!(lab.wait().unwrap().success());
+}
+
+#[test]
+fn everybody_runs_where_the_placement_says() {
+    if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
+        println!("not run: under emulation the laboratory cannot start itself");
+        return;
+    }
+    let all = tsuji_platform::processor::allowed().unwrap();
+    let first = all[0].to_string();
+    let second = all.get(1).unwrap_or(&all[0]).to_string();
+    check_places("apart", &first, &second);
+    check_places("together", &first, &first);
+    let any = allowed(Path::new("/proc/self")).unwrap();
+    check_places("free", &any, &any);
+}
+
+#[test]
+fn every_start_is_told_of_and_in_the_interval() {
+    let words = "cadence --count 15 --blocks 3 --cases payload --sizes 16";
+    let Some((value, text)) = check(words) else { return };
+    assert!(text.contains("start 3 of 3 is measured"), "{text}");
+    assert_eq!(value["machine"]["placement"]["placement"], "apart");
+    let series = value["series"].as_array().unwrap();
+    let transmit: Vec<_> = series.iter().filter(|it| it["what"] == "transmit").collect();
+    assert_eq!(transmit.len(), 2, "{text}");
+    for it in transmit {
+        assert_eq!((&it["starts"], &it["at"][14]), (&serde_json::json!([5, 5, 5]), &14.into()));
+        let [low, figure, high] = ["low", "figure", "high"].map(|at| it["median"][at].as_f64());
+        assert!(low <= figure && figure <= high, "{it}");
+    }
 }
 
 #[test]
@@ -791,7 +875,7 @@ fn a_peer_without_tsuji_that_dies_ends_its_case_alone() {
             "raw:unix-socket",
         ),
     ] {
-        let words = format!("cadence --count 1000 --cases cadence --roads {roads}");
+        let words = format!("cadence --count 1000 --blocks 2 --cases cadence --roads {roads}");
         let Some(value) = check_death(&words, "speaker", "listener") else { return };
         assert_eq!(value["skipped"][0]["what"], skipped, "{value}");
         let why = value["skipped"][0]["why"].as_str().unwrap();
@@ -826,8 +910,8 @@ fn an_interrupt_keeps_what_is_measured_and_leaves_nothing() {
         .unwrap();
     let id = child.id().to_string();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    // The machine, perhaps a warning, the head of the table, and the first row.
-    while !lines.next().unwrap().unwrap().starts_with("one_node") {}
+    // The machine, who is where, perhaps a warning, what is absent, and then what is whole.
+    while lines.next().unwrap().unwrap() != "start 1 of 2 is measured" {}
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));

@@ -161,7 +161,7 @@ fn a_node_that_is_killed_ends_its_case_alone() {
     let (status, value) = lab.end();
     assert_eq!(status.code(), Some(130), "{value}");
     assert_eq!(list(&value, "skipped").len(), 1, "{value}");
-    let why = told(&value, "skipped", "one_node, the rest of it").unwrap();
+    let why = told(&value, "skipped", "one_node").unwrap();
     assert!(why.contains("signal: 9"), "{value}");
 }
 

@@ -10,9 +10,9 @@ use crate::statistics::{mean, variance};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beat {
     /// What carried.
-    pub(super) carrier: String,
+    carrier: String,
     /// Samples that newer ones pushed out of the queue, where that is known.
-    pub(super) displaced: Option<u64>,
+    displaced: Option<u64>,
     /// When each was due, and when it was published.
     published: Vec<(u64, u64)>,
     /// The number of each that came, from 0, and when.
@@ -38,52 +38,131 @@ impl Beat {
         })
     }
 
-    pub(super) fn published(&self) -> u64 {
+    fn published(&self) -> u64 {
         self.published.len() as u64
     }
 
-    pub(super) fn received(&self) -> u64 {
+    fn received(&self) -> u64 {
         self.received.len() as u64
     }
 
     /// How many were published before the subscription had its first.
-    pub(super) fn early(&self) -> u64 {
+    fn early(&self) -> u64 {
         self.received.iter().map(|it| it.0).min().unwrap_or_else(|| self.published())
     }
 
     /// Those behind the first that came of which nobody knows where they are.
-    pub(super) fn missing(&self) -> u64 {
+    fn missing(&self) -> u64 {
         let expected = self.published() - self.early().min(self.published());
         expected.saturating_sub(self.received() + self.displaced.unwrap_or_default())
     }
 
     /// How much later than it was due any was published.
-    pub(super) fn late_us(&self) -> f64 {
+    fn late_us(&self) -> f64 {
         let late = self.published.iter().map(|(due, at)| at.saturating_sub(*due));
         late.max().unwrap_or_default() as f64 / 1000.0
     }
 
     /// From each to the next.
-    pub(super) fn intervals_us(&self) -> Vec<f64> {
+    fn intervals_us(&self) -> Vec<f64> {
         let pairs = self.published.windows(2);
         pairs.map(|it| (it[1].1 - it[0].1) as f64 / 1000.0).collect()
     }
 
     /// When each of those intervals ended, since the first was due.
-    pub(super) fn seconds(&self) -> Vec<f64> {
+    fn seconds(&self) -> Vec<f64> {
         let begin = self.published.first().map_or(0, |it| it.0);
         let ends = self.published.iter().skip(1);
         ends.map(|it| it.1.saturating_sub(begin) as f64 / 1e9).collect()
     }
 
     /// The numbers of what came.
-    pub(super) fn numbers(&self) -> Vec<u64> {
+    fn numbers(&self) -> Vec<u64> {
         paired(&self.published, &self.received).into_iter().map(|it| it.0).collect()
     }
 
     /// From the publishing to the callback, of what came.
-    pub(super) fn transmit_us(&self) -> Vec<f64> {
+    fn transmit_us(&self) -> Vec<f64> {
         paired(&self.published, &self.received).into_iter().map(|it| it.1).collect()
+    }
+}
+
+/// What the starts of a flow brought, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beats(Vec<Beat>);
+
+impl Beats {
+    /// What one more start brought.
+    pub(super) fn push(&mut self, beat: Beat) {
+        self.0.push(beat);
+    }
+
+    /// Whether no start was whole.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What carried in the end.
+    pub(super) fn carrier(&self) -> &str {
+        self.0.last().map_or("", |it| &it.carrier)
+    }
+
+    /// Samples that newer ones pushed out of the queue, where that is known.
+    pub(super) fn displaced(&self) -> Option<u64> {
+        self.0.iter().map(|it| it.displaced).sum()
+    }
+
+    pub(super) fn published(&self) -> u64 {
+        self.0.iter().map(Beat::published).sum()
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.0.iter().map(Beat::received).sum()
+    }
+
+    /// How many were published before the subscription had its first.
+    pub(super) fn early(&self) -> u64 {
+        self.0.iter().map(Beat::early).sum()
+    }
+
+    /// Those behind the first that came of which nobody knows where they are.
+    pub(super) fn missing(&self) -> u64 {
+        self.0.iter().map(Beat::missing).sum()
+    }
+
+    /// How much later than it was due any was published.
+    pub(super) fn late_us(&self) -> f64 {
+        self.0.iter().map(Beat::late_us).fold(0.0, f64::max)
+    }
+
+    /// From each to the next, of each start.
+    pub(super) fn intervals_us(&self) -> Vec<Vec<f64>> {
+        self.0.iter().map(Beat::intervals_us).collect()
+    }
+
+    /// When each of those intervals ended, as if one start came right after the other.
+    pub(super) fn seconds(&self) -> Vec<f64> {
+        let (mut all, mut begin) = (Vec::new(), 0.0);
+        for beat in &self.0 {
+            all.extend(beat.seconds().into_iter().map(|it| begin + it));
+            begin = all.last().copied().unwrap_or(begin);
+        }
+        all
+    }
+
+    /// The numbers of what came, which go on from start to start.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let (mut all, mut first) = (Vec::new(), 0);
+        for beat in &self.0 {
+            all.extend(beat.numbers().into_iter().map(|it| first + it));
+            first += beat.published();
+        }
+        all
+    }
+
+    /// From the publishing to the callback, of what came, of each start.
+    pub(super) fn transmit_us(&self) -> Vec<Vec<f64>> {
+        self.0.iter().map(Beat::transmit_us).collect()
     }
 }
 
@@ -132,6 +211,18 @@ mod tests {
         assert_eq!((beat.numbers(), beat.transmit_us()), (vec![1, 3], vec![0.5, 0.25]));
         assert_eq!((beat.intervals_us(), beat.late_us()), (vec![11.0, 9.0, 10.0], 1.0));
         assert_eq!(beat.seconds(), [11e-6, 20e-6, 30e-6]);
+    }
+
+    #[test]
+    fn starts_are_told_one_after_the_other() {
+        let mut beats = Beats::default();
+        beats.push(beat(&json!([[1, 12_500], [3, 31_250]]), 0));
+        beats.push(beat(&json!([[0, 2000], [3, 32_000]]), 2));
+        assert_eq!((beats.published(), beats.received(), beats.early()), (8, 4, 1));
+        assert_eq!((beats.missing(), beats.displaced()), (1, Some(2)));
+        assert_eq!(beats.numbers(), [1, 3, 4, 7]);
+        assert_eq!(beats.transmit_us(), [[0.5, 0.25], [1.0, 1.0]]);
+        assert_eq!(beats.seconds(), [11e-6, 20e-6, 30e-6, 41e-6, 50e-6, 60e-6]);
     }
 
     #[test]

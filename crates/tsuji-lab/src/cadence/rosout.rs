@@ -44,7 +44,7 @@ pub(super) fn analyse(
     let of = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for (what, values) in [("interval", found.intervals_us), ("transmit", found.transmit_us)] {
         let (case, of) = ("rosout".to_owned(), of.clone());
-        report.series(Series { case, of, what, unit: "µs", at: At::Turn, values });
+        report.series(Series { case, of, what, unit: "µs", at: At::Turn, starts: vec![values] });
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use super::TEXT;
 use crate::carrier::{self, Failure, Flow, Line, Peer, Talker, Way};
 use crate::child::{answer, ended, parsed, said};
 use crate::pace::{sleep_until, until_last};
+use crate::placement;
 
 /// The hidden argument of such a process.
 pub(crate) const SPEAKER: &str = "--speaker";
@@ -94,7 +95,10 @@ impl Part {
         };
         let node = node.clone();
         // It ends with the process.
-        thread::spawn(move || tsuji::spin(&node));
+        thread::spawn(move || {
+            placement::receive_here();
+            tsuji::spin(&node)
+        });
         Ok(Self { speaking, listening, text, context: Some(context) })
     }
 

@@ -17,6 +17,7 @@ use super::scene::{Compressor, Frame, Reel, spot_sum};
 use crate::carrier::{self, Failure, Flow, Line, PICTURE_TYPE, Peer, Talker, Way};
 use crate::child::{answer, ended, parsed, said};
 use crate::pace::{sleep_until, until_last};
+use crate::placement;
 use crate::road;
 
 /// The hidden argument of such a process.
@@ -178,7 +179,10 @@ impl<P: Picture> Part<P> {
         if let Some((_, node)) = &self.tsuji {
             let node = node.clone();
             // It ends with the process.
-            thread::spawn(move || tsuji::spin(&node));
+            thread::spawn(move || {
+                placement::receive_here();
+                tsuji::spin(&node)
+            });
         }
         answer(&json!({ "open": true }));
         let mut line = String::new();
@@ -187,13 +191,13 @@ impl<P: Picture> Part<P> {
             let answered = match *line.split_whitespace().collect::<Vec<_>>() {
                 ["meet"] => self.meet()?,
                 ["by", transport] => self.go_by(transport)?,
-                ["film", count] => {
+                ["film", first, count] => {
                     let camera = self.filming.as_mut().zip(self.lens.as_mut());
                     let (filming, lens) = camera.ok_or("no camera is here")?;
-                    let filmed = filming.film(lens, parsed(count)?)?;
+                    let filmed = filming.film(lens, parsed(first)?, parsed(count)?)?;
                     json!({ "filmed": filmed, "carrier": self.carrier().0 })
                 }
-                ["seen", count] => self.seen(parsed(count)?)?,
+                ["seen", end] => self.seen(parsed(end)?)?,
                 _ => return Err(format!("`{}` is not understood", line.trim_end())),
             };
             answer(&answered);
@@ -263,12 +267,12 @@ impl<P: Picture> Part<P> {
         own.map_or((None, Vec::new()), |it| (it.transport, it.rejected))
     }
 
-    /// Waits until the last of `count` has come, or nothing does any more, and tells what came.
-    fn seen(&self, count: u64) -> Result<Value, String> {
+    /// Waits until the last before the number `end` has come, or nothing does any more, and tells what came.
+    fn seen(&self, end: u64) -> Result<Value, String> {
         let watching = self.watching.as_ref().ok_or("nobody watches here")?;
         until_last(|| {
             let received = &watching.lock().received;
-            (received.len(), received.iter().any(|it| it.0 + 1 == count))
+            (received.len(), received.iter().any(|it| it.0 + 1 == end))
         });
         let displaced = match &watching.end {
             WatchingEnd::Tsuji(subscription) => Some(subscription.counters().displaced),
@@ -316,10 +320,10 @@ enum Filming<P: Picture> {
 }
 
 impl<P: Picture> Filming<P> {
-    fn film(&mut self, lens: &mut Lens, count: u64) -> Result<Filmed, String> {
+    fn film(&mut self, lens: &mut Lens, first: u64, count: u64) -> Result<Filmed, String> {
         match self {
-            Self::Tsuji(publisher) => film_by::<P, _>(publisher, lens, count),
-            Self::Alone(talker) => film_by::<P, _>(talker, lens, count),
+            Self::Tsuji(publisher) => film_by::<P, _>(publisher, lens, first, count),
+            Self::Alone(talker) => film_by::<P, _>(talker, lens, first, count),
         }
     }
 }
@@ -361,10 +365,11 @@ impl<P: Picture> Outlet<P> for Box<dyn Talker> {
     }
 }
 
-/// Sends each picture when it is due, whenever the one before was.
+/// Sends each picture when it is due, whenever the one before was. Their numbers begin with `first`.
 fn film_by<P: Picture, O: Outlet<P>>(
     outlet: &mut O,
     lens: &mut Lens,
+    first: u64,
     count: u64,
 ) -> Result<Filmed, String> {
     let Lens { reel, compressor } = lens;
@@ -375,10 +380,10 @@ fn film_by<P: Picture, O: Outlet<P>>(
     };
     let mut filmed = Vec::with_capacity(count as usize);
     let begin_ns = monotonic_ns() + LEAD.as_nanos() as u64;
-    for number in 0..count {
+    for number in first..first + count {
         let frame = reel.frame(number);
         let ready = if P::is_encoded(frame) { None } else { Some(pack(frame, number)?) };
-        let due_ns = begin_ns + reel.due_us(number) * 1000;
+        let due_ns = begin_ns + (reel.due_us(number) - reel.due_us(first)) * 1000;
         sleep_until(due_ns);
         let at_ns = monotonic_ns();
         let (packed, bytes) = match ready {

@@ -121,6 +121,8 @@ pub(super) struct Usage {
     pub(super) switches: Vec<f64>,
     /// The three over the whole time, if there were two looks.
     pub(super) whole: Option<[f64; 3]>,
+    /// From the first look to the last.
+    lasted_s: f64,
 }
 
 impl Usage {
@@ -143,8 +145,25 @@ impl Usage {
         }
         if let [first, .., last] = looks {
             usage.whole = Some(rates(first, last));
+            usage.lasted_s = last.0 - first.0;
         }
         usage
+    }
+
+    /// Puts behind it what was used next, as if no time had been between.
+    fn append(&mut self, next: Self) {
+        let (before_s, next_s) = (self.lasted_s, next.lasted_s);
+        self.seconds.extend(next.seconds.iter().map(|it| before_s + it));
+        self.user.extend(next.user);
+        self.system.extend(next.system);
+        self.switches.extend(next.switches);
+        self.whole = match (self.whole, next.whole) {
+            (Some(before), Some(next)) => Some(std::array::from_fn(|at| {
+                (before[at] * before_s + next[at] * next_s) / (before_s + next_s)
+            })),
+            (before, next) => before.or(next),
+        };
+        self.lasted_s += next_s;
     }
 }
 
@@ -154,6 +173,14 @@ pub(super) struct Told {
     pub(super) who: Who,
     pub(super) usage: Usage,
     pub(super) trouble: Option<String>,
+}
+
+impl Told {
+    /// Puts behind it what the same used in the next start.
+    pub(super) fn append(&mut self, next: Self) {
+        self.usage.append(next.usage);
+        self.trouble = self.trouble.take().or(next.trouble);
+    }
 }
 
 /// A thread that looks.
@@ -169,7 +196,7 @@ impl Sampling {
         let thread = thread::spawn(move || {
             let begin = Instant::now();
             let mut looks = vec![(Vec::new(), None); whose.len()];
-            for turn in 1.. {
+            let mut look = || {
                 for (who, (looks, trouble)) in whose.iter().zip(&mut looks) {
                     if trouble.is_none() {
                         match who.used() {
@@ -178,10 +205,19 @@ impl Sampling {
                         }
                     }
                 }
+            };
+            look();
+            for turn in 1.. {
                 let left = (PERIOD * turn).saturating_sub(begin.elapsed());
-                if stopped.recv_timeout(left) != Err(RecvTimeoutError::Timeout) {
-                    break;
+                if stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+                    look();
+                    continue;
                 }
+                if turn == 1 {
+                    // A film shorter than a period has its use told all the same.
+                    look();
+                }
+                break;
             }
             let told = whose.iter().zip(looks);
             told.map(|(who, (looks, trouble))| Told {
@@ -241,6 +277,10 @@ mod tests {
         assert_eq!(usage.switches, [100.0, 0.0]);
         assert_eq!(usage.whole, Some([12.5, 0.0, 20.0]));
         assert_eq!(Usage::of(&looks[..1]), Usage::default());
+        let mut both = Usage::of(&looks);
+        both.append(Usage::of(&[(0.0, used(0.0, 0.0)), (2.0, used(1.0, 80.0))]));
+        assert_eq!((both.seconds, both.user), (vec![0.5, 2.0, 4.0], vec![50.0, 0.0, 50.0]));
+        assert_eq!(both.whole, Some([31.25, 0.0, 30.0]));
     }
 
     #[test]

@@ -14,16 +14,18 @@ use crate::account::Wrong;
 use crate::arguments::PICTURE_BYTES;
 use crate::carrier::{PICTURE_TYPE, Plain, absence};
 use crate::crew::{Child, Stop};
-use crate::limits::{PlainNode, Run, until};
+use crate::limits::{Part as InTurn, Parts, PlainNode, Run, until};
+use crate::placement::Seat;
 use crate::road::{self, Road, Transport};
+use crate::rounds::{InRounds, Round};
 use crate::statistics::{Bar, Interval, quantile, sorted};
 
 /// Who sends to whom, and what is set.
-pub(super) struct Scene<'a> {
-    name: &'a str,
-    members: &'a [Troop],
+pub(super) struct Scene {
+    name: String,
+    members: &'static [Troop],
     /// Set one after the other, and again from the first on.
-    steps: &'a [Step<'a>],
+    steps: Vec<Step>,
     /// A plain node reads too.
     has_plain: bool,
 }
@@ -36,94 +38,89 @@ struct Troop {
 }
 
 /// What is set, and by which transports all flows go then.
-struct Step<'a> {
+struct Step {
     /// Nothing: what the policy says.
-    set: Option<&'a str>,
+    set: Option<&'static str>,
     /// Flows whose two ends are in one process.
-    inside: &'a str,
+    inside: &'static str,
     /// Other flows, by the process of the publisher.
-    between: &'a [&'a str],
+    between: Vec<&'static str>,
+}
+
+impl Step {
+    /// One flow between two processes.
+    fn to(road: &'static str) -> Self {
+        Self { set: Some(road), inside: "", between: vec![road] }
+    }
+
+    /// One flow inside a process.
+    fn inside(road: &'static str) -> Self {
+        Self { set: Some(road), inside: road, between: Vec::new() }
+    }
 }
 
 const SENDS: Troop = Troop { road: Road::Settable, publishers: 1, subscriptions: 0 };
 const RECEIVES: Troop = Troop { road: Road::Settable, publishers: 0, subscriptions: 1 };
 
 /// A publisher and a subscription in two processes, by shared memory and by cyclonedds.
-pub(super) const PROCESSES: Scene<'_> = Scene {
-    name: "processes",
-    members: &[SENDS, RECEIVES],
-    steps: &[
-        Step { set: Some("cyclonedds"), inside: "", between: &["cyclonedds"] },
-        Step { set: Some("shm"), inside: "", between: &["shm"] },
-    ],
-    has_plain: false,
-};
+pub(super) fn processes() -> Scene {
+    let steps = ["cyclonedds", "shm"].map(Step::to).into();
+    Scene { name: "processes".to_owned(), members: &[SENDS, RECEIVES], steps, has_plain: false }
+}
 
 /// The same in one process, by reference and by shared memory.
-pub(super) const INSIDE: Scene<'_> = Scene {
-    name: "inside",
-    members: &[Troop { subscriptions: 1, ..SENDS }],
-    steps: &[
-        Step { set: Some("shm"), inside: "shm", between: &[] },
-        Step { set: Some("inproc"), inside: "inproc", between: &[] },
-    ],
-    has_plain: false,
-};
+pub(super) fn inside() -> Scene {
+    let steps = ["shm", "inproc"].map(Step::inside).into();
+    let members = &[Troop { subscriptions: 1, ..SENDS }];
+    Scene { name: "inside".to_owned(), members, steps, has_plain: false }
+}
 
 /// Two publishers and three subscriptions, one of these in the process of a publisher. The policies of
 /// the publishers differ, so that where none is set one of them goes by shared memory to the same
 /// subscriptions to which the other goes by cyclonedds, and all three roads are in use at once.
-pub(super) const MANY: Scene<'_> = Scene {
-    name: "many",
-    members: &[
+pub(super) fn many() -> Scene {
+    const MEMBERS: &[Troop] = &[
         Troop { subscriptions: 1, ..SENDS },
         Troop { road: Road::SettableRtps, ..SENDS },
         RECEIVES,
         RECEIVES,
-    ],
-    steps: &[
-        Step { set: Some("shm"), inside: "shm", between: &["shm", "shm"] },
-        Step { set: Some("cyclonedds"), inside: "inproc", between: &["cyclonedds", "cyclonedds"] },
-        Step { set: None, inside: "inproc", between: &["shm", "cyclonedds"] },
-        Step { set: Some("cyclonedds"), inside: "inproc", between: &["cyclonedds", "cyclonedds"] },
-        Step { set: Some("inproc"), inside: "inproc", between: &["shm", "cyclonedds"] },
-    ],
-    has_plain: false,
-};
+    ];
+    let step =
+        |set, inside, between: [&'static str; 2]| Step { set, inside, between: between.into() };
+    let steps = vec![
+        step(Some("shm"), "shm", ["shm", "shm"]),
+        step(Some("cyclonedds"), "inproc", ["cyclonedds", "cyclonedds"]),
+        step(None, "inproc", ["shm", "cyclonedds"]),
+        step(Some("cyclonedds"), "inproc", ["cyclonedds", "cyclonedds"]),
+        step(Some("inproc"), "inproc", ["shm", "cyclonedds"]),
+    ];
+    Scene { name: "many".to_owned(), members: MEMBERS, steps, has_plain: false }
+}
 
 /// Two processes, and a plain node that reads the same topic.
-pub(super) const PLAIN: Scene<'_> = Scene {
-    name: "plain",
-    members: &[Troop { road: Road::Rtps, ..SENDS }, Troop { road: Road::Rtps, ..RECEIVES }],
-    steps: PROCESSES.steps,
-    has_plain: true,
-};
+pub(super) fn plain() -> Scene {
+    let members = &[Troop { road: Road::Rtps, ..SENDS }, Troop { road: Road::Rtps, ..RECEIVES }];
+    Scene { name: "plain".to_owned(), members, has_plain: true, ..processes() }
+}
 
 /// A publisher and a subscription in two processes, by each two of the transports between processes that are here and asked for.
 /// What fails with one pair is told, and the others follow.
-pub(super) fn measure_pairs(run: &mut Run<'_, '_>, load: Load) -> Result<(), Stop> {
+pub(super) fn pairs(run: &mut Run<'_, '_>, load: Load) -> Result<Parts, Stop> {
     let (here, absent): (Vec<_>, Vec<_>) =
         asked(&run.options.roads).into_iter().partition(|it| absence(*it).is_none());
     for transport in absent {
         let what = format!("pairs-{} with {}", load.name, transport.word());
         run.report.absent(run.screen, &what, &absence(transport).unwrap_or_default());
     }
+    let mut parts = Parts::new();
     for (at, one) in here.iter().enumerate() {
         for other in &here[at + 1..] {
             let (one, other) = (one.word(), other.word());
-            let name = format!("{one}-{other}");
-            let (there, back) = ([other], [one]);
-            let steps = [
-                Step { set: Some(other), inside: "", between: &there },
-                Step { set: Some(one), inside: "", between: &back },
-            ];
-            let scene =
-                Scene { name: &name, members: PROCESSES.members, steps: &steps, has_plain: false };
-            let measured = measure(run, &scene, load);
-            run.part(&format!("{name}-{}", load.name), measured)?;
+            let (name, steps) = (format!("{one}-{other}"), [other, one].map(Step::to).into());
+            parts.push(Box::new(Show::new(Scene { name, steps, ..processes() }, load)));
         }
     }
-    Ok(())
+    Ok(parts)
 }
 
 /// The transports between processes that `names` means; all if it is empty.
@@ -187,17 +184,69 @@ pub(super) const PICTURE: Load = Load {
     peace: Duration::from_millis(600),
 };
 
-/// Changes the road as often as is asked for, or as there is time.
-pub(super) fn measure(run: &mut Run<'_, '_>, scene: &Scene<'_>, load: Load) -> Result<(), Stop> {
-    let what = format!("{}-{}", scene.name, load.name);
-    let mut play = Play::start(run, scene, load, &what)?;
-    let ended = play.change_all(run, scene, load, &what);
-    let stopped = match &ended {
-        Err(Stop::Interrupted) => Ok(()),
-        _ => play.finish(),
-    };
-    play.judge(run, load, &what);
-    ended.and(stopped)
+/// A scene and a load, and what was seen of it so far.
+pub(super) struct Show {
+    scene: Scene,
+    load: Load,
+    seen: Option<Play>,
+}
+
+impl Show {
+    pub(super) fn new(scene: Scene, load: Load) -> Self {
+        Self { scene, load, seen: None }
+    }
+}
+
+/// A start has so many handovers at least, so that it meets each of its roads in peace.
+const HANDOVERS_OF_A_START: u64 = 22;
+const STARTS_MAX: usize = 5;
+
+/// The starts of a case: the first has half of all handovers, where memory is watched for long; the others share the rest.
+pub(super) fn starts(handovers: u64) -> impl Iterator<Item = Round> {
+    let others = handovers / 2 / HANDOVERS_OF_A_START;
+    Round::each(STARTS_MAX, 1 + others)
+}
+
+/// How many of `handovers` are of that start.
+fn part(round: Round, handovers: u64) -> u64 {
+    match (round.number, round.all as u64) {
+        (_, 1) => handovers,
+        (0, _) => handovers.div_ceil(2),
+        (_, all) => (handovers / 2).div_ceil(all - 1),
+    }
+}
+
+impl InRounds for Show {
+    fn name(&self) -> String {
+        format!("{}-{}", self.scene.name, self.load.name)
+    }
+
+    /// Changes the road as often as is asked for, or as there is time.
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let what = self.name();
+        let all = part(round, run.options.handovers);
+        let mut play = Play::start(run, &self.scene, self.load, &what, round)?;
+        let ended = play.change_all(run, &self.scene, self.load, &what, all, round.all);
+        let stopped = match &ended {
+            Err(Stop::Interrupted) => Ok(()),
+            _ => play.finish(),
+        };
+        play.leave();
+        match &mut self.seen {
+            None => self.seen = Some(play),
+            Some(seen) => seen.append(play),
+        }
+        ended.and(stopped)
+    }
+}
+
+impl InTurn for Show {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        let what = self.name();
+        if let Some(seen) = &mut self.seen {
+            seen.judge(run, self.load, &what);
+        }
+    }
 }
 
 /// A scene that is played.
@@ -220,9 +269,13 @@ struct Play {
     /// How many each subscription had of each publisher.
     next: BTreeMap<(String, String), u64>,
     counted: Counted,
-    /// What all processes hold, by handovers, at the end of each peace.
+    /// What all processes of the first start hold, by handovers, at the end of each peace.
     memory_kib: Vec<(u64, u64)>,
+    /// How many processes that are, and how many handovers there were.
+    watched: (usize, u64),
     plain_missing: u64,
+    /// What was wrong at the plain node.
+    plain_wrong: Option<Wrong>,
 }
 
 /// What the counters of all subscriptions say.
@@ -234,15 +287,28 @@ struct Counted {
     invalid: u64,
 }
 
+impl Counted {
+    fn and(self, next: Self) -> Self {
+        Self {
+            lost: self.lost + next.lost,
+            displaced: self.displaced + next.displaced,
+            duplicates: self.duplicates + next.duplicates,
+            invalid: self.invalid + next.invalid,
+        }
+    }
+}
+
 impl Play {
     fn start(
         run: &mut Run<'_, '_>,
-        scene: &Scene<'_>,
+        scene: &Scene,
         load: Load,
         what: &str,
+        round: Round,
     ) -> Result<Self, Stop> {
         let folder = run.stage.folder().to_owned();
-        let topic = road::of_this_run(&folder, &what.replace('-', "_"));
+        let topic = format!("{what}_{}", round.number).replace('-', "_");
+        let topic = road::of_this_run(&folder, &topic);
         let sum = |of: fn(&Troop) -> u64| scene.members.iter().map(of).sum::<u64>();
         let plain = Plain {
             folder: folder.clone(),
@@ -254,7 +320,14 @@ impl Play {
         };
         let plain = scene.has_plain.then(|| PlainNode::start(run.stage, &plain)).transpose()?;
         let mut children = Vec::new();
+        let mut receiving = 0;
         for troop in scene.members {
+            let seat = match (troop.publishers, troop.subscriptions) {
+                (0, _) => Seat::Receiver(receiving),
+                (_, 0) => Seat::Sender,
+                _ => Seat::Both,
+            };
+            receiving += usize::from(troop.publishers == 0);
             let part = Part {
                 folder: folder.clone(),
                 road: troop.road,
@@ -267,7 +340,7 @@ impl Play {
                 readers: sum(|it| it.subscriptions) + u64::from(scene.has_plain),
                 writers: sum(|it| it.publishers),
             };
-            children.push(Child::start(run.stage, MEMBER, &part.to_json())?);
+            children.push(Child::start(&run.stage.at(seat), MEMBER, &part.to_json())?);
         }
         for child in &mut children {
             child.answer()?;
@@ -288,7 +361,9 @@ impl Play {
             next: BTreeMap::new(),
             counted: Counted::default(),
             memory_kib: Vec::new(),
+            watched: (scene.members.len(), 0),
             plain_missing: 0,
+            plain_wrong: None,
         };
         play.tell_all("meet")?;
         // Subscriptions first: what a publisher sends before they look waits in them.
@@ -296,9 +371,10 @@ impl Play {
             child.ask("start")?;
         }
         // All roads are opened once, and memory is taken for good, before anything is measured. A look is too short
-        // for what memory becomes.
-        for rest in [load.rest, if run.options.quick { load.rest } else { load.filling() }] {
-            for step in scene.steps {
+        // for what memory becomes, and later starts are not asked for it.
+        let is_short = run.options.quick || round.number != 0;
+        for rest in [load.rest, if is_short { load.rest } else { load.filling() }] {
+            for step in &scene.steps {
                 play.change(scene, step)?;
                 thread::sleep(rest);
             }
@@ -325,12 +401,14 @@ impl Play {
     fn change_all(
         &mut self,
         run: &mut Run<'_, '_>,
-        scene: &Scene<'_>,
+        scene: &Scene,
         load: Load,
         what: &str,
+        all: u64,
+        starts: usize,
     ) -> Result<(), Stop> {
-        let all = run.options.handovers;
-        let end = Instant::now() + Duration::from_secs(run.options.seconds_max);
+        let longest = Duration::from_secs(run.options.seconds_max) / starts as u32;
+        let end = Instant::now() + longest;
         let mut steps = scene.steps.iter().cycle();
         while self.changes < all && Instant::now() < end {
             let (done, set) = (self.changes, self.set);
@@ -359,7 +437,7 @@ impl Play {
     }
 
     /// Sets the road, and waits until all flows have settled.
-    fn change(&mut self, scene: &Scene<'_>, step: &Step<'_>) -> Result<(), Stop> {
+    fn change(&mut self, scene: &Scene, step: &Step) -> Result<(), Stop> {
         let expected = self.expected(scene, step).join(" ");
         let command = format!("change {} {expected}", step.set.unwrap_or("-"));
         let answer = self.children[0].ask(&command)?;
@@ -382,7 +460,7 @@ impl Play {
     }
 
     /// All flows as [`member`](super::member) shows them.
-    fn expected(&self, scene: &Scene<'_>, step: &Step<'_>) -> Vec<String> {
+    fn expected(&self, scene: &Scene, step: &Step) -> Vec<String> {
         let (mut flows, mut senders) = (Vec::new(), 0);
         for (at, sends) in scene.members.iter().enumerate() {
             for _ in 0..sends.publishers {
@@ -482,6 +560,39 @@ impl Play {
         Ok(())
     }
 
+    /// Lets all processes go.
+    fn leave(&mut self) {
+        self.watched.1 = self.changes;
+        self.plain_wrong = self.plain.take().map(|mut plain| {
+            let mut wrong = plain.wrong().unwrap_or_default();
+            wrong.lost += self.plain_missing;
+            wrong
+        });
+        self.children.iter_mut().for_each(Child::dismiss);
+        self.children.clear();
+    }
+
+    /// Puts behind it what was seen of the next start. Memory is that of the first.
+    fn append(&mut self, next: Self) {
+        self.changes += next.changes;
+        self.set += next.set;
+        self.timing.append(next.timing);
+        for (road, took_us) in next.took_us {
+            let all = self.took_us.entry(road).or_default();
+            all.iter_mut().zip(took_us).for_each(|(all, took_us)| all.extend(took_us));
+        }
+        self.publishing_us = self.publishing_us.max(next.publishing_us);
+        self.held = self.held.max(next.held);
+        self.wrong = self.wrong.and(next.wrong);
+        self.refused += next.refused;
+        self.refusal = self.refusal.take().or(next.refusal);
+        self.counted = self.counted.and(next.counted);
+        self.plain_wrong = match (self.plain_wrong, next.plain_wrong) {
+            (Some(wrong), Some(next)) => Some(wrong.and(next)),
+            (wrong, next) => wrong.or(next),
+        };
+    }
+
     /// Samples that were sent after the last that came.
     fn missing(&self) -> u64 {
         let missing = self.next.iter().map(|((writer, _), next)| {
@@ -503,9 +614,7 @@ impl Play {
         wrong.lost = wrong.lost.max(lost + displaced);
         wrong.damaged += invalid;
         judge_wrong(run, what, &own, wrong);
-        if let Some(plain) = &mut self.plain {
-            let mut wrong = plain.wrong().unwrap_or_default();
-            wrong.lost += self.plain_missing;
+        if let Some(wrong) = self.plain_wrong {
             judge_wrong(run, what, "the plain reader", wrong);
         }
         let refusal = self.refusal.take().unwrap_or_default();
@@ -534,8 +643,9 @@ impl Play {
     /// The most that all processes hold early and late in the run. The most, because what is freed goes
     /// back to the system at one time and not at another, and what is needed again is had from there.
     fn judge_memory(&self, run: &mut Run<'_, '_>, load: Load, what: &str) {
+        let (processes, changes) = self.watched;
         let most = |from: u64, to: u64| {
-            let (from, to) = (self.changes * from, self.changes * to);
+            let (from, to) = (changes * from, changes * to);
             let meant = self.memory_kib.iter().filter(|it| (from..=to).contains(&(it.0 * 100)));
             meant.map(|(_, kib)| *kib as f64 * 1024.0 / 1e6).max_by(f64::total_cmp)
         };
@@ -543,8 +653,8 @@ impl Play {
         let of = "all processes, what they share once; the most after 10 to 30 % of the handovers";
         let early = Some(Interval::exactly(early_mb));
         run.judge(format!("{what} memory"), of, early, "MB", None);
-        let slack = (load.size * SAMPLES_SLACK * self.children.len()) as f64 / 1e6;
-        let bar = (GROWTH_MAX_MB * self.children.len() as f64 + slack).round();
+        let slack = (load.size * SAMPLES_SLACK * processes) as f64 / 1e6;
+        let bar = (GROWTH_MAX_MB * processes as f64 + slack).round();
         let of = "from there to the most of the last 20 %";
         let grown = Some(Interval::exactly(late_mb - early_mb));
         run.judge(format!("{what} memory growth"), of, grown, "MB", Some(Bar::AtMost(bar)));
@@ -583,4 +693,20 @@ fn memory_kib(id: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_start_has_half_of_the_handovers() {
+        let parts = |handovers| -> Vec<u64> {
+            starts(handovers).map(|round| part(round, handovers)).collect()
+        };
+        assert_eq!(parts(200), [100, 25, 25, 25, 25]);
+        assert_eq!(parts(20), [20]);
+        assert_eq!(parts(90), [45, 23, 23]);
+        assert_eq!(parts(10_001), [5001, 1250, 1250, 1250, 1250]);
+    }
 }

@@ -19,6 +19,7 @@ use tsuji_platform::clock::{monotonic_ns, wall_ns};
 use crate::account::Account;
 use crate::pace::sleep_until;
 use crate::picture::Pictures;
+use crate::placement;
 use crate::road::Road;
 
 /// The hidden argument of such a process.
@@ -233,6 +234,7 @@ impl Member {
             let (subscription, book) = (Arc::clone(&subscription), Arc::clone(&book));
             let pictures = Pictures::new(self.part.size);
             move || {
+                placement::receive_here();
                 while set.wait(PATIENCE).is_ok() {
                     take_all(&subscription, &pictures, &book);
                 }

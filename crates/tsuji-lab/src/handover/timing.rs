@@ -47,6 +47,8 @@ pub(super) struct Timing {
     peace: Vec<(u64, u64)>,
     blocks: Vec<Block>,
     block: Block,
+    /// The blocks of earlier starts.
+    earlier: Vec<Vec<Block>>,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +79,7 @@ impl Timing {
     pub(super) fn new(period_ns: u64) -> Self {
         let (blocks, block) = (Vec::new(), Block::default());
         let (sent, flows, peace) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Self { period_ns, sent, flows, peace, blocks, block }
+        Self { period_ns, sent, flows, peace, blocks, block, earlier: Vec::new() }
     }
 
     /// What was so far is not to count.
@@ -123,55 +125,73 @@ impl Timing {
         self.blocks.push(std::mem::take(&mut self.block));
     }
 
-    /// Says how late samples are.
+    /// Puts behind it what was seen of the next start.
+    pub(super) fn append(&mut self, next: Self) {
+        self.earlier.push(std::mem::replace(&mut self.blocks, next.blocks));
+    }
+
+    /// Says how late samples are. What is drawn for the intervals are whole starts; of a single one it is its blocks, if they are
+    /// enough.
     pub(super) fn judge(&self, run: &mut Run<'_, '_>, what: &str) {
-        let mut roads: Vec<&String> = self.blocks.iter().flat_map(|it| it.steady.keys()).collect();
+        let clusters: Vec<Vec<&Block>> = if self.earlier.is_empty() {
+            self.blocks.iter().map(|it| vec![it]).collect()
+        } else {
+            self.earlier.iter().chain([&self.blocks]).map(|it| it.iter().collect()).collect()
+        };
+        let blocks: Vec<&Block> = clusters.concat();
+        let mut roads: Vec<&String> = blocks.iter().flat_map(|it| it.steady.keys()).collect();
         roads.sort();
         roads.dedup();
-        let count = self.blocks.len();
+        // A few blocks tell nothing of how far the figure may be off.
+        let is_told = !self.earlier.is_empty() || BLOCKS_MIN <= blocks.len();
+        let drawn = |statistic: &dyn Fn(&[usize]) -> f64| {
+            let interval = bootstrap(clusters.len(), statistic);
+            interval.map(|it| if is_told { it } else { Interval::exactly(it.middle) })
+        };
         for (name, share) in [("median", 0.5), ("p99", 0.99)] {
             for road in &roads {
-                let steady = bootstrap(count, |drawn| {
-                    self.over(drawn, share, |it| it.steady.get(*road).map_or(&[], Vec::as_slice))
-                });
+                let steady = drawn(&|drawn| over(&clusters, drawn, share, |it| it.steady_by(road)));
                 run.judge(format!("{what} in peace {name}"), &***road, steady, "µs", None);
             }
-            let around = bootstrap(count, |drawn| self.over(drawn, share, |it| &it.around));
+            let around = drawn(&|drawn| over(&clusters, drawn, share, |it| &it.around));
             run.judge(format!("{what} around {name}"), "cut to settled", around, "µs", None);
-            let opening = bootstrap(count, |drawn| self.over(drawn, share, |it| &it.opening));
+            let opening = drawn(&|drawn| over(&clusters, drawn, share, |it| &it.opening));
             run.judge(format!("{what} before {name}"), "set to cut", opening, "µs", None);
-            let after = bootstrap(count, |drawn| self.over(drawn, share, |it| &it.after));
+            let after = drawn(&|drawn| over(&clusters, drawn, share, |it| &it.after));
             run.judge(format!("{what} after {name}"), "settled to set", after, "µs", None);
         }
-        let most = self.blocks.iter().flat_map(|it| &it.around).copied().fold(0.0, f64::max);
+        let most = blocks.iter().flat_map(|it| &it.around).copied().fold(0.0, f64::max);
         let most = Some(Interval::exactly(most));
         run.judge(format!("{what} around most"), "cut to settled", most, "µs", None);
         for (name, share, bar) in [("median", 0.5, 2.0), ("p99", 0.99, 5.0)] {
-            let ratio = bootstrap(count, |drawn| {
-                let steady = roads.iter().map(|road| {
-                    self.over(drawn, share, |it| it.steady.get(*road).map_or(&[], Vec::as_slice))
-                });
+            let ratio = drawn(&|drawn| {
+                let steady =
+                    roads.iter().map(|road| over(&clusters, drawn, share, |it| it.steady_by(road)));
                 let slower = steady.filter(|it| it.is_finite()).fold(0.0, f64::max);
-                self.over(drawn, share, |it| &it.around) / slower
+                over(&clusters, drawn, share, |it| &it.around) / slower
             });
-            // A few blocks tell nothing of how far the figure may be off.
-            let is_told = BLOCKS_MIN <= self.blocks.len();
             let of = "around a handover / the slower road in peace";
-            run.judge(
-                format!("{what} {name}"),
-                of,
-                ratio,
-                "×",
-                is_told.then_some(Bar::AtMost(bar)),
-            );
+            let bar = is_told.then_some(Bar::AtMost(bar));
+            run.judge(format!("{what} {name}"), of, ratio, "×", bar);
         }
     }
+}
 
-    /// The quantile over all samples of the blocks that were drawn.
-    fn over(&self, drawn: &[usize], share: f64, of: impl Fn(&Block) -> &[f64]) -> f64 {
-        let all = drawn.iter().flat_map(|at| of(&self.blocks[*at]).iter().copied());
-        quantile_of(all.collect(), share)
+impl Block {
+    fn steady_by(&self, road: &str) -> &[f64] {
+        self.steady.get(road).map_or(&[], Vec::as_slice)
     }
+}
+
+/// The quantile over all samples of the clusters of blocks that were drawn.
+fn over(
+    clusters: &[Vec<&Block>],
+    drawn: &[usize],
+    share: f64,
+    of: impl Fn(&Block) -> &[f64],
+) -> f64 {
+    let blocks = drawn.iter().flat_map(|at| &clusters[*at]);
+    quantile_of(blocks.flat_map(|it| of(it).iter().copied()).collect(), share)
 }
 
 impl FlowTimes {

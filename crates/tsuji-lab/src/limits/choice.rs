@@ -4,15 +4,16 @@ use std::fs;
 
 use crate::arguments::{MATRIX_BLOCKS, MATRIX_COUNT, Options};
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
-use crate::crew::{Block, Crew, Stop};
-use crate::limits::Run;
+use crate::crew::{Block, Crew, Crews, Stop};
+use crate::limits::{Part, Parts, Run};
 use crate::report::{Judged, Series};
 use crate::road::{Road, TUNED, Transport};
+use crate::rounds::{InRounds, Round};
 use crate::statistics::{Bar, Interval, Statistic, quantile, ratio, sorted};
 use crate::tune;
 
 /// Tunes, and then measures in each size and reliability.
-pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<Parts, Stop> {
     let tuning = Options {
         blocks: run.options.blocks.min(MATRIX_BLOCKS),
         count: run.options.count.min(MATRIX_COUNT),
@@ -22,65 +23,72 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let path = run.stage.folder().join(TUNED);
     fs::write(&path, tuned).map_err(|error| format!("write {}: {error}", path.display()))?;
     let sizes = if run.options.sizes.is_empty() { &SIZES[..] } else { &run.options.sizes }.to_vec();
-    for size in sizes {
-        for is_reliable in [true, false] {
-            let qos = if is_reliable { "reliable" } else { "best effort" };
-            let what = format!("choice {qos}");
-            let measured = measure_cell(run, size, is_reliable, &what);
-            run.part(&format!("{what} {size}"), measured)?;
-        }
-    }
-    Ok(())
+    let kinds = sizes.into_iter().flat_map(|size| [true, false].map(|it| (size, it)));
+    let choice = |(size, is_reliable)| -> Box<dyn Part> {
+        let here = Transport::ALL.into_iter().filter(|it| absence(*it).is_none()).map(Road::By);
+        let roads = [Road::Tuned].into_iter().chain(here);
+        let contestant = |road| Contestant { road, carrier: String::new(), blocks: Vec::new() };
+        let what = format!("choice {}", if is_reliable { "reliable" } else { "best effort" });
+        Box::new(Choice { size, is_reliable, what, contestants: roads.map(contestant).collect() })
+    };
+    Ok(kinds.map(choice).collect())
 }
 
 const SIZES: [usize; 5] = [64, 4096, 65_536, 1 << 20, 4 << 20];
 
+/// Samples of one size and reliability by what tsuji chooses, and by each transport.
+struct Choice {
+    size: usize,
+    is_reliable: bool,
+    what: String,
+    contestants: Vec<Contestant>,
+}
+
 struct Contestant {
     road: Road,
-    crew: Crew,
+    /// What carries.
+    carrier: String,
+    /// One of each start.
     blocks: Vec<Block>,
 }
 
-fn measure_cell(
-    run: &mut Run<'_, '_>,
-    size: usize,
-    is_reliable: bool,
-    what: &str,
-) -> Result<(), Stop> {
-    let here = Transport::ALL.into_iter().filter(|it| absence(*it).is_none()).map(Road::By);
-    let mut contestants = Vec::new();
-    for road in [Road::Tuned].into_iter().chain(here) {
-        run.screen.progress(&format!("{what} {size}: starting {}", road.word()));
-        let mut crew = Crew::start(run.stage, &spec(run, road, size, is_reliable))?;
-        if let Road::By(transport) = road
-            && crew.carrier != format!("tsuji:{}", transport.word())
-        {
-            return Err(format!("{} goes by {}", transport.word(), crew.carrier).into());
-        }
-        crew.block(WARM_UP)?;
-        contestants.push(Contestant { road, crew, blocks: Vec::new() });
+impl InRounds for Choice {
+    fn name(&self) -> String {
+        format!("{} {}", self.what, self.size)
     }
-    let stopped = blocks(run, &format!("{what} {size}"), &mut contestants);
-    judge(run, size, is_reliable, what, &contestants);
-    stopped
-}
 
-/// A block of each in turn, in changing order. Only whole rounds are kept.
-fn blocks(run: &mut Run<'_, '_>, what: &str, contestants: &mut [Contestant]) -> Result<(), Stop> {
-    let all = run.options.blocks;
-    let each = run.options.count.div_ceil(all as u64).max(1);
-    for block in 0..all {
-        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
-        let mut fresh: Vec<Option<Block>> = vec![None; contestants.len()];
-        for at in 0..contestants.len() {
-            let at = if block % 2 == 1 { contestants.len() - 1 - at } else { at };
-            fresh[at] = Some(contestants[at].crew.block(each)?);
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let mut crews = Crews::default();
+        for it in &mut self.contestants {
+            let spec = spec(run, it.road, self.size, self.is_reliable, round);
+            let mut crew = Crew::start(run.stage, &spec)?;
+            if let Road::By(transport) = it.road
+                && crew.carrier != format!("tsuji:{}", transport.word())
+            {
+                return Err(format!("{} goes by {}", transport.word(), crew.carrier).into());
+            }
+            crew.block(WARM_UP)?;
+            it.carrier.clone_from(&crew.carrier);
+            crews.0.push(crew);
         }
-        for (contestant, fresh) in contestants.iter_mut().zip(fresh) {
+        let each = round.part(run.options.count);
+        let mut fresh = vec![None; crews.0.len()];
+        for at in round.order(crews.0.len()) {
+            fresh[at] = Some(crews.0[at].block(each)?);
+        }
+        for (contestant, fresh) in self.contestants.iter_mut().zip(fresh) {
             contestant.blocks.extend(fresh);
         }
+        Ok(())
     }
-    Ok(())
+}
+
+impl Part for Choice {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        if self.contestants.iter().any(|it| !it.blocks.is_empty()) {
+            judge(run, self.size, self.is_reliable, &self.what, &self.contestants);
+        }
+    }
 }
 
 /// The best of the transports is known only afterwards, so noise makes it look a little better than it is.
@@ -95,7 +103,7 @@ fn judge(
         run.report.astray(contestants.iter().flat_map(|it| &it.blocks).map(|it| it.lost).sum());
     }
     for it in contestants {
-        let of = format!("{} of {}", it.crew.carrier, it.road.word());
+        let of = format!("{} of {}", it.carrier, it.road.word());
         let blocks = it.blocks.iter().map(|block| &block.passing_us);
         run.report.series(Series::passing(format!("{what} {size}"), of, blocks));
     }
@@ -108,9 +116,9 @@ fn judge(
     let best = best.min_by(|a, b| median(a).total_cmp(&median(b)));
     let (Some(own), Some(best)) = (own.first(), best) else { return };
     let Some(measured) = ratio(Statistic::Median, &times(own), &times(best)) else { return };
-    let medians = others.iter().map(|it| format!("{} {:.1}", it.crew.carrier, median(it)));
+    let medians = others.iter().map(|it| format!("{} {:.1}", it.carrier, median(it)));
     let medians = medians.collect::<Vec<_>>().join(", ");
-    let (chosen, of_best) = (&own.crew.carrier, &best.crew.carrier);
+    let (chosen, of_best) = (&own.carrier, &best.carrier);
     let (figure, of) = told(measured, chosen, of_best);
     let judged = Judged {
         what: what.to_owned(),
@@ -134,8 +142,9 @@ fn told(measured: Interval, chosen: &str, best: &str) -> (Interval, String) {
     (Interval::exactly(1.0), format!("its own is the best, {chosen} ({noise})"))
 }
 
-fn spec(run: &Run<'_, '_>, road: Road, size: usize, is_reliable: bool) -> Spec {
+fn spec(run: &Run<'_, '_>, road: Road, size: usize, is_reliable: bool, round: Round) -> Spec {
     let qos = if is_reliable { "reliable" } else { "best_effort" };
+    let number = round.number;
     Spec {
         carrier: Carrier::TsujiPublish,
         role: Role::Sender,
@@ -148,11 +157,11 @@ fn spec(run: &Run<'_, '_>, road: Road, size: usize, is_reliable: bool) -> Spec {
         receivers: 1,
         one_node: false,
         folder: run.stage.folder().to_owned(),
-        name: format!("choice_{}_{qos}_{size}_{}", road.word(), std::process::id()),
+        name: format!("choice_{}_{qos}_{size}_{number}_{}", road.word(), std::process::id()),
     }
 }
 
-const WARM_UP: u64 = 30;
+const WARM_UP: u64 = 12;
 /// What tsuji's own choice may take of the best.
 const CHOICE_MAX: f64 = 1.1;
 

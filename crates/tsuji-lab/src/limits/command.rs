@@ -1,16 +1,18 @@
 //! How late a small command is while pictures go from the same process to the same other one on another topic.
 
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
-use crate::crew::{Block, Crew, Stop};
-use crate::limits::Run;
+use crate::crew::{Block, Crew, Crews, Stop};
+use crate::limits::{Part, Parts, Run};
 use crate::report::Series;
 use crate::road::{self, Road, Transport};
-use crate::statistics::{Bar, Interval, Statistic, bootstrap, quantile, ratio, sorted};
+use crate::rounds::{InRounds, Round};
+use crate::statistics::{Bar, Interval, Statistic, over_clusters, ratio};
 
 /// By the road that tsuji chooses, which has the bar, and by each engine for both topics.
-pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<Parts, Stop> {
     let engines = [Transport::CycloneDds, Transport::FastDds, Transport::Zenoh];
     let roads = [Road::Alone].into_iter().chain(engines.map(Road::By));
+    let mut parts = Parts::new();
     for road in roads {
         let what = match road {
             Road::By(transport) => format!("command-{}", transport.word()),
@@ -22,61 +24,82 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
             run.report.absent(run.screen, &what, &why);
             continue;
         }
-        let measured = measure_by(run, road, &what);
-        run.part(&what, measured)?;
+        parts.push(Box::new(Commands {
+            road,
+            what,
+            carrier: String::new(),
+            blocks: [vec![], vec![]],
+        }));
     }
-    Ok(())
+    Ok(parts)
 }
 
-fn measure_by(run: &mut Run<'_, '_>, road: Road, what: &str) -> Result<(), Stop> {
-    run.screen.progress(&format!("{what}: starting"));
-    let mut crews = Vec::new();
-    for carrier in [Carrier::TsujiCommand, Carrier::TsujiCommandBesidePictures] {
-        let mut crew = Crew::start(run.stage, &spec(run, carrier, road, what))?;
-        if let Road::By(transport) = road
-            && crew.carrier != format!("tsuji:{}", transport.word())
-        {
-            return Err(format!("it goes by {}", crew.carrier).into());
-        }
-        crew.block(WARM_UP)?;
-        crews.push((crew, Vec::new()));
-    }
-    let stopped = blocks(run, what, &mut crews);
-    judge(run, road, what, &crews);
-    stopped
+/// Commands alone, and beside pictures.
+struct Commands {
+    road: Road,
+    what: String,
+    /// What carries.
+    carrier: String,
+    /// Of both, one of each start.
+    blocks: [Vec<Block>; 2],
 }
 
-/// A block of each in turn, in changing order. Only whole rounds are kept.
-fn blocks(run: &mut Run<'_, '_>, what: &str, crews: &mut [(Crew, Vec<Block>)]) -> Result<(), Stop> {
-    let all = run.options.blocks;
-    let each = (run.options.count * COUNTS).div_ceil(all as u64).max(1);
-    for block in 0..all {
-        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
-        let mut fresh: Vec<Option<Block>> = vec![None; crews.len()];
-        for at in 0..crews.len() {
-            let at = if block % 2 == 1 { crews.len() - 1 - at } else { at };
-            fresh[at] = Some(crews[at].0.block(each)?);
+impl InRounds for Commands {
+    fn name(&self) -> String {
+        self.what.clone()
+    }
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let mut crews = Crews::default();
+        for carrier in [Carrier::TsujiCommand, Carrier::TsujiCommandBesidePictures] {
+            let name = format!("{}_{}", self.what, round.number);
+            let mut crew = Crew::start(run.stage, &spec(run, carrier, self.road, &name))?;
+            if let Road::By(transport) = self.road
+                && crew.carrier != format!("tsuji:{}", transport.word())
+            {
+                return Err(format!("it goes by {}", crew.carrier).into());
+            }
+            crew.block(WARM_UP)?;
+            self.carrier.clone_from(&crew.carrier);
+            crews.0.push(crew);
         }
-        for ((_, blocks), fresh) in crews.iter_mut().zip(fresh) {
+        let each = round.part(run.options.count * COUNTS);
+        let mut fresh = [None, None];
+        for at in round.order(fresh.len()) {
+            fresh[at] = Some(crews.0[at].block(each)?);
+        }
+        for (blocks, fresh) in self.blocks.iter_mut().zip(fresh) {
             blocks.extend(fresh);
         }
+        Ok(())
     }
-    Ok(())
 }
 
-fn judge(run: &mut Run<'_, '_>, road: Road, what: &str, crews: &[(Crew, Vec<Block>)]) {
-    let [(crew, alone), (_, beside)] = crews else { return };
+impl Part for Commands {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        let Self { road, what, carrier, blocks: [alone, beside] } = self;
+        if !alone.is_empty() {
+            judge(run, *road, what, carrier, alone, beside);
+        }
+    }
+}
+
+fn judge(
+    run: &mut Run<'_, '_>,
+    road: Road,
+    what: &str,
+    carrier: &str,
+    alone: &[Block],
+    beside: &[Block],
+) {
     let times = |it: &[Block]| it.iter().map(|it| it.passing_us.clone()).collect::<Vec<Vec<f64>>>();
     for (word, blocks) in [("alone", alone), ("beside pictures", beside)] {
+        let starts = times(blocks);
         for (name, share) in [("median", 0.5), ("p99", 0.99)] {
-            let figure = bootstrap(blocks.len(), |drawn| {
-                let all = drawn.iter().flat_map(|at| blocks[*at].passing_us.iter().copied());
-                quantile(&sorted(all.collect()), share)
-            });
-            run.judge(format!("{what} {word} {name}"), crew.carrier.clone(), figure, "µs", None);
+            let figure = over_clusters(&starts, share);
+            run.judge(format!("{what} {word} {name}"), carrier, figure, "µs", None);
         }
-        let blocks = blocks.iter().map(|it| &it.passing_us);
-        run.report.series(Series::passing(what, format!("{}, {word}", crew.carrier), blocks));
+        run.report.series(Series::passing(what, format!("{carrier}, {word}"), &starts));
     }
     let exactly = |figure: u64| Some(Interval::exactly(figure as f64));
     let came: u64 = beside.iter().map(|it| it.beside.came).sum();
@@ -119,6 +142,6 @@ const COMMAND_BYTES: usize = 16;
 const PERIOD_US: u64 = 3000;
 /// So many as in other cases: a 99th percentile needs them.
 const COUNTS: u64 = 3;
-const WARM_UP: u64 = 100;
+const WARM_UP: u64 = 30;
 /// What the pictures may make of the 99th percentile.
 const BESIDE_MAX: f64 = 2.0;

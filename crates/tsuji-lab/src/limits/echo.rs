@@ -2,92 +2,114 @@
 
 use crate::arguments::PICTURE_BYTES;
 use crate::carrier::{Carrier, Flow, PICTURE_TYPE, Plain, Role, Spec};
-use crate::crew::{Block, Crew, Stop};
-use crate::limits::Run;
+use crate::crew::{Block, Crew, Crews, Stop};
 use crate::limits::plain::{PlainNode, until};
+use crate::limits::{Part, Parts, Run};
 use crate::report::Series;
 use crate::road::{self, Road};
+use crate::rounds::{InRounds, Round};
 use crate::statistics::{Bar, Interval, bootstrap, interval_of_median, quantile, sorted};
 
 /// The flow alone, the flow with a plain reader, and the engine alone with a reader.
-pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    let what = "echo";
-    run.screen.progress(&format!("{what}: starting"));
-    let listened = spec(run, Carrier::TsujiPublish, "echo_listened");
-    let plain = Plain {
-        folder: run.stage.folder().to_owned(),
-        type_name: PICTURE_TYPE.to_owned(),
-        reads: listened.name.clone(),
-        writes: None,
-        size: 0,
-        depth: 10,
-    };
-    let mut plain = PlainNode::start(run.stage, &plain)?;
-    let mut crews = [
-        Crew::start(run.stage, &spec(run, Carrier::TsujiPublish, "echo_alone"))?,
-        Crew::start(run.stage, &listened)?,
-        Crew::start(run.stage, &spec(run, Carrier::CycloneCopy, "echo_engine"))?,
-    ];
-    if let Some(crew) = crews[..2].iter().find(|it| it.carrier != "tsuji:shm") {
-        return Err(format!("it goes by {}", crew.carrier).into());
-    }
-    let heard = until(|| {
-        crews[1].block(1)?;
-        plain.taken().map(|it| (0 < it, it))
-    })?;
-    if heard == 0 {
-        return Err("the plain reader hears nothing".to_owned().into());
-    }
-    for crew in &mut crews {
-        crew.block(WARM_UP)?;
-    }
-    let before = plain.taken()?;
-    let doubled = crews[1].doubled()?;
-    let blocks = blocks(run, what, &mut crews)?;
-    let sent: u64 = blocks[1].iter().map(|it| it.count).sum();
-    let heard = plain.wait_for(before + sent)? - before;
-    let doubled = crews[1].doubled()? - doubled;
-    let lost: u64 = blocks.iter().flatten().map(|it| it.lost).sum();
-    let none = Some(Bar::AtMost(0.0));
-    let counts = [
-        ("lost", lost + sent.saturating_sub(heard), "of all three flows and the plain reader"),
-        ("doubled", doubled, "came to the subscription by RTPS too"),
-    ];
-    for (count, figure, of) in counts {
-        let figure = Some(Interval::exactly(figure as f64));
-        run.judge(format!("{what} {count}"), of, figure, "", none);
-    }
-    judge(run, what, &crews, &blocks);
-    Ok(())
+pub(crate) fn measure(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
+    Ok(vec![Box::new(Echo::default())])
 }
 
-const WARM_UP: u64 = 10;
+#[derive(Default)]
+struct Echo {
+    /// What carries.
+    carriers: [String; 3],
+    blocks: Blocks,
+    lost: u64,
+    doubled: u64,
+}
 
-/// The blocks of the flow alone, of the flow with a plain reader, and of the engine.
+/// The blocks of the flow alone, of the flow with a plain reader, and of the engine, one of each start.
 type Blocks = [Vec<Block>; 3];
 
-/// A block of each in turn, in changing order.
-fn blocks(run: &mut Run<'_, '_>, what: &str, crews: &mut [Crew; 3]) -> Result<Blocks, Stop> {
-    let all = run.options.blocks;
-    // At 30 Hz a sample takes its time.
-    let each = (run.options.count / 2).div_ceil(all as u64).max(1);
-    let mut blocks = Blocks::default();
-    for block in 0..all {
-        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
-        let mut order = [0, 1, 2];
-        if block % 2 == 1 {
-            order.reverse();
-        }
-        for at in order {
-            blocks[at].push(crews[at].block(each)?);
-        }
+const WHAT: &str = "echo";
+const WARM_UP: u64 = 10;
+
+impl InRounds for Echo {
+    fn name(&self) -> String {
+        WHAT.to_owned()
     }
-    Ok(blocks)
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let name = |it: &str| format!("{it}_{}", round.number);
+        let listened = spec(run, Carrier::TsujiPublish, &name("echo_listened"));
+        let plain = Plain {
+            folder: run.stage.folder().to_owned(),
+            type_name: PICTURE_TYPE.to_owned(),
+            reads: listened.name.clone(),
+            writes: None,
+            size: 0,
+            depth: 10,
+        };
+        let mut plain = PlainNode::start(run.stage, &plain)?;
+        let alone = spec(run, Carrier::TsujiPublish, &name("echo_alone"));
+        let engine = spec(run, Carrier::CycloneCopy, &name("echo_engine"));
+        let mut crews = Crews::default();
+        for spec in [&alone, &listened, &engine] {
+            crews.0.push(Crew::start(run.stage, spec)?);
+        }
+        let crews = &mut *crews.0;
+        if let Some(crew) = crews[..2].iter().find(|it| it.carrier != "tsuji:shm") {
+            return Err(format!("it goes by {}", crew.carrier).into());
+        }
+        let heard = until(|| {
+            crews[1].block(1)?;
+            plain.taken().map(|it| (0 < it, it))
+        })?;
+        if heard == 0 {
+            return Err("the plain reader hears nothing".to_owned().into());
+        }
+        for crew in &mut *crews {
+            crew.block(WARM_UP)?;
+        }
+        let before = plain.taken()?;
+        let doubled = crews[1].doubled()?;
+        // At 30 Hz a sample takes its time.
+        let each = round.part(run.options.count / 2).max(1);
+        let mut fresh = [const { None }; 3];
+        for at in round.order(fresh.len()) {
+            fresh[at] = Some(crews[at].block(each)?);
+        }
+        let heard = plain.wait_for(before + each)? - before;
+        self.doubled += crews[1].doubled()? - doubled;
+        self.lost += fresh.iter().flatten().map(|it| it.lost).sum::<u64>();
+        self.lost += each.saturating_sub(heard);
+        for (((crew, carrier), fresh), blocks) in
+            crews.iter().zip(&mut self.carriers).zip(fresh).zip(&mut self.blocks)
+        {
+            carrier.clone_from(&crew.carrier);
+            blocks.extend(fresh);
+        }
+        Ok(())
+    }
 }
 
-fn judge(run: &mut Run<'_, '_>, what: &str, crews: &[Crew; 3], blocks: &Blocks) {
+impl Part for Echo {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        if self.blocks[0].is_empty() {
+            return;
+        }
+        let none = Some(Bar::AtMost(0.0));
+        let counts = [
+            ("lost", self.lost, "of all three flows and the plain reader"),
+            ("doubled", self.doubled, "came to the subscription by RTPS too"),
+        ];
+        for (count, figure, of) in counts {
+            let figure = Some(Interval::exactly(figure as f64));
+            run.judge(format!("{WHAT} {count}"), of, figure, "", none);
+        }
+        judge(run, WHAT, &self.carriers, &self.blocks);
+    }
+}
+
+fn judge(run: &mut Run<'_, '_>, what: &str, carriers: &[String; 3], blocks: &Blocks) {
     let [alone, listened, engine] = blocks;
-    let names = [&*crews[0].carrier, "with a plain reader", &*crews[2].carrier];
+    let names = [&*carriers[0], "with a plain reader", &*carriers[2]];
     let count = alone.len();
     for (of, blocks) in names.into_iter().zip(blocks) {
         for (figure, share) in [("median", 0.5), ("p99", 0.99)] {

@@ -18,10 +18,11 @@ use tsuji_platform::clock::{monotonic_ns, process_cpu_ns};
 use crate::carrier::Plain;
 use crate::child::{answer, ended, said};
 use crate::crew::{Child, Stage, Stop};
-use crate::limits::Run;
 use crate::limits::plain::{PlainNode, until};
+use crate::limits::{Part, Parts, Run};
 use crate::road::{self, BY_CYCLONE, BY_FAST, Road};
-use crate::statistics::{Bar, Interval, interval_of_median};
+use crate::rounds::{InRounds, Round};
+use crate::statistics::{Bar, Interval, over_clusters};
 
 /// The hidden argument of a process that stands there with some topics.
 pub(crate) const STAND: &str = "--stand";
@@ -119,38 +120,61 @@ fn figures(
 }
 
 /// From the start of two processes to the first sample, beside what killed ones left.
-pub(crate) fn startup(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    let all = if run.options.quick { 2 } else { run.options.blocks.min(STARTS_MAX) };
-    let (mut clean, mut beside) = (Vec::new(), Vec::new());
-    for at in 0..all {
-        run.screen.progress(&format!("startup: {} of {all}", at + 1));
-        clean.push(first_sample_ms(run.stage, Road::Alone)?);
-        let troupe = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
-        troupe.children.into_iter().for_each(Child::kill);
-        beside.push(first_sample_ms(run.stage, Road::Alone)?);
-    }
-    run.judge("startup, nothing left over", "", interval_of_median(&clean), "ms", None);
-    let bar = Some(Bar::AtMost(100.0));
-    let what = format!("startup beside {TOPICS} leftovers");
-    run.judge(what, "both processes killed", interval_of_median(&beside), "ms", bar);
-    Ok(())
+pub(crate) fn startup(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
+    Ok(vec![Box::new(Startup { is_by_cyclone: false, took_ms: [vec![], vec![]] })])
 }
 
 /// From the start of the later process to the first sample by Cyclone DDS.
-pub(crate) fn startup_by_cyclone(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    let what = "startup-cyclonedds";
-    let all = if run.options.quick { 2 } else { run.options.blocks.min(STARTS_MAX) };
-    let mut took = Vec::new();
-    for at in 0..all {
-        run.screen.progress(&format!("{what}: {} of {all}", at + 1));
-        took.push(first_sample_ms(run.stage, Road::Rtps)?);
-    }
-    let bar = Some(Bar::AtMost(300.0));
-    run.judge(what, "the publisher stood there", interval_of_median(&took), "ms", bar);
-    Ok(())
+pub(crate) fn startup_by_cyclone(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
+    Ok(vec![Box::new(Startup { is_by_cyclone: true, took_ms: [vec![], vec![]] })])
 }
 
-const STARTS_MAX: usize = 20;
+struct Startup {
+    is_by_cyclone: bool,
+    /// Of each round how long each start took, with nothing left over and beside leftovers.
+    took_ms: [Vec<Vec<f64>>; 2],
+}
+
+/// Starts of a round: one after the other they meet the machine alike, so rounds are drawn whole.
+const STARTS: usize = 2;
+
+impl InRounds for Startup {
+    fn name(&self) -> String {
+        if self.is_by_cyclone { "startup-cyclonedds" } else { "startup" }.to_owned()
+    }
+
+    fn round(&mut self, run: &mut Run<'_, '_>, _: Round) -> Result<(), Stop> {
+        let road = if self.is_by_cyclone { Road::Rtps } else { Road::Alone };
+        let (mut clean, mut beside) = (Vec::new(), Vec::new());
+        for _ in 0..STARTS {
+            clean.push(first_sample_ms(run.stage, road)?);
+            if !self.is_by_cyclone {
+                let troupe = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
+                troupe.children.into_iter().for_each(Child::kill);
+                beside.push(first_sample_ms(run.stage, road)?);
+            }
+        }
+        for (all, fresh) in self.took_ms.iter_mut().zip([clean, beside]) {
+            all.push(fresh);
+        }
+        Ok(())
+    }
+}
+
+impl Part for Startup {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        let [clean, beside] = [0, 1].map(|at| over_clusters(&self.took_ms[at], 0.5));
+        if self.is_by_cyclone {
+            let bar = Some(Bar::AtMost(300.0));
+            run.judge(self.name(), "the publisher stood there", clean, "ms", bar);
+            return;
+        }
+        run.judge("startup, nothing left over", "", clean, "ms", None);
+        let bar = Some(Bar::AtMost(100.0));
+        let what = format!("startup beside {TOPICS} leftovers");
+        run.judge(what, "both processes killed", beside, "ms", bar);
+    }
+}
 
 /// By the road that tsuji chooses both processes start together; by Cyclone DDS the receiver starts
 /// when the publisher is there.

@@ -16,46 +16,73 @@ use tsuji_platform::clock::monotonic_ns;
 
 use crate::child::{answer, ended, said};
 use crate::crew::{Child, Stop};
-use crate::limits::{Run, reading};
+use crate::limits::{Part, Parts, Run, reading};
+use crate::placement::Seat;
 use crate::report::Series;
 use crate::road::{Road, Transport};
-use crate::statistics::{Bar, Interval, Statistic, bootstrap, quantile, ratio, sorted};
+use crate::rounds::{InRounds, Round};
+use crate::statistics::{Bar, Statistic, over_clusters, ratio};
 
 /// An action's goal until its result is there, beside a call of a service, by each of two roads.
-pub(crate) fn action(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    for (what, road) in
-        [("action", Road::Alone), ("action-cyclonedds", Road::By(Transport::CycloneDds))]
-    {
-        let measured = action_by(run, what, road);
-        run.part(what, measured)?;
-    }
-    Ok(())
+pub(crate) fn action(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
+    let roads = [("action", Road::Alone), ("action-cyclonedds", Road::By(Transport::CycloneDds))];
+    let asking = |(what, road)| -> Box<dyn Part> {
+        Box::new(Actions { what, road, times: ASKED.map(|asked| (asked, Times::new())) })
+    };
+    Ok(roads.map(asking).into())
 }
 
-fn action_by(run: &mut Run<'_, '_>, what: &str, road: Road) -> Result<(), Stop> {
-    let (_server, mut client) = start(run, what, road)?;
-    let all = run.options.blocks;
-    let each = run.options.count.div_ceil(all as u64).max(1);
-    let mut times = ASKED.map(|asked| (asked, Times::new()));
-    for (word, _) in ASKED {
-        take(&mut client, word, WARM_UP)?;
+struct Actions {
+    what: &'static str,
+    road: Road,
+    /// What is asked, and how long it took.
+    times: [((&'static str, &'static str), Times); 4],
+}
+
+impl InRounds for Actions {
+    fn name(&self) -> String {
+        self.what.to_owned()
     }
-    for block in 0..all {
-        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
-        let begin = block % times.len();
-        times.rotate_left(begin);
-        for ((word, _), times) in &mut times {
-            times.push(take(&mut client, word, each)?);
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let (_server, mut client) = start(run, self.what, self.road)?;
+        for (word, _) in ASKED {
+            take(&mut client, word, WARM_UP)?;
         }
-        times.rotate_right(begin);
+        let each = round.part(run.options.count);
+        let mut fresh = ASKED.map(|_| None);
+        let mut order = [0, 1, 2, 3];
+        order.rotate_left(round.number % ASKED.len());
+        for at in order {
+            fresh[at] = Some(take(&mut client, ASKED[at].0, each)?);
+        }
+        for ((_, times), fresh) in self.times.iter_mut().zip(fresh) {
+            times.extend(fresh);
+        }
+        Ok(())
     }
-    for ((_, of), times) in &times {
+}
+
+impl Part for Actions {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        if !self.times[0].1.is_empty() {
+            judge_actions(run, self.what, &self.times);
+        }
+    }
+}
+
+fn judge_actions(
+    run: &mut Run<'_, '_>,
+    what: &str,
+    times: &[((&'static str, &'static str), Times); 4],
+) {
+    for ((_, of), times) in times {
         for (name, share) in [("median", 0.5), ("p99", 0.99)] {
-            run.judge(format!("{what} {name}"), *of, of_all(times, share), "µs", None);
+            run.judge(format!("{what} {name}"), *of, over_clusters(times, share), "µs", None);
         }
         run.report.series(Series::passing(what, *of, times));
     }
-    let [service, action, threads_service, threads_action] = &times;
+    let [service, action, threads_service, threads_action] = times;
     for (action, service, has_bar) in [
         (action, service, true),
         (threads_action, threads_service, true),
@@ -69,7 +96,6 @@ fn action_by(run: &mut Run<'_, '_>, what: &str, road: Road) -> Result<(), Stop> 
             run.judge(format!("{what} {statistic}"), &*of, figure, "×", bar);
         }
     }
-    Ok(())
 }
 
 /// What is asked of the server, and what that is: whoever spins it answers, or hands it to a thread of its own.
@@ -81,38 +107,50 @@ const ASKED: [(&str, &str); 4] = [
 ];
 
 /// A thousand parameters, set in one call.
-pub(crate) fn parameters(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    let what = "parameters";
-    let (_server, mut client) = start(run, what, Road::Alone)?;
-    let all = run.options.blocks;
-    let each = (run.options.count / 20).div_ceil(all as u64).max(1);
-    take(&mut client, what, 1)?;
-    let mut times = Times::new();
-    for block in 0..all {
-        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
-        times.push(take(&mut client, what, each)?);
+pub(crate) fn parameters(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
+    Ok(vec![Box::new(Setting(Times::new()))])
+}
+
+/// How long each call took.
+struct Setting(Times);
+
+impl InRounds for Setting {
+    fn name(&self) -> String {
+        "parameters".to_owned()
     }
-    let of = format!("{PARAMETERS} set in one call");
-    run.judge(format!("{what} median"), &*of, of_all(&times, 0.5), "µs", Some(CALL_MAX));
-    run.judge(format!("{what} p99"), &*of, of_all(&times, 0.99), "µs", None);
-    run.report.series(Series::passing(what, of, &times));
-    Ok(())
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let what = self.name();
+        let (_server, mut client) = start(run, &what, Road::Alone)?;
+        take(&mut client, &what, 1)?;
+        let each = round.part(run.options.count / 20).max(1);
+        self.0.push(take(&mut client, &what, each)?);
+        Ok(())
+    }
+}
+
+impl Part for Setting {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        let Self(times) = self;
+        if times.is_empty() {
+            return;
+        }
+        let of = format!("{PARAMETERS} set in one call");
+        let [median, p99] = [0.5, 0.99].map(|it| over_clusters(times, it));
+        run.judge("parameters median", &*of, median, "µs", Some(CALL_MAX));
+        run.judge("parameters p99", &*of, p99, "µs", None);
+        run.report.series(Series::passing("parameters", of, &*times));
+    }
 }
 
 /// An action is two calls: one for the goal, one for the result.
 const ACTION_MAX: f64 = 3.0;
 const CALL_MAX: Bar = Bar::AtMost(10_000.0);
 const PARAMETERS: usize = 1000;
-const WARM_UP: u64 = 50;
+const WARM_UP: u64 = 20;
 
-/// Of each block, how long each took, in µs.
+/// Of each start, how long each took, in µs.
 type Times = Vec<Vec<f64>>;
-
-fn of_all(times: &Times, share: f64) -> Option<Interval> {
-    bootstrap(times.len(), |drawn| {
-        quantile(&sorted(drawn.iter().flat_map(|at| times[*at].iter().copied()).collect()), share)
-    })
-}
 
 /// A process that serves, and one that asks.
 pub(super) fn start(run: &Run<'_, '_>, what: &str, road: Road) -> Result<(Child, Child), Stop> {
@@ -121,9 +159,10 @@ pub(super) fn start(run: &Run<'_, '_>, what: &str, road: Road) -> Result<(Child,
         json!({ "folder": folder, "road": road.word(), "role": role, "name": what.replace('-', "_") })
             .to_string()
     };
-    let mut server = Child::start(run.stage, NODE, &text("server"))?;
+    let stage = run.stage.at(Seat::Receiver(0));
+    let mut server = Child::start(&stage, NODE, &text("server"))?;
     server.answer()?;
-    let mut client = Child::start(run.stage, NODE, &text("client"))?;
+    let mut client = Child::start(&run.stage.at(Seat::Sender), NODE, &text("client"))?;
     client.answer()?;
     Ok((server, client))
 }

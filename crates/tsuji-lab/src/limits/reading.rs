@@ -10,42 +10,66 @@ use tsuji_platform::clock::monotonic_ns;
 
 use crate::child::said;
 use crate::crew::Stop;
-use crate::limits::Run;
 use crate::limits::node::{PATIENCE, start, take};
+use crate::limits::{Part, Parts, Run};
 use crate::road::Road;
-use crate::statistics::{Bar, interval_of_median};
+use crate::rounds::{InRounds, Round};
+use crate::statistics::{Bar, over_clusters};
 
 /// Calls between two processes by shared memory, in turn with readings of the clock at both ends of each pass and
 /// without any. Two readings around all calls of a block say how long they took.
-pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    let what = "probe";
-    let (_server, mut client) = start(run, what, Road::Alone)?;
-    let all = run.options.blocks * BLOCKS;
-    let each = run.options.count.div_ceil(run.options.blocks as u64).max(1) * CALLS;
-    let each = each.min(CALLS_MAX);
-    // Of one pass, which is half a call.
-    let mut pass_ns = |word: &str| -> Result<f64, Stop> {
-        let took_us: f64 = take(&mut client, word, each)?.iter().sum();
-        Ok(took_us * 1000.0 / (2 * each) as f64)
-    };
-    pass_ns(BARE)?;
-    let (mut bare, mut added) = (Vec::new(), Vec::new());
-    for block in 0..all {
-        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
-        let mut order = [READ, BARE];
-        order.rotate_left(block % 2);
-        let mut taken = [0.0; 2];
-        for word in order {
-            taken[usize::from(word == READ)] = pass_ns(word)?;
-        }
-        bare.push(taken[0]);
-        added.push(taken[1] - taken[0]);
+pub(crate) fn measure(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
+    Ok(vec![Box::new(Probe::default())])
+}
+
+/// How long a pass takes without readings, and what they add to it, in ns, of the blocks of each start.
+#[derive(Default)]
+struct Probe {
+    bare: Vec<Vec<f64>>,
+    added: Vec<Vec<f64>>,
+}
+
+const WHAT: &str = "probe";
+
+impl InRounds for Probe {
+    fn name(&self) -> String {
+        WHAT.to_owned()
     }
-    let bare = interval_of_median(&bare);
-    let bar = bare.map(|it| Bar::AtMost((it.middle * SHARE_MAX).max(ADDED_MAX_NS)));
-    run.judge(what, "a pass without readings", bare, "ns", None);
-    run.judge(what, "what readings at both ends add to it", interval_of_median(&added), "ns", bar);
-    Ok(())
+
+    fn round(&mut self, run: &mut Run<'_, '_>, _: Round) -> Result<(), Stop> {
+        let (_server, mut client) = start(run, WHAT, Road::Alone)?;
+        let each = run.options.count.div_ceil(run.options.blocks as u64).max(1) * CALLS;
+        let each = each.min(CALLS_MAX);
+        // Of one pass, which is half a call.
+        let mut pass_ns = |word: &str| -> Result<f64, Stop> {
+            let took_us: f64 = take(&mut client, word, each)?.iter().sum();
+            Ok(took_us * 1000.0 / (2 * each) as f64)
+        };
+        pass_ns(BARE)?;
+        let (mut bare, mut added) = (Vec::new(), Vec::new());
+        for block in 0..BLOCKS {
+            let mut order = [READ, BARE];
+            order.rotate_left(block % 2);
+            let mut taken = [0.0; 2];
+            for word in order {
+                taken[usize::from(word == READ)] = pass_ns(word)?;
+            }
+            bare.push(taken[0]);
+            added.push(taken[1] - taken[0]);
+        }
+        self.bare.push(bare);
+        self.added.push(added);
+        Ok(())
+    }
+}
+
+impl Part for Probe {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        let [bare, added] = [&self.bare, &self.added].map(|it| over_clusters(it, 0.5));
+        let bar = bare.map(|it| Bar::AtMost((it.middle * SHARE_MAX).max(ADDED_MAX_NS)));
+        run.judge(WHAT, "a pass without readings", bare, "ns", None);
+        run.judge(WHAT, "what readings at both ends add to it", added, "ns", bar);
+    }
 }
 
 /// The words for a block of calls, without readings of the clock and with them.
@@ -56,8 +80,8 @@ pub(super) const READ: &str = "read";
 const SHARE_MAX: f64 = 0.01;
 const ADDED_MAX_NS: f64 = 100.0;
 
-/// What is looked for is small: so many times as many blocks as for other cases, and calls in a block.
-const BLOCKS: usize = 5;
+/// What is looked for is small: so many blocks in a start, and so many times as many calls in a block as samples elsewhere.
+const BLOCKS: usize = 10;
 const CALLS: u64 = 20;
 
 /// In a block; a child has to answer in time.

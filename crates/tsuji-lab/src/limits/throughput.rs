@@ -3,133 +3,190 @@
 use crate::arguments::PICTURE_BYTES;
 use crate::carrier::{Carrier, Flow, Role, Spec};
 use crate::crew::{Stop, StreamCrew, Streamed};
-use crate::limits::Run;
+use crate::limits::{Part, Parts, Run};
 use crate::road::Road;
+use crate::rounds::{InRounds, Round};
 use crate::statistics::{Bar, Interval, interval_of_median};
 
 /// Pictures in loans to 1, 8 and 64 processes, beside iceoryx2.
-pub(crate) fn pictures(run: &mut Run<'_, '_>) -> Result<(), Stop> {
-    for receivers in RECEIVERS {
+pub(crate) fn pictures(run: &mut Run<'_, '_>) -> Result<Parts, Stop> {
+    let to = |receivers: usize| -> Box<dyn Part> {
         let what = format!("throughput-{receivers}");
-        let measured = pictures_to(run, receivers, &what);
-        run.part(&what, measured)?;
-    }
-    Ok(())
+        let each = (run.options.count / 10 / receivers as u64).max(PICTURES_MIN);
+        let carriers = [Carrier::TsujiLoan, Carrier::IceoryxLoan];
+        let streams = carriers.map(|it| Stream::new(it, what.clone())).into();
+        Box::new(Pictures(Streams { what, size: PICTURE_BYTES, receivers, each, streams }))
+    };
+    Ok(RECEIVERS.map(to).into())
 }
 
 const RECEIVERS: [usize; 3] = [1, 8, 64];
-
-fn pictures_to(run: &mut Run<'_, '_>, receivers: usize, what: &str) -> Result<(), Stop> {
-    let mut contestants = Vec::new();
-    for carrier in [Carrier::TsujiLoan, Carrier::IceoryxLoan] {
-        run.screen.progress(&format!("{what}: starting {carrier}"));
-        let spec = spec(run, carrier, PICTURE_BYTES, receivers, what);
-        contestants.push((StreamCrew::start(run.stage, &spec)?, Vec::new()));
-    }
-    let each = (run.options.count / 10 / receivers as u64).max(PICTURES_MIN);
-    blocks(run, what, &mut contestants, each)?;
-    let bytes = (each * PICTURE_BYTES as u64) as f64;
-    let rate = |it: &Streamed| bytes / it.seconds / 1e9;
-    let cpu =
-        |it: &Streamed| (it.sender_cpu_us + it.drawing_cpu_us + it.receivers_cpu_us) / each as f64;
-    let passing_cpu = |it: &Streamed| (it.sender_cpu_us + it.receivers_cpu_us) / each as f64;
-    let [(ours, our_blocks), (theirs, their_blocks)] = &*contestants else { return Ok(()) };
-    let pair = format!("{} / {}", ours.carrier(), theirs.carrier());
-    for (crew, blocks) in [(ours, our_blocks), (theirs, their_blocks)] {
-        let name = crew.carrier().to_owned();
-        run.judge(what, name.clone(), median(blocks, rate), "GB/s", None);
-        run.judge(format!("{what} CPU/sample"), name.clone(), median(blocks, cpu), "µs", None);
-        let lost = Interval::exactly(blocks.iter().map(|it| it.missing).sum::<u64>() as f64);
-        run.judge(format!("{what} lost"), name, Some(lost), "", Some(Bar::AtMost(0.0)));
-    }
-    let ratio = |of: &dyn Fn(&Streamed) -> f64| {
-        let pairs = our_blocks.iter().zip(their_blocks);
-        let ratios: Vec<f64> = pairs.map(|(ours, theirs)| of(ours) / of(theirs)).collect();
-        interval_of_median(&ratios)
-    };
-    let (fast, cheap) = (Some(Bar::AtLeast(0.9)), Some(Bar::AtMost(1.2)));
-    run.judge(format!("{what} GB/s"), pair.clone(), ratio(&rate), "×", fast);
-    run.judge(format!("{what} CPU"), pair.clone(), ratio(&cpu), "×", cheap);
-    run.judge(format!("{what} CPU, undrawn"), pair, ratio(&passing_cpu), "×", None);
-    Ok(())
-}
-
 const PICTURES_MIN: u64 = 20;
 
 /// Samples of 64 bytes to one process, nothing lost.
-pub(crate) fn small(run: &mut Run<'_, '_>) -> Result<(), Stop> {
+pub(crate) fn small(run: &mut Run<'_, '_>) -> Result<Parts, Stop> {
+    let each = if run.options.quick { SMALL_QUICK } else { SMALL };
     let carriers = [
         (Carrier::TsujiBytes, "small"),
         (Carrier::TsujiTyped, "small-typed"),
         (Carrier::IceoryxMemcpy, "small-raw"),
     ];
-    let mut contestants = Vec::new();
-    for (carrier, what) in carriers {
-        let spec = spec(run, carrier, SMALL_BYTES, 1, what);
-        contestants.push((StreamCrew::start(run.stage, &spec)?, Vec::new()));
-    }
-    let each = if run.options.quick { SMALL_QUICK } else { SMALL };
-    blocks(run, "small", &mut contestants, each)?;
-    for ((crew, blocks), (carrier, what)) in contestants.iter().zip(carriers) {
-        let bar = |bar| carrier.is_tsuji().then_some(bar);
-        let name = crew.carrier().to_owned();
-        let rate = median(blocks, |it| each as f64 / it.seconds / 1e6);
-        run.judge(what, name.clone(), rate, "M/s", bar(Bar::AtLeast(1.0)));
-        let sender = median(blocks, |it| (it.sender_cpu_us + it.drawing_cpu_us) / each as f64);
-        let at_most_1 = bar(Bar::AtMost(1.0));
-        run.judge(format!("{what} CPU sender"), name.clone(), sender, "µs", at_most_1);
-        let receiver = median(blocks, |it| it.receivers_cpu_us / each as f64);
-        run.judge(format!("{what} CPU receiver"), name.clone(), receiver, "µs", at_most_1);
-        let lost = Interval::exactly(blocks.iter().map(|it| it.missing).sum::<u64>() as f64);
-        run.judge(format!("{what} lost"), name, Some(lost), "", bar(Bar::AtMost(0.0)));
-    }
-    Ok(())
+    let streams = carriers.map(|(carrier, what)| Stream::new(carrier, what.to_owned()));
+    let (what, streams) = ("small".to_owned(), streams.into());
+    Ok(vec![Box::new(Small(Streams { what, size: SMALL_BYTES, receivers: 1, each, streams }))])
 }
 
 const SMALL_BYTES: usize = 64;
 const SMALL: u64 = 200_000;
 const SMALL_QUICK: u64 = 20_000;
 
-fn spec(run: &Run<'_, '_>, carrier: Carrier, size: usize, receivers: usize, what: &str) -> Spec {
-    Spec {
-        carrier,
-        role: Role::Sender,
-        flow: Flow::Stream,
-        size,
-        pause_us: run.options.pause_us,
-        period_us: 0,
-        road: Road::Alone,
-        is_reliable: true,
-        receivers,
-        one_node: false,
-        folder: run.stage.folder().to_owned(),
-        name: format!("{what}_{}", carrier.word()).replace('-', "_"),
+/// Some carriers, each as fast as it goes.
+struct Streams {
+    what: String,
+    size: usize,
+    receivers: usize,
+    /// Samples of a block.
+    each: u64,
+    streams: Vec<Stream>,
+}
+
+struct Stream {
+    carrier: Carrier,
+    /// What its figures are called.
+    what: String,
+    /// What carries.
+    name: String,
+    /// One of each start.
+    blocks: Vec<Streamed>,
+}
+
+impl Stream {
+    fn new(carrier: Carrier, what: String) -> Self {
+        Self { carrier, what, name: String::new(), blocks: Vec::new() }
     }
 }
 
-/// A block of each in turn, in changing order, after one that does not count.
-fn blocks(
-    run: &mut Run<'_, '_>,
-    what: &str,
-    contestants: &mut [(StreamCrew, Vec<Streamed>)],
-    each: u64,
-) -> Result<(), Stop> {
-    for (crew, _) in &mut *contestants {
-        crew.block(each)?;
+impl InRounds for Streams {
+    fn name(&self) -> String {
+        self.what.clone()
     }
-    let all = run.options.blocks;
-    for block in 0..all {
-        run.screen.progress(&format!("{what}: block {} of {all}", block + 1));
-        let mut order: Vec<usize> = (0..contestants.len()).collect();
-        if block % 2 == 1 {
-            order.reverse();
+
+    /// A block of each, after one that does not count.
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        let mut crews = Vec::new();
+        for it in &self.streams {
+            let mut crew = StreamCrew::start(run.stage, &self.spec(run, it, round))?;
+            crew.block(self.each)?;
+            crews.push(crew);
         }
-        for at in order {
-            let (crew, blocks) = &mut contestants[at];
-            blocks.push(crew.block(each)?);
+        let mut fresh = vec![None; crews.len()];
+        for at in round.order(crews.len()) {
+            fresh[at] = Some(crews[at].block(self.each)?);
+        }
+        for ((it, crew), block) in self.streams.iter_mut().zip(crews).zip(fresh) {
+            it.name = crew.carrier().to_owned();
+            it.blocks.extend(block);
+        }
+        Ok(())
+    }
+}
+
+impl Streams {
+    fn spec(&self, run: &Run<'_, '_>, stream: &Stream, round: Round) -> Spec {
+        let (what, word, number) = (&stream.what, stream.carrier.word(), round.number);
+        Spec {
+            carrier: stream.carrier,
+            role: Role::Sender,
+            flow: Flow::Stream,
+            size: self.size,
+            pause_us: run.options.pause_us,
+            period_us: 0,
+            road: Road::Alone,
+            is_reliable: true,
+            receivers: self.receivers,
+            one_node: false,
+            folder: run.stage.folder().to_owned(),
+            name: format!("{what}_{word}_{number}").replace('-', "_"),
         }
     }
-    Ok(())
+}
+
+struct Pictures(Streams);
+
+impl InRounds for Pictures {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        self.0.round(run, round)
+    }
+}
+
+impl Part for Pictures {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        let Streams { what, each, streams, .. } = &self.0;
+        let each = *each;
+        let [ours, theirs] = &**streams else { return };
+        if ours.blocks.is_empty() {
+            return;
+        }
+        let bytes = (each * PICTURE_BYTES as u64) as f64;
+        let rate = |it: &Streamed| bytes / it.seconds / 1e9;
+        let cpu = |it: &Streamed| {
+            (it.sender_cpu_us + it.drawing_cpu_us + it.receivers_cpu_us) / each as f64
+        };
+        let passing_cpu = |it: &Streamed| (it.sender_cpu_us + it.receivers_cpu_us) / each as f64;
+        for Stream { name, blocks, .. } in [ours, theirs] {
+            run.judge(what, name, median(blocks, rate), "GB/s", None);
+            run.judge(format!("{what} CPU/sample"), name, median(blocks, cpu), "µs", None);
+            let lost = Interval::exactly(blocks.iter().map(|it| it.missing).sum::<u64>() as f64);
+            run.judge(format!("{what} lost"), name, Some(lost), "", Some(Bar::AtMost(0.0)));
+        }
+        let ratio = |of: &dyn Fn(&Streamed) -> f64| {
+            let pairs = ours.blocks.iter().zip(&theirs.blocks);
+            let ratios: Vec<f64> = pairs.map(|(ours, theirs)| of(ours) / of(theirs)).collect();
+            interval_of_median(&ratios)
+        };
+        let pair = format!("{} / {}", ours.name, theirs.name);
+        let (fast, cheap) = (Some(Bar::AtLeast(0.9)), Some(Bar::AtMost(1.2)));
+        run.judge(format!("{what} GB/s"), &pair, ratio(&rate), "×", fast);
+        run.judge(format!("{what} CPU"), &pair, ratio(&cpu), "×", cheap);
+        run.judge(format!("{what} CPU, undrawn"), pair, ratio(&passing_cpu), "×", None);
+    }
+}
+
+struct Small(Streams);
+
+impl InRounds for Small {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        self.0.round(run, round)
+    }
+}
+
+impl Part for Small {
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        let each = self.0.each as f64;
+        for Stream { carrier, what, name, blocks } in &self.0.streams {
+            if blocks.is_empty() {
+                return;
+            }
+            let bar = |bar| carrier.is_tsuji().then_some(bar);
+            let rate = median(blocks, |it| each / it.seconds / 1e6);
+            run.judge(what, name, rate, "M/s", bar(Bar::AtLeast(1.0)));
+            let sender = median(blocks, |it| (it.sender_cpu_us + it.drawing_cpu_us) / each);
+            let at_most_1 = bar(Bar::AtMost(1.0));
+            run.judge(format!("{what} CPU sender"), name, sender, "µs", at_most_1);
+            let receiver = median(blocks, |it| it.receivers_cpu_us / each);
+            run.judge(format!("{what} CPU receiver"), name, receiver, "µs", at_most_1);
+            let lost = Interval::exactly(blocks.iter().map(|it| it.missing).sum::<u64>() as f64);
+            run.judge(format!("{what} lost"), name, Some(lost), "", bar(Bar::AtMost(0.0)));
+        }
+    }
 }
 
 fn median(blocks: &[Streamed], of: impl Fn(&Streamed) -> f64) -> Option<Interval> {

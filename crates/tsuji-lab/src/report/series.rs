@@ -20,8 +20,8 @@ pub(crate) struct Series {
     pub(crate) unit: &'static str,
     /// Where each stands.
     pub(crate) at: At,
-    /// The values. What is not finite is told as `null`.
-    pub(crate) values: Vec<f64>,
+    /// The values of each start, one after the other. What is not finite is told as `null`.
+    pub(crate) starts: Vec<Vec<f64>>,
 }
 
 /// Where the values of a series stand.
@@ -36,15 +36,15 @@ pub(crate) enum At {
 }
 
 impl Series {
-    /// How long each sample took, in µs, block after block.
+    /// How long each sample took, in µs, start after start.
     pub(crate) fn passing<'a>(
         case: impl Into<String>,
         of: impl Into<String>,
-        blocks_us: impl IntoIterator<Item = &'a Vec<f64>>,
+        starts_us: impl IntoIterator<Item = &'a Vec<f64>>,
     ) -> Self {
-        let values = blocks_us.into_iter().flatten().copied().collect();
+        let starts = starts_us.into_iter().cloned().collect();
         let (case, of) = (case.into(), of.into());
-        Self { case, of, what: "passing", unit: "µs", at: At::Turn, values }
+        Self { case, of, what: "passing", unit: "µs", at: At::Turn, starts }
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -53,7 +53,11 @@ impl Series {
             At::Number(numbers) => ("number", json!(numbers)),
             At::Seconds(seconds) => ("s", seconds.iter().map(|it| micros(*it)).collect::<Value>()),
         };
-        let finite: Vec<f64> = self.values.iter().copied().filter(|it| it.is_finite()).collect();
+        let finite = |start: &Vec<f64>| -> Vec<f64> {
+            start.iter().copied().filter(|it| it.is_finite()).collect()
+        };
+        let finite: Vec<Vec<f64>> = self.starts.iter().map(finite).collect();
+        let finite: Vec<&[f64]> = finite.iter().map(Vec::as_slice).collect();
         // What is followed over time is no sample of anything.
         let is_sample = !matches!(self.at, At::Seconds(_));
         let quantile = |q| {
@@ -71,7 +75,8 @@ impl Series {
             "p99": quantile(0.99),
             "at_unit": at_unit,
             "at": at,
-            "values": self.values.iter().map(|it| rounded(*it)).collect::<Value>(),
+            "starts": self.starts.iter().map(Vec::len).collect::<Vec<_>>(),
+            "values": self.starts.iter().flatten().map(|it| rounded(*it)).collect::<Value>(),
         })
     }
 }
@@ -166,10 +171,11 @@ mod tests {
             what: "passing",
             unit: "µs",
             at,
-            values: vec![1.0004, f64::NAN],
+            starts: vec![vec![1.0004, f64::NAN], vec![1.0]],
         };
         let told = series(At::Turn).to_json();
-        assert_eq!((&told["at"], &told["values"]), (&Value::Null, &json!([1.0, null])));
+        assert_eq!((&told["at"], &told["values"]), (&Value::Null, &json!([1.0, null, 1.0])));
+        assert_eq!(told["starts"], json!([2, 1]));
         assert_eq!(told["median"], json!({ "figure": 1.0, "low": 1.0, "high": 1.0 }));
         let told = series(At::Number(vec![3, 5])).to_json();
         assert_eq!((&told["at_unit"], &told["at"]), (&json!("number"), &json!([3, 5])));

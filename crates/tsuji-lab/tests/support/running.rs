@@ -96,8 +96,8 @@ pub(crate) fn signal(name: &str, process: &str) {
     assert!(Command::new("kill").args([name, process]).status().unwrap().success());
 }
 
-/// More than any test waits for, each carrier having its turn after 100.
-pub(crate) const ENDLESS: &str = "--count 100000 --blocks 1000";
+/// More than any test waits for, each carrier having its turn after 4000.
+pub(crate) const ENDLESS: &str = "--count 40000 --blocks 10";
 
 /// The list in that field.
 pub(crate) fn list<'a>(value: &'a Value, field: &str) -> &'a Vec<Value> {
