@@ -111,10 +111,12 @@ const COUNT: u64 = 1000;
 /// Short, so that a virtual processor that has nothing to do is not yet given back to the host.
 const PAUSE_US: u64 = 40;
 const PLACEMENT: Placement = Placement::Apart;
+/// Starts of all that is no flow alone cost more.
+const LIMITS_BLOCKS: usize = 7;
 const QUICK_BLOCKS: usize = 5;
 const QUICK_COUNT: u64 = 80;
 pub(crate) const MATRIX_BLOCKS: usize = 5;
-pub(crate) const MATRIX_COUNT: u64 = 100;
+pub(crate) const MATRIX_COUNT: u64 = 90;
 const MATRIX_QUICK_BLOCKS: usize = 5;
 const MATRIX_QUICK_COUNT: u64 = 25;
 /// Half a minute of a hundred a second.
@@ -127,7 +129,7 @@ const CAMERA_QUICK_COUNT: u64 = 40;
 const STARTS: usize = 5;
 const POLICY_FILE: &str = "tsuji-policy.xml";
 const ALL_FOLDER: &str = "tsuji-lab";
-const HANDOVERS: u64 = 200;
+const HANDOVERS: u64 = 180;
 const QUICK_HANDOVERS: u64 = 20;
 const SECONDS_MAX: u64 = 600;
 
@@ -192,15 +194,15 @@ Options:
   --cases NAMES   only cases whose names begin with one of NAMES, with commas between
   --sizes BYTES   only these sizes, with commas between, such as 64,4KiB,2359296
   --blocks N      starts of each carrier, with a block of samples in each; the cases have their turn once in every start
-                  [default: 10; of matrix, tune, cadence, camera and with --quick: 5]
+                  [default: 10; of limits 7; of matrix, tune, cadence, camera and with --quick: 5]
   --placement WORD
                   who runs on which processor: apart, the sender on the first of those allowed and receivers on the
                   others; together, all on the first; free, as the system likes [default: apart]
   --pause N       µs that pass at least before the next sample, for the receiver to rest
                   [default: 40]
   --count N       samples of each carrier in a case, of all starts together [default: 1000, quick: 80; of
-                  matrix and tune 100, quick: 25; of cadence 3000, quick: 125; of camera 500, quick: 40]
-  --handovers N   changes of the road in a case [default: 200, quick: 20]
+                  matrix and tune 90, quick: 25; of cadence 3000, quick: 125; of camera 500, quick: 40]
+  --handovers N   changes of the road in a case [default: 180, quick: 20]
   --seconds-max N a case of handovers ends after so long, with as many as there were [default: 600]
   --rosout FILE   of cadence: reads this rosout.log of ROS 1, or what its screen showed, and measures nothing
   --publish-word WORD, --subscribe-word WORD
@@ -338,6 +340,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         ("camera", true) => (STARTS, CAMERA_QUICK_COUNT),
         ("matrix" | "tune", false) => (MATRIX_BLOCKS, MATRIX_COUNT),
         ("matrix" | "tune", true) => (MATRIX_QUICK_BLOCKS, MATRIX_QUICK_COUNT),
+        ("limits", false) => (LIMITS_BLOCKS, COUNT),
         (_, false) => (BLOCKS, COUNT),
         (_, true) => (QUICK_BLOCKS, QUICK_COUNT),
     };
@@ -413,8 +416,8 @@ mod tests {
         check("", Ok("help"));
         check("passing --help", Ok("help"));
         check("limits --quick", Ok("limits 5 80"));
-        check("handover", Ok("handover [] 200 600"));
-        check("tune", Ok(r#"tune "tsuji-policy.xml" false 100"#));
+        check("handover", Ok("handover [] 180 600"));
+        check("tune", Ok(r#"tune "tsuji-policy.xml" false 90"#));
         check("all", Ok(r#"all "tsuji-lab" false false"#));
         check("all --quick --force --output a", Ok(r#"all "a" true true"#));
         check("all --json a", Err("allowed are --quick"));
@@ -425,7 +428,7 @@ mod tests {
         check("matrix --quick", Ok("matrix None [] 5 25"));
         check(
             "matrix --roads shm,raw:iceoryx2 --csv a.csv",
-            Ok(r#"matrix Some("a.csv") ["shm", "raw:iceoryx2"] 5 100"#),
+            Ok(r#"matrix Some("a.csv") ["shm", "raw:iceoryx2"] 5 90"#),
         );
         check("cadence --quick", Ok(r#"cadence None ["publish", "subscribe"] 125"#));
         let words = "cadence --rosout a.log --publish-word sent --subscribe-word=got";
@@ -442,7 +445,7 @@ mod tests {
         check("handover --quick --seconds-max 60", Ok("handover [] 20 60"));
         check("handover --handovers 10000", Ok("handover [] 10000 600"));
         let words = "handover --roads shm,zenoh";
-        check(words, Ok(r#"handover ["shm", "zenoh"] 200 600"#));
+        check(words, Ok(r#"handover ["shm", "zenoh"] 180 600"#));
         check(
             "passing --json a.json --sizes 64,4KiB,2MiB --cases loan,two --count 10 --blocks=3",
             Ok(r#"passing Some("a.json") [64, 4096, 2097152] ["loan", "two"] 3 10"#),

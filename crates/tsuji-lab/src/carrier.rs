@@ -372,7 +372,7 @@ pub(crate) fn shared_memory_prefix(folder: &Path) -> String {
 }
 
 /// How long a raw receiver sleeps at most.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Opens the sending end of a flow between two processes.
 pub(crate) fn open_sender(spec: &Spec) -> Result<Box<dyn Sender>, String> {

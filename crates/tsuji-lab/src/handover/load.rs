@@ -704,7 +704,7 @@ mod tests {
         let parts = |handovers| -> Vec<u64> {
             starts(handovers).map(|round| part(round, handovers)).collect()
         };
-        assert_eq!(parts(200), [100, 25, 25, 25, 25]);
+        assert_eq!(parts(180), [90, 23, 23, 23, 23]);
         assert_eq!(parts(20), [20]);
         assert_eq!(parts(90), [45, 23, 23]);
         assert_eq!(parts(10_001), [5001, 1250, 1250, 1250, 1250]);

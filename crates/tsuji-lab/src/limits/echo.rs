@@ -28,7 +28,7 @@ struct Echo {
 type Blocks = [Vec<Block>; 3];
 
 const WHAT: &str = "echo";
-const WARM_UP: u64 = 10;
+const WARM_UP: u64 = 3;
 
 impl InRounds for Echo {
     fn name(&self) -> String {
