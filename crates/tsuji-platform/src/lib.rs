@@ -1,6 +1,6 @@
 //! The Linux system calls that tsuji stands on, behind safe types.
 //!
-//! This crate knows memory, futexes, sockets, network interfaces, folders and clocks. It knows nothing of topics,
+//! This crate knows memory, futexes, sockets, network interfaces, folders, processors and clocks. It knows nothing of topics,
 //! samples, routes or ROS, and decides nothing.
 
 pub mod child;
