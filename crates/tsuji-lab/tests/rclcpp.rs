@@ -134,7 +134,8 @@ fn the_beat_comes_on_every_middleware() {
     if names.is_empty() {
         return;
     }
-    let (status, value) = Lab::start("beat", "cadence --count 300 --cases cadence", &[]).end();
+    let (status, value) =
+        Lab::start("beat", "cadence --count 300 --blocks 2 --cases cadence", &[]).end();
     assert_eq!(status.code(), Some(0), "{value}");
     let rows = list(&value["tables"][0], "rows");
     for carrier in names.iter().map(|it| format!("rclcpp:{it}")) {

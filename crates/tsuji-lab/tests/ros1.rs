@@ -73,7 +73,8 @@ fn the_beat_of_the_article_comes_with_and_without_its_option() {
     if !is_built() {
         return;
     }
-    let (status, value) = Lab::start("beat", "cadence --count 300 --cases cadence", &[]).end();
+    let (status, value) =
+        Lab::start("beat", "cadence --count 300 --blocks 2 --cases cadence", &[]).end();
     assert_eq!(status.code(), Some(0), "{value}");
     let rows = list(&value["tables"][0], "rows");
     for carrier in ["ros1:roscpp", "ros1:roscpp_nodelay"] {
