@@ -167,6 +167,11 @@ pub(crate) fn write_text(out: &mut Vec<u8>, name: &str, text: &str) {
     out.push(0);
 }
 
+/// The name of a document that whoever calls this appends next.
+pub(crate) fn begin_member(out: &mut Vec<u8>, name: &str) {
+    write_name(out, DOCUMENT, name);
+}
+
 pub(crate) fn write_document(out: &mut Vec<u8>, name: &str, document: &[u8]) {
     write_name(out, DOCUMENT, name);
     out.extend_from_slice(document);

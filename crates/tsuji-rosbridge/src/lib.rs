@@ -51,4 +51,6 @@ mod splitter;
 pub use splitter::{BsonSplitter, Fault, Garbage, Piece, Splitter};
 
 mod write;
-pub use write::{Outgoing, Values, write_publish, write_publish_raw, write_refusal};
+pub use write::{
+    Outgoing, PublishEnd, Values, begin_publish, write_publish, write_publish_raw, write_refusal,
+};

@@ -2,7 +2,8 @@
 
 use std::io::Cursor;
 
-use base64_simd::STANDARD;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 
 use crate::refusal::Refusal;
 
@@ -29,7 +30,7 @@ pub fn write_png(out: &mut Vec<u8>, message: &str) {
     // Memory takes whatever is written, and the picture has as many bytes as it says.
     debug_assert!(written.is_ok());
     out.extend_from_slice(b"{\"op\":\"png\",\"data\":\"");
-    STANDARD.encode_append(&file, out);
+    out.extend_from_slice(BASE64_STANDARD.encode(&file).as_bytes());
     out.extend_from_slice(b"\"}");
 }
 
@@ -39,7 +40,7 @@ pub fn read_png(data: &str, message_bytes_max: usize) -> Result<Vec<u8>, Refusal
     let refuse = |found: String, expected: &'static str| {
         Err(Refusal::new("png", None, Some("data"), found, expected))
     };
-    let Ok(file) = STANDARD.decode_to_vec(data) else {
+    let Ok(file) = BASE64_STANDARD.decode(data) else {
         return refuse("something else".to_owned(), "base64");
     };
     let limits = png::Limits { bytes: message_bytes_max };

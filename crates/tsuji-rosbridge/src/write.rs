@@ -24,6 +24,37 @@ pub fn write_publish(out: &mut Vec<u8>, encoding: Encoding, topic: &str, sample:
     writer.end();
 }
 
+/// Appends `publish` up to the sample, which whoever calls this appends next, and then [what is left](PublishEnd::write).
+/// So a sample is written where it is sent from. It is what [`write_publish`] appends.
+#[must_use = "without its end the message is none"]
+pub fn begin_publish(out: &mut Vec<u8>, encoding: Encoding, topic: &str) -> PublishEnd {
+    let mut writer = Writer::new(out, encoding);
+    writer.text("op", "publish");
+    writer.text("topic", topic);
+    writer.name("msg");
+    let Writer { start, members, .. } = writer;
+    if encoding == Encoding::Bson {
+        bson::begin_member(out, "msg");
+    }
+    PublishEnd { encoding, start, members }
+}
+
+/// What is left of a `publish` that was begun.
+#[derive(Debug)]
+pub struct PublishEnd {
+    encoding: Encoding,
+    start: usize,
+    members: u8,
+}
+
+impl PublishEnd {
+    /// Appends it.
+    pub fn write(self, out: &mut Vec<u8>) {
+        let Self { encoding, start, members } = self;
+        Writer { out, encoding, start, members }.end();
+    }
+}
+
 /// Appends `publish` as compression `cbor-raw` has it: the sample is CDR with its four bytes of header, `secs` and `nsecs`
 /// are when it came, by the clock of ROS.
 pub fn write_publish_raw(out: &mut Vec<u8>, topic: &str, secs: i64, nsecs: u32, cdr: &[u8]) {

@@ -129,6 +129,15 @@ impl Advertisements {
         Unadvertised::Leaving { at }
     }
 
+    /// Takes an advertisement back at once, whose publisher could not be opened.
+    pub fn forget(&mut self, topic: &str) {
+        if let Some(there) = self.topics.remove(topic)
+            && let Some(at) = there.ends
+        {
+            self.leaving.remove(&(at, topic.to_owned()));
+        }
+    }
+
     /// The topics whose publishers are to go now.
     pub fn expire(&mut self, now: Duration) -> Vec<String> {
         let mut gone = Vec::new();

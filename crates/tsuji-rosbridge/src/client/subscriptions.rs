@@ -251,6 +251,15 @@ impl<T> Subscriptions<T> {
         Unsubscribed::Closed { key }
     }
 
+    /// Whether [`Self::offer`] would take a sample now, so that none is encoded for nothing. One that it would not is
+    /// counted as throttled.
+    pub fn wants(&mut self, now: Duration, key: StreamKey) -> bool {
+        let Some(stream) = stream_of(&mut self.slots, key) else { return false };
+        let wants = stream.settings.queue_length != 0 || stream.due(now) <= now;
+        stream.status.throttled += u64::from(!wants);
+        wants
+    }
+
     /// Lets a sample wait, of `bytes` bytes; `false` where it was dropped because it came before its time.
     pub fn offer(&mut self, now: Duration, key: StreamKey, sample: T, bytes: usize) -> bool {
         let Some(stream) = stream_of(&mut self.slots, key) else { return false };
