@@ -69,6 +69,18 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tsuji-node", &["tsuji", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
+    (
+        "tsuji-bridge",
+        &[
+            "tsuji",
+            "tsuji-codec",
+            "tsuji-core",
+            "tsuji-interfaces",
+            "tsuji-msg",
+            "tsuji-platform",
+            "tsuji-rosbridge",
+        ],
+    ),
     ("tsuji-record", &["tsuji", "tsuji-core", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
     (
         "tsuji-lab",
@@ -89,6 +101,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         "tsuji-cli",
         &[
             "tsuji",
+            "tsuji-bridge",
             "tsuji-core",
             "tsuji-interfaces",
             "tsuji-lab",

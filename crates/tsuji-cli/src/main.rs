@@ -12,6 +12,7 @@ use crate::session::Globals;
 
 mod action;
 mod bag;
+mod bridge;
 mod completions;
 mod component;
 mod doctor;
@@ -130,6 +131,9 @@ enum Command {
     /// See what is in a recording
     #[command(subcommand)]
     Bag(bag::Command),
+    /// Serve web clients by the rosbridge protocol
+    #[command(after_help = bridge::EXAMPLES)]
+    Bridge(bridge::Args),
     /// See what messages and services are made of
     #[command(subcommand)]
     Interface(interface::Command),
@@ -192,6 +196,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Record(args) => record::run(args, globals, &mut out),
         Command::Play(args) => play::run(args, globals, &mut out),
         Command::Bag(command) => bag::run(command, &mut out),
+        Command::Bridge(args) => bridge::run(args, globals, &mut out),
         Command::Interface(command) => interface::run(command, &mut out),
         Command::Routes(args) => routes::run(args, globals, &mut out),
         Command::Route(command) => route::run(command, globals, &mut out),

@@ -4,6 +4,8 @@
 
 #[path = "cli/action.rs"]
 mod action;
+#[path = "cli/bridge.rs"]
+mod bridge;
 #[path = "cli/completions.rs"]
 mod completions;
 #[path = "cli/component.rs"]

@@ -1,0 +1,57 @@
+//! Messages within messages: read by the plan of their type, and kept for another thread.
+
+use tsuji_codec::{FieldError, Now, Plan};
+use tsuji_rosbridge::Body;
+
+/// Appends the CDR of `body`. A body that is absent is a message of defaults.
+pub(crate) fn read(
+    plan: &Plan,
+    body: Body<'_>,
+    now: Now,
+    out: &mut Vec<u8>,
+) -> Result<(), FieldError> {
+    match body {
+        Body::None => plan.cdr_from_json(b"{}", now, out),
+        Body::Json(text) => plan.cdr_from_json(text, now, out),
+        Body::Cbor(item) => plan.cdr_from_cbor(item, now, out),
+        Body::Bson { value, .. } => plan.cdr_from_bson(value, now, out),
+    }
+}
+
+/// The same, kept.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedBody {
+    form: Form,
+    bytes: Box<[u8]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    None,
+    Json,
+    Cbor,
+    Bson(u8),
+}
+
+impl OwnedBody {
+    /// A copy.
+    pub(crate) fn of(body: Body<'_>) -> Self {
+        let (form, bytes) = match body {
+            Body::None => (Form::None, &[][..]),
+            Body::Json(text) => (Form::Json, text),
+            Body::Cbor(item) => (Form::Cbor, item),
+            Body::Bson { kind, value } => (Form::Bson(kind), value),
+        };
+        Self { form, bytes: bytes.into() }
+    }
+
+    /// As it came.
+    pub(crate) fn body(&self) -> Body<'_> {
+        match self.form {
+            Form::None => Body::None,
+            Form::Json => Body::Json(&self.bytes),
+            Form::Cbor => Body::Cbor(&self.bytes),
+            Form::Bson(kind) => Body::Bson { kind, value: &self.bytes },
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! One message as it goes to every client that wants it.
+
+use std::sync::Arc;
+
+use tsuji_rosbridge::{Fragments, Id};
+use tungstenite::protocol::frame::FrameHeader;
+use tungstenite::protocol::frame::coding::{Data, OpCode};
+
+/// A message that is encoded once, whoever gets it: a WebSocket frame, of which other carriers send the payload.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    bytes: Vec<u8>,
+    /// Where the frame begins, and where its payload does.
+    begin: usize,
+    payload: usize,
+    /// Where it goes in pieces, those behind this one.
+    more: Vec<Arc<Self>>,
+}
+
+/// What a message is to a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Text,
+    Binary,
+}
+
+impl Frame {
+    /// The message that `write` appends. Its error, if it fails.
+    pub(crate) fn encode<E>(
+        kind: Kind,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut bytes = Vec::with_capacity(HEAD_MAX + SMALL);
+        bytes.resize(HEAD_MAX, 0);
+        write(&mut bytes)?;
+        let opcode = OpCode::Data(match kind {
+            Kind::Text => Data::Text,
+            Kind::Binary => Data::Binary,
+        });
+        let head = FrameHeader { opcode, ..FrameHeader::default() };
+        let mut written = Vec::with_capacity(HEAD_MAX);
+        // It cannot fail: a Vec takes all, and there is no mask.
+        let _ = head.format((bytes.len() - HEAD_MAX) as u64, &mut written);
+        let begin = HEAD_MAX - written.len().min(HEAD_MAX);
+        bytes[begin..HEAD_MAX].copy_from_slice(&written[..HEAD_MAX - begin]);
+        Ok(Self { bytes, begin, payload: HEAD_MAX, more: Vec::new() })
+    }
+
+    /// The same in pieces, if it is text that is longer than `fragment_size`; `id` is what its pieces are known by.
+    pub(crate) fn in_pieces(self, fragment_size: Option<u32>, id: &Id<'_>) -> Self {
+        let text =
+            fragment_size.and_then(|size| Some((std::str::from_utf8(self.payload()).ok()?, size)));
+        let pieces = text.and_then(|(text, size)| Fragments::new(text, id.borrowed(), size));
+        let Some(mut pieces) = pieces else { return self };
+        let mut piece = || {
+            let written = Self::encode(Kind::Text, |out| match pieces.write_next(out) {
+                true => Ok(()),
+                false => Err(()),
+            });
+            written.ok()
+        };
+        let Some(first) = piece() else { return self };
+        Self { more: std::iter::from_fn(piece).map(Arc::new).collect(), ..first }
+    }
+
+    /// The pieces behind this one, where it goes in pieces.
+    pub(crate) fn more(&self) -> &[Arc<Self>] {
+        &self.more
+    }
+
+    /// As a WebSocket sends it.
+    pub(crate) fn whole(&self) -> &[u8] {
+        &self.bytes[self.begin..]
+    }
+
+    /// The message alone.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.bytes[self.payload..]
+    }
+
+    /// What it takes of a client's memory while it waits.
+    pub(crate) fn cost_bytes(&self) -> usize {
+        let more: usize = self.more.iter().map(|it| it.cost_bytes()).sum();
+        self.bytes.len() + OVERHEAD_BYTES + more
+    }
+}
+
+/// The head of a frame that is not masked is at most so long.
+const HEAD_MAX: usize = 10;
+
+/// Room for most messages, so that they are encoded without growing.
+const SMALL: usize = 246;
+
+/// What a waiting message takes besides its bytes.
+const OVERHEAD_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &[u8]) -> Frame {
+        let append = |out: &mut Vec<u8>| {
+            out.extend_from_slice(text);
+            Ok::<_, ()>(())
+        };
+        Frame::encode(Kind::Text, append).unwrap()
+    }
+
+    #[test]
+    fn the_head_says_how_long_the_payload_is() {
+        for (len, head) in [
+            (0, vec![0x81, 0]),
+            (125, vec![0x81, 125]),
+            (126, vec![0x81, 126, 0, 126]),
+            (65_536, vec![0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
+        ] {
+            let letters = vec![b'x'; len];
+            let frame = text(&letters);
+            assert_eq!(frame.payload(), letters);
+            assert_eq!(frame.whole(), [head, letters].concat());
+        }
+        let id = Id::Text("i".into());
+        let pieces = text(b"0123456789").in_pieces(Some(4), &id);
+        let all = [pieces.payload()].into_iter().chain(pieces.more().iter().map(|it| it.payload()));
+        let data: Vec<_> = all
+            .map(|it| serde_json::from_slice::<serde_json::Value>(it).unwrap()["data"].clone())
+            .collect();
+        assert_eq!(data, ["0123", "4567", "89"]);
+        assert!(text(b"0123").in_pieces(Some(4), &id).more().is_empty());
+        let frame = Frame::encode::<()>(Kind::Binary, |out| {
+            out.push(7);
+            Ok(())
+        });
+        assert_eq!(frame.unwrap().whole(), [0x82, 1, 7]);
+    }
+}

@@ -1,0 +1,196 @@
+//! The thread of ROS: it takes samples, requests and replies, writes each once in every way that clients want, and puts it
+//! where they wait for it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use tsuji::{Context, GuardCondition, Node, WaitList, Waitable};
+use tsuji_rosbridge::Id;
+use tsuji_rosbridge::client::{StreamKey, StreamSettings};
+
+use crate::body::OwnedBody;
+use crate::member::Member;
+use crate::settings::Settings;
+use crate::types::{ServiceType, Types};
+use crate::{Counters, Result};
+
+mod rosapi;
+mod service;
+mod topic;
+
+pub(crate) use service::Call;
+use service::{Callers, Servers};
+pub(crate) use topic::Subscription;
+use topic::Topics;
+
+/// What the thread of ROS is asked to do.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Samples of a topic for a client, or the same in another way.
+    Subscribe(Subscription),
+    /// The samples of a topic in another way.
+    Resettle { member: u64, key: StreamKey, settings: StreamSettings, topic: Arc<str> },
+    /// No more of them.
+    Unsubscribe { member: u64, key: StreamKey, topic: Arc<str> },
+    /// A request to a service.
+    Call(Call),
+    /// A client serves.
+    Serve { member: Arc<Member>, service: Arc<str>, ty: Arc<ServiceType>, id: Option<Id<'static>> },
+    /// It serves no more.
+    ServeNoMore { member: u64, service: Arc<str> },
+    /// What a client that serves has answered.
+    Respond {
+        member: Arc<Member>,
+        number: u64,
+        id: Option<Id<'static>>,
+        values: OwnedBody,
+        result: bool,
+    },
+    /// A request that no client will answer.
+    Forget { number: u64 },
+    /// A client has gone, with all that it had.
+    Gone { member: Arc<Member> },
+    /// The thread ends.
+    End,
+}
+
+/// The way to the thread of ROS.
+pub(crate) struct Mailbox {
+    orders: Sender<Order>,
+    news: GuardCondition,
+    is_pending: bool,
+}
+
+impl Mailbox {
+    /// Puts an order there; the thread hears of it by the next [`flush`](Self::flush).
+    pub(crate) fn order(&mut self, order: Order) {
+        // Where the thread has ended, so does the bridge.
+        let _ = self.orders.send(order);
+        self.is_pending = true;
+    }
+
+    /// Wakes the thread if there are orders.
+    pub(crate) fn flush(&mut self) {
+        if std::mem::take(&mut self.is_pending) {
+            self.news.trigger();
+        }
+    }
+}
+
+/// All that clients have of ROS, but for what they publish.
+pub(crate) struct Hub {
+    context: Context,
+    waits: WaitList,
+    graph: GuardCondition,
+    news: GuardCondition,
+    orders: Receiver<Order>,
+    topics: Topics,
+    callers: Callers,
+    servers: Servers,
+    began: Instant,
+}
+
+impl Hub {
+    /// A thread's work, and the way to it. `began` is when the time of the protocol begins.
+    pub(crate) fn new(
+        node: &Node,
+        settings: &Arc<Settings>,
+        counters: &Arc<Counters>,
+        types: &Arc<Types>,
+        began: Instant,
+    ) -> Result<(Self, Mailbox)> {
+        let context = node.context().clone();
+        let news = GuardCondition::new(&context)?;
+        let (sender, orders) = mpsc::channel();
+        let mailbox = Mailbox { orders: sender, news: news.clone(), is_pending: false };
+        let hub = Self {
+            waits: WaitList::new(&context)?,
+            graph: context.graph_guard()?,
+            news,
+            orders,
+            topics: Topics::new(node.clone(), Arc::clone(settings), Arc::clone(counters)),
+            callers: Callers::new(node.clone(), Arc::clone(types), Arc::clone(settings)),
+            servers: Servers::new(node.clone()),
+            context,
+            began,
+        };
+        Ok((hub, mailbox))
+    }
+
+    /// Serves until it is told to end, or the context is shut down.
+    pub(crate) fn run(mut self) {
+        loop {
+            let ready = {
+                let mut entities: Vec<&dyn Waitable> = vec![&self.graph, &self.news];
+                entities.extend(self.topics.waitables());
+                entities.extend(self.callers.waitables());
+                entities.extend(self.servers.waitables());
+                match self.waits.wait(&entities, self.callers.patience()) {
+                    Ok(ready) => ready.to_vec(),
+                    Err(error) => {
+                        tracing::debug!(%error, "the thread of ROS ends");
+                        return;
+                    }
+                }
+            };
+            let now = self.began.elapsed();
+            let (topics, callers) = (self.topics.len(), self.callers.len());
+            // Orders change places, so they come last.
+            for place in ready.iter().filter_map(|it| it.checked_sub(2)) {
+                if place < topics {
+                    self.topics.drain(place, now);
+                } else if place < topics + callers {
+                    self.callers.drain(place - topics);
+                } else {
+                    self.servers.drain(place - topics - callers);
+                }
+            }
+            if ready.first() == Some(&0) {
+                self.topics.reconsider(&self.context.graph());
+            }
+            self.callers.look(&self.context);
+            while let Ok(order) = self.orders.try_recv() {
+                if !self.obey(order) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Does what is asked; whether to go on.
+    fn obey(&mut self, order: Order) -> bool {
+        match order {
+            Order::Subscribe(subscription) => self.topics.subscribe(subscription, &self.context),
+            Order::Resettle { member, key, settings, topic } => {
+                self.topics.resettle(member, key, settings, &topic);
+            }
+            Order::Unsubscribe { member, key, topic } => {
+                self.topics.unsubscribe(member, key, &topic);
+            }
+            Order::Call(call) => self.callers.call(call, &self.context),
+            Order::Serve { member, service, ty, id } => self.servers.open(member, service, ty, id),
+            Order::ServeNoMore { member, service } => self.servers.close(member, &service),
+            Order::Respond { member, number, id, values, result } => {
+                self.servers.respond(&member, number, id.as_ref(), &values, result);
+            }
+            Order::Forget { number } => self.servers.forget(number),
+            Order::Gone { member } => {
+                self.topics.gone(member.number);
+                self.callers.gone(member.number);
+                self.servers.gone(member.number);
+            }
+            Order::End => return false,
+        }
+        true
+    }
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}
+
+/// How long one topic or service is read before the others have their turn.
+const A_TURN: Duration = Duration::from_millis(2);

@@ -1,0 +1,298 @@
+//! Samples for clients.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tsuji::{
+    Context, Durability, EndpointInfo, EndpointKind, Graph, Node, RawSample, RawSubscription,
+    Reliability, Waitable,
+};
+use tsuji_core::{History, Qos, rxo};
+use tsuji_rosbridge::client::{StreamKey, StreamSettings};
+use tsuji_rosbridge::{
+    Compression, Encoding, Id, QosRequest, Refusal, begin_publish, write_png, write_publish_raw,
+};
+
+use super::A_TURN;
+use crate::Counters;
+use crate::frame::{Frame, Kind};
+use crate::member::Member;
+use crate::settings::Settings;
+use crate::types::MessageType;
+
+/// What a client wants of a topic.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    pub(crate) member: Arc<Member>,
+    pub(crate) key: StreamKey,
+    pub(crate) settings: StreamSettings,
+    pub(crate) topic: Arc<str>,
+    pub(crate) ty: Arc<MessageType>,
+    pub(crate) qos: Option<QosRequest>,
+    /// That of the operation, for what has to be said of it.
+    pub(crate) id: Option<Id<'static>>,
+}
+
+/// All topics that clients get.
+pub(super) struct Topics {
+    node: Node,
+    settings: Arc<Settings>,
+    counters: Arc<Counters>,
+    all: Vec<Topic>,
+}
+
+/// One, as all clients get it that ask for the same quality of service.
+struct Topic {
+    name: Arc<str>,
+    ty: Arc<MessageType>,
+    asked: Option<QosRequest>,
+    subscription: RawSubscription,
+    listeners: Vec<Listener>,
+}
+
+struct Listener {
+    member: Arc<Member>,
+    key: StreamKey,
+    form: Form,
+}
+
+/// How samples are written for a client. Those with the same form get the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Form {
+    encoding: Encoding,
+    compression: Compression,
+    fragment_size: Option<u32>,
+}
+
+impl Form {
+    fn new(encoding: Encoding, settings: StreamSettings) -> Self {
+        let StreamSettings { compression, fragment_size, .. } = settings;
+        Self { encoding, compression, fragment_size }
+    }
+}
+
+impl Topics {
+    pub(super) fn new(node: Node, settings: Arc<Settings>, counters: Arc<Counters>) -> Self {
+        Self { node, settings, counters, all: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn waitables(&self) -> impl Iterator<Item = &dyn Waitable> {
+        self.all.iter().map(|it| &it.subscription as &dyn Waitable)
+    }
+
+    /// Lets a client have the samples of a topic.
+    pub(super) fn subscribe(&mut self, wanted: Subscription, context: &Context) {
+        let Subscription { member, key, settings, topic, ty, qos, id } = wanted;
+        let form = Form::new(member.encoding, settings);
+        // Joined: the same stream in another way.
+        for there in &mut self.all {
+            for it in &mut there.listeners {
+                if it.member.number == member.number && it.key == key {
+                    it.form = form;
+                    return;
+                }
+            }
+        }
+        let listener = Listener { member, key, form };
+        if let Some(there) = self.all.iter_mut().find(|it| it.name == topic && it.asked == qos) {
+            there.listeners.push(listener);
+            return;
+        }
+        let graph = context.graph();
+        match self.open(&topic, &ty, request(qos, offers(&graph, &topic), self.settings.depth)) {
+            Ok(subscription) => {
+                let listeners = vec![listener];
+                self.all.push(Topic { name: topic, ty, asked: qos, subscription, listeners });
+            }
+            Err(error) => {
+                let expected = "a topic that can be subscribed to";
+                let why = error.to_string();
+                let refusal = Refusal::new("subscribe", id.as_ref(), Some("topic"), why, expected);
+                listener.member.refuse(&refusal);
+            }
+        }
+    }
+
+    fn open(&self, topic: &str, ty: &MessageType, qos: Qos) -> tsuji::Result<RawSubscription> {
+        self.node.raw_subscription(topic, ty.raw()).qos(qos).build()
+    }
+
+    /// Writes samples in another way from now on.
+    pub(super) fn resettle(
+        &mut self,
+        member: u64,
+        key: StreamKey,
+        settings: StreamSettings,
+        topic: &str,
+    ) {
+        for there in self.all.iter_mut().filter(|it| *it.name == *topic) {
+            for it in &mut there.listeners {
+                if it.member.number == member && it.key == key {
+                    it.form = Form::new(it.member.encoding, settings);
+                }
+            }
+        }
+    }
+
+    /// Ends one stream.
+    pub(super) fn unsubscribe(&mut self, member: u64, key: StreamKey, topic: &str) {
+        self.retain(|name, it| *name != *topic || it.member.number != member || it.key != key);
+    }
+
+    /// Ends all streams of a client.
+    pub(super) fn gone(&mut self, member: u64) {
+        self.retain(|_, it| it.member.number != member);
+    }
+
+    fn retain(&mut self, stays: impl Fn(&str, &Listener) -> bool) {
+        self.all.retain_mut(|topic| {
+            topic.listeners.retain(|it| stays(&topic.name, it));
+            !topic.listeners.is_empty()
+        });
+    }
+
+    /// Asks anew of publishers that offer less than what was asked for, where no client said what it wants.
+    pub(super) fn reconsider(&mut self, graph: &Graph) {
+        for at in 0..self.all.len() {
+            let topic = &self.all[at];
+            let offers = offers(graph, &topic.name);
+            let asked = *topic.subscription.qos();
+            if offers.iter().all(|offer| rxo::check(offer, &asked).is_ok()) {
+                continue;
+            }
+            let qos = request(topic.asked, offers, self.settings.depth);
+            if qos == asked {
+                continue;
+            }
+            match self.open(&topic.name, &topic.ty, qos) {
+                Ok(subscription) => self.all[at].subscription = subscription,
+                Err(error) => tracing::warn!(topic = &*topic.name, %error, "not subscribed anew"),
+            }
+        }
+    }
+
+    /// Hands on what has come.
+    pub(super) fn drain(&mut self, place: usize, now: Duration) {
+        let Some(topic) = self.all.get_mut(place) else { return };
+        let began = Instant::now();
+        let mut taken = 0;
+        loop {
+            match topic.subscription.take_bytes() {
+                Ok(Some(sample)) => topic.pass(&sample, now, &self.counters),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(topic = &*topic.name, %error, "a sample could not be taken");
+                    return;
+                }
+            }
+            taken += 1;
+            if taken % CLOCK_EVERY == 0 && A_TURN < began.elapsed() {
+                return;
+            }
+        }
+    }
+}
+
+impl Topic {
+    /// Writes a sample in each form once, and puts it where clients wait.
+    fn pass(&self, sample: &RawSample, now: Duration, counters: &Counters) {
+        counters.received.fetch_add(1, Ordering::Relaxed);
+        let mut written: Vec<(Form, Option<Arc<Frame>>)> = Vec::new();
+        for it in &self.listeners {
+            let mut state = it.member.lock();
+            if !state.client.subscriptions.wants(now, it.key) {
+                continue;
+            }
+            drop(state);
+            let known = written.iter().position(|(form, _)| *form == it.form);
+            let at = known.unwrap_or_else(|| {
+                let id = || Id::Text(format!("{}#{}", self.name, sample.info.sequence).into());
+                let frame = self.write(it.form, sample);
+                let frame = frame.map(|frame| match it.form.fragment_size {
+                    Some(_) => frame.in_pieces(it.form.fragment_size, &id()),
+                    None => frame,
+                });
+                if let Err(error) = &frame {
+                    counters.invalid.fetch_add(1, Ordering::Relaxed);
+                    tracing::debug!(topic = &*self.name, %error, "a sample that is none of its type");
+                }
+                written.push((it.form, frame.ok().map(Arc::new)));
+                written.len() - 1
+            });
+            let Some(frame) = &written[at].1 else { continue };
+            let mut state = it.member.lock();
+            let (cost, frame) = (frame.cost_bytes(), Arc::clone(frame));
+            if state.client.subscriptions.offer(now, it.key, frame, cost) {
+                it.member.tell(state);
+            }
+        }
+    }
+
+    fn write(&self, form: Form, sample: &RawSample) -> Result<Frame, tsuji_msg::CdrError> {
+        let plan = &self.ty.plan;
+        let text = |out: &mut Vec<u8>| {
+            let end = begin_publish(out, Encoding::Json, &self.name);
+            plan.json_from_cdr(&sample.bytes, out)?;
+            end.write(out);
+            Ok(())
+        };
+        match (form.encoding, form.compression) {
+            (Encoding::Bson, _) => Frame::encode(Kind::Binary, |out| {
+                let end = begin_publish(out, Encoding::Bson, &self.name);
+                plan.bson_from_cdr(&sample.bytes, out)?;
+                end.write(out);
+                Ok(())
+            }),
+            (_, Compression::None) => Frame::encode(Kind::Text, text),
+            (_, Compression::Png) => Frame::encode(Kind::Text, |out| {
+                let mut json = Vec::new();
+                text(&mut json)?;
+                // The writer of JSON writes UTF-8.
+                write_png(out, std::str::from_utf8(&json).unwrap_or_default());
+                Ok(())
+            }),
+            (_, Compression::Cbor) => Frame::encode(Kind::Binary, |out| {
+                let end = begin_publish(out, Encoding::Cbor, &self.name);
+                plan.cbor_from_cdr(&sample.bytes, out)?;
+                end.write(out);
+                Ok(())
+            }),
+            (_, Compression::CborRaw) => Frame::encode(Kind::Binary, |out| {
+                let ns = tsuji_platform::clock::wall_ns();
+                let (secs, nsecs) = (ns.div_euclid(SECOND_NS), ns.rem_euclid(SECOND_NS));
+                write_publish_raw(out, &self.name, secs, nsecs as u32, &sample.bytes);
+                Ok(())
+            }),
+        }
+    }
+}
+
+/// What the publishers of a topic offer.
+fn offers(graph: &Graph, topic: &str) -> Vec<Qos> {
+    let is_one = |it: &&EndpointInfo| it.kind == EndpointKind::Publisher && it.topic == topic;
+    graph.endpoints.iter().filter(is_one).map(|it| it.qos).collect()
+}
+
+/// What to ask for so that every one of `offers` is received, but for what the client asks itself.
+fn request(asked: Option<QosRequest>, offers: Vec<Qos>, depth: u32) -> Qos {
+    let all = |is: fn(&Qos) -> bool| offers.iter().all(is);
+    let reliable = all(|it| it.reliability == Reliability::Reliable);
+    let latched = !offers.is_empty() && all(|it| it.durability == Durability::TransientLocal);
+    let base = Qos {
+        history: History::KeepLast(depth),
+        reliability: if reliable { Reliability::Reliable } else { Reliability::BestEffort },
+        durability: if latched { Durability::TransientLocal } else { Durability::Volatile },
+        ..Qos::DEFAULT
+    };
+    asked.map_or(base, |it| it.over(base))
+}
+
+/// So often the clock is looked at while samples are taken.
+const CLOCK_EVERY: u32 = 64;
+
+const SECOND_NS: i64 = 1_000_000_000;

@@ -1,0 +1,238 @@
+//! The request that a connection begins with: a WebSocket's handshake, or a file of the page.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version};
+use httparse::Status;
+use tungstenite::handshake::server::create_response;
+
+/// What came so far.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    bytes: Vec<u8>,
+}
+
+/// What a request is answered.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// More has to come before anything can be said.
+    Incomplete,
+    /// The head of the response; from now on it is a WebSocket, of which `rest` has come.
+    Upgraded { head: Vec<u8>, rest: Vec<u8> },
+    /// The whole response; then the connection ends.
+    Response(Vec<u8>),
+}
+
+/// What a server allows.
+#[derive(Debug)]
+pub(super) struct Rules<'a> {
+    /// Where WebSockets are, such as `/`.
+    pub(super) url_path: &'a str,
+    /// Pages of these may connect; of any, if there is none.
+    pub(super) origins: &'a [String],
+    /// A file by its path, with its type.
+    pub(super) file: fn(&str) -> Option<File>,
+}
+
+/// A file that is served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct File {
+    /// Its media type.
+    pub(super) media_type: &'static str,
+    /// What is in it.
+    pub(super) bytes: &'static [u8],
+}
+
+impl Reading {
+    /// Takes what was read, and answers once the request is whole.
+    pub(super) fn read(&mut self, bytes: &[u8], rules: &Rules<'_>) -> Answer {
+        self.bytes.extend_from_slice(bytes);
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut parsed = httparse::Request::new(&mut headers);
+        let len = match parsed.parse(&self.bytes) {
+            Ok(Status::Complete(len)) => len,
+            Ok(Status::Partial) if self.bytes.len() <= REQUEST_BYTES_MAX => {
+                return Answer::Incomplete;
+            }
+            Ok(Status::Partial) => {
+                let why = format!("a request of more than {REQUEST_BYTES_MAX} bytes");
+                return refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &why);
+            }
+            Err(error) => return refused(StatusCode::BAD_REQUEST, &error.to_string()),
+        };
+        let Some(request) = request(&parsed) else {
+            return refused(StatusCode::BAD_REQUEST, "a header that is none");
+        };
+        let path = request.uri().path();
+        let is_websocket = request
+            .headers()
+            .get("upgrade")
+            .is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"));
+        if !is_websocket {
+            return file(&request, rules);
+        }
+        if path.trim_end_matches('/') != rules.url_path.trim_end_matches('/') {
+            let why = format!("no WebSocket is at {path}; it is at {}", rules.url_path);
+            return refused(StatusCode::NOT_FOUND, &why);
+        }
+        if let Some(origin) = request.headers().get("origin").and_then(|it| it.to_str().ok())
+            && !rules.origins.is_empty()
+            && !rules.origins.iter().any(|it| it.eq_ignore_ascii_case(origin))
+        {
+            tracing::warn!(origin, "refused a WebSocket: its page is not among the origins");
+            return refused(StatusCode::FORBIDDEN, "this origin may not connect");
+        }
+        match create_response(&request) {
+            Ok(response) => {
+                let mut head = Vec::new();
+                match tungstenite::handshake::server::write_response(&mut head, &response) {
+                    Ok(()) => Answer::Upgraded { head, rest: self.bytes[len..].to_vec() },
+                    Err(error) => refused(StatusCode::BAD_REQUEST, &error.to_string()),
+                }
+            }
+            Err(error) => refused(StatusCode::BAD_REQUEST, &error.to_string()),
+        }
+    }
+}
+
+fn request(parsed: &httparse::Request<'_, '_>) -> Option<Request<()>> {
+    let mut request = Request::new(());
+    *request.method_mut() = Method::from_bytes(parsed.method?.as_bytes()).ok()?;
+    *request.uri_mut() = parsed.path?.parse().ok()?;
+    *request.version_mut() = if parsed.version? == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
+    let mut headers = HeaderMap::with_capacity(parsed.headers.len());
+    for it in parsed.headers.iter() {
+        let name = HeaderName::from_bytes(it.name.as_bytes()).ok()?;
+        headers.append(name, HeaderValue::from_bytes(it.value).ok()?);
+    }
+    *request.headers_mut() = headers;
+    Some(request)
+}
+
+fn file(request: &Request<()>, rules: &Rules<'_>) -> Answer {
+    let is_head = request.method() == Method::HEAD;
+    if request.method() != Method::GET && !is_head {
+        return refused(StatusCode::METHOD_NOT_ALLOWED, "allowed are GET and HEAD");
+    }
+    match (rules.file)(request.uri().path()) {
+        Some(File { media_type, bytes }) => response(StatusCode::OK, media_type, bytes, !is_head),
+        None => {
+            let path = request.uri().path();
+            refused(StatusCode::NOT_FOUND, &format!("nothing is at {path}"))
+        }
+    }
+}
+
+fn refused(status: StatusCode, why: &str) -> Answer {
+    let text = format!("{status}: {why}\n");
+    response(status, "text/plain; charset=utf-8", text.as_bytes(), true)
+}
+
+fn response(status: StatusCode, media_type: &str, body: &[u8], has_body: bool) -> Answer {
+    // Nothing from elsewhere is run or shown, and no other page may put this one in a frame.
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n\
+         Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+         Content-Security-Policy: default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; \
+         frame-ancestors 'none'\r\n\r\n",
+        body.len()
+    );
+    let mut bytes = head.into_bytes();
+    if has_body {
+        bytes.extend_from_slice(body);
+    }
+    Answer::Response(bytes)
+}
+
+const HEADERS_MAX: usize = 100;
+const REQUEST_BYTES_MAX: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules<'_> = Rules { url_path: "/", origins: &[], file: page };
+
+    fn page(path: &str) -> Option<File> {
+        (path == "/").then_some(File { media_type: "text/html", bytes: b"<p>" })
+    }
+
+    const HANDSHAKE: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\
+                             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+    fn answer(text: &str, rules: &Rules<'_>) -> String {
+        let whole = Reading::default().read(text.as_bytes(), rules);
+        // In pieces it is the same.
+        let mut reading = Reading::default();
+        let mut last = Answer::Incomplete;
+        for byte in text.as_bytes() {
+            last = reading.read(&[*byte], rules);
+            if !matches!(last, Answer::Incomplete) {
+                break;
+            }
+        }
+        let told = |answer| match answer {
+            Answer::Incomplete => "incomplete".to_owned(),
+            Answer::Upgraded { head, .. } => String::from_utf8(head).unwrap(),
+            Answer::Response(bytes) => String::from_utf8(bytes).unwrap(),
+        };
+        let (whole, pieces) = (told(whole), told(last));
+        assert_eq!(whole, pieces);
+        whole
+    }
+
+    #[test]
+    fn a_handshake_is_answered_as_rfc_6455_shows() {
+        let told = answer(&format!("{HANDSHAKE}\r\n"), &RULES).to_lowercase();
+        assert!(told.starts_with("http/1.1 101"), "{told}");
+        assert!(told.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{told}");
+    }
+
+    #[test]
+    fn what_comes_behind_the_handshake_is_kept() {
+        let text = format!("{HANDSHAKE}\r\n\u{1}\u{2}");
+        let answer = Reading::default().read(text.as_bytes(), &RULES);
+        assert!(matches!(answer, Answer::Upgraded { rest, .. } if rest == [1, 2]));
+    }
+
+    #[test]
+    fn what_is_refused_says_why() {
+        let elsewhere = HANDSHAKE.replace("GET /", "GET /chat");
+        for (text, expected) in [
+            (format!("{elsewhere}\r\n"), "404 Not Found: no WebSocket is at /chat; it is at /"),
+            (HANDSHAKE.replace("13", "8") + "\r\n", "400 Bad Request"),
+            ("GET /x HTTP/1.1\r\n\r\n".to_owned(), "404 Not Found: nothing is at /x"),
+            ("POST / HTTP/1.1\r\n\r\n".to_owned(), "405 Method Not Allowed"),
+            ("\u{0}\u{1}\u{2}".to_owned(), "400 Bad Request"),
+            ("{\"op\":\"publish\"}".to_owned(), "400 Bad Request"),
+        ] {
+            let told = answer(&text, &RULES);
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_an_end_is_cut() {
+        let mut reading = Reading::default();
+        assert!(matches!(reading.read(b"GET / HTTP/1.1\r\nA: ", &RULES), Answer::Incomplete));
+        let answer = reading.read(&[b'a'; REQUEST_BYTES_MAX], &RULES);
+        assert!(matches!(answer, Answer::Response(it) if it.starts_with(b"HTTP/1.1 431")));
+    }
+
+    #[test]
+    fn a_page_of_elsewhere_may_not_connect_where_origins_are_named() {
+        let origins = ["https://robot.example".to_owned()];
+        let rules = Rules { origins: &origins, ..RULES };
+        let of = |origin: &str| answer(&format!("{HANDSHAKE}Origin: {origin}\r\n\r\n"), &rules);
+        assert!(of("https://robot.example").starts_with("HTTP/1.1 101"));
+        assert!(of("https://evil.example").starts_with("HTTP/1.1 403"));
+        // What is no page has no origin.
+        assert!(answer(&format!("{HANDSHAKE}\r\n"), &rules).starts_with("HTTP/1.1 101"));
+    }
+
+    #[test]
+    fn the_page_is_served_and_its_head_alone_if_wanted() {
+        let told = answer("GET / HTTP/1.1\r\n\r\n", &RULES);
+        assert!(told.starts_with("HTTP/1.1 200 OK\r\n") && told.ends_with("\r\n\r\n<p>"), "{told}");
+        let told = answer("HEAD / HTTP/1.1\r\n\r\n", &RULES);
+        assert!(told.contains("Content-Length: 3") && told.ends_with("\r\n\r\n"), "{told}");
+    }
+}

@@ -1,0 +1,412 @@
+//! One connection, from its first byte to its last.
+
+use std::io::{self, Read as _};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tungstenite::Message;
+use tungstenite::protocol::frame::coding::CloseCode;
+
+use super::http::{Answer, Reading, Rules};
+use super::outgoing::Outgoing;
+use super::stream::Stream;
+use super::websocket::{Read1, WebSocket};
+use crate::desk::Desk;
+use crate::session::{Arrived, Session, Verdict};
+use crate::settings::Carrier;
+use tsuji_rosbridge::{Piece, Splitter};
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    place: usize,
+    stream: Stream,
+    phase: Phase,
+    outgoing: Outgoing,
+    /// What was read and not looked at, since a message before it has to wait.
+    left: Vec<u8>,
+    session: Option<Session>,
+    may_read: bool,
+    may_write: bool,
+    /// It waits for its turn.
+    is_hot: bool,
+    /// Nothing is read before.
+    paused_until: Option<Instant>,
+    /// It is over when all is written, or then.
+    ends_at: Option<Instant>,
+    began: Instant,
+    heard: Instant,
+    pinged: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The request that a WebSocket begins with has not come whole.
+    Request(Reading),
+    WebSocket(Box<WebSocket>),
+    Tcp(Box<Splitter>),
+    /// Nothing is read any more.
+    Ending,
+}
+
+/// What has to become of a connection after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// There may be more to read.
+    Again,
+    /// Until something happens.
+    Rest,
+    /// Nothing of it is left.
+    Over,
+}
+
+impl Link {
+    pub(super) fn new(
+        place: usize,
+        stream: Stream,
+        peer: SocketAddr,
+        carrier: Carrier,
+        desk: &mut Desk,
+    ) -> Self {
+        let now = desk.now();
+        let (phase, session) = match carrier {
+            Carrier::WebSocket | Carrier::Udp => (Phase::Request(Reading::default()), None),
+            Carrier::Tcp => {
+                let session = desk.session(place, peer, carrier);
+                (Phase::Tcp(Box::new(desk.splitter())), Some(session))
+            }
+        };
+        Self {
+            place,
+            stream,
+            phase,
+            outgoing: Outgoing::default(),
+            left: Vec::new(),
+            session,
+            may_read: true,
+            may_write: true,
+            is_hot: false,
+            paused_until: None,
+            ends_at: None,
+            began: now,
+            heard: now,
+            pinged: None,
+        }
+    }
+}
+
+impl Link {
+    /// What is waited for.
+    pub(super) fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    /// It can be read, or written, or both.
+    pub(super) fn ready(&mut self, read: bool, write: bool) {
+        self.may_read |= read;
+        self.may_write |= write;
+    }
+
+    /// Whether it is to be put among those that wait for a turn: not if it is there already.
+    pub(super) fn heat(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_hot, true)
+    }
+
+    /// Reads some of what has come, and writes what waits.
+    pub(super) fn turn(&mut self, desk: &mut Desk) -> Turn {
+        self.is_hot = false;
+        let is_more = self.read(desk);
+        if !self.write(desk) {
+            return Turn::Over;
+        }
+        let is_over = matches!(self.phase, Phase::Ending) && self.outgoing.is_empty();
+        match (is_over, is_more) {
+            (true, _) => {
+                self.stream.finish();
+                Turn::Over
+            }
+            (false, true) => Turn::Again,
+            (false, false) => Turn::Rest,
+        }
+    }
+
+    /// Ends it with a reason; what waits is still written.
+    pub(super) fn end(&mut self, code: CloseCode, why: &str, desk: &Desk) {
+        // What was said before, such as why it ends, goes first.
+        let is_framed = !matches!(self.phase, Phase::Tcp(_));
+        if let Some(session) = &self.session {
+            let outgoing = &mut self.outgoing;
+            session
+                .member()
+                .take(TAKEN_BYTES, desk.elapsed(), |frame| outgoing.push(frame, is_framed));
+        }
+        if let Phase::WebSocket(websocket) = &mut self.phase {
+            websocket.close(code, why, &mut self.stream, &mut self.outgoing);
+        }
+        self.stop(desk);
+    }
+
+    /// When it has to be looked at, whatever happens.
+    pub(super) fn due(&self, desk: &Desk) -> Option<Instant> {
+        let settings = desk.settings_ref();
+        let handshake = match &self.phase {
+            Phase::Request(_) => Some(self.began + HANDSHAKE_TIMEOUT),
+            _ => None,
+        };
+        let ping = (matches!(self.phase, Phase::WebSocket(_)) && !settings.ping_interval.is_zero())
+            .then(|| match self.pinged {
+                Some(asked) => asked + settings.ping_timeout,
+                None => self.heard + settings.ping_interval,
+            });
+        let session = self.session.as_ref().and_then(|it| it.due(desk));
+        [handshake, ping, self.paused_until, self.ends_at, session].into_iter().flatten().min()
+    }
+
+    /// Does what is due. The connection has a turn afterwards.
+    pub(super) fn look(&mut self, desk: &mut Desk) {
+        let (now, settings) = (desk.now(), desk.settings());
+        if self.ends_at.is_some_and(|it| it <= now) {
+            self.outgoing = Outgoing::default();
+            self.phase = Phase::Ending;
+        }
+        match &mut self.phase {
+            Phase::Request(_) if self.began + HANDSHAKE_TIMEOUT <= now => self.stop(desk),
+            Phase::WebSocket(websocket) if !settings.ping_interval.is_zero() => match self.pinged {
+                Some(asked) if asked + settings.ping_timeout <= now => {
+                    self.end(CloseCode::Away, "no answer to a ping", desk);
+                }
+                None if self.heard + settings.ping_interval <= now => {
+                    websocket.ping(&mut self.stream, &mut self.outgoing);
+                    self.pinged = Some(now);
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        if let Some(session) = &mut self.session {
+            session.look(desk);
+        }
+    }
+
+    /// Reads until nothing is there, or for as long as a turn lasts; whether there may be more.
+    fn read(&mut self, desk: &mut Desk) -> bool {
+        if let Some(until) = self.paused_until {
+            if desk.now() < until {
+                return false;
+            }
+            self.paused_until = None;
+            let resumed = self.session.as_mut().map(|it| it.resume(desk));
+            if !self.obey(resumed.unwrap_or(Verdict::Fine), desk) {
+                return false;
+            }
+        }
+        // Who does not read his answers gets no new ones.
+        while (self.may_read || !self.left.is_empty()) && self.outgoing.bytes() < ANSWERS_BYTES_MAX
+        {
+            let read = match &mut self.phase {
+                Phase::Ending => return false,
+                Phase::Request(_) => self.read_request(desk),
+                Phase::Tcp(_) => self.read_tcp(desk),
+                Phase::WebSocket(_) => self.read_websocket(desk),
+            };
+            if read == Pace::Enough {
+                return (self.may_read || !self.left.is_empty()) && self.paused_until.is_none();
+            }
+        }
+        false
+    }
+
+    fn read_request(&mut self, desk: &mut Desk) -> Pace {
+        let mut buffer = [0; 4096];
+        let Some(count) = self.receive(&mut buffer) else { return Pace::On };
+        let Phase::Request(reading) = &mut self.phase else { return Pace::On };
+        let settings = desk.settings();
+        let (url_path, origins) = (&settings.url_path, &settings.origins);
+        let answer = reading.read(&buffer[..count], &Rules { url_path, origins, file: |_| None });
+        match answer {
+            Answer::Incomplete => {}
+            Answer::Response(bytes) => {
+                self.outgoing.append(&bytes);
+                self.stop(desk);
+            }
+            Answer::Upgraded { head, rest } => {
+                self.outgoing.append(&head);
+                let websocket = WebSocket::new(rest, settings.limits.message_bytes_max);
+                self.phase = Phase::WebSocket(Box::new(websocket));
+                match self.stream.socket().peer_addr() {
+                    Ok(peer) => {
+                        self.session = Some(desk.session(self.place, peer, Carrier::WebSocket));
+                    }
+                    Err(_) => self.stop(desk),
+                }
+            }
+        }
+        Pace::On
+    }
+
+    fn read_tcp(&mut self, desk: &mut Desk) -> Pace {
+        if self.left.is_empty() {
+            let mut buffer = desk.take_buffer();
+            if let Some(count) = self.receive(&mut buffer) {
+                let read = self.split(&buffer[..count], desk);
+                if let Some(rest) = buffer.get(read..count) {
+                    self.left.extend_from_slice(rest);
+                }
+            }
+            desk.give_buffer(buffer);
+        } else {
+            let left = std::mem::take(&mut self.left);
+            let read = self.split(&left, desk);
+            self.left.extend_from_slice(&left[read..]);
+        }
+        Pace::Enough
+    }
+
+    /// Hands on the messages of what was read, until one has to wait; how much that was.
+    fn split(&mut self, read: &[u8], desk: &mut Desk) -> usize {
+        let mut rest = read;
+        while let (Phase::Tcp(splitter), Some(session)) = (&mut self.phase, &mut self.session) {
+            let verdict = match splitter.next(&mut rest) {
+                None => break,
+                Some(Piece::Message(message)) => session.message(Arrived::Text(message), desk),
+                Some(Piece::Refused(garbage)) => session.garbage(garbage),
+            };
+            if !self.obey(verdict, desk) {
+                break;
+            }
+        }
+        read.len() - rest.len()
+    }
+
+    fn read_websocket(&mut self, desk: &mut Desk) -> Pace {
+        for _ in 0..MESSAGES_A_TURN {
+            let Phase::WebSocket(websocket) = &mut self.phase else { return Pace::On };
+            let message = match websocket.read(&mut self.stream, &mut self.outgoing) {
+                Read1::Message(message) => message,
+                Read1::Nothing => {
+                    self.may_read = false;
+                    return Pace::On;
+                }
+                Read1::Over => {
+                    self.stop(desk);
+                    return Pace::On;
+                }
+                Read1::Broken(code, why) => {
+                    self.end(code, &why, desk);
+                    return Pace::On;
+                }
+            };
+            if !desk.settings().ping_interval.is_zero() {
+                self.heard = desk.now();
+                self.pinged = None;
+            }
+            let Some(session) = &mut self.session else { return Pace::On };
+            let verdict = match &message {
+                Message::Text(text) => session.message(Arrived::Text(text.as_bytes()), desk),
+                Message::Binary(bytes) => session.message(Arrived::Binary(bytes), desk),
+                _ => Verdict::Fine,
+            };
+            if !self.obey(verdict, desk) {
+                return Pace::Enough;
+            }
+        }
+        Pace::Enough
+    }
+
+    /// What was read; nothing where nothing is there, or nothing comes any more.
+    fn receive(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        match self.stream.read(buffer) {
+            Ok(0) => {
+                self.phase = Phase::Ending;
+                self.may_read = false;
+                None
+            }
+            Ok(count) => Some(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
+            Err(error) => {
+                self.may_read = false;
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    self.phase = Phase::Ending;
+                    self.outgoing = Outgoing::default();
+                }
+                None
+            }
+        }
+    }
+
+    /// Does what a message leads to; whether reading goes on.
+    fn obey(&mut self, verdict: Verdict, desk: &mut Desk) -> bool {
+        match verdict {
+            Verdict::Fine => true,
+            Verdict::Later(at) => {
+                self.paused_until = Some(at);
+                false
+            }
+            Verdict::End(why) => {
+                self.end(CloseCode::Policy, &why, desk);
+                false
+            }
+        }
+    }
+
+    /// Writes what waits; whether anybody is there to read it.
+    fn write(&mut self, desk: &mut Desk) -> bool {
+        let is_framed = !matches!(self.phase, Phase::Tcp(_));
+        while self.may_write {
+            if let Some(session) = &self.session
+                && self.outgoing.bytes() < TAKEN_BYTES
+                && !matches!(self.phase, Phase::Ending)
+            {
+                let outgoing = &mut self.outgoing;
+                let is_there = session.member().take(TAKEN_BYTES, desk.elapsed(), |frame| {
+                    outgoing.push(frame, is_framed);
+                });
+                if !is_there {
+                    self.end(CloseCode::Policy, "answers are not read", desk);
+                }
+            }
+            if self.outgoing.is_empty() {
+                return true;
+            }
+            match self.outgoing.write(&mut self.stream) {
+                Ok(true) => {}
+                Ok(false) => self.may_write = false,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Nothing is read any more; what waits is still written, for a while.
+    fn stop(&mut self, desk: &Desk) {
+        self.phase = Phase::Ending;
+        self.ends_at = Some(desk.now() + LINGER);
+    }
+
+    /// The session, if there was one.
+    pub(super) fn into_session(self) -> Option<Session> {
+        self.session
+    }
+}
+
+/// Whether a turn goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    On,
+    Enough,
+}
+
+/// So many messages of one client are read before others have their turn.
+const MESSAGES_A_TURN: usize = 256;
+
+/// So much is taken from what waits at once. What is taken is sent, whatever comes later.
+const TAKEN_BYTES: usize = 256 << 10;
+
+/// With so many bytes of answers not written, nothing more is read of a client.
+const ANSWERS_BYTES_MAX: usize = 1 << 20;
+
+/// A connection that has not said what it wants after so long is closed.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What was said last has so long to arrive.
+const LINGER: Duration = Duration::from_secs(2);

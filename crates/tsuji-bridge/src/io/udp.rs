@@ -1,0 +1,177 @@
+//! Clients that send a message a datagram.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mio::net::UdpSocket;
+use tsuji_rosbridge::{Piece, Splitter};
+
+use super::UDP_PLACES;
+use crate::desk::Desk;
+use crate::session::{Arrived, Session, Verdict};
+use crate::settings::Carrier;
+
+/// The socket, and who speaks to it.
+pub(super) struct Udp {
+    socket: UdpSocket,
+    clients: HashMap<SocketAddr, Client>,
+    by_place: HashMap<usize, SocketAddr>,
+    next_place: usize,
+    may_read: bool,
+    /// Nothing is read before, since a topic had no room.
+    paused: Option<(Instant, SocketAddr)>,
+    buffer: Vec<u8>,
+    swept: Instant,
+}
+
+struct Client {
+    session: Session,
+    place: usize,
+    heard: Instant,
+}
+
+impl Udp {
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
+        Ok(Self {
+            socket,
+            clients: HashMap::new(),
+            by_place: HashMap::new(),
+            next_place: UDP_PLACES,
+            may_read: true,
+            paused: None,
+            buffer: vec![0; DATAGRAM_BYTES_MAX],
+            swept: Instant::now(),
+        })
+    }
+
+    pub(super) fn socket(&mut self) -> &mut UdpSocket {
+        &mut self.socket
+    }
+
+    /// It can be read.
+    pub(super) fn ready(&mut self) {
+        self.may_read = true;
+    }
+
+    /// Something waits for the client at `place`.
+    pub(super) fn dirty(&mut self, place: usize, desk: &Desk) {
+        if let Some(address) = self.by_place.get(&place).copied() {
+            self.write(address, desk);
+        }
+    }
+
+    /// Whether there may be more to read.
+    pub(super) fn is_hot(&self) -> bool {
+        self.may_read && self.paused.is_none()
+    }
+
+    /// When it has to be looked at, whatever happens.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let sweep = (!self.clients.is_empty()).then(|| self.swept + SILENCE_MAX);
+        self.paused.map(|it| it.0).into_iter().chain(sweep).min()
+    }
+
+    /// Reads some of what has come.
+    pub(super) fn turn(&mut self, desk: &mut Desk) {
+        let now = desk.now();
+        if let Some((until, address)) = self.paused {
+            if now < until {
+                return;
+            }
+            self.paused = None;
+            if let Some(client) = self.clients.get_mut(&address) {
+                let verdict = client.session.resume(desk);
+                self.obey(verdict, address);
+            }
+        }
+        if self.swept + SILENCE_MAX <= now {
+            self.sweep(desk);
+        }
+        for _ in 0..DATAGRAMS_A_TURN {
+            if !self.is_hot() {
+                return;
+            }
+            match self.socket.recv_from(&mut self.buffer) {
+                Ok((len, address)) => self.take(len, address, desk),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What a datagram of ours met elsewhere is told here, and concerns nobody.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(_) => self.may_read = false,
+            }
+        }
+    }
+
+    fn take(&mut self, len: usize, address: SocketAddr, desk: &mut Desk) {
+        if !self.clients.contains_key(&address) {
+            if desk.settings().limits.connections_max <= self.clients.len() {
+                desk.counters.refused.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            let place = self.next_place;
+            self.next_place += 1;
+            let session = desk.session(place, address, Carrier::Udp);
+            self.by_place.insert(place, address);
+            self.clients.insert(address, Client { session, place, heard: desk.now() });
+        }
+        let Some(client) = self.clients.get_mut(&address) else { return };
+        client.heard = desk.now();
+        let limits = &desk.settings().limits;
+        let mut splitter = Splitter::new(limits.message_bytes_max, limits.nesting_max);
+        let mut rest = &self.buffer[..len];
+        let mut verdict = Verdict::Fine;
+        while let Some(piece) = splitter.next(&mut rest) {
+            verdict = match piece {
+                Piece::Message(message) => client.session.message(Arrived::Text(message), desk),
+                Piece::Refused(garbage) => client.session.garbage(garbage),
+            };
+            if verdict != Verdict::Fine {
+                break;
+            }
+        }
+        self.obey(verdict, address);
+        self.write(address, desk);
+    }
+
+    fn obey(&mut self, verdict: Verdict, address: SocketAddr) {
+        if let Verdict::Later(until) = verdict {
+            self.paused = Some((until, address));
+        }
+    }
+
+    /// Sends what waits. What the socket does not take is lost, as it may be of datagrams, and counted.
+    fn write(&mut self, address: SocketAddr, desk: &Desk) {
+        let Some(client) = self.clients.get(&address) else { return };
+        client.session.member().take(usize::MAX, desk.elapsed(), |frame| {
+            if self.socket.send_to(frame.payload(), address).is_err() {
+                desk.counters.datagrams_lost.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Forgets who has said nothing for long.
+    fn sweep(&mut self, desk: &mut Desk) {
+        let now = desk.now();
+        self.swept = now;
+        let silent = |it: &Client| it.heard + SILENCE_MAX <= now;
+        let gone: Vec<_> =
+            self.clients.iter().filter(|(_, it)| silent(it)).map(|(address, _)| *address).collect();
+        for address in gone {
+            if let Some(client) = self.clients.remove(&address) {
+                self.by_place.remove(&client.place);
+                client.session.end(desk);
+            }
+        }
+    }
+}
+
+const DATAGRAM_BYTES_MAX: usize = 65_536;
+
+/// So many are read before others have their turn.
+const DATAGRAMS_A_TURN: usize = 256;
+
+/// Who says nothing for so long has gone.
+const SILENCE_MAX: Duration = Duration::from_secs(60);

@@ -1,0 +1,604 @@
+//! What one client says, and what is done about it.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tsuji_codec::Now;
+use tsuji_rosbridge::access::{Act, UserKey};
+use tsuji_rosbridge::client::{
+    Advertised, Kind, ServedName, Subscribed, Unadvertised, Unsubscribed,
+};
+use tsuji_rosbridge::{
+    Advertise, AdvertiseService, Auth, Bucket, CallService, Encoding, Fault, Fragment, Garbage, Id,
+    Incoming, Level, Operation, Outgoing, Png, Publish, Refusal, ServiceResponse, Subscribe,
+    Unadvertise, Unsubscribe, Values, parse, read_png,
+};
+
+use crate::body::{self, OwnedBody};
+use crate::desk::{self, Desk, NotPublished};
+use crate::hub::{Call, Order, Subscription};
+use crate::member::Member;
+use crate::settings::Carrier;
+
+/// One client on the thread of the connections.
+pub(crate) struct Session {
+    member: Arc<Member>,
+    peer: SocketAddr,
+    carrier: Carrier,
+    user: Option<UserKey>,
+    messages: Option<Bucket>,
+    bytes: Option<Bucket>,
+    /// A message for which there was no room, by its topic.
+    waiting: Option<(Arc<str>, Vec<u8>)>,
+    /// Room for what is published.
+    cdr: Vec<u8>,
+}
+
+/// A message as it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arrived<'a> {
+    /// Text, or what TCP and UDP brought.
+    Text(&'a [u8]),
+    /// Binary of a WebSocket.
+    Binary(&'a [u8]),
+}
+
+/// What a message leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The next may come.
+    Fine,
+    /// Nothing more is read before that time.
+    Later(Instant),
+    /// The connection ends.
+    End(String),
+}
+
+impl Session {
+    pub(crate) fn new(
+        member: Arc<Member>,
+        peer: SocketAddr,
+        carrier: Carrier,
+        desk: &Desk,
+    ) -> Self {
+        let (now, settings) = (desk.elapsed(), desk.settings());
+        let bucket = |rate: Option<_>| rate.map(|it| Bucket::new(now, it));
+        Self {
+            member,
+            peer,
+            carrier,
+            user: None,
+            messages: bucket(settings.limits.messages),
+            bytes: bucket(settings.limits.bytes),
+            waiting: None,
+            cdr: Vec::new(),
+        }
+    }
+
+    /// What waits for this client.
+    pub(crate) fn member(&self) -> &Arc<Member> {
+        &self.member
+    }
+
+    /// Whether the client may do so with that name. What is refused is a line of the audit.
+    fn check(
+        &self,
+        act: Act,
+        name: &str,
+        operation: &'static str,
+        id: Option<&Id<'_>>,
+        desk: &Desk,
+    ) -> Result<(), Refusal> {
+        let decided = desk.settings_ref().access.decide(self.user, act, name);
+        decided.map_err(|denial| {
+            tracing::warn!(target: "tsuji::audit", client = %self.peer, carrier = self.carrier.word(), "{denial}");
+            Refusal::new(operation, id, None, denial.to_string(), "what this client may do")
+        })
+    }
+
+    /// Takes a message.
+    pub(crate) fn message(&mut self, arrived: Arrived<'_>, desk: &mut Desk) -> Verdict {
+        let (encoding, bytes) = match arrived {
+            Arrived::Text(bytes) | Arrived::Binary(bytes) if desk.settings().bson_only => {
+                (Encoding::Bson, bytes)
+            }
+            Arrived::Text(bytes) => (Encoding::Json, bytes),
+            Arrived::Binary(bytes) => (Encoding::Cbor, bytes),
+        };
+        let pause = self.pause(bytes.len(), desk);
+        let verdict = self.take(encoding, bytes, desk, 0);
+        match verdict {
+            Verdict::Fine if !pause.is_zero() => Verdict::Later(desk.now() + pause),
+            verdict => verdict,
+        }
+    }
+
+    /// How long to read nothing, for the client to keep to its rate.
+    fn pause(&mut self, bytes: usize, desk: &Desk) -> Duration {
+        if self.messages.is_none() && self.bytes.is_none() {
+            return Duration::ZERO;
+        }
+        let now = desk.elapsed();
+        let messages = self.messages.as_mut().map(|it| it.take(now, 1.0));
+        let bytes = self.bytes.as_mut().map(|it| it.take(now, bytes as f64));
+        messages.into_iter().chain(bytes).max().unwrap_or_default()
+    }
+
+    /// What stands between messages and is none.
+    pub(crate) fn garbage(&mut self, garbage: Garbage) -> Verdict {
+        let refusal = Refusal {
+            operation: None,
+            id: None,
+            field: None,
+            found: garbage.to_string(),
+            expected: Cow::Borrowed("JSON objects one behind the other"),
+        };
+        self.member.refuse(&refusal);
+        match garbage.fault {
+            // Of what is too deep nobody knows where it ends, and whether it does.
+            Fault::Lost | Fault::TooDeep => Verdict::End(garbage.to_string()),
+            _ => Verdict::Fine,
+        }
+    }
+
+    /// Goes on where a message had to wait.
+    pub(crate) fn resume(&mut self, desk: &mut Desk) -> Verdict {
+        let Some((topic, cdr)) = self.waiting.take() else { return Verdict::Fine };
+        self.publish_cdr(&topic, cdr, desk)
+    }
+
+    /// When it has to be looked at.
+    pub(crate) fn due(&self, desk: &Desk) -> Option<Instant> {
+        self.member.lock().client.timeout().map(|it| desk.instant(it))
+    }
+
+    /// Does what is due.
+    pub(crate) fn look(&mut self, desk: &mut Desk) {
+        let now = desk.elapsed();
+        let mut state = self.member.lock();
+        let topics = state.client.advertisements.expire(now);
+        let unanswered = state.client.asking.expire(now);
+        let unasked = state.client.asked.expire(now);
+        let _forgotten = state.client.fragments.expire(now);
+        drop(state);
+        for topic in topics {
+            desk.close_publisher(&topic);
+        }
+        for ended in unanswered {
+            let text = format!("{}: no response in time", ended.name);
+            let values = Values::Text(&text);
+            let (id, service) = (ended.id.as_ref(), &*ended.name);
+            self.member.answer(&Outgoing::ServiceResponse { id, service, values, result: false });
+        }
+        for ended in unasked {
+            desk.order(Order::Forget { number: ended.context });
+        }
+    }
+
+    /// The client has gone.
+    pub(crate) fn end(self, desk: &mut Desk) {
+        self.member.leave();
+        let state = self.member.lock();
+        let topics: Vec<String> = state.client.advertisements.topics().map(str::to_owned).collect();
+        drop(state);
+        for topic in topics {
+            desk.close_publisher(&topic);
+        }
+        desk.order(Order::Gone { member: self.member });
+    }
+
+    fn take(&mut self, encoding: Encoding, bytes: &[u8], desk: &mut Desk, depth: usize) -> Verdict {
+        let incoming = match parse(encoding, bytes, desk.settings().limits.nesting_max) {
+            Ok(incoming) => incoming,
+            Err(refusal) => {
+                self.member.refuse(&refusal);
+                return Verdict::Fine;
+            }
+        };
+        let Incoming { operation, session: _ } = incoming;
+        let done = match operation {
+            Operation::Publish(publish) => return self.publish(&publish, desk),
+            Operation::Fragment(fragment) => return self.fragment(&fragment, desk, depth),
+            Operation::Png(png) => return self.picture(&png, desk, depth),
+            Operation::Advertise(it) => self.advertise(it, desk),
+            Operation::Unadvertise(it) => self.unadvertise(it, desk),
+            Operation::Subscribe(it) => self.subscribe(it, desk),
+            Operation::Unsubscribe(it) => self.unsubscribe(it, desk),
+            Operation::CallService(it) => self.call(&it, desk),
+            Operation::ServiceResponse(it) => self.respond(&it, desk),
+            Operation::AdvertiseService(it) => self.serve(&it, desk),
+            Operation::UnadvertiseService(it) => {
+                let service = full(&it.service);
+                let mut state = self.member.lock();
+                let was = state.client.served.unadvertise(Kind::Service, &service);
+                let unanswered = state.client.asked.end_all(&service);
+                drop(state);
+                for it in unanswered {
+                    desk.order(Order::Forget { number: it.context });
+                }
+                if was {
+                    desk.order(Order::ServeNoMore { member: self.member.number, service });
+                }
+                Ok(())
+            }
+            Operation::SetLevel(it) => {
+                self.member.lock().client.level = it.level;
+                Ok(())
+            }
+            Operation::Status(it) => {
+                tracing::info!(client = %self.peer, level = it.level.word(), "{}", it.msg);
+                Ok(())
+            }
+            Operation::Auth(it) => self.authenticate(&it, desk),
+            other => Err(Refusal::new(
+                other.name(),
+                other.id(),
+                None,
+                "an operation that this server does not have yet",
+                "another",
+            )),
+        };
+        if let Err(refusal) = done {
+            self.member.refuse(&refusal);
+        }
+        Verdict::Fine
+    }
+
+    fn publish(&mut self, asked: &Publish<'_>, desk: &mut Desk) -> Verdict {
+        match self.encode(asked, desk) {
+            Ok(topic) => {
+                let cdr = std::mem::take(&mut self.cdr);
+                self.publish_cdr(&topic, cdr, desk)
+            }
+            Err(refusal) => {
+                self.member.refuse(&refusal);
+                Verdict::Fine
+            }
+        }
+    }
+
+    /// Writes the CDR of a message that may be published; its topic.
+    fn encode(&mut self, asked: &Publish<'_>, desk: &mut Desk) -> Result<Arc<str>, Refusal> {
+        let topic = full(&asked.topic);
+        let refuse = |field, found: String, expected: &'static str| {
+            Refusal::new("publish", asked.id.as_ref(), Some(field), found, expected)
+        };
+        if self.member.lock().client.advertisements.topic(&topic).is_none() {
+            let ty = desk.type_of(&topic).ok_or_else(|| {
+                refuse(
+                    "topic",
+                    topic.to_string(),
+                    "a topic that is advertised, or whose type is known",
+                )
+            })?;
+            let advertise = Advertise {
+                id: None,
+                topic: Cow::Borrowed(&*topic),
+                ty: Cow::Owned(ty),
+                latch: asked.latch.unwrap_or(false),
+                queue_size: asked.queue_size.unwrap_or(tsuji_rosbridge::QUEUE_SIZE),
+                qos: asked.qos.clone(),
+            };
+            self.advertise(advertise, desk)?;
+        }
+        let ty = desk.published_type(&topic);
+        let ty =
+            ty.ok_or_else(|| refuse("topic", topic.to_string(), "a topic that is advertised"))?;
+        self.cdr.clear();
+        let read = body::read(&ty.plan, asked.msg, wall_now(), &mut self.cdr);
+        read.map_err(|error| refuse("msg", error.to_string(), "a message of its type"))?;
+        Ok(topic)
+    }
+
+    fn publish_cdr(&mut self, topic: &Arc<str>, cdr: Vec<u8>, desk: &mut Desk) -> Verdict {
+        let verdict = match desk.publish(topic, &cdr) {
+            Ok(()) => Verdict::Fine,
+            Err(NotPublished::Busy) => {
+                self.waiting = Some((Arc::clone(topic), cdr));
+                return Verdict::Later(desk.now() + desk::BUSY);
+            }
+            Err(NotPublished::Refused(why)) => {
+                let refusal =
+                    Refusal::new("publish", None, Some("topic"), why, "one that takes it");
+                self.member.refuse(&refusal);
+                Verdict::Fine
+            }
+        };
+        // Room for the next one.
+        if cdr.capacity() <= CDR_BYTES_KEPT {
+            self.cdr = cdr;
+        }
+        verdict
+    }
+
+    fn advertise(&mut self, mut asked: Advertise<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let topic = full(&asked.topic);
+        self.check(Act::Publish, &topic, "advertise", asked.id.as_ref(), desk)?;
+        let refuse = |asked: &Advertise<'_>, field, found: String, expected: &'static str| {
+            Refusal::new("advertise", asked.id.as_ref(), Some(field), found, expected)
+        };
+        let ty = desk.types.message(&asked.ty);
+        let ty =
+            ty.map_err(|why| refuse(&asked, "type", why, "a type whose definition is here"))?;
+        if let Some(other) = desk.type_of(&topic)
+            && other != ty.description.name().to_string()
+        {
+            let found = format!("{}, and {topic} has {other}", ty.description.name());
+            return Err(refuse(&asked, "type", found, "the type that the topic has"));
+        }
+        asked.ty = Cow::Owned(ty.description.name().to_string());
+        asked.topic = Cow::Owned(topic.to_string());
+        let mut state = self.member.lock();
+        let advertised = state.client.advertisements.advertise(&asked)?;
+        if advertised == Advertised::Joined {
+            return Ok(());
+        }
+        let opened = match state.client.advertisements.topic(&topic) {
+            Some(said) => desk.open_publisher(&topic, &ty, said),
+            None => Ok(()),
+        };
+        opened.map_err(|why| {
+            // As if it had never been asked for.
+            let now = desk.elapsed();
+            let unadvertise = Unadvertise { id: None, topic: Cow::Borrowed(&*topic) };
+            state.client.advertisements.unadvertise(now, &unadvertise);
+            state.client.advertisements.forget(&topic);
+            refuse(&asked, "topic", why, "a topic that can be published on")
+        })
+    }
+
+    fn unadvertise(&mut self, mut asked: Unadvertise<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        asked.topic = Cow::Owned(full(&asked.topic).to_string());
+        let unadvertised =
+            self.member.lock().client.advertisements.unadvertise(desk.elapsed(), &asked);
+        match unadvertised {
+            Unadvertised::Unknown => {
+                let found = asked.topic.to_string();
+                Err(Refusal::new(
+                    "unadvertise",
+                    asked.id.as_ref(),
+                    Some("topic"),
+                    found,
+                    "a topic that this client has advertised",
+                ))
+            }
+            Unadvertised::Remains | Unadvertised::Leaving { .. } => Ok(()),
+        }
+    }
+
+    fn subscribe(&mut self, mut asked: Subscribe<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let topic = full(&asked.topic);
+        self.check(Act::Subscribe, &topic, "subscribe", asked.id.as_ref(), desk)?;
+        let refuse = |asked: &Subscribe<'_>, field, found: String, expected: &'static str| {
+            Refusal::new("subscribe", asked.id.as_ref(), Some(field), found, expected)
+        };
+        let known = desk.type_of(&topic);
+        let name = match (&asked.ty, &known) {
+            (Some(ty), _) => ty.clone().into_owned(),
+            (None, Some(known)) => known.clone(),
+            (None, None) => {
+                return Err(refuse(
+                    &asked,
+                    "type",
+                    "none".to_owned(),
+                    "a type, since nobody publishes the topic",
+                ));
+            }
+        };
+        let ty = desk.types.message(&name);
+        let ty =
+            ty.map_err(|why| refuse(&asked, "type", why, "a type whose definition is here"))?;
+        if let Some(known) = known.filter(|it| *it != ty.description.name().to_string()) {
+            let found = format!("{}, and {topic} has {known}", ty.description.name());
+            return Err(refuse(&asked, "type", found, "the type that the topic has"));
+        }
+        asked.ty = Some(Cow::Owned(ty.description.name().to_string()));
+        asked.topic = Cow::Owned(topic.to_string());
+        let subscribed =
+            self.member.lock().client.subscriptions.subscribe(desk.elapsed(), &asked)?;
+        let (key, settings) = match subscribed {
+            Subscribed::Opened { key, settings } => (key, settings),
+            Subscribed::Joined { key, settings, qos_differs } => {
+                if qos_differs && self.member.lock().client.level.tells(Level::Warning) {
+                    let msg =
+                        format!("{topic}: the QoS of this client's first subscription stands");
+                    let (id, level) = (asked.id.as_ref(), Level::Warning);
+                    self.member.answer(&Outgoing::Status { id, level, msg: &msg });
+                }
+                (key, settings)
+            }
+        };
+        let subscription = Subscription {
+            member: Arc::clone(&self.member),
+            key,
+            settings,
+            topic,
+            ty,
+            qos: asked.qos.map(|it| *it),
+            id: asked.id.map(Id::into_owned),
+        };
+        desk.order(Order::Subscribe(subscription));
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, mut asked: Unsubscribe<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let topic = full(&asked.topic);
+        asked.topic = Cow::Owned(topic.to_string());
+        let unsubscribed =
+            self.member.lock().client.subscriptions.unsubscribe(desk.elapsed(), &asked);
+        let member = self.member.number;
+        match unsubscribed {
+            Unsubscribed::Unknown => {
+                let found = topic.to_string();
+                let expected = "a topic that this client has subscribed to";
+                Err(Refusal::new("unsubscribe", asked.id.as_ref(), Some("topic"), found, expected))
+            }
+            Unsubscribed::Remains { key, settings } => {
+                desk.order(Order::Resettle { member, key, settings, topic });
+                Ok(())
+            }
+            Unsubscribed::Closed { key } => {
+                desk.order(Order::Unsubscribe { member, key, topic });
+                Ok(())
+            }
+        }
+    }
+
+    fn call(&mut self, asked: &CallService<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let service = full(&asked.service);
+        self.check(Act::CallService, &service, "call_service", asked.id.as_ref(), desk)?;
+        let timeout = asked.timeout.unwrap_or(desk.settings().call_timeout);
+        let expires = (!timeout.is_zero()).then(|| desk.elapsed() + timeout);
+        let begun = self.member.lock().client.asking.begin(asked.id.clone(), &service, expires, 0);
+        let key = begun.map_err(|_| {
+            let expected = "fewer calls under way";
+            Refusal::new(
+                "call_service",
+                asked.id.as_ref(),
+                Some("service"),
+                "one more call",
+                expected,
+            )
+        })?;
+        desk.order(Order::Call(Call {
+            member: Arc::clone(&self.member),
+            key,
+            service,
+            ty: asked.ty.clone().map(Cow::into_owned),
+            args: OwnedBody::of(asked.args),
+            user: self.user,
+        }));
+        Ok(())
+    }
+
+    fn serve(&mut self, asked: &AdvertiseService<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let service = full(&asked.service);
+        self.check(Act::ServeService, &service, "advertise_service", asked.id.as_ref(), desk)?;
+        let refuse = |field, found: String, expected: &'static str| {
+            Refusal::new("advertise_service", asked.id.as_ref(), Some(field), found, expected)
+        };
+        let ty = desk.types.service(&asked.ty);
+        let ty =
+            ty.map_err(|why| refuse("type", why, "a service type whose definition is here"))?;
+        let mut state = self.member.lock();
+        match state.client.served.advertise(Kind::Service, &service, &ty.raw.name) {
+            ServedName::Again => return Ok(()),
+            ServedName::Full { names_max } => {
+                let found = format!("one more than {names_max}");
+                return Err(refuse("service", found, "fewer services of one client"));
+            }
+            ServedName::Replaced => {
+                let unanswered = state.client.asked.end_all(&service);
+                for it in unanswered {
+                    desk.order(Order::Forget { number: it.context });
+                }
+                let member = self.member.number;
+                desk.order(Order::ServeNoMore { member, service: Arc::clone(&service) });
+            }
+            ServedName::Opened => {}
+        }
+        drop(state);
+        let (member, id) = (Arc::clone(&self.member), asked.id.clone().map(Id::into_owned));
+        desk.order(Order::Serve { member, service, ty, id });
+        Ok(())
+    }
+
+    fn respond(&mut self, asked: &ServiceResponse<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let service = full(&asked.service);
+        let ended =
+            asked.id.as_ref().and_then(|id| self.member.lock().client.asked.answer(id, &service));
+        let ended = ended.ok_or_else(|| {
+            let found = asked.id.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
+            let expected = "the id of a request that waits for its response";
+            Refusal::new("service_response", asked.id.as_ref(), Some("id"), found, expected)
+        })?;
+        let (id, number) = (asked.id.clone().map(Id::into_owned), ended.context);
+        let (member, values, result) =
+            (Arc::clone(&self.member), OwnedBody::of(asked.values), asked.result);
+        desk.order(Order::Respond { member, number, id, values, result });
+        Ok(())
+    }
+
+    fn authenticate(&mut self, asked: &Auth<'_>, desk: &Desk) -> Result<(), Refusal> {
+        let user = asked.token.as_ref().and_then(|it| desk.settings_ref().access.user(it));
+        if user.is_none() {
+            tracing::warn!(target: "tsuji::audit", client = %self.peer, carrier = self.carrier.word(), "a token of nobody");
+            let id = asked.id.as_ref();
+            return Err(Refusal::new(
+                "auth",
+                id,
+                Some("token"),
+                "a token of nobody",
+                "that of a user",
+            ));
+        }
+        self.user = user;
+        Ok(())
+    }
+
+    fn fragment(&mut self, asked: &Fragment<'_>, desk: &mut Desk, depth: usize) -> Verdict {
+        if DEPTH_MAX <= depth {
+            return self.too_deep("fragment", Some(&asked.id));
+        }
+        let whole = self.member.lock().client.fragments.add(desk.elapsed(), asked);
+        match whole {
+            Ok(Some(whole)) => self.take(Encoding::Json, &whole, desk, depth + 1),
+            Ok(None) => Verdict::Fine,
+            Err(refusal) => {
+                self.member.refuse(&refusal);
+                Verdict::Fine
+            }
+        }
+    }
+
+    fn picture(&mut self, asked: &Png<'_>, desk: &mut Desk, depth: usize) -> Verdict {
+        if DEPTH_MAX <= depth {
+            return self.too_deep("png", asked.id.as_ref());
+        }
+        match read_png(&asked.data, desk.settings().limits.message_bytes_max) {
+            Ok(text) => self.take(Encoding::Json, &text, desk, depth + 1),
+            Err(why) => {
+                let expected = "JSON in the pixels of a picture, in base64";
+                let refusal =
+                    Refusal::new("png", asked.id.as_ref(), Some("data"), why.to_string(), expected);
+                self.member.refuse(&refusal);
+                Verdict::Fine
+            }
+        }
+    }
+
+    fn too_deep(&self, operation: &'static str, id: Option<&Id<'_>>) -> Verdict {
+        let found = "a message within a message within a message";
+        self.member.refuse(&Refusal::new(operation, id, None, found, "a message itself"));
+        Verdict::Fine
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("peer", &self.peer)
+            .field("carrier", &self.carrier)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A name from the root on.
+fn full(name: &str) -> Arc<str> {
+    if name.starts_with('/') { name.into() } else { format!("/{name}").into() }
+}
+
+/// The wall clock, for stamps that a client leaves to the server.
+fn wall_now() -> Now {
+    let ns = tsuji_platform::clock::wall_ns();
+    let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
+    Now { sec: sec as i32, nanosec: nanosec as u32 }
+}
+
+/// Room for a message that is kept for the next one.
+const CDR_BYTES_KEPT: usize = 1 << 20;
+
+/// A picture of fragments, or fragments of a picture, and no deeper.
+const DEPTH_MAX: usize = 2;

@@ -1,0 +1,112 @@
+//! What a bridge is told.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tsuji_rosbridge::access::Access;
+use tsuji_rosbridge::{Encoding, Limits};
+
+/// By which way a client comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Carrier {
+    /// A WebSocket, with or without TLS.
+    WebSocket,
+    /// JSON objects one after the other on a TCP connection.
+    Tcp,
+    /// A JSON object a datagram.
+    Udp,
+}
+
+impl Carrier {
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::WebSocket => "websocket",
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// Where a carrier listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address of an interface; `0.0.0.0` or `::` for all.
+    pub address: IpAddr,
+    /// 0 for any that is free.
+    pub port: u16,
+}
+
+/// A certificate and its key, as PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate with those that lead to its root.
+    pub certificate: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+}
+
+/// What a bridge is told. The defaults are those of rosbridge_server, but that it listens on loopback alone.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where WebSockets are, and the page; none if nothing.
+    pub websocket: Option<Place>,
+    /// Where TCP is; none if nothing.
+    pub tcp: Option<Place>,
+    /// Where UDP is; none if nothing.
+    pub udp: Option<Place>,
+    /// The path of WebSockets.
+    pub url_path: String,
+    /// With TLS, WebSockets are `wss` and the page is `https`.
+    pub tls: Option<TlsFiles>,
+    /// Pages of these origins alone may connect; pages of any if there is none. Programs that are no pages always may.
+    pub origins: Vec<String>,
+    /// So often a WebSocket is asked whether it is there; never if zero.
+    pub ping_interval: Duration,
+    /// So long it may take to answer.
+    pub ping_timeout: Duration,
+    /// Bytes that are read of a TCP connection at once.
+    pub incoming_buffer: usize,
+    /// Whether messages are BSON, in and out.
+    pub bson_only: bool,
+    /// How long a service may take to answer where the client does not say.
+    pub call_timeout: Duration,
+    /// Samples of a topic that wait to be written for clients. Of more the oldest are displaced and counted.
+    pub depth: u32,
+    /// What `get_ros_version` tells.
+    pub distro: String,
+    /// Who may do what.
+    pub access: Access,
+    /// How much anybody may have.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            websocket: Some(Place { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 9090 }),
+            tcp: None,
+            udp: None,
+            url_path: "/".to_owned(),
+            tls: None,
+            origins: Vec::new(),
+            ping_interval: Duration::ZERO,
+            ping_timeout: Duration::from_secs(30),
+            incoming_buffer: 65_536,
+            bson_only: false,
+            call_timeout: Duration::from_secs(5),
+            depth: 1000,
+            distro: "jazzy".to_owned(),
+            access: Access::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// How clients are spoken to.
+    pub(crate) fn encoding(&self) -> Encoding {
+        if self.bson_only { Encoding::Bson } else { Encoding::Json }
+    }
+}

@@ -1,0 +1,102 @@
+//! Types by the names that clients say, each with its plan.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tsuji::RawType;
+use tsuji_codec::Plan;
+use tsuji_msg::{Resolver, TypeDescription, TypeSet};
+
+/// Loads types, and keeps them with their plans. There are as many as there are definitions.
+pub(crate) struct Types {
+    set: TypeSet<Box<dyn Resolver + Send + Sync>>,
+    messages: Mutex<HashMap<String, Arc<MessageType>>>,
+    services: Mutex<HashMap<String, Arc<ServiceType>>>,
+}
+
+/// A message's type.
+#[derive(Debug)]
+pub(crate) struct MessageType {
+    /// What it consists of.
+    pub(crate) description: Arc<TypeDescription>,
+    /// How it is read and written.
+    pub(crate) plan: Plan,
+}
+
+impl MessageType {
+    fn new(description: Arc<TypeDescription>) -> Arc<Self> {
+        let plan = Plan::new(&description);
+        Arc::new(Self { description, plan })
+    }
+
+    /// As topics know it.
+    pub(crate) fn raw(&self) -> RawType {
+        let name = self.description.name().to_string();
+        RawType { name, hash: self.description.hash().to_owned() }
+    }
+}
+
+/// A service's type.
+#[derive(Debug)]
+pub(crate) struct ServiceType {
+    /// As services know it.
+    pub(crate) raw: RawType,
+    /// What is asked.
+    pub(crate) request: Arc<MessageType>,
+    /// What is answered.
+    pub(crate) response: Arc<MessageType>,
+}
+
+impl Types {
+    /// Types of which `definitions` has the texts.
+    pub(crate) fn new(definitions: Box<dyn Resolver + Send + Sync>) -> Self {
+        Self {
+            set: TypeSet::new(definitions),
+            messages: Mutex::default(),
+            services: Mutex::default(),
+        }
+    }
+
+    /// A message, as `pkg/msg/Name` or `pkg/Name`.
+    pub(crate) fn message(&self, name: &str) -> Result<Arc<MessageType>, String> {
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = messages.get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let loaded = self.set.load(name).map_err(|error| error.to_string())?;
+        let full = loaded.name().to_string();
+        let ty = messages.entry(full).or_insert_with(|| MessageType::new(loaded));
+        Ok(Arc::clone(ty))
+    }
+
+    /// A service, as `pkg/srv/Name` or `pkg/Name`.
+    pub(crate) fn service(&self, name: &str) -> Result<Arc<ServiceType>, String> {
+        let name = of_kind(name, "srv");
+        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = services.get(&name) {
+            return Ok(Arc::clone(known));
+        }
+        let loaded = self.set.load_service(&name).map_err(|error| error.to_string())?;
+        let ty = Arc::new(ServiceType {
+            raw: RawType { name: loaded.name.to_string(), hash: loaded.hash },
+            request: MessageType::new(loaded.request),
+            response: MessageType::new(loaded.response),
+        });
+        services.insert(name, Arc::clone(&ty));
+        Ok(ty)
+    }
+}
+
+impl std::fmt::Debug for Types {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Types").finish_non_exhaustive()
+    }
+}
+
+/// A name in two parts is of the kind that is asked for.
+fn of_kind(name: &str, kind: &str) -> String {
+    match name.split_once('/') {
+        Some((package, rest)) if !rest.contains('/') => format!("{package}/{kind}/{rest}"),
+        _ => name.to_owned(),
+    }
+}

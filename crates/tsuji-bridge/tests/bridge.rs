@@ -1,0 +1,428 @@
+//! A bridge and its clients: what they say, and what comes of it.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::Read as _;
+
+use serde_json::json;
+use tsuji::{History, Qos};
+use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
+use tsuji_bridge::{Bridge, Carrier, ErrorKind, Place, Settings, TlsFiles};
+use tsuji_interfaces::Shipped;
+use tsuji_interfaces::example_interfaces::srv::{AddTwoInts, AddTwoIntsResponse};
+use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji_interfaces::std_msgs::msg::String as Text;
+use tungstenite::Message;
+use tungstenite::protocol::frame::coding::CloseCode;
+use world::{WATCHDOG, World, until};
+
+mod world;
+
+const KEEP_ALL: Qos = Qos { history: History::KeepAll, ..Qos::DEFAULT };
+
+fn text(data: &str) -> serde_json::Value {
+    json!({ "op": "publish", "topic": "/chatter", "msg": { "data": data } })
+}
+
+#[test]
+fn what_a_client_publishes_is_received_and_what_is_published_comes_to_a_client() {
+    let world = World::new();
+    let mut client = world.client();
+    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    // Nobody can have met yet: what is said before that waits.
+    client.say(&json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" }));
+    for at in 0..100 {
+        client.say(&text(&format!("hello {at} \"\\\u{1f980}")));
+    }
+    for at in 0..100 {
+        let message = until("a message", || heard.take().unwrap());
+        assert_eq!(message.view().data, format!("hello {at} \"\\\u{1f980}"));
+    }
+
+    client.say(&json!({ "op": "subscribe", "topic": "answers", "type": "std_msgs/msg/String" }));
+    let speaker = world.node.create_publisher::<Text>("/answers", KEEP_ALL).unwrap();
+    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    for at in 0..100 {
+        speaker.publish(Text { data: format!("{at}\n") }).unwrap();
+    }
+    for at in 0..100 {
+        let expected =
+            json!({ "op": "publish", "topic": "/answers", "msg": { "data": format!("{at}\n") } });
+        assert_eq!(client.hear_json(), expected);
+    }
+}
+
+#[test]
+fn one_client_hears_another_in_every_form() {
+    let world = World::new();
+    let mut speaker = world.client();
+    speaker.say(&json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" }));
+    let of = |compression: &str| {
+        let mut client = world.client();
+        client.say(&json!({
+            "op": "subscribe", "topic": "/chatter", "type": "std_msgs/String", "compression": compression,
+        }));
+        client.settle();
+        client
+    };
+    let mut clients = ["none", "png", "cbor", "cbor-raw"].map(of);
+    speaker.say(&text("hello"));
+    let [plain, picture, cbor, raw] = &mut clients;
+    assert_eq!(plain.hear_json(), text("hello"));
+    let data = picture.hear_json()["data"].as_str().unwrap().to_owned();
+    let json = tsuji_bridge::protocol::read_png(&data, 1000).unwrap();
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&json).unwrap(), text("hello"));
+    let Message::Binary(bytes) = cbor.hear() else { panic!() };
+    assert!(bytes.ends_with(b"\x63msg\xa1\x64data\x65hello"), "{bytes:?}");
+    let Message::Binary(bytes) = raw.hear() else { panic!() };
+    assert!(bytes.windows(6).any(|it| it == b"\x65bytes"), "{bytes:?}");
+    assert!(bytes.ends_with(b"\x06\0\0\0hello\0"), "{bytes:?}");
+}
+
+#[test]
+fn where_a_subscription_has_no_room_the_client_waits_and_nothing_is_lost() {
+    let world = World::new();
+    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let (mut socket, mut tcp) = (world.client(), world.tcp());
+    let advertise = json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" });
+    socket.say(&advertise);
+    tcp.say(advertise.to_string().as_bytes());
+    let long = "x".repeat(1000);
+    const COUNT: usize = 20_000;
+    let count = std::thread::scope(|scope| {
+        scope.spawn(|| (0..COUNT).for_each(|_| socket.say(&text(&long))));
+        scope.spawn(|| (0..COUNT).for_each(|_| tcp.say(text(&long).to_string().as_bytes())));
+        // Nobody takes until no more is published: then both wait.
+        let mut before = 0;
+        until("the room is full", || {
+            let published = world.bridge.statistics().published;
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let is_full = 0 < published && published == before;
+            before = published;
+            is_full.then_some(())
+        });
+        assert!(before < 2 * COUNT as u64, "all fits, so nobody waits");
+        let mut count = 0;
+        while count < 2 * COUNT {
+            until("a message", || heard.take().unwrap());
+            count += 1;
+        }
+        count
+    });
+    assert_eq!((count, heard.counters().lost), (2 * COUNT, 0));
+}
+
+#[test]
+fn long_messages_go_in_pieces_both_ways() {
+    let world = World::new();
+    let mut client = world.client();
+    client.say(&json!({
+        "op": "subscribe", "topic": "/chatter", "type": "std_msgs/String", "fragment_size": 40,
+    }));
+    client.say(&json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" }));
+    let whole = text("a text that is longer than forty bytes, and then some").to_string();
+    let (begin, end) = whole.split_at(30);
+    for (num, data) in [(1, end), (0, begin)] {
+        client.say(&json!({ "op": "fragment", "id": "f", "data": data, "num": num, "total": 2 }));
+    }
+    let mut pieces = Vec::new();
+    while pieces.len() < 3 {
+        let piece = client.hear_of("fragment");
+        assert_eq!(piece["num"], pieces.len());
+        pieces.push(piece["data"].as_str().unwrap().to_owned());
+    }
+    let back: serde_json::Value = serde_json::from_str(&pieces.concat()).unwrap();
+    assert_eq!(back.to_string(), whole);
+}
+
+#[test]
+fn services_go_both_ways() {
+    let world = World::new();
+    let mut client = world.client();
+    let _service = world
+        .node
+        .service::<AddTwoInts>("/add")
+        .callback(|request| AddTwoIntsResponse { sum: request.a + request.b })
+        .unwrap();
+    let node = world.node.clone();
+    std::thread::spawn(move || tsuji::spin(&node));
+    // Without a type it is that of whoever serves, once he is known.
+    let answer = until("the service", || {
+        let answer = client.call("/add", json!({ "a": 2, "b": 40 }));
+        (answer["result"] == true).then_some(answer)
+    });
+    assert_eq!(answer["values"], json!({ "sum": 42 }));
+    assert_eq!(client.call("/add", json!([1, 2]))["values"], json!({ "sum": 3 }));
+    let refused = client.call("/add", json!({ "a": "two" }));
+    assert_eq!(refused["result"], false);
+    assert!(refused["values"].as_str().unwrap().contains("`a`: found"), "{refused}");
+    let none = client.call("/nobody", json!({}));
+    assert_eq!(none["values"], "service /nobody does not exist");
+
+    client.say(&json!({
+        "op": "advertise_service", "service": "/multiply", "type": "example_interfaces/AddTwoInts",
+    }));
+    let caller = world.node.create_client::<AddTwoInts>("/multiply").unwrap();
+    caller.wait_for_service(WATCHDOG).unwrap();
+    let request = tsuji_interfaces::example_interfaces::srv::AddTwoIntsRequest { a: 6, b: 7 };
+    let pending = caller.send(request).unwrap();
+    let asked = client.hear_of("call_service");
+    let (a, b) = (asked["args"]["a"].as_i64().unwrap(), asked["args"]["b"].as_i64().unwrap());
+    client.say(&json!({
+        "op": "service_response", "service": "/multiply", "id": asked["id"], "result": true,
+        "values": { "sum": a * b },
+    }));
+    assert_eq!(pending.wait(WATCHDOG).unwrap().sum, 42);
+}
+
+#[test]
+fn rosapi_tells_what_there_is() {
+    let world = World::new();
+    let mut client = world.client();
+    let _publisher = world.node.create_publisher::<Image>("/camera", Qos::DEFAULT).unwrap();
+    until("the topic", || {
+        let topics = client.call("/rosapi/topics", json!({}));
+        let all = topics["values"]["topics"].as_array().unwrap();
+        all.contains(&json!("/camera")).then_some(())
+    });
+    let ty = client.call("rosapi/topic_type", json!({ "topic": "/camera" }));
+    assert_eq!(ty["values"], json!({ "type": "sensor_msgs/msg/Image" }));
+    let nodes = client.call("/rosapi/publishers", json!({ "topic": "/camera" }));
+    assert_eq!(nodes["values"], json!({ "publishers": ["/beside"] }));
+    let details = client.call("/rosapi/message_details", json!({ "type": "sensor_msgs/Image" }));
+    let typedefs = details["values"]["typedefs"].as_array().unwrap();
+    assert_eq!(typedefs[0]["fieldtypes"][0], "std_msgs/Header");
+    assert_eq!(typedefs[0]["fieldarraylen"].as_array().unwrap().last().unwrap(), 0);
+    assert_eq!(typedefs.len(), 3);
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_else_suffers() {
+    let world = World::new();
+    let mut client = world.client();
+    let said = |client: &mut world::Client, text: &str| {
+        client.say_text(text);
+        let status = client.hear_json();
+        assert_eq!(
+            (&status["op"], &status["level"]),
+            (&json!("status"), &json!("error")),
+            "{status}"
+        );
+        (status["id"].clone(), status["msg"].as_str().unwrap().to_owned())
+    };
+    client.say(&json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" }));
+    let deep = "{".repeat(1_000_000);
+    for (text, expected) in [
+        ("", ""),
+        ("nonsense", ""),
+        (&*deep, ""),
+        (r#"{"op":"dance","id":"d"}"#, "dance"),
+        (r#"{"op":"publish","id":"p","topic":"/chatter","msg":{"data":7}}"#, "data"),
+        (r#"{"op":"publish","id":"p","topic":"/chatter","msg":{"date":"x"}}"#, "date"),
+        (r#"{"op":"publish","id":"p","topic":"/unknown","msg":{}}"#, "/unknown"),
+        (r#"{"op":"advertise","id":"a","topic":"/x","type":"no_msgs/Nothing"}"#, "no_msgs"),
+        (
+            r#"{"op":"advertise","id":"a","topic":"/chatter","type":"std_msgs/Int32"}"#,
+            "std_msgs/msg/String",
+        ),
+        (r#"{"op":"subscribe","id":"s","topic":"/nobody"}"#, "type"),
+        (r#"{"op":"subscribe","id":"s","topic":"/a b","type":"std_msgs/String"}"#, ""),
+        (r#"{"op":"unsubscribe","id":"u","topic":"/nobody"}"#, "/nobody"),
+        (r#"{"op":"service_response","id":"r","service":"/x","values":{},"result":true}"#, "id"),
+    ] {
+        let (_, msg) = said(&mut client, text);
+        assert!(msg.contains(expected), "{}: {msg}", &text[..text.len().min(100)]);
+    }
+    let (id, _) = said(&mut client, r#"{"op":"dance","id":"d"}"#);
+    assert_eq!(id, "d");
+    client.settle();
+    assert_eq!(world.bridge.statistics().refusals, 14);
+}
+
+#[test]
+fn objects_by_tcp_are_understood_in_any_pieces_and_unaltered() {
+    let world = World::new();
+    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let mut tcp = world.tcp();
+    tcp.say(br#"{"op":"advertise","topic":"/chatter","type":"std_msgs/String"} "#);
+    let data = "  a  b \t{}[]\\\"  ";
+    let message = text(data).to_string();
+    // One by one, and then many at once.
+    for byte in message.as_bytes() {
+        tcp.say(&[*byte]);
+    }
+    tcp.say(message.repeat(50).as_bytes());
+    for _ in 0..51 {
+        let message = until("a message", || heard.take().unwrap());
+        assert_eq!(message.view().data, data);
+    }
+    tcp.say(br#"rubbish {"op":"call_service","id":1,"service":"/rosapi/get_ros_version"}"#);
+    assert_eq!(tcp.hear()["level"], "error");
+    let version = tcp.hear();
+    assert_eq!((&version["id"], &version["values"]["version"]), (&json!(1), &json!(2)));
+}
+
+#[test]
+fn datagrams_are_understood_and_answered() {
+    let world = World::new();
+    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let udp = world.udp();
+    udp.send(br#"{"op":"advertise","topic":"/chatter","type":"std_msgs/String"}"#).unwrap();
+    udp.send(text("by datagram").to_string().as_bytes()).unwrap();
+    let message = until("a message", || heard.take().unwrap());
+    assert_eq!(message.view().data, "by datagram");
+    udp.send(br#"{"op":"subscribe","topic":"/back","type":"std_msgs/String"}"#).unwrap();
+    let speaker = world.node.create_publisher::<Text>("/back", KEEP_ALL).unwrap();
+    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    speaker.publish(Text { data: "back".into() }).unwrap();
+    let mut buffer = [0; 1000];
+    let count = udp.recv(&mut buffer).unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&buffer[..count]).unwrap();
+    assert_eq!(value["msg"], json!({ "data": "back" }));
+}
+
+#[test]
+fn a_client_that_does_not_read_loses_its_own_samples_and_no_one_elses() {
+    let mut settings = Settings::default();
+    settings.limits.client.queue.bytes_max = 4 << 20;
+    let world = World::with(settings);
+    let subscribe = json!({
+        "op": "subscribe", "topic": "/camera", "type": "sensor_msgs/Image", "compression": "cbor",
+        "queue_length": 2,
+    });
+    let (mut slow, mut quick) = (world.client(), world.client());
+    for client in [&mut slow, &mut quick] {
+        client.say(&subscribe);
+        client.settle();
+    }
+    let camera = world.node.create_publisher::<Image>("/camera", Qos::DEFAULT).unwrap();
+    camera.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    for at in 0..100_u32 {
+        camera.publish(&Image { height: at, data: vec![7; 1 << 20], ..Image::default() }).unwrap();
+        let Message::Binary(bytes) = quick.hear() else { panic!() };
+        assert!(bytes.len() > 1 << 20, "picture {at}");
+    }
+    // The slow one gets what was on its way, and then the newest.
+    let mut last = Vec::new();
+    let mut count = 0;
+    while height(&last) != Some(99) {
+        let Message::Binary(bytes) = slow.hear() else { panic!() };
+        last = bytes[..300].to_vec();
+        count += 1;
+    }
+    assert!(count < 50, "{count} came");
+}
+
+/// The number of a picture of less than 256.
+fn height(cbor: &[u8]) -> Option<u32> {
+    let at = cbor.windows(7).position(|it| it == b"\x66height")? + 7;
+    Some(if cbor[at] == 0x18 { cbor[at + 1].into() } else { cbor[at].into() })
+}
+
+#[test]
+fn what_breaks_the_carrier_is_closed_with_a_code_and_others_go_on() {
+    let mut settings = Settings::default();
+    settings.limits.message_bytes_max = 100_000;
+    let world = World::with(settings);
+    let mut other = world.client();
+    let mut long = world.client();
+    long.say(
+        &json!({ "op": "publish", "topic": "/chatter", "msg": { "data": "x".repeat(100_000) } }),
+    );
+    assert_eq!(long.hear_close().unwrap().code, CloseCode::Size);
+    let mut broken = world.client();
+    // A control frame that goes on in the next.
+    broken.raw(&[0x09, 0x80, 0, 0, 0, 0]);
+    assert_eq!(broken.hear_close().unwrap().code, CloseCode::Protocol);
+    let mut words = world.client();
+    words.raw(&[0x81, 0x82, 0, 0, 0, 0, 0xc3, 0x28]);
+    assert_eq!(words.hear_close().unwrap().code, CloseCode::Invalid);
+    let mut lies = world.client();
+    // Says that two gigabytes follow.
+    lies.raw(&[0x81, 0xff, 0, 0, 0, 0, 0x80, 0, 0, 0, 1, 2, 3, 4]);
+    assert_eq!(lies.hear_close().unwrap().code, CloseCode::Size);
+    let mut half = world.client();
+    half.raw(&[0x81, 0xfe, 0x10, 0, 1, 2, 3, 4, b'x']);
+    drop(half);
+    let mut deep = world.tcp();
+    deep.say("{\"a\":".repeat(1000).as_bytes());
+    assert_eq!(deep.hear()["level"], "error");
+    assert_eq!(deep.stream.read(&mut [0; 10]).unwrap(), 0);
+    other.settle();
+    until("those have gone", || (world.bridge.statistics().disconnected == 6).then_some(()));
+}
+
+#[test]
+fn a_port_that_is_taken_is_said() {
+    let world = World::new();
+    let place =
+        Place { address: [127, 0, 0, 1].into(), port: world.address(Carrier::WebSocket).port() };
+    let settings = Settings { websocket: Some(place), ..Settings::default() };
+    let error = Bridge::start(&world.node, settings, Box::new(Shipped)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Address);
+    assert!(error.to_string().contains("the port is taken"), "{error}");
+    let tls = Some(TlsFiles { certificate: "/nowhere.pem".into(), key: "/nowhere.key".into() });
+    let settings = Settings { websocket: None, tls, ..Settings::default() };
+    let error = Bridge::start(&world.node, settings, Box::new(Shipped)).unwrap_err();
+    assert!(error.to_string().starts_with("/nowhere.pem: "), "{error}");
+}
+
+#[test]
+fn who_has_no_token_may_do_nothing_and_who_has_one_what_it_allows() {
+    let globs = |text: &str| Globs::parse(text).unwrap();
+    let user = User {
+        name: "operator".to_owned(),
+        token: "sesame".to_owned(),
+        publish: globs("[/cmd*]"),
+        subscribe: globs("[]"),
+        call: globs("[]"),
+        serve: globs("[]"),
+    };
+    let access = Access::new(ServerGlobs::default(), vec![user]);
+    let world = World::with(Settings { access, ..Settings::default() });
+    let mut client = world.client();
+    let advertise =
+        |topic: &str| json!({ "op": "advertise", "topic": topic, "type": "std_msgs/String" });
+    client.say(&advertise("/cmd_vel"));
+    assert!(client.hear_json()["msg"].as_str().unwrap().contains("not authenticated"));
+    client.say(&json!({ "op": "auth", "token": "nonsense" }));
+    assert!(client.hear_json()["msg"].as_str().unwrap().contains("nobody"));
+    client.say(&json!({ "op": "auth", "token": "sesame" }));
+    client.say(&advertise("/cmd_vel"));
+    client.say(&advertise("/other"));
+    let refused = client.hear_json();
+    assert!(refused["msg"].as_str().unwrap().contains("/other"), "{refused}");
+}
+
+#[test]
+fn a_client_that_comes_and_goes_leaves_nothing() {
+    let world = World::new();
+    let speaker = world.node.create_publisher::<Text>("/answers", Qos::DEFAULT).unwrap();
+    for _ in 0..20 {
+        let mut client = world.client();
+        client.say(&json!({ "op": "subscribe", "topic": "/answers", "type": "std_msgs/String" }));
+        client.settle();
+        drop(client);
+    }
+    until("all have gone", || (speaker.matched() == 0).then_some(()));
+    until("all are counted", || (world.bridge.statistics().disconnected == 20).then_some(()));
+}
+
+#[test]
+fn throttled_samples_are_left_out() {
+    let world = World::new();
+    let mut client = world.client();
+    client.say(&json!({
+        "op": "subscribe", "topic": "/answers", "type": "std_msgs/String", "throttle_rate": 3_600_000,
+    }));
+    let speaker = world.node.create_publisher::<Text>("/answers", KEEP_ALL).unwrap();
+    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    for at in 0..10 {
+        speaker.publish(Text { data: at.to_string() }).unwrap();
+    }
+    assert_eq!(client.hear_json()["msg"]["data"], "0");
+    until("all have come", || (world.bridge.statistics().received == 10).then_some(()));
+    // The next that comes is no sample.
+    client.say(&json!({ "op": "call_service", "id": "t", "service": "/rosapi/get_time" }));
+    assert_eq!(client.hear_json()["op"], "service_response");
+}

@@ -1,0 +1,193 @@
+//! A bridge with a node beside it, and clients that speak to it as others do.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tsuji::{Context, Node};
+use tsuji_bridge::{Bridge, Carrier, Place, Settings};
+use tsuji_interfaces::Shipped;
+use tungstenite::protocol::frame::CloseFrame;
+use tungstenite::stream::MaybeTlsStream;
+use tungstenite::{Message, WebSocket};
+
+/// Cuts a hang. Nothing is expected to take any part of it.
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// A bridge on free ports, and a node in another context that does not know of it but by topics.
+pub(crate) struct World {
+    pub(crate) bridge: Bridge,
+    pub(crate) node: Node,
+    _context: Context,
+    _folder: Folder,
+}
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    /// As `settings` says, but on free ports of loopback, by every carrier.
+    pub(crate) fn with(settings: Settings) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tsuji-bridge-test-{}-{number}", std::process::id());
+        let folder = Folder(std::env::temp_dir().join(name));
+        fs::create_dir(&folder.0).unwrap();
+        let context =
+            || Context::builder().runtime_dir(&folder.0).domain(0).isolated().build().unwrap();
+        let (serving, beside) = (context(), context());
+        let place = Some(Place { address: [127, 0, 0, 1].into(), port: 0 });
+        let settings = Settings { websocket: place, tcp: place, udp: place, ..settings };
+        let node = serving.node("bridge").unwrap();
+        let bridge = Bridge::start(&node, settings, Box::new(Shipped)).unwrap();
+        let node = beside.node("beside").unwrap();
+        Self { bridge, node, _context: serving, _folder: folder }
+    }
+
+    pub(crate) fn address(&self, carrier: Carrier) -> std::net::SocketAddr {
+        self.bridge.bound().iter().find(|it| it.carrier == carrier).unwrap().address
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let address = self.address(Carrier::WebSocket);
+        let (socket, _) = tungstenite::connect(format!("ws://{address}/")).unwrap();
+        let MaybeTlsStream::Plain(stream) = socket.get_ref() else { unreachable!() };
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        Client { socket }
+    }
+
+    pub(crate) fn tcp(&self) -> Tcp {
+        let stream = TcpStream::connect(self.address(Carrier::Tcp)).unwrap();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        Tcp { stream, read: Vec::new() }
+    }
+
+    pub(crate) fn udp(&self) -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(self.address(Carrier::Udp)).unwrap();
+        socket.set_read_timeout(Some(WATCHDOG)).unwrap();
+        socket
+    }
+}
+
+/// A client by WebSocket.
+pub(crate) struct Client {
+    pub(crate) socket: WebSocket<MaybeTlsStream<TcpStream>>,
+}
+
+impl Client {
+    pub(crate) fn say(&mut self, value: &Value) {
+        self.say_text(&value.to_string());
+    }
+
+    pub(crate) fn say_text(&mut self, text: &str) {
+        self.socket.send(Message::text(text)).unwrap();
+    }
+
+    /// Bytes as they are, which may be no frame.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        let MaybeTlsStream::Plain(stream) = self.socket.get_mut() else { unreachable!() };
+        stream.write_all(bytes).unwrap();
+    }
+
+    /// The next message that is no ping.
+    pub(crate) fn hear(&mut self) -> Message {
+        loop {
+            match self.socket.read().unwrap() {
+                Message::Ping(_) | Message::Pong(_) => {}
+                message => return message,
+            }
+        }
+    }
+
+    /// The next message, which is text.
+    pub(crate) fn hear_json(&mut self) -> Value {
+        match self.hear() {
+            Message::Text(text) => serde_json::from_str(&text).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The next that is of `operation`; what comes before it is passed over.
+    pub(crate) fn hear_of(&mut self, operation: &str) -> Value {
+        loop {
+            let value = self.hear_json();
+            if value["op"] == operation {
+                return value;
+            }
+        }
+    }
+
+    /// How the server closes.
+    pub(crate) fn hear_close(&mut self) -> Option<CloseFrame> {
+        loop {
+            if let Message::Close(frame) = self.hear() {
+                return frame;
+            }
+        }
+    }
+
+    /// Calls a service, and waits for what comes of it.
+    pub(crate) fn call(&mut self, service: &str, args: Value) -> Value {
+        self.say(&json!({ "op": "call_service", "id": "c", "service": service, "args": args }));
+        self.hear_of("service_response")
+    }
+
+    /// Returns when the server has done all that was said before.
+    pub(crate) fn settle(&mut self) {
+        self.call("/rosapi/get_time", json!({}));
+    }
+}
+
+/// A client by TCP.
+pub(crate) struct Tcp {
+    pub(crate) stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Tcp {
+    pub(crate) fn say(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// The next object.
+    pub(crate) fn hear(&mut self) -> Value {
+        let mut buffer = [0; 4096];
+        loop {
+            let mut values = serde_json::Deserializer::from_slice(&self.read).into_iter::<Value>();
+            if let Some(Ok(value)) = values.next() {
+                let end = values.byte_offset();
+                self.read.drain(..end);
+                return value;
+            }
+            let count = self.stream.read(&mut buffer).unwrap();
+            assert_ne!(count, 0, "the server has closed");
+            self.read.extend_from_slice(&buffer[..count]);
+        }
+    }
+}
+
+/// Waits until `found` finds something.
+pub(crate) fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(it) = found() {
+            return it;
+        }
+        assert!(began.elapsed() < WATCHDOG, "{what}: not within {WATCHDOG:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,207 @@
+//! `tsuji bridge`.
+
+use std::env;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ArgAction;
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
+use tsuji_bridge::{Bridge, ErrorKind, Place, Settings, TlsFiles};
+use tsuji_interfaces::{AmentIndex, Chain, Shipped};
+
+use crate::failure::Usage;
+use crate::output::{self, Output};
+use crate::session::{Globals, Session};
+use crate::topic;
+
+pub(crate) const EXAMPLES: &str = "\
+Clients of rosbridge connect unchanged: roslibjs, roslibpy, roslibrust and others. Nobody else can connect unless --address
+says so. A glob is a shell pattern, and an empty list allows nothing.
+
+Examples:
+  tsuji bridge                                       # ws://127.0.0.1:9090
+  tsuji bridge --address 0.0.0.0 --certfile cert.pem --keyfile key.pem
+  tsuji bridge --tcp-port 9091 --udp-port 9092       # all three at once
+  tsuji bridge --port 0 --json                       # any free port, and tells which
+  tsuji bridge --token sesame --topics-glob '[/camera/*, /cmd_vel]' --services-glob '[]'";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The port of WebSockets; 0 for any that is free
+    #[arg(short, long, value_name = "PORT", default_value_t = 9090)]
+    port: u16,
+    /// The address of the interface to listen at, for all carriers; 0.0.0.0 or :: for all of them
+    #[arg(short, long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    address: IpAddr,
+    /// No WebSockets
+    #[arg(long)]
+    no_websocket: bool,
+    /// Serve TCP too, JSON objects one behind the other, on this port
+    #[arg(long, value_name = "PORT")]
+    tcp_port: Option<u16>,
+    /// Serve UDP too, a JSON object a datagram, on this port
+    #[arg(long, value_name = "PORT")]
+    udp_port: Option<u16>,
+    /// The path of WebSockets
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    url_path: String,
+    /// The certificate of the server, PEM; WebSockets are wss then
+    #[arg(long, value_name = "FILE", requires = "keyfile")]
+    certfile: Option<PathBuf>,
+    /// The key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "certfile")]
+    keyfile: Option<PathBuf>,
+    /// Pages of this origin alone may connect, such as https://robot.example; more by more of it
+    #[arg(long, value_name = "ORIGIN", action = ArgAction::Append)]
+    origin: Vec<String>,
+    /// Ask WebSockets so often, in seconds, whether they are there; 0 for never
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
+    websocket_ping_interval: Duration,
+    /// How long they may take to answer
+    #[arg(long, value_name = "SECONDS", value_parser = topic::seconds, default_value = "30")]
+    websocket_ping_timeout: Duration,
+    /// The longest message of a client, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    max_message_size: u32,
+    /// Bytes that are read of a TCP connection at once
+    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+    incoming_buffer: u32,
+    /// How long a message in pieces may take to be whole
+    #[arg(long, value_name = "SECONDS", value_parser = topic::seconds, default_value = "600")]
+    fragment_timeout: Duration,
+    /// When a topic goes that clients do not publish any more
+    #[arg(long, value_name = "SECONDS", value_parser = topic::seconds, default_value = "10")]
+    unregister_timeout: Duration,
+    /// How long a service may take to answer where the client does not say; 0 for as long as it takes
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
+    default_call_service_timeout: Duration,
+    /// The topics that clients may use: [/a*, /b]
+    #[arg(long, value_name = "GLOBS", value_parser = Globs::parse, default_value = "")]
+    topics_glob: Globs,
+    /// The services that clients may call and serve, beside /rosapi
+    #[arg(long, value_name = "GLOBS", value_parser = Globs::parse, default_value = "")]
+    services_glob: Globs,
+    /// The actions that clients may use
+    #[arg(long, value_name = "GLOBS", value_parser = Globs::parse, default_value = "")]
+    actions_glob: Globs,
+    /// The parameters that clients may read and set
+    #[arg(long, value_name = "GLOBS", value_parser = Globs::parse, default_value = "")]
+    params_glob: Globs,
+    /// Clients may do nothing before they have said this token, by {"op": "auth", "token": …}
+    #[arg(long, value_name = "TOKEN", env = "TSUJI_BRIDGE_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Speak BSON, in and out
+    #[arg(long)]
+    bson_only_mode: bool,
+    /// Clients at a time
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_connections: u32,
+    /// Print where it listens, and at the end what it did, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A number of seconds, which may be none.
+fn seconds(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { topic::seconds(text) }
+}
+
+pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    // Heard from here on, so that an early Ctrl-C ends it as well.
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let session = Session::open_without_signals(globals)?;
+    let node = session.context.node("rosbridge_websocket")?;
+    let ament = AmentIndex::from_env_value(&env::var("AMENT_PREFIX_PATH").unwrap_or_default());
+    let definitions = Box::new(Chain(vec![Box::new(ament), Box::new(Shipped)]));
+    let bridge = Bridge::start(&node, settings(args), definitions);
+    let bridge = bridge.map_err(|error| match error.kind() {
+        ErrorKind::Invalid => Usage(error.to_string()).into(),
+        _ => anyhow::Error::from(error),
+    })?;
+    let url = |it: &tsuji_bridge::Bound| match it.carrier {
+        tsuji_bridge::Carrier::WebSocket if args.certfile.is_some() => {
+            format!("wss://{}", it.address)
+        }
+        tsuji_bridge::Carrier::WebSocket => format!("ws://{}", it.address),
+        other => format!("{}://{}", other.word(), it.address),
+    };
+    if args.json {
+        let bound = bridge.bound().iter().map(|it| {
+            json!({ "carrier": it.carrier.word(), "address": it.address.ip().to_string(), "port": it.address.port() })
+        });
+        out.line(json!({ "listening": bound.collect::<Vec<_>>() }))?;
+    } else {
+        for it in bridge.bound() {
+            out.line(format_args!("listening at {}", url(it)))?;
+        }
+        output::note("Ctrl-C ends it");
+    }
+    std::io::Write::flush(out)?;
+    signals.forever().next();
+    let done = bridge.statistics();
+    drop(bridge);
+    if args.json {
+        return Ok(out.line(json!({
+            "connected": done.connected, "refused_connections": done.refused, "published": done.published,
+            "received": done.received, "refused": done.refusals, "invalid": done.invalid,
+            "datagrams_lost": done.datagrams_lost,
+        }))?);
+    }
+    Ok(out.line(format_args!(
+        "{} connections; {} messages of clients published, {} refused; {} samples for clients",
+        done.connected, done.published, done.refusals, done.received
+    ))?)
+}
+
+fn settings(args: &Args) -> Settings {
+    let place = |port| Place { address: args.address, port };
+    let globs = ServerGlobs {
+        topics: args.topics_glob.clone(),
+        services: args.services_glob.clone(),
+        actions: args.actions_glob.clone(),
+        params: args.params_glob.clone(),
+    };
+    // Whoever says the token may do what the globs allow.
+    let user = |token: &String| User {
+        name: "client".to_owned(),
+        token: token.clone(),
+        publish: Globs::ALL,
+        subscribe: Globs::ALL,
+        call: Globs::ALL,
+        serve: Globs::ALL,
+    };
+    let mut settings = Settings {
+        websocket: (!args.no_websocket).then(|| place(args.port)),
+        tcp: args.tcp_port.map(place),
+        udp: args.udp_port.map(place),
+        url_path: args.url_path.clone(),
+        tls: args
+            .certfile
+            .clone()
+            .zip(args.keyfile.clone())
+            .map(|(certificate, key)| TlsFiles { certificate, key }),
+        origins: args.origin.clone(),
+        ping_interval: args.websocket_ping_interval,
+        ping_timeout: args.websocket_ping_timeout,
+        incoming_buffer: args.incoming_buffer as usize,
+        bson_only: args.bson_only_mode,
+        call_timeout: args.default_call_service_timeout,
+        distro: env::var("ROS_DISTRO")
+            .ok()
+            .filter(|it| !it.is_empty())
+            .unwrap_or_else(|| "jazzy".to_owned()),
+        access: Access::new(globs, args.token.iter().map(user).collect()),
+        ..Settings::default()
+    };
+    let limits = &mut settings.limits;
+    limits.connections_max = args.max_connections as usize;
+    limits.message_bytes_max = args.max_message_size as usize;
+    limits.client.unregister_timeout = args.unregister_timeout;
+    limits.client.fragments.timeout = args.fragment_timeout;
+    limits.client.fragments.message_bytes_max = args.max_message_size as usize;
+    settings
+}
