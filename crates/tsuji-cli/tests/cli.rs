@@ -44,3 +44,5 @@ mod time;
 mod topic;
 #[path = "cli/usage.rs"]
 mod usage;
+#[path = "cli/web_clients.rs"]
+mod web_clients;

@@ -157,7 +157,8 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
         "get_time" => {
             let (sec, nanosec) =
                 (world.now_ns.div_euclid(SECOND_NS), world.now_ns.rem_euclid(SECOND_NS));
-            json!({ "time": { "sec": sec, "nanosec": nanosec } })
+            // roslibpy reads the names of ROS 1.
+            json!({ "time": { "sec": sec, "nanosec": nanosec, "secs": sec, "nsecs": nanosec } })
         }
         "get_ros_version" => json!({ "version": 2, "distro": world.distro }),
         _ => return Err(format!("{service} is none of rosapi; there are {}", SERVICES.join(", "))),

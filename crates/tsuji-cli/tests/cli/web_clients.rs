@@ -1,0 +1,47 @@
+//! Clients of rosbridge that others wrote, unchanged. Where `TSUJI_WEB_CLIENTS` does not name the folder that has them
+//! (`scripts/web-clients`), these tests do nothing.
+
+use std::env;
+
+use serde_json::Value;
+
+use crate::support::{Running, World};
+
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/web");
+
+fn clients() -> Option<String> {
+    env::var("TSUJI_WEB_CLIENTS").ok().filter(|it| !it.is_empty())
+}
+
+/// What a client says that speaks to a bridge of its own.
+fn says(words: impl Fn(&str) -> Vec<String>) -> String {
+    let world = World::new();
+    let mut bridge = world.start(&["bridge", "--port", "0", "--json"]);
+    let told: Value = serde_json::from_str(&bridge.out_line("listening")).unwrap();
+    let words = words(&told["listening"][0]["port"].to_string());
+    let said = Running::new(&mut world.foreign(words.iter().map(String::as_str))).end().good();
+    assert_eq!(bridge.stop().code, Some(0));
+    said
+}
+
+#[test]
+fn roslib_publishes_subscribes_serves_calls_and_asks() {
+    let Some(folder) = clients() else { return };
+    let said =
+        says(|port| vec!["node".to_owned(), format!("{folder}/roslib.mjs"), port.to_owned()]);
+    let expected = "hello none 🦀\nhello cbor 🦀\nhello png 🦀\nsum 3\nservice /nobody does not exist\ntopics true\n\
+                    {\"x\":\"double\",\"y\":\"double\",\"z\":\"double\"}\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn roslibpy_publishes_subscribes_serves_calls_and_asks() {
+    let Some(folder) = clients() else { return };
+    let said = says(|port| {
+        let python = format!("{folder}/python/bin/python");
+        vec![python, format!("{SCRIPTS}/roslibpy_client.py"), port.to_owned()]
+    });
+    let expected =
+        "heard hello 0 hello 49\nsum 42\ntopics True\ntype std_msgs/msg/String\ntime True\n";
+    assert_eq!(said, expected);
+}
