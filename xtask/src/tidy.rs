@@ -79,6 +79,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-msg",
             "tsuji-platform",
             "tsuji-rosbridge",
+            "dev:tsuji-node",
         ],
     ),
     ("tsuji-record", &["tsuji", "tsuji-core", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),

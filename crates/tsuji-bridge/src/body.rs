@@ -45,6 +45,36 @@ impl OwnedBody {
         Self { form, bytes: bytes.into() }
     }
 
+    /// None.
+    pub(crate) fn none() -> Self {
+        Self { form: Form::None, bytes: Box::default() }
+    }
+
+    /// The CDR of what `get_result` of an action answers, with this as its result and a status from 0 to 6. An error says what of
+    /// it is none.
+    pub(crate) fn wrapped(&self, status: i8, plan: &Plan, now: Now) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        let read = match self.body() {
+            Body::None => {
+                let text = format!("{{\"status\":{status}}}");
+                plan.cdr_from_json(text.as_bytes(), now, &mut out)
+            }
+            Body::Json(text) => {
+                let begin = format!("{{\"status\":{status},\"result\":");
+                plan.cdr_from_json(&[begin.as_bytes(), text, b"}"].concat(), now, &mut out)
+            }
+            Body::Cbor(item) => {
+                // A map of two, whose texts have 6 letters; a status is less than 24.
+                let begin = [&b"\xa2\x66status"[..], &[status as u8], b"\x66result"].concat();
+                plan.cdr_from_cbor(&[&begin, item].concat(), now, &mut out)
+            }
+            Body::Bson { .. } => {
+                return Err("BSON, which results of actions cannot be yet".to_owned());
+            }
+        };
+        read.map(|()| out).map_err(|error| error.to_string())
+    }
+
     /// As it came.
     pub(crate) fn body(&self) -> Body<'_> {
         match self.form {

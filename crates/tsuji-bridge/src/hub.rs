@@ -12,13 +12,18 @@ use tsuji_rosbridge::client::{StreamKey, StreamSettings};
 use crate::body::OwnedBody;
 use crate::member::Member;
 use crate::settings::Settings;
-use crate::types::{ServiceType, Types};
+use crate::types::{ActionType, ServiceType, Types};
 use crate::{Counters, Result};
 
+mod goal;
+mod pursuit;
 mod rosapi;
 mod service;
 mod topic;
 
+pub(crate) use goal::Goal;
+use goal::Goals;
+use pursuit::Pursuits;
 pub(crate) use service::Call;
 use service::{Callers, Servers};
 pub(crate) use topic::Subscription;
@@ -35,6 +40,10 @@ pub(crate) enum Order {
     Unsubscribe { member: u64, key: StreamKey, topic: Arc<str> },
     /// A request to a service.
     Call(Call),
+    /// A goal of an action.
+    SendGoal(Goal),
+    /// It is to be given up.
+    CancelGoal { member: u64, key: u64 },
     /// A client serves.
     Serve { member: Arc<Member>, service: Arc<str>, ty: Arc<ServiceType>, id: Option<Id<'static>> },
     /// It serves no more.
@@ -47,7 +56,15 @@ pub(crate) enum Order {
         values: OwnedBody,
         result: bool,
     },
-    /// A request that no client will answer.
+    /// A client serves an action.
+    Pursue { member: Arc<Member>, action: Arc<str>, ty: Arc<ActionType>, id: Option<Id<'static>> },
+    /// It serves it no more.
+    PursueNoMore { member: u64, action: Arc<str> },
+    /// How far a goal has come that a client pursues.
+    Feedback { member: Arc<Member>, number: u64, values: OwnedBody },
+    /// What has become of it.
+    Result { member: Arc<Member>, number: u64, values: OwnedBody, status: i8 },
+    /// A request or a goal that no client will answer.
     Forget { number: u64 },
     /// A client has gone, with all that it had.
     Gone { member: Arc<Member> },
@@ -88,6 +105,8 @@ pub(crate) struct Hub {
     topics: Topics,
     callers: Callers,
     servers: Servers,
+    goals: Goals,
+    pursuits: Pursuits,
     began: Instant,
 }
 
@@ -112,6 +131,8 @@ impl Hub {
             topics: Topics::new(node.clone(), Arc::clone(settings), Arc::clone(counters)),
             callers: Callers::new(node.clone(), Arc::clone(types), Arc::clone(settings)),
             servers: Servers::new(node.clone()),
+            goals: Goals::new(node.clone()),
+            pursuits: Pursuits::new(node.clone(), Arc::clone(types)),
             context,
             began,
         };
@@ -125,8 +146,11 @@ impl Hub {
                 let mut entities: Vec<&dyn Waitable> = vec![&self.graph, &self.news];
                 entities.extend(self.topics.waitables());
                 entities.extend(self.callers.waitables());
+                entities.extend(self.goals.waitables());
                 entities.extend(self.servers.waitables());
-                match self.waits.wait(&entities, self.callers.patience()) {
+                entities.extend(self.pursuits.waitables());
+                let patience = (self.callers.waits() || self.goals.waits()).then_some(LOOK);
+                match self.waits.wait(&entities, patience) {
                     Ok(ready) => ready.to_vec(),
                     Err(error) => {
                         tracing::debug!(%error, "the thread of ROS ends");
@@ -135,26 +159,45 @@ impl Hub {
                 }
             };
             let now = self.began.elapsed();
-            let (topics, callers) = (self.topics.len(), self.callers.len());
+            let ends = [
+                self.topics.len(),
+                self.callers.len(),
+                self.goals.len(),
+                self.servers.len(),
+                usize::MAX,
+            ];
             // Orders change places, so they come last.
             for place in ready.iter().filter_map(|it| it.checked_sub(2)) {
-                if place < topics {
-                    self.topics.drain(place, now);
-                } else if place < topics + callers {
-                    self.callers.drain(place - topics);
-                } else {
-                    self.servers.drain(place - topics - callers);
-                }
+                self.drain(place, ends, now);
             }
             if ready.first() == Some(&0) {
                 self.topics.reconsider(&self.context.graph());
             }
-            self.callers.look(&self.context);
+            self.callers.look();
+            self.goals.look();
             while let Ok(order) = self.orders.try_recv() {
                 if !self.obey(order) {
                     return;
                 }
             }
+        }
+    }
+
+    /// Hands on what has come at a place: topics stand first, then what clients call, send goals to, serve and pursue, each so
+    /// many.
+    fn drain(&mut self, mut place: usize, ends: [usize; 5], now: Duration) {
+        for (whose, count) in ends.into_iter().enumerate() {
+            if count <= place {
+                place -= count;
+                continue;
+            }
+            return match whose {
+                0 => self.topics.drain(place, now),
+                1 => self.callers.drain(place),
+                2 => self.goals.drain(place),
+                3 => self.servers.drain(place),
+                _ => self.pursuits.drain(place),
+            };
         }
     }
 
@@ -169,16 +212,29 @@ impl Hub {
                 self.topics.unsubscribe(member, key, &topic);
             }
             Order::Call(call) => self.callers.call(call, &self.context),
+            Order::SendGoal(goal) => self.goals.send(goal),
+            Order::CancelGoal { member, key } => self.goals.cancel(member, key),
             Order::Serve { member, service, ty, id } => self.servers.open(member, service, ty, id),
             Order::ServeNoMore { member, service } => self.servers.close(member, &service),
             Order::Respond { member, number, id, values, result } => {
                 self.servers.respond(&member, number, id.as_ref(), &values, result);
             }
+            Order::Pursue { member, action, ty, id } => self.pursuits.open(member, action, ty, id),
+            Order::PursueNoMore { member, action } => self.pursuits.close(member, &action),
+            Order::Feedback { member, number, values } => {
+                self.pursuits.feedback(&member, number, &values);
+            }
+            Order::Result { member, number, values, status } => {
+                self.pursuits.end(number, &values, status, Some(&member));
+            }
+            Order::Forget { number } if Pursuits::is_goal(number) => self.pursuits.forget(number),
             Order::Forget { number } => self.servers.forget(number),
             Order::Gone { member } => {
                 self.topics.gone(member.number);
                 self.callers.gone(member.number);
+                self.goals.gone(member.number);
                 self.servers.gone(member.number);
+                self.pursuits.gone(member.number);
             }
             Order::End => return false,
         }
@@ -194,3 +250,6 @@ impl std::fmt::Debug for Hub {
 
 /// How long one topic or service is read before the others have their turn.
 const A_TURN: Duration = Duration::from_millis(2);
+
+/// How often it is looked whether a server is ready, while somebody waits for one: that wakes nobody.
+const LOOK: Duration = Duration::from_millis(2);

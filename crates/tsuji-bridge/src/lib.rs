@@ -1,7 +1,7 @@
 //! Web clients of ROS 2: the rosbridge protocol over WebSocket, TCP and UDP, as a node of tsuji.
 //!
 //! Two threads serve all clients. One has the connections: it reads, publishes, and writes what waits. The other has
-//! what comes from ROS: it takes samples, replies and requests, and writes each once in every form that clients want.
+//! what comes from ROS: it takes samples, replies, requests and goals, and writes each once in every form that clients want.
 //! What the protocol means is decided in `tsuji-rosbridge`, how messages look in `tsuji-codec`; this crate acts. It chooses no
 //! road and knows no transport.
 #![forbid(unsafe_code)]

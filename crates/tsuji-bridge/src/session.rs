@@ -11,14 +11,15 @@ use tsuji_rosbridge::client::{
     Advertised, Kind, ServedName, Subscribed, Unadvertised, Unsubscribed,
 };
 use tsuji_rosbridge::{
-    Advertise, AdvertiseService, Auth, Bucket, CallService, Encoding, Fault, Fragment, Garbage, Id,
-    Incoming, Level, Operation, Outgoing, Png, Publish, Refusal, ServiceResponse, Subscribe,
+    ActionFeedback, ActionResult, Advertise, AdvertiseAction, AdvertiseService, Auth, Bucket,
+    CallService, CancelActionGoal, Encoding, Fault, Fragment, Garbage, Id, Incoming, Level,
+    Operation, Outgoing, Png, Publish, Refusal, SendActionGoal, ServiceResponse, Subscribe,
     Unadvertise, Unsubscribe, Values, parse, read_png,
 };
 
 use crate::body::{self, OwnedBody};
 use crate::desk::{self, Desk, NotPublished};
-use crate::hub::{Call, Order, Subscription};
+use crate::hub::{Call, Goal, Order, Subscription};
 use crate::member::Member;
 use crate::settings::Carrier;
 
@@ -211,14 +212,7 @@ impl Session {
             Operation::AdvertiseService(it) => self.serve(&it, desk),
             Operation::UnadvertiseService(it) => {
                 let service = full(&it.service);
-                let mut state = self.member.lock();
-                let was = state.client.served.unadvertise(Kind::Service, &service);
-                let unanswered = state.client.asked.end_all(&service);
-                drop(state);
-                for it in unanswered {
-                    desk.order(Order::Forget { number: it.context });
-                }
-                if was {
+                if self.serves_no_more(Kind::Service, &service, desk) {
                     desk.order(Order::ServeNoMore { member: self.member.number, service });
                 }
                 Ok(())
@@ -231,6 +225,18 @@ impl Session {
                 tracing::info!(client = %self.peer, level = it.level.word(), "{}", it.msg);
                 Ok(())
             }
+            Operation::SendActionGoal(it) => self.send_goal(&it, desk),
+            Operation::CancelActionGoal(it) => self.cancel_goal(&it, desk),
+            Operation::AdvertiseAction(it) => self.pursue(&it, desk),
+            Operation::UnadvertiseAction(it) => {
+                let action = full(&it.action);
+                if self.serves_no_more(Kind::Action, &action, desk) {
+                    desk.order(Order::PursueNoMore { member: self.member.number, action });
+                }
+                Ok(())
+            }
+            Operation::ActionFeedback(it) => self.feedback(&it, desk),
+            Operation::ActionResult(it) => self.result(&it, desk),
             Operation::Auth(it) => self.authenticate(&it, desk),
             other => Err(Refusal::new(
                 other.name(),
@@ -473,6 +479,43 @@ impl Session {
         Ok(())
     }
 
+    fn send_goal(&mut self, asked: &SendActionGoal<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let action = full(&asked.action);
+        self.check(Act::SendGoal, &action, "send_action_goal", asked.id.as_ref(), desk)?;
+        let refuse = |field, found: String, expected: &'static str| {
+            Refusal::new("send_action_goal", asked.id.as_ref(), Some(field), found, expected)
+        };
+        let ty = desk.types.action(&asked.action_type);
+        let ty =
+            ty.map_err(|why| refuse("action_type", why, "an action whose definition is here"))?;
+        let begun = self.member.lock().client.asking.begin(asked.id.clone(), &action, None, 0);
+        let key =
+            begun.map_err(|_| refuse("action", "one more goal".to_owned(), "fewer under way"))?;
+        desk.order(Order::SendGoal(Goal {
+            member: Arc::clone(&self.member),
+            key,
+            action,
+            ty,
+            args: OwnedBody::of(asked.args),
+            feedback: asked.feedback,
+        }));
+        Ok(())
+    }
+
+    fn cancel_goal(
+        &mut self,
+        asked: &CancelActionGoal<'_>,
+        desk: &mut Desk,
+    ) -> Result<(), Refusal> {
+        let key = self.member.lock().client.asking.key(&asked.id);
+        let key = key.ok_or_else(|| {
+            let (found, expected) = (asked.id.to_string(), "the id of a goal that has not ended");
+            Refusal::new("cancel_action_goal", Some(&asked.id), Some("id"), found, expected)
+        })?;
+        desk.order(Order::CancelGoal { member: self.member.number, key });
+        Ok(())
+    }
+
     fn serve(&mut self, asked: &AdvertiseService<'_>, desk: &mut Desk) -> Result<(), Refusal> {
         let service = full(&asked.service);
         self.check(Act::ServeService, &service, "advertise_service", asked.id.as_ref(), desk)?;
@@ -502,6 +545,82 @@ impl Session {
         drop(state);
         let (member, id) = (Arc::clone(&self.member), asked.id.clone().map(Id::into_owned));
         desk.order(Order::Serve { member, service, ty, id });
+        Ok(())
+    }
+
+    /// Ends what waits for a client that serves no more; whether it did.
+    fn serves_no_more(&self, kind: Kind, name: &str, desk: &mut Desk) -> bool {
+        let mut state = self.member.lock();
+        let was = state.client.served.unadvertise(kind, name);
+        let unanswered = state.client.asked.end_all(name);
+        drop(state);
+        for it in unanswered {
+            desk.order(Order::Forget { number: it.context });
+        }
+        was
+    }
+
+    fn pursue(&mut self, asked: &AdvertiseAction<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let action = full(&asked.action);
+        self.check(Act::ServeAction, &action, "advertise_action", asked.id.as_ref(), desk)?;
+        let refuse = |field, found: String, expected: &'static str| {
+            Refusal::new("advertise_action", asked.id.as_ref(), Some(field), found, expected)
+        };
+        let ty = desk.types.action(&asked.ty);
+        let ty =
+            ty.map_err(|why| refuse("type", why, "an action type whose definition is here"))?;
+        let advertised =
+            self.member.lock().client.served.advertise(Kind::Action, &action, &ty.name);
+        match advertised {
+            ServedName::Again => return Ok(()),
+            ServedName::Full { names_max } => {
+                let found = format!("one more than {names_max}");
+                return Err(refuse("action", found, "fewer actions of one client"));
+            }
+            ServedName::Replaced => {
+                for it in self.member.lock().client.asked.end_all(&action) {
+                    desk.order(Order::Forget { number: it.context });
+                }
+                let member = self.member.number;
+                desk.order(Order::PursueNoMore { member, action: Arc::clone(&action) });
+            }
+            ServedName::Opened => {}
+        }
+        let (member, id) = (Arc::clone(&self.member), asked.id.clone().map(Id::into_owned));
+        desk.order(Order::Pursue { member, action, ty, id });
+        Ok(())
+    }
+
+    fn feedback(&mut self, asked: &ActionFeedback<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let mut state = self.member.lock();
+        let key = state.client.asked.key(&asked.id);
+        let number = key.and_then(|key| state.client.asked.context(key)).map(|it| *it.1);
+        drop(state);
+        let number = number.ok_or_else(|| no_goal("action_feedback", &asked.id))?;
+        let (member, values) = (Arc::clone(&self.member), OwnedBody::of(asked.values));
+        desk.order(Order::Feedback { member, number, values });
+        Ok(())
+    }
+
+    fn result(&mut self, asked: &ActionResult<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let action = full(&asked.action);
+        if !(SUCCEEDED..=ABORTED).contains(&asked.status) {
+            let expected = "4 for succeeded, 5 for canceled or 6 for aborted";
+            let found = asked.status.to_string();
+            return Err(Refusal::new(
+                "action_result",
+                Some(&asked.id),
+                Some("status"),
+                found,
+                expected,
+            ));
+        }
+        let ended = self.member.lock().client.asked.answer(&asked.id, &action);
+        let ended = ended.ok_or_else(|| no_goal("action_result", &asked.id))?;
+        // Where there is no result, what stands there is a text that says why.
+        let values = if asked.result { OwnedBody::of(asked.values) } else { OwnedBody::none() };
+        let (member, number, status) = (Arc::clone(&self.member), ended.context, asked.status);
+        desk.order(Order::Result { member, number, values, status });
         Ok(())
     }
 
@@ -585,6 +704,11 @@ impl std::fmt::Debug for Session {
     }
 }
 
+fn no_goal(operation: &'static str, id: &Id<'_>) -> Refusal {
+    let expected = "the id of a goal that this client pursues";
+    Refusal::new(operation, Some(id), Some("id"), id.to_string(), expected)
+}
+
 /// A name from the root on.
 fn full(name: &str) -> Arc<str> {
     if name.starts_with('/') { name.into() } else { format!("/{name}").into() }
@@ -596,6 +720,10 @@ fn wall_now() -> Now {
     let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
     Now { sec: sec as i32, nanosec: nanosec as u32 }
 }
+
+/// How a goal may have ended, as `action_msgs/GoalStatus` numbers it.
+const SUCCEEDED: i8 = 4;
+const ABORTED: i8 = 6;
 
 /// Room for a message that is kept for the next one.
 const CDR_BYTES_KEPT: usize = 1 << 20;

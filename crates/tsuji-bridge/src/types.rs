@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tsuji::RawType;
 use tsuji_codec::Plan;
 use tsuji_msg::{Resolver, TypeDescription, TypeSet};
+use tsuji_rosbridge::Encoding;
 
 /// Loads types, and keeps them with their plans. There are as many as there are definitions.
 pub(crate) struct Types {
     set: TypeSet<Box<dyn Resolver + Send + Sync>>,
     messages: Mutex<HashMap<String, Arc<MessageType>>>,
     services: Mutex<HashMap<String, Arc<ServiceType>>>,
+    actions: Mutex<HashMap<String, Arc<ActionType>>>,
 }
 
 /// A message's type.
@@ -27,6 +29,17 @@ impl MessageType {
     fn new(description: Arc<TypeDescription>) -> Arc<Self> {
         let plan = Plan::new(&description);
         Arc::new(Self { description, plan })
+    }
+
+    /// A sample as `encoding` has it. An error says what of it is none of this type.
+    pub(crate) fn written(&self, sample: &[u8], encoding: Encoding) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        let written = match encoding {
+            Encoding::Json => self.plan.json_from_cdr(sample, &mut out),
+            Encoding::Cbor => self.plan.cbor_from_cdr(sample, &mut out),
+            Encoding::Bson => self.plan.bson_from_cdr(sample, &mut out),
+        };
+        written.map(|()| out).map_err(|error| error.to_string())
     }
 
     /// As topics know it.
@@ -47,6 +60,25 @@ pub(crate) struct ServiceType {
     pub(crate) response: Arc<MessageType>,
 }
 
+/// An action's type.
+#[derive(Debug)]
+pub(crate) struct ActionType {
+    /// Its name in three parts.
+    pub(crate) name: String,
+    /// What is asked for.
+    pub(crate) goal: Arc<MessageType>,
+    /// How far it has come.
+    pub(crate) feedback: Arc<MessageType>,
+    /// The service by which a goal is sent.
+    pub(crate) send_goal: Arc<ServiceType>,
+    /// The service by which its result is asked for.
+    pub(crate) get_result: Arc<ServiceType>,
+    /// The service by which it is given up.
+    pub(crate) cancel_goal: Arc<ServiceType>,
+    /// What the topic of feedback carries.
+    pub(crate) feedback_message: Arc<MessageType>,
+}
+
 impl Types {
     /// Types of which `definitions` has the texts.
     pub(crate) fn new(definitions: Box<dyn Resolver + Send + Sync>) -> Self {
@@ -54,6 +86,7 @@ impl Types {
             set: TypeSet::new(definitions),
             messages: Mutex::default(),
             services: Mutex::default(),
+            actions: Mutex::default(),
         }
     }
 
@@ -83,6 +116,27 @@ impl Types {
             response: MessageType::new(loaded.response),
         });
         services.insert(name, Arc::clone(&ty));
+        Ok(ty)
+    }
+
+    /// An action, as `pkg/action/Name` or `pkg/Name`.
+    pub(crate) fn action(&self, name: &str) -> Result<Arc<ActionType>, String> {
+        let name = of_kind(name, "action");
+        let mut actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = actions.get(&name) {
+            return Ok(Arc::clone(known));
+        }
+        let loaded = self.set.load_action(&name).map_err(|error| error.to_string())?;
+        let ty = Arc::new(ActionType {
+            name: loaded.name.to_string(),
+            goal: MessageType::new(loaded.goal),
+            feedback: MessageType::new(loaded.feedback),
+            send_goal: self.service(&format!("{}_SendGoal", loaded.name))?,
+            get_result: self.service(&format!("{}_GetResult", loaded.name))?,
+            cancel_goal: self.service("action_msgs/srv/CancelGoal")?,
+            feedback_message: MessageType::new(loaded.feedback_message),
+        });
+        actions.insert(name, Arc::clone(&ty));
         Ok(ty)
     }
 }

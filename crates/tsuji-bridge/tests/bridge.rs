@@ -3,15 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::Read as _;
+use std::time::Duration;
 
 use serde_json::json;
 use tsuji::{History, Qos};
 use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
 use tsuji_bridge::{Bridge, Carrier, ErrorKind, Place, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
+use tsuji_interfaces::example_interfaces::action::{
+    Fibonacci, FibonacciFeedback, FibonacciGoal, FibonacciResult,
+};
 use tsuji_interfaces::example_interfaces::srv::{AddTwoInts, AddTwoIntsResponse};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji_node::action::{ActionClient, ActionServer, GoalStatus};
 use tungstenite::Message;
 use tungstenite::protocol::frame::coding::CloseCode;
 use world::{WATCHDOG, World, until};
@@ -96,7 +101,7 @@ fn where_a_subscription_has_no_room_the_client_waits_and_nothing_is_lost() {
         let mut before = 0;
         until("the room is full", || {
             let published = world.bridge.statistics().published;
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
             let is_full = 0 < published && published == before;
             before = published;
             is_full.then_some(())
@@ -173,6 +178,131 @@ fn services_go_both_ways() {
         "values": { "sum": a * b },
     }));
     assert_eq!(pending.wait(WATCHDOG).unwrap().sum, 42);
+}
+
+#[test]
+fn goals_are_pursued_with_feedback_cancelled_and_refused() {
+    let world = World::new();
+    let mut client = world.client();
+    let send = |id: &str, order: i32| {
+        json!({
+            "op": "send_action_goal", "id": id, "action": "/fibonacci", "feedback": true,
+            "action_type": "example_interfaces/action/Fibonacci", "args": { "order": order },
+        })
+    };
+    client.say(&send("early", 1));
+    let result = client.hear_of("action_result");
+    assert_eq!(
+        (&result["result"], &result["values"]),
+        (&json!(false), &json!("action /fibonacci does not exist"))
+    );
+
+    let _server = ActionServer::<Fibonacci>::builder(&world.node, "/fibonacci")
+        .on_goal(|_, goal| 0 <= goal.order)
+        .pursue(|handle| {
+            let mut sequence = vec![0, 1];
+            while (sequence.len() as i32) < handle.goal().order {
+                if handle.is_canceling() {
+                    return handle.canceled(FibonacciResult { sequence }).unwrap();
+                }
+                sequence
+                    .push(sequence[sequence.len() - 1].wrapping_add(sequence[sequence.len() - 2]));
+                handle.publish_feedback(FibonacciFeedback { sequence: sequence.clone() }).unwrap();
+                if 10 < handle.goal().order {
+                    handle.sleep(Duration::from_millis(1));
+                }
+            }
+            handle.succeed(FibonacciResult { sequence }).unwrap();
+        })
+        .unwrap();
+    let node = world.node.clone();
+    std::thread::spawn(move || tsuji::spin(&node));
+    client.say(&send("g1", 5));
+    let feedback = client.hear_of("action_feedback");
+    assert_eq!(
+        (&feedback["id"], &feedback["values"]["sequence"]),
+        (&json!("g1"), &json!([0, 1, 1])),
+        "{feedback}"
+    );
+    let result = client.hear_of("action_result");
+    assert_eq!(
+        (&result["status"], &result["values"]),
+        (&json!(4), &json!({ "sequence": [0, 1, 1, 2, 3] })),
+        "{result}"
+    );
+
+    client.say(&send("g2", 1_000_000));
+    client.hear_of("action_feedback");
+    client.say(&json!({ "op": "cancel_action_goal", "id": "g2", "action": "/fibonacci" }));
+    let result = client.hear_of("action_result");
+    assert_eq!((&result["id"], &result["status"]), (&json!("g2"), &json!(5)), "{result}");
+
+    client.say(&send("g3", -1));
+    let result = client.hear_of("action_result");
+    assert_eq!(result["values"], "the goal was rejected", "{result}");
+    client.say(&json!({ "op": "cancel_action_goal", "id": "g3", "action": "/fibonacci" }));
+    assert!(client.hear_of("status")["msg"].as_str().unwrap().contains("has not ended"));
+}
+
+#[test]
+fn a_client_pursues_goals_of_others() {
+    let world = World::new();
+    let mut client = world.client();
+    client.say(&json!({
+        "op": "advertise_action", "action": "/fibonacci", "type": "example_interfaces/action/Fibonacci",
+    }));
+    let asking = ActionClient::<Fibonacci>::new(&world.node, "/fibonacci").unwrap();
+    let node = world.node.clone();
+    let pursued = std::thread::spawn(move || {
+        let send = |order| asking.send_goal(FibonacciGoal { order }, WATCHDOG).unwrap().unwrap();
+        let goal = send(3);
+        let feedback = goal.next_feedback(WATCHDOG).unwrap().unwrap();
+        assert_eq!(feedback.sequence, [0, 1]);
+        let first = goal.result(WATCHDOG).unwrap();
+        let goal = send(1000);
+        assert!(goal.next_feedback(WATCHDOG).unwrap().is_some());
+        goal.cancel(WATCHDOG).unwrap();
+        let second = goal.result(WATCHDOG).unwrap();
+        let goal = send(7);
+        assert!(goal.next_feedback(WATCHDOG).unwrap().is_some());
+        let third = goal.result(WATCHDOG).unwrap();
+        drop(node);
+        [first, second, third]
+    });
+    let mut ids = Vec::new();
+    for order in [3, 1000, 7] {
+        let goal = client.hear_of("send_action_goal");
+        assert_eq!(
+            (&goal["action"], &goal["args"]),
+            (&json!("/fibonacci"), &json!({ "order": order })),
+            "{goal}"
+        );
+        ids.push(goal["id"].clone());
+        let id = &goal["id"];
+        client.say(&json!({
+            "op": "action_feedback", "id": id, "action": "/fibonacci", "values": { "sequence": [0, 1] },
+        }));
+        let mut result = json!({
+            "op": "action_result", "id": id, "action": "/fibonacci", "values": { "sequence": [0, 1, 1] },
+            "status": 4, "result": true,
+        });
+        if order == 1000 {
+            let cancel = client.hear_of("cancel_action_goal");
+            assert_eq!(&cancel["id"], id);
+            result["status"] = json!(5);
+        }
+        // The last is left behind by a client that goes.
+        if order != 7 {
+            client.say(&result);
+        }
+    }
+    assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), 3);
+    client.settle();
+    drop(client);
+    let [first, second, third] = pursued.join().unwrap();
+    assert_eq!((first.0, &*first.1.sequence), (GoalStatus::Succeeded, &[0, 1, 1][..]));
+    assert_eq!((second.0, &*second.1.sequence), (GoalStatus::Canceled, &[0, 1, 1][..]));
+    assert_eq!((third.0, third.1.sequence.len()), (GoalStatus::Aborted, 0));
 }
 
 #[test]

@@ -82,9 +82,9 @@ impl Callers {
         self.all.iter().map(|it| &it.client as &dyn Waitable)
     }
 
-    /// How long the thread may sleep: that a server is ready wakes nobody.
-    pub(super) fn patience(&self) -> Option<Duration> {
-        self.all.iter().any(|it| !it.waiting.is_empty()).then_some(LOOK)
+    /// Whether somebody waits for a server.
+    pub(super) fn waits(&self) -> bool {
+        self.all.iter().any(|it| !it.waiting.is_empty())
     }
 
     /// Sends a request, or answers it where it is one of rosapi's.
@@ -194,7 +194,7 @@ impl Callers {
     }
 
     /// Sends what has waited for a server.
-    pub(super) fn look(&mut self, _context: &Context) {
+    pub(super) fn look(&mut self) {
         for caller in self.all.iter_mut().filter(|it| !it.waiting.is_empty()) {
             let now = Instant::now();
             if caller.client.is_ready() {
@@ -249,15 +249,9 @@ impl Caller {
 }
 
 fn finish(open: &Open, ty: &MessageType, cdr: &[u8]) {
-    let mut values = Vec::new();
-    let written = match open.member.encoding {
-        Encoding::Json => ty.plan.json_from_cdr(cdr, &mut values),
-        Encoding::Cbor => ty.plan.cbor_from_cdr(cdr, &mut values),
-        Encoding::Bson => ty.plan.bson_from_cdr(cdr, &mut values),
-    };
-    match written {
-        Ok(()) => open.end(Values::Encoded(&values), true),
-        Err(error) => open.fail(&format!("the response is none of its type: {error}")),
+    match ty.written(cdr, open.member.encoding) {
+        Ok(values) => open.end(Values::Encoded(&values), true),
+        Err(why) => open.fail(&format!("the response is none of its type: {why}")),
     }
 }
 
@@ -280,6 +274,10 @@ struct Server {
 impl Servers {
     pub(super) fn new(node: Node) -> Self {
         Self { node, all: Vec::new(), open: HashMap::new(), next: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
     }
 
     pub(super) fn waitables(&self) -> impl Iterator<Item = &dyn Waitable> {
@@ -346,16 +344,13 @@ impl Servers {
                 }
             };
             let Server { member, name, ty, .. } = server;
-            let mut args = Vec::new();
-            let written = match member.encoding {
-                Encoding::Json => ty.request.plan.json_from_cdr(request.bytes(), &mut args),
-                Encoding::Cbor => ty.request.plan.cbor_from_cdr(request.bytes(), &mut args),
-                Encoding::Bson => ty.request.plan.bson_from_cdr(request.bytes(), &mut args),
+            let args = match ty.request.written(request.bytes(), member.encoding) {
+                Ok(args) => args,
+                Err(why) => {
+                    tracing::warn!(service = &**name, why, "a request that is none of its type");
+                    continue;
+                }
             };
-            if let Err(error) = written {
-                tracing::warn!(service = &**name, %error, "a request that is none of its type");
-                continue;
-            }
             let number = self.next;
             self.next += 1;
             let mut state = member.lock();
@@ -402,17 +397,14 @@ impl Servers {
     }
 }
 
-fn wall_now() -> Now {
+pub(super) fn wall_now() -> Now {
     let ns = tsuji_platform::clock::wall_ns();
     let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
     Now { sec: sec as i32, nanosec: nanosec as u32 }
 }
 
-/// How often it is looked whether a server is ready, while somebody waits for one.
-const LOOK: Duration = Duration::from_millis(2);
-
 /// How long a server may take to appear.
-const SERVER_PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const SERVER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Services that are kept ready to be called. Beyond that, one that nobody waits for goes.
 const CALLERS_MAX: usize = 256;

@@ -75,6 +75,11 @@ impl<C> Pending<C> {
         Some((&entry.name, &mut entry.context))
     }
 
+    /// The id of one, if it has one.
+    pub fn id(&self, key: u64) -> Option<&Id<'static>> {
+        self.entries.get(&key)?.id.as_ref()
+    }
+
     /// Takes the one with that key, which has ended.
     pub fn end(&mut self, key: u64) -> Option<Ended<C>> {
         let Entry { id, name, expires, context } = self.entries.remove(&key)?;
