@@ -32,8 +32,12 @@ pub(super) struct Link {
     is_hot: bool,
     /// Nothing is read before.
     paused_until: Option<Instant>,
-    /// It is over when all is written, or then.
+    /// It is over when all is written and the other side has closed too, or then.
     ends_at: Option<Instant>,
+    /// Nothing more will be written.
+    is_finished: bool,
+    /// `ends_at` has passed.
+    is_late: bool,
     began: Instant,
     heard: Instant,
     pinged: Option<Instant>,
@@ -88,6 +92,8 @@ impl Link {
             is_hot: false,
             paused_until: None,
             ends_at: None,
+            is_finished: false,
+            is_late: false,
             began: now,
             heard: now,
             pinged: None,
@@ -121,13 +127,28 @@ impl Link {
         }
         let is_over = matches!(self.phase, Phase::Ending) && self.outgoing.is_empty();
         match (is_over, is_more) {
-            (true, _) => {
-                self.stream.finish();
-                Turn::Over
-            }
+            (true, _) => self.linger(),
             (false, true) => Turn::Again,
             (false, false) => Turn::Rest,
         }
+    }
+
+    /// Lets what was said last arrive: a socket that is closed with something unread takes that back.
+    fn linger(&mut self) -> Turn {
+        if !std::mem::replace(&mut self.is_finished, true) {
+            self.stream.finish();
+        }
+        let mut unread = [0; 4096];
+        for _ in 0..MESSAGES_A_TURN {
+            match self.stream.socket().read(&mut unread) {
+                _ if self.is_late => return Turn::Over,
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Rest,
+                Ok(0) | Err(_) => return Turn::Over,
+            }
+        }
+        Turn::Again
     }
 
     /// Ends it with a reason; what waits is still written.
@@ -143,7 +164,7 @@ impl Link {
         if let Phase::WebSocket(websocket) = &mut self.phase {
             websocket.close(code, why, &mut self.stream, &mut self.outgoing);
         }
-        self.stop(desk);
+        self.stop(desk.now());
     }
 
     /// When it has to be looked at, whatever happens.
@@ -168,9 +189,10 @@ impl Link {
         if self.ends_at.is_some_and(|it| it <= now) {
             self.outgoing = Outgoing::default();
             self.phase = Phase::Ending;
+            self.is_late = true;
         }
         match &mut self.phase {
-            Phase::Request(_) if self.began + HANDSHAKE_TIMEOUT <= now => self.stop(desk),
+            Phase::Request(_) if self.began + HANDSHAKE_TIMEOUT <= now => self.stop(desk.now()),
             Phase::WebSocket(websocket) if !settings.ping_interval.is_zero() => match self.pinged {
                 Some(asked) if asked + settings.ping_timeout <= now => {
                     self.end(CloseCode::Away, "no answer to a ping", desk);
@@ -218,7 +240,7 @@ impl Link {
 
     fn read_request(&mut self, desk: &mut Desk) -> Pace {
         let mut buffer = [0; 4096];
-        let Some(count) = self.receive(&mut buffer) else { return Pace::On };
+        let Some(count) = self.receive(&mut buffer, desk.now()) else { return Pace::On };
         let Phase::Request(reading) = &mut self.phase else { return Pace::On };
         let settings = desk.settings();
         let (url_path, origins) = (&settings.url_path, &settings.origins);
@@ -227,7 +249,7 @@ impl Link {
             Answer::Incomplete => {}
             Answer::Response(bytes) => {
                 self.outgoing.append(&bytes);
-                self.stop(desk);
+                self.stop(desk.now());
             }
             Answer::Upgraded { head, rest } => {
                 self.outgoing.append(&head);
@@ -237,7 +259,7 @@ impl Link {
                     Ok(peer) => {
                         self.session = Some(desk.session(self.place, peer, Carrier::WebSocket));
                     }
-                    Err(_) => self.stop(desk),
+                    Err(_) => self.stop(desk.now()),
                 }
             }
         }
@@ -247,7 +269,7 @@ impl Link {
     fn read_tcp(&mut self, desk: &mut Desk) -> Pace {
         if self.left.is_empty() {
             let mut buffer = desk.take_buffer();
-            if let Some(count) = self.receive(&mut buffer) {
+            if let Some(count) = self.receive(&mut buffer, desk.now()) {
                 let read = self.split(&buffer[..count], desk);
                 if let Some(rest) = buffer.get(read..count) {
                     self.left.extend_from_slice(rest);
@@ -288,7 +310,7 @@ impl Link {
                     return Pace::On;
                 }
                 Read1::Over => {
-                    self.stop(desk);
+                    self.stop(desk.now());
                     return Pace::On;
                 }
                 Read1::Broken(code, why) => {
@@ -314,10 +336,10 @@ impl Link {
     }
 
     /// What was read; nothing where nothing is there, or nothing comes any more.
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<usize> {
+    fn receive(&mut self, buffer: &mut [u8], now: Instant) -> Option<usize> {
         match self.stream.read(buffer) {
             Ok(0) => {
-                self.phase = Phase::Ending;
+                self.stop(now);
                 self.may_read = false;
                 None
             }
@@ -326,7 +348,7 @@ impl Link {
             Err(error) => {
                 self.may_read = false;
                 if error.kind() != io::ErrorKind::WouldBlock {
-                    self.phase = Phase::Ending;
+                    self.stop(now);
                     self.outgoing = Outgoing::default();
                 }
                 None
@@ -378,9 +400,9 @@ impl Link {
     }
 
     /// Nothing is read any more; what waits is still written, for a while.
-    fn stop(&mut self, desk: &Desk) {
+    fn stop(&mut self, now: Instant) {
         self.phase = Phase::Ending;
-        self.ends_at = Some(desk.now() + LINGER);
+        self.ends_at.get_or_insert(now + LINGER);
     }
 
     /// The session, if there was one.
