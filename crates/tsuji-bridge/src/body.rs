@@ -75,6 +75,11 @@ impl OwnedBody {
         read.map(|()| out).map_err(|error| error.to_string())
     }
 
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// As it came.
     pub(crate) fn body(&self) -> Body<'_> {
         match self.form {

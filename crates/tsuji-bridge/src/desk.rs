@@ -32,6 +32,8 @@ pub(crate) struct Desk {
     publishers: HashMap<Arc<str>, Publisher>,
     /// Those of which messages wait for a first subscription.
     early: Vec<Arc<str>>,
+    /// Topics that clients who have gone published on, and when they go, the next first.
+    leaving: VecDeque<(Instant, String)>,
     began: Instant,
     now: Instant,
     buffer: Vec<u8>,
@@ -86,6 +88,7 @@ impl Desk {
             wake,
             publishers: HashMap::new(),
             early: Vec::new(),
+            leaving: VecDeque::new(),
             began,
             now,
             next_member: 0,
@@ -148,14 +151,23 @@ impl Desk {
         Session::new(Arc::new(member), peer, carrier, self)
     }
 
-    /// Asks the thread of ROS for something.
-    pub(crate) fn order(&mut self, order: Order) {
-        self.hub.order(order);
+    /// Asks the thread of ROS for something for a client.
+    pub(crate) fn order(&mut self, member: &Arc<Member>, order: Order) {
+        self.hub.order(member, order);
+    }
+
+    /// Ends the thread of ROS.
+    pub(crate) fn end(&mut self) {
+        self.hub.end();
     }
 
     /// What ends a turn: the thread of ROS hears of all orders at once.
     pub(crate) fn turn(&mut self) {
         self.hub.flush();
+        while self.leaving.front().is_some_and(|(at, _)| *at <= self.now) {
+            let Some((_, topic)) = self.leaving.pop_front() else { break };
+            self.close_publisher(&topic);
+        }
         if !self.early.is_empty() {
             self.send_early();
         }
@@ -164,7 +176,7 @@ impl Desk {
     /// When the next turn has to be, whatever happens.
     pub(crate) fn due(&self) -> Option<Instant> {
         let early = self.early.iter().filter_map(|it| self.publishers.get(it)?.early.as_ref());
-        early.map(|it| it.until).min()
+        early.map(|it| it.until).chain(self.leaving.front().map(|it| it.0)).min()
     }
 
     /// The type that a topic has, if anybody publishes it or subscribes to it.
@@ -226,6 +238,12 @@ impl Desk {
                 self.early.retain(|it| **it != *topic);
             }
         }
+    }
+
+    /// One client less will publish on `topic`, in a while: what it said last may not have arrived.
+    pub(crate) fn leave_publisher(&mut self, topic: String) {
+        let at = self.now + self.settings.limits.client.unregister_timeout;
+        self.leaving.push_back((at, topic));
     }
 
     /// The type of a topic that clients publish on.

@@ -2,6 +2,7 @@
 //! where they wait for it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
@@ -68,23 +69,52 @@ pub(crate) enum Order {
     Forget { number: u64 },
     /// A client has gone, with all that it had.
     Gone { member: Arc<Member> },
-    /// The thread ends.
-    End,
+}
+
+impl Order {
+    /// What it takes while it waits, about.
+    fn bytes(&self) -> usize {
+        let body = match self {
+            Self::Call(call) => call.args.bytes(),
+            Self::SendGoal(goal) => goal.args.bytes(),
+            Self::Respond { values, .. }
+            | Self::Feedback { values, .. }
+            | Self::Result { values, .. } => values.bytes(),
+            _ => 0,
+        };
+        ORDER_BYTES + body
+    }
+}
+
+/// An order on its way.
+struct Placed {
+    order: Order,
+    member: Arc<Member>,
+    bytes: usize,
 }
 
 /// The way to the thread of ROS.
 pub(crate) struct Mailbox {
-    orders: Sender<Order>,
+    orders: Sender<Placed>,
     news: GuardCondition,
+    is_over: Arc<AtomicBool>,
     is_pending: bool,
 }
 
 impl Mailbox {
-    /// Puts an order there; the thread hears of it by the next [`flush`](Self::flush).
-    pub(crate) fn order(&mut self, order: Order) {
+    /// Puts an order of a client there; the thread hears of it by the next [`flush`](Self::flush).
+    pub(crate) fn order(&mut self, member: &Arc<Member>, order: Order) {
+        let (member, bytes) = (Arc::clone(member), order.bytes());
+        member.ordered(bytes);
         // Where the thread has ended, so does the bridge.
-        let _ = self.orders.send(order);
+        let _ = self.orders.send(Placed { order, member, bytes });
         self.is_pending = true;
+    }
+
+    /// Ends the thread, whatever it still has to do.
+    pub(crate) fn end(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.news.trigger();
     }
 
     /// Wakes the thread if there are orders.
@@ -101,7 +131,8 @@ pub(crate) struct Hub {
     waits: WaitList,
     graph: GuardCondition,
     news: GuardCondition,
-    orders: Receiver<Order>,
+    orders: Receiver<Placed>,
+    is_over: Arc<AtomicBool>,
     topics: Topics,
     callers: Callers,
     servers: Servers,
@@ -122,12 +153,19 @@ impl Hub {
         let context = node.context().clone();
         let news = GuardCondition::new(&context)?;
         let (sender, orders) = mpsc::channel();
-        let mailbox = Mailbox { orders: sender, news: news.clone(), is_pending: false };
+        let is_over = Arc::<AtomicBool>::default();
+        let mailbox = Mailbox {
+            orders: sender,
+            news: news.clone(),
+            is_over: Arc::clone(&is_over),
+            is_pending: false,
+        };
         let hub = Self {
             waits: WaitList::new(&context)?,
             graph: context.graph_guard()?,
             news,
             orders,
+            is_over,
             topics: Topics::new(node.clone(), Arc::clone(settings), Arc::clone(counters)),
             callers: Callers::new(node.clone(), Arc::clone(types), Arc::clone(settings)),
             servers: Servers::new(node.clone()),
@@ -141,7 +179,7 @@ impl Hub {
 
     /// Serves until it is told to end, or the context is shut down.
     pub(crate) fn run(mut self) {
-        loop {
+        while !self.is_over.load(Ordering::Acquire) {
             let ready = {
                 let mut entities: Vec<&dyn Waitable> = vec![&self.graph, &self.news];
                 entities.extend(self.topics.waitables());
@@ -175,10 +213,22 @@ impl Hub {
             }
             self.callers.look();
             self.goals.look();
-            while let Ok(order) = self.orders.try_recv() {
-                if !self.obey(order) {
-                    return;
-                }
+            self.obey_some();
+        }
+    }
+
+    /// Does what is asked, but for no longer than a turn: samples of others wait meanwhile.
+    fn obey_some(&mut self) {
+        let began = Instant::now();
+        while let Ok(Placed { order, member, bytes }) = self.orders.try_recv() {
+            // What a client that has gone still wants is not done; what it leaves behind is.
+            if !member.is_gone() || matches!(order, Order::Gone { .. } | Order::Forget { .. }) {
+                self.obey(order);
+            }
+            member.obeyed(bytes);
+            if A_TURN < began.elapsed() {
+                self.news.trigger();
+                return;
             }
         }
     }
@@ -195,16 +245,18 @@ impl Hub {
                 0 => self.topics.drain(place, now),
                 1 => self.callers.drain(place),
                 2 => self.goals.drain(place),
-                3 => self.servers.drain(place),
+                3 => self.servers.drain(place, now),
                 _ => self.pursuits.drain(place),
             };
         }
     }
 
-    /// Does what is asked; whether to go on.
-    fn obey(&mut self, order: Order) -> bool {
+    /// Does what is asked.
+    fn obey(&mut self, order: Order) {
         match order {
-            Order::Subscribe(subscription) => self.topics.subscribe(subscription, &self.context),
+            Order::Subscribe(subscription) => {
+                self.topics.subscribe(subscription, &self.context, self.began.elapsed());
+            }
             Order::Resettle { member, key, settings, topic } => {
                 self.topics.resettle(member, key, settings, &topic);
             }
@@ -236,9 +288,7 @@ impl Hub {
                 self.servers.gone(member.number);
                 self.pursuits.gone(member.number);
             }
-            Order::End => return false,
         }
-        true
     }
 }
 
@@ -253,3 +303,6 @@ const A_TURN: Duration = Duration::from_millis(2);
 
 /// How often it is looked whether a server is ready, while somebody waits for one: that wakes nobody.
 const LOOK: Duration = Duration::from_millis(2);
+
+/// What an order takes besides a message in it.
+const ORDER_BYTES: usize = 1024;

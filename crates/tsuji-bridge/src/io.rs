@@ -12,7 +12,6 @@ use mio::{Events, Interest, Poll, Token};
 use tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::desk::Desk;
-use crate::hub::Order;
 use crate::settings::{Carrier, Place, Settings};
 use crate::wake::Wake;
 use crate::{Bound, Counters, Error, ErrorKind, Result};
@@ -288,8 +287,8 @@ impl Io {
             }
             self.remove(place, desk);
         }
-        desk.order(Order::End);
         desk.turn();
+        desk.end();
     }
 }
 

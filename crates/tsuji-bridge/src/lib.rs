@@ -83,7 +83,14 @@ impl Bridge {
             spawned.map_err(|error| Error::new(ErrorKind::Unexpected, format!("thread: {error}")))
         };
         let mut bridge = Self { wake, counters, bound, connections: None, ros: None };
-        bridge.ros = Some(spawn("bridge-ros", Box::new(move || hub.run()))?);
+        let ends = Ends(Arc::clone(&bridge.wake));
+        bridge.ros = Some(spawn(
+            "bridge-ros",
+            Box::new(move || {
+                let _ends = ends;
+                hub.run();
+            }),
+        )?);
         bridge.connections = Some(spawn("bridge-io", Box::new(move || io.run(desk)))?);
         Ok(bridge)
     }
@@ -107,6 +114,15 @@ impl Bridge {
             invalid: of(&counters.invalid),
             datagrams_lost: of(&counters.datagrams_lost),
         }
+    }
+}
+
+/// Ends the connections when the thread of ROS does, whyever that is: nobody could be served any more.
+struct Ends(Arc<Wake>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

@@ -1,7 +1,7 @@
 //! One client, as both threads know it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(crate) struct Member {
     wake: Arc<Wake>,
     counters: Arc<Counters>,
     answers_bytes_max: usize,
+    /// What was asked of the thread of ROS for it and is not done.
+    ordered_bytes: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -64,6 +66,7 @@ impl Member {
             wake,
             counters,
             answers_bytes_max,
+            ordered_bytes: AtomicUsize::new(0),
             state: Mutex::new(state),
         }
     }
@@ -119,18 +122,10 @@ impl Member {
         }
     }
 
-    /// Takes about `bytes` of what waits, answers first. `false` when the client is to be cut off.
-    pub(crate) fn take(
-        &self,
-        bytes: usize,
-        now: Duration,
-        mut each: impl FnMut(Arc<Frame>),
-    ) -> bool {
+    /// Takes about `bytes` of what waits, answers first.
+    pub(crate) fn take(&self, bytes: usize, now: Duration, mut each: impl FnMut(Arc<Frame>)) {
         let mut state = self.lock();
         state.is_told = false;
-        if state.is_gone {
-            return false;
-        }
         let mut taken = 0;
         while taken < bytes {
             let frame = match state.answers.pop_front() {
@@ -148,7 +143,6 @@ impl Member {
             each(frame);
             more.into_iter().for_each(&mut each);
         }
-        true
     }
 
     /// Nothing more is put here.
@@ -156,6 +150,26 @@ impl Member {
         let mut state = self.lock();
         state.is_gone = true;
         state.answers = VecDeque::new();
+    }
+
+    /// Whether it has left, or does not take its answers.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.lock().is_gone
+    }
+
+    /// Notes that the thread of ROS has so much more to do for it.
+    pub(crate) fn ordered(&self, bytes: usize) {
+        self.ordered_bytes.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    /// Notes that it is done.
+    pub(crate) fn obeyed(&self, bytes: usize) {
+        self.ordered_bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+
+    /// Whether that thread has so much to do for it that it has to wait.
+    pub(crate) fn is_ahead(&self) -> bool {
+        ORDERED_BYTES_MAX < self.ordered_bytes.load(Ordering::Acquire)
     }
 
     /// What its messages are to a WebSocket.
@@ -166,3 +180,6 @@ impl Member {
         }
     }
 }
+
+/// With more than that asked of the thread of ROS and not done, nothing more is read of a client.
+const ORDERED_BYTES_MAX: usize = 256 << 10;

@@ -111,6 +111,9 @@ impl Session {
         let pause = self.pause(bytes.len(), desk);
         let verdict = self.take(encoding, bytes, desk, 0);
         match verdict {
+            Verdict::Fine if self.member.is_ahead() => {
+                Verdict::Later(desk.now() + pause.max(desk::BUSY))
+            }
             Verdict::Fine if !pause.is_zero() => Verdict::Later(desk.now() + pause),
             verdict => verdict,
         }
@@ -146,8 +149,10 @@ impl Session {
 
     /// Goes on where a message had to wait.
     pub(crate) fn resume(&mut self, desk: &mut Desk) -> Verdict {
-        let Some((topic, cdr)) = self.waiting.take() else { return Verdict::Fine };
-        self.publish_cdr(&topic, cdr, desk)
+        if let Some((topic, cdr)) = self.waiting.take() {
+            return self.publish_cdr(&topic, cdr, desk);
+        }
+        if self.member.is_ahead() { Verdict::Later(desk.now() + desk::BUSY) } else { Verdict::Fine }
     }
 
     /// When it has to be looked at.
@@ -174,7 +179,7 @@ impl Session {
             self.member.answer(&Outgoing::ServiceResponse { id, service, values, result: false });
         }
         for ended in unasked {
-            desk.order(Order::Forget { number: ended.context });
+            desk.order(&self.member, Order::Forget { number: ended.context });
         }
     }
 
@@ -185,9 +190,10 @@ impl Session {
         let topics: Vec<String> = state.client.advertisements.topics().map(str::to_owned).collect();
         drop(state);
         for topic in topics {
-            desk.close_publisher(&topic);
+            desk.leave_publisher(topic);
         }
-        desk.order(Order::Gone { member: self.member });
+        let member = Arc::clone(&self.member);
+        desk.order(&self.member, Order::Gone { member });
     }
 
     fn take(&mut self, encoding: Encoding, bytes: &[u8], desk: &mut Desk, depth: usize) -> Verdict {
@@ -213,7 +219,10 @@ impl Session {
             Operation::UnadvertiseService(it) => {
                 let service = full(&it.service);
                 if self.serves_no_more(Kind::Service, &service, desk) {
-                    desk.order(Order::ServeNoMore { member: self.member.number, service });
+                    desk.order(
+                        &self.member,
+                        Order::ServeNoMore { member: self.member.number, service },
+                    );
                 }
                 Ok(())
             }
@@ -231,7 +240,10 @@ impl Session {
             Operation::UnadvertiseAction(it) => {
                 let action = full(&it.action);
                 if self.serves_no_more(Kind::Action, &action, desk) {
-                    desk.order(Order::PursueNoMore { member: self.member.number, action });
+                    desk.order(
+                        &self.member,
+                        Order::PursueNoMore { member: self.member.number, action },
+                    );
                 }
                 Ok(())
             }
@@ -272,6 +284,7 @@ impl Session {
             Refusal::new("publish", asked.id.as_ref(), Some(field), found, expected)
         };
         if self.member.lock().client.advertisements.topic(&topic).is_none() {
+            self.check(Act::Publish, &topic, "publish", asked.id.as_ref(), desk)?;
             let ty = desk.type_of(&topic).ok_or_else(|| {
                 refuse(
                     "topic",
@@ -425,7 +438,7 @@ impl Session {
             qos: asked.qos.map(|it| *it),
             id: asked.id.map(Id::into_owned),
         };
-        desk.order(Order::Subscribe(subscription));
+        desk.order(&self.member, Order::Subscribe(subscription));
         Ok(())
     }
 
@@ -442,11 +455,11 @@ impl Session {
                 Err(Refusal::new("unsubscribe", asked.id.as_ref(), Some("topic"), found, expected))
             }
             Unsubscribed::Remains { key, settings } => {
-                desk.order(Order::Resettle { member, key, settings, topic });
+                desk.order(&self.member, Order::Resettle { member, key, settings, topic });
                 Ok(())
             }
             Unsubscribed::Closed { key } => {
-                desk.order(Order::Unsubscribe { member, key, topic });
+                desk.order(&self.member, Order::Unsubscribe { member, key, topic });
                 Ok(())
             }
         }
@@ -468,14 +481,17 @@ impl Session {
                 expected,
             )
         })?;
-        desk.order(Order::Call(Call {
-            member: Arc::clone(&self.member),
-            key,
-            service,
-            ty: asked.ty.clone().map(Cow::into_owned),
-            args: OwnedBody::of(asked.args),
-            user: self.user,
-        }));
+        desk.order(
+            &self.member,
+            Order::Call(Call {
+                member: Arc::clone(&self.member),
+                key,
+                service,
+                ty: asked.ty.clone().map(Cow::into_owned),
+                args: OwnedBody::of(asked.args),
+                user: self.user,
+            }),
+        );
         Ok(())
     }
 
@@ -491,14 +507,17 @@ impl Session {
         let begun = self.member.lock().client.asking.begin(asked.id.clone(), &action, None, 0);
         let key =
             begun.map_err(|_| refuse("action", "one more goal".to_owned(), "fewer under way"))?;
-        desk.order(Order::SendGoal(Goal {
-            member: Arc::clone(&self.member),
-            key,
-            action,
-            ty,
-            args: OwnedBody::of(asked.args),
-            feedback: asked.feedback,
-        }));
+        desk.order(
+            &self.member,
+            Order::SendGoal(Goal {
+                member: Arc::clone(&self.member),
+                key,
+                action,
+                ty,
+                args: OwnedBody::of(asked.args),
+                feedback: asked.feedback,
+            }),
+        );
         Ok(())
     }
 
@@ -512,7 +531,7 @@ impl Session {
             let (found, expected) = (asked.id.to_string(), "the id of a goal that has not ended");
             Refusal::new("cancel_action_goal", Some(&asked.id), Some("id"), found, expected)
         })?;
-        desk.order(Order::CancelGoal { member: self.member.number, key });
+        desk.order(&self.member, Order::CancelGoal { member: self.member.number, key });
         Ok(())
     }
 
@@ -535,16 +554,19 @@ impl Session {
             ServedName::Replaced => {
                 let unanswered = state.client.asked.end_all(&service);
                 for it in unanswered {
-                    desk.order(Order::Forget { number: it.context });
+                    desk.order(&self.member, Order::Forget { number: it.context });
                 }
                 let member = self.member.number;
-                desk.order(Order::ServeNoMore { member, service: Arc::clone(&service) });
+                desk.order(
+                    &self.member,
+                    Order::ServeNoMore { member, service: Arc::clone(&service) },
+                );
             }
             ServedName::Opened => {}
         }
         drop(state);
         let (member, id) = (Arc::clone(&self.member), asked.id.clone().map(Id::into_owned));
-        desk.order(Order::Serve { member, service, ty, id });
+        desk.order(&self.member, Order::Serve { member, service, ty, id });
         Ok(())
     }
 
@@ -555,7 +577,7 @@ impl Session {
         let unanswered = state.client.asked.end_all(name);
         drop(state);
         for it in unanswered {
-            desk.order(Order::Forget { number: it.context });
+            desk.order(&self.member, Order::Forget { number: it.context });
         }
         was
     }
@@ -579,15 +601,18 @@ impl Session {
             }
             ServedName::Replaced => {
                 for it in self.member.lock().client.asked.end_all(&action) {
-                    desk.order(Order::Forget { number: it.context });
+                    desk.order(&self.member, Order::Forget { number: it.context });
                 }
                 let member = self.member.number;
-                desk.order(Order::PursueNoMore { member, action: Arc::clone(&action) });
+                desk.order(
+                    &self.member,
+                    Order::PursueNoMore { member, action: Arc::clone(&action) },
+                );
             }
             ServedName::Opened => {}
         }
         let (member, id) = (Arc::clone(&self.member), asked.id.clone().map(Id::into_owned));
-        desk.order(Order::Pursue { member, action, ty, id });
+        desk.order(&self.member, Order::Pursue { member, action, ty, id });
         Ok(())
     }
 
@@ -598,7 +623,7 @@ impl Session {
         drop(state);
         let number = number.ok_or_else(|| no_goal("action_feedback", &asked.id))?;
         let (member, values) = (Arc::clone(&self.member), OwnedBody::of(asked.values));
-        desk.order(Order::Feedback { member, number, values });
+        desk.order(&self.member, Order::Feedback { member, number, values });
         Ok(())
     }
 
@@ -620,7 +645,7 @@ impl Session {
         // Where there is no result, what stands there is a text that says why.
         let values = if asked.result { OwnedBody::of(asked.values) } else { OwnedBody::none() };
         let (member, number, status) = (Arc::clone(&self.member), ended.context, asked.status);
-        desk.order(Order::Result { member, number, values, status });
+        desk.order(&self.member, Order::Result { member, number, values, status });
         Ok(())
     }
 
@@ -636,7 +661,7 @@ impl Session {
         let (id, number) = (asked.id.clone().map(Id::into_owned), ended.context);
         let (member, values, result) =
             (Arc::clone(&self.member), OwnedBody::of(asked.values), asked.result);
-        desk.order(Order::Respond { member, number, id, values, result });
+        desk.order(&self.member, Order::Respond { member, number, id, values, result });
         Ok(())
     }
 

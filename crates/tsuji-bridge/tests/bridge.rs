@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::Read as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tsuji::{History, Qos};
+use tsuji::{History, Qos, RawType};
 use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
 use tsuji_bridge::{Bridge, Carrier, ErrorKind, Place, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
@@ -480,6 +482,107 @@ fn what_breaks_the_carrier_is_closed_with_a_code_and_others_go_on() {
     assert_eq!(deep.stream.read(&mut [0; 10]).unwrap(), 0);
     other.settle();
     until("those have gone", || (world.bridge.statistics().disconnected == 6).then_some(()));
+}
+
+#[test]
+fn what_is_said_last_arrives_though_the_client_has_gone() {
+    let world = World::new();
+    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    for at in 0..10 {
+        let mut client = world.client();
+        client.say(&json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" }));
+        client.say(&text(&format!("{at}")));
+        drop(client);
+        let message = until("a message", || heard.take().unwrap());
+        assert_eq!(message.view().data, format!("{at}"));
+    }
+}
+
+#[test]
+fn a_topic_has_one_type_however_soon_two_are_asked_for() {
+    let world = World::new();
+    let speaker = world.node.create_publisher::<Text>("/race", KEEP_ALL).unwrap();
+    let mut client = world.client();
+    let mut other = world.tcp();
+    let subscribe =
+        |ty: &str| json!({ "op": "subscribe", "topic": "/race", "type": ty }).to_string();
+    client.say_text(&subscribe("std_msgs/String"));
+    other.say(subscribe("std_msgs/Int32").as_bytes());
+    assert_eq!(other.hear()["level"], "error");
+    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    speaker.publish(Text { data: "text".to_owned() }).unwrap();
+    assert_eq!(client.hear_json()["msg"]["data"], "text");
+}
+
+#[test]
+fn who_has_sent_very_much_and_not_read_is_read_again_when_he_has() {
+    let world = World::new();
+    let mut tcp = world.tcp();
+    let ask = br#"{"op":"call_service","id":"t","service":"/rosapi/get_ros_version"}"#;
+    // Far more answers than fit any buffer between both.
+    const COUNT: usize = 60_000;
+    let mut stream = tcp.stream.try_clone().unwrap();
+    let asking = std::thread::spawn(move || {
+        for _ in 0..COUNT / 100 {
+            std::io::Write::write_all(&mut stream, &ask.repeat(100)).unwrap();
+        }
+    });
+    let answer = tcp.hear().to_string().len();
+    let (mut count, mut read) = (1, 0);
+    while count < COUNT {
+        read += tcp.hear().to_string().len();
+        count += 1;
+    }
+    assert_eq!(read, (COUNT - 1) * answer);
+    asking.join().unwrap();
+}
+
+#[test]
+fn calls_by_datagram_time_out_too() {
+    let world = World::new();
+    let _mute = world.node.raw_service("/mute", trigger()).build().unwrap();
+    let udp = world.udp();
+    let mut buffer = [0; 1000];
+    let call =
+        r#"{"op":"call_service","id":"u","service":"/mute","type":"std_srvs/Trigger","timeout":1}"#;
+    udp.send(call.as_bytes()).unwrap();
+    let count = udp.recv(&mut buffer).unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&buffer[..count]).unwrap();
+    assert_eq!((&answer["id"], &answer["result"]), (&json!("u"), &json!(false)), "{answer}");
+}
+
+fn trigger() -> RawType {
+    RawType { name: "std_srvs/srv/Trigger".to_owned(), hash: String::new() }
+}
+
+#[test]
+fn who_asks_for_very_much_keeps_nobody_else_waiting() {
+    let world = World::new();
+    let mut flood = world.tcp().stream;
+    let (on, off) = (
+        r#"{"op":"subscribe","topic":"/flood","type":"std_msgs/String"}"#,
+        r#"{"op":"unsubscribe","topic":"/flood"}"#,
+    );
+    let many = [on, off].concat().repeat(20_000);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    flood.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+    let flooding = std::thread::spawn(move || {
+        while !over.load(Ordering::Acquire) {
+            // It is not taken as fast as it is said.
+            let _ = std::io::Write::write(&mut flood, many.as_bytes());
+        }
+    });
+    let mut client = world.client();
+    client.say(&json!({ "op": "subscribe", "topic": "/answers", "type": "std_msgs/String" }));
+    let speaker = world.node.create_publisher::<Text>("/answers", KEEP_ALL).unwrap();
+    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    for at in 0..20 {
+        speaker.publish(Text { data: at.to_string() }).unwrap();
+        assert_eq!(client.hear_json()["msg"]["data"], at.to_string());
+    }
+    is_over.store(true, Ordering::Release);
+    flooding.join().unwrap();
 }
 
 #[test]

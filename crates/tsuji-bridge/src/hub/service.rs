@@ -49,6 +49,11 @@ impl Open {
     fn fail(&self, why: &str) {
         self.end(Values::Text(why), false);
     }
+
+    /// Whether the client has not been told yet that it took too long.
+    fn is_waited_for(&self) -> bool {
+        self.member.lock().client.asking.context(self.key).is_some()
+    }
 }
 
 /// Everything that clients call.
@@ -152,6 +157,9 @@ impl Callers {
     ) {
         let args = match args.body() {
             Body::None => Value::Null,
+            _ if ROSAPI_BYTES_MAX < args.bytes() => {
+                return open.fail("args: too long; rosapi takes 64 KB at most");
+            }
             Body::Json(text) => serde_json::from_slice(text).unwrap_or(Value::Null),
             _ => return open.fail("rosapi takes JSON alone"),
         };
@@ -239,6 +247,9 @@ impl Caller {
         match self.client.post_bytes(&request) {
             Ok(number) => {
                 self.sent.insert(number, open);
+                if SENT_MANY < self.sent.len() {
+                    self.sent.retain(|_, it| it.is_waited_for());
+                }
             }
             Err(error) if error.kind() == ErrorKind::NoServer => {
                 self.waiting.push((request, open, until));
@@ -332,7 +343,7 @@ impl Servers {
     }
 
     /// Hands on the requests that have come.
-    pub(super) fn drain(&mut self, place: usize) {
+    pub(super) fn drain(&mut self, place: usize, now: Duration) {
         let Some(server) = self.all.get(place) else { return };
         loop {
             let request = match server.service.take_bytes() {
@@ -355,7 +366,12 @@ impl Servers {
             self.next += 1;
             let mut state = member.lock();
             let id = state.client.served.next_id(Kind::Service, name);
-            let begun = state.client.asked.begin(Some(id.borrowed()), name, None, number);
+            let begun = state.client.asked.begin(
+                Some(id.borrowed()),
+                name,
+                Some(now + ANSWER_PATIENCE),
+                number,
+            );
             drop(state);
             if begun.is_err() {
                 tracing::warn!(service = &**name, "a request was dropped: its client has too many");
@@ -402,6 +418,15 @@ pub(super) fn wall_now() -> Now {
     let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
     Now { sec: sec as i32, nanosec: nanosec as u32 }
 }
+
+/// A client that serves has so long to answer; then the request is forgotten.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Open calls beyond which it is looked which of them are waited for.
+const SENT_MANY: usize = 1024;
+
+/// What rosapi is asked is a name or two.
+const ROSAPI_BYTES_MAX: usize = 64 << 10;
 
 /// How long a server may take to appear.
 pub(super) const SERVER_PATIENCE: Duration = Duration::from_secs(1);

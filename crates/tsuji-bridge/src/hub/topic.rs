@@ -1,5 +1,6 @@
 //! Samples for clients.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use tsuji::{
 use tsuji_core::{History, Qos, rxo};
 use tsuji_rosbridge::client::{StreamKey, StreamSettings};
 use tsuji_rosbridge::{
-    Compression, Encoding, Id, QosRequest, Refusal, begin_publish, write_png, write_publish_raw,
+    Compression, Encoding, Id, QosRequest, Refusal, Unsubscribe, begin_publish, write_png,
+    write_publish_raw,
 };
 
 use super::A_TURN;
@@ -86,7 +88,7 @@ impl Topics {
     }
 
     /// Lets a client have the samples of a topic.
-    pub(super) fn subscribe(&mut self, wanted: Subscription, context: &Context) {
+    pub(super) fn subscribe(&mut self, wanted: Subscription, context: &Context, now: Duration) {
         let Subscription { member, key, settings, topic, ty, qos, id } = wanted;
         let form = Form::new(member.encoding, settings);
         // Joined: the same stream in another way.
@@ -97,6 +99,17 @@ impl Topics {
                     return;
                 }
             }
+        }
+        let refuse = |member: &Member, why: String, expected: &'static str| {
+            let unsubscribe = Unsubscribe { id: None, topic: Cow::Borrowed(&*topic) };
+            member.lock().client.subscriptions.unsubscribe(now, &unsubscribe);
+            member.refuse(&Refusal::new("subscribe", id.as_ref(), Some("topic"), why, expected));
+        };
+        let is_other =
+            |it: &&Topic| it.name == topic && it.ty.description.name() != ty.description.name();
+        if let Some(other) = self.all.iter().find(is_other) {
+            let found = format!("{topic}, which has {}", other.ty.description.name());
+            return refuse(&member, found, "a topic of the type that is asked for");
         }
         let listener = Listener { member, key, form };
         if let Some(there) = self.all.iter_mut().find(|it| it.name == topic && it.asked == qos) {
@@ -110,10 +123,7 @@ impl Topics {
                 self.all.push(Topic { name: topic, ty, asked: qos, subscription, listeners });
             }
             Err(error) => {
-                let expected = "a topic that can be subscribed to";
-                let why = error.to_string();
-                let refusal = Refusal::new("subscribe", id.as_ref(), Some("topic"), why, expected);
-                listener.member.refuse(&refusal);
+                refuse(&listener.member, error.to_string(), "a topic that can be subscribed to");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! One connection, from its first byte to its last.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,8 @@ pub(super) struct Link {
     paused_until: Option<Instant>,
     /// It is over when all is written and the other side has closed too, or then.
     ends_at: Option<Instant>,
+    /// All that was to be written has been taken by the system.
+    is_written: bool,
     /// Nothing more will be written.
     is_finished: bool,
     /// `ends_at` has passed.
@@ -92,6 +94,7 @@ impl Link {
             is_hot: false,
             paused_until: None,
             ends_at: None,
+            is_written: true,
             is_finished: false,
             is_late: false,
             began: now,
@@ -121,16 +124,21 @@ impl Link {
     /// Reads some of what has come, and writes what waits.
     pub(super) fn turn(&mut self, desk: &mut Desk) -> Turn {
         self.is_hot = false;
-        let is_more = self.read(desk);
+        if self.session.as_ref().is_some_and(|it| it.member().is_gone()) {
+            self.end(CloseCode::Policy, "answers are not read", desk);
+        }
+        self.read(desk);
         if !self.write(desk) {
             return Turn::Over;
         }
-        let is_over = matches!(self.phase, Phase::Ending) && self.outgoing.is_empty();
-        match (is_over, is_more) {
-            (true, _) => self.linger(),
-            (false, true) => Turn::Again,
-            (false, false) => Turn::Rest,
+        if matches!(self.phase, Phase::Ending) {
+            return if self.is_written { self.linger() } else { Turn::Rest };
         }
+        // Nobody tells again of what has come and was not read, since too much waited to be written.
+        let is_more = (self.may_read || !self.left.is_empty())
+            && self.paused_until.is_none()
+            && self.outgoing.bytes() < ANSWERS_BYTES_MAX;
+        if is_more { Turn::Again } else { Turn::Rest }
     }
 
     /// Lets what was said last arrive: a socket that is closed with something unread takes that back.
@@ -210,32 +218,31 @@ impl Link {
         }
     }
 
-    /// Reads until nothing is there, or for as long as a turn lasts; whether there may be more.
-    fn read(&mut self, desk: &mut Desk) -> bool {
+    /// Reads until nothing is there, or for as long as a turn lasts.
+    fn read(&mut self, desk: &mut Desk) {
         if let Some(until) = self.paused_until {
             if desk.now() < until {
-                return false;
+                return;
             }
             self.paused_until = None;
             let resumed = self.session.as_mut().map(|it| it.resume(desk));
             if !self.obey(resumed.unwrap_or(Verdict::Fine), desk) {
-                return false;
+                return;
             }
         }
         // Who does not read his answers gets no new ones.
         while (self.may_read || !self.left.is_empty()) && self.outgoing.bytes() < ANSWERS_BYTES_MAX
         {
             let read = match &mut self.phase {
-                Phase::Ending => return false,
+                Phase::Ending => return,
                 Phase::Request(_) => self.read_request(desk),
                 Phase::Tcp(_) => self.read_tcp(desk),
                 Phase::WebSocket(_) => self.read_websocket(desk),
             };
             if read == Pace::Enough {
-                return (self.may_read || !self.left.is_empty()) && self.paused_until.is_none();
+                return;
             }
         }
-        false
     }
 
     fn read_request(&mut self, desk: &mut Desk) -> Pace {
@@ -380,14 +387,21 @@ impl Link {
                 && !matches!(self.phase, Phase::Ending)
             {
                 let outgoing = &mut self.outgoing;
-                let is_there = session.member().take(TAKEN_BYTES, desk.elapsed(), |frame| {
+                session.member().take(TAKEN_BYTES, desk.elapsed(), |frame| {
                     outgoing.push(frame, is_framed);
                 });
-                if !is_there {
-                    self.end(CloseCode::Policy, "answers are not read", desk);
-                }
             }
+            self.is_written = false;
             if self.outgoing.is_empty() {
+                // TLS may have taken more than the socket.
+                match self.stream.flush() {
+                    Ok(()) => self.is_written = true,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.may_write = false
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(_) => return false,
+                }
                 return true;
             }
             match self.outgoing.write(&mut self.stream) {

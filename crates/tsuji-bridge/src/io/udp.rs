@@ -1,6 +1,6 @@
 //! Clients that send a message a datagram.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -18,11 +18,13 @@ use crate::settings::Carrier;
 pub(super) struct Udp {
     socket: UdpSocket,
     clients: HashMap<SocketAddr, Client>,
+    /// When each has to be looked at.
+    due: BTreeSet<(Instant, SocketAddr)>,
     by_place: HashMap<usize, SocketAddr>,
     next_place: usize,
     may_read: bool,
     /// Nothing is read before, since a topic had no room.
-    paused: Option<(Instant, SocketAddr)>,
+    paused: Option<Paused>,
     buffer: Vec<u8>,
     swept: Instant,
 }
@@ -31,6 +33,14 @@ struct Client {
     session: Session,
     place: usize,
     heard: Instant,
+    due: Option<Instant>,
+}
+
+/// A client that has to wait, and what is left of its datagram.
+struct Paused {
+    until: Instant,
+    address: SocketAddr,
+    rest: Vec<u8>,
 }
 
 impl Udp {
@@ -39,6 +49,7 @@ impl Udp {
         Ok(Self {
             socket,
             clients: HashMap::new(),
+            due: BTreeSet::new(),
             by_place: HashMap::new(),
             next_place: UDP_PLACES,
             may_read: true,
@@ -61,6 +72,7 @@ impl Udp {
     pub(super) fn dirty(&mut self, place: usize, desk: &Desk) {
         if let Some(address) = self.by_place.get(&place).copied() {
             self.write(address, desk);
+            self.schedule(address, desk);
         }
     }
 
@@ -72,20 +84,31 @@ impl Udp {
     /// When it has to be looked at, whatever happens.
     pub(super) fn due(&self) -> Option<Instant> {
         let sweep = (!self.clients.is_empty()).then(|| self.swept + SILENCE_MAX);
-        self.paused.map(|it| it.0).into_iter().chain(sweep).min()
+        let paused = self.paused.as_ref().map(|it| it.until);
+        paused.into_iter().chain(sweep).chain(self.due.first().map(|it| it.0)).min()
     }
 
     /// Reads some of what has come.
     pub(super) fn turn(&mut self, desk: &mut Desk) {
         let now = desk.now();
-        if let Some((until, address)) = self.paused {
-            if now < until {
-                return;
-            }
-            self.paused = None;
+        while let Some((_, address)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+            self.due.pop_first();
             if let Some(client) = self.clients.get_mut(&address) {
-                let verdict = client.session.resume(desk);
-                self.obey(verdict, address);
+                client.due = None;
+                client.session.look(desk);
+            }
+            self.write(address, desk);
+            self.schedule(address, desk);
+        }
+        if self.paused.as_ref().is_some_and(|it| now < it.until) {
+            return;
+        }
+        if let Some(Paused { address, rest, .. }) = self.paused.take()
+            && let Some(client) = self.clients.get_mut(&address)
+        {
+            match client.session.resume(desk) {
+                Verdict::Later(until) => self.paused = Some(Paused { until, address, rest }),
+                Verdict::Fine | Verdict::End(_) => self.obey(&rest, address, desk),
             }
         }
         if self.swept + SILENCE_MAX <= now {
@@ -115,31 +138,43 @@ impl Udp {
             self.next_place += 1;
             let session = desk.session(place, address, Carrier::Udp);
             self.by_place.insert(place, address);
-            self.clients.insert(address, Client { session, place, heard: desk.now() });
+            self.clients.insert(address, Client { session, place, heard: desk.now(), due: None });
         }
+        if let Some(client) = self.clients.get_mut(&address) {
+            client.heard = desk.now();
+        }
+        let buffer = std::mem::take(&mut self.buffer);
+        self.obey(&buffer[..len], address, desk);
+        self.buffer = buffer;
+    }
+
+    /// Does what a datagram says, until it has to wait.
+    fn obey(&mut self, datagram: &[u8], address: SocketAddr, desk: &mut Desk) {
         let Some(client) = self.clients.get_mut(&address) else { return };
-        client.heard = desk.now();
         let limits = &desk.settings().limits;
         let mut splitter = Splitter::new(limits.message_bytes_max, limits.nesting_max);
-        let mut rest = &self.buffer[..len];
-        let mut verdict = Verdict::Fine;
+        let mut rest = datagram;
         while let Some(piece) = splitter.next(&mut rest) {
-            verdict = match piece {
+            let verdict = match piece {
                 Piece::Message(message) => client.session.message(Arrived::Text(message), desk),
                 Piece::Refused(garbage) => client.session.garbage(garbage),
             };
-            if verdict != Verdict::Fine {
+            if let Verdict::Later(until) = verdict {
+                self.paused = Some(Paused { until, address, rest: rest.to_vec() });
                 break;
             }
         }
-        self.obey(verdict, address);
         self.write(address, desk);
+        self.schedule(address, desk);
     }
 
-    fn obey(&mut self, verdict: Verdict, address: SocketAddr) {
-        if let Verdict::Later(until) = verdict {
-            self.paused = Some((until, address));
+    fn schedule(&mut self, address: SocketAddr, desk: &Desk) {
+        let Some(client) = self.clients.get_mut(&address) else { return };
+        let due = client.session.due(desk);
+        if let Some(before) = std::mem::replace(&mut client.due, due) {
+            self.due.remove(&(before, address));
         }
+        self.due.extend(due.map(|at| (at, address)));
     }
 
     /// Sends what waits. What the socket does not take is lost, as it may be of datagrams, and counted.
@@ -162,6 +197,9 @@ impl Udp {
         for address in gone {
             if let Some(client) = self.clients.remove(&address) {
                 self.by_place.remove(&client.place);
+                if let Some(at) = client.due {
+                    self.due.remove(&(at, address));
+                }
                 client.session.end(desk);
             }
         }
