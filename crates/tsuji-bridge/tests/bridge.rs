@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::Read as _;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::json;
 use tsuji::{History, Qos, RawType};
 use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
@@ -19,8 +21,9 @@ use tsuji_interfaces::example_interfaces::srv::{AddTwoInts, AddTwoIntsResponse};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use tsuji_node::action::{ActionClient, ActionServer, GoalStatus};
-use tungstenite::Message;
+use tungstenite::protocol::Role;
 use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::{Message, WebSocket};
 use world::{WATCHDOG, World, until};
 
 mod world;
@@ -583,6 +586,56 @@ fn who_asks_for_very_much_keeps_nobody_else_waiting() {
     }
     is_over.store(true, Ordering::Release);
     flooding.join().unwrap();
+}
+
+#[test]
+fn a_slow_reader_by_tls_gets_the_whole_of_what_is_sent() {
+    let world = World::new();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let [certificate, key] = ["certificate.pem", "key.pem"].map(|it| world.folder().join(it));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let place = Place { address: [127, 0, 0, 1].into(), port: 0 };
+    let tls = Some(TlsFiles { certificate, key });
+    let settings = Settings { websocket: Some(place), tls, ..Settings::default() };
+    let bridge = Bridge::start(&world.node, settings, Box::new(Shipped)).unwrap();
+
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connection =
+        ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    let socket = TcpStream::connect(bridge.bound()[0].address).unwrap();
+    socket.set_read_timeout(Some(WATCHDOG)).unwrap();
+    let stream = StreamOwned::new(connection, socket);
+    let (mut client, _) = tungstenite::client("wss://localhost/", stream).unwrap();
+    let subscribe = json!({
+        "op": "subscribe", "topic": "/camera", "type": "sensor_msgs/Image", "compression": "cbor-raw",
+    });
+    client.send(Message::text(subscribe.to_string())).unwrap();
+    let camera = world.node.create_publisher::<Image>("/camera", Qos::DEFAULT).unwrap();
+    camera.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    for size in [6_000_000, 6_500_001, 7_012_345] {
+        camera.publish(&Image { data: vec![7; size], ..Image::default() }).unwrap();
+        let mut stream = client.into_inner();
+        let mut buffer = vec![0; 16 << 10];
+        let mut read = stream.read(&mut buffer).unwrap();
+        let told = u64::from_be_bytes(buffer[2..10].try_into().unwrap());
+        while (read as u64) < 10 + told {
+            // Slower than it is sent.
+            std::thread::sleep(Duration::from_micros(300));
+            let count = stream.read(&mut buffer).unwrap();
+            assert_ne!(count, 0, "closed");
+            read += count;
+        }
+        assert!(size as u64 <= told && read as u64 == 10 + told);
+        client = WebSocket::from_raw_socket(stream, Role::Client, None);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) bridge: Bridge,
     pub(crate) node: Node,
     _context: Context,
-    _folder: Folder,
+    folder: Folder,
 }
 
 struct Folder(PathBuf);
@@ -54,11 +54,16 @@ impl World {
         let node = serving.node("bridge").unwrap();
         let bridge = Bridge::start(&node, settings, Box::new(Shipped)).unwrap();
         let node = beside.node("beside").unwrap();
-        Self { bridge, node, _context: serving, _folder: folder }
+        Self { bridge, node, _context: serving, folder: folder }
     }
 
     pub(crate) fn address(&self, carrier: Carrier) -> std::net::SocketAddr {
         self.bridge.bound().iter().find(|it| it.carrier == carrier).unwrap().address
+    }
+
+    /// Goes with the world.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder.0
     }
 
     pub(crate) fn client(&self) -> Client {
