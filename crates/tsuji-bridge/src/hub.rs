@@ -187,7 +187,9 @@ impl Hub {
                 entities.extend(self.goals.waitables());
                 entities.extend(self.servers.waitables());
                 entities.extend(self.pursuits.waitables());
-                let patience = (self.callers.waits() || self.goals.waits()).then_some(LOOK);
+                let waits = self.callers.waits() || self.goals.waits();
+                let leaves = self.pursuits.waits().then_some(LOOK_AT_LEAVING);
+                let patience = waits.then_some(LOOK).or(leaves);
                 match self.waits.wait(&entities, patience) {
                     Ok(ready) => ready.to_vec(),
                     Err(error) => {
@@ -213,6 +215,7 @@ impl Hub {
             }
             self.callers.look();
             self.goals.look();
+            self.pursuits.look();
             self.obey_some();
         }
     }
@@ -306,3 +309,6 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// What an order takes besides a message in it.
 const ORDER_BYTES: usize = 1024;
+
+/// How often it is looked whether what was served may go.
+const LOOK_AT_LEAVING: Duration = Duration::from_millis(200);

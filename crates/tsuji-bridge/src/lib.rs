@@ -111,6 +111,9 @@ impl Bridge {
             published: of(&counters.published),
             received: of(&counters.received),
             refusals: of(&counters.refusals),
+            missed: of(&counters.missed),
+            dropped: of(&counters.dropped),
+            throttled: of(&counters.throttled),
             invalid: of(&counters.invalid),
             datagrams_lost: of(&counters.datagrams_lost),
         }
@@ -157,6 +160,12 @@ pub struct Statistics {
     pub received: u64,
     /// Messages of clients that were refused.
     pub refusals: u64,
+    /// Samples that never came, or were pushed out of the queue before they could be written for clients.
+    pub missed: u64,
+    /// Samples that newer ones pushed out of the queue of a slow client, for each client.
+    pub dropped: u64,
+    /// Samples that came before their time for a client with a `throttle_rate`.
+    pub throttled: u64,
     /// Samples that were none of their type.
     pub invalid: u64,
     /// Messages to clients by UDP that the system did not take.
@@ -171,6 +180,9 @@ struct Counters {
     published: AtomicU64,
     received: AtomicU64,
     refusals: AtomicU64,
+    missed: AtomicU64,
+    dropped: AtomicU64,
+    throttled: AtomicU64,
     invalid: AtomicU64,
     datagrams_lost: AtomicU64,
 }

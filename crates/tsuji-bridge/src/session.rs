@@ -35,6 +35,8 @@ pub(crate) struct Session {
     waiting: Option<(Arc<str>, Vec<u8>)>,
     /// Room for what is published.
     cdr: Vec<u8>,
+    /// How often it has said a token of nobody.
+    wrong_tokens: u32,
 }
 
 /// A message as it came.
@@ -75,6 +77,7 @@ impl Session {
             bytes: bucket(settings.limits.bytes),
             waiting: None,
             cdr: Vec::new(),
+            wrong_tokens: 0,
         }
     }
 
@@ -110,6 +113,9 @@ impl Session {
         };
         let pause = self.pause(bytes.len(), desk);
         let verdict = self.take(encoding, bytes, desk, 0);
+        if WRONG_TOKENS_MAX <= self.wrong_tokens {
+            return Verdict::End("tokens of nobody".to_owned());
+        }
         match verdict {
             Verdict::Fine if self.member.is_ahead() => {
                 Verdict::Later(desk.now() + pause.max(desk::BUSY))
@@ -668,6 +674,7 @@ impl Session {
     fn authenticate(&mut self, asked: &Auth<'_>, desk: &Desk) -> Result<(), Refusal> {
         let user = asked.token.as_ref().and_then(|it| desk.settings_ref().access.user(it));
         if user.is_none() {
+            self.wrong_tokens += 1;
             tracing::warn!(target: "tsuji::audit", client = %self.peer, carrier = self.carrier.word(), "a token of nobody");
             let id = asked.id.as_ref();
             return Err(Refusal::new(
@@ -749,6 +756,9 @@ fn wall_now() -> Now {
 /// How a goal may have ended, as `action_msgs/GoalStatus` numbers it.
 const SUCCEEDED: i8 = 4;
 const ABORTED: i8 = 6;
+
+/// A client that has guessed so often is cut off.
+const WRONG_TOKENS_MAX: u32 = 5;
 
 /// Room for a message that is kept for the next one.
 const CDR_BYTES_KEPT: usize = 1 << 20;

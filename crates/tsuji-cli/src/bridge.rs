@@ -148,6 +148,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         return Ok(out.line(json!({
             "connected": done.connected, "refused_connections": done.refused, "published": done.published,
             "received": done.received, "refused": done.refusals, "invalid": done.invalid,
+            "missed": done.missed, "dropped": done.dropped, "throttled": done.throttled,
             "datagrams_lost": done.datagrams_lost,
         }))?);
     }

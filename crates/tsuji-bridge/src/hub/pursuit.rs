@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tsuji::{
@@ -24,6 +24,8 @@ pub(super) struct Pursuits {
     node: Node,
     types: Arc<Types>,
     all: Vec<Pursuit>,
+    /// Those that no client serves any more, and when they go.
+    leaving: Vec<(Instant, Pursuit)>,
     /// Goals that clients have, by the numbers that these are known by there.
     numbers: HashMap<u64, (Arc<str>, GoalId)>,
     next: u64,
@@ -59,7 +61,8 @@ struct Goal {
 
 impl Pursuits {
     pub(super) fn new(node: Node, types: Arc<Types>) -> Self {
-        Self { node, types, all: Vec::new(), numbers: HashMap::new(), next: 0 }
+        let (all, leaving) = (Vec::new(), Vec::new());
+        Self { node, types, all, leaving, numbers: HashMap::new(), next: 0 }
     }
 
     pub(super) fn waitables(&self) -> impl Iterator<Item = &dyn Waitable> {
@@ -81,6 +84,8 @@ impl Pursuits {
         ty: Arc<ActionType>,
         id: Option<Id<'static>>,
     ) {
+        // Two servers of one name would both be asked.
+        self.leaving.retain(|(_, it)| it.name != name);
         let opened = match self.all.iter().any(|it| it.name == name) {
             true => Err("another client serves it".to_owned()),
             false => self.pursuit(&member, &name, ty),
@@ -136,15 +141,24 @@ impl Pursuits {
     }
 
     fn retain(&mut self, stays: impl Fn(&Pursuit) -> bool) {
-        let numbers = &mut self.numbers;
-        self.all.retain_mut(|it| {
-            let stays = stays(it);
-            if !stays {
-                it.abort_all();
-                numbers.retain(|_, (name, _)| *name != it.name);
-            }
-            stays
-        });
+        for mut it in self.all.extract_if(.., |it| !stays(it)) {
+            it.abort_all();
+            self.numbers.retain(|_, (name, _)| *name != it.name);
+            self.leaving.push((Instant::now() + LEAVES, it));
+        }
+    }
+
+    /// Whether there are actions that were served, and of which what was said last may not have arrived.
+    pub(super) fn waits(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Lets those go that have had their time.
+    pub(super) fn look(&mut self) {
+        if self.waits() {
+            let now = Instant::now();
+            self.leaving.retain(|(at, _)| now < *at);
+        }
     }
 
     /// A goal of which the client will say nothing more.
@@ -386,6 +400,9 @@ fn publish(publisher: &RawPublisher, cdr: &[u8]) {
 /// Who comes late is told what stands.
 const STATUS_QOS: Qos =
     Qos { history: History::KeepLast(1), durability: Durability::TransientLocal, ..Qos::DEFAULT };
+
+/// Who leaves at once takes back what was said last.
+const LEAVES: Duration = Duration::from_secs(1);
 
 /// What an action waits for.
 const PARTS: usize = 3;

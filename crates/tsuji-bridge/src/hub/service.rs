@@ -117,12 +117,12 @@ impl Callers {
         ty: Option<&str>,
         context: &Context,
     ) -> Result<&mut Caller, String> {
-        if let Some(at) = self.all.iter().position(|it| it.name == *service) {
-            let there = &self.all[at];
-            let is_other = |ty: &str| self.types.service(ty).is_ok_and(|it| it.raw != there.ty.raw);
-            if !ty.is_some_and(is_other) {
-                return Ok(&mut self.all[at]);
-            }
+        let wanted = ty.map(|it| self.types.service(it)).transpose()?;
+        let is_it = |it: &Caller| {
+            it.name == *service && wanted.as_ref().is_none_or(|wanted| wanted.raw == it.ty.raw)
+        };
+        if let Some(at) = self.all.iter().position(is_it) {
+            return Ok(&mut self.all[at]);
         }
         let found = || {
             let graph = context.graph();
@@ -134,13 +134,14 @@ impl Callers {
         let ty = ty.map(str::to_owned).or_else(found);
         let ty = ty.ok_or_else(|| format!("service {service} does not exist"))?;
         let ty = self.types.service(&ty)?;
+        if CALLERS_MAX <= self.all.len() {
+            self.all.retain(|it| !it.is_idle());
+        }
+        if CALLERS_MAX <= self.all.len() {
+            return Err(format!("{CALLERS_MAX} services are being called; one more is not"));
+        }
         let client = self.node.raw_client(service, ty.raw.clone()).build();
         let client = client.map_err(|error| error.to_string())?;
-        if CALLERS_MAX <= self.all.len()
-            && let Some(idle) = self.all.iter().position(Caller::is_idle)
-        {
-            self.all.swap_remove(idle);
-        }
         let (name, waiting, sent) = (Arc::clone(service), Vec::new(), HashMap::new());
         self.all.push(Caller { name, ty, client, waiting, sent });
         let at = self.all.len() - 1;
@@ -431,5 +432,5 @@ const ROSAPI_BYTES_MAX: usize = 64 << 10;
 /// How long a server may take to appear.
 pub(super) const SERVER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Services that are kept ready to be called. Beyond that, one that nobody waits for goes.
+/// Services that are kept ready to be called. Beyond that, those that nobody waits for go.
 const CALLERS_MAX: usize = 256;

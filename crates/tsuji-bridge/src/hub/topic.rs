@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use tsuji::{
     Context, Durability, EndpointInfo, EndpointKind, Graph, Node, RawSample, RawSubscription,
-    Reliability, Waitable,
+    Reliability, SubscriptionCounters, Waitable,
 };
 use tsuji_core::{History, Qos, rxo};
-use tsuji_rosbridge::client::{StreamKey, StreamSettings};
+use tsuji_rosbridge::client::{StreamKey, StreamSettings, Subscriptions};
 use tsuji_rosbridge::{
     Compression, Encoding, Id, QosRequest, Refusal, Unsubscribe, begin_publish, write_png,
     write_publish_raw,
@@ -50,6 +50,8 @@ struct Topic {
     ty: Arc<MessageType>,
     asked: Option<QosRequest>,
     subscription: RawSubscription,
+    /// What never came, or was pushed out of the queue before it could be written, as far as it is counted.
+    missed: u64,
     listeners: Vec<Listener>,
 }
 
@@ -120,7 +122,15 @@ impl Topics {
         match self.open(&topic, &ty, request(qos, offers(&graph, &topic), self.settings.depth)) {
             Ok(subscription) => {
                 let listeners = vec![listener];
-                self.all.push(Topic { name: topic, ty, asked: qos, subscription, listeners });
+                let missed = 0;
+                self.all.push(Topic {
+                    name: topic,
+                    ty,
+                    asked: qos,
+                    subscription,
+                    missed,
+                    listeners,
+                });
             }
             Err(error) => {
                 refuse(&listener.member, error.to_string(), "a topic that can be subscribed to");
@@ -189,6 +199,12 @@ impl Topics {
     /// Hands on what has come.
     pub(super) fn drain(&mut self, place: usize, now: Duration) {
         let Some(topic) = self.all.get_mut(place) else { return };
+        let SubscriptionCounters { lost, displaced, .. } = topic.subscription.counters();
+        let missed = lost + displaced;
+        // A subscription that was made anew counts from the beginning.
+        let more = missed.checked_sub(topic.missed).unwrap_or(missed);
+        self.counters.missed.fetch_add(more, Ordering::Relaxed);
+        topic.missed = missed;
         let began = Instant::now();
         let mut taken = 0;
         loop {
@@ -216,6 +232,7 @@ impl Topic {
         for it in &self.listeners {
             let mut state = it.member.lock();
             if !state.client.subscriptions.wants(now, it.key) {
+                counters.throttled.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             drop(state);
@@ -237,7 +254,13 @@ impl Topic {
             let Some(frame) = &written[at].1 else { continue };
             let mut state = it.member.lock();
             let (cost, frame) = (frame.cost_bytes(), Arc::clone(frame));
-            if state.client.subscriptions.offer(now, it.key, frame, cost) {
+            let subscriptions = &mut state.client.subscriptions;
+            let dropped = |of: &Subscriptions<_>| of.status(it.key).map_or(0, |it| it.dropped);
+            let before = dropped(subscriptions);
+            let is_taken = subscriptions.offer(now, it.key, frame, cost);
+            let more = dropped(subscriptions).saturating_sub(before);
+            counters.dropped.fetch_add(more, Ordering::Relaxed);
+            if is_taken {
                 it.member.tell(state);
             }
         }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tsuji::core::Interop;
 use tsuji::{Context, Node};
 use tsuji_bridge::{Bridge, Carrier, Place, Settings};
 use tsuji_interfaces::Shipped;
@@ -46,15 +47,18 @@ impl World {
         let name = format!("tsuji-bridge-test-{}-{number}", std::process::id());
         let folder = Folder(std::env::temp_dir().join(name));
         fs::create_dir(&folder.0).unwrap();
-        let context =
-            || Context::builder().runtime_dir(&folder.0).domain(0).isolated().build().unwrap();
+        // By the network the worlds of other tests would be met.
+        let context = || {
+            let builder = Context::builder().runtime_dir(&folder.0).domain(0);
+            builder.interop(Interop::None).isolated().build().unwrap()
+        };
         let (serving, beside) = (context(), context());
         let place = Some(Place { address: [127, 0, 0, 1].into(), port: 0 });
         let settings = Settings { websocket: place, tcp: place, udp: place, ..settings };
         let node = serving.node("bridge").unwrap();
         let bridge = Bridge::start(&node, settings, Box::new(Shipped)).unwrap();
         let node = beside.node("beside").unwrap();
-        Self { bridge, node, _context: serving, folder: folder }
+        Self { bridge, node, _context: serving, folder }
     }
 
     pub(crate) fn address(&self, carrier: Carrier) -> std::net::SocketAddr {
