@@ -311,4 +311,4 @@ const LOOK: Duration = Duration::from_millis(2);
 const ORDER_BYTES: usize = 1024;
 
 /// How often it is looked whether what was served may go.
-const LOOK_AT_LEAVING: Duration = Duration::from_millis(200);
+const LOOK_AT_LEAVING: Duration = Duration::from_millis(20);

@@ -148,16 +148,16 @@ impl Pursuits {
         }
     }
 
-    /// Whether there are actions that were served, and of which what was said last may not have arrived.
+    /// Whether there are actions that were served, and whose results may still be asked for.
     pub(super) fn waits(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// Lets those go that have had their time.
+    /// Answers who asks those what has become of a goal, and lets them go that have had their time.
     pub(super) fn look(&mut self) {
         if self.waits() {
             let now = Instant::now();
-            self.leaving.retain(|(at, _)| now < *at);
+            self.leaving.retain_mut(|(at, it)| it.take_asked().is_ok() && now < *at);
         }
     }
 
@@ -401,7 +401,7 @@ fn publish(publisher: &RawPublisher, cdr: &[u8]) {
 const STATUS_QOS: Qos =
     Qos { history: History::KeepLast(1), durability: Durability::TransientLocal, ..Qos::DEFAULT };
 
-/// Who leaves at once takes back what was said last.
+/// Whoever has sent a goal asks for its result when it was accepted, which may be after the client has gone.
 const LEAVES: Duration = Duration::from_secs(1);
 
 /// What an action waits for.
