@@ -18,6 +18,13 @@ pub(crate) fn read(
     }
 }
 
+/// The wall clock, for stamps that a client leaves to the server.
+pub(crate) fn wall_now() -> Now {
+    let ns = tsuji_platform::clock::wall_ns();
+    let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
+    Now { sec: sec as i32, nanosec: nanosec as u32 }
+}
+
 /// The same, kept.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedBody {

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tsuji_codec::Now;
 use tsuji_rosbridge::access::{Act, UserKey};
 use tsuji_rosbridge::client::{
     Advertised, Kind, ServedName, Subscribed, Unadvertised, Unsubscribed,
@@ -17,7 +16,7 @@ use tsuji_rosbridge::{
     Unadvertise, Unsubscribe, Values, parse, read_png,
 };
 
-use crate::body::{self, OwnedBody};
+use crate::body::{self, OwnedBody, wall_now};
 use crate::desk::{self, Desk, NotPublished};
 use crate::hub::{Call, Goal, Order, Subscription};
 use crate::member::Member;
@@ -744,13 +743,6 @@ fn no_goal(operation: &'static str, id: &Id<'_>) -> Refusal {
 /// A name from the root on.
 fn full(name: &str) -> Arc<str> {
     if name.starts_with('/') { name.into() } else { format!("/{name}").into() }
-}
-
-/// The wall clock, for stamps that a client leaves to the server.
-fn wall_now() -> Now {
-    let ns = tsuji_platform::clock::wall_ns();
-    let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-    Now { sec: sec as i32, nanosec: nanosec as u32 }
 }
 
 /// How a goal may have ended, as `action_msgs/GoalStatus` numbers it.

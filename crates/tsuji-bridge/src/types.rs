@@ -148,7 +148,7 @@ impl std::fmt::Debug for Types {
 }
 
 /// A name in two parts is of the kind that is asked for.
-fn of_kind(name: &str, kind: &str) -> String {
+pub(crate) fn of_kind(name: &str, kind: &str) -> String {
     match name.split_once('/') {
         Some((package, rest)) if !rest.contains('/') => format!("{package}/{kind}/{rest}"),
         _ => name.to_owned(),

@@ -12,8 +12,8 @@ use tsuji_codec::Format;
 use tsuji_platform::process;
 use tsuji_rosbridge::{Encoding, Outgoing, Values};
 
-use super::service::{SERVER_PATIENCE, wall_now};
-use crate::body::{self, OwnedBody};
+use super::service::SERVER_PATIENCE;
+use crate::body::{self, OwnedBody, wall_now};
 use crate::member::Member;
 use crate::types::ActionType;
 

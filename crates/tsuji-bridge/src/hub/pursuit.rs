@@ -12,8 +12,7 @@ use tsuji_codec::Now;
 use tsuji_rosbridge::client::Kind;
 use tsuji_rosbridge::{Id, Outgoing, Refusal, Values};
 
-use super::service::wall_now;
-use crate::body::{self, OwnedBody};
+use crate::body::{self, OwnedBody, wall_now};
 use crate::member::Member;
 use crate::types::{ActionType, MessageType, Types};
 

@@ -9,7 +9,7 @@ use tsuji::{EndpointInfo, EndpointKind, Graph};
 use tsuji_msg::TypeDescription;
 use tsuji_msg::definition::{Base, FieldType, Literal, Shape};
 
-use crate::types::Types;
+use crate::types::{Types, of_kind};
 
 /// What is looked at for an answer.
 pub(super) struct World<'a> {
@@ -78,7 +78,7 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             json!({ "topics": topics, "types": types, "typedefs_full_text": texts })
         }
         "topics_for_type" => {
-            let wanted = same(text("type")?, "msg");
+            let wanted = of_kind(text("type")?, "msg");
             let topics = world.topics(|ty| ty == wanted).into_iter().map(|it| it.0);
             json!({ "topics": topics.collect::<Vec<_>>() })
         }
@@ -101,7 +101,7 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             json!({ "services": services.collect::<BTreeSet<_>>() })
         }
         "services_for_type" => {
-            let wanted = same(text("type")?, "srv");
+            let wanted = of_kind(text("type")?, "srv");
             let services = world.services().into_iter().filter(|it| it.type_name == wanted);
             json!({ "services": services.map(|it| it.topic.as_str()).collect::<BTreeSet<_>>() })
         }
@@ -113,7 +113,7 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
         // Of ROS 1's rosapi this is the services of a type, and of ROS 2's as well.
         "service_providers" => {
             let wanted = text("service")?;
-            let ty = same(wanted, "srv");
+            let ty = of_kind(wanted, "srv");
             let is_one = |it: &&EndpointInfo| it.type_name == ty || it.topic == full(wanted);
             let nodes = world.services().into_iter().filter(is_one).map(|it| it.node.as_str());
             json!({ "providers": nodes.collect::<BTreeSet<_>>() })
@@ -202,14 +202,6 @@ impl World<'_> {
 /// A name with a token that begins with an underscore.
 fn is_hidden(name: &str) -> bool {
     name.split('/').any(|it| it.starts_with('_'))
-}
-
-/// A type's name in three parts.
-fn same(name: &str, kind: &str) -> String {
-    match name.split_once('/') {
-        Some((package, rest)) if !rest.contains('/') => format!("{package}/{kind}/{rest}"),
-        _ => name.to_owned(),
-    }
 }
 
 /// What a message consists of, and then what each message in it does, each once.

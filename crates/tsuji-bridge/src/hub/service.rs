@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tsuji::{Context, EndpointKind, ErrorKind, Node, RawClient, RawRequest, RawService, Waitable};
-use tsuji_codec::Now;
 use tsuji_rosbridge::access::{Act, UserKey};
 use tsuji_rosbridge::client::Kind;
 use tsuji_rosbridge::{Body, Encoding, Id, Outgoing, Refusal, Values};
 
 use super::rosapi::{self, World};
-use crate::body::{self, OwnedBody};
+use crate::body::{self, OwnedBody, wall_now};
 use crate::member::Member;
 use crate::settings::Settings;
 use crate::types::{MessageType, ServiceType, Types};
@@ -412,12 +411,6 @@ impl Servers {
             Err(error) => refuse("values", error.to_string(), "a response of its type"),
         }
     }
-}
-
-pub(super) fn wall_now() -> Now {
-    let ns = tsuji_platform::clock::wall_ns();
-    let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-    Now { sec: sec as i32, nanosec: nanosec as u32 }
 }
 
 /// A client that serves has so long to answer; then the request is forgotten.
