@@ -133,8 +133,8 @@ unsafe fn write(text: &str, to: *mut c_char, size: usize) {
 
 /// The QoS of those of this kind that are known now.
 fn known(context: &Context, topic: &str, kind: EndpointKind) -> Vec<Qos> {
-    let endpoints = context.graph().endpoints;
-    endpoints.iter().filter(|it| it.kind == kind && it.topic == topic).map(|it| it.qos).collect()
+    let endpoints = context.endpoints_of(topic).into_iter();
+    endpoints.filter(|it| it.kind == kind).map(|it| it.qos).collect()
 }
 
 /// The most that is fit for all of these subscriptions.

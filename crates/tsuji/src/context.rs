@@ -14,7 +14,7 @@ use tsuji_transport::Transport;
 use crate::control::{self, protocol::Control};
 use crate::directory::{Answers, Directory};
 use crate::executor::{Executor, ExecutorCore};
-use crate::graph::join;
+use crate::graph::{EndpointInfo, join};
 use crate::host::{Host, Place};
 use crate::network::{Asked, Network, Said};
 use crate::policy_file::PolicyFile;
@@ -220,6 +220,15 @@ impl Context {
             return Graph::default();
         }
         self.core.host.directory().graph(&self.core.host)
+    }
+
+    /// The endpoints of one topic, publishers first: what the [`graph`](Self::graph) shows of it, at the price of these alone.
+    /// `topic` is a full name.
+    pub fn endpoints_of(&self, topic: &str) -> Vec<EndpointInfo> {
+        if !self.core.host.is_current() {
+            return Vec::new();
+        }
+        self.core.host.directory().endpoints_of(&self.core.host, topic)
     }
 
     /// A condition that is triggered whenever the [`graph`](Self::graph) may have changed.

@@ -24,28 +24,47 @@ impl Directory {
             })
             .collect();
         nodes.sort_by_key(|node| (node.fully_qualified_name(), node.gid));
-        let all = self.endpoints.iter().map(|(gid, known)| EndpointInfo {
-            gid: *gid,
-            kind: kind(&known.record),
-            topic: known.record.topic.clone(),
-            type_name: known.record.type_name.clone(),
-            type_hash: known.record.type_hash.clone(),
-            qos: known.record.qos.into(),
-            node: self.node_name(Gid(known.record.node)),
-            process: self.process(host, known.peer),
-            vendor: self.outside.vendor(known.peer),
-        });
-        let role = |it: &EndpointInfo| self.endpoints[&it.gid].record.role;
-        let (mut endpoints, mut services): (Vec<_>, Vec<_>) =
-            all.partition(|it| role(it) == Role::Topic);
+        let mut endpoints = self.shown_as(host, self.endpoints.keys(), Role::Topic);
         // A client or a server is shown by its half for requests.
-        services.retain(|it| role(it) == Role::Request);
+        let mut services = self.shown_as(host, self.endpoints.keys(), Role::Request);
         let order = |a: &EndpointInfo, b: &EndpointInfo| {
             (&a.topic, a.kind, a.gid).cmp(&(&b.topic, b.kind, b.gid))
         };
         endpoints.sort_by(order);
         services.sort_by(order);
         Graph { nodes, endpoints, services }
+    }
+
+    /// What [`graph`](Self::graph) shows of one topic.
+    pub(crate) fn endpoints_of(&self, host: &Host, topic: &str) -> Vec<EndpointInfo> {
+        let here = self.topics.get(topic).into_iter().flatten();
+        let mut endpoints = self.shown_as(host, here, Role::Topic);
+        endpoints.sort_by_key(|it| (it.kind, it.gid));
+        endpoints
+    }
+
+    /// Those of `gids` that have this role.
+    fn shown_as<'a>(
+        &self,
+        host: &Host,
+        gids: impl Iterator<Item = &'a Gid>,
+        role: Role,
+    ) -> Vec<EndpointInfo> {
+        let known = gids.filter_map(|gid| Some((gid, self.endpoints.get(gid)?)));
+        let shown = known.filter(|(_, known)| known.record.role == role);
+        shown
+            .map(|(gid, known)| EndpointInfo {
+                gid: *gid,
+                kind: kind(&known.record),
+                topic: known.record.topic.clone(),
+                type_name: known.record.type_name.clone(),
+                type_hash: known.record.type_hash.clone(),
+                qos: known.record.qos.into(),
+                node: self.node_name(Gid(known.record.node)),
+                process: self.process(host, known.peer),
+                vendor: self.outside.vendor(known.peer),
+            })
+            .collect()
     }
 
     /// What this process knows of flows.
