@@ -184,8 +184,7 @@ impl Desk {
         if let Some(publisher) = self.publishers.get(topic) {
             return Some(publisher.raw.type_name().to_owned());
         }
-        let graph = self.context.graph();
-        graph.endpoints.into_iter().find(|it| it.topic == topic).map(|it| it.type_name)
+        self.context.endpoints_of(topic).into_iter().next().map(|it| it.type_name)
     }
 
     /// Lets one more client publish on `topic`.

@@ -38,10 +38,11 @@ impl Frame {
             Kind::Binary => Data::Binary,
         });
         let head = FrameHeader { opcode, ..FrameHeader::default() };
-        let mut written = Vec::with_capacity(HEAD_MAX);
-        // It cannot fail: a Vec takes all, and there is no mask.
-        let _ = head.format((bytes.len() - HEAD_MAX) as u64, &mut written);
-        let begin = HEAD_MAX - written.len().min(HEAD_MAX);
+        let mut written = [0; HEAD_MAX];
+        let mut rest = &mut written[..];
+        // It cannot fail: without a mask there is room for all.
+        let _ = head.format((bytes.len() - HEAD_MAX) as u64, &mut rest);
+        let begin = rest.len();
         bytes[begin..HEAD_MAX].copy_from_slice(&written[..HEAD_MAX - begin]);
         Ok(Self { bytes, begin, payload: HEAD_MAX, more: Vec::new() })
     }

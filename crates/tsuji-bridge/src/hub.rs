@@ -138,6 +138,9 @@ pub(crate) struct Hub {
     servers: Servers,
     goals: Goals,
     pursuits: Pursuits,
+    /// When what publishers offer was looked at, and when it is to be.
+    reconsidered: Instant,
+    reconsider_at: Option<Instant>,
     began: Instant,
 }
 
@@ -172,6 +175,8 @@ impl Hub {
             goals: Goals::new(node.clone()),
             pursuits: Pursuits::new(node.clone(), Arc::clone(types)),
             context,
+            reconsidered: began,
+            reconsider_at: None,
             began,
         };
         Ok((hub, mailbox))
@@ -189,7 +194,10 @@ impl Hub {
                 entities.extend(self.pursuits.waitables());
                 let waits = self.callers.waits() || self.goals.waits();
                 let leaves = self.pursuits.waits().then_some(LOOK_AT_LEAVING);
-                let patience = waits.then_some(LOOK).or(leaves);
+                let reconsiders =
+                    self.reconsider_at.map(|it| it.saturating_duration_since(Instant::now()));
+                let patience = [waits.then_some(LOOK).or(leaves), reconsiders];
+                let patience = patience.into_iter().flatten().min();
                 match self.waits.wait(&entities, patience) {
                     Ok(ready) => ready.to_vec(),
                     Err(error) => {
@@ -211,12 +219,23 @@ impl Hub {
                 self.drain(place, ends, now);
             }
             if ready.first() == Some(&0) {
-                self.topics.reconsider(&self.context.graph());
+                self.reconsider_at.get_or_insert_with(|| self.reconsidered + RECONSIDER_EVERY);
             }
+            self.reconsider();
             self.callers.look();
             self.goals.look();
             self.pursuits.look();
             self.obey_some();
+        }
+    }
+
+    /// Looks at what publishers offer, where that has changed: many changes in a row are one.
+    fn reconsider(&mut self) {
+        let now = Instant::now();
+        if self.reconsider_at.is_some_and(|it| it <= now) {
+            self.reconsider_at = None;
+            self.topics.reconsider(&self.context);
+            self.reconsidered = now;
         }
     }
 
@@ -306,6 +325,9 @@ const A_TURN: Duration = Duration::from_millis(2);
 
 /// How often it is looked whether a server is ready, while somebody waits for one: that wakes nobody.
 const LOOK: Duration = Duration::from_millis(2);
+
+/// Looking at what publishers offer takes as long as there are topics, so it is not done more often.
+const RECONSIDER_EVERY: Duration = Duration::from_millis(50);
 
 /// What an order takes besides a message in it.
 const ORDER_BYTES: usize = 1024;

@@ -21,6 +21,7 @@ use crate::desk::{self, Desk, NotPublished};
 use crate::hub::{Call, Goal, Order, Subscription};
 use crate::member::Member;
 use crate::settings::Carrier;
+use crate::types::MessageType;
 
 /// One client on the thread of the connections.
 pub(crate) struct Session {
@@ -34,8 +35,18 @@ pub(crate) struct Session {
     waiting: Option<(Arc<str>, Vec<u8>)>,
     /// Room for what is published.
     cdr: Vec<u8>,
+    /// What it published on last, which is most often what it publishes on next.
+    last: Option<Published>,
     /// How often it has said a token of nobody.
     wrong_tokens: u32,
+}
+
+/// A topic that a client has advertised.
+struct Published {
+    /// As the client calls it.
+    said: Box<str>,
+    topic: Arc<str>,
+    ty: Arc<MessageType>,
 }
 
 /// A message as it came.
@@ -76,6 +87,7 @@ impl Session {
             bytes: bucket(settings.limits.bytes),
             waiting: None,
             cdr: Vec::new(),
+            last: None,
             wrong_tokens: 0,
         }
     }
@@ -104,7 +116,7 @@ impl Session {
     /// Takes a message.
     pub(crate) fn message(&mut self, arrived: Arrived<'_>, desk: &mut Desk) -> Verdict {
         let (encoding, bytes) = match arrived {
-            Arrived::Text(bytes) | Arrived::Binary(bytes) if desk.settings().bson_only => {
+            Arrived::Text(bytes) | Arrived::Binary(bytes) if desk.settings_ref().bson_only => {
                 (Encoding::Bson, bytes)
             }
             Arrived::Text(bytes) => (Encoding::Json, bytes),
@@ -175,6 +187,7 @@ impl Session {
         let _forgotten = state.client.fragments.expire(now);
         drop(state);
         for topic in topics {
+            self.last = None;
             desk.close_publisher(&topic);
         }
         for ended in unanswered {
@@ -202,7 +215,7 @@ impl Session {
     }
 
     fn take(&mut self, encoding: Encoding, bytes: &[u8], desk: &mut Desk, depth: usize) -> Verdict {
-        let incoming = match parse(encoding, bytes, desk.settings().limits.nesting_max) {
+        let incoming = match parse(encoding, bytes, desk.settings_ref().limits.nesting_max) {
             Ok(incoming) => incoming,
             Err(refusal) => {
                 self.member.refuse(&refusal);
@@ -284,6 +297,22 @@ impl Session {
 
     /// Writes the CDR of a message that may be published; its topic.
     fn encode(&mut self, asked: &Publish<'_>, desk: &mut Desk) -> Result<Arc<str>, Refusal> {
+        let published = match self.last.take_if(|it| *it.said == *asked.topic) {
+            Some(published) => published,
+            None => self.published(asked, desk)?,
+        };
+        self.cdr.clear();
+        let read = body::read(&published.ty.plan, asked.msg, wall_now(), &mut self.cdr);
+        let topic = Arc::clone(&published.topic);
+        self.last = Some(published);
+        read.map(|()| topic).map_err(|error| {
+            let (id, found) = (asked.id.as_ref(), error.to_string());
+            Refusal::new("publish", id, Some("msg"), found, "a message of its type")
+        })
+    }
+
+    /// What is published on, which is advertised where it was not.
+    fn published(&mut self, asked: &Publish<'_>, desk: &mut Desk) -> Result<Published, Refusal> {
         let topic = full(&asked.topic);
         let refuse = |field, found: String, expected: &'static str| {
             Refusal::new("publish", asked.id.as_ref(), Some(field), found, expected)
@@ -310,10 +339,7 @@ impl Session {
         let ty = desk.published_type(&topic);
         let ty =
             ty.ok_or_else(|| refuse("topic", topic.to_string(), "a topic that is advertised"))?;
-        self.cdr.clear();
-        let read = body::read(&ty.plan, asked.msg, wall_now(), &mut self.cdr);
-        read.map_err(|error| refuse("msg", error.to_string(), "a message of its type"))?;
-        Ok(topic)
+        Ok(Published { said: asked.topic.as_ref().into(), topic, ty })
     }
 
     fn publish_cdr(&mut self, topic: &Arc<str>, cdr: Vec<u8>, desk: &mut Desk) -> Verdict {
@@ -473,7 +499,7 @@ impl Session {
     fn call(&mut self, asked: &CallService<'_>, desk: &mut Desk) -> Result<(), Refusal> {
         let service = full(&asked.service);
         self.check(Act::CallService, &service, "call_service", asked.id.as_ref(), desk)?;
-        let timeout = asked.timeout.unwrap_or(desk.settings().call_timeout);
+        let timeout = asked.timeout.unwrap_or_else(|| desk.settings_ref().call_timeout);
         let expires = (!timeout.is_zero()).then(|| desk.elapsed() + timeout);
         let begun = self.member.lock().client.asking.begin(asked.id.clone(), &service, expires, 0);
         let key = begun.map_err(|_| {
@@ -707,7 +733,7 @@ impl Session {
         if DEPTH_MAX <= depth {
             return self.too_deep("png", asked.id.as_ref());
         }
-        match read_png(&asked.data, desk.settings().limits.message_bytes_max) {
+        match read_png(&asked.data, desk.settings_ref().limits.message_bytes_max) {
             Ok(text) => self.take(Encoding::Json, &text, desk, depth + 1),
             Err(why) => {
                 let expected = "JSON in the pixels of a picture, in base64";

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tsuji::{
-    Context, Durability, EndpointInfo, EndpointKind, Graph, Node, RawSample, RawSubscription,
-    Reliability, SubscriptionCounters, Waitable,
+    Context, Durability, EndpointInfo, EndpointKind, Node, RawSample, RawSubscription, Reliability,
+    SubscriptionCounters, Waitable,
 };
 use tsuji_core::{History, Qos, rxo};
 use tsuji_rosbridge::client::{StreamKey, StreamSettings, Subscriptions};
@@ -42,6 +42,8 @@ pub(super) struct Topics {
     settings: Arc<Settings>,
     counters: Arc<Counters>,
     all: Vec<Topic>,
+    /// Room for samples.
+    taken: Vec<RawSample>,
 }
 
 /// One, as all clients get it that ask for the same quality of service.
@@ -78,7 +80,7 @@ impl Form {
 
 impl Topics {
     pub(super) fn new(node: Node, settings: Arc<Settings>, counters: Arc<Counters>) -> Self {
-        Self { node, settings, counters, all: Vec::new() }
+        Self { node, settings, counters, all: Vec::new(), taken: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -118,8 +120,8 @@ impl Topics {
             there.listeners.push(listener);
             return;
         }
-        let graph = context.graph();
-        match self.open(&topic, &ty, request(qos, offers(&graph, &topic), self.settings.depth)) {
+        let offers = offers(&context.endpoints_of(&topic));
+        match self.open(&topic, &ty, request(qos, offers, self.settings.depth)) {
             Ok(subscription) => {
                 let listeners = vec![listener];
                 let missed = 0;
@@ -177,10 +179,10 @@ impl Topics {
     }
 
     /// Asks anew of publishers that offer less than what was asked for, where no client said what it wants.
-    pub(super) fn reconsider(&mut self, graph: &Graph) {
+    pub(super) fn reconsider(&mut self, context: &Context) {
         for at in 0..self.all.len() {
             let topic = &self.all[at];
-            let offers = offers(graph, &topic.name);
+            let offers = offers(&context.endpoints_of(&topic.name));
             let asked = *topic.subscription.qos();
             if offers.iter().all(|offer| rxo::check(offer, &asked).is_ok()) {
                 continue;
@@ -206,62 +208,80 @@ impl Topics {
         self.counters.missed.fetch_add(more, Ordering::Relaxed);
         topic.missed = missed;
         let began = Instant::now();
-        let mut taken = 0;
-        loop {
-            match topic.subscription.take_bytes() {
-                Ok(Some(sample)) => topic.pass(&sample, now, &self.counters),
-                Ok(None) => return,
-                Err(error) => {
-                    tracing::warn!(topic = &*topic.name, %error, "a sample could not be taken");
-                    return;
-                }
-            }
-            taken += 1;
-            if taken % CLOCK_EVERY == 0 && A_TURN < began.elapsed() {
-                return;
-            }
+        let mut is_more = true;
+        while is_more && began.elapsed() < A_TURN {
+            is_more = topic.take(&mut self.taken);
+            topic.pass(&self.taken, now, &self.counters);
+            self.taken.clear();
         }
     }
 }
 
 impl Topic {
-    /// Writes a sample in each form once, and puts it where clients wait.
-    fn pass(&self, sample: &RawSample, now: Duration, counters: &Counters) {
-        counters.received.fetch_add(1, Ordering::Relaxed);
-        let mut written: Vec<(Form, Option<Arc<Frame>>)> = Vec::new();
+    /// Takes some of what has come; whether there may be more.
+    fn take(&self, taken: &mut Vec<RawSample>) -> bool {
+        let mut bytes = 0;
+        while taken.len() < SAMPLES_AT_ONCE && bytes < BYTES_AT_ONCE {
+            match self.subscription.take_bytes() {
+                Ok(Some(sample)) => {
+                    bytes += sample.bytes.len();
+                    taken.push(sample);
+                }
+                Ok(None) => return false,
+                Err(error) => {
+                    tracing::warn!(topic = &*self.name, %error, "a sample could not be taken");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Writes each sample once in each form, and puts it where clients wait.
+    fn pass(&self, samples: &[RawSample], now: Duration, counters: &Counters) {
+        counters.received.fetch_add(samples.len() as u64, Ordering::Relaxed);
+        let mut written: Vec<(Form, Vec<Option<Arc<Frame>>>)> = Vec::new();
         for it in &self.listeners {
             let mut state = it.member.lock();
-            if !state.client.subscriptions.wants(now, it.key) {
-                counters.throttled.fetch_add(1, Ordering::Relaxed);
-                continue;
-            }
+            let wanted = state.client.subscriptions.wants(now, it.key, samples.len());
             drop(state);
+            counters.throttled.fetch_add((samples.len() - wanted) as u64, Ordering::Relaxed);
             let known = written.iter().position(|(form, _)| *form == it.form);
             let at = known.unwrap_or_else(|| {
-                let id = || Id::Text(format!("{}#{}", self.name, sample.info.sequence).into());
-                let frame = self.write(it.form, sample);
-                let frame = frame.map(|frame| match it.form.fragment_size {
-                    Some(_) => frame.in_pieces(it.form.fragment_size, &id()),
-                    None => frame,
-                });
-                if let Err(error) = &frame {
-                    counters.invalid.fetch_add(1, Ordering::Relaxed);
-                    tracing::debug!(topic = &*self.name, %error, "a sample that is none of its type");
-                }
-                written.push((it.form, frame.ok().map(Arc::new)));
+                written.push((it.form, Vec::with_capacity(wanted)));
                 written.len() - 1
             });
-            let Some(frame) = &written[at].1 else { continue };
+            let frames = &mut written[at].1;
+            let missing = samples.iter().take(wanted).skip(frames.len());
+            frames.extend(missing.map(|sample| self.frame(it.form, sample, counters)));
             let mut state = it.member.lock();
-            let (cost, frame) = (frame.cost_bytes(), Arc::clone(frame));
             let subscriptions = &mut state.client.subscriptions;
             let dropped = |of: &Subscriptions<_>| of.status(it.key).map_or(0, |it| it.dropped);
             let before = dropped(subscriptions);
-            let is_taken = subscriptions.offer(now, it.key, frame, cost);
+            let mut is_taken = false;
+            for frame in frames.iter().take(wanted).flatten() {
+                is_taken |= subscriptions.offer(now, it.key, Arc::clone(frame), frame.cost_bytes());
+            }
             let more = dropped(subscriptions).saturating_sub(before);
             counters.dropped.fetch_add(more, Ordering::Relaxed);
             if is_taken {
                 it.member.tell(state);
+            }
+        }
+    }
+
+    /// A sample as it is sent; nothing where it is none of its type.
+    fn frame(&self, form: Form, sample: &RawSample, counters: &Counters) -> Option<Arc<Frame>> {
+        match self.write(form, sample) {
+            Ok(frame) if form.fragment_size.is_some() => {
+                let id = Id::Text(format!("{}#{}", self.name, sample.info.sequence).into());
+                Some(Arc::new(frame.in_pieces(form.fragment_size, &id)))
+            }
+            Ok(frame) => Some(Arc::new(frame)),
+            Err(error) => {
+                counters.invalid.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(topic = &*self.name, %error, "a sample that is none of its type");
+                None
             }
         }
     }
@@ -305,10 +325,10 @@ impl Topic {
     }
 }
 
-/// What the publishers of a topic offer.
-fn offers(graph: &Graph, topic: &str) -> Vec<Qos> {
-    let is_one = |it: &&EndpointInfo| it.kind == EndpointKind::Publisher && it.topic == topic;
-    graph.endpoints.iter().filter(is_one).map(|it| it.qos).collect()
+/// What the publishers of a topic offer that has these endpoints.
+fn offers(endpoints: &[EndpointInfo]) -> Vec<Qos> {
+    let publishers = endpoints.iter().filter(|it| it.kind == EndpointKind::Publisher);
+    publishers.map(|it| it.qos).collect()
 }
 
 /// What to ask for so that every one of `offers` is received, but for what the client asks itself.
@@ -325,7 +345,8 @@ fn request(asked: Option<QosRequest>, offers: Vec<Qos>, depth: u32) -> Qos {
     asked.map_or(base, |it| it.over(base))
 }
 
-/// So often the clock is looked at while samples are taken.
-const CLOCK_EVERY: u32 = 64;
+/// So much of a topic is taken before it is handed on.
+const SAMPLES_AT_ONCE: usize = 64;
+const BYTES_AT_ONCE: usize = 64 << 10;
 
 const SECOND_NS: i64 = 1_000_000_000;

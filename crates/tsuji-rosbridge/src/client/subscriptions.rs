@@ -251,13 +251,18 @@ impl<T> Subscriptions<T> {
         Unsubscribed::Closed { key }
     }
 
-    /// Whether [`Self::offer`] would take a sample now, so that none is encoded for nothing. One that it would not is
-    /// counted as throttled.
-    pub fn wants(&mut self, now: Duration, key: StreamKey) -> bool {
-        let Some(stream) = stream_of(&mut self.slots, key) else { return false };
-        let wants = stream.settings.queue_length != 0 || stream.due(now) <= now;
-        stream.status.throttled += u64::from(!wants);
-        wants
+    /// How many of `count` samples, the first of them, [`Self::offer`] would take now, so that none is encoded for nothing. Those
+    /// that it would not are counted as throttled.
+    pub fn wants(&mut self, now: Duration, key: StreamKey, count: usize) -> usize {
+        let Some(stream) = stream_of(&mut self.slots, key) else { return 0 };
+        let StreamSettings { queue_length, throttle_rate, .. } = stream.settings;
+        let wanted = match queue_length {
+            0 if stream.due(now) > now => 0,
+            0 if !throttle_rate.is_zero() => count.min(1),
+            _ => count,
+        };
+        stream.status.throttled += (count - wanted) as u64;
+        wanted
     }
 
     /// Lets a sample wait, of `bytes` bytes; `false` where it was dropped because it came before its time.
