@@ -213,7 +213,7 @@ impl Sending {
             sleep_until(due);
             pacer.wait_until_asleep()?;
             let begun = monotonic_ns();
-            due = begun + self.period_ns;
+            due = next_beat(due, self.period_ns, begun);
             drop(excluded);
             self.sender.prepare()?;
             let excluded = self.meter.exclude();
@@ -258,6 +258,13 @@ impl Sending {
         let cpu_ns = self.meter.used_ns().saturating_sub(used);
         Ok(json!({ "began": began, "cpu_ns": cpu_ns, "drawing_ns": drawing_ns }))
     }
+}
+
+/// The beat after the one of `due` that has not passed at `now`. The first is whenever it is.
+fn next_beat(due: u64, period_ns: u64, now: u64) -> u64 {
+    let first = if due == 0 { now } else { due };
+    let passed = now.saturating_sub(first).checked_div(period_ns).unwrap_or(0);
+    first + (passed + 1) * period_ns
 }
 
 const DRAWS_LONG_MIN: usize = 4096;
@@ -368,4 +375,17 @@ fn report(arrivals: &Arrivals) -> Value {
     let Beside { came, missing } = paced.beside;
     let beside = json!({ "came": came, "missing": missing });
     json!({ "arrived": arrived, "damaged": paced.damaged, "beside": beside })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_beat;
+
+    #[test]
+    fn a_beat_that_has_passed_is_skipped_and_the_next_ones_stay_where_they_were() {
+        assert_eq!(next_beat(0, 100, 1007), 1107, "the first begins it");
+        assert_eq!(next_beat(1107, 100, 1109), 1207);
+        assert_eq!(next_beat(1207, 100, 1430), 1507);
+        assert_eq!(next_beat(1507, 0, 1600), 1507, "without a beat it is always due");
+    }
 }

@@ -446,7 +446,17 @@ impl Crew {
 
     /// Sends `count` pictures one at a time.
     pub(crate) fn block(&mut self, count: u64) -> Result<Block, Stop> {
-        let sent = self.sender.ask(&format!("block {count}"))?;
+        self.begin(count)?;
+        let sent = self.sender.answer()?;
+        self.brought(count, &sent)
+    }
+
+    fn begin(&mut self, count: u64) -> Result<(), Stop> {
+        self.sender.tell(&format!("block {count}"))
+    }
+
+    /// What came of `count` pictures of which the sender said `sent`.
+    fn brought(&mut self, count: u64, sent: &Value) -> Result<Block, Stop> {
         let receiver = self.receivers.first_mut().unwrap_or(&mut self.sender);
         let received = receiver.ask("report")?;
         let times =
@@ -582,6 +592,31 @@ impl Drop for Crew {
 /// Crews that end together, which takes no longer than one does.
 #[derive(Debug, Default)]
 pub(crate) struct Crews(pub(crate) Vec<Crew>);
+
+impl Crews {
+    /// Lets the crews `which` send `count` pictures each, all in the same time, each one's beat `apart` behind the one before.
+    pub(crate) fn blocks(
+        &mut self,
+        which: &[usize],
+        apart: Duration,
+        count: u64,
+    ) -> Vec<Result<Block, Stop>> {
+        let first = Instant::now();
+        let mut due = Duration::ZERO;
+        let mut begin = |at: usize| {
+            thread::sleep(due.saturating_sub(first.elapsed()));
+            due += apart;
+            self.0[at].begin(count)
+        };
+        let begun: Vec<_> = which.iter().map(|at| begin(*at)).collect();
+        // Nobody is asked what came while another still sends.
+        let ended = which.iter().zip(begun);
+        let ended = ended.map(|(at, begun)| begun.and_then(|()| self.0[*at].sender.answer()));
+        let ended: Vec<_> = ended.collect();
+        let brought = which.iter().zip(ended);
+        brought.map(|(at, sent)| self.0[*at].brought(count, &sent?)).collect()
+    }
+}
 
 impl Drop for Crews {
     fn drop(&mut self) {

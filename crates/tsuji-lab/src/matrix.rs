@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -25,6 +26,9 @@ const QUICK_SIZES: [usize; 3] = [256, 65_536, 4_194_304];
 /// Ten a second, as in the paper.
 const PERIOD_US: u64 = 100_000;
 const QUICK_PERIOD_US: u64 = 5_000;
+
+/// Contestants whose beats fit into one period so far apart send in turn within it. A sample of 4 MB is through by then.
+const APART_US: u64 = 25_000;
 
 /// What goes as fast as it is taken, in one block, in so many of the starts.
 const STREAM_BYTES: u64 = 64 << 20;
@@ -408,7 +412,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// One round of a cell: all stand ready at once, and send a block each in turn. Who fails is left out from there on.
+    /// One round of a cell: all stand ready at once, and send a block each, in turn or sample by sample in turn. Who fails is left out from there on.
     fn cell(
         &mut self,
         contest: &mut Contest,
@@ -452,12 +456,18 @@ impl<'a> Matrix<'a> {
             }
         }
         let each = round.part(self.options.count);
-        for at in round.order(whose.len()) {
-            let it = &mut contest.contestants[whose[at]];
-            screen.progress(&format!("{place}: {} sends {each}", it.entrant.name));
-            match crews.0[at].block(each) {
-                Ok(fresh) => it.blocks.push(fresh),
-                Err(stop) => skip(screen, it, stop)?,
+        let at_once = usize::try_from(self.period_us / APART_US).unwrap_or(1).max(1);
+        for turn in round.order(whose.len()).chunks(at_once) {
+            let names = turn.iter().map(|at| contest.contestants[whose[*at]].entrant.name);
+            let names = names.collect::<Vec<_>>().join(", ");
+            screen.progress(&format!("{place}: {each} by {names}"));
+            let blocks = crews.blocks(turn, Duration::from_micros(APART_US), each);
+            for (at, block) in turn.iter().zip(blocks) {
+                let it = &mut contest.contestants[whose[*at]];
+                match block {
+                    Ok(fresh) => it.blocks.push(fresh),
+                    Err(stop) => skip(screen, it, stop)?,
+                }
             }
         }
         for (crew, at) in crews.0.iter().zip(&whose) {
