@@ -40,6 +40,7 @@ pub use crew::Program;
 use arguments::{Asked, HELP, Options};
 use crew::{CHILD, Stage, Stop};
 use interrupt::{INTERRUPTED, Interrupt};
+use machine::Watch;
 use placement::Seating;
 use report::{Document, Outputs, Report, Screen};
 
@@ -233,7 +234,10 @@ fn measure(
     screen.line(&stage.seating.to_string());
     machine::warnings(&machine).iter().for_each(|it| screen.line(it));
     let mut report = Report::new(experiment);
+    let watch = Watch::start();
     let ended = run(&stage, options, &mut screen, &mut report);
+    machine["others"] = watch.to_json();
+    machine::others(&machine).iter().for_each(|it| screen.line(it));
     screen.line(&report.summary());
     let told = report.to_json(&machine);
     let json = json.map_or(Ok(()), |path| report::write_json(&told, path));

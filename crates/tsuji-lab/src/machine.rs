@@ -77,6 +77,77 @@ impl Noise {
     }
 }
 
+/// Above this share of all processors others have changed what was measured: a processor that was just used wakes otherwise
+/// than one that has slept.
+const OTHERS_MAX_PERCENT: f64 = 2.0;
+
+/// Looks at how much of the machine others have while something is measured.
+#[derive(Debug)]
+pub(crate) struct Watch(Option<Ticks>);
+
+/// How long processors have worked since the machine and this process began, in ticks of the kernel.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    /// All processors, whatever they did.
+    all: u64,
+    /// In programs, or in the kernel for one.
+    busy: u64,
+    /// What the host of a virtual machine gave to others.
+    stolen: u64,
+    /// In this process and in its children that have ended.
+    own: u64,
+}
+
+impl Ticks {
+    /// `stat` is `/proc/stat`, `own` is `/proc/self/stat`.
+    fn read(stat: &str, own: &str) -> Option<Self> {
+        let words = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+        let times: Vec<u64> = words.map_while(|it| it.parse().ok()).collect();
+        // What interrupts take is of whose messages they bring. Guests are in user and nice already.
+        let &[user, nice, system, _, _, _, _, stolen, ..] = &*times else { return None };
+        let all = times.iter().take(8).sum();
+        // Behind the name, which may have anything in it: utime, stime and the same of children are the 14th to the 17th.
+        let (_, own) = own.rsplit_once(") ")?;
+        let own = own.split(' ').skip(11).take(4).map_while(|it| it.parse::<u64>().ok()).sum();
+        Some(Self { all, busy: user + nice + system, stolen, own })
+    }
+
+    fn now() -> Option<Self> {
+        Self::read(&text("/proc/stat"), &text("/proc/self/stat"))
+    }
+}
+
+impl Watch {
+    /// Begins.
+    pub(crate) fn start() -> Self {
+        Self(Ticks::now())
+    }
+
+    /// What it saw until now, when all children have ended; nothing where the kernel does not say.
+    pub(crate) fn to_json(&self) -> Value {
+        let (Some(before), Some(now)) = (self.0, Ticks::now()) else { return Value::Null };
+        let all = now.all.saturating_sub(before.all).max(1) as f64;
+        let share = |ticks: u64| (ticks as f64 / all * 1000.0).round() / 10.0;
+        let own = now.own.saturating_sub(before.own);
+        json!({
+            "percent": share(now.busy.saturating_sub(before.busy).saturating_sub(own)),
+            "stolen_percent": share(now.stolen.saturating_sub(before.stolen)),
+        })
+    }
+}
+
+/// What others had of a machine as described, in words, where that was too much.
+pub(crate) fn others(machine: &Value) -> Option<String> {
+    let share = |field: &str| machine["others"][field].as_f64().unwrap_or(0.0);
+    let (percent, stolen) = (share("percent"), share("stolen_percent"));
+    (OTHERS_MAX_PERCENT < percent + stolen).then(|| {
+        format!(
+            "While this was measured, other programs had {percent} % of all processors and the host of this machine took \
+             {stolen} %: another run may give other figures."
+        )
+    })
+}
+
 /// What is to be known before figures of this machine, as described, are believed.
 pub(crate) fn warnings(machine: &Value) -> Vec<String> {
     let noise = &machine["noise"];
@@ -93,7 +164,7 @@ pub(crate) fn warnings(machine: &Value) -> Vec<String> {
          two carriers differ less than where there are more."
             .to_owned()
     });
-    busy.into_iter().chain(single).collect()
+    busy.into_iter().chain(single).chain(others(machine)).collect()
 }
 
 /// The same in one line.
@@ -168,6 +239,20 @@ mod tests {
         assert_ne!(machine["cpu"], "unknown");
         assert!(line(&machine).contains(" cores, "));
         assert!(0.0 < machine["clock_ns"].as_f64().unwrap());
+    }
+
+    #[test]
+    fn what_others_had_is_what_is_left() {
+        let stat = |user, stolen| format!("cpu  {user} 5 20 900 7 3 2 {stolen} 4 0\ncpu0 1 2 3\n");
+        let own = "42 (a) b) R 1 1 1 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0";
+        let ticks = Ticks::read(&stat(100, 6), own).unwrap();
+        assert_eq!((ticks.all, ticks.busy, ticks.stolen, ticks.own), (1043, 125, 6, 100));
+        assert!(Ticks::read("intr 1", own).is_none() && Ticks::read("cpu  1 2", own).is_none());
+        let told = Watch::start().to_json();
+        assert!(told["percent"].is_f64() && told["stolen_percent"].is_f64(), "{told}");
+        let machine = |percent| json!({ "others": { "percent": percent, "stolen_percent": 0.5 } });
+        assert!(others(&machine(1.5)).is_none() && others(&json!({})).is_none());
+        assert!(others(&machine(1.6)).unwrap().contains("had 1.6 %"));
     }
 
     #[test]

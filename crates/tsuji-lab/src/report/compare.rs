@@ -52,6 +52,11 @@ pub(crate) fn compare(
             report.skipped(screen, file, &format!("{count} figures are in this one alone"));
         }
     }
+    for it in [first, second] {
+        if let Some(why) = crate::machine::others(&it.report["machine"]) {
+            report.skipped(screen, &format!("{} as one of an idle machine", it.name), &why);
+        }
+    }
     let judged = Judged {
         what: "figures that agree".to_owned(),
         of: format!("{agreeing} of {}", both.len()),

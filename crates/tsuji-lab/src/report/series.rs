@@ -176,7 +176,7 @@ mod tests {
         let told = series(At::Turn).to_json();
         assert_eq!((&told["at"], &told["values"]), (&Value::Null, &json!([1.0, null, 1.0])));
         assert_eq!(told["starts"], json!([2, 1]));
-        assert_eq!(told["median"], json!({ "figure": 1.0, "low": 1.0, "high": 1.0 }));
+        assert_eq!(told["median"], json!({ "figure": 1.0, "low": 0.98, "high": 1.02 }));
         let told = series(At::Number(vec![3, 5])).to_json();
         assert_eq!((&told["at_unit"], &told["at"]), (&json!("number"), &json!([3, 5])));
         let told = series(At::Seconds(vec![0.000_001_4, 2.0])).to_json();
