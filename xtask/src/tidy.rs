@@ -88,6 +88,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         // Of the transports only the engines that they carry, to measure against.
         &[
             "tsuji",
+            "tsuji-bridge",
             "tsuji-interfaces",
             "tsuji-msg",
             "tsuji-node",

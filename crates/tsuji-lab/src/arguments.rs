@@ -20,6 +20,8 @@ pub(crate) enum Asked {
     Cadence(Options),
     /// Pictures of a camera, raw and compressed.
     Camera(Options),
+    /// Web clients at the bridge.
+    Bridge(Options),
     /// What the transports between processes take here, as a policy.
     Tune(Options),
     /// What earlier runs measured, as a page, plots and tables.
@@ -125,6 +127,10 @@ const CADENCE_QUICK_COUNT: u64 = 125;
 /// As many as the article's.
 const CAMERA_COUNT: u64 = 500;
 const CAMERA_QUICK_COUNT: u64 = 40;
+/// As many texts in each start as the article's clients send.
+const BRIDGE_COUNT: u64 = 100_000;
+const BRIDGE_QUICK_COUNT: u64 = 20_000;
+const BRIDGE_QUICK_STARTS: usize = 3;
 /// Of each flow of `cadence` and `camera`: two runs of five whose starts differ by chance alone have intervals that meet, 99 times in 100.
 const STARTS: usize = 5;
 const POLICY_FILE: &str = "tsuji-policy.xml";
@@ -144,12 +150,13 @@ Usage: tsuji lab all [--quick] [--placement WORD] [--output DIR] [--force]
        tsuji lab matrix [OPTIONS]
        tsuji lab cadence [OPTIONS]
        tsuji lab camera [OPTIONS]
+       tsuji lab bridge [OPTIONS]
        tsuji tune [OPTIONS]
        tsuji lab report FILE.json... [--html FILE] [--svg DIR] [--csv DIR]
        tsuji lab compare FIRST.json SECOND.json [--json FILE] [--html FILE] [--csv DIR]
 
-  all      all of passing, cadence, camera, limits, handover and matrix, one after the other, and one page of
-           them: the files go to the folder tsuji-lab. An hour and a half in full, --quick takes ten minutes
+  all      all of passing, cadence, camera, bridge, limits, handover and matrix, one after the other, and one page of
+           them: the files go to the folder tsuji-lab. More than an hour and a half in full, --quick takes eleven minutes
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
            sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
            by the road cyclonedds, beside Cyclone DDS alone, the last one by fastdds and zenoh too;
@@ -172,6 +179,11 @@ Usage: tsuji lab all [--quick] [--placement WORD] [--output DIR] [--force]
            road, to and from a plain Cyclone DDS node, and by engines alone, iceoryx2 and a socket:
            received, mean and variance, processor time and context switches, beside the figures of an
            article on ROS 2. Eight minutes in full. With --input the pictures of a recording
+  bridge   web clients at tsuji bridge: 100,000 texts by WebSocket, TCP and UDP until the last is in another process,
+           by a client that is fast, one that does as those of an article on rosbridge_server did, and these
+           themselves where Python is here, with its figures beside; texts to a client, messages there and back,
+           pictures to one client and to 50, and what clients that come and go leave; beside rosbridge_server of
+           the ROS 2 that is sourced. Five minutes in full
   tune     the transports between processes, small and large, reliable and of best effort, in about two
            minutes; writes a policy file for this machine that puts the fastest first, with the
            figures in the names of its rules, where `tsuji policy explain` and `tsuji routes` show them
@@ -194,16 +206,19 @@ Options:
   --cases NAMES   only cases whose names begin with one of NAMES, with commas between
   --sizes BYTES   only these sizes, with commas between, such as 64,4KiB,2359296
   --blocks N      starts of each carrier, with a block of samples in each; the cases have their turn once in every start
-                  [default: 10; of limits 7; of matrix, tune, cadence, camera and with --quick: 5]
+                  [default: 10; of limits 7; of matrix, tune, cadence, camera, bridge and with --quick: 5,
+                  of bridge then 3]
   --placement WORD
                   who runs on which processor: apart, the sender on the first of those allowed and receivers on the
                   others; together, all on the first; free, as the system likes [default: apart]
   --pause N       µs that pass at least before the next sample, for the receiver to rest
                   [default: 40]
   --count N       samples of each carrier in a case, of all starts together [default: 1000, quick: 80; of
-                  matrix and tune 90, quick: 25; of cadence 3000, quick: 125; of camera 500, quick: 40]
+                  matrix and tune 90, quick: 25; of cadence 3000, quick: 125; of camera 500, quick: 40]; of bridge texts of
+                  each start, and clients of connects [default: 100000, quick: 20000]
   --handovers N   changes of the road in a case [default: 180, quick: 20]
-  --seconds-max N a case of handovers ends after so long, with as many as there were [default: 600]
+  --seconds-max N a case of handovers, and connects of bridge, end after so long, with as many as there were
+                  [default: 600]
   --rosout FILE   of cadence: reads this rosout.log of ROS 1, or what its screen showed, and measures nothing
   --publish-word WORD, --subscribe-word WORD
                   what its lines say of a message published, and received [default: publish, subscribe]
@@ -234,6 +249,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         "matrix" => Asked::Matrix,
         "cadence" => Asked::Cadence,
         "camera" => Asked::Camera,
+        "bridge" => Asked::Bridge,
         "tune" => Asked::Tune,
         "report" => Asked::Report,
         "compare" => Asked::Compare,
@@ -241,7 +257,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         "help" | "--help" | "-h" => return Ok(Asked::Help),
         other => {
             return Err(format!(
-                "`{other}`: allowed are all, passing, limits, handover, matrix, cadence, camera, tune, report and compare"
+                "`{other}`: allowed are all, passing, limits, handover, matrix, cadence, camera, bridge, tune, report and compare"
             ));
         }
     };
@@ -338,6 +354,8 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
         ("cadence", true) => (STARTS, CADENCE_QUICK_COUNT),
         ("camera", false) => (STARTS, CAMERA_COUNT),
         ("camera", true) => (STARTS, CAMERA_QUICK_COUNT),
+        ("bridge", false) => (STARTS, BRIDGE_COUNT),
+        ("bridge", true) => (BRIDGE_QUICK_STARTS, BRIDGE_QUICK_COUNT),
         ("matrix" | "tune", false) => (MATRIX_BLOCKS, MATRIX_COUNT),
         ("matrix" | "tune", true) => (MATRIX_QUICK_BLOCKS, MATRIX_QUICK_COUNT),
         ("limits", false) => (LIMITS_BLOCKS, COUNT),
@@ -402,6 +420,7 @@ mod tests {
                 format!("camera {:?} {:?} {}", it.input, it.topic, it.recorded_beat)
             }
             Asked::Camera(it) => format!("camera {:?} {:?} {}", it.cases, it.roads, it.count),
+            Asked::Bridge(it) => format!("bridge {:?} {} {}", it.cases, it.blocks, it.count),
             Asked::Help => "help".to_owned(),
         });
         match (&found, expect) {
@@ -437,6 +456,8 @@ mod tests {
         let words = "report a.json b=c.json --html a.html --svg=plots";
         check(words, Ok(r#"report ["a.json", "b=c.json"] Some("a.html") Some("plots")"#));
         check("camera --cases raw-shm", Ok(r#"camera ["raw-shm"] [] 500"#));
+        check("bridge", Ok("bridge [] 5 100000"));
+        check("bridge --quick --cases in,out", Ok(r#"bridge ["in", "out"] 3 20000"#));
         let words = "camera --quick --roads cyclonedds,raw:cyclonedds";
         check(words, Ok(r#"camera [] ["cyclonedds", "raw:cyclonedds"] 40"#));
         check("camera --input a.mcap", Ok(r#"camera Some("a.mcap") None false"#));
@@ -457,7 +478,7 @@ mod tests {
         check(
             "fast",
             Err(
-                "`fast`: allowed are all, passing, limits, handover, matrix, cadence, camera, tune, report and compare",
+                "`fast`: allowed are all, passing, limits, handover, matrix, cadence, camera, bridge, tune, report and compare",
             ),
         );
         check("passing --fast", Err("`--fast` is no option"));

@@ -24,6 +24,7 @@ mod usage;
 
 pub(crate) use filming::{CAMERA, film};
 use input::{Footage, Input};
+pub(crate) use usage::seconds_used;
 use usage::{Sampling, Told, Who};
 
 /// Who films and who watches.

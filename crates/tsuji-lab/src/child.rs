@@ -57,7 +57,7 @@ pub(crate) fn said(error: tsuji::Error) -> String {
 }
 
 /// Calls `obey` with each line of the input.
-fn obey_each(mut obey: impl FnMut(&str) -> Result<Value, String>) -> Result<(), String> {
+pub(crate) fn obey_each(mut obey: impl FnMut(&str) -> Result<Value, String>) -> Result<(), String> {
     let mut line = String::with_capacity(256);
     let mut input = io::stdin().lock();
     loop {

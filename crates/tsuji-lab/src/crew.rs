@@ -81,7 +81,8 @@ impl Program {
         self.beside(name).or_else(|| folders.find_map(|it| Self::in_folder(&it, name)))
     }
 
-    fn in_folder(folder: &Path, name: &str) -> Option<Self> {
+    /// The program of that name in a folder.
+    pub(crate) fn in_folder(folder: &Path, name: &str) -> Option<Self> {
         let path = folder.join(name);
         let words = vec![path.clone().into_os_string()];
         path.is_file().then_some(Self { words, variables: Vec::new() })
@@ -286,6 +287,15 @@ impl Child {
         }
         let all: Vec<&str> = complaints.iter().map(String::as_str).collect();
         format!("{error}; it said: {}", all.join(" / "))
+    }
+
+    /// What is to be said of its end, if it has ended or does within `patience`.
+    pub(crate) fn end(&mut self, patience: Duration) -> Option<String> {
+        let status = match self.process.try_wait() {
+            Ok(Some(status)) => status,
+            _ => self.ended_within(patience)?,
+        };
+        Some(self.with_complaints(&format!("it ended ({status})")))
     }
 
     /// How it has ended, unless that takes longer than `patience`.

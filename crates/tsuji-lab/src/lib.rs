@@ -1,5 +1,5 @@
 //! Measures tsuji beside the raw carriers: a mutex with a condition variable, iceoryx2, a Unix socket, and the
-//! engines alone; and beside ROS 1 and rclcpp, where they are.
+//! engines alone; and beside ROS 1, rclcpp and rosbridge_server, where they are.
 //!
 //! It measures through tsuji's public interface, so a number here is a number that a user can have.
 //! It asserts nothing: it prints what it found, and says of each bar whether it was met. How it
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 mod account;
 mod arguments;
+mod bridge;
 mod cadence;
 mod camera;
 mod carrier;
@@ -76,6 +77,7 @@ fn obey(
             limits::NODE => return limits::node(text),
             cadence::SPEAKER => return cadence::speak(text),
             camera::CAMERA => return camera::film(text),
+            bridge::PART => return bridge::part(text),
             limits::FIRST => return limits::first(text),
             handover::MEMBER => return handover::member(text),
             handover::NEWCOMER => return handover::newcomer(text),
@@ -97,6 +99,7 @@ fn obey(
         Ok(Asked::Matrix(options)) => measure(&options, program, ("matrix", matrix::run)),
         Ok(Asked::Cadence(options)) => measure(&options, program, ("cadence", cadence::run)),
         Ok(Asked::Camera(options)) => measure(&options, program, ("camera", camera::run)),
+        Ok(Asked::Bridge(options)) => measure(&options, program, ("bridge", bridge::run)),
         Ok(Asked::Tune(options)) => match tune::is_in_the_way(&options) {
             Some(error) => {
                 let _ = writeln!(std::io::stderr(), "tsuji tune: {error}");
@@ -124,7 +127,7 @@ fn code_of(result: Result<(), String>) -> i32 {
 }
 
 /// The experiments in the order in which they are run one after the other.
-const ALL: [&str; 6] = ["passing", "cadence", "camera", "limits", "handover", "matrix"];
+const ALL: [&str; 7] = ["passing", "cadence", "camera", "bridge", "limits", "handover", "matrix"];
 
 /// Every experiment, and one page of all. What fails keeps none of the others from being measured; after Ctrl-C the page
 /// shows what there is.

@@ -18,7 +18,7 @@ mod plain;
 mod reading;
 mod throughput;
 
-pub(crate) use footprint::{FIRST, STAND, Status, first, stand};
+pub(crate) use footprint::{FIRST, STAND, Status, first, stand, woken};
 pub(crate) use node::{NODE, node};
 pub(crate) use plain::{PLAIN, PlainNode, plain, until};
 

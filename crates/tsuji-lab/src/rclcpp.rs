@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 
 use crate::carrier::RCLCPP;
@@ -28,12 +28,7 @@ impl Rclcpp {
                 Program::PEERS
             )
         })?;
-        let prefixes = env::var_os(PREFIXES).unwrap_or_default();
-        if prefixes.is_empty() {
-            return Err(format!(
-                "no ROS 2 is sourced: {PREFIXES} is not set; first, for example: source /opt/ros/humble/setup.bash"
-            ));
-        }
+        let prefixes = prefixes()?;
         let middlewares = installed(&prefixes);
         if middlewares.is_empty() {
             let prefixes = prefixes.display();
@@ -63,12 +58,7 @@ impl Rclcpp {
 
     fn start(&self, stage: &Stage, at: usize, name: &str) -> Result<Middleware, Stop> {
         let folder = stage.folder();
-        // The variable of Humble and before, and that of later ones.
-        let is_early = env::var("ROS_DISTRO").is_ok_and(|it| it.as_str() <= "humble");
-        let (range, of_this_host) = match is_early {
-            true => ("ROS_LOCALHOST_ONLY", "1"),
-            false => ("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST"),
-        };
+        let (range, of_this_host) = range_of_this_host();
         let domain = road::rclcpp_domain(folder, at).to_string();
         let nodes = self.nodes.clone().with_variable("RMW_IMPLEMENTATION", name);
         let nodes = nodes.with_variable("ROS_DOMAIN_ID", domain).with_variable(range, of_this_host);
@@ -91,6 +81,23 @@ const NODES: &str = "tsuji-lab-rclcpp";
 
 /// The variable with the folders of the ROS 2 that is sourced.
 const PREFIXES: &str = "AMENT_PREFIX_PATH";
+
+/// The folders of the ROS 2 that is sourced. An error says that none is.
+pub(crate) fn prefixes() -> Result<OsString, String> {
+    env::var_os(PREFIXES).filter(|it| !it.is_empty()).ok_or_else(|| {
+        format!(
+            "no ROS 2 is sourced: {PREFIXES} is not set; first, for example: source /opt/ros/humble/setup.bash"
+        )
+    })
+}
+
+/// What keeps nodes of that ROS 2 to this host: the variable of Humble and before, or that of later ones, and its value.
+pub(crate) fn range_of_this_host() -> (&'static str, &'static str) {
+    match env::var("ROS_DISTRO").is_ok_and(|it| it.as_str() <= "humble") {
+        true => ("ROS_LOCALHOST_ONLY", "1"),
+        false => ("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST"),
+    }
+}
 
 /// The middlewares that are registered in any of these folders, each once.
 fn installed(prefixes: &OsStr) -> Vec<String> {

@@ -6,8 +6,10 @@
     reason = "a test says what it wants and why it did not run"
 )]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -39,6 +41,11 @@ fn absent(value: &Value) -> Vec<&'static str> {
 
 /// Runs it with these words, and reads the JSON that it wrote.
 fn check(words: &str) -> Option<(Value, String)> {
+    check_with(words, &[])
+}
+
+/// The same, with these variables.
+fn check_with(words: &str, variables: &[(&str, &OsStr)]) -> Option<(Value, String)> {
     if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
         println!("not run: under emulation the laboratory cannot start itself");
         return None;
@@ -50,6 +57,7 @@ fn check(words: &str) -> Option<(Value, String)> {
         .arg(&json)
         // What is measured with peers is in `ros1.rs` and `rclcpp.rs`.
         .env_remove("TSUJI_LAB_PEERS")
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -746,6 +754,184 @@ fn a_peer_that_dies_is_told_and_the_rest_goes_on() {
     let why = skipped["why"].as_str().unwrap();
     assert!(why.contains("the watcher: it ended (signal: 9"), "{why}");
     assert_eq!(value["tables"][0]["rows"][0][1], "plain-plain", "{value}");
+}
+
+/// What a figure is of a server, which begins what it is told of.
+fn figure_of<'a>(value: &'a Value, field: &str, what: &str, of: &str) -> &'a Value {
+    let is_meant = |it: &&Value| it["what"] == what && it["of"].as_str().unwrap().starts_with(of);
+    let found = value[field].as_array().unwrap().iter().find(is_meant);
+    found.unwrap_or_else(|| panic!("{what} of {of} in {value}"))
+}
+
+#[test]
+fn web_clients_are_measured_and_nothing_is_lost() {
+    let cases = "in,out,trips,image,many-cbor-raw,connects";
+    let words = format!("bridge --quick --count 600 --blocks 2 --cases {cases}");
+    // No rosbridge_server and no Python.
+    let variables = [("AMENT_PREFIX_PATH", OsStr::new("")), ("PATH", OsStr::new(""))];
+    let Some((value, text)) = check_with(&words, &variables) else { return };
+    let figure =
+        |what: &str| figure_of(&value, "figures", what, "tsuji bridge")["figure"].as_f64().unwrap();
+    for client in ["", "-article"] {
+        for carrier in ["in-websocket", "in-tcp-65536", "in-tcp-1024"] {
+            for what in ["lost", "altered", "repeated"] {
+                assert_eq!(figure(&format!("{carrier}{client} {what}")), 0.0, "{text}");
+            }
+            assert!(0.0 < figure(&format!("{carrier}{client}")), "{text}");
+            assert!(0.0 < figure(&format!("{carrier}{client} CPU/message")), "{text}");
+        }
+        assert_eq!(figure(&format!("in-udp{client} altered")), 0.0, "{text}");
+        assert!(figure(&format!("in-udp{client} lost")) < 1200.0, "{text}");
+    }
+    for what in ["out lost", "out altered", "image-json lost", "image-cbor-raw lost"] {
+        assert_eq!(figure(what), 0.0, "{what}: {text}");
+    }
+    for what in [
+        "out",
+        "out CPU/message",
+        "trips",
+        "trips p99",
+        "image-json CPU",
+        "image-cbor p99",
+        "many-cbor-raw p99",
+        "many-cbor-raw RSS",
+        "connects",
+        "connects RSS",
+    ] {
+        assert!(0.0 < figure(what), "{what}: {text}");
+    }
+    for (what, bar) in [("in-websocket", 200.0 * 0.006), ("in-tcp-1024", 220.0 * 0.006)] {
+        let judged = figure_of(&value, "figures", what, "tsuji bridge, fast client");
+        let told = judged["at_most"].as_f64().unwrap();
+        assert!((told - bar).abs() < 1e-6 && judged["verdict"].is_string(), "{judged}");
+    }
+    let idle = figure_of(&value, "figures", "connects wake-ups in 2 s", "tsuji bridge, 10 clients");
+    assert!(idle["verdict"].is_string(), "{text}");
+    let [inward, article] = [0, 1].map(|at| &value["tables"][at]);
+    let rows = inward["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4 * 2, "{text}");
+    for row in rows {
+        let of = |column: &str| cell(inward, row, column).as_f64();
+        assert_eq!(of("messages"), Some(600.0), "{row}");
+        assert!(0.0 < of("sent ms").unwrap() && 0.0 < of("all there ms").unwrap(), "{row}");
+        let published = match row[0].as_str().unwrap() {
+            "in-tcp-1024" | "in-tcp-1024-article" => Some(11.87),
+            "in-tcp-65536" | "in-tcp-65536-article" => Some(255.79),
+            "in-udp" | "in-udp-article" => None,
+            _ => Some(6.17),
+        };
+        assert_eq!(of("article all there s"), published, "{row}");
+    }
+    assert_eq!(article["rows"][0][2], 9922.59, "{text}");
+    let values = |case: &str, of: &str, what: &str| {
+        let is_meant = |it: &&Value| it["case"] == case && it["of"] == of && it["what"] == what;
+        let series = value["series"].as_array().unwrap().iter().find(is_meant).unwrap();
+        series["values"].as_array().unwrap().len()
+    };
+    // A fifth of what is published, and eight pictures but for the first three, in both starts.
+    assert_eq!(values("trips", "tsuji bridge", "passing"), 240, "{text}");
+    assert_eq!(values("image", "cbor", "passing"), 10, "{text}");
+    assert!(0 < values("many", "cbor-raw", "memory"), "{text}");
+    assert!(0 < values("connects", "tsuji bridge", "memory"), "{text}");
+    let absent = value["absent"].as_array().unwrap();
+    let absent: Vec<_> = absent
+        .iter()
+        .map(|it| (it["what"].as_str().unwrap(), it["why"].as_str().unwrap()))
+        .collect();
+    let [(ros, why), (python, _)] = absent[..] else { panic!("{text}") };
+    assert_eq!((ros, python), ("rosbridge_server", "python3"), "{text}");
+    assert!(why.contains("no ROS 2 is sourced"), "{why}");
+}
+
+/// A folder that goes with its test.
+struct Prefix(PathBuf);
+
+impl Drop for Prefix {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_rosbridge_server_of_a_sourced_ros_2_stands_beside() {
+    let name = format!("tsuji-lab-test-{}-prefix", std::process::id());
+    let prefix = Prefix(std::env::temp_dir().join(name));
+    let folder = prefix.0.join("lib/rosbridge_server");
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("rosbridge_websocket");
+    // One that takes the same words, since the real one is mostly not here.
+    let script = format!(
+        "#!/bin/sh\nfor word in \"$@\"; do case \"$word\" in port:=*) port=\"${{word#port:=}}\";; esac; done\n\
+         exec '{}' --bridge-part \"{{\\\"role\\\": \\\"bridge\\\", \\\"folder\\\": \\\"$TSUJI_RUNTIME_DIR\\\", \\\"port\\\": $port}}\"\n",
+        env!("CARGO_BIN_EXE_tsuji-lab")
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let words = "bridge --count 600 --blocks 2 --cases in-websocket,in-udp,out";
+    let variables = [
+        ("AMENT_PREFIX_PATH", prefix.0.as_os_str()),
+        ("ROS_DISTRO", OsStr::new("jazzy")),
+        ("PATH", OsStr::new("")),
+    ];
+    let Some((value, text)) = check_with(words, &variables) else { return };
+    let absent = value["absent"].as_array().unwrap();
+    assert!(absent.iter().all(|it| it["what"] == "python3"), "{text}");
+    for what in ["in-websocket", "in-websocket-article", "out"] {
+        let theirs = figure_of(&value, "figures", what, "rosbridge_server, ");
+        assert_eq!(theirs["verdict"], Value::Null, "{theirs}");
+        let lost = figure_of(&value, "figures", &format!("{what} lost"), "rosbridge_server, ");
+        assert_eq!(lost["figure"], 0.0, "{lost}");
+        let ratio = figure_of(&value, "ratios", what, "tsuji bridge / rosbridge_server");
+        assert!(0.0 < ratio["figure"].as_f64().unwrap(), "{ratio}");
+    }
+    let rows = value["tables"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().filter(|it| it[1] == "rosbridge_server").count(), 2, "{text}");
+}
+
+#[test]
+fn the_articles_clients_publish_as_they_did() {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&paths).any(|it| it.join("python3").is_file()) {
+        println!("not run: python3 is not on PATH");
+        return;
+    }
+    let words = "bridge --count 600 --blocks 2 --cases in-websocket,in-tcp-1024";
+    let Some((value, text)) = check(words) else { return };
+    let absent = value["absent"].as_array().unwrap();
+    let has_autobahn = absent.iter().all(|it| it["what"] != "autobahn");
+    let cases = [("in-tcp-1024-python", true), ("in-websocket-python", has_autobahn)];
+    for (case, _) in cases.into_iter().filter(|it| it.1) {
+        for what in ["lost", "altered", "repeated"] {
+            let figure = figure_of(&value, "figures", &format!("{case} {what}"), "tsuji bridge, ");
+            assert_eq!(figure["figure"], 0.0, "{text}");
+        }
+        let took = figure_of(&value, "figures", case, "tsuji bridge, the article's client");
+        assert!(0.0 < took["figure"].as_f64().unwrap() && took["verdict"].is_null(), "{took}");
+    }
+}
+
+#[test]
+fn a_bridge_that_dies_ends_its_case_alone() {
+    let words = "bridge --count 60000 --blocks 2 --cases image-json,image-cbor-raw";
+    let Some(value) = check_death(words, "speaker", "bridge") else { return };
+    assert_eq!(value["skipped"][0]["what"], "image-json", "{value}");
+    let why = value["skipped"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("the bridge: it ended (signal: 9"), "{why}");
+    let cpu = figure_of(&value, "figures", "image-cbor-raw CPU", "tsuji bridge, one client");
+    assert!(0.0 < cpu["figure"].as_f64().unwrap(), "{value}");
+}
+
+#[test]
+#[ignore = "endurance"]
+fn soak_a_million_clients_leave_no_memory_at_the_bridge() {
+    let seconds = std::env::var("TSUJI_SOAK_SECONDS").ok().and_then(|it| it.parse().ok());
+    let seconds = seconds.unwrap_or(60).min(600);
+    let words =
+        format!("bridge --cases connects --count 1000000 --blocks 1 --seconds-max {seconds}");
+    let Some((value, text)) = check(&words) else { return };
+    for what in ["connects growth", "connects wake-ups in 10 s"] {
+        assert_eq!(figure_of(&value, "figures", what, "tsuji bridge")["verdict"], "met", "{text}");
+    }
 }
 
 /// The processors that a thread may run on, by its folder in `/proc`; nothing of one that has ended.

@@ -81,6 +81,13 @@ impl Used {
     }
 }
 
+/// Seconds of processors that all threads of a process have used so far, in steps of 10 ms.
+pub(crate) fn seconds_used(id: u32) -> Result<f64, String> {
+    let path = PathBuf::from(format!("/proc/{id}/stat"));
+    let (user_s, system_s) = times(&read(&path)?).ok_or_else(|| unread(&path))?;
+    Ok(user_s + system_s)
+}
+
 /// User's and kernel's seconds in `/proc/PID/stat`, where the name may have spaces and brackets.
 fn times(stat: &str) -> Option<(f64, f64)> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(UTIME);

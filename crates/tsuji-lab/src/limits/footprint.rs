@@ -208,20 +208,30 @@ fn first_sample_ms(stage: &Stage, road: Road) -> Result<f64, Stop> {
 /// Wake-ups of a process that has nothing to do.
 pub(crate) fn idle(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let troupe = Troupe::start(run.stage, Scope::Shm, TOPICS)?;
-    thread::sleep(SETTLED);
     let ids: Vec<u32> = troupe.children.iter().map(Child::id).collect();
-    let before: Vec<u64> =
-        ids.iter().map(|id| switches(*id, &[VOLUNTARY, INVOLUNTARY])).collect::<Result<_, _>>()?;
     let wait = if run.options.quick { IDLE_QUICK } else { IDLE };
-    stand_by(run, "idle", wait)?;
-    let mut woken = 0;
-    for (id, before) in ids.iter().zip(before) {
-        woken = woken.max(switches(*id, &[VOLUNTARY, INVOLUNTARY])? - before);
-    }
+    let woken = woken(run, "idle", &ids, wait)?;
     let what = format!("wake-ups in {} s", wait.as_secs());
     let of = format!("{TOPICS} publishers and {TOPICS} subscriptions");
     run.judge(what, of, Some(Interval::exactly(woken as f64)), "", Some(Bar::AtMost(0.0)));
     Ok(())
+}
+
+/// How often the threads of a process went to sleep or were put aside while nothing happened for so long; the most of `ids`.
+pub(crate) fn woken(
+    run: &mut Run<'_, '_>,
+    what: &str,
+    ids: &[u32],
+    wait: Duration,
+) -> Result<u64, Stop> {
+    thread::sleep(SETTLED);
+    let all = || -> Result<Vec<u64>, Stop> {
+        ids.iter().map(|id| switches(*id, &[VOLUNTARY, INVOLUNTARY])).collect()
+    };
+    let before = all()?;
+    stand_by(run, what, wait)?;
+    let woken = all()?.into_iter().zip(before).map(|(after, before)| after.saturating_sub(before));
+    Ok(woken.max().unwrap_or_default())
 }
 
 /// Processor time of a process with few endpoints that plain nodes see, when nothing happens.
