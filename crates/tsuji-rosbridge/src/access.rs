@@ -2,6 +2,14 @@
 
 use std::fmt;
 
+use crate::limits::Rate;
+
+mod rosauth;
+pub use rosauth::{Recognised, Rejected, Rosauth};
+
+mod token;
+pub use token::Token;
+
 /// Shell patterns of names, as Python's `fnmatch` has them: `*` is any run of characters, slashes too, `?` is one,
 /// `[abc]`, `[a-z]` and `[!abc]` are one of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,6 +18,9 @@ pub struct Globs(Option<Vec<String>>);
 impl Globs {
     /// Every name.
     pub const ALL: Self = Self(None);
+
+    /// No name.
+    pub const NONE: Self = Self(Some(Vec::new()));
 
     /// The names of these patterns; with no pattern, none.
     pub fn new(patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -165,27 +176,103 @@ impl fmt::Display for Act {
             Self::ServeService => "advertise_service",
             Self::SendGoal => "send_action_goal",
             Self::ServeAction => "advertise_action",
-            Self::ReadParameter => "read parameter",
-            Self::WriteParameter => "write parameter",
+            Self::ReadParameter => "get_param",
+            Self::WriteParameter => "set_param",
         })
     }
 }
 
 /// Somebody who may connect, and what with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct User {
     /// For audit lines.
     pub name: String,
-    /// What the client says to be this user.
-    pub token: String,
+    /// What a client says to be this user; without one no token is this user's.
+    pub token: Option<Token>,
+    /// What it may do.
+    pub may: Permissions,
+    /// How much.
+    pub limits: UserLimits,
+}
+
+impl User {
+    /// One that may do what the server's own globs and limits allow.
+    pub fn unrestricted(name: impl Into<String>, token: Option<Token>) -> Self {
+        let (may, limits) = (Permissions::ALL, UserLimits::default());
+        Self { name: name.into(), token, may, limits }
+    }
+}
+
+/// Names that a user may use, of each [`Act`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permissions {
     /// Topics to publish.
     pub publish: Globs,
     /// Topics to subscribe to.
     pub subscribe: Globs,
-    /// Services to call, actions to send goals to, parameters to read and write.
-    pub call: Globs,
-    /// Services and actions to serve.
-    pub serve: Globs,
+    /// Services to call.
+    pub call_service: Globs,
+    /// Services to serve.
+    pub advertise_service: Globs,
+    /// Actions to send goals to.
+    pub send_action_goal: Globs,
+    /// Actions to serve.
+    pub advertise_action: Globs,
+    /// Parameters to read, see [`Access::decide`].
+    pub get_param: Globs,
+    /// Parameters to set and delete.
+    pub set_param: Globs,
+}
+
+impl Permissions {
+    /// Every name.
+    pub const ALL: Self = Self {
+        publish: Globs::ALL,
+        subscribe: Globs::ALL,
+        call_service: Globs::ALL,
+        advertise_service: Globs::ALL,
+        send_action_goal: Globs::ALL,
+        advertise_action: Globs::ALL,
+        get_param: Globs::ALL,
+        set_param: Globs::ALL,
+    };
+
+    /// No name.
+    pub const NONE: Self = Self {
+        publish: Globs::NONE,
+        subscribe: Globs::NONE,
+        call_service: Globs::NONE,
+        advertise_service: Globs::NONE,
+        send_action_goal: Globs::NONE,
+        advertise_action: Globs::NONE,
+        get_param: Globs::NONE,
+        set_param: Globs::NONE,
+    };
+
+    /// The names with which something may be done.
+    pub fn names(&self, act: Act) -> &Globs {
+        match act {
+            Act::Publish => &self.publish,
+            Act::Subscribe => &self.subscribe,
+            Act::CallService => &self.call_service,
+            Act::ServeService => &self.advertise_service,
+            Act::SendGoal => &self.send_action_goal,
+            Act::ServeAction => &self.advertise_action,
+            Act::ReadParameter => &self.get_param,
+            Act::WriteParameter => &self.set_param,
+        }
+    }
+}
+
+/// How much a user may have. What is absent is as the server has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UserLimits {
+    /// Messages a second of one client.
+    pub messages: Option<Rate>,
+    /// Bytes a second of one client.
+    pub bytes: Option<Rate>,
+    /// Bytes that wait for one client, and as many that have come of it in pieces.
+    pub memory_bytes_max: Option<usize>,
 }
 
 /// Names a user among those of [`Access`].
@@ -200,6 +287,11 @@ pub struct Access {
     actions: Globs,
     params: Globs,
     users: Vec<User>,
+    /// Who a client is that has not said it.
+    anonymous: Option<User>,
+    rosauth: Option<Rosauth>,
+    /// Who it is by rosauth, where its level names no user.
+    stranger: Option<UserKey>,
 }
 
 /// The globs of a server, as its parameters of these names have them.
@@ -268,30 +360,53 @@ impl Access {
     /// With these globs for everybody, and where there are users, for those alone.
     pub fn new(globs: ServerGlobs, users: Vec<User>) -> Self {
         let ServerGlobs { topics, services, actions, params } = globs;
-        Self { topics, services: services.and("/rosapi/*"), actions, params, users }
+        let (anonymous, rosauth, stranger) = (None, None, None);
+        let services = services.and("/rosapi/*");
+        Self { topics, services, actions, params, users, anonymous, rosauth, stranger }
     }
 
-    /// Whether a client must say who it is.
+    /// Lets who has not said who it is be this user. Its token is nobody's.
+    #[must_use]
+    pub fn with_anonymous(mut self, user: User) -> Self {
+        self.anonymous = Some(user);
+        self
+    }
+
+    /// Whether a client may do nothing before it has said who it is.
     pub fn needs_user(&self) -> bool {
-        !self.users.is_empty()
+        (!self.users.is_empty() || self.rosauth.is_some()) && self.anonymous.is_none()
     }
 
     /// The user of that token. How long it takes does not tell how much of a token was right.
     pub fn user(&self, token: &str) -> Option<UserKey> {
+        let said = Token::new(token)?;
         let mut found = None;
         for (index, user) in self.users.iter().enumerate() {
-            let same = user.token.len() == token.len()
-                && user.token.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0;
-            if same && !user.token.is_empty() {
+            if user.token.as_ref().is_some_and(|it| it.is(&said)) {
                 found = Some(UserKey(index));
             }
         }
         found
     }
 
-    /// Whether the user, if the client has said who it is, may do so with that name.
+    /// How much a client may have that is that user, or has not said who it is.
+    pub fn limits(&self, user: Option<UserKey>) -> UserLimits {
+        self.who(user).map(|it| it.limits).unwrap_or_default()
+    }
+
+    /// The name of a user, for a log.
+    pub fn name(&self, user: UserKey) -> &str {
+        self.users.get(user.0).map_or("", |it| &it.name)
+    }
+
+    fn who(&self, user: Option<UserKey>) -> Option<&User> {
+        user.and_then(|key| self.users.get(key.0)).or(self.anonymous.as_ref())
+    }
+
+    /// Whether the user, if the client has said who it is, may do so with that name. A parameter is `/node:name`; a glob may name it
+    /// so, or its name alone on every node, as in rosbridge.
     pub fn decide(&self, user: Option<UserKey>, act: Act, name: &str) -> Result<(), Box<Denial>> {
-        let who = user.and_then(|key| self.users.get(key.0));
+        let who = self.who(user);
         let deny = |because| {
             let user = who.map(|it| it.name.clone());
             Err(Box::new(Denial { user, act, name: name.to_owned(), because }))
@@ -305,19 +420,17 @@ impl Access {
             Act::SendGoal | Act::ServeAction => ("actions_glob", &self.actions),
             Act::ReadParameter | Act::WriteParameter => ("params_glob", &self.params),
         };
-        if !globs.allow(name) {
+        let alone = match act {
+            Act::ReadParameter | Act::WriteParameter => name.split_once(':').map(|it| it.1),
+            _ => None,
+        };
+        let allows = |globs: &Globs| globs.allow(name) || alone.is_some_and(|it| globs.allow(it));
+        if !allows(globs) {
             return deny(Because::ServerGlob { parameter, allowed: globs.to_string() });
         }
         let Some(who) = who else { return Ok(()) };
-        let globs = match act {
-            Act::Publish => &who.publish,
-            Act::Subscribe => &who.subscribe,
-            Act::CallService | Act::SendGoal | Act::ReadParameter | Act::WriteParameter => {
-                &who.call
-            }
-            Act::ServeService | Act::ServeAction => &who.serve,
-        };
-        if !globs.allow(name) {
+        let globs = who.may.names(act);
+        if !allows(globs) {
             return deny(Because::UserGlob { allowed: globs.to_string() });
         }
         Ok(())

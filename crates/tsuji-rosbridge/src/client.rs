@@ -88,9 +88,13 @@ impl<T, C> Client<T, C> {
     /// When the next thing is due of [`Advertisements::expire`], [`Pending::expire`], [`Assembly::expire`] or
     /// [`Subscriptions::take`] of a sample that waits for its throttle rate.
     pub fn timeout(&self) -> Option<Duration> {
+        self.expiry().into_iter().chain(self.subscriptions.timeout()).min()
+    }
+
+    /// The same without the samples, for when none can be sent.
+    pub fn expiry(&self) -> Option<Duration> {
         [
             self.advertisements.timeout(),
-            self.subscriptions.timeout(),
             self.asked.timeout(),
             self.asking.timeout(),
             self.fragments.timeout(),
@@ -98,6 +102,12 @@ impl<T, C> Client<T, C> {
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Bounds what waits to be sent, and what has come in pieces, from now on. What is there stays.
+    pub fn limit_bytes(&mut self, waiting_max: usize, fragments_max: usize) {
+        self.subscriptions.limit_bytes(waiting_max);
+        self.fragments.limit_bytes(fragments_max);
     }
 
     /// What waits to be sent and what has come in pieces, in bytes. It is bounded by the limits of both.

@@ -173,6 +173,11 @@ impl Assembly {
         self.by_time.first().map(|(at, _)| *at)
     }
 
+    /// Bounds what is kept from now on.
+    pub(crate) fn limit_bytes(&mut self, bytes_max: usize) {
+        self.limits.bytes_max = bytes_max;
+    }
+
     /// What is kept, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.bytes

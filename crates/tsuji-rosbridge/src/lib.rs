@@ -48,7 +48,7 @@ mod refusal;
 pub use refusal::Refusal;
 
 mod splitter;
-pub use splitter::{BsonSplitter, Fault, Garbage, Piece, Splitter};
+pub use splitter::{BsonSplitter, Fault, Garbage, Piece, Splitter, StreamSplitter};
 
 mod write;
 pub use write::{

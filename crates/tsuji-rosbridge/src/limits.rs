@@ -44,6 +44,13 @@ pub struct Rate {
     pub burst: f64,
 }
 
+impl Rate {
+    /// So much a second, and as much at once, but at least one.
+    pub fn steady(per_second: f64) -> Self {
+        Self { per_second, burst: per_second.max(1.0) }
+    }
+}
+
 /// Holds a client to a rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
@@ -61,12 +68,28 @@ impl Bucket {
 
     /// Takes so much, which has come already, and answers for how long to take no more: zero while the rate is kept.
     pub fn take(&mut self, now: Duration, amount: f64) -> Duration {
-        let since = now.saturating_sub(self.at).as_secs_f64();
-        self.at = self.at.max(now);
-        self.left = (self.left + since * self.rate.per_second).min(self.rate.burst) - amount;
+        self.fill(now);
+        self.left -= amount;
         if self.left >= 0.0 {
             return Duration::ZERO;
         }
         Duration::try_from_secs_f64(-self.left / self.rate.per_second).unwrap_or(Duration::MAX)
+    }
+
+    /// Takes so much if it is there, and answers whether it was, for what is dropped else. More than a burst is there when nothing of
+    /// a burst was taken.
+    pub fn take_if(&mut self, now: Duration, amount: f64) -> bool {
+        self.fill(now);
+        let is_there = amount.min(self.rate.burst) <= self.left;
+        if is_there {
+            self.left -= amount;
+        }
+        is_there
+    }
+
+    fn fill(&mut self, now: Duration) {
+        let since = now.saturating_sub(self.at).as_secs_f64();
+        self.at = self.at.max(now);
+        self.left = (self.left + since * self.rate.per_second).min(self.rate.burst);
     }
 }

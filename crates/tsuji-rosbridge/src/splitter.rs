@@ -2,6 +2,7 @@
 
 use crate::bson;
 use crate::json::{CLOSE, OPEN, PLAIN, QUOTE, STRUCTURE, plain_text_end};
+use crate::operation::Encoding;
 
 /// What a splitter found next.
 #[derive(Debug, PartialEq, Eq)]
@@ -383,5 +384,42 @@ impl BsonSplitter {
     fn advance(&mut self, chunk: &mut &[u8], end: usize) {
         self.taken += end as u64;
         *chunk = &chunk[end..];
+    }
+}
+
+/// Splits a stream as its encoding has it.
+#[derive(Debug)]
+pub enum StreamSplitter {
+    /// JSON objects.
+    Json(Splitter),
+    /// BSON documents.
+    Bson(BsonSplitter),
+}
+
+impl StreamSplitter {
+    /// One that has seen nothing. CBOR has no streams without frames: what comes is JSON.
+    pub fn new(encoding: Encoding, message_bytes_max: usize, nesting_max: usize) -> Self {
+        match encoding {
+            Encoding::Json | Encoding::Cbor => {
+                Self::Json(Splitter::new(message_bytes_max, nesting_max))
+            }
+            Encoding::Bson => Self::Bson(BsonSplitter::new(message_bytes_max)),
+        }
+    }
+
+    /// The next message or fault; `None` when the chunk is used up. What is left of the chunk stays in it.
+    pub fn next<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<Piece<'s>> {
+        match self {
+            Self::Json(splitter) => splitter.next(chunk),
+            Self::Bson(splitter) => splitter.next(chunk),
+        }
+    }
+
+    /// How many bytes are kept of a message whose end has not come.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Self::Json(splitter) => splitter.held_bytes(),
+            Self::Bson(splitter) => splitter.held_bytes(),
+        }
     }
 }

@@ -149,6 +149,19 @@ pub enum Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
+    /// What it answers, if that has an id.
+    pub fn id(&self) -> Option<&Id<'_>> {
+        match *self {
+            Self::ServiceResponse { id, .. }
+            | Self::ActionFeedback { id, .. }
+            | Self::ActionResult { id, .. }
+            | Self::Status { id, .. } => id,
+            Self::CallService { id, .. }
+            | Self::SendActionGoal { id, .. }
+            | Self::CancelActionGoal { id, .. } => Some(id),
+        }
+    }
+
     /// Appends it. [`Values::Encoded`] must be of the same encoding.
     pub fn write(&self, out: &mut Vec<u8>, encoding: Encoding) {
         let mut writer = Writer::new(out, encoding);

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use tsuji_rosbridge::access::{Access, Act, Globs, ServerGlobs, User};
+use tsuji_rosbridge::access::{
+    Access, Act, Globs, Permissions, Rejected, Rosauth, ServerGlobs, Token, User, UserLimits,
+};
 use tsuji_rosbridge::client::*;
 use tsuji_rosbridge::*;
 
@@ -364,18 +366,17 @@ fn access() {
         "/rosapi/topics",
         "a client may not call_service \"/rosapi/topics\": services_glob allows []",
     );
-    let user = User {
-        name: "arm".to_owned(),
-        token: "secret".to_owned(),
+    let may = Permissions {
         publish: Globs::new(["/open/arm"]),
-        subscribe: Globs::ALL,
-        call: Globs::new(Vec::<String>::new()),
-        serve: Globs::ALL,
+        call_service: Globs::NONE,
+        ..Permissions::ALL
     };
+    let user = User { may, ..User::unrestricted("arm", Token::new("secret")) };
     let users = Access::new(globs, vec![user]);
     assert!(users.needs_user());
-    assert_eq!(users.user("secre"), None);
-    assert_eq!(users.user("secreT"), None);
+    for wrong in ["secre", "secreT", ""] {
+        assert_eq!(users.user(wrong), None);
+    }
     check(
         &users,
         None,
@@ -401,6 +402,146 @@ fn access() {
         "\"arm\" may not call_service \"/s\": this user is allowed []",
     );
     check(&users, arm, Act::ServeService, "/s", "allowed");
+}
+
+#[test]
+fn who_has_not_said_who_it_is_may_do_what_anonymous_may() {
+    let limits = UserLimits { memory_bytes_max: Some(7), ..UserLimits::default() };
+    let may = Permissions { subscribe: Globs::new(["/map"]), ..Permissions::NONE };
+    let anonymous = User { may, limits, ..User::unrestricted("anonymous", None) };
+    let known = User::unrestricted("arm", Token::new("secret"));
+    let access = Access::new(ServerGlobs::default(), vec![known]).with_anonymous(anonymous);
+    assert!(!access.needs_user());
+    assert_eq!(access.limits(None), limits);
+    assert!(access.decide(None, Act::Subscribe, "/map").is_ok());
+    let denial = access.decide(None, Act::Publish, "/map").unwrap_err().to_string();
+    assert_eq!(denial, "\"anonymous\" may not publish \"/map\": this user is allowed []");
+    let arm = access.user("secret");
+    assert!(arm.is_some() && access.decide(arm, Act::Publish, "/map").is_ok());
+    assert_eq!(access.limits(arm), UserLimits::default());
+}
+
+#[test]
+fn a_parameter_is_named_whole_or_alone() {
+    let globs = |params: &str| ServerGlobs {
+        params: Globs::parse(params).unwrap(),
+        ..ServerGlobs::default()
+    };
+    for (params, allowed) in [
+        ("", true),
+        ("[]", false),
+        ("[gain]", true),
+        ("[/camera:*]", true),
+        ("[/camera]", false),
+        ("[/arm:*, exposure]", false),
+    ] {
+        let access = Access::new(globs(params), Vec::new());
+        let decided = access.decide(None, Act::ReadParameter, "/camera:gain");
+        assert_eq!(decided.is_ok(), allowed, "{params}");
+    }
+}
+
+/// A token that is written down only as its hash, by `printf sesame | sha256sum`.
+#[test]
+fn a_token_is_known_by_its_hash() {
+    let hash = "D0C04F4B1951e4aeaaec8223ed2039e542f3aae805a6fa7f6d794e5afff5d272";
+    assert_eq!(Token::from_sha256(hash), Token::new("sesame"));
+    assert_eq!(Token::from_sha256(&hash[1..]), None);
+    assert_eq!(Token::from_sha256(&hash.replace('D', "g")), None);
+    assert_eq!(Token::new(""), None);
+    assert_eq!(format!("{:?}", Token::new("sesame")), "Some(Token(_))");
+}
+
+/// The members are those of rosauth's own test, the hash is by `printf … | sha512sum`.
+const AUTH: &str = r#"{"op":"auth","client":"192.168.1.101","dest":"192.168.1.111","rand":"xyzabc",
+    "t":1700000000,"level":"admin","end":1700000120,"mac":"982c7fa52085714b781f045ab6e94c99190d6caa801a9f2c7c49a7aa84cf1ee79aab77f904ffd8c1b2158903f0699426a73c3c70341bf3a22709844d757ff9cc"}"#;
+
+#[test]
+fn a_hash_of_rosauth_is_known_for_its_time_and_its_level() {
+    let recognise = |access: &Access, text: &str, wall: f64| {
+        let Operation::Auth(auth) = parse_json(text.as_bytes()).unwrap().operation else {
+            panic!()
+        };
+        access.recognise(&auth, Duration::from_secs_f64(wall))
+    };
+    let none = Access::new(ServerGlobs::default(), Vec::new());
+    assert_eq!(recognise(&none, AUTH, 1.7e9), Err(Rejected::NotOffered));
+    let any = none.clone().with_rosauth(Rosauth::new("abcdefghijklmnop"));
+    assert!(any.needs_user() && any.decide(None, Act::Publish, "/a").is_err());
+    let known = recognise(&any, AUTH, 1.7e9 + 2.0).unwrap();
+    assert_eq!(known.remaining, Duration::from_secs(118));
+    assert_eq!(any.name(known.user), "rosauth");
+    assert!(any.decide(Some(known.user), Act::Publish, "/a").is_ok());
+    // A fraction of a second is not hashed.
+    let fraction = AUTH.replace("1700000000", "1700000000.75");
+    assert!(recognise(&any, &fraction, 1.7e9).is_ok());
+    for (from, to, wall, why) in [
+        ("admin", "guest", 1.7e9, Rejected::Mac),
+        ("982c", "982d", 1.7e9, Rejected::Mac),
+        ("982c", "98", 1.7e9, Rejected::Mac),
+        ("1700000120", "1700000121", 1.7e9, Rejected::Mac),
+        ("1700000120", "1700000000", 1.7e9 + 1.0, Rejected::Ended),
+        ("", "", 1.7e9 + 6.0, Rejected::Time),
+        ("", "", 1.7e9 - 6.0, Rejected::Time),
+    ] {
+        let said = if from.is_empty() { AUTH.to_owned() } else { AUTH.replace(from, to) };
+        assert_eq!(recognise(&any, &said, wall), Err(why), "{from} {to} {wall}");
+    }
+    let other = none.with_rosauth(Rosauth::new("abcdefghijklmnoq"));
+    assert_eq!(recognise(&other, AUTH, 1.7e9), Err(Rejected::Mac));
+
+    let strict = Rosauth { otherwise: None, ..Rosauth::new("abcdefghijklmnop") };
+    let named =
+        |name: &str| Access::new(ServerGlobs::default(), vec![User::unrestricted(name, None)]);
+    let admin = named("admin").with_rosauth(strict.clone());
+    assert_eq!(admin.name(recognise(&admin, AUTH, 1.7e9).unwrap().user), "admin");
+    let guest = named("guest").with_rosauth(strict);
+    assert_eq!(recognise(&guest, AUTH, 1.7e9), Err(Rejected::Level));
+}
+
+#[test]
+fn what_is_dropped_beyond_a_rate_is_not_paid_for() {
+    let mut bucket = Bucket::new(NOW, Rate::steady(2.0));
+    assert!(bucket.take_if(NOW, 1.0) && bucket.take_if(NOW, 1.0));
+    for _ in 0..100 {
+        assert!(!bucket.take_if(NOW, 1.0));
+    }
+    assert!(bucket.take_if(NOW + ms(500), 1.0));
+    // What is larger than a burst comes through when nothing else has.
+    assert!(!bucket.take_if(NOW + ms(1400), 5.0));
+    assert!(bucket.take_if(NOW + ms(1500), 5.0));
+    assert!(!bucket.take_if(NOW + ms(3400), 1.0));
+    assert!(bucket.take_if(NOW + ms(3600), 1.0));
+    assert_eq!(Rate::steady(0.1).burst, 1.0);
+}
+
+#[test]
+fn what_may_wait_can_become_less_and_more() {
+    let mut client = client();
+    let subscribed = parse_json(br#"{"op":"subscribe","topic":"/a"}"#).unwrap();
+    let Operation::Subscribe(asked) = subscribed.operation else { panic!() };
+    let Ok(Subscribed::Opened { key, .. }) = client.subscriptions.subscribe(NOW, &asked) else {
+        panic!()
+    };
+    client.limit_bytes(20, 1000);
+    for sample in 0..3 {
+        client.subscriptions.offer(NOW, key, sample, 10);
+    }
+    assert_eq!((client.held_bytes(), client.subscriptions.status(key).unwrap().dropped), (20, 1));
+    let piece =
+        |data: &str| format!(r#"{{"op":"fragment","id":"f","num":0,"total":2,"data":"{data}"}}"#);
+    let add = |client: &mut Client<u32, &'static str>, length: usize| {
+        let text = piece(&"x".repeat(length));
+        let Operation::Fragment(it) = parse_json(text.as_bytes()).unwrap().operation else {
+            panic!()
+        };
+        client.fragments.add(NOW, &it)
+    };
+    assert!(add(&mut client, 900).is_err());
+    client.limit_bytes(100, 2000);
+    assert_eq!(add(&mut client, 900).unwrap(), None);
+    client.subscriptions.offer(NOW, key, 3, 10);
+    assert_eq!(client.subscriptions.held_bytes(), 30);
 }
 
 #[test]

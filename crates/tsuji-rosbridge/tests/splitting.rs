@@ -1,7 +1,7 @@
 //! Messages out of streams, however they are cut.
 
 use proptest::prelude::*;
-use tsuji_rosbridge::{BsonSplitter, Fault, Piece, Splitter};
+use tsuji_rosbridge::{BsonSplitter, Encoding, Fault, Piece, Splitter, StreamSplitter};
 
 const BYTES_MAX: usize = 60;
 const NESTING_MAX: usize = 4;
@@ -122,6 +122,21 @@ fn documents_follow_each_other() {
     let stream = [document(5), vec![4, 0, 0, 0, 9, 9, 9, 9]].concat();
     check(stream, &[Ok(document(5)), Err("Lost at 5".to_owned())]);
     check(vec![0xFF; 20], &[Err("Lost at 0".to_owned())]);
+}
+
+#[test]
+fn a_stream_is_split_as_its_encoding_has_it() {
+    for (encoding, stream, held) in [
+        (Encoding::Json, [b"{}".to_vec(), b"{".to_vec()].concat(), 1),
+        (Encoding::Bson, [document(9), vec![9, 0, 0]].concat(), 3),
+    ] {
+        let mut splitter = StreamSplitter::new(encoding, BYTES_MAX, NESTING_MAX);
+        let mut chunk = stream.as_slice();
+        let first = stream.len() - held;
+        assert_eq!(splitter.next(&mut chunk), Some(Piece::Message(&stream[..first])));
+        assert_eq!(splitter.next(&mut chunk), None);
+        assert_eq!(splitter.held_bytes(), held);
+    }
 }
 
 proptest! {

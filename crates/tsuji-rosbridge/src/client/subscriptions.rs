@@ -355,6 +355,11 @@ impl<T> Subscriptions<T> {
         self.topics.iter().map(|(topic, key)| (*key, topic.as_str()))
     }
 
+    /// Bounds what waits from now on.
+    pub(super) fn limit_bytes(&mut self, bytes_max: usize) {
+        self.limits.bytes_max = bytes_max;
+    }
+
     /// What waits, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.bytes
