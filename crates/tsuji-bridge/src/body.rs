@@ -75,8 +75,13 @@ impl OwnedBody {
                 let begin = [&b"\xa2\x66status"[..], &[status as u8], b"\x66result"].concat();
                 plan.cdr_from_cbor(&[&begin, item].concat(), now, &mut out)
             }
-            Body::Bson { .. } => {
-                return Err("BSON, which results of actions cannot be yet".to_owned());
+            Body::Bson { kind, value } => {
+                let begin =
+                    [&b"\x10status\0"[..], &i32::from(status).to_le_bytes(), &[kind], b"result\0"];
+                let members = [&begin.concat(), value].concat();
+                // The length of a document counts itself and the zero behind the members.
+                let length = i32::try_from(members.len() + 5).unwrap_or(i32::MAX).to_le_bytes();
+                plan.cdr_from_bson(&[&length[..], &members, b"\0"].concat(), now, &mut out)
             }
         };
         read.map(|()| out).map_err(|error| error.to_string())
@@ -95,5 +100,31 @@ impl OwnedBody {
             Form::Cbor => Body::Cbor(&self.bytes),
             Form::Bson(kind) => Body::Bson { kind, value: &self.bytes },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree;
+    use crate::types::Types;
+    use serde_json::json;
+    use tsuji_interfaces::Shipped;
+
+    #[test]
+    fn a_result_is_wrapped_the_same_from_every_form() {
+        let types = Types::new(Box::new(Shipped));
+        let ty = types.action("example_interfaces/action/Fibonacci").unwrap();
+        let plan = &ty.get_result.response.plan;
+        let wrapped = |body| OwnedBody::of(body).wrapped(4, plan, Now { sec: 0, nanosec: 0 });
+        let json = wrapped(Body::Json(br#"{"sequence":[1,2]}"#)).unwrap();
+        // The status, and two numbers behind their count.
+        assert_eq!(json[4..], [4, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0]);
+        let cbor = wrapped(Body::Cbor(b"\xa1\x68sequence\x82\x01\x02"));
+        assert_eq!(cbor.unwrap(), json);
+        let document = tree::bson(&json!({ "sequence": [1, 2] }));
+        let bson = wrapped(Body::Bson { kind: 3, value: &document });
+        assert_eq!(bson.unwrap(), json);
+        assert!(wrapped(Body::Bson { kind: 2, value: b"\x02\0\0\0x\0" }).is_err());
     }
 }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use tsuji::{Context, Durability, ErrorKind, Node, PublisherEvent, RawPublisher};
 use tsuji_core::{History, Qos};
-use tsuji_rosbridge::Splitter;
+use tsuji_rosbridge::StreamSplitter;
 use tsuji_rosbridge::client::Advertisement;
 
 use crate::Counters;
 use crate::hub::{Mailbox, Order};
-use crate::member::Member;
+use crate::member::{Member, Peer};
 use crate::session::Session;
 use crate::settings::{Carrier, Settings};
 use crate::types::{MessageType, Types};
@@ -136,19 +136,19 @@ impl Desk {
     }
 
     /// For a connection that has no frames.
-    pub(crate) fn splitter(&self) -> Splitter {
+    pub(crate) fn splitter(&self) -> StreamSplitter {
         let limits = &self.settings.limits;
-        Splitter::new(limits.message_bytes_max, limits.nesting_max)
+        let encoding = self.settings.encoding();
+        StreamSplitter::new(encoding, limits.message_bytes_max, limits.nesting_max)
     }
 
     /// A client that has just connected.
     pub(crate) fn session(&mut self, place: usize, peer: SocketAddr, carrier: Carrier) -> Session {
         self.next_member += 1;
-        let encoding = self.settings.encoding();
-        let limits = self.settings.limits.client;
         let (wake, counters) = (Arc::clone(&self.wake), Arc::clone(&self.counters));
-        let member = Member::new(self.next_member, place, encoding, limits, wake, counters);
-        Session::new(Arc::new(member), peer, carrier, self)
+        let peer = Peer { address: peer, carrier };
+        let member = Member::new(self.next_member, place, peer, &self.settings, wake, counters);
+        Session::new(Arc::new(member), self)
     }
 
     /// Asks the thread of ROS for something for a client.

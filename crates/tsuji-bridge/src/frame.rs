@@ -49,8 +49,10 @@ impl Frame {
 
     /// The same in pieces, if it is text that is longer than `fragment_size`; `id` is what its pieces are known by.
     pub(crate) fn in_pieces(self, fragment_size: Option<u32>, id: &Id<'_>) -> Self {
-        let text =
-            fragment_size.and_then(|size| Some((std::str::from_utf8(self.payload()).ok()?, size)));
+        // Binary may look like text, and is none.
+        let text = fragment_size
+            .filter(|_| self.is_text())
+            .and_then(|size| Some((std::str::from_utf8(self.payload()).ok()?, size)));
         let pieces = text.and_then(|(text, size)| Fragments::new(text, id.borrowed(), size));
         let Some(mut pieces) = pieces else { return self };
         let mut piece = || {
@@ -79,15 +81,27 @@ impl Frame {
         &self.bytes[self.payload..]
     }
 
-    /// What it takes of a client's memory while it waits.
+    fn is_text(&self) -> bool {
+        self.bytes[self.begin] & OPCODE == u8::from(OpCode::Data(Data::Text))
+    }
+
+    /// What it takes of a client's memory while it waits, with the pieces behind it.
     pub(crate) fn cost_bytes(&self) -> usize {
         let more: usize = self.more.iter().map(|it| it.cost_bytes()).sum();
-        self.bytes.len() + OVERHEAD_BYTES + more
+        self.piece_bytes() + more
+    }
+
+    /// The same without them.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        self.bytes.len() + OVERHEAD_BYTES
     }
 }
 
 /// The head of a frame that is not masked is at most so long.
 const HEAD_MAX: usize = 10;
+
+/// The bits of the first byte of a frame that say what it is.
+const OPCODE: u8 = 0x0f;
 
 /// Room for most messages, so that they are encoded without growing.
 const SMALL: usize = 246;
@@ -128,10 +142,16 @@ mod tests {
             .collect();
         assert_eq!(data, ["0123", "4567", "89"]);
         assert!(text(b"0123").in_pieces(Some(4), &id).more().is_empty());
-        let frame = Frame::encode::<()>(Kind::Binary, |out| {
-            out.push(7);
-            Ok(())
-        });
-        assert_eq!(frame.unwrap().whole(), [0x82, 1, 7]);
+        let binary = |bytes: &[u8]| {
+            let append = |out: &mut Vec<u8>| {
+                out.extend_from_slice(bytes);
+                Ok::<_, ()>(())
+            };
+            Frame::encode(Kind::Binary, append).unwrap()
+        };
+        assert_eq!(binary(&[7]).whole(), [0x82, 1, 7]);
+        // A document of BSON may be UTF-8 by accident.
+        let whole = binary(b"\x0c\0\0\0\x10a\0\x01\0\0\0\0").in_pieces(Some(4), &id);
+        assert!(whole.more().is_empty() && whole.payload().len() == 12);
     }
 }

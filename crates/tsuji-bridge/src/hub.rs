@@ -17,6 +17,7 @@ use crate::types::{ActionType, ServiceType, Types};
 use crate::{Counters, Result};
 
 mod goal;
+mod parameter;
 mod pursuit;
 mod rosapi;
 mod service;
@@ -222,7 +223,7 @@ impl Hub {
                 self.reconsider_at.get_or_insert_with(|| self.reconsidered + RECONSIDER_EVERY);
             }
             self.reconsider();
-            self.callers.look();
+            self.callers.look(&self.context);
             self.goals.look();
             self.pursuits.look();
             self.obey_some();

@@ -24,12 +24,15 @@ mod io;
 mod member;
 mod session;
 mod settings;
+mod tree;
 mod types;
+mod users;
 mod wake;
 
 pub use error::{Error, ErrorKind, Result};
 pub use settings::{Carrier, Place, Settings, TlsFiles};
 pub use tsuji_rosbridge as protocol;
+pub use users::{Users, read_rosauth};
 
 use desk::Desk;
 use hub::Hub;
@@ -116,6 +119,7 @@ impl Bridge {
             throttled: of(&counters.throttled),
             invalid: of(&counters.invalid),
             datagrams_lost: of(&counters.datagrams_lost),
+            excess: of(&counters.excess),
         }
     }
 }
@@ -170,6 +174,8 @@ pub struct Statistics {
     pub invalid: u64,
     /// Messages to clients by UDP that the system did not take.
     pub datagrams_lost: u64,
+    /// Messages of clients by UDP that were dropped, since they came faster than is allowed.
+    pub excess: u64,
 }
 
 #[derive(Debug, Default)]
@@ -185,4 +191,5 @@ struct Counters {
     throttled: AtomicU64,
     invalid: AtomicU64,
     datagrams_lost: AtomicU64,
+    excess: AtomicU64,
 }

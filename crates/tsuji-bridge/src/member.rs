@@ -1,15 +1,20 @@
 //! One client, as both threads know it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tsuji_rosbridge::client::{Client, ClientLimits};
-use tsuji_rosbridge::{Encoding, Level, Outgoing, Refusal, write_refusal};
+use tsuji_rosbridge::client::Client;
+use tsuji_rosbridge::{
+    Compression, Encoding, Id, Level, Outgoing, Refusal, SessionOptions, write_png, write_refusal,
+};
 
 use crate::Counters;
 use crate::frame::{Frame, Kind};
+use crate::settings::{Carrier, Settings};
 use crate::wake::Wake;
 
 /// One client. What waits for it is put here by any thread, and taken by that of the connections.
@@ -19,13 +24,23 @@ pub(crate) struct Member {
     pub(crate) number: u64,
     /// How it wants to be spoken to.
     pub(crate) encoding: Encoding,
+    /// Where it is.
+    pub(crate) peer: Peer,
     place: usize,
     wake: Arc<Wake>,
     counters: Arc<Counters>,
-    answers_bytes_max: usize,
     /// What was asked of the thread of ROS for it and is not done.
     ordered_bytes: AtomicUsize,
+    /// Answers without an id that went in pieces.
+    nameless: AtomicU64,
     state: Mutex<State>,
+}
+
+/// From where a client speaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    pub(crate) carrier: Carrier,
 }
 
 /// What a client asked for, and what waits for it.
@@ -33,40 +48,128 @@ pub(crate) struct Member {
 pub(crate) struct State {
     /// What it asked for, and the samples that wait.
     pub(crate) client: Client<Arc<Frame>, u64>,
+    /// How it is sent what it said nothing else of.
+    pub(crate) delivery: Delivery,
     /// What comes before all samples, and is never dropped.
     answers: VecDeque<Arc<Frame>>,
     answers_bytes: usize,
+    answers_bytes_max: usize,
+    /// What is left of a message that goes in pieces. They follow each other.
+    pieces: VecDeque<Arc<Frame>>,
+    /// The least time between two messages.
+    interval: Duration,
+    /// When the next may go.
+    next: Duration,
     /// The thread of the connections knows that something waits.
     is_told: bool,
-    /// It has left, or does not take its answers.
-    is_gone: bool,
+    /// It has left, or is to be cut off, and why.
+    gone: Option<&'static str>,
+}
+
+/// How a message is sent, besides its encoding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    /// The longest text in one piece.
+    pub(crate) fragment_size: Option<u32>,
+    /// Whether JSON goes as a picture.
+    pub(crate) is_png: bool,
+}
+
+impl Delivery {
+    /// What a request says of its answer.
+    pub(crate) fn asked(fragment_size: Option<u32>, compression: Compression) -> Self {
+        Self { fragment_size, is_png: compression == Compression::Png }
+    }
+
+    /// This, and where it says nothing what holds for the client.
+    pub(crate) fn or(self, general: Self) -> Self {
+        Self {
+            fragment_size: self.fragment_size.or(general.fragment_size),
+            is_png: self.is_png || general.is_png,
+        }
+    }
+}
+
+impl State {
+    /// Notes what any message may say of all that is sent from then on.
+    pub(crate) fn note(&mut self, options: SessionOptions) {
+        let SessionOptions { fragment_size, message_interval, png } = options;
+        self.delivery.fragment_size = fragment_size.or(self.delivery.fragment_size);
+        self.delivery.is_png = png.unwrap_or(self.delivery.is_png);
+        self.interval = message_interval.unwrap_or(self.interval);
+    }
+
+    /// When something is due, or may be sent that waits. Where nothing `can_be_sent`, what waits is due when something can.
+    pub(crate) fn due(&self, now: Duration, can_be_sent: bool) -> Option<Duration> {
+        let expiry = self.client.expiry();
+        if !can_be_sent {
+            return expiry;
+        }
+        let samples = self.client.subscriptions.timeout().map(|it| it.max(self.next));
+        let waits = !self.pieces.is_empty()
+            || !self.answers.is_empty()
+            || self.client.subscriptions.is_ready(now);
+        let held = (now < self.next && waits).then_some(self.next);
+        expiry.into_iter().chain(samples).chain(held).min()
+    }
+
+    /// The next of what waits, if it may go now.
+    fn take(&mut self, now: Duration) -> Option<Arc<Frame>> {
+        if now < self.next {
+            return None;
+        }
+        let frame = self.pieces.pop_front().or_else(|| self.take_whole(now))?;
+        if !self.interval.is_zero() {
+            self.next = now.saturating_add(self.interval);
+        }
+        Some(frame)
+    }
+
+    /// The first piece of the next message.
+    fn take_whole(&mut self, now: Duration) -> Option<Arc<Frame>> {
+        let frame = match self.answers.pop_front() {
+            Some(frame) => {
+                self.answers_bytes -= frame.cost_bytes();
+                frame
+            }
+            None => self.client.subscriptions.take(now)?.1,
+        };
+        self.pieces.extend(frame.more().iter().cloned());
+        Some(frame)
+    }
 }
 
 impl Member {
     pub(crate) fn new(
         number: u64,
         place: usize,
-        encoding: Encoding,
-        limits: ClientLimits,
+        peer: Peer,
+        settings: &Settings,
         wake: Arc<Wake>,
         counters: Arc<Counters>,
     ) -> Self {
+        let limits = settings.limits.client;
         let state = State {
             client: Client::new(limits),
+            delivery: Delivery::default(),
             answers: VecDeque::new(),
             answers_bytes: 0,
+            answers_bytes_max: limits.queue.bytes_max,
+            pieces: VecDeque::new(),
+            interval: settings.message_interval,
+            next: Duration::ZERO,
             is_told: false,
-            is_gone: false,
+            gone: None,
         };
-        let answers_bytes_max = limits.queue.bytes_max;
         Self {
             number,
-            encoding,
+            encoding: settings.encoding(),
+            peer,
             place,
             wake,
             counters,
-            answers_bytes_max,
             ordered_bytes: AtomicUsize::new(0),
+            nameless: AtomicU64::new(0),
             state: Mutex::new(state),
         }
     }
@@ -86,40 +189,94 @@ impl Member {
 
     /// Sends an answer. A client that lets too many wait is cut off.
     pub(crate) fn answer(&self, answer: &Outgoing<'_>) {
-        self.send(|out| answer.write(out, self.encoding));
+        self.answer_by(Delivery::default(), answer);
+    }
+
+    /// The same, as its request said.
+    pub(crate) fn answer_by(&self, delivery: Delivery, answer: &Outgoing<'_>) {
+        self.send(delivery, answer.id(), |out| answer.write(out, self.encoding));
     }
 
     /// Sends what `write` appends, before all samples.
-    pub(crate) fn send(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        let frame = Frame::encode::<std::convert::Infallible>(self.kind(), |out| {
-            write(out);
-            Ok(())
-        });
-        let frame = match frame {
-            Ok(frame) => frame,
-            Err(never) => match never {},
-        };
+    fn send(&self, delivery: Delivery, id: Option<&Id<'_>>, write: impl FnOnce(&mut Vec<u8>)) {
+        let delivery = delivery.or(self.lock().delivery);
+        let frame = self.frame(delivery, id, write);
         let mut state = self.lock();
-        if state.is_gone {
+        if state.gone.is_some() {
             return;
         }
         state.answers_bytes += frame.cost_bytes();
-        if self.answers_bytes_max < state.answers_bytes {
+        if state.answers_bytes_max < state.answers_bytes {
             // It asks and does not listen.
-            state.is_gone = true;
+            state.gone = Some("answers are not read");
             state.answers.clear();
+            // Told it was of something that it could not send.
+            state.is_told = false;
         } else {
             state.answers.push_back(Arc::new(frame));
         }
         self.tell(state);
     }
 
+    fn frame(
+        &self,
+        delivery: Delivery,
+        id: Option<&Id<'_>>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Frame {
+        let Delivery { fragment_size, is_png } = delivery;
+        let frame = Frame::encode::<std::convert::Infallible>(self.kind(), |out| {
+            if is_png && self.encoding == Encoding::Json {
+                let mut json = Vec::new();
+                write(&mut json);
+                // The writer of JSON writes UTF-8.
+                write_png(out, std::str::from_utf8(&json).unwrap_or_default());
+            } else {
+                write(out);
+            }
+            Ok(())
+        });
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(never) => match never {},
+        };
+        match (fragment_size, id) {
+            (None, _) => frame,
+            (_, Some(id)) => frame.in_pieces(fragment_size, id),
+            (_, None) => {
+                let number = self.nameless.fetch_add(1, Ordering::Relaxed);
+                frame.in_pieces(fragment_size, &Id::Text(format!("answer#{number}").into()))
+            }
+        }
+    }
+
     /// Says why something was not done, where the client wants to know.
     pub(crate) fn refuse(&self, refusal: &Refusal) {
         self.counters.refusals.fetch_add(1, Ordering::Relaxed);
         if self.lock().client.level.tells(Level::Error) {
-            self.send(|out| write_refusal(out, self.encoding, refusal));
+            let id = refusal.id.as_ref();
+            self.send(Delivery::default(), id, |out| write_refusal(out, self.encoding, refusal));
         }
+    }
+
+    /// Says what is less than a refusal, where the client wants to know.
+    pub(crate) fn remark(&self, level: Level, id: Option<&Id<'_>>, msg: &str) {
+        if self.lock().client.level.tells(level) {
+            self.answer(&Outgoing::Status { id, level, msg });
+        }
+    }
+
+    /// A line of the audit: what this client may not do.
+    pub(crate) fn audit(&self, what: &dyn fmt::Display) {
+        let Peer { address, carrier } = self.peer;
+        tracing::warn!(target: "tsuji::audit", client = %address, carrier = carrier.word(), "{what}");
+    }
+
+    /// Bounds what waits for it, and what has come of it in pieces, from now on.
+    pub(crate) fn limit_bytes(&self, waiting_max: usize, fragments_max: usize) {
+        let mut state = self.lock();
+        state.answers_bytes_max = waiting_max;
+        state.client.limit_bytes(waiting_max, fragments_max);
     }
 
     /// Takes about `bytes` of what waits, answers first.
@@ -127,34 +284,38 @@ impl Member {
         let mut state = self.lock();
         state.is_told = false;
         let mut taken = 0;
-        while taken < bytes {
-            let frame = match state.answers.pop_front() {
-                Some(frame) => {
-                    state.answers_bytes -= frame.cost_bytes();
-                    frame
-                }
-                None => match state.client.subscriptions.take(now) {
-                    Some((_, frame)) => frame,
-                    None => break,
-                },
-            };
-            taken += frame.cost_bytes();
-            let more = frame.more().to_vec();
+        while taken < bytes
+            && let Some(frame) = state.take(now)
+        {
+            taken += frame.piece_bytes();
             each(frame);
-            more.into_iter().for_each(&mut each);
         }
     }
 
     /// Nothing more is put here.
     pub(crate) fn leave(&self) {
         let mut state = self.lock();
-        state.is_gone = true;
+        state.gone.get_or_insert("it has left");
         state.answers = VecDeque::new();
+        state.pieces = VecDeque::new();
     }
 
-    /// Whether it has left, or does not take its answers.
+    /// Ends its connection, with that reason.
+    pub(crate) fn cut(&self, why: &'static str) {
+        let mut state = self.lock();
+        state.gone.get_or_insert(why);
+        state.is_told = false;
+        self.tell(state);
+    }
+
+    /// Whether it has left, or is to be cut off.
     pub(crate) fn is_gone(&self) -> bool {
-        self.lock().is_gone
+        self.gone().is_some()
+    }
+
+    /// Why it is to be cut off, if it is.
+    pub(crate) fn gone(&self) -> Option<&'static str> {
+        self.lock().gone
     }
 
     /// Notes that the thread of ROS has so much more to do for it.

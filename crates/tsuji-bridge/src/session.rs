@@ -1,8 +1,8 @@
 //! What one client says, and what is done about it.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tsuji_rosbridge::access::{Act, UserKey};
@@ -11,24 +11,26 @@ use tsuji_rosbridge::client::{
 };
 use tsuji_rosbridge::{
     ActionFeedback, ActionResult, Advertise, AdvertiseAction, AdvertiseService, Auth, Bucket,
-    CallService, CancelActionGoal, Encoding, Fault, Fragment, Garbage, Id, Incoming, Level,
-    Operation, Outgoing, Png, Publish, Refusal, SendActionGoal, ServiceResponse, Subscribe,
-    Unadvertise, Unsubscribe, Values, parse, read_png,
+    CallService, CancelActionGoal, Compression, Encoding, Fault, Fragment, Garbage, Id, Incoming,
+    Level, Operation, Outgoing, Png, Publish, Refusal, SendActionGoal, ServiceResponse,
+    SessionOptions, Subscribe, Unadvertise, Unsubscribe, Values, parse, read_png,
 };
 
 use crate::body::{self, OwnedBody, wall_now};
 use crate::desk::{self, Desk, NotPublished};
 use crate::hub::{Call, Goal, Order, Subscription};
-use crate::member::Member;
+use crate::member::{Delivery, Member};
 use crate::settings::Carrier;
 use crate::types::MessageType;
 
 /// One client on the thread of the connections.
 pub(crate) struct Session {
     member: Arc<Member>,
-    peer: SocketAddr,
-    carrier: Carrier,
     user: Option<UserKey>,
+    /// When it is that user no more.
+    permission_ends: Option<Duration>,
+    /// It is that user no more, and is to go.
+    is_over: bool,
     messages: Option<Bucket>,
     bytes: Option<Bucket>,
     /// A message for which there was no room, by its topic.
@@ -70,26 +72,34 @@ pub(crate) enum Verdict {
 }
 
 impl Session {
-    pub(crate) fn new(
-        member: Arc<Member>,
-        peer: SocketAddr,
-        carrier: Carrier,
-        desk: &Desk,
-    ) -> Self {
-        let (now, settings) = (desk.elapsed(), desk.settings());
-        let bucket = |rate: Option<_>| rate.map(|it| Bucket::new(now, it));
-        Self {
+    pub(crate) fn new(member: Arc<Member>, desk: &Desk) -> Self {
+        let mut session = Self {
             member,
-            peer,
-            carrier,
             user: None,
-            messages: bucket(settings.limits.messages),
-            bytes: bucket(settings.limits.bytes),
+            permission_ends: None,
+            is_over: false,
+            messages: None,
+            bytes: None,
             waiting: None,
             cdr: Vec::new(),
             last: None,
             wrong_tokens: 0,
-        }
+        };
+        session.restrain(desk);
+        session
+    }
+
+    /// Holds the client to the limits of its user from now on.
+    fn restrain(&mut self, desk: &Desk) {
+        let (now, settings) = (desk.elapsed(), desk.settings_ref());
+        let limits = settings.access.limits(self.user);
+        let bucket = |rate: Option<_>| rate.map(|it| Bucket::new(now, it));
+        self.messages = bucket(limits.messages.or(settings.limits.messages));
+        self.bytes = bucket(limits.bytes.or(settings.limits.bytes));
+        let client = &settings.limits.client;
+        let waiting_max = limits.memory_bytes_max.unwrap_or(client.queue.bytes_max);
+        let fragments_max = limits.memory_bytes_max.unwrap_or(client.fragments.bytes_max);
+        self.member.limit_bytes(waiting_max, fragments_max);
     }
 
     /// What waits for this client.
@@ -108,13 +118,16 @@ impl Session {
     ) -> Result<(), Refusal> {
         let decided = desk.settings_ref().access.decide(self.user, act, name);
         decided.map_err(|denial| {
-            tracing::warn!(target: "tsuji::audit", client = %self.peer, carrier = self.carrier.word(), "{denial}");
+            self.member.audit(&denial);
             Refusal::new(operation, id, None, denial.to_string(), "what this client may do")
         })
     }
 
     /// Takes a message.
     pub(crate) fn message(&mut self, arrived: Arrived<'_>, desk: &mut Desk) -> Verdict {
+        if self.is_over {
+            return Verdict::End(PERMISSION_ENDED.to_owned());
+        }
         let (encoding, bytes) = match arrived {
             Arrived::Text(bytes) | Arrived::Binary(bytes) if desk.settings_ref().bson_only => {
                 (Encoding::Bson, bytes)
@@ -122,7 +135,13 @@ impl Session {
             Arrived::Text(bytes) => (Encoding::Json, bytes),
             Arrived::Binary(bytes) => (Encoding::Cbor, bytes),
         };
-        let pause = self.pause(bytes.len(), desk);
+        // Nobody who sends datagrams can be kept waiting without all the others.
+        let is_dropped = self.member.peer.carrier == Carrier::Udp;
+        if is_dropped && !self.is_within_rate(bytes.len(), desk) {
+            desk.counters.excess.fetch_add(1, Ordering::Relaxed);
+            return Verdict::Fine;
+        }
+        let pause = if is_dropped { Duration::ZERO } else { self.pause(bytes.len(), desk) };
         let verdict = self.take(encoding, bytes, desk, 0);
         if WRONG_TOKENS_MAX <= self.wrong_tokens {
             return Verdict::End("tokens of nobody".to_owned());
@@ -147,21 +166,34 @@ impl Session {
         messages.into_iter().chain(bytes).max().unwrap_or_default()
     }
 
+    /// Whether the client keeps to its rate with that message.
+    fn is_within_rate(&mut self, bytes: usize, desk: &Desk) -> bool {
+        let now = desk.elapsed();
+        let messages = self.messages.as_mut().is_none_or(|it| it.take_if(now, 1.0));
+        messages && self.bytes.as_mut().is_none_or(|it| it.take_if(now, bytes as f64))
+    }
+
     /// What stands between messages and is none.
     pub(crate) fn garbage(&mut self, garbage: Garbage) -> Verdict {
-        let refusal = Refusal {
-            operation: None,
-            id: None,
-            field: None,
-            found: garbage.to_string(),
-            expected: Cow::Borrowed("JSON objects one behind the other"),
-        };
-        self.member.refuse(&refusal);
+        self.refuse_bytes(garbage.to_string());
         match garbage.fault {
             // Of what is too deep nobody knows where it ends, and whether it does.
             Fault::Lost | Fault::TooDeep => Verdict::End(garbage.to_string()),
             _ => Verdict::Fine,
         }
+    }
+
+    /// A datagram ends within a message.
+    pub(crate) fn cut_short(&self) {
+        self.refuse_bytes("a datagram that ends within a message".to_owned());
+    }
+
+    fn refuse_bytes(&self, found: String) {
+        let expected = Cow::Borrowed(match self.member.encoding {
+            Encoding::Bson => "documents of BSON one behind the other",
+            Encoding::Json | Encoding::Cbor => "JSON objects one behind the other",
+        });
+        self.member.refuse(&Refusal { operation: None, id: None, field: None, found, expected });
     }
 
     /// Goes on where a message had to wait.
@@ -172,9 +204,10 @@ impl Session {
         if self.member.is_ahead() { Verdict::Later(desk.now() + desk::BUSY) } else { Verdict::Fine }
     }
 
-    /// When it has to be looked at.
-    pub(crate) fn due(&self, desk: &Desk) -> Option<Instant> {
-        self.member.lock().client.timeout().map(|it| desk.instant(it))
+    /// When it has to be looked at. Where nothing `can_be_sent`, what waits is no reason.
+    pub(crate) fn due(&self, desk: &Desk, can_be_sent: bool) -> Option<Instant> {
+        let due = self.member.lock().due(desk.elapsed(), can_be_sent);
+        due.into_iter().chain(self.permission_ends).min().map(|it| desk.instant(it))
     }
 
     /// Does what is due.
@@ -184,8 +217,15 @@ impl Session {
         let topics = state.client.advertisements.expire(now);
         let unanswered = state.client.asking.expire(now);
         let unasked = state.client.asked.expire(now);
-        let _forgotten = state.client.fragments.expire(now);
+        let forgotten = state.client.fragments.expire(now);
         drop(state);
+        forgotten.iter().for_each(|it| self.member.refuse(it));
+        if self.permission_ends.is_some_and(|it| it <= now) {
+            self.permission_ends = None;
+            self.is_over = true;
+            self.member.audit(&PERMISSION_ENDED);
+            self.member.cut(PERMISSION_ENDED);
+        }
         for topic in topics {
             self.last = None;
             desk.close_publisher(&topic);
@@ -222,11 +262,36 @@ impl Session {
                 return Verdict::Fine;
             }
         };
-        let Incoming { operation, session: _ } = incoming;
-        let done = match operation {
-            Operation::Publish(publish) => return self.publish(&publish, desk),
-            Operation::Fragment(fragment) => return self.fragment(&fragment, desk, depth),
-            Operation::Png(png) => return self.picture(&png, desk, depth),
+        let Incoming { operation, session } = incoming;
+        if session != SessionOptions::default() {
+            self.member.lock().note(session);
+        }
+        match operation {
+            Operation::Publish(publish) => self.publish(&publish, desk),
+            Operation::Fragment(fragment) => self.fragment(&fragment, desk, depth),
+            Operation::Png(png) => self.picture(&png, desk, depth),
+            other => {
+                self.obey(other, desk);
+                Verdict::Fine
+            }
+        }
+    }
+
+    /// Does what is asked, and says so to a client that wants to know all.
+    fn obey(&mut self, operation: Operation<'_>, desk: &mut Desk) {
+        let tells = self.member.lock().client.level.tells(Level::Info);
+        let told = tells.then(|| (operation.name(), operation.id().cloned().map(Id::into_owned)));
+        match (self.done(operation, desk), told) {
+            (Ok(()), Some((name, id))) => {
+                self.member.remark(Level::Info, id.as_ref(), &format!("{name}: taken"));
+            }
+            (Ok(()), None) => {}
+            (Err(refusal), _) => self.member.refuse(&refusal),
+        }
+    }
+
+    fn done(&mut self, operation: Operation<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        match operation {
             Operation::Advertise(it) => self.advertise(it, desk),
             Operation::Unadvertise(it) => self.unadvertise(it, desk),
             Operation::Subscribe(it) => self.subscribe(it, desk),
@@ -249,7 +314,7 @@ impl Session {
                 Ok(())
             }
             Operation::Status(it) => {
-                tracing::info!(client = %self.peer, level = it.level.word(), "{}", it.msg);
+                tracing::info!(client = %self.member.peer.address, level = it.level.word(), "{}", it.msg);
                 Ok(())
             }
             Operation::SendActionGoal(it) => self.send_goal(&it, desk),
@@ -272,14 +337,10 @@ impl Session {
                 other.name(),
                 other.id(),
                 None,
-                "an operation that this server does not have yet",
+                "an operation that this server does not know",
                 "another",
             )),
-        };
-        if let Err(refusal) = done {
-            self.member.refuse(&refusal);
         }
-        Verdict::Fine
     }
 
     fn publish(&mut self, asked: &Publish<'_>, desk: &mut Desk) -> Verdict {
@@ -451,11 +512,10 @@ impl Session {
         let (key, settings) = match subscribed {
             Subscribed::Opened { key, settings } => (key, settings),
             Subscribed::Joined { key, settings, qos_differs } => {
-                if qos_differs && self.member.lock().client.level.tells(Level::Warning) {
+                if qos_differs {
                     let msg =
                         format!("{topic}: the QoS of this client's first subscription stands");
-                    let (id, level) = (asked.id.as_ref(), Level::Warning);
-                    self.member.answer(&Outgoing::Status { id, level, msg: &msg });
+                    self.member.remark(Level::Warning, asked.id.as_ref(), &msg);
                 }
                 (key, settings)
             }
@@ -521,6 +581,12 @@ impl Session {
                 ty: asked.ty.clone().map(Cow::into_owned),
                 args: OwnedBody::of(asked.args),
                 user: self.user,
+                delivery: self.delivery(
+                    "call_service",
+                    asked.id.as_ref(),
+                    asked.fragment_size,
+                    asked.compression,
+                ),
             }),
         );
         Ok(())
@@ -547,9 +613,32 @@ impl Session {
                 ty,
                 args: OwnedBody::of(asked.args),
                 feedback: asked.feedback,
+                delivery: self.delivery(
+                    "send_action_goal",
+                    asked.id.as_ref(),
+                    asked.fragment_size,
+                    asked.compression,
+                ),
             }),
         );
         Ok(())
+    }
+
+    /// How an answer is sent. What of it cannot be is said to a client that wants to know.
+    fn delivery(
+        &self,
+        operation: &str,
+        id: Option<&Id<'_>>,
+        fragment_size: Option<u32>,
+        compression: Compression,
+    ) -> Delivery {
+        if Compression::Png < compression {
+            let msg = format!(
+                "{operation}: compression: only samples can be so; this is answered as if it were none"
+            );
+            self.member.remark(Level::Warning, id, &msg);
+        }
+        Delivery::asked(fragment_size, compression)
     }
 
     fn cancel_goal(
@@ -697,20 +786,29 @@ impl Session {
     }
 
     fn authenticate(&mut self, asked: &Auth<'_>, desk: &Desk) -> Result<(), Refusal> {
-        let user = asked.token.as_ref().and_then(|it| desk.settings_ref().access.user(it));
-        if user.is_none() {
+        let access = &desk.settings_ref().access;
+        let recognised = match &asked.token {
+            Some(token) => match access.user(token) {
+                Some(user) => Ok((user, None)),
+                None => Err(("token", "a token of nobody", "that of a user")),
+            },
+            None => match access.recognise(asked, wall()) {
+                Ok(it) => Ok((it.user, Some(desk.elapsed() + it.remaining))),
+                Err(it) => Err((it.field(), "another", it.expected())),
+            },
+        };
+        let (user, ends) = recognised.map_err(|(field, found, expected)| {
             self.wrong_tokens += 1;
-            tracing::warn!(target: "tsuji::audit", client = %self.peer, carrier = self.carrier.word(), "a token of nobody");
-            let id = asked.id.as_ref();
-            return Err(Refusal::new(
-                "auth",
-                id,
-                Some("token"),
-                "a token of nobody",
-                "that of a user",
-            ));
+            self.member.audit(&format_args!("auth: {field}: found {found}; expected {expected}"));
+            Refusal::new("auth", asked.id.as_ref(), Some(field), found, expected)
+        })?;
+        // The same user again has not more to spend.
+        if self.user != Some(user) {
+            self.user = Some(user);
+            self.restrain(desk);
         }
-        self.user = user;
+        self.permission_ends = ends;
+        tracing::info!(client = %self.member.peer.address, user = access.name(user), "authenticated");
         Ok(())
     }
 
@@ -733,7 +831,15 @@ impl Session {
         if DEPTH_MAX <= depth {
             return self.too_deep("png", asked.id.as_ref());
         }
-        match read_png(&asked.data, desk.settings_ref().limits.message_bytes_max) {
+        let data = match self.whole_picture(asked, desk) {
+            Ok(Some(data)) => data,
+            Ok(None) => return Verdict::Fine,
+            Err(refusal) => {
+                self.member.refuse(&refusal);
+                return Verdict::Fine;
+            }
+        };
+        match read_png(&data, desk.settings_ref().limits.message_bytes_max) {
             Ok(text) => self.take(Encoding::Json, &text, desk, depth + 1),
             Err(why) => {
                 let expected = "JSON in the pixels of a picture, in base64";
@@ -742,6 +848,21 @@ impl Session {
                 self.member.refuse(&refusal);
                 Verdict::Fine
             }
+        }
+    }
+
+    /// The data of a picture, when all its pieces have come.
+    fn whole_picture<'p>(
+        &self,
+        asked: &'p Png<'_>,
+        desk: &Desk,
+    ) -> Result<Option<Cow<'p, str>>, Refusal> {
+        let Some(piece) = asked.fragment() else { return Ok(Some(Cow::Borrowed(&asked.data))) };
+        let whole = self.member.lock().client.fragments.add(desk.elapsed(), &piece);
+        match whole {
+            // It was text in each piece.
+            Ok(whole) => Ok(whole.map(|it| Cow::Owned(String::from_utf8_lossy(&it).into_owned()))),
+            Err(refusal) => Err(Refusal { operation: Some("png"), ..refusal }),
         }
     }
 
@@ -754,11 +875,13 @@ impl Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session")
-            .field("peer", &self.peer)
-            .field("carrier", &self.carrier)
-            .finish_non_exhaustive()
+        f.debug_struct("Session").field("peer", &self.member.peer).finish_non_exhaustive()
     }
+}
+
+/// The time since 1970.
+fn wall() -> Duration {
+    Duration::from_nanos(u64::try_from(tsuji_platform::clock::wall_ns()).unwrap_or_default())
 }
 
 fn no_goal(operation: &'static str, id: &Id<'_>) -> Refusal {
@@ -777,6 +900,8 @@ const ABORTED: i8 = 6;
 
 /// A client that has guessed so often is cut off.
 const WRONG_TOKENS_MAX: u32 = 5;
+
+const PERMISSION_ENDED: &str = "its permission has ended";
 
 /// Room for a message that is kept for the next one.
 const CDR_BYTES_KEPT: usize = 1 << 20;

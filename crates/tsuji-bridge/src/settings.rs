@@ -72,6 +72,8 @@ pub struct Settings {
     pub bson_only: bool,
     /// How long a service may take to answer where the client does not say.
     pub call_timeout: Duration,
+    /// The least time between two messages to a client, where it says nothing of it.
+    pub message_interval: Duration,
     /// Samples of a topic that wait to be written for clients. Of more the oldest are displaced and counted.
     pub depth: u32,
     /// What `get_ros_version` tells.
@@ -96,6 +98,7 @@ impl Default for Settings {
             incoming_buffer: 65_536,
             bson_only: false,
             call_timeout: Duration::from_secs(5),
+            message_interval: Duration::ZERO,
             depth: 1000,
             distro: "jazzy".to_owned(),
             access: Access::default(),

@@ -67,6 +67,8 @@ pub(crate) struct ActionType {
     pub(crate) name: String,
     /// What is asked for.
     pub(crate) goal: Arc<MessageType>,
+    /// What has become of it.
+    pub(crate) result: Arc<TypeDescription>,
     /// How far it has come.
     pub(crate) feedback: Arc<MessageType>,
     /// The service by which a goal is sent.
@@ -130,6 +132,7 @@ impl Types {
         let ty = Arc::new(ActionType {
             name: loaded.name.to_string(),
             goal: MessageType::new(loaded.goal),
+            result: loaded.result,
             feedback: MessageType::new(loaded.feedback),
             send_goal: self.service(&format!("{}_SendGoal", loaded.name))?,
             get_result: self.service(&format!("{}_GetResult", loaded.name))?,

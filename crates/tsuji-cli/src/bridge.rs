@@ -9,8 +9,9 @@ use clap::ArgAction;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
-use tsuji_bridge::{Bridge, ErrorKind, Place, Settings, TlsFiles};
+use tsuji_bridge::protocol::Rate;
+use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, Token, User};
+use tsuji_bridge::{Bridge, ErrorKind, Place, Settings, TlsFiles, Users, read_rosauth};
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
 
 use crate::failure::Usage;
@@ -27,7 +28,8 @@ Examples:
   tsuji bridge --address 0.0.0.0 --certfile cert.pem --keyfile key.pem
   tsuji bridge --tcp-port 9091 --udp-port 9092       # all three at once
   tsuji bridge --port 0 --json                       # any free port, and tells which
-  tsuji bridge --token sesame --topics-glob '[/camera/*, /cmd_vel]' --services-glob '[]'";
+  tsuji bridge --token sesame --topics-glob '[/camera/*, /cmd_vel]' --services-glob '[]'
+  tsuji bridge --users users.yaml --max-messages-per-second 500";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -65,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = topic::seconds, default_value = "30")]
     websocket_ping_timeout: Duration,
     /// The longest message of a client, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1000..), help_heading = LIMITS)]
     max_message_size: u32,
     /// Bytes that are read of a TCP connection at once
     #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
@@ -92,17 +94,66 @@ pub(crate) struct Args {
     #[arg(long, value_name = "GLOBS", value_parser = Globs::parse, default_value = "")]
     params_glob: Globs,
     /// Clients may do nothing before they have said this token, by {"op": "auth", "token": …}
-    #[arg(long, value_name = "TOKEN", env = "TSUJI_BRIDGE_TOKEN", hide_env_values = true)]
-    token: Option<String>,
+    #[arg(long, value_name = "TOKEN", env = "TSUJI_BRIDGE_TOKEN", hide_env_values = true, value_parser = token)]
+    token: Option<Token>,
+    /// Who may do what, and how much of it: a YAML file, as docs/bridge.md shows
+    #[arg(long, value_name = "FILE")]
+    users: Option<PathBuf>,
+    /// Take the hashes of rosauth as well; in the file stands the secret, of at least 16 letters
+    #[arg(long, value_name = "FILE")]
+    rosauth_secret: Option<PathBuf>,
     /// Speak BSON, in and out
     #[arg(long)]
     bson_only_mode: bool,
+    /// The least time between two messages to a client that says nothing of it
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
+    delay_between_messages: Duration,
     /// Clients at a time
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = LIMITS)]
     max_connections: u32,
+    /// Levels of objects and lists in a message
+    #[arg(long, value_name = "LEVELS", default_value_t = 64, value_parser = clap::value_parser!(u8).range(4..=128), help_heading = LIMITS)]
+    max_nesting: u8,
+    /// Messages a second of one client; it is read no faster, and by UDP what is more is dropped. Any if not said
+    #[arg(long, value_name = "N", value_parser = per_second, help_heading = LIMITS)]
+    max_messages_per_second: Option<f64>,
+    /// Bytes a second of one client, in the same way
+    #[arg(long, value_name = "BYTES", value_parser = per_second, help_heading = LIMITS)]
+    max_bytes_per_second: Option<f64>,
+    /// Bytes that wait for one client: beyond it its oldest samples are dropped, and with so many answers it is cut off
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u32).range(1_000_000..), help_heading = LIMITS)]
+    max_client_memory: u32,
+    /// Samples that wait for one client, of a topic for which it says no queue_length
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..), help_heading = LIMITS)]
+    max_queue_length: u32,
+    /// Topics that one client publishes, and as many that it subscribes to, and services and actions that it serves
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = LIMITS)]
+    max_names: u32,
+    /// Calls and goals under way of one client, each way
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = LIMITS)]
+    max_pending: u32,
+    /// Messages in pieces under way of one client
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = LIMITS)]
+    max_fragmented: u32,
+    /// Bytes of them all; twice the longest message if not said
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1000..), help_heading = LIMITS)]
+    max_fragment_memory: Option<u32>,
     /// Print where it listens, and at the end what it did, as JSON
     #[arg(long)]
     json: bool,
+}
+
+const LIMITS: &str = "Limits";
+
+/// What is not empty: with an empty one everybody could do everything.
+fn token(text: &str) -> Result<Token, String> {
+    Token::new(text).ok_or_else(|| "allowed: a text that is not empty".to_owned())
+}
+
+/// A number above 0.
+fn per_second(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|it: &f64| it.is_finite() && 0.001 <= *it);
+    number.ok_or_else(|| "allowed: a number of at least 0.001".to_owned())
 }
 
 /// A number of seconds, which may be none.
@@ -117,7 +168,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     let node = session.context.node("rosbridge_websocket")?;
     let ament = AmentIndex::from_env_value(&env::var("AMENT_PREFIX_PATH").unwrap_or_default());
     let definitions = Box::new(Chain(vec![Box::new(ament), Box::new(Shipped)]));
-    let bridge = Bridge::start(&node, settings(args), definitions);
+    let bridge = settings(args).and_then(|it| Bridge::start(&node, it, definitions));
     let bridge = bridge.map_err(|error| match error.kind() {
         ErrorKind::Invalid => Usage(error.to_string()).into(),
         _ => anyhow::Error::from(error),
@@ -149,7 +200,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
             "connected": done.connected, "refused_connections": done.refused, "published": done.published,
             "received": done.received, "refused": done.refusals, "invalid": done.invalid,
             "missed": done.missed, "dropped": done.dropped, "throttled": done.throttled,
-            "datagrams_lost": done.datagrams_lost,
+            "datagrams_lost": done.datagrams_lost, "excess": done.excess,
         }))?);
     }
     Ok(out.line(format_args!(
@@ -158,23 +209,8 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     ))?)
 }
 
-fn settings(args: &Args) -> Settings {
+fn settings(args: &Args) -> tsuji_bridge::Result<Settings> {
     let place = |port| Place { address: args.address, port };
-    let globs = ServerGlobs {
-        topics: args.topics_glob.clone(),
-        services: args.services_glob.clone(),
-        actions: args.actions_glob.clone(),
-        params: args.params_glob.clone(),
-    };
-    // Whoever says the token may do what the globs allow.
-    let user = |token: &String| User {
-        name: "client".to_owned(),
-        token: token.clone(),
-        publish: Globs::ALL,
-        subscribe: Globs::ALL,
-        call: Globs::ALL,
-        serve: Globs::ALL,
-    };
     let mut settings = Settings {
         websocket: (!args.no_websocket).then(|| place(args.port)),
         tcp: args.tcp_port.map(place),
@@ -195,14 +231,54 @@ fn settings(args: &Args) -> Settings {
             .ok()
             .filter(|it| !it.is_empty())
             .unwrap_or_else(|| "jazzy".to_owned()),
-        access: Access::new(globs, args.token.iter().map(user).collect()),
+        access: access(args)?,
+        message_interval: args.delay_between_messages,
         ..Settings::default()
     };
     let limits = &mut settings.limits;
     limits.connections_max = args.max_connections as usize;
     limits.message_bytes_max = args.max_message_size as usize;
+    limits.nesting_max = args.max_nesting.into();
+    limits.messages = args.max_messages_per_second.map(Rate::steady);
+    limits.bytes = args.max_bytes_per_second.map(Rate::steady);
+    limits.client.queue.bytes_max = args.max_client_memory as usize;
+    limits.client.queue.samples_max = args.max_queue_length as usize;
+    limits.client.names_max = args.max_names as usize;
+    limits.client.ids_max = 2 * args.max_names as usize;
+    limits.client.pending_max = args.max_pending as usize;
     limits.client.unregister_timeout = args.unregister_timeout;
     limits.client.fragments.timeout = args.fragment_timeout;
-    limits.client.fragments.message_bytes_max = args.max_message_size as usize;
-    settings
+    let fragments = &mut limits.client.fragments;
+    fragments.messages_max = args.max_fragmented as usize;
+    fragments.message_bytes_max = args.max_message_size as usize;
+    let memory = args.max_fragment_memory.map(|it| it as usize);
+    fragments.bytes_max = memory.unwrap_or(2 * args.max_message_size as usize);
+    Ok(settings)
+}
+
+fn access(args: &Args) -> tsuji_bridge::Result<Access> {
+    let globs = ServerGlobs {
+        topics: args.topics_glob.clone(),
+        services: args.services_glob.clone(),
+        actions: args.actions_glob.clone(),
+        params: args.params_glob.clone(),
+    };
+    let read = args.users.as_deref().map(Users::read).transpose()?;
+    let Users { mut named, anonymous } = read.unwrap_or_default();
+    // Whoever says the token may do what the globs allow.
+    let token = args.token.clone();
+    named.extend(token.map(|token| User::unrestricted("client", Some(token))));
+    let mut access = Access::new(globs, named);
+    if let Some(anonymous) = anonymous {
+        access = access.with_anonymous(anonymous);
+    }
+    if let Some(file) = &args.rosauth_secret {
+        let mut rosauth = read_rosauth(file)?;
+        if args.users.is_some() {
+            // Its levels are the names of users then.
+            rosauth.otherwise = None;
+        }
+        access = access.with_rosauth(rosauth);
+    }
+    Ok(access)
 }

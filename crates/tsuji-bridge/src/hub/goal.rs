@@ -14,7 +14,7 @@ use tsuji_rosbridge::{Encoding, Outgoing, Values};
 
 use super::service::SERVER_PATIENCE;
 use crate::body::{self, OwnedBody, wall_now};
-use crate::member::Member;
+use crate::member::{Delivery, Member};
 use crate::types::ActionType;
 
 /// A goal of a client.
@@ -28,6 +28,8 @@ pub(crate) struct Goal {
     pub(crate) args: OwnedBody,
     /// Whether the client wants to know how far it has come.
     pub(crate) feedback: bool,
+    /// How feedback and result are to be sent.
+    pub(crate) delivery: Delivery,
 }
 
 type GoalId = [u8; 16];
@@ -37,6 +39,7 @@ struct Open {
     member: Arc<Member>,
     key: u64,
     feedback: bool,
+    delivery: Delivery,
     /// The client wants it given up, which is asked for once it is accepted.
     is_cancelled: bool,
     is_accepted: bool,
@@ -48,7 +51,10 @@ impl Open {
         let ended = self.member.lock().client.asking.end(self.key);
         let Some(ended) = ended else { return };
         let (id, action) = (ended.id.as_ref(), &*ended.name);
-        self.member.answer(&Outgoing::ActionResult { id, action, values, status, result });
+        self.member.answer_by(
+            self.delivery,
+            &Outgoing::ActionResult { id, action, values, status, result },
+        );
     }
 
     fn fail(&self, why: &str) {
@@ -101,8 +107,9 @@ impl Goals {
 
     /// Sends a goal.
     pub(super) fn send(&mut self, goal: Goal) {
-        let Goal { member, key, action, ty, args, feedback } = goal;
-        let open = Open { member, key, feedback, is_cancelled: false, is_accepted: false };
+        let Goal { member, key, action, ty, args, feedback, delivery } = goal;
+        let (is_cancelled, is_accepted) = (false, false);
+        let open = Open { member, key, feedback, delivery, is_cancelled, is_accepted };
         let mut cdr = Vec::new();
         if let Err(error) = body::read(&ty.goal.plan, args.body(), wall_now(), &mut cdr) {
             return open.fail(&format!("args: {error}"));
@@ -291,11 +298,8 @@ impl Asked {
             let id = state.client.asking.id(open.key).cloned();
             drop(state);
             let values = Values::Encoded(&feedback);
-            open.member.answer(&Outgoing::ActionFeedback {
-                id: id.as_ref(),
-                action: &action,
-                values,
-            });
+            let (id, action) = (id.as_ref(), &*action);
+            open.member.answer_by(open.delivery, &Outgoing::ActionFeedback { id, action, values });
         }
         Ok(())
     }

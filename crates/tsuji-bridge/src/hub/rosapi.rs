@@ -9,6 +9,7 @@ use tsuji::{EndpointInfo, EndpointKind, Graph};
 use tsuji_msg::TypeDescription;
 use tsuji_msg::definition::{Base, FieldType, Literal, Shape};
 
+use super::parameter;
 use crate::types::{Types, of_kind};
 
 /// What is looked at for an answer.
@@ -23,7 +24,7 @@ pub(super) struct World<'a> {
     pub(super) distro: &'a str,
 }
 
-/// The services that are answered here, without what stands before the last slash.
+/// The services that are answered here at once, without what stands before the last slash.
 pub(super) const SERVICES: &[&str] = &[
     "topics",
     "topics_for_type",
@@ -41,6 +42,10 @@ pub(super) const SERVICES: &[&str] = &[
     "nodes",
     "node_details",
     "action_servers",
+    "action_type",
+    "action_goal_details",
+    "action_result_details",
+    "action_feedback_details",
     "message_details",
     "get_time",
     "get_ros_version",
@@ -49,7 +54,7 @@ pub(super) const SERVICES: &[&str] = &[
 /// What clients call them: `/rosapi/topics`, whatever stands before.
 pub(super) fn service_of(name: &str) -> Option<&'static str> {
     let short = name.trim_start_matches('/').strip_prefix("rosapi/")?;
-    SERVICES.iter().copied().find(|it| *it == short)
+    SERVICES.iter().chain(parameter::SERVICES).copied().find(|it| *it == short)
 }
 
 /// The response of one of [`SERVICES`], or what is the matter.
@@ -141,6 +146,29 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             let names = servers.filter_map(|it| it.topic.strip_suffix("/_action/status"));
             let names = names.filter(|it| (world.shows_topic)(it));
             json!({ "action_servers": names.collect::<BTreeSet<_>>() })
+        }
+        "action_type" => {
+            let action = full(text("action")?);
+            let feedback = format!("{action}/_action/feedback");
+            let is_it =
+                |it: &&EndpointInfo| it.kind == EndpointKind::Publisher && it.topic == feedback;
+            let found = world.graph.endpoints.iter().find(is_it);
+            let found = found.filter(|_| (world.shows_topic)(&action));
+            // Each action has a type of feedback messages of its own.
+            let ty = found.and_then(|it| it.type_name.strip_suffix("_FeedbackMessage"));
+            json!({ "type": ty.unwrap_or("") })
+        }
+        "action_goal_details" => {
+            let ty = world.types.action(text("type")?)?;
+            json!({ "typedefs": details(&ty.goal.description) })
+        }
+        "action_result_details" => {
+            let ty = world.types.action(text("type")?)?;
+            json!({ "typedefs": details(&ty.result) })
+        }
+        "action_feedback_details" => {
+            let ty = world.types.action(text("type")?)?;
+            json!({ "typedefs": details(&ty.feedback.description) })
         }
         "message_details" => {
             let ty = world.types.message(text("type")?)?;

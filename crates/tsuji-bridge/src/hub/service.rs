@@ -5,16 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tsuji::{Context, EndpointKind, ErrorKind, Node, RawClient, RawRequest, RawService, Waitable};
+use tsuji::{
+    Context, EndpointKind, ErrorKind, Node, RawClient, RawRequest, RawSample, RawService, Waitable,
+};
 use tsuji_rosbridge::access::{Act, UserKey};
 use tsuji_rosbridge::client::Kind;
 use tsuji_rosbridge::{Body, Encoding, Id, Outgoing, Refusal, Values};
 
+use super::parameter::{self, Asked, Gathering, Next, Step, Wanted};
 use super::rosapi::{self, World};
 use crate::body::{self, OwnedBody, wall_now};
-use crate::member::Member;
+use crate::member::{Delivery, Member};
 use crate::settings::Settings;
-use crate::types::{MessageType, ServiceType, Types};
+use crate::tree;
+use crate::types::{ServiceType, Types};
 
 /// What a client calls.
 #[derive(Debug)]
@@ -27,26 +31,57 @@ pub(crate) struct Call {
     pub(crate) args: OwnedBody,
     /// Who asks, for what rosapi shows.
     pub(crate) user: Option<UserKey>,
+    /// How the response is to be sent.
+    pub(crate) delivery: Delivery,
 }
 
 /// A call whose response has not come.
 #[derive(Debug)]
 struct Open {
-    member: Arc<Member>,
-    key: u64,
+    asking: Asking,
+    then: Then,
 }
 
-impl Open {
+/// A client that waits for a response.
+#[derive(Clone, Debug)]
+struct Asking {
+    member: Arc<Member>,
+    key: u64,
+    delivery: Delivery,
+}
+
+/// What is done with a response.
+#[derive(Debug)]
+enum Then {
+    /// It is the client's.
+    Tell,
+    /// It says something of a parameter that the client asked this service of rosapi for.
+    Parameter(&'static str, Box<Asked>),
+    /// It is what this node has of what is gathered.
+    Names(u64, Arc<str>),
+}
+
+impl Asking {
     /// Tells the client what became of it, unless it has waited for too long.
     fn end(&self, values: Values<'_>, result: bool) {
         let ended = self.member.lock().client.asking.end(self.key);
         let Some(ended) = ended else { return };
         let (id, service) = (ended.id.as_ref(), &*ended.name);
-        self.member.answer(&Outgoing::ServiceResponse { id, service, values, result });
+        let response = Outgoing::ServiceResponse { id, service, values, result };
+        self.member.answer_by(self.delivery, &response);
     }
 
     fn fail(&self, why: &str) {
         self.end(Values::Text(why), false);
+    }
+
+    /// Answers what is of rosapi.
+    fn answer(&self, value: &Value) {
+        let written = match self.member.encoding {
+            Encoding::Bson => tree::bson(value),
+            Encoding::Json | Encoding::Cbor => value.to_string().into_bytes(),
+        };
+        self.end(Values::Encoded(&written), true);
     }
 
     /// Whether the client has not been told yet that it took too long.
@@ -61,6 +96,10 @@ pub(super) struct Callers {
     types: Arc<Types>,
     settings: Arc<Settings>,
     all: Vec<Caller>,
+    /// What is to be asked next of nodes for clients, which may change places among `all`.
+    steps: Vec<(Step, Open)>,
+    gathered: HashMap<u64, (Asking, Option<UserKey>, Gathering)>,
+    next: u64,
 }
 
 /// One service that clients call.
@@ -75,7 +114,8 @@ struct Caller {
 
 impl Callers {
     pub(super) fn new(node: Node, types: Arc<Types>, settings: Arc<Settings>) -> Self {
-        Self { node, types, settings, all: Vec::new() }
+        let (all, steps, gathered) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { node, types, settings, all, steps, gathered, next: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -86,27 +126,62 @@ impl Callers {
         self.all.iter().map(|it| &it.client as &dyn Waitable)
     }
 
-    /// Whether somebody waits for a server.
+    /// Whether somebody waits for a server, or for nodes of which some may never answer.
     pub(super) fn waits(&self) -> bool {
-        self.all.iter().any(|it| !it.waiting.is_empty())
+        let is_asking = !self.steps.is_empty() || !self.gathered.is_empty();
+        is_asking || self.all.iter().any(|it| !it.waiting.is_empty())
     }
 
     /// Sends a request, or answers it where it is one of rosapi's.
     pub(super) fn call(&mut self, call: Call, context: &Context) {
-        let Call { member, key, service, ty, args, user } = call;
-        let open = Open { member, key };
+        let Call { member, key, service, ty, args, user, delivery } = call;
+        let asking = Asking { member, key, delivery };
         if let Some(short) = rosapi::service_of(&service) {
-            return self.answer(short, &args, &open, user, context);
+            return match self.answer(short, &args, &asking, user, context) {
+                Ok(Some(value)) => asking.answer(&value),
+                Ok(None) => {}
+                Err(why) => asking.fail(&why),
+            };
         }
-        let begun = self.caller(&service, ty.as_deref(), context).and_then(|caller| {
+        let open = Open { asking, then: Then::Tell };
+        self.begin(&service, ty.as_deref(), &args, open, context);
+    }
+
+    fn begin(
+        &mut self,
+        service: &Arc<str>,
+        ty: Option<&str>,
+        args: &OwnedBody,
+        open: Open,
+        context: &Context,
+    ) {
+        let begun = self.caller(service, ty, context).and_then(|caller| {
             let mut request = Vec::new();
             let plan = &caller.ty.request.plan;
             let read = body::read(plan, args.body(), wall_now(), &mut request);
             read.map(|()| (caller, request)).map_err(|error| format!("args: {error}"))
         });
-        match begun {
+        let failed = match begun {
             Ok((caller, request)) => caller.send(request, open, Instant::now() + SERVER_PATIENCE),
-            Err(why) => open.fail(&why),
+            Err(why) => Err((open, why)),
+        };
+        if let Err((open, why)) = failed {
+            self.fail(open, &why);
+        }
+    }
+
+    /// Says that there is no response.
+    fn fail(&mut self, open: Open, why: &str) {
+        match open.then {
+            Then::Tell => open.asking.fail(why),
+            Then::Parameter(service, asked) => open.asking.answer(&asked.failed(service, why)),
+            Then::Names(number, node) => self.note(number, &node, None),
+        }
+    }
+
+    fn note(&mut self, number: u64, node: &str, reply: Option<&Value>) {
+        if let Some((.., gathering)) = self.gathered.get_mut(&number) {
+            gathering.note(node, reply);
         }
     }
 
@@ -147,22 +222,23 @@ impl Callers {
         Ok(&mut self.all[at])
     }
 
+    /// What rosapi answers at once; nothing where nodes have to be asked.
     fn answer(
-        &self,
+        &mut self,
         short: &'static str,
         args: &OwnedBody,
-        open: &Open,
+        asking: &Asking,
         user: Option<UserKey>,
         context: &Context,
-    ) {
-        let args = match args.body() {
-            Body::None => Value::Null,
-            _ if ROSAPI_BYTES_MAX < args.bytes() => {
-                return open.fail("args: too long; rosapi takes 64 KB at most");
-            }
-            Body::Json(text) => serde_json::from_slice(text).unwrap_or(Value::Null),
-            _ => return open.fail("rosapi takes JSON alone"),
-        };
+    ) -> Result<Option<Value>, String> {
+        if ROSAPI_BYTES_MAX < args.bytes() {
+            return Err("args: too long; rosapi takes 64 KB at most".to_owned());
+        }
+        let args = tree::read(args.body()).map_err(|error| format!("args: {error}"))?;
+        if parameter::SERVICES.contains(&short) {
+            self.ask(short, parameter::wanted(short, &args)?, asking, user, context)?;
+            return Ok(None);
+        }
         let access = &self.settings.access;
         let graph = context.graph();
         let world = World {
@@ -173,64 +249,140 @@ impl Callers {
             now_ns: tsuji_platform::clock::wall_ns(),
             distro: &self.settings.distro,
         };
-        match rosapi::answer(short, &args, &world) {
-            Ok(value) if open.member.encoding == Encoding::Json => {
-                open.end(Values::Encoded(value.to_string().as_bytes()), true);
+        rosapi::answer(short, &args, &world).map(Some)
+    }
+
+    /// Asks nodes for what a client wants of parameters.
+    fn ask(
+        &mut self,
+        short: &'static str,
+        wanted: Wanted,
+        asking: &Asking,
+        user: Option<UserKey>,
+        context: &Context,
+    ) -> Result<(), String> {
+        match wanted {
+            Wanted::One(asked) => {
+                let decided = self.settings.access.decide(user, asked.act(), &asked.whole());
+                if let Err(denial) = decided {
+                    asking.member.audit(&denial);
+                    return Err(denial.to_string());
+                }
+                let step = asked.begin();
+                let then = Then::Parameter(short, Box::new(asked));
+                self.steps.push((step, Open { asking: asking.clone(), then }));
             }
-            Ok(_) => open.fail("rosapi answers in JSON alone"),
-            Err(why) => open.fail(&why),
+            Wanted::Names { last } => {
+                let gathering = Gathering::new(&context.graph(), last);
+                self.next += 1;
+                self.gathered.insert(self.next, (asking.clone(), user, gathering));
+            }
         }
+        self.go_on(context);
+        Ok(())
+    }
+
+    /// Asks what is to be asked next, and answers what is gathered.
+    fn go_on(&mut self, context: &Context) {
+        for (step, open) in std::mem::take(&mut self.steps) {
+            self.step(step, open, context);
+        }
+        let mut numbers: Vec<u64> = self.gathered.keys().copied().collect();
+        numbers.sort_unstable();
+        // The others wait: each asks every node.
+        for number in numbers.into_iter().take(GATHERED_AT_ONCE) {
+            while let Some((asking, _, gathering)) = self.gathered.get_mut(&number)
+                && let Some((node, step)) = gathering.next(Instant::now())
+            {
+                let (asking, then) = (asking.clone(), Then::Names(number, node));
+                self.step(step, Open { asking, then }, context);
+            }
+            let is_over = self.gathered.get(&number).is_some_and(|it| it.2.is_over(Instant::now()));
+            if is_over && let Some((asking, user, gathering)) = self.gathered.remove(&number) {
+                let access = &self.settings.access;
+                let may_know = |it: &str| access.decide(user, Act::ReadParameter, it).is_ok();
+                asking.answer(&gathering.answer(may_know));
+            }
+        }
+    }
+
+    fn step(&mut self, step: Step, open: Open, context: &Context) {
+        let Step { service, ty, request } = step;
+        let request = OwnedBody::of(Body::Json(request.to_string().as_bytes()));
+        self.begin(&service, Some(ty), &request, open, context);
     }
 
     /// Hands on the replies that have come.
     pub(super) fn drain(&mut self, place: usize) {
-        let Some(caller) = self.all.get_mut(place) else { return };
+        while let Some((open, ty, sample)) = self.reply(place) {
+            self.finish(open, &ty, &sample.bytes);
+        }
+    }
+
+    /// The next reply to a call that is waited for.
+    fn reply(&mut self, place: usize) -> Option<(Open, Arc<ServiceType>, RawSample)> {
+        let caller = self.all.get_mut(place)?;
         loop {
             match caller.client.take_bytes() {
                 Ok(Some((number, sample))) => {
                     if let Some(open) = caller.sent.remove(&number) {
-                        finish(&open, &caller.ty.response, &sample.bytes);
+                        return Some((open, Arc::clone(&caller.ty), sample));
                     }
                 }
-                Ok(None) => return,
+                Ok(None) => return None,
                 Err(error) => {
                     tracing::warn!(service = &*caller.name, %error, "a reply could not be taken");
-                    return;
+                    return None;
                 }
             }
         }
     }
 
-    /// Sends what has waited for a server.
-    pub(super) fn look(&mut self) {
-        for caller in self.all.iter_mut().filter(|it| !it.waiting.is_empty()) {
-            let now = Instant::now();
-            if caller.client.is_ready() {
-                for (request, open, until) in std::mem::take(&mut caller.waiting) {
-                    caller.send(request, open, until);
-                }
-                continue;
+    fn finish(&mut self, open: Open, ty: &ServiceType, cdr: &[u8]) {
+        let encoding = match open.then {
+            Then::Tell => open.asking.member.encoding,
+            Then::Parameter(..) | Then::Names(..) => Encoding::Json,
+        };
+        let values = match ty.response.written(cdr, encoding) {
+            Ok(values) => values,
+            Err(why) => {
+                return self.fail(open, &format!("the response is none of its type: {why}"));
             }
-            let name = &caller.name;
-            let obstacles = caller.client.obstacles();
-            caller.waiting.retain(|(_, open, until)| {
-                let waits = now < *until;
-                if !waits && obstacles.is_empty() {
-                    open.fail(&format!("service {name} does not exist"));
-                } else if !waits {
-                    open.fail(&format!("service {name}: {}", obstacles.join("; ")));
+        };
+        let Open { asking, then } = open;
+        match then {
+            Then::Tell => asking.end(Values::Encoded(&values), true),
+            Then::Parameter(service, asked) => match asked.go_on(service, &read(&values)) {
+                Next::Answer(value) => asking.answer(&value),
+                Next::Ask(asked, step) => {
+                    let then = Then::Parameter(service, Box::new(asked));
+                    self.steps.push((step, Open { asking, then }));
                 }
-                waits
-            });
+            },
+            Then::Names(number, node) => self.note(number, &node, Some(&read(&values))),
         }
+    }
+
+    /// Sends what has waited for a server, and asks what is to be asked next.
+    pub(super) fn look(&mut self, context: &Context) {
+        let mut failed = Vec::new();
+        for caller in self.all.iter_mut().filter(|it| !it.waiting.is_empty()) {
+            caller.look(&mut failed);
+        }
+        for (open, why) in failed {
+            self.fail(open, &why);
+        }
+        self.go_on(context);
     }
 
     /// Forgets what a client has called.
     pub(super) fn gone(&mut self, member: u64) {
         for caller in &mut self.all {
-            caller.waiting.retain(|(_, open, _)| open.member.number != member);
-            caller.sent.retain(|_, open| open.member.number != member);
+            caller.waiting.retain(|(_, open, _)| open.asking.member.number != member);
+            caller.sent.retain(|_, open| open.asking.member.number != member);
         }
+        self.steps.retain(|(_, open)| open.asking.member.number != member);
+        self.gathered.retain(|_, (asking, ..)| asking.member.number != member);
     }
 }
 
@@ -239,31 +391,50 @@ impl Caller {
         self.waiting.is_empty() && self.sent.is_empty()
     }
 
-    fn send(&mut self, request: Vec<u8>, open: Open, until: Instant) {
+    /// Sends what has waited for a server; what has waited for too long has `failed`.
+    fn look(&mut self, failed: &mut Vec<(Open, String)>) {
+        let now = Instant::now();
+        if self.client.is_ready() {
+            for (request, open, until) in std::mem::take(&mut self.waiting) {
+                failed.extend(self.send(request, open, until).err());
+            }
+            return;
+        }
+        let obstacles = self.client.obstacles();
+        for (_, open, _) in self.waiting.extract_if(.., |(.., until)| *until <= now) {
+            let why = match obstacles.is_empty() {
+                true => format!("service {} does not exist", self.name),
+                false => format!("service {}: {}", self.name, obstacles.join("; ")),
+            };
+            failed.push((open, why));
+        }
+    }
+
+    /// Sends a request, or lets it wait for a server. What can be neither is given back, with the reason.
+    fn send(&mut self, request: Vec<u8>, open: Open, until: Instant) -> Result<(), (Open, String)> {
         if !self.client.is_ready() {
             self.waiting.push((request, open, until));
-            return;
+            return Ok(());
         }
         match self.client.post_bytes(&request) {
             Ok(number) => {
                 self.sent.insert(number, open);
                 if SENT_MANY < self.sent.len() {
-                    self.sent.retain(|_, it| it.is_waited_for());
+                    self.sent.retain(|_, it| it.asking.is_waited_for());
                 }
             }
             Err(error) if error.kind() == ErrorKind::NoServer => {
                 self.waiting.push((request, open, until));
             }
-            Err(error) => open.fail(&error.to_string()),
+            Err(error) => return Err((open, error.to_string())),
         }
+        Ok(())
     }
 }
 
-fn finish(open: &Open, ty: &MessageType, cdr: &[u8]) {
-    match ty.written(cdr, open.member.encoding) {
-        Ok(values) => open.end(Values::Encoded(&values), true),
-        Err(why) => open.fail(&format!("the response is none of its type: {why}")),
-    }
+/// A message as the codec has written it.
+fn read(json: &[u8]) -> Value {
+    serde_json::from_slice(json).unwrap_or_default()
 }
 
 /// Everything that clients serve.
@@ -424,6 +595,9 @@ const ROSAPI_BYTES_MAX: usize = 64 << 10;
 
 /// How long a server may take to appear.
 pub(super) const SERVER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Lists of parameters that are gathered at a time.
+const GATHERED_AT_ONCE: usize = 4;
 
 /// Services that are kept ready to be called. Beyond that, those that nobody waits for go.
 const CALLERS_MAX: usize = 256;

@@ -19,7 +19,7 @@ use tsuji_rosbridge::{
 use super::A_TURN;
 use crate::Counters;
 use crate::frame::{Frame, Kind};
-use crate::member::Member;
+use crate::member::{Delivery, Member};
 use crate::settings::Settings;
 use crate::types::MessageType;
 
@@ -75,6 +75,16 @@ impl Form {
     fn new(encoding: Encoding, settings: StreamSettings) -> Self {
         let StreamSettings { compression, fragment_size, .. } = settings;
         Self { encoding, compression, fragment_size }
+    }
+
+    /// With what holds for all that the client is sent, where the stream says nothing.
+    fn within(self, general: Delivery) -> Self {
+        let Self { encoding, compression, fragment_size } = self;
+        let compression = match compression {
+            Compression::None if general.is_png => Compression::Png,
+            other => other,
+        };
+        Self { encoding, compression, fragment_size: fragment_size.or(general.fragment_size) }
     }
 }
 
@@ -244,16 +254,17 @@ impl Topic {
         for it in &self.listeners {
             let mut state = it.member.lock();
             let wanted = state.client.subscriptions.wants(now, it.key, samples.len());
+            let form = it.form.within(state.delivery);
             drop(state);
             counters.throttled.fetch_add((samples.len() - wanted) as u64, Ordering::Relaxed);
-            let known = written.iter().position(|(form, _)| *form == it.form);
+            let known = written.iter().position(|(known, _)| *known == form);
             let at = known.unwrap_or_else(|| {
-                written.push((it.form, Vec::with_capacity(wanted)));
+                written.push((form, Vec::with_capacity(wanted)));
                 written.len() - 1
             });
             let frames = &mut written[at].1;
             let missing = samples.iter().take(wanted).skip(frames.len());
-            frames.extend(missing.map(|sample| self.frame(it.form, sample, counters)));
+            frames.extend(missing.map(|sample| self.frame(form, sample, counters)));
             let mut state = it.member.lock();
             let subscriptions = &mut state.client.subscriptions;
             let dropped = |of: &Subscriptions<_>| of.status(it.key).map_or(0, |it| it.dropped);

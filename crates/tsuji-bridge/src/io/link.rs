@@ -14,7 +14,7 @@ use super::websocket::{Read1, WebSocket};
 use crate::desk::Desk;
 use crate::session::{Arrived, Session, Verdict};
 use crate::settings::Carrier;
-use tsuji_rosbridge::{Piece, Splitter};
+use tsuji_rosbridge::{Piece, StreamSplitter};
 
 /// A connection.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ enum Phase {
     /// The request that a WebSocket begins with has not come whole.
     Request(Reading),
     WebSocket(Box<WebSocket>),
-    Tcp(Box<Splitter>),
+    Tcp(Box<StreamSplitter>),
     /// Nothing is read any more.
     Ending,
 }
@@ -124,15 +124,16 @@ impl Link {
     /// Reads some of what has come, and writes what waits.
     pub(super) fn turn(&mut self, desk: &mut Desk) -> Turn {
         self.is_hot = false;
-        if self.session.as_ref().is_some_and(|it| it.member().is_gone()) {
-            self.end(CloseCode::Policy, "answers are not read", desk);
+        if let Some(why) = self.session.as_ref().and_then(|it| it.member().gone()) {
+            self.end(CloseCode::Policy, why, desk);
         }
         self.read(desk);
         if !self.write(desk) {
             return Turn::Over;
         }
         if matches!(self.phase, Phase::Ending) {
-            return if self.is_written { self.linger() } else { Turn::Rest };
+            // What is not taken in time never will be.
+            return if self.is_written || self.is_late { self.linger() } else { Turn::Rest };
         }
         // Nobody tells again of what has come and was not read, since too much waited to be written.
         let is_more = (self.may_read || !self.left.is_empty())
@@ -187,7 +188,7 @@ impl Link {
                 Some(asked) => asked + settings.ping_timeout,
                 None => self.heard + settings.ping_interval,
             });
-        let session = self.session.as_ref().and_then(|it| it.due(desk));
+        let session = self.session.as_ref().and_then(|it| it.due(desk, self.may_write));
         [handshake, ping, self.paused_until, self.ends_at, session].into_iter().flatten().min()
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::net::UdpSocket;
-use tsuji_rosbridge::{Piece, Splitter};
+use tsuji_rosbridge::Piece;
 
 use super::UDP_PLACES;
 use crate::desk::Desk;
@@ -151,8 +151,7 @@ impl Udp {
     /// Does what a datagram says, until it has to wait.
     fn obey(&mut self, datagram: &[u8], address: SocketAddr, desk: &mut Desk) {
         let Some(client) = self.clients.get_mut(&address) else { return };
-        let limits = &desk.settings().limits;
-        let mut splitter = Splitter::new(limits.message_bytes_max, limits.nesting_max);
+        let mut splitter = desk.splitter();
         let mut rest = datagram;
         while let Some(piece) = splitter.next(&mut rest) {
             let verdict = match piece {
@@ -164,13 +163,16 @@ impl Udp {
                 break;
             }
         }
+        if splitter.held_bytes() != 0 {
+            client.session.cut_short();
+        }
         self.write(address, desk);
         self.schedule(address, desk);
     }
 
     fn schedule(&mut self, address: SocketAddr, desk: &Desk) {
         let Some(client) = self.clients.get_mut(&address) else { return };
-        let due = client.session.due(desk);
+        let due = client.session.due(desk, true);
         if let Some(before) = std::mem::replace(&mut client.due, due) {
             self.due.remove(&(before, address));
         }

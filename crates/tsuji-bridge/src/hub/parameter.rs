@@ -1,0 +1,451 @@
+//! The parameters of nodes as rosapi tells and sets them, by the services that every node of ROS 2 has for them.
+//!
+//! What is here decides: which request comes next, and what is answered. `Callers` asks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tsuji::{EndpointKind, Graph};
+use tsuji_rosbridge::access::Act;
+
+/// The services of rosapi that are answered so.
+pub(super) const SERVICES: &[&str] =
+    &["get_param", "set_param", "has_param", "delete_param", "search_param", "get_param_names"];
+
+/// What a client wants of a parameter.
+#[derive(Debug)]
+pub(super) struct Asked {
+    node: String,
+    name: String,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// Its value; the text of one if it has none.
+    Get {
+        otherwise: Option<Value>,
+    },
+    Has,
+    /// To have this one.
+    Set {
+        value: Value,
+    },
+    /// To have none.
+    Delete,
+    /// The same two, of which the node has been told.
+    Told,
+}
+
+/// What a client wants to know of parameters.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// Of one.
+    One(Asked),
+    /// The names of all, or where there is one the first that ends so.
+    Names { last: Option<String> },
+}
+
+/// A request to a node.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The full name of the service.
+    pub(super) service: Arc<str>,
+    /// Its type.
+    pub(super) ty: &'static str,
+    /// What is asked, as JSON.
+    pub(super) request: Value,
+}
+
+/// What follows a reply.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// This is answered.
+    Answer(Value),
+    /// This is asked, with the same question in mind.
+    Ask(Asked, Step),
+}
+
+/// What is wanted by a call of one of [`SERVICES`], or what is the matter with its arguments.
+pub(super) fn wanted(service: &str, args: &Value) -> Result<Wanted, String> {
+    let text = |field: &str, at: usize| {
+        let listed = args.as_array().and_then(|it| it.get(at));
+        match listed.unwrap_or_else(|| &args[field]) {
+            Value::String(text) => Ok(text.as_str()),
+            other => Err(format!("{service}: {field}: found {other}; expected a text")),
+        }
+    };
+    let what = match service {
+        "get_param_names" => return Ok(Wanted::Names { last: None }),
+        "get_param" => What::Get {
+            otherwise: text("default_value", 1).ok().filter(|it| !it.is_empty()).map(read),
+        },
+        "has_param" => What::Has,
+        "search_param" => match text("name", 0)? {
+            name if name.contains(':') => What::Has,
+            name => return Ok(Wanted::Names { last: Some(name.to_owned()) }),
+        },
+        "set_param" => {
+            let value = text("value", 1)?;
+            let value = serde_json::from_str(value).map_err(|error| {
+                format!("set_param: value: found {value:?}; expected a text of JSON: {error}")
+            })?;
+            What::Set { value }
+        }
+        _ => What::Delete,
+    };
+    let whole = text("name", 0)?;
+    let parts = whole.split_once(':').filter(|(node, name)| !node.is_empty() && !name.is_empty());
+    let Some((node, name)) = parts else {
+        return Err(format!("{service}: name: found {whole:?}; expected NODE:PARAMETER"));
+    };
+    let root = if node.starts_with('/') { "" } else { "/" };
+    Ok(Wanted::One(Asked { node: format!("{root}{node}"), name: name.to_owned(), what }))
+}
+
+/// A text of JSON, or as it stands where it is none.
+fn read(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
+impl Asked {
+    /// The whole name.
+    pub(super) fn whole(&self) -> String {
+        format!("{}:{}", self.node, self.name)
+    }
+
+    /// What the client wants to do with the parameter.
+    pub(super) fn act(&self) -> Act {
+        match self.what {
+            What::Get { .. } | What::Has => Act::ReadParameter,
+            What::Set { .. } | What::Delete | What::Told => Act::WriteParameter,
+        }
+    }
+
+    /// What to ask first: whatever is wanted, it is seen from what there is.
+    pub(super) fn begin(&self) -> Step {
+        let service = format!("{}/get_parameters", self.node).into();
+        let request = json!({ "names": [self.name] });
+        Step { service, ty: "rcl_interfaces/srv/GetParameters", request }
+    }
+
+    /// What follows a reply of the node, to the client's call of `service`.
+    pub(super) fn go_on(self, service: &str, reply: &Value) -> Next {
+        let value = &reply["values"][0];
+        let ty = value["type"].as_u64().unwrap_or(NOT_SET);
+        let is_set = ty != NOT_SET && FIELDS.get(ty as usize).is_some();
+        let none = || format!("{} has no parameter {}", self.node, self.name);
+        let wanted = match &self.what {
+            What::Get { .. } if is_set => {
+                let text = value[FIELDS[ty as usize]].to_string();
+                return Next::Answer(json!({ "value": text, "successful": true, "reason": "" }));
+            }
+            What::Get { .. } => return Next::Answer(self.failed(service, &none())),
+            What::Has => return Next::Answer(self.found(service, is_set)),
+            What::Told => {
+                let result = &reply["results"][0];
+                let (successful, reason) = (&result["successful"], &result["reason"]);
+                return Next::Answer(json!({ "successful": successful, "reason": reason }));
+            }
+            What::Set { value } => parameter_value(value, ty),
+            What::Delete if is_set => Ok(json!({ "type": NOT_SET })),
+            What::Delete => Err(none()),
+        };
+        match wanted {
+            Ok(value) => {
+                let request = json!({ "parameters": [{ "name": self.name, "value": value }] });
+                let service = format!("{}/set_parameters", self.node).into();
+                let step = Step { service, ty: "rcl_interfaces/srv/SetParameters", request };
+                Next::Ask(Self { what: What::Told, ..self }, step)
+            }
+            Err(why) => Next::Answer(self.failed(service, &why)),
+        }
+    }
+
+    /// What is answered where the node does not.
+    pub(super) fn failed(&self, service: &str, why: &str) -> Value {
+        match &self.what {
+            What::Get { otherwise: Some(value) } => {
+                json!({ "value": value.to_string(), "successful": true, "reason": why })
+            }
+            What::Get { otherwise: None } => {
+                json!({ "value": "null", "successful": false, "reason": why })
+            }
+            What::Has => self.found(service, false),
+            What::Set { .. } | What::Delete | What::Told => {
+                json!({ "successful": false, "reason": why })
+            }
+        }
+    }
+
+    fn found(&self, service: &str, is_there: bool) -> Value {
+        match service {
+            "search_param" if is_there => json!({ "global_name": self.whole() }),
+            "search_param" => json!({ "global_name": "" }),
+            _ => json!({ "exists": is_there }),
+        }
+    }
+}
+
+/// A value of JSON as `rcl_interfaces/msg/ParameterValue`, where the parameter has that type now. JavaScript has one kind of numbers,
+/// so that for a double `1` is `1.0`; of an empty list the type is that of what is there.
+fn parameter_value(value: &Value, ty: u64) -> Result<Value, String> {
+    let of = |ty: u64, value: Value| {
+        let mut message = json!({ "type": ty });
+        message[FIELDS[ty as usize]] = value;
+        Ok(message)
+    };
+    match value {
+        Value::Bool(_) => of(BOOL, value.clone()),
+        Value::Number(_) if ty == DOUBLE => of(DOUBLE, value.clone()),
+        Value::Number(number) if number.is_i64() => of(INTEGER, value.clone()),
+        Value::Number(number) if number.is_f64() => of(DOUBLE, value.clone()),
+        // Of bytes messages have base64, and so has this.
+        Value::String(_) if ty == BYTE_ARRAY => of(BYTE_ARRAY, value.clone()),
+        Value::String(_) => of(STRING, value.clone()),
+        Value::Array(items) => match list_type(items, ty) {
+            Some(ty) => of(ty, value.clone()),
+            None => Err(format!("found {value}; expected {LIST}")),
+        },
+        _ => Err(format!("found {value}; expected true or false, a number, a text or {LIST}")),
+    }
+}
+
+fn list_type(items: &[Value], ty: u64) -> Option<u64> {
+    let all = |is: fn(&Value) -> bool| items.iter().all(is);
+    match items {
+        [] => (BYTE_ARRAY..=STRING_ARRAY).contains(&ty).then_some(ty),
+        _ if all(Value::is_boolean) => Some(BOOL_ARRAY),
+        _ if all(Value::is_string) => Some(STRING_ARRAY),
+        _ if all(Value::is_number) && ty == DOUBLE_ARRAY => Some(DOUBLE_ARRAY),
+        _ if all(Value::is_i64) && ty == BYTE_ARRAY => Some(BYTE_ARRAY),
+        _ if all(Value::is_i64) => Some(INTEGER_ARRAY),
+        _ if all(|it| it.is_i64() || it.is_f64()) => Some(DOUBLE_ARRAY),
+        _ => None,
+    }
+}
+
+/// The names of the parameters of all nodes, while they are gathered.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    /// Nodes that are still to be asked.
+    nodes: Vec<Arc<str>>,
+    /// How many are asked at the moment.
+    asked: usize,
+    names: BTreeSet<String>,
+    /// What the name ends with that is looked for; all if it is none.
+    last: Option<String>,
+    /// Who has not answered then is left out. It begins with the first that is asked.
+    until: Option<Instant>,
+}
+
+impl Gathering {
+    /// Of the nodes that serve their parameters.
+    pub(super) fn new(graph: &Graph, last: Option<String>) -> Self {
+        let servers = graph.services.iter().filter(|it| it.kind == EndpointKind::Server);
+        let nodes = servers.filter_map(|it| it.topic.strip_suffix(LIST_PARAMETERS));
+        let nodes: BTreeSet<_> = nodes.collect();
+        Self {
+            nodes: nodes.into_iter().map(Arc::from).collect(),
+            asked: 0,
+            names: BTreeSet::new(),
+            last,
+            until: None,
+        }
+    }
+
+    /// The next node to ask, if another may be asked now.
+    pub(super) fn next(&mut self, now: Instant) -> Option<(Arc<str>, Step)> {
+        self.until.get_or_insert(now + PATIENCE);
+        if ASKED_AT_ONCE <= self.asked {
+            return None;
+        }
+        let node = self.nodes.pop()?;
+        self.asked += 1;
+        let service = format!("{node}{LIST_PARAMETERS}").into();
+        // A depth of 0 is any.
+        let request = json!({ "prefixes": [], "depth": 0 });
+        Some((node, Step { service, ty: "rcl_interfaces/srv/ListParameters", request }))
+    }
+
+    /// Notes what a node has answered, or that it has not.
+    pub(super) fn note(&mut self, node: &str, reply: Option<&Value>) {
+        self.asked -= 1;
+        let names = reply.and_then(|it| it["result"]["names"].as_array());
+        let names = names.into_iter().flatten().filter_map(Value::as_str);
+        self.names.extend(names.map(|it| format!("{node}:{it}")));
+    }
+
+    /// Whether all have answered, or have had their time.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        let is_late = self.until.is_some_and(|it| it <= now);
+        is_late || (self.nodes.is_empty() && self.asked == 0)
+    }
+
+    /// What is answered, of the names that the client may know.
+    pub(super) fn answer(mut self, may_know: impl Fn(&str) -> bool) -> Value {
+        self.names.retain(|it| may_know(it));
+        let Some(last) = self.last else { return json!({ "names": self.names }) };
+        let found = self.names.iter().find(|it| it.split_once(':').is_some_and(|it| it.1 == last));
+        json!({ "global_name": found.map_or("", String::as_str) })
+    }
+}
+
+const LIST_PARAMETERS: &str = "/list_parameters";
+
+/// As `rcl_interfaces/msg/ParameterType` numbers them.
+const NOT_SET: u64 = 0;
+const BOOL: u64 = 1;
+const INTEGER: u64 = 2;
+const DOUBLE: u64 = 3;
+const STRING: u64 = 4;
+const BYTE_ARRAY: u64 = 5;
+const BOOL_ARRAY: u64 = 6;
+const INTEGER_ARRAY: u64 = 7;
+const DOUBLE_ARRAY: u64 = 8;
+const STRING_ARRAY: u64 = 9;
+
+/// Where the value stands, by the number of its type.
+const FIELDS: [&str; 10] = [
+    "",
+    "bool_value",
+    "integer_value",
+    "double_value",
+    "string_value",
+    "byte_array_value",
+    "bool_array_value",
+    "integer_array_value",
+    "double_array_value",
+    "string_array_value",
+];
+
+const LIST: &str = "a list of texts, of numbers or of truth values, which is not empty unless the parameter is a list";
+
+/// Nodes that are asked for their names at a time.
+const ASKED_AT_ONCE: usize = 64;
+
+/// How long nodes may take to tell their names. rosapi's callers wait for 5 s.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(service: &str, args: Value) -> Asked {
+        match wanted(service, &args).unwrap() {
+            Wanted::One(asked) => asked,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn answered(service: &str, args: Value, reply: Value) -> Value {
+        match asked(service, args).go_on(service, &reply) {
+            Next::Answer(value) => value,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_go_out_as_texts_of_json() {
+        for (ty, field, value, text) in [
+            (1, "bool_value", json!(true), "true"),
+            (2, "integer_value", json!(i64::MIN), "-9223372036854775808"),
+            (3, "double_value", json!(2.0), "2.0"),
+            (4, "string_value", json!("a \"b\""), "\"a \\\"b\\\"\""),
+            (9, "string_array_value", json!(["a", "b"]), "[\"a\",\"b\"]"),
+        ] {
+            let mut reply = json!({ "values": [{ "type": ty }] });
+            reply["values"][0][field] = value;
+            let answer = answered("get_param", json!({ "name": "/a:b" }), reply);
+            assert_eq!(answer, json!({ "value": text, "successful": true, "reason": "" }));
+        }
+        let none = json!({ "values": [] });
+        let answer = answered("get_param", json!(["a:b", "[1]"]), none.clone());
+        assert_eq!((&answer["value"], &answer["successful"]), (&json!("[1]"), &json!(true)));
+        let answer = answered("get_param", json!({ "name": "a:b", "default_value": "" }), none);
+        let expected =
+            json!({ "value": "null", "successful": false, "reason": "/a has no parameter b" });
+        assert_eq!(answer, expected);
+    }
+
+    #[test]
+    fn values_come_in_as_what_they_are_or_as_the_parameter_is() {
+        let set = |text: &str, ty: u64| {
+            let args = json!({ "name": "/a:b", "value": text });
+            let reply = json!({ "values": [{ "type": ty }] });
+            match asked("set_param", args).go_on("set_param", &reply) {
+                Next::Ask(_, step) => {
+                    assert_eq!(&*step.service, "/a/set_parameters");
+                    step.request["parameters"][0]["value"].clone()
+                }
+                Next::Answer(answer) => answer["reason"].clone(),
+            }
+        };
+        assert_eq!(set("true", 0), json!({ "type": 1, "bool_value": true }));
+        assert_eq!(set("1", 0), json!({ "type": 2, "integer_value": 1 }));
+        assert_eq!(set("1", 3), json!({ "type": 3, "double_value": 1 }));
+        assert_eq!(set("1.5", 2), json!({ "type": 3, "double_value": 1.5 }));
+        assert_eq!(set("\"1\"", 2), json!({ "type": 4, "string_value": "1" }));
+        assert_eq!(set("[1, 2]", 0), json!({ "type": 7, "integer_array_value": [1, 2] }));
+        assert_eq!(set("[1, 2]", 8), json!({ "type": 8, "double_array_value": [1, 2] }));
+        assert_eq!(set("[1, 2.5]", 7), json!({ "type": 8, "double_array_value": [1, 2.5] }));
+        assert_eq!(set("[]", 9), json!({ "type": 9, "string_array_value": [] }));
+        for wrong in ["[]", "null", "{}", "[1, \"a\"]", "[[1]]", "18446744073709551615"] {
+            let why = set(wrong, 0);
+            assert!(why.as_str().unwrap().contains("expected"), "{wrong}: {why}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_wrongly_is_said() {
+        for (service, args, expected) in [
+            ("get_param", json!({ "name": "b" }), "found \"b\"; expected NODE:PARAMETER"),
+            ("has_param", json!({ "name": ":b" }), "expected NODE:PARAMETER"),
+            ("delete_param", json!({ "name": 7 }), "name: found 7; expected a text"),
+            ("set_param", json!({ "name": "a:b", "value": "{" }), "expected a text of JSON"),
+            ("set_param", json!({ "name": "a:b" }), "value: found null; expected a text"),
+        ] {
+            let why = wanted(service, &args).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_deleted_only_where_it_is() {
+        let args = json!({ "name": "/a:b" });
+        let there = json!({ "values": [{ "type": 4, "string_value": "x" }] });
+        let Next::Ask(told, step) = asked("delete_param", args.clone()).go_on("", &there) else {
+            panic!("it is not asked for")
+        };
+        assert_eq!(
+            step.request,
+            json!({ "parameters": [{ "name": "b", "value": { "type": 0 } }] })
+        );
+        let reply = json!({ "results": [{ "successful": false, "reason": "it is static" }] });
+        let Next::Answer(answer) = told.go_on("delete_param", &reply) else {
+            panic!("asked again")
+        };
+        assert_eq!(answer, json!({ "successful": false, "reason": "it is static" }));
+        let answer = answered("delete_param", args, json!({ "values": [{ "type": 0 }] }));
+        assert_eq!(answer["successful"], false);
+    }
+
+    #[test]
+    fn names_are_gathered_from_whoever_answers_in_time() {
+        let now = Instant::now();
+        let graph = Graph::default();
+        let mut all = Gathering::new(&graph, None);
+        all.nodes = vec!["/b".into(), "/a".into()];
+        let (a, step) = all.next(now).unwrap();
+        assert_eq!((&*a, &*step.service), ("/a", "/a/list_parameters"));
+        let (b, _) = all.next(now).unwrap();
+        assert!(all.next(now).is_none() && !all.is_over(now));
+        all.note(&a, Some(&json!({ "result": { "names": ["y", "x.z"] } })));
+        assert!(!all.is_over(now) && all.is_over(now + PATIENCE));
+        all.note(&b, None);
+        assert!(all.is_over(now));
+        assert_eq!(all.answer(|it| it != "/a:y"), json!({ "names": ["/a:x.z"] }));
+    }
+}
