@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::json;
 use tsuji::{History, Qos, RawType};
-use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
+use tsuji_bridge::protocol::access::{Access, Globs, Permissions, ServerGlobs, Token, User};
 use tsuji_bridge::{Bridge, Carrier, ErrorKind, Place, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::example_interfaces::action::{
@@ -26,6 +26,14 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 use world::{WATCHDOG, World, until};
 
+#[path = "bridge/access.rs"]
+mod access;
+#[path = "bridge/delivery.rs"]
+mod delivery;
+#[path = "bridge/faults.rs"]
+mod faults;
+#[path = "bridge/parameters.rs"]
+mod parameters;
 mod world;
 
 const KEEP_ALL: Qos = Qos { history: History::KeepAll, ..Qos::DEFAULT };
@@ -671,14 +679,8 @@ fn a_port_that_is_taken_is_said() {
 #[test]
 fn who_has_no_token_may_do_nothing_and_who_has_one_what_it_allows() {
     let globs = |text: &str| Globs::parse(text).unwrap();
-    let user = User {
-        name: "operator".to_owned(),
-        token: "sesame".to_owned(),
-        publish: globs("[/cmd*]"),
-        subscribe: globs("[]"),
-        call: globs("[]"),
-        serve: globs("[]"),
-    };
+    let may = Permissions { publish: globs("[/cmd*]"), ..Permissions::NONE };
+    let user = User { may, ..User::unrestricted("operator", Token::new("sesame")) };
     let access = Access::new(ServerGlobs::default(), vec![user]);
     let world = World::with(Settings { access, ..Settings::default() });
     let mut client = world.client();

@@ -1,7 +1,9 @@
 //! `tsuji bridge`.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -79,4 +81,82 @@ fn what_cannot_be_is_said() {
     let error =
         world.run(&["bridge", "-p", "0", "--certfile", "a.pem", "--keyfile", "a.pem"]).bad(2);
     assert!(error.starts_with("error: a.pem: "), "{error}");
+}
+
+#[test]
+fn users_of_a_file_may_do_what_it_says() {
+    let world = World::new();
+    let text = "users: {arm: {token: sesame, publish: [/arm]}}\n";
+    let file = world.write("users.yaml", text);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let (bridge, port) = bridge(&world, &["--users", file.to_str().unwrap()]);
+    let mut client = client(port);
+    client
+        .write_all(
+            br#"{"op":"auth","token":"sesame"}
+               {"op":"advertise","topic":"/arm","type":"std_msgs/String"}
+               {"op":"advertise","id":"a","topic":"/leg","type":"std_msgs/String"}"#,
+        )
+        .unwrap();
+    let mut buffer = [0; 4096];
+    let count = client.read(&mut buffer).unwrap();
+    let status: Value = serde_json::from_slice(&buffer[..count]).unwrap();
+    assert_eq!((&status["level"], &status["id"]), (&json!("error"), &json!("a")), "{status}");
+    let ended = bridge.stop();
+    assert!(ended.err.contains("\"arm\" may not publish \"/leg\""), "{ended:?}");
+    // Everybody can read it.
+    assert!(ended.err.contains("chmod o-rwx"), "{ended:?}");
+    assert!(!ended.err.contains("sesame"), "{ended:?}");
+}
+
+#[test]
+fn what_is_wrong_with_users_secrets_and_limits_is_said() {
+    let world = World::new();
+    let refused =
+        |arguments: &[&str]| world.run(&[&["bridge", "-p", "0"], arguments].concat()).bad(2);
+    let users = world.write("users.yaml", "users:\n  arm: {publishes: all}\n");
+    let error = refused(&["--users", users.to_str().unwrap()]);
+    assert!(error.contains("users.yaml:2:20: arm: found `publishes`; allowed: token"), "{error}");
+    let error = refused(&["--users", "nowhere.yaml"]);
+    assert!(error.contains("nowhere.yaml: "), "{error}");
+    let secret = world.write("secret", "short\n");
+    let error = refused(&["--rosauth-secret", secret.to_str().unwrap()]);
+    assert!(error.contains("secret:1: found 5 letters; allowed: at least 16"), "{error}");
+    let error = refused(&["--token", ""]);
+    assert!(error.contains("a text that is not empty"), "{error}");
+    let error = refused(&["--max-messages-per-second", "0"]);
+    assert!(error.contains("a number of at least 0.001"), "{error}");
+    let error = refused(&["--max-nesting", "1000"]);
+    assert!(error.contains("1000 is not in 4..=128"), "{error}");
+}
+
+#[test]
+fn limits_of_a_client_are_as_the_flags_say() {
+    let world = World::new();
+    let limits = ["--max-nesting", "5", "--max-names", "1", "--delay-between-messages", "0.001"];
+    let (bridge, port) = bridge(&world, &limits);
+    let mut client = client(port);
+    client
+        .write_all(
+            br#"{"op":"status","level":"info","msg":"deep","a":[[[[[]]]]]}
+               {"op":"advertise","topic":"/a","type":"std_msgs/String"}
+               {"op":"advertise","topic":"/b","type":"std_msgs/String"}"#,
+        )
+        .unwrap();
+    let mut told = String::new();
+    // What is too deep ends the connection.
+    client.read_to_string(&mut told).unwrap();
+    assert!(told.contains("nested deeper than is allowed"), "{told}");
+    let mut client = self::client(port);
+    client
+        .write_all(
+            br#"{"op":"advertise","topic":"/a","type":"std_msgs/String"}
+               {"op":"advertise","topic":"/b","type":"std_msgs/String"}"#,
+        )
+        .unwrap();
+    let mut buffer = [0; 4096];
+    let count = client.read(&mut buffer).unwrap();
+    let status: Value = serde_json::from_slice(&buffer[..count]).unwrap();
+    assert!(status["msg"].as_str().unwrap().contains("at most 1 topics"), "{status}");
+    assert_eq!(bridge.stop().code, Some(0));
 }
