@@ -8,6 +8,8 @@ readonly PEERS_TARGET_DIR=$TARGET_DIR/peers
 export TSUJI_PEER_ROS2_CLIENT=$PEERS_TARGET_DIR/release/ros2-client-peer
 # Only what needs it builds it: 385 packages.
 readonly HIROZ_PEER=$PEERS_TARGET_DIR/release/hiroz-peer
+# scripts/web-clients puts it beside the others.
+readonly ROSLIBRUST_PEER=$PEERS_TARGET_DIR/release/roslibrust-peer
 
 # in_peer NAME COMMAND… : runs a command in the folder of a peer.
 in_peer() {
@@ -29,6 +31,13 @@ build_hiroz() {
     in_peer hiroz cargo build --quiet --release --locked || return
     export TSUJI_PEER_HIROZ=$HIROZ_PEER
     say "Built: $TSUJI_PEER_HIROZ"
+}
+
+# build_roslibrust : builds the client of rosbridge.
+build_roslibrust() {
+    say "Building the peer of roslibrust; the first time this takes about a minute on two cores."
+    in_peer roslibrust cargo build --quiet --release --locked || return
+    say "Built: $ROSLIBRUST_PEER"
 }
 
 # test_peers : what `make test` is for the workspace, for the peers.

@@ -29,8 +29,18 @@ fn roslib_publishes_subscribes_serves_calls_and_asks() {
     let Some(folder) = clients() else { return };
     let said =
         says(|port| vec!["node".to_owned(), format!("{folder}/roslib.mjs"), port.to_owned()]);
-    let expected = "hello none 🦀\nhello cbor 🦀\nhello png 🦀\nsum 3\nservice /nobody does not exist\ntopics true\n\
+    let expected = "hello none 🦀\nhello cbor 🦀\nhello png 🦀\nsum 3\nservice /nobody does not exist\ntopics true\nparams true\n\
                     {\"x\":\"double\",\"y\":\"double\",\"z\":\"double\"}\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn roslibrust_publishes_subscribes_serves_calls_and_asks() {
+    let Some(folder) = clients() else { return };
+    let said = says(|port| vec![format!("{folder}/roslibrust"), port.to_owned()]);
+    let expected = "heard hello 0 \u{1f980} hello 49 \u{1f980}\nsum 42\n\
+                    Rosbridge server reported an error: service /nobody does not exist\ntopic of std_msgs/String\n\
+                    service of example_interfaces/AddTwoInts\n";
     assert_eq!(said, expected);
 }
 

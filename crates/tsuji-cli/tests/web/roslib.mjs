@@ -41,6 +41,8 @@ console.log(await heard('nobody', (done) => missing.callService({}, () => done('
 
 const { topics } = await heard('topics', (done, failed) => ros.getTopics(done, failed));
 console.log(`topics ${topics.includes('/from_none')}`);
+const params = await heard('params', (done, failed) => ros.getParams(done, failed));
+console.log(`params ${Array.isArray(params)}`);
 const details = await heard('details', (done, failed) => ros.getMessageDetails('geometry_msgs/Twist', done, failed));
 console.log(JSON.stringify(ros.decodeTypeDefs(details).linear));
 ros.close();
