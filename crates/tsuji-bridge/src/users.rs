@@ -275,6 +275,18 @@ anonymous: {subscribe: [/map]}
     }
 
     #[test]
+    fn the_example_of_the_guide_is_one() {
+        let guide = include_str!("../../../docs/bridge.md");
+        let example = guide.split("```yaml\n").nth(1).and_then(|it| it.split("```").next());
+        let users = Users::parse(example.unwrap()).unwrap();
+        let [operator, viewer] = users.named.as_slice() else { panic!("{users:?}") };
+        assert_eq!(operator.may.subscribe, Globs::ALL);
+        assert_eq!(viewer.token, Token::new("sesame"));
+        assert_eq!(viewer.limits.memory_bytes_max, Some(4_000_000));
+        assert!(users.anonymous.is_some());
+    }
+
+    #[test]
     fn a_hash_is_as_good_as_its_token() {
         // By `printf sesame | sha256sum`.
         let hash = "d0c04f4b1951e4aeaaec8223ed2039e542f3aae805a6fa7f6d794e5afff5d272";
