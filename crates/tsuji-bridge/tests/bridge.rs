@@ -162,8 +162,7 @@ fn services_go_both_ways() {
         .service::<AddTwoInts>("/add")
         .callback(|request| AddTwoIntsResponse { sum: request.a + request.b })
         .unwrap();
-    let node = world.node.clone();
-    std::thread::spawn(move || tsuji::spin(&node));
+    world.spin();
     // Without a type it is that of whoever serves, once he is known.
     let answer = until("the service", || {
         let answer = client.call("/add", json!({ "a": 2, "b": 40 }));
@@ -228,8 +227,7 @@ fn goals_are_pursued_with_feedback_cancelled_and_refused() {
             handle.succeed(FibonacciResult { sequence }).unwrap();
         })
         .unwrap();
-    let node = world.node.clone();
-    std::thread::spawn(move || tsuji::spin(&node));
+    world.spin();
     client.say(&send("g1", 5));
     let feedback = client.hear_of("action_feedback");
     assert_eq!(

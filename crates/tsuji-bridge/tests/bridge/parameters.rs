@@ -13,8 +13,7 @@ fn served(world: &World) -> Parameters {
     let parameters = Parameters::builder(&world.node).allow_undeclared().build().unwrap();
     parameters.declare("gain", 0.5).unwrap();
     parameters.declare("name", "left".to_owned()).unwrap();
-    let node = world.node.clone();
-    std::thread::spawn(move || tsuji::spin(&node));
+    world.spin();
     parameters
 }
 

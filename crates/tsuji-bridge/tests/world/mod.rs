@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -24,7 +26,18 @@ pub(crate) struct World {
     pub(crate) bridge: Bridge,
     pub(crate) node: Node,
     _context: Context,
+    spinning: Mutex<Option<JoinHandle<()>>>,
     folder: Folder,
+}
+
+/// What spins has to end before the folder goes.
+impl Drop for World {
+    fn drop(&mut self) {
+        self.node.context().shutdown();
+        if let Some(spinning) = self.spinning.lock().unwrap().take() {
+            let _ = spinning.join();
+        }
+    }
 }
 
 struct Folder(PathBuf);
@@ -58,7 +71,16 @@ impl World {
         let node = serving.node("bridge").unwrap();
         let bridge = Bridge::start(&node, settings, Box::new(Shipped)).unwrap();
         let node = beside.node("beside").unwrap();
-        Self { bridge, node, _context: serving, folder }
+        Self { bridge, node, _context: serving, spinning: Mutex::default(), folder }
+    }
+
+    /// Lets what the node beside serves be served, until the world ends.
+    pub(crate) fn spin(&self) {
+        let node = self.node.clone();
+        let spinning = std::thread::spawn(move || {
+            let _ = tsuji::spin(&node);
+        });
+        *self.spinning.lock().unwrap() = Some(spinning);
     }
 
     pub(crate) fn address(&self, carrier: Carrier) -> std::net::SocketAddr {
