@@ -1,0 +1,1 @@
+export { Ros, Service, Topic, WebSocketTransportFactory } from 'roslib';
