@@ -17,6 +17,7 @@ use crate::types::{ActionType, ServiceType, Types};
 use crate::{Counters, Result};
 
 mod goal;
+mod overview;
 mod parameter;
 mod pursuit;
 mod rosapi;
@@ -25,6 +26,7 @@ mod topic;
 
 pub(crate) use goal::Goal;
 use goal::Goals;
+use overview::Overview;
 use pursuit::Pursuits;
 pub(crate) use service::Call;
 use service::{Callers, Servers};
@@ -171,7 +173,12 @@ impl Hub {
             orders,
             is_over,
             topics: Topics::new(node.clone(), Arc::clone(settings), Arc::clone(counters)),
-            callers: Callers::new(node.clone(), Arc::clone(types), Arc::clone(settings)),
+            callers: Callers::new(
+                node.clone(),
+                Arc::clone(types),
+                Arc::clone(settings),
+                Overview::new(context.clone(), Arc::clone(settings), Arc::clone(counters)),
+            ),
             servers: Servers::new(node.clone()),
             goals: Goals::new(node.clone()),
             pursuits: Pursuits::new(node.clone(), Arc::clone(types)),

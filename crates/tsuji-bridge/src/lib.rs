@@ -1,9 +1,9 @@
 //! Web clients of ROS 2: the rosbridge protocol over WebSocket, TCP and UDP, as a node of tsuji.
 //!
 //! Two threads serve all clients. One has the connections: it reads, publishes, and writes what waits. The other has
-//! what comes from ROS: it takes samples, replies, requests and goals, and writes each once in every form that clients want.
-//! What the protocol means is decided in `tsuji-rosbridge`, how messages look in `tsuji-codec`; this crate acts. It chooses no
-//! road and knows no transport.
+//! what comes from ROS: it takes samples, replies, requests and goals, and writes each once in every form that clients want. A
+//! third begins when somebody first asks for the roads of all flows. What the protocol means is decided in `tsuji-rosbridge`, how
+//! messages look in `tsuji-codec`; this crate acts. It chooses no road and knows no transport.
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
@@ -105,22 +105,7 @@ impl Bridge {
 
     /// What it has done so far.
     pub fn statistics(&self) -> Statistics {
-        let of = |it: &AtomicU64| it.load(Ordering::Relaxed);
-        let counters = &self.counters;
-        Statistics {
-            connected: of(&counters.connected),
-            disconnected: of(&counters.disconnected),
-            refused: of(&counters.refused),
-            published: of(&counters.published),
-            received: of(&counters.received),
-            refusals: of(&counters.refusals),
-            missed: of(&counters.missed),
-            dropped: of(&counters.dropped),
-            throttled: of(&counters.throttled),
-            invalid: of(&counters.invalid),
-            datagrams_lost: of(&counters.datagrams_lost),
-            excess: of(&counters.excess),
-        }
+        self.counters.statistics()
     }
 }
 
@@ -192,4 +177,24 @@ struct Counters {
     invalid: AtomicU64,
     datagrams_lost: AtomicU64,
     excess: AtomicU64,
+}
+
+impl Counters {
+    fn statistics(&self) -> Statistics {
+        let of = |it: &AtomicU64| it.load(Ordering::Relaxed);
+        Statistics {
+            connected: of(&self.connected),
+            disconnected: of(&self.disconnected),
+            refused: of(&self.refused),
+            published: of(&self.published),
+            received: of(&self.received),
+            refusals: of(&self.refusals),
+            missed: of(&self.missed),
+            dropped: of(&self.dropped),
+            throttled: of(&self.throttled),
+            invalid: of(&self.invalid),
+            datagrams_lost: of(&self.datagrams_lost),
+            excess: of(&self.excess),
+        }
+    }
 }

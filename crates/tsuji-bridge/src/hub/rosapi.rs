@@ -228,7 +228,7 @@ impl World<'_> {
 }
 
 /// A name with a token that begins with an underscore.
-fn is_hidden(name: &str) -> bool {
+pub(super) fn is_hidden(name: &str) -> bool {
     name.split('/').any(|it| it.starts_with('_'))
 }
 

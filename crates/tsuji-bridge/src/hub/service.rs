@@ -12,6 +12,7 @@ use tsuji_rosbridge::access::{Act, UserKey};
 use tsuji_rosbridge::client::Kind;
 use tsuji_rosbridge::{Body, Encoding, Id, Outgoing, Refusal, Values};
 
+use super::overview::{self, Overview};
 use super::parameter::{self, Asked, Gathering, Next, Step, Wanted};
 use super::rosapi::{self, World};
 use crate::body::{self, OwnedBody, wall_now};
@@ -44,8 +45,8 @@ struct Open {
 
 /// A client that waits for a response.
 #[derive(Clone, Debug)]
-struct Asking {
-    member: Arc<Member>,
+pub(super) struct Asking {
+    pub(super) member: Arc<Member>,
     key: u64,
     delivery: Delivery,
 }
@@ -63,7 +64,7 @@ enum Then {
 
 impl Asking {
     /// Tells the client what became of it, unless it has waited for too long.
-    fn end(&self, values: Values<'_>, result: bool) {
+    pub(super) fn end(&self, values: Values<'_>, result: bool) {
         let ended = self.member.lock().client.asking.end(self.key);
         let Some(ended) = ended else { return };
         let (id, service) = (ended.id.as_ref(), &*ended.name);
@@ -71,7 +72,7 @@ impl Asking {
         self.member.answer_by(self.delivery, &response);
     }
 
-    fn fail(&self, why: &str) {
+    pub(super) fn fail(&self, why: &str) {
         self.end(Values::Text(why), false);
     }
 
@@ -95,6 +96,7 @@ pub(super) struct Callers {
     node: Node,
     types: Arc<Types>,
     settings: Arc<Settings>,
+    overview: Overview,
     all: Vec<Caller>,
     /// What is to be asked next of nodes for clients, which may change places among `all`.
     steps: Vec<(Step, Open)>,
@@ -113,9 +115,14 @@ struct Caller {
 }
 
 impl Callers {
-    pub(super) fn new(node: Node, types: Arc<Types>, settings: Arc<Settings>) -> Self {
+    pub(super) fn new(
+        node: Node,
+        types: Arc<Types>,
+        settings: Arc<Settings>,
+        overview: Overview,
+    ) -> Self {
         let (all, steps, gathered) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { node, types, settings, all, steps, gathered, next: 0 }
+        Self { node, types, settings, overview, all, steps, gathered, next: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -136,6 +143,9 @@ impl Callers {
     pub(super) fn call(&mut self, call: Call, context: &Context) {
         let Call { member, key, service, ty, args, user, delivery } = call;
         let asking = Asking { member, key, delivery };
+        if let Some(question) = overview::question(&service) {
+            return self.overview.ask(question, asking, user);
+        }
         if let Some(short) = rosapi::service_of(&service) {
             return match self.answer(short, &args, &asking, user, context) {
                 Ok(Some(value)) => asking.answer(&value),
