@@ -14,6 +14,7 @@ use tsuji_rosbridge::client::Advertisement;
 use crate::Counters;
 use crate::hub::{Mailbox, Order};
 use crate::member::{Member, Peer};
+use crate::page::Page;
 use crate::session::Session;
 use crate::settings::{Carrier, Settings};
 use crate::types::{MessageType, Types};
@@ -26,6 +27,7 @@ pub(crate) struct Desk {
     context: Context,
     node: Node,
     pub(crate) types: Arc<Types>,
+    pub(crate) page: Page,
     hub: Mailbox,
     wake: Arc<Wake>,
     /// By full name.
@@ -79,6 +81,7 @@ impl Desk {
         let now = Instant::now();
         Self {
             buffer: vec![0; settings.incoming_buffer.max(1)],
+            page: Page::new(&settings),
             settings,
             counters,
             context: node.context().clone(),

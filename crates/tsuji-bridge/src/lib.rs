@@ -22,6 +22,7 @@ mod frame;
 mod hub;
 mod io;
 mod member;
+mod page;
 mod session;
 mod settings;
 mod tree;

@@ -60,7 +60,10 @@ pub struct Settings {
     pub url_path: String,
     /// With TLS, WebSockets are `wss` and the page is `https`.
     pub tls: Option<TlsFiles>,
-    /// Pages of these origins alone may connect; pages of any if there is none. Programs that are no pages always may.
+    /// Whether the page is served, a dashboard for browsers. It speaks JSON, so there is none with `bson_only`.
+    pub page: bool,
+    /// Pages of these origins alone may connect, and the bridge's own; pages of any if there is none. Programs that are no pages
+    /// always may.
     pub origins: Vec<String>,
     /// So often a WebSocket is asked whether it is there; never if zero.
     pub ping_interval: Duration,
@@ -92,6 +95,7 @@ impl Default for Settings {
             udp: None,
             url_path: "/".to_owned(),
             tls: None,
+            page: true,
             origins: Vec::new(),
             ping_interval: Duration::ZERO,
             ping_timeout: Duration::from_secs(30),

@@ -24,7 +24,7 @@ Clients of rosbridge connect unchanged: roslibjs, roslibpy, roslibrust and other
 says so. A glob is a shell pattern, and an empty list allows nothing.
 
 Examples:
-  tsuji bridge                                       # ws://127.0.0.1:9090
+  tsuji bridge                                       # ws://127.0.0.1:9090, and a page at http://127.0.0.1:9090
   tsuji bridge --address 0.0.0.0 --certfile cert.pem --keyfile key.pem
   tsuji bridge --tcp-port 9091 --udp-port 9092       # all three at once
   tsuji bridge --port 0 --json                       # any free port, and tells which
@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// Serve UDP too, a JSON object a datagram, on this port
     #[arg(long, value_name = "PORT")]
     udp_port: Option<u16>,
+    /// Serve no page to browsers where WebSockets are
+    #[arg(long)]
+    no_page: bool,
     /// The path of WebSockets
     #[arg(long, value_name = "PATH", default_value = "/")]
     url_path: String,
@@ -57,7 +60,7 @@ pub(crate) struct Args {
     /// The key of the certificate, PEM
     #[arg(long, value_name = "FILE", requires = "certfile")]
     keyfile: Option<PathBuf>,
-    /// Pages of this origin alone may connect, such as https://robot.example; more by more of it
+    /// Pages of this origin alone may connect, such as https://robot.example, and the page of the bridge; more by more of it
     #[arg(long, value_name = "ORIGIN", action = ArgAction::Append)]
     origin: Vec<String>,
     /// Ask WebSockets so often, in seconds, whether they are there; 0 for never
@@ -188,6 +191,12 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     } else {
         for it in bridge.bound() {
             out.line(format_args!("listening at {}", url(it)))?;
+            if it.carrier == tsuji_bridge::Carrier::WebSocket
+                && !args.no_page
+                && !args.bson_only_mode
+            {
+                out.line(format_args!("page at {}/", url(it).replacen("ws", "http", 1)))?;
+            }
         }
         output::note("Ctrl-C ends it");
     }
@@ -215,6 +224,7 @@ fn settings(args: &Args) -> tsuji_bridge::Result<Settings> {
         websocket: (!args.no_websocket).then(|| place(args.port)),
         tcp: args.tcp_port.map(place),
         udp: args.udp_port.map(place),
+        page: !args.no_page,
         url_path: args.url_path.clone(),
         tls: args
             .certfile

@@ -172,6 +172,7 @@ fn bridge(done: &Statistics, since: Duration) -> String {
         "throttled": done.throttled,
         "invalid": done.invalid,
         "datagrams_lost": done.datagrams_lost,
+        "excess": done.excess,
     })
     .to_string()
 }

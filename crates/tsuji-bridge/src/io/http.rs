@@ -1,8 +1,13 @@
 //! The request that a connection begins with: a WebSocket's handshake, or a file of the page.
 
+use std::net::IpAddr;
+
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version};
 use httparse::Status;
 use tungstenite::handshake::server::create_response;
+
+use crate::page::{File, Page};
 
 /// What came so far.
 #[derive(Debug, Default)]
@@ -26,19 +31,12 @@ pub(super) enum Answer {
 pub(super) struct Rules<'a> {
     /// Where WebSockets are, such as `/`.
     pub(super) url_path: &'a str,
-    /// Pages of these may connect; of any, if there is none.
+    /// Pages of these may connect, and the own; of any, if there is none.
     pub(super) origins: &'a [String],
-    /// A file by its path, with its type.
-    pub(super) file: fn(&str) -> Option<File>,
-}
-
-/// A file that is served.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct File {
-    /// Its media type.
-    pub(super) media_type: &'static str,
-    /// What is in it.
-    pub(super) bytes: &'static [u8],
+    /// What is served beside.
+    pub(super) page: &'a Page,
+    /// Whether it is by TLS.
+    pub(super) is_tls: bool,
 }
 
 impl Reading {
@@ -76,6 +74,7 @@ impl Reading {
         if let Some(origin) = request.headers().get("origin").and_then(|it| it.to_str().ok())
             && !rules.origins.is_empty()
             && !rules.origins.iter().any(|it| it.eq_ignore_ascii_case(origin))
+            && !is_own(origin, request.headers(), rules.is_tls)
         {
             tracing::warn!(origin, "refused a WebSocket: its page is not among the origins");
             return refused(StatusCode::FORBIDDEN, "this origin may not connect");
@@ -107,32 +106,59 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Option<Request<()>> {
     Some(request)
 }
 
+/// Whether a page is this server's own, asked for by an address or as localhost. One that has another name may be a page of
+/// elsewhere whose name was made to lead here.
+fn is_own(origin: &str, headers: &HeaderMap, is_tls: bool) -> bool {
+    let scheme = if is_tls { "https" } else { "http" };
+    let host = headers.get("host").and_then(|it| it.to_str().ok());
+    let Some(host) = host.and_then(|it| it.parse::<Authority>().ok()) else { return false };
+    let name = host.host().trim_start_matches('[').trim_end_matches(']');
+    let is_no_name = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok();
+    is_no_name && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))
+}
+
 fn file(request: &Request<()>, rules: &Rules<'_>) -> Answer {
     let is_head = request.method() == Method::HEAD;
     if request.method() != Method::GET && !is_head {
         return refused(StatusCode::METHOD_NOT_ALLOWED, "allowed are GET and HEAD");
     }
-    match (rules.file)(request.uri().path()) {
-        Some(File { media_type, bytes }) => response(StatusCode::OK, media_type, bytes, !is_head),
-        None => {
-            let path = request.uri().path();
-            refused(StatusCode::NOT_FOUND, &format!("nothing is at {path}"))
-        }
+    let path = request.uri().path();
+    let Some(File { media_type, tag, bytes, .. }) = rules.page.file(path) else {
+        return refused(StatusCode::NOT_FOUND, &format!("nothing is at {path}"));
+    };
+    let more = format!("ETag: {tag}\r\n");
+    let known = request.headers().get("if-none-match").and_then(|it| it.to_str().ok());
+    let is_known =
+        known.is_some_and(|it| it.split(',').any(|it| it.trim().trim_start_matches("W/") == tag));
+    match is_known {
+        true => response(StatusCode::NOT_MODIFIED, media_type, &more, bytes, false),
+        false => response(StatusCode::OK, media_type, &more, bytes, !is_head),
     }
 }
 
 fn refused(status: StatusCode, why: &str) -> Answer {
     let text = format!("{status}: {why}\n");
-    response(status, "text/plain; charset=utf-8", text.as_bytes(), true)
+    let more = match status {
+        StatusCode::METHOD_NOT_ALLOWED => "Allow: GET, HEAD\r\n",
+        _ => "",
+    };
+    response(status, "text/plain; charset=utf-8", more, text.as_bytes(), true)
 }
 
-fn response(status: StatusCode, media_type: &str, body: &[u8], has_body: bool) -> Answer {
+fn response(
+    status: StatusCode,
+    media_type: &str,
+    more: &str,
+    body: &[u8],
+    has_body: bool,
+) -> Answer {
     // Nothing from elsewhere is run or shown, and no other page may put this one in a frame.
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n\
-         Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+        "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n{more}\
+         Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n\
+         Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
          Content-Security-Policy: default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; \
-         frame-ancestors 'none'\r\n\r\n",
+         object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\r\n",
         body.len()
     );
     let mut bytes = head.into_bytes();
@@ -147,12 +173,15 @@ const REQUEST_BYTES_MAX: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
+    use crate::settings::Settings;
 
-    const RULES: Rules<'_> = Rules { url_path: "/", origins: &[], file: page };
+    static PAGE: LazyLock<Page> = LazyLock::new(|| Page::new(&Settings::default()));
 
-    fn page(path: &str) -> Option<File> {
-        (path == "/").then_some(File { media_type: "text/html", bytes: b"<p>" })
+    fn rules() -> Rules<'static> {
+        Rules { url_path: "/", origins: &[], page: &PAGE, is_tls: false }
     }
 
     const HANDSHAKE: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\
@@ -181,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_handshake_is_answered_as_rfc_6455_shows() {
-        let told = answer(&format!("{HANDSHAKE}\r\n"), &RULES).to_lowercase();
+        let told = answer(&format!("{HANDSHAKE}\r\n"), &rules()).to_lowercase();
         assert!(told.starts_with("http/1.1 101"), "{told}");
         assert!(told.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{told}");
     }
@@ -189,7 +218,7 @@ mod tests {
     #[test]
     fn what_comes_behind_the_handshake_is_kept() {
         let text = format!("{HANDSHAKE}\r\n\u{1}\u{2}");
-        let answer = Reading::default().read(text.as_bytes(), &RULES);
+        let answer = Reading::default().read(text.as_bytes(), &rules());
         assert!(matches!(answer, Answer::Upgraded { rest, .. } if rest == [1, 2]));
     }
 
@@ -204,7 +233,7 @@ mod tests {
             ("\u{0}\u{1}\u{2}".to_owned(), "400 Bad Request"),
             ("{\"op\":\"publish\"}".to_owned(), "400 Bad Request"),
         ] {
-            let told = answer(&text, &RULES);
+            let told = answer(&text, &rules());
             assert!(told.contains(expected), "{told}");
         }
     }
@@ -212,15 +241,15 @@ mod tests {
     #[test]
     fn a_request_without_an_end_is_cut() {
         let mut reading = Reading::default();
-        assert!(matches!(reading.read(b"GET / HTTP/1.1\r\nA: ", &RULES), Answer::Incomplete));
-        let answer = reading.read(&[b'a'; REQUEST_BYTES_MAX], &RULES);
+        assert!(matches!(reading.read(b"GET / HTTP/1.1\r\nA: ", &rules()), Answer::Incomplete));
+        let answer = reading.read(&[b'a'; REQUEST_BYTES_MAX], &rules());
         assert!(matches!(answer, Answer::Response(it) if it.starts_with(b"HTTP/1.1 431")));
     }
 
     #[test]
     fn a_page_of_elsewhere_may_not_connect_where_origins_are_named() {
         let origins = ["https://robot.example".to_owned()];
-        let rules = Rules { origins: &origins, ..RULES };
+        let rules = Rules { origins: &origins, ..rules() };
         let of = |origin: &str| answer(&format!("{HANDSHAKE}Origin: {origin}\r\n\r\n"), &rules);
         assert!(of("https://robot.example").starts_with("HTTP/1.1 101"));
         assert!(of("https://evil.example").starts_with("HTTP/1.1 403"));
@@ -229,10 +258,62 @@ mod tests {
     }
 
     #[test]
+    fn the_own_page_may_connect_unless_its_name_may_lead_anywhere() {
+        let origins = ["https://robot.example".to_owned()];
+        let check = |host: &str, origin: &str, is_tls: bool, expected: &str| {
+            let rules = Rules { origins: &origins, is_tls, ..rules() };
+            let request = HANDSHAKE.replace("Host: a", &format!("Host: {host}"));
+            let told = answer(&format!("{request}Origin: {origin}\r\n\r\n"), &rules);
+            assert!(told.starts_with(expected), "{host} {origin}: {told}");
+        };
+        const YES: &str = "HTTP/1.1 101";
+        const NO: &str = "HTTP/1.1 403";
+        check("127.0.0.1:9090", "http://127.0.0.1:9090", false, YES);
+        check("[::1]:9090", "http://[::1]:9090", false, YES);
+        check("localhost:9090", "http://localhost:9090", false, YES);
+        check("192.0.2.7", "https://192.0.2.7", true, YES);
+        // Another port is another server's page, and so is another scheme.
+        check("127.0.0.1:9090", "http://127.0.0.1:8080", false, NO);
+        check("127.0.0.1:9090", "https://127.0.0.1:9090", false, NO);
+        check("evil.example:9090", "http://evil.example:9090", false, NO);
+        check("localhost.evil.example", "http://localhost.evil.example", false, NO);
+        check("127.0.0.1:9090", "null", false, NO);
+    }
+
+    #[test]
     fn the_page_is_served_and_its_head_alone_if_wanted() {
-        let told = answer("GET / HTTP/1.1\r\n\r\n", &RULES);
-        assert!(told.starts_with("HTTP/1.1 200 OK\r\n") && told.ends_with("\r\n\r\n<p>"), "{told}");
-        let told = answer("HEAD / HTTP/1.1\r\n\r\n", &RULES);
-        assert!(told.contains("Content-Length: 3") && told.ends_with("\r\n\r\n"), "{told}");
+        let page = answer("GET / HTTP/1.1\r\n\r\n", &rules());
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.ends_with("</html>\n"), "{page}");
+        let head = answer("HEAD / HTTP/1.1\r\n\r\n", &rules());
+        assert!(page.starts_with(&head) && head.ends_with("\r\n\r\n"), "{head}");
+        let len = page.len() - head.len();
+        assert!(head.contains(&format!("\r\nContent-Length: {len}\r\n")), "{head}");
+        let query = answer("GET /?a=/x HTTP/1.1\r\n\r\n", &rules());
+        assert_eq!(query, page);
+    }
+
+    #[test]
+    fn a_file_that_is_known_is_not_sent_again() {
+        let of = |known: &str| {
+            answer(&format!("GET /icon.svg HTTP/1.1\r\nIf-None-Match: {known}\r\n\r\n"), &rules())
+        };
+        let tag = &PAGE.file("/icon.svg").unwrap().tag;
+        for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}")] {
+            let told = of(&known);
+            assert!(told.starts_with("HTTP/1.1 304") && told.ends_with("\r\n\r\n"), "{told}");
+        }
+        assert!(of("\"x\"").starts_with("HTTP/1.1 200"));
+    }
+
+    #[test]
+    fn nothing_beside_the_files_is_served() {
+        for path in
+            ["/page", "/index.html", "/../Cargo.toml", "/vendor/../../Cargo.toml", "/%2e%2e/", "*"]
+        {
+            let told = answer(&format!("GET {path} HTTP/1.1\r\n\r\n"), &rules());
+            assert!(told.starts_with("HTTP/1.1 404") || told.starts_with("HTTP/1.1 400"), "{told}");
+        }
+        let told = answer("DELETE / HTTP/1.1\r\n\r\n", &rules());
+        assert!(told.contains("\r\nAllow: GET, HEAD\r\n"), "{told}");
     }
 }

@@ -251,12 +251,19 @@ impl Link {
         let Some(count) = self.receive(&mut buffer, desk.now()) else { return Pace::On };
         let Phase::Request(reading) = &mut self.phase else { return Pace::On };
         let settings = desk.settings();
-        let (url_path, origins) = (&settings.url_path, &settings.origins);
-        let answer = reading.read(&buffer[..count], &Rules { url_path, origins, file: |_| None });
+        let rules = Rules {
+            url_path: &settings.url_path,
+            origins: &settings.origins,
+            page: &desk.page,
+            is_tls: settings.tls.is_some(),
+        };
+        let answer = reading.read(&buffer[..count], &rules);
         match answer {
             Answer::Incomplete => {}
             Answer::Response(bytes) => {
                 self.outgoing.append(&bytes);
+                // A file may be longer on its way than a last word.
+                self.ends_at = Some(desk.now() + RESPONSE_TIMEOUT);
                 self.stop(desk.now());
             }
             Answer::Upgraded { head, rest } => {
@@ -444,6 +451,9 @@ const ANSWERS_BYTES_MAX: usize = 1 << 20;
 
 /// A connection that has not said what it wants after so long is closed.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So long a file of the page may be on its way.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What was said last has so long to arrive.
 const LINGER: Duration = Duration::from_secs(2);

@@ -1,0 +1,227 @@
+//! What browsers are served, and what the page asks of the bridge itself.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::{Value, json};
+use tsuji::Qos;
+use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
+use tsuji_bridge::{Bridge, Carrier, Place, Settings, TlsFiles};
+use tsuji_interfaces::Shipped;
+use tsuji_interfaces::std_msgs::msg::String as Text;
+use world::{WATCHDOG, World, until};
+
+#[allow(dead_code, reason = "other tests speak by other carriers too")]
+mod world;
+
+/// What is answered to `request`, until the server closes.
+fn answer(world: &World, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(world.address(Carrier::WebSocket)).unwrap();
+    stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+    stream.write_all(request).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+fn get(world: &World, path: &str) -> String {
+    answer(world, format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+}
+
+#[test]
+fn the_page_and_its_files_come_whole_and_may_load_nothing_from_elsewhere() {
+    let world = World::new();
+    for (path, media_type, end) in [
+        ("/", "text/html; charset=utf-8", "</html>\n"),
+        ("/style.css", "text/css; charset=utf-8", "}\n"),
+        ("/main.js", "text/javascript; charset=utf-8", ";\n"),
+        ("/icon.svg", "image/svg+xml", "</svg>\n"),
+        ("/vendor/roslib.js", "text/javascript; charset=utf-8", ";\n"),
+        ("/vendor/LICENSES.txt", "text/plain; charset=utf-8", "\n"),
+    ] {
+        let told = get(&world, path);
+        let (head, body) = told.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body.ends_with(end), "{path}: {head}");
+        for line in [
+            &format!("Content-Type: {media_type}"),
+            &format!("Content-Length: {}", body.len()),
+            "Connection: close",
+            "Cache-Control: no-cache",
+            "X-Content-Type-Options: nosniff",
+            "X-Frame-Options: DENY",
+        ] {
+            assert!(head.lines().any(|it| it == line), "{path}: {line}: {head}");
+        }
+        let policy = head.lines().find_map(|it| it.strip_prefix("Content-Security-Policy: "));
+        assert!(policy.unwrap().starts_with("default-src 'self'; "), "{head}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_refused_and_websockets_go_on() {
+    let world = World::new();
+    let mut client = world.client();
+    let check = |request: &str, expected: &str| {
+        let told = answer(&world, request.as_bytes());
+        assert!(told.starts_with(&format!("HTTP/1.1 {expected}")), "{request:.60}: {told}");
+    };
+    check("HEAD /main.js HTTP/1.1\r\n\r\n", "200 OK");
+    check("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "405 Method Not Allowed");
+    check("GET /nothing HTTP/1.1\r\n\r\n", "404 Not Found");
+    check("GET /../Cargo.toml HTTP/1.1\r\n\r\n", "404 Not Found");
+    check("GET\r\n\r\n", "400 Bad Request");
+    check(&format!("GET / HTTP/1.1\r\nA: {}", "a".repeat(20_000)), "431");
+    check(&format!("GET / HTTP/1.1\r\n{}\r\n", "A: a\r\n".repeat(200)), "400");
+    client.settle();
+}
+
+/// Who says it letter by letter has only so long for the whole of it.
+#[test]
+fn a_request_that_does_not_end_is_cut() {
+    let world = World::new();
+    let mut stream = TcpStream::connect(world.address(Carrier::WebSocket)).unwrap();
+    stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: lo").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.is_empty(), "{answer:?}");
+    until("it is counted", || (world.bridge.statistics().disconnected == 1).then_some(()));
+}
+
+#[test]
+fn the_page_comes_by_tls_too() {
+    let world = World::new();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let [certificate, key] = ["certificate.pem", "key.pem"].map(|it| world.folder().join(it));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let place = Place { address: [127, 0, 0, 1].into(), port: 0 };
+    let tls = Some(TlsFiles { certificate, key });
+    let settings = Settings { websocket: Some(place), tls, ..Settings::default() };
+    let bridge = Bridge::start(&world.node, settings, Box::new(Shipped)).unwrap();
+
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connection =
+        ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    let socket = TcpStream::connect(bridge.bound()[0].address).unwrap();
+    socket.set_read_timeout(Some(WATCHDOG)).unwrap();
+    let mut stream = StreamOwned::new(connection, socket);
+    stream.write_all(b"GET /vendor/roslib.js HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut told = Vec::new();
+    // An end without the word of TLS for it would be an error.
+    stream.read_to_end(&mut told).unwrap();
+    let plain = get(&world, "/vendor/roslib.js");
+    assert!(plain.starts_with("HTTP/1.1 200") && told == plain.as_bytes());
+}
+
+#[test]
+fn there_is_no_page_where_none_is_wanted() {
+    let world = World::with(Settings { page: false, ..Settings::default() });
+    assert!(get(&world, "/").starts_with("HTTP/1.1 404"));
+    world.client().settle();
+}
+
+/// The answer of one of the bridge's own services, once it is as `fits` says.
+fn overview(client: &mut world::Client, fits: impl Fn(&Value) -> bool) -> Value {
+    until("the overview", || {
+        let answer = client.call("/rosapi/tsuji_routes", json!({}));
+        assert_eq!(answer["result"], true, "{answer}");
+        fits(&answer["values"]).then(|| answer["values"].clone())
+    })
+}
+
+#[test]
+fn clients_are_told_of_topics_and_of_flows_with_their_reasons() {
+    let world = World::new();
+    let mut client = world.client();
+    let speaker = world.node.create_publisher::<Text>("/chatter", Qos::DEFAULT).unwrap();
+    let heard = world.node.subscription::<Text>("/chatter").build().unwrap();
+    let _lonely = world.node.create_publisher::<Text>("/lonely", Qos::DEFAULT).unwrap();
+    let _hidden = world.node.create_publisher::<Text>("/_hidden", Qos::DEFAULT).unwrap();
+    let told = overview(&mut client, |it| {
+        let _ = speaker.publish(Text { data: "hello".to_owned() });
+        let _ = heard.take();
+        it["routes"][0]["samples"].as_u64().is_some_and(|it| it > 0)
+            && it["topics"].as_array().unwrap().len() == 2
+    });
+    let ty = "std_msgs/msg/String";
+    let topic = |name, publishers, subscriptions| json!({ "topic": name, "type": ty, "publishers": publishers, "subscriptions": subscriptions });
+    assert_eq!(told["topics"], json!([topic("/chatter", 1, 1), topic("/lonely", 1, 0)]));
+    let route = &told["routes"][0];
+    assert_eq!((&route["topic"], &route["type_name"]), (&json!("/chatter"), &json!(ty)));
+    assert_eq!(route["state"], "active");
+    assert!(!route["because"].as_str().unwrap().is_empty() && route["transport"].is_string());
+    assert_eq!((&told["topics_left_out"], &told["routes_left_out"]), (&json!(0), &json!(0)));
+
+    let answer = client.call("/rosapi/tsuji_bridge", json!({}));
+    let done = &answer["values"];
+    assert_eq!((&done["connections"], &done["published"]), (&json!(1), &json!(0)), "{done}");
+    client.say(&json!({ "op": "publish", "topic": "/chatter", "msg": { "data": "me too" } }));
+    until("it is counted", || {
+        let answer = client.call("/rosapi/tsuji_bridge", json!({}));
+        (answer["values"]["published"] == 1).then_some(())
+    });
+}
+
+#[test]
+fn who_may_not_know_of_a_topic_is_not_told_of_it() {
+    let globs = |text: &str| Globs::parse(text).unwrap();
+    let user = User {
+        name: "viewer".to_owned(),
+        token: "sesame".to_owned(),
+        publish: globs("[]"),
+        subscribe: globs("[/seen]"),
+        call: globs("[/rosapi/*]"),
+        serve: globs("[]"),
+    };
+    let access = Access::new(ServerGlobs::default(), vec![user]);
+    let world = World::with(Settings { access, ..Settings::default() });
+    let ends = ["/seen", "/unseen"].map(|name| {
+        let speaker = world.node.create_publisher::<Text>(name, Qos::DEFAULT).unwrap();
+        (speaker, world.node.subscription::<Text>(name).build().unwrap())
+    });
+    let mut client = world.client();
+    client.say(&json!({ "op": "call_service", "id": "c", "service": "/rosapi/tsuji_routes" }));
+    assert!(client.hear_of("status")["msg"].as_str().unwrap().contains("not authenticated"));
+    client.say(&json!({ "op": "auth", "token": "sesame" }));
+    until("both flow", || ends.iter().all(|it| it.0.matched() == 1).then_some(()));
+    let told = overview(&mut client, |it| {
+        it["routes"].as_array().is_some_and(|it| !it.is_empty())
+            && it["topics"].as_array().is_some_and(|it| !it.is_empty())
+    });
+    assert_eq!(told["topics"].as_array().unwrap().len(), 1, "{told}");
+    assert!(!told.to_string().contains("/unseen"), "{told}");
+}
+
+#[test]
+fn many_who_ask_at_once_are_all_answered() {
+    let world = World::new();
+    let mut clients: Vec<_> = (0..20).map(|_| world.client()).collect();
+    for client in &mut clients {
+        for at in 0..20 {
+            let service = if at % 2 == 0 { "/rosapi/tsuji_routes" } else { "/rosapi/tsuji_bridge" };
+            client.say(&json!({ "op": "call_service", "id": at, "service": service }));
+        }
+    }
+    for client in &mut clients {
+        let ids: std::collections::BTreeSet<_> = (0..20)
+            .map(|_| {
+                let answer = client.hear_of("service_response");
+                assert_eq!(answer["result"], true, "{answer}");
+                answer["id"].as_u64().unwrap()
+            })
+            .collect();
+        assert_eq!(ids.len(), 20);
+    }
+}
