@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 use tsuji::Qos;
-use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, User};
+use tsuji_bridge::protocol::access::{Access, Globs, Permissions, ServerGlobs, Token, User};
 use tsuji_bridge::{Bridge, Carrier, Place, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::std_msgs::msg::String as Text;
@@ -177,14 +177,12 @@ fn clients_are_told_of_topics_and_of_flows_with_their_reasons() {
 #[test]
 fn who_may_not_know_of_a_topic_is_not_told_of_it() {
     let globs = |text: &str| Globs::parse(text).unwrap();
-    let user = User {
-        name: "viewer".to_owned(),
-        token: "sesame".to_owned(),
-        publish: globs("[]"),
+    let may = Permissions {
         subscribe: globs("[/seen]"),
-        call: globs("[/rosapi/*]"),
-        serve: globs("[]"),
+        call_service: globs("[/rosapi/*]"),
+        ..Permissions::NONE
     };
+    let user = User { may, ..User::unrestricted("viewer", Token::new("sesame")) };
     let access = Access::new(ServerGlobs::default(), vec![user]);
     let world = World::with(Settings { access, ..Settings::default() });
     let ends = ["/seen", "/unseen"].map(|name| {

@@ -20,6 +20,8 @@ mod launch;
 mod lifecycle;
 #[path = "cli/log.rs"]
 mod log;
+#[path = "cli/page.rs"]
+mod page;
 #[path = "cli/param.rs"]
 mod param;
 #[path = "cli/policy.rs"]

@@ -1,0 +1,372 @@
+// Uses the page of the bridge as people do, in a real browser, and says a line for each thing that it could do. What is wrong is an
+// error, which ends it. `scripts/web-clients` puts it beside its packages.
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { chromium } from 'playwright-core';
+
+const [executablePath, port, guardedPort, shots] = process.argv.slice(2);
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const TABS = ['topics', 'routes', 'picture', 'plot', 'publish', 'call'];
+// Nothing is expected to take any part of it.
+const WATCHDOG = 60_000;
+
+rmSync(shots, { recursive: true, force: true });
+mkdirSync(shots, { recursive: true });
+const browser = await chromium.launch({
+  executablePath,
+  args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update'],
+});
+// What is wrong is said where the rest is.
+const fail = async (error) => {
+  console.log(error.stack);
+  const pages = browser.contexts().flatMap((it) => it.pages());
+  await Promise.allSettled(pages.map((it, at) => it.screenshot({ path: `${shots}/failed-${at}.png` })));
+  process.exit(1);
+};
+process.on('uncaughtException', fail).on('unhandledRejection', fail);
+
+const complaints = [];
+// What the browser says while nobody listens at the port. That pixels are read here it says too.
+let mayFail = false;
+
+// A page of its own, which may ask nobody but the bridge.
+const open = async (to, options = {}) => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WATCHDOG);
+  page.on('console', (it) => {
+    const isExpected = (mayFail && /ERR_CONNECTION_REFUSED|WebSocket connection to .* failed/.test(it.text())) || /willReadFrequently/.test(it.text());
+    if (['error', 'warning'].includes(it.type()) && !isExpected) complaints.push(`${it.type()}: ${it.text()}`);
+  });
+  page.on('pageerror', (error) => complaints.push(`thrown: ${error.stack}`));
+  const isHere = (url) => new URL(url).host === `127.0.0.1:${to}` || url.startsWith('blob:') || url.startsWith('data:');
+  page.on('request', (it) => { if (!isHere(it.url())) complaints.push(`asked for ${it.url()}`); });
+  page.on('websocket', (it) => { if (!isHere(it.url())) complaints.push(`connected to ${it.url()}`); });
+  const answer = await page.goto(`http://127.0.0.1:${to}/`);
+  assert.equal(answer.status(), 200);
+  return page;
+};
+
+// Waits until what `look` finds in the page is something.
+const until = (page, look, of) => page.waitForFunction(look, of, { timeout: WATCHDOG });
+const text = async (page, id, wanted) => {
+  await until(page, ([id, source]) => new RegExp(source).test(document.getElementById(id).textContent), [id, wanted.source]);
+  return page.locator(`#${id}`).textContent();
+};
+const connected = (page) => text(page, 'state', /^connected$/);
+const tab = (page, name) => page.locator(`#tab-${name}`).click();
+const row = (page, table, name) => page.locator(`#${table}`).getByRole('row').filter({ hasText: name }).first();
+const fill = async (page, id, value) => {
+  await page.locator(`#${id}`).fill(value);
+  await page.locator(`#${id}`).dispatchEvent('change');
+};
+const accessible = async (page, what) => {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => axe.run(document, {
+    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  }));
+  const told = violations.map((it) => `${what}: ${it.id}: ${it.nodes.map((node) => `${node.html} ${node.failureSummary}`).join('\n')}`);
+  assert.deepEqual(told, []);
+};
+const pixel = (page, x, y) => page.evaluate(([x, y]) => [...document.getElementById('picture-canvas').getContext('2d')
+  .getImageData(x, y, 1, 1).data], [x, y]);
+const done = (what) => console.log(`ok: ${what}`);
+
+const page = await open(port);
+await connected(page);
+done('connects');
+
+// Topics: rates without a subscription of the page's.
+await until(page, () => /\d Hz/.test([...document.querySelectorAll('#topics-rows tr')].find((it) => it.textContent.includes('/chatter'))?.textContent));
+const counters = await text(page, 'counters', /samples for clients/);
+assert.match(counters, /(^| )0 samples for clients/);
+assert.match(await row(page, 'topics-rows', '/chatter').textContent(), /std_msgs\/msg\/String/);
+assert.match(await row(page, 'topics-rows', '/camera/image').textContent(), /–1 → 0/);
+done('topics and rates');
+await page.locator('#topics-filter').fill('vector3');
+await until(page, () => document.querySelectorAll('#topics-rows tr').length === 1);
+await page.locator('#topics-filter').fill('');
+await page.getByRole('button', { name: '/chatter' }).click();
+await text(page, 'topic-message', /"data": "hello"/);
+assert.match(await page.locator('#topic-facts').textContent(), /Subscriptions[12]: /);
+assert.equal(await page.evaluate(() => document.activeElement.id), 'topic-name');
+await page.screenshot({ path: `${shots}/topics-light.png` });
+await page.keyboard.press('Escape');
+assert.equal(await page.evaluate(() => document.activeElement.textContent), '/chatter');
+assert.ok(await page.locator('#topic').isHidden());
+done('the messages of a topic');
+
+// Routes with reasons.
+await tab(page, 'routes');
+const flow = page.locator('#routes-table tbody').filter({ hasText: '/chatter' }).first();
+await flow.locator('summary').click();
+await flow.locator('dl').getByText('Because').waitFor();
+const told = await flow.textContent();
+assert.match(told, /shm|inproc|cyclonedds/);
+assert.match(told, /Not (shm|inproc|cyclonedds)/);
+assert.match(told, /\d sent, \d+ taken/);
+assert.match(await page.locator('#routes-roads').textContent(), /flows?/);
+await page.screenshot({ path: `${shots}/routes-light.png` });
+// What is open stays open while everything is told anew.
+const before = await flow.locator('dl').textContent();
+await until(page, (before) => [...document.querySelectorAll('#routes-table details[open] dl')].some((it) => it.textContent !== before), before);
+done('routes and reasons');
+
+// Pictures.
+await tab(page, 'picture');
+await page.locator('#picture-topic').selectOption('/camera/image');
+await until(page, () => document.getElementById('picture-canvas').width === 320);
+await text(page, 'picture-facts', /Encodingbgr8/);
+await until(page, () => /Shown\d+\.\d Hz/.test(document.getElementById('picture-facts').textContent));
+// Red, green and blue are in their places.
+assert.deepEqual(await pixel(page, 0, 0), [70, 110, 70, 255]);
+assert.deepEqual(await pixel(page, 0, 105), [84, 88, 95, 255]);
+await until(page, () => /Age[\d.]+ (µs|ms)/.test(document.getElementById('picture-facts').textContent));
+await page.screenshot({ path: `${shots}/picture-light.png` });
+await page.locator('#picture-topic').selectOption('/camera/depth');
+await text(page, 'picture-facts', /Encoding16UC1.*Values500 to 3600/);
+assert.deepEqual(await pixel(page, 0, 0), [0, 0, 0, 255]);
+assert.deepEqual(await pixel(page, 31, 0), [255, 255, 255, 255]);
+await page.locator('#picture-topic').selectOption('/camera/odd');
+await text(page, 'picture-none', /bayer_rggb8 is not shown; shown are rgb8/);
+done('pictures');
+
+// roslib itself in this browser: subscribes, publishes, serves and calls. It also brings a picture that is packed.
+const heard = await page.evaluate(async (url) => {
+  const { Ros, Service, Topic } = await import('/vendor/roslib.js');
+  const ros = new Ros({ url });
+  await new Promise((end) => ros.on('connection', end));
+  const said = [];
+  for (const compression of ['none', 'cbor', 'png']) {
+    const topic = new Topic({ ros, name: `/browser_${compression.replace('-', '_')}`, messageType: 'std_msgs/String', compression });
+    const message = new Promise((end) => topic.subscribe(end));
+    topic.publish({ data: `hello ${compression} \u{1f980}` });
+    said.push((await message).data);
+    topic.unsubscribe();
+  }
+  const multiply = { ros, name: '/multiply', serviceType: 'example_interfaces/AddTwoInts' };
+  await new Service(multiply).advertise((request, response) => {
+    response.sum = request.a * request.b;
+    return true;
+  });
+  // Who asks too early is told that nobody serves, and asks again.
+  const ask = () => new Promise((end) => new Service(multiply).callService({ a: 6, b: 7 }, (it) => end(it.sum), () => end()));
+  let product;
+  while (product === undefined) product = await ask();
+  said.push(product);
+
+  const canvas = Object.assign(document.createElement('canvas'), { width: 48, height: 32 });
+  const ink = canvas.getContext('2d');
+  ink.fillStyle = 'rgb(10, 200, 30)';
+  ink.fillRect(0, 0, 48, 32);
+  const [, data] = canvas.toDataURL('image/png').split(',');
+  const packed = new Topic({ ros, name: '/camera/packed', messageType: 'sensor_msgs/CompressedImage' });
+  setInterval(() => packed.publish({ format: 'png', data }), 100);
+  return said;
+}, `ws://127.0.0.1:${port}`);
+assert.deepEqual(heard, ['hello none 🦀', 'hello cbor 🦀', 'hello png 🦀', 42]);
+done('roslib in the browser');
+await until(page, () => [...document.getElementById('picture-topic').options].some((it) => it.value === '/camera/packed'));
+await page.locator('#picture-topic').selectOption('/camera/packed');
+await text(page, 'picture-facts', /Size48 × 32.*Encodingpng/);
+assert.deepEqual(await pixel(page, 20, 20), [10, 200, 30, 255]);
+done('pictures that are packed');
+
+// A plot, begun from the topic.
+await tab(page, 'topics');
+await page.getByRole('button', { name: '/wave' }).click();
+await page.locator('#topic-plot').click();
+await until(page, () => document.getElementById('plot-field').value === 'x');
+await page.getByRole('button', { name: 'Add line' }).click();
+await page.locator('#plot-field').fill('y');
+await page.getByRole('button', { name: 'Add line' }).click();
+// The least and largest value of a whole wave, and of half of one.
+await until(page, () => {
+  const cells = [...document.querySelectorAll('#plot-lines tr')].map((it) => [...it.querySelectorAll('td')].map((td) => Number(td.textContent.replace('−', '-'))));
+  return cells.length === 2 && cells[0][1] < -0.99 && cells[0][2] > 0.99 && cells[1][1] < -0.49 && cells[1][2] > 0.49;
+});
+const inked = () => page.evaluate(() => {
+  const canvas = document.getElementById('plot-canvas');
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let at = 0; at < data.length; at += 4) if (data[at] === 0 && data[at + 1] === 96 && data[at + 2] === 168) count += 1;
+  return count;
+});
+assert.ok(await inked() > 100);
+await page.locator('#plot-pause').click();
+assert.equal(await page.locator('#plot-pause').getAttribute('aria-pressed'), 'true');
+await page.locator('#plot-pause').click();
+await page.locator('#plot-field').fill('nothing');
+await page.getByRole('button', { name: 'Add line' }).click();
+await text(page, 'plot-hint', /nothing is no number in \d+ messages? of \/wave/);
+await page.getByRole('button', { name: 'Remove /wave nothing' }).click();
+await page.locator('#plot-field').fill('x[');
+await page.getByRole('button', { name: 'Add line' }).click();
+await text(page, 'plot-hint', /a field is such as/);
+await page.locator('#plot-field').fill('x');
+await page.locator('#plot-window').selectOption('30');
+await page.screenshot({ path: `${shots}/plot-light.png` });
+done('plots');
+
+// Publishing: once, again and again, and what is refused.
+await tab(page, 'publish');
+await fill(page, 'publish-topic', '/cmd_vel');
+await until(page, () => document.getElementById('publish-type').value === 'geometry_msgs/msg/Twist');
+await until(page, () => document.getElementById('publish-message').value.includes('"angular"'));
+const twist = JSON.parse(await page.locator('#publish-message').inputValue());
+assert.deepEqual(twist, { linear: { x: 0, y: 0, z: 0 }, angular: { x: 0, y: 0, z: 0 } });
+twist.linear.x = 1.5;
+await page.locator('#publish-message').fill(JSON.stringify(twist, null, 2));
+await page.getByRole('button', { name: 'Publish once' }).click();
+await text(page, 'publish-done', /^Published 1 message on \/cmd_vel\.$/);
+console.log('published on /cmd_vel');
+await page.locator('#publish-rate').fill('20');
+await page.getByRole('button', { name: 'Publish again and again' }).click();
+await text(page, 'publish-count', /Published (\d{2,}) messages/);
+assert.equal(await page.locator('#tab-publish').textContent(), 'Publish ●');
+await page.screenshot({ path: `${shots}/publish-light.png` });
+await page.getByRole('button', { name: 'Stop publishing' }).click();
+await text(page, 'publish-done', /^Published \d{2,} messages on \/cmd_vel\.$/);
+await page.locator('#publish-message').fill('{\n  "linear": {\n');
+await page.getByRole('button', { name: 'Publish once' }).click();
+await text(page, 'publish-wrong', /line 3/);
+await page.locator('#publish-message').fill('{"linear": {"x": "fast"}}');
+await page.getByRole('button', { name: 'Publish once' }).click();
+await text(page, 'publish-wrong', /linear/);
+await fill(page, 'publish-topic', '/new');
+await page.locator('#publish-message').fill('');
+await fill(page, 'publish-type', 'nobody_msgs/msg/Nothing');
+await text(page, 'publish-wrong', /nobody_msgs/);
+await page.locator('#publish-message').fill('{}');
+await page.getByRole('button', { name: 'Publish once' }).click();
+await text(page, 'publish-wrong', /advertise: type/);
+assert.equal(await page.locator('#publish-done').textContent(), '');
+done('publishes, and says what was refused');
+
+// By the keyboard alone: to the tabs, to the last of them, and a service called.
+await page.locator('#main').focus();
+const focused = () => page.evaluate(() => document.activeElement.id);
+for (let at = 0; at < 10 && !(await focused()).startsWith('tab-'); at++) await page.keyboard.press('Tab');
+assert.equal(await focused(), 'tab-publish');
+await page.keyboard.press('Home');
+assert.equal(await focused(), 'tab-topics');
+await page.keyboard.press('ArrowRight');
+assert.equal(await focused(), 'tab-routes');
+assert.ok(await page.locator('#routes').isVisible());
+await page.keyboard.press('End');
+assert.equal(await focused(), 'tab-call');
+await page.keyboard.press('Tab');
+assert.equal(await focused(), 'call-service');
+await page.keyboard.type('/add');
+await page.keyboard.press('Tab');
+await until(page, () => document.getElementById('call-type').value === 'example_interfaces/srv/AddTwoInts');
+await until(page, () => document.getElementById('call-request').value.includes('"b"'));
+await page.keyboard.press('Tab');
+assert.equal(await focused(), 'call-request');
+await page.keyboard.press('Control+A');
+await page.keyboard.type('{"a": 2, "b": 40}');
+await page.keyboard.press('Tab');
+assert.equal(await focused(), 'call-go');
+await page.keyboard.press('Enter');
+await text(page, 'call-response', /"sum": 42/);
+await text(page, 'call-done', /^\/add answered in/);
+await page.screenshot({ path: `${shots}/call-light.png` });
+await page.locator('#call-request').fill('{"a": "two"}');
+await page.locator('#call-go').click();
+await text(page, 'call-wrong', /found/);
+await page.locator('#call-service').fill('/nobody');
+await page.locator('#call-request').fill('{}');
+await page.locator('#call-go').click();
+await text(page, 'call-wrong', /service \/nobody does not exist/);
+done('calls, by the keyboard');
+
+// For everybody, in light and dark.
+for (const scheme of ['light', 'dark']) {
+  await page.emulateMedia({ colorScheme: scheme });
+  for (const name of TABS) {
+    await tab(page, name);
+    if (name === 'topics') await page.getByRole('button', { name: '/wave' }).click();
+    await accessible(page, `${name}, ${scheme}`);
+    if (scheme === 'dark') await page.screenshot({ path: `${shots}/${name}-dark.png` });
+  }
+}
+await page.emulateMedia({ colorScheme: 'light' });
+await page.locator('#scheme').click();
+assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(18, 22, 28)');
+await page.locator('#scheme').click();
+done('accessible in light and dark');
+
+// On a phone, held upright.
+const phone = await open(port, { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 });
+await connected(phone);
+for (const name of TABS) {
+  await phone.locator(`#tab-${name}`).tap();
+  if (name === 'topics') await phone.getByRole('button', { name: '/chatter' }).tap();
+  if (name === 'picture') {
+    await until(phone, () => document.getElementById('picture-topic').options.length > 3);
+    await phone.locator('#picture-topic').selectOption('/camera/image');
+    await until(phone, () => document.getElementById('picture-canvas').width === 320);
+  }
+  if (name === 'plot') {
+    await phone.locator('#plot-topic').fill('/wave');
+    await phone.locator('#plot-field').fill('x');
+    await phone.getByRole('button', { name: 'Add line' }).tap();
+    await until(phone, () => Number(document.querySelector('#plot-lines td:nth-child(4)')?.textContent) > 0.99);
+  }
+  if (name === 'publish') await fill(phone, 'publish-topic', '/chatter');
+  assert.ok(await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} is too wide`);
+  await accessible(phone, `${name}, phone`);
+  await phone.screenshot({ path: `${shots}/${name}-phone.png`, fullPage: true });
+}
+await phone.context().close();
+done('on a phone');
+
+// For whoever wants things to stand still a plot goes on in steps.
+const still = await open(port, { reducedMotion: 'reduce' });
+await connected(still);
+await tab(still, 'plot');
+await still.locator('#plot-topic').fill('/wave');
+await until(still, () => document.getElementById('known-topics').children.length > 0);
+await still.locator('#plot-field').fill('z');
+await still.getByRole('button', { name: 'Add line' }).click();
+await until(still, () => document.querySelector('#plot-lines td:nth-child(4)')?.textContent === '1');
+await still.context().close();
+done('without motion');
+
+// Who has no token is asked for one.
+const guarded = await open(guardedPort);
+await text(guarded, 'state', /^token needed$/);
+await guarded.locator('#token-input').fill('open');
+await guarded.keyboard.press('Enter');
+await text(guarded, 'token-wrong', /token of nobody/);
+await accessible(guarded, 'token');
+await guarded.screenshot({ path: `${shots}/token-light.png` });
+await guarded.locator('#token-input').fill('sesame');
+await guarded.getByRole('button', { name: 'Go on' }).click();
+await connected(guarded);
+assert.ok(await guarded.locator('#token').isHidden());
+await until(guarded, () => document.getElementById('topics-rows').textContent.includes('/chatter'));
+await guarded.reload();
+await connected(guarded);
+await guarded.context().close();
+done('by a token');
+
+// The bridge goes and comes back.
+await tab(page, 'topics');
+const isOpen = await page.locator('#topic').isVisible();
+assert.ok(isOpen);
+mayFail = true;
+console.log('the bridge may go');
+await text(page, 'state', /^not connected, trying again$/);
+await page.screenshot({ path: `${shots}/lost-light.png` });
+console.log('it is seen to have gone');
+await connected(page);
+mayFail = false;
+await page.evaluate(() => { document.getElementById('topic-message').textContent = ''; });
+await text(page, 'topic-message', /"z": 1/);
+done('comes back by itself');
+
+await browser.close();
+assert.deepEqual(complaints, []);
+console.log('all done');
