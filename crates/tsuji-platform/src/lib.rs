@@ -5,6 +5,7 @@
 
 pub mod child;
 pub mod clock;
+pub mod datagram;
 pub mod fork;
 pub mod futex;
 pub mod life;

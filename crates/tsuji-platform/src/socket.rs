@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -82,6 +83,22 @@ pub struct Connection {
 pub fn set_send_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_send_buffer_size(socket, bytes)?)
 }
+
+/// Lets the kernel ask, where a TCP connection was silent for `idle`, whether the other end is there: three times, 10 s apart, and then
+/// the connection is over. Whole seconds, at least one.
+pub fn set_keepalive(socket: &impl AsFd, idle: Duration) -> io::Result<()> {
+    use rustix::net::sockopt;
+    let idle = Duration::from_secs(idle.as_secs().clamp(1, KEEPALIVE_IDLE_S_MAX));
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, idle)?;
+    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
+    Ok(sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)?)
+}
+
+/// The most that the kernel takes.
+const KEEPALIVE_IDLE_S_MAX: u64 = 32_767;
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// Who is at the other end, as the kernel vouches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +257,20 @@ mod tests {
             held
         };
         assert!(held(8 << 10) < held(128 << 10));
+    }
+
+    #[test]
+    fn a_silent_connection_is_asked_as_often_as_was_said() {
+        use rustix::net::sockopt;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(!sockopt::socket_keepalive(&stream).unwrap());
+        for (asked, given) in [(0, 1), (60, 60), (100_000, 32_767)] {
+            set_keepalive(&stream, Duration::from_secs(asked)).unwrap();
+            assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), Duration::from_secs(given));
+        }
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepcnt(&stream).unwrap(), 3);
     }
 
     #[test]
