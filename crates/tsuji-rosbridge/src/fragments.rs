@@ -168,6 +168,15 @@ impl Assembly {
         expired
     }
 
+    /// Forgets all that has come.
+    pub fn clear(&mut self) {
+        self.forgotten += self.messages.len() as u64;
+        self.messages.clear();
+        self.by_time.clear();
+        self.ids.clear();
+        self.bytes = 0;
+    }
+
     /// When to call [`Self::expire`].
     pub fn timeout(&self) -> Option<Duration> {
         self.by_time.first().map(|(at, _)| *at)

@@ -202,6 +202,26 @@ fn what_does_not_fit_pushes_out_the_oldest_of_its_topic() {
 }
 
 #[test]
+fn where_all_have_too_much_the_oldest_go_of_the_topic_with_the_most() {
+    let mut client = client();
+    let (t, u) = (stream(&mut client, "/t", ""), stream(&mut client, "/u", ""));
+    for (key, sample, bytes) in [(t, 1, 10), (u, 2, 20), (u, 3, 20), (t, 4, 10), (u, 5, 10)] {
+        assert!(client.subscriptions.offer(NOW, key, sample, bytes));
+    }
+    assert_eq!((client.subscriptions.shed(0), client.subscriptions.shed(15)), (0, 1));
+    assert_eq!(client.subscriptions.held_bytes(), 50);
+    // All of one topic, and then of the other; what is left still goes.
+    assert_eq!(client.subscriptions.shed(35), 3);
+    assert_eq!(client.subscriptions.held_bytes(), 10);
+    assert_eq!(taken(&mut client, NOW), [4]);
+    assert_eq!(client.subscriptions.shed(1), 0);
+    assert!(client.subscriptions.offer(NOW, u, 6, 10));
+    assert_eq!(taken(&mut client, NOW), [6]);
+    let dropped = [t, u].map(|it| client.subscriptions.status(it).unwrap().dropped);
+    assert_eq!(dropped, [1, 3]);
+}
+
+#[test]
 fn a_throttled_stream_without_a_queue_drops_what_comes_too_early() {
     let mut client = client();
     let key = stream(&mut client, "/t", r#","throttle_rate":100"#);

@@ -246,7 +246,7 @@ impl<T> Subscriptions<T> {
         self.unlist(key);
         self.topics.remove(&*asked.topic);
         if let Some(stream) = self.remove(key) {
-            self.bytes -= stream.queue.iter().map(|(_, bytes)| bytes).sum::<usize>();
+            self.bytes -= stream.bytes();
         }
         Unsubscribed::Closed { key }
     }
@@ -317,6 +317,31 @@ impl<T> Subscriptions<T> {
             self.list(now, key);
         }
         Some((key, sample))
+    }
+
+    /// Drops about `bytes` of what waits, the oldest samples of the topic of which the most waits, and then of the next; how many.
+    pub fn shed(&mut self, bytes: usize) -> u64 {
+        let (mut left, mut count) = (bytes, 0);
+        while 0 < left {
+            let waiting = self.slots.iter().map(|it| it.stream.as_ref().map_or(0, Stream::bytes));
+            let most = waiting.enumerate().max_by_key(|(_, bytes)| *bytes);
+            let Some((at, 1..)) = most else { break };
+            let slot = &mut self.slots[at];
+            let key = StreamKey { slot: at as u32, generation: slot.generation };
+            let Some(stream) = &mut slot.stream else { break };
+            while 0 < left
+                && let Some((_, freed)) = stream.queue.pop_front()
+            {
+                left = left.saturating_sub(freed);
+                self.bytes -= freed;
+                stream.status.dropped += 1;
+                count += 1;
+            }
+            if stream.queue.is_empty() {
+                self.unlist(key);
+            }
+        }
+        count
     }
 
     /// Whether [`Self::take`] would answer one.
@@ -451,6 +476,11 @@ impl<T> Stream<T> {
             Some(last) if !throttle_rate.is_zero() => last.saturating_add(throttle_rate),
             _ => now,
         }
+    }
+
+    /// What waits.
+    fn bytes(&self) -> usize {
+        self.queue.iter().map(|(_, bytes)| bytes).sum()
     }
 
     /// Drops the oldest that are too many; how many bytes that frees.
