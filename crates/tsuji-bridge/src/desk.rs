@@ -12,8 +12,11 @@ use tsuji_rosbridge::StreamSplitter;
 use tsuji_rosbridge::client::Advertisement;
 
 use crate::Counters;
+use crate::deflate::Inflater;
 use crate::hub::{Mailbox, Order};
+use crate::io::READ_BYTES;
 use crate::member::{Member, Peer};
+use crate::memory::Memory;
 use crate::page::Page;
 use crate::session::Session;
 use crate::settings::{Carrier, Settings};
@@ -39,6 +42,8 @@ pub(crate) struct Desk {
     began: Instant,
     now: Instant,
     buffer: Vec<u8>,
+    inflater: Option<Inflater>,
+    memory: Arc<Memory>,
     next_member: u64,
 }
 
@@ -80,7 +85,9 @@ impl Desk {
     ) -> Self {
         let now = Instant::now();
         Self {
-            buffer: vec![0; settings.incoming_buffer.max(1)],
+            buffer: vec![0; settings.incoming_buffer.max(READ_BYTES)],
+            inflater: None,
+            memory: Arc::new(Memory::new(settings.memory_bytes_max)),
             page: Page::new(&settings),
             settings,
             counters,
@@ -138,6 +145,21 @@ impl Desk {
         self.buffer = buffer;
     }
 
+    /// What makes messages whole that were deflated; to be given back. The first is made when one comes.
+    pub(crate) fn take_inflater(&mut self) -> Inflater {
+        self.inflater.take().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub(crate) fn give_inflater(&mut self, inflater: Inflater) {
+        self.inflater = Some(inflater);
+    }
+
+    /// What waits for all clients.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
     /// For a connection that has no frames.
     pub(crate) fn splitter(&self) -> StreamSplitter {
         let limits = &self.settings.limits;
@@ -150,8 +172,12 @@ impl Desk {
         self.next_member += 1;
         let (wake, counters) = (Arc::clone(&self.wake), Arc::clone(&self.counters));
         let peer = Peer { address: peer, carrier };
-        let member = Member::new(self.next_member, place, peer, &self.settings, wake, counters);
-        Session::new(Arc::new(member), self)
+        let memory = Arc::clone(&self.memory);
+        let number = self.next_member;
+        let member = Member::new(number, place, peer, &self.settings, wake, counters, memory);
+        let member = Arc::new(member);
+        self.memory.enter(&member);
+        Session::new(member, self)
     }
 
     /// Asks the thread of ROS for something for a client.

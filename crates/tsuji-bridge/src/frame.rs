@@ -1,18 +1,24 @@
 //! One message as it goes to every client that wants it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tsuji_rosbridge::{Fragments, Id};
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Data, OpCode};
 
+use crate::deflate::deflate;
+
 /// A message that is encoded once, whoever gets it: a WebSocket frame, of which other carriers send the payload.
 #[derive(Debug)]
 pub(crate) struct Frame {
+    kind: Kind,
     bytes: Vec<u8>,
     /// Where the frame begins, and where its payload does.
     begin: usize,
     payload: usize,
+    /// The frame with a payload that is deflated, and where it begins; made when the first client wants it, and nothing where it
+    /// would be no shorter.
+    deflated: OnceLock<Option<(usize, Box<[u8]>)>>,
     /// Where it goes in pieces, those behind this one.
     more: Vec<Arc<Self>>,
 }
@@ -33,18 +39,9 @@ impl Frame {
         let mut bytes = Vec::with_capacity(HEAD_MAX + SMALL);
         bytes.resize(HEAD_MAX, 0);
         write(&mut bytes)?;
-        let opcode = OpCode::Data(match kind {
-            Kind::Text => Data::Text,
-            Kind::Binary => Data::Binary,
-        });
-        let head = FrameHeader { opcode, ..FrameHeader::default() };
-        let mut written = [0; HEAD_MAX];
-        let mut rest = &mut written[..];
-        // It cannot fail: without a mask there is room for all.
-        let _ = head.format((bytes.len() - HEAD_MAX) as u64, &mut rest);
-        let begin = rest.len();
-        bytes[begin..HEAD_MAX].copy_from_slice(&written[..HEAD_MAX - begin]);
-        Ok(Self { bytes, begin, payload: HEAD_MAX, more: Vec::new() })
+        let begin = put_head(&mut bytes, kind, false);
+        let (deflated, more) = (OnceLock::new(), Vec::new());
+        Ok(Self { kind, bytes, begin, payload: HEAD_MAX, deflated, more })
     }
 
     /// The same in pieces, if it is text that is longer than `fragment_size`; `id` is what its pieces are known by.
@@ -76,6 +73,25 @@ impl Frame {
         &self.bytes[self.begin..]
     }
 
+    /// As a WebSocket sends it that has agreed on `permessage-deflate`, where that is shorter.
+    pub(crate) fn deflated(&self) -> Option<&[u8]> {
+        let made = self.deflated.get_or_init(|| {
+            if self.payload().len() < DEFLATED_MIN {
+                return None;
+            }
+            let mut bytes = vec![0; HEAD_MAX];
+            deflate(self.payload(), &mut bytes)
+                .then(|| (put_head(&mut bytes, self.kind, true), bytes.into()))
+        });
+        made.as_ref().map(|(begin, bytes)| &bytes[*begin..])
+    }
+
+    /// Deflates it with all pieces behind it, so that no other thread has to.
+    pub(crate) fn deflate_all(&self) {
+        self.deflated();
+        self.more.iter().for_each(|it| it.deflate_all());
+    }
+
     /// The message alone.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.bytes[self.payload..]
@@ -85,7 +101,7 @@ impl Frame {
         self.bytes[self.begin] & OPCODE == u8::from(OpCode::Data(Data::Text))
     }
 
-    /// What it takes of a client's memory while it waits, with the pieces behind it.
+    /// What it takes of a client's memory while it waits, with the pieces behind it. What is deflated is shorter, and not counted.
     pub(crate) fn cost_bytes(&self) -> usize {
         let more: usize = self.more.iter().map(|it| it.cost_bytes()).sum();
         self.piece_bytes() + more
@@ -97,6 +113,22 @@ impl Frame {
     }
 }
 
+/// Writes the head of a frame into `HEAD_MAX` bytes that are left for it; where it begins.
+fn put_head(bytes: &mut [u8], kind: Kind, is_deflated: bool) -> usize {
+    let opcode = OpCode::Data(match kind {
+        Kind::Text => Data::Text,
+        Kind::Binary => Data::Binary,
+    });
+    let head = FrameHeader { opcode, rsv1: is_deflated, ..FrameHeader::default() };
+    let mut written = [0; HEAD_MAX];
+    let mut rest = &mut written[..];
+    // It cannot fail: without a mask there is room for all.
+    let _ = head.format((bytes.len() - HEAD_MAX) as u64, &mut rest);
+    let begin = rest.len();
+    bytes[begin..HEAD_MAX].copy_from_slice(&written[..HEAD_MAX - begin]);
+    begin
+}
+
 /// The head of a frame that is not masked is at most so long.
 const HEAD_MAX: usize = 10;
 
@@ -105,6 +137,9 @@ const OPCODE: u8 = 0x0f;
 
 /// Room for most messages, so that they are encoded without growing.
 const SMALL: usize = 246;
+
+/// Shorter messages are not deflated: there is little to win, and each costs some microseconds.
+pub(crate) const DEFLATED_MIN: usize = 128;
 
 /// What a waiting message takes besides its bytes.
 const OVERHEAD_BYTES: usize = 64;
@@ -119,6 +154,18 @@ mod tests {
             Ok::<_, ()>(())
         };
         Frame::encode(Kind::Text, append).unwrap()
+    }
+
+    #[test]
+    fn long_messages_are_deflated_and_say_so() {
+        assert_eq!(text(&[b'x'; DEFLATED_MIN - 1]).deflated(), None);
+        let letters = [b'x'; DEFLATED_MIN];
+        let frame = text(&letters);
+        let deflated = frame.deflated().unwrap();
+        assert_eq!(deflated[..2], [0xc1, deflated.len() as u8 - 2]);
+        let mut inflater = crate::deflate::Inflater::default();
+        assert_eq!(inflater.inflate(&deflated[2..], DEFLATED_MIN), Ok(&letters[..]));
+        assert_eq!(frame.payload(), letters);
     }
 
     #[test]

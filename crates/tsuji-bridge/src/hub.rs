@@ -128,6 +128,13 @@ impl Mailbox {
     }
 }
 
+impl Drop for Mailbox {
+    /// Nobody asks for anything any more.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// All that clients have of ROS, but for what they publish.
 pub(crate) struct Hub {
     context: Context,
@@ -209,7 +216,7 @@ impl Hub {
                 match self.waits.wait(&entities, patience) {
                     Ok(ready) => ready.to_vec(),
                     Err(error) => {
-                        tracing::debug!(%error, "the thread of ROS ends");
+                        tracing::error!(%error, "the thread of ROS ends, and the bridge with it");
                         return;
                     }
                 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
+use tsuji_platform::socket::set_keepalive;
 use tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::desk::Desk;
@@ -24,6 +25,7 @@ mod tls;
 mod udp;
 mod websocket;
 
+pub(crate) use link::READ_BYTES;
 use link::{Link, Turn};
 use stream::Stream;
 use tls::Tls;
@@ -80,8 +82,8 @@ impl Io {
             }
         }
         if let Some(place) = settings.udp {
-            let mut udp =
-                Udp::bind(address(place)).map_err(|error| taken(place, Carrier::Udp, &error))?;
+            let mut udp = Udp::bind(address(place), settings.udp_receive_buffer)
+                .map_err(|error| taken(place, Carrier::Udp, &error))?;
             let registered = io.poll.registry().register(udp.socket(), UDP, Interest::READABLE);
             registered.map_err(|error| unexpected("register", &error))?;
             let local = udp.socket().local_addr().map_err(|error| unexpected("address", &error))?;
@@ -154,7 +156,7 @@ impl Io {
                     None => self.heat(place),
                     Some(_) => {
                         if let Some(udp) = &mut self.udp {
-                            udp.dirty(place, &desk);
+                            udp.dirty(place, &mut desk);
                         }
                     }
                 }
@@ -231,10 +233,20 @@ impl Io {
                 tracing::warn!(%peer, open, "refused a connection: as many are open as are allowed");
                 continue;
             }
+            if carrier == Carrier::Tcp && desk.memory().is_tight() {
+                self.counters.refused.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%peer, "refused a connection: too much waits for all clients together");
+                continue;
+            }
             // Answers are small, and somebody waits for them.
             let _ = stream.set_nodelay(true);
-            let stream = match &self.tls {
-                Some(tls) if carrier == Carrier::WebSocket => match tls.wrap(stream) {
+            if !self.settings.keepalive.is_zero()
+                && let Err(error) = set_keepalive(&stream, self.settings.keepalive)
+            {
+                tracing::warn!(%error, "nobody will notice when {peer} vanishes");
+            }
+            let stream = match &mut self.tls {
+                Some(tls) if carrier == Carrier::WebSocket => match tls.wrap(stream, desk.now()) {
                     Ok(stream) => stream,
                     Err(error) => {
                         tracing::error!(%error, "TLS cannot begin");

@@ -7,8 +7,8 @@
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -16,12 +16,14 @@ use tsuji::Node;
 use tsuji_msg::Resolver;
 
 mod body;
+mod deflate;
 mod desk;
 mod error;
 mod frame;
 mod hub;
 mod io;
 mod member;
+mod memory;
 mod page;
 mod session;
 mod settings;
@@ -38,13 +40,16 @@ pub use users::{Users, read_rosauth};
 use desk::Desk;
 use hub::Hub;
 use io::Io;
+use memory::Memory;
 use types::Types;
 use wake::Wake;
 
 /// Serves clients until it is dropped.
 pub struct Bridge {
     wake: Arc<Wake>,
+    over: Arc<Over>,
     counters: Arc<Counters>,
+    memory: Arc<Memory>,
     bound: Vec<Bound>,
     connections: Option<JoinHandle<()>>,
     ros: Option<JoinHandle<()>>,
@@ -86,16 +91,25 @@ impl Bridge {
             let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
             spawned.map_err(|error| Error::new(ErrorKind::Unexpected, format!("thread: {error}")))
         };
-        let mut bridge = Self { wake, counters, bound, connections: None, ros: None };
-        let ends = Ends(Arc::clone(&bridge.wake));
+        let (over, memory) = (Arc::<Over>::default(), Arc::clone(desk.memory()));
+        let ends = || Ends { wake: Arc::clone(&wake), over: Arc::clone(&over) };
+        let (ros_ends, connections_end) = (ends(), ends());
+        let (connections, ros) = (None, None);
+        let mut bridge = Self { wake, over, counters, memory, bound, connections, ros };
         bridge.ros = Some(spawn(
             "bridge-ros",
             Box::new(move || {
-                let _ends = ends;
+                let _ends = ros_ends;
                 hub.run();
             }),
         )?);
-        bridge.connections = Some(spawn("bridge-io", Box::new(move || io.run(desk)))?);
+        bridge.connections = Some(spawn(
+            "bridge-io",
+            Box::new(move || {
+                let _ends = connections_end;
+                io.run(desk);
+            }),
+        )?);
         Ok(bridge)
     }
 
@@ -104,23 +118,75 @@ impl Bridge {
         &self.bound
     }
 
+    /// Has `tell` called, by one of its threads, when it serves nobody any more although it was not dropped: a thread of it has ended,
+    /// and the log says why. Where that has happened it is called at once. Of several calls the last one counts.
+    pub fn when_over(&self, tell: impl FnOnce() + Send + 'static) {
+        self.over.then(Box::new(tell));
+    }
+
+    /// Whether it serves nobody any more.
+    pub fn is_over(&self) -> bool {
+        self.over.lock().is_over
+    }
+
     /// What it has done so far.
     pub fn statistics(&self) -> Statistics {
-        self.counters.statistics()
+        Statistics { held_bytes: self.memory.bytes() as u64, ..self.counters.statistics() }
     }
 }
 
-/// Ends the connections when the thread of ROS does, whyever that is: nobody could be served any more.
-struct Ends(Arc<Wake>);
+/// Ends the connections when a thread ends, whyever that is: nobody could be served any more.
+struct Ends {
+    wake: Arc<Wake>,
+    over: Arc<Over>,
+}
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        self.0.end();
+        self.wake.end();
+        self.over.tell();
+    }
+}
+
+/// Whether a bridge is over, and whom to tell.
+#[derive(Default)]
+struct Over(Mutex<End>);
+
+#[derive(Default)]
+struct End {
+    is_over: bool,
+    tell: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Over {
+    fn then(&self, tell: Box<dyn FnOnce() + Send>) {
+        let mut end = self.lock();
+        if end.is_over {
+            drop(end);
+            return tell();
+        }
+        end.tell = Some(tell);
+    }
+
+    fn tell(&self) {
+        let mut end = self.lock();
+        end.is_over = true;
+        let tell = end.tell.take();
+        drop(end);
+        if let Some(tell) = tell {
+            tell();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, End> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Bridge {
     fn drop(&mut self) {
+        // Whoever drops it knows.
+        self.over.lock().tell = None;
         self.wake.end();
         // A thread that has panicked has said so.
         for thread in [self.connections.take(), self.ros.take()].into_iter().flatten() {
@@ -142,7 +208,7 @@ pub struct Statistics {
     pub connected: u64,
     /// Those of them that are over.
     pub disconnected: u64,
-    /// Connections that were not, as there were too many.
+    /// Connections that were not, as there were too many, or too much waited for all clients together.
     pub refused: u64,
     /// Messages of clients that were published.
     pub published: u64,
@@ -162,6 +228,14 @@ pub struct Statistics {
     pub datagrams_lost: u64,
     /// Messages of clients by UDP that were dropped, since they came faster than is allowed.
     pub excess: u64,
+    /// Datagrams of clients that the system dropped before they were read, as far as the socket was read since.
+    pub datagrams_dropped: u64,
+    /// Samples that a client lost, of all the one with the most, when too much waited for all together.
+    pub crowded_out: u64,
+    /// Clients that were closed, when too much waited and what they had was no samples.
+    pub cut_off: u64,
+    /// What waits now for and of all clients, in bytes.
+    pub held_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -178,9 +252,13 @@ struct Counters {
     invalid: AtomicU64,
     datagrams_lost: AtomicU64,
     excess: AtomicU64,
+    datagrams_dropped: AtomicU64,
+    crowded_out: AtomicU64,
+    cut_off: AtomicU64,
 }
 
 impl Counters {
+    /// But for what waits now, which it does not know.
     fn statistics(&self) -> Statistics {
         let of = |it: &AtomicU64| it.load(Ordering::Relaxed);
         Statistics {
@@ -196,6 +274,10 @@ impl Counters {
             invalid: of(&self.invalid),
             datagrams_lost: of(&self.datagrams_lost),
             excess: of(&self.excess),
+            datagrams_dropped: of(&self.datagrams_dropped),
+            crowded_out: of(&self.crowded_out),
+            cut_off: of(&self.cut_off),
+            held_bytes: 0,
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use tsuji_rosbridge::client::Client;
@@ -14,6 +15,7 @@ use tsuji_rosbridge::{
 
 use crate::Counters;
 use crate::frame::{Frame, Kind};
+use crate::memory::{Held, Memory};
 use crate::settings::{Carrier, Settings};
 use crate::wake::Wake;
 
@@ -29,6 +31,13 @@ pub(crate) struct Member {
     place: usize,
     wake: Arc<Wake>,
     counters: Arc<Counters>,
+    memory: Arc<Memory>,
+    /// What waits for it and of it, in all.
+    held: Arc<Held>,
+    /// What of that is being read or written.
+    carried_bytes: AtomicUsize,
+    /// Its WebSocket has agreed on `permessage-deflate`.
+    deflates: AtomicBool,
     /// What was asked of the thread of ROS for it and is not done.
     ordered_bytes: AtomicUsize,
     /// Answers without an id that went in pieces.
@@ -64,6 +73,10 @@ pub(crate) struct State {
     is_told: bool,
     /// It has left, or is to be cut off, and why.
     gone: Option<&'static str>,
+    /// It is to be cut off since of all clients it had the most when there was no room.
+    is_crowded_out: bool,
+    /// What waits here, as far as it was told to `memory`.
+    counted_bytes: usize,
 }
 
 /// How a message is sent, besides its encoding.
@@ -139,6 +152,34 @@ impl State {
     }
 }
 
+/// The state of a client, for as long as this lives. What waits is counted when it goes.
+pub(crate) struct Locked<'a> {
+    member: &'a Member,
+    state: MutexGuard<'a, State>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let Self { member, state } = self;
+        member.count(state);
+        member.memory.relieve(member, state);
+    }
+}
+
 impl Member {
     pub(crate) fn new(
         number: u64,
@@ -147,6 +188,7 @@ impl Member {
         settings: &Settings,
         wake: Arc<Wake>,
         counters: Arc<Counters>,
+        memory: Arc<Memory>,
     ) -> Self {
         let limits = settings.limits.client;
         let state = State {
@@ -160,6 +202,8 @@ impl Member {
             next: Duration::ZERO,
             is_told: false,
             gone: None,
+            is_crowded_out: false,
+            counted_bytes: 0,
         };
         Self {
             number,
@@ -168,6 +212,10 @@ impl Member {
             place,
             wake,
             counters,
+            memory,
+            held: Arc::default(),
+            carried_bytes: AtomicUsize::new(0),
+            deflates: AtomicBool::new(false),
             ordered_bytes: AtomicUsize::new(0),
             nameless: AtomicU64::new(0),
             state: Mutex::new(state),
@@ -175,12 +223,13 @@ impl Member {
     }
 
     /// Its state, for as long as the guard lives. Whoever puts something there to be sent calls [`tell`](Self::tell).
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { member: self, state }
     }
 
     /// Lets the thread of the connections look at it, once for all that waits.
-    pub(crate) fn tell(&self, mut state: MutexGuard<'_, State>) {
+    pub(crate) fn tell(&self, mut state: Locked<'_>) {
         if !std::mem::replace(&mut state.is_told, true) {
             drop(state);
             self.wake.dirty(self.place);
@@ -210,6 +259,7 @@ impl Member {
             // It asks and does not listen.
             state.gone = Some("answers are not read");
             state.answers.clear();
+            state.answers_bytes = 0;
             // Told it was of something that it could not send.
             state.is_told = false;
         } else {
@@ -298,6 +348,7 @@ impl Member {
         state.gone.get_or_insert("it has left");
         state.answers = VecDeque::new();
         state.pieces = VecDeque::new();
+        state.answers_bytes = 0;
     }
 
     /// Ends its connection, with that reason.
@@ -318,14 +369,90 @@ impl Member {
         self.lock().gone
     }
 
+    /// Whether it is to be closed because there was no room, and not for what it did.
+    pub(crate) fn is_crowded_out(&self) -> bool {
+        self.lock().is_crowded_out
+    }
+
+    /// What waits for it and of it.
+    pub(crate) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
+    /// Notes how much of it is being read or written.
+    pub(crate) fn carries(&self, bytes: usize) {
+        let before = self.carried_bytes.swap(bytes, Ordering::AcqRel);
+        self.memory.changed(&self.held, before, bytes);
+        if before < bytes && self.memory.is_over() {
+            // Room is made when it goes.
+            drop(self.lock());
+        }
+    }
+
+    /// Notes that its WebSocket gets messages deflated.
+    pub(crate) fn deflate(&self) {
+        self.deflates.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it does.
+    pub(crate) fn deflates(&self) -> bool {
+        self.deflates.load(Ordering::Relaxed)
+    }
+
+    /// Tells what waits. For one that has gone nothing does, whatever comes.
+    fn count(&self, state: &mut State) {
+        if state.gone.is_some() {
+            state.client.subscriptions.shed(usize::MAX);
+        }
+        let now = state.client.held_bytes() + state.answers_bytes;
+        let before = std::mem::replace(&mut state.counted_bytes, now);
+        self.memory.changed(&self.held, before, now);
+    }
+
+    /// Makes room for others as [`give`](Self::give) does, unless somebody has locked it.
+    pub(crate) fn try_give(&self, bytes: usize) -> bool {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        self.give(&mut state, bytes);
+        true
+    }
+
+    /// Makes room for others, about `bytes`, by its oldest samples; without any it is to be closed.
+    pub(crate) fn give(&self, state: &mut State, bytes: usize) {
+        if state.gone.is_some() {
+            return self.held.spend();
+        }
+        let samples = state.client.subscriptions.shed(bytes);
+        self.counters.crowded_out.fetch_add(samples, Ordering::Relaxed);
+        if samples == 0 {
+            self.held.spend();
+            state.gone.get_or_insert("no room");
+            state.is_crowded_out = true;
+            state.answers = VecDeque::new();
+            state.pieces = VecDeque::new();
+            state.answers_bytes = 0;
+            state.client.fragments.clear();
+            self.counters.cut_off.fetch_add(1, Ordering::Relaxed);
+            // Told it was, if at all, of something that it could not send.
+            state.is_told = true;
+            self.wake.dirty(self.place);
+        }
+        self.count(state);
+    }
+
     /// Notes that the thread of ROS has so much more to do for it.
     pub(crate) fn ordered(&self, bytes: usize) {
         self.ordered_bytes.fetch_add(bytes, Ordering::AcqRel);
+        self.memory.changed(&self.held, 0, bytes);
     }
 
     /// Notes that it is done.
     pub(crate) fn obeyed(&self, bytes: usize) {
         self.ordered_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.memory.changed(&self.held, bytes, 0);
     }
 
     /// Whether that thread has so much to do for it that it has to wait.
@@ -339,6 +466,12 @@ impl Member {
             Encoding::Json => Kind::Text,
             Encoding::Cbor | Encoding::Bson => Kind::Binary,
         }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.memory.leave(self.number, &self.held);
     }
 }
 

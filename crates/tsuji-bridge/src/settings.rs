@@ -60,6 +60,8 @@ pub struct Settings {
     pub url_path: String,
     /// With TLS, WebSockets are `wss` and the page is `https`.
     pub tls: Option<TlsFiles>,
+    /// Whether WebSockets may agree on `permessage-deflate`.
+    pub compression: bool,
     /// Whether the page is served, a dashboard for browsers. It speaks JSON, so there is none with `bson_only`.
     pub page: bool,
     /// Pages of these origins alone may connect, and the bridge's own; pages of any if there is none. Programs that are no pages
@@ -69,8 +71,13 @@ pub struct Settings {
     pub ping_interval: Duration,
     /// So long it may take to answer.
     pub ping_timeout: Duration,
+    /// After so long a silence the system asks whether the other end of a connection is there, and ends it 30 s later if it is not;
+    /// never if zero.
+    pub keepalive: Duration,
     /// Bytes that are read of a TCP connection at once.
     pub incoming_buffer: usize,
+    /// What the system keeps of datagrams that were not read yet, in bytes. It may allow less; what does not fit is dropped and counted.
+    pub udp_receive_buffer: usize,
     /// Whether messages are BSON, in and out.
     pub bson_only: bool,
     /// How long a service may take to answer where the client does not say.
@@ -85,6 +92,9 @@ pub struct Settings {
     pub access: Access,
     /// How much anybody may have.
     pub limits: Limits,
+    /// What may wait for and of all clients together, in bytes. At that, whoever has the most loses its oldest samples, or is closed
+    /// with 1013 where it has none; from seven eighths of it on nobody new is let in.
+    pub memory_bytes_max: usize,
 }
 
 impl Default for Settings {
@@ -95,11 +105,14 @@ impl Default for Settings {
             udp: None,
             url_path: "/".to_owned(),
             tls: None,
+            compression: false,
             page: true,
             origins: Vec::new(),
             ping_interval: Duration::ZERO,
             ping_timeout: Duration::from_secs(30),
+            keepalive: Duration::from_secs(60),
             incoming_buffer: 65_536,
+            udp_receive_buffer: 8 << 20,
             bson_only: false,
             call_timeout: Duration::from_secs(5),
             message_interval: Duration::ZERO,
@@ -107,6 +120,7 @@ impl Default for Settings {
             distro: "jazzy".to_owned(),
             access: Access::default(),
             limits: Limits::default(),
+            memory_bytes_max: 512 << 20,
         }
     }
 }

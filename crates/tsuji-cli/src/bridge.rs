@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tsuji_bridge::protocol::Rate;
 use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, Token, User};
-use tsuji_bridge::{Bridge, ErrorKind, Place, Settings, TlsFiles, Users, read_rosauth};
+use tsuji_bridge::{Bridge, ErrorKind, Place, Settings, Statistics, TlsFiles, Users, read_rosauth};
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
 
 use crate::failure::Usage;
@@ -111,6 +111,18 @@ pub(crate) struct Args {
     /// The least time between two messages to a client that says nothing of it
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
     delay_between_messages: Duration,
+    /// Let WebSockets agree on permessage-deflate
+    #[arg(long)]
+    use_compression: bool,
+    /// Ask after so long a silence whether the other end of a connection is there; 0 for never
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
+    tcp_keepalive: Duration,
+    /// What the system keeps of datagrams that were not read yet, in bytes, as far as it allows
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    udp_receive_buffer: u32,
+    /// What may wait for all clients together, in bytes; at that, whoever has the most loses its oldest samples
+    #[arg(long, value_name = "BYTES", default_value_t = 512 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..))]
+    max_total_memory: u64,
     /// Clients at a time
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = LIMITS)]
     max_connections: u32,
@@ -201,15 +213,25 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         output::note("Ctrl-C ends it");
     }
     std::io::Write::flush(out)?;
+    let handle = signals.handle();
+    bridge.when_over(move || handle.close());
     signals.forever().next();
-    let done = bridge.statistics();
+    let (done, is_over) = (bridge.statistics(), bridge.is_over());
     drop(bridge);
-    if args.json {
+    tell(&done, args.json, out)?;
+    anyhow::ensure!(!is_over, "the bridge has ended by itself; the log says why");
+    Ok(())
+}
+
+/// What it did.
+fn tell(done: &Statistics, is_json: bool, out: &mut Output) -> anyhow::Result<()> {
+    if is_json {
         return Ok(out.line(json!({
             "connected": done.connected, "refused_connections": done.refused, "published": done.published,
             "received": done.received, "refused": done.refusals, "invalid": done.invalid,
             "missed": done.missed, "dropped": done.dropped, "throttled": done.throttled,
-            "datagrams_lost": done.datagrams_lost, "excess": done.excess,
+            "datagrams_lost": done.datagrams_lost, "excess": done.excess, "datagrams_dropped": done.datagrams_dropped,
+            "crowded_out": done.crowded_out, "cut_off": done.cut_off,
         }))?);
     }
     Ok(out.line(format_args!(
@@ -236,6 +258,10 @@ fn settings(args: &Args) -> tsuji_bridge::Result<Settings> {
         ping_timeout: args.websocket_ping_timeout,
         incoming_buffer: args.incoming_buffer as usize,
         bson_only: args.bson_only_mode,
+        compression: args.use_compression,
+        keepalive: args.tcp_keepalive,
+        udp_receive_buffer: args.udp_receive_buffer as usize,
+        memory_bytes_max: usize::try_from(args.max_total_memory).unwrap_or(usize::MAX),
         call_timeout: args.default_call_service_timeout,
         distro: env::var("ROS_DISTRO")
             .ok()

@@ -173,6 +173,9 @@ fn bridge(done: &Statistics, since: Duration) -> String {
         "invalid": done.invalid,
         "datagrams_lost": done.datagrams_lost,
         "excess": done.excess,
+        "datagrams_dropped": done.datagrams_dropped,
+        "crowded_out": done.crowded_out,
+        "cut_off": done.cut_off,
     })
     .to_string()
 }

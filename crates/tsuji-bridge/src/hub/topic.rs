@@ -265,6 +265,9 @@ impl Topic {
             let frames = &mut written[at].1;
             let missing = samples.iter().take(wanted).skip(frames.len());
             frames.extend(missing.map(|sample| self.frame(form, sample, counters)));
+            if it.member.deflates() {
+                frames.iter().take(wanted).flatten().for_each(|it| it.deflate_all());
+            }
             let mut state = it.member.lock();
             let subscriptions = &mut state.client.subscriptions;
             let dropped = |of: &Subscriptions<_>| of.status(it.key).map_or(0, |it| it.dropped);

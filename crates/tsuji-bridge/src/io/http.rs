@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use httparse::Status;
 use tungstenite::handshake::server::create_response;
 
+use crate::deflate::Agreed;
 use crate::page::{File, Page};
 
 /// What came so far.
@@ -21,7 +22,7 @@ pub(super) enum Answer {
     /// More has to come before anything can be said.
     Incomplete,
     /// The head of the response; from now on it is a WebSocket, of which `rest` has come.
-    Upgraded { head: Vec<u8>, rest: Vec<u8> },
+    Upgraded { head: Vec<u8>, rest: Vec<u8>, deflate: Option<Agreed> },
     /// The whole response; then the connection ends.
     Response(Vec<u8>),
 }
@@ -29,6 +30,8 @@ pub(super) enum Answer {
 /// What a server allows.
 #[derive(Debug)]
 pub(super) struct Rules<'a> {
+    /// Whether messages may be deflated, where the client offers it.
+    pub(super) deflates: bool,
     /// Where WebSockets are, such as `/`.
     pub(super) url_path: &'a str,
     /// Pages of these may connect, and the own; of any, if there is none.
@@ -80,16 +83,27 @@ impl Reading {
             return refused(StatusCode::FORBIDDEN, "this origin may not connect");
         }
         match create_response(&request) {
-            Ok(response) => {
+            Ok(mut response) => {
+                let deflate = agreed(&request, rules);
+                let answer = deflate.and_then(|it| HeaderValue::from_str(&it.answer()).ok());
+                if let Some(answer) = answer {
+                    response.headers_mut().insert(header::SEC_WEBSOCKET_EXTENSIONS, answer);
+                }
                 let mut head = Vec::new();
                 match tungstenite::handshake::server::write_response(&mut head, &response) {
-                    Ok(()) => Answer::Upgraded { head, rest: self.bytes[len..].to_vec() },
+                    Ok(()) => Answer::Upgraded { head, rest: self.bytes[len..].to_vec(), deflate },
                     Err(error) => refused(StatusCode::BAD_REQUEST, &error.to_string()),
                 }
             }
             Err(error) => refused(StatusCode::BAD_REQUEST, &error.to_string()),
         }
     }
+}
+
+/// What of the offers in a handshake is taken.
+fn agreed(request: &Request<()>, rules: &Rules<'_>) -> Option<Agreed> {
+    let lines = request.headers().get_all(header::SEC_WEBSOCKET_EXTENSIONS);
+    Agreed::of(lines.iter().filter_map(|it| it.to_str().ok())).filter(|_| rules.deflates)
 }
 
 fn request(parsed: &httparse::Request<'_, '_>) -> Option<Request<()>> {
@@ -181,7 +195,7 @@ mod tests {
     static PAGE: LazyLock<Page> = LazyLock::new(|| Page::new(&Settings::default()));
 
     fn rules() -> Rules<'static> {
-        Rules { url_path: "/", origins: &[], page: &PAGE, is_tls: false }
+        Rules { deflates: false, url_path: "/", origins: &[], page: &PAGE, is_tls: false }
     }
 
     const HANDSHAKE: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\
@@ -278,6 +292,21 @@ mod tests {
         check("evil.example:9090", "http://evil.example:9090", false, NO);
         check("localhost.evil.example", "http://localhost.evil.example", false, NO);
         check("127.0.0.1:9090", "null", false, NO);
+    }
+
+    #[test]
+    fn messages_are_deflated_where_both_want_it() {
+        let willing = Rules { deflates: true, ..rules() };
+        let offer = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
+        let told = answer(&format!("{HANDSHAKE}{offer}\r\n"), &willing).to_lowercase();
+        let expected = "sec-websocket-extensions: permessage-deflate; server_no_context_takeover; \
+                        client_no_context_takeover\r\n";
+        assert!(told.contains(expected), "{told}");
+        let unknown = offer.replace("client_max_window_bits", "what");
+        for (offer, rules) in [(offer, &rules()), (&*unknown, &willing), ("", &willing)] {
+            let told = answer(&format!("{HANDSHAKE}{offer}\r\n"), rules).to_lowercase();
+            assert!(told.starts_with("http/1.1 101") && !told.contains("extensions"), "{told}");
+        }
     }
 
     #[test]

@@ -2,15 +2,16 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tungstenite::Message;
 use tungstenite::protocol::frame::coding::CloseCode;
 
 use super::http::{Answer, Reading, Rules};
-use super::outgoing::Outgoing;
+use super::outgoing::{Form, Outgoing};
 use super::stream::Stream;
-use super::websocket::{Read1, WebSocket};
+use super::websocket::{Broken, Came, Message, WebSocket, no_text};
+use crate::deflate::NotInflated;
 use crate::desk::Desk;
 use crate::session::{Arrived, Session, Verdict};
 use crate::settings::Carrier;
@@ -124,13 +125,21 @@ impl Link {
     /// Reads some of what has come, and writes what waits.
     pub(super) fn turn(&mut self, desk: &mut Desk) -> Turn {
         self.is_hot = false;
-        if let Some(why) = self.session.as_ref().and_then(|it| it.member().gone()) {
-            self.end(CloseCode::Policy, why, desk);
+        if let Some(member) = self.session.as_ref().map(Session::member)
+            && !matches!(self.phase, Phase::Ending)
+            && let Some(why) = member.gone()
+        {
+            let (code, why) = match member.is_crowded_out() {
+                true => (CloseCode::Again, NO_ROOM),
+                false => (CloseCode::Policy, why),
+            };
+            self.end(code, why, desk);
         }
         self.read(desk);
         if !self.write(desk) {
             return Turn::Over;
         }
+        self.tell_held();
         if matches!(self.phase, Phase::Ending) {
             // What is not taken in time never will be.
             return if self.is_written || self.is_late { self.linger() } else { Turn::Rest };
@@ -140,6 +149,26 @@ impl Link {
             && self.paused_until.is_none()
             && self.outgoing.bytes() < ANSWERS_BYTES_MAX;
         if is_more { Turn::Again } else { Turn::Rest }
+    }
+
+    /// Tells what of it is being read and written.
+    fn tell_held(&self) {
+        let Some(session) = &self.session else { return };
+        let begun = match &self.phase {
+            Phase::WebSocket(websocket) => websocket.held_bytes(),
+            Phase::Tcp(splitter) => splitter.held_bytes(),
+            Phase::Request(_) | Phase::Ending => 0,
+        };
+        session.member().carries(begun + self.left.len() + self.outgoing.bytes());
+    }
+
+    /// In which form messages are sent.
+    fn form(&self) -> Form {
+        match &self.phase {
+            Phase::Tcp(_) => Form::Bare,
+            Phase::WebSocket(websocket) => websocket.form(),
+            Phase::Request(_) | Phase::Ending => Form::Framed,
+        }
     }
 
     /// Lets what was said last arrive: a socket that is closed with something unread takes that back.
@@ -163,15 +192,13 @@ impl Link {
     /// Ends it with a reason; what waits is still written.
     pub(super) fn end(&mut self, code: CloseCode, why: &str, desk: &Desk) {
         // What was said before, such as why it ends, goes first.
-        let is_framed = !matches!(self.phase, Phase::Tcp(_));
+        let form = self.form();
         if let Some(session) = &self.session {
             let outgoing = &mut self.outgoing;
-            session
-                .member()
-                .take(TAKEN_BYTES, desk.elapsed(), |frame| outgoing.push(frame, is_framed));
+            session.member().take(TAKEN_BYTES, desk.elapsed(), |frame| outgoing.push(frame, form));
         }
         if let Phase::WebSocket(websocket) = &mut self.phase {
-            websocket.close(code, why, &mut self.stream, &mut self.outgoing);
+            websocket.close(code, why, &mut self.outgoing);
         }
         self.stop(desk.now());
     }
@@ -207,7 +234,7 @@ impl Link {
                     self.end(CloseCode::Away, "no answer to a ping", desk);
                 }
                 None if self.heard + settings.ping_interval <= now => {
-                    websocket.ping(&mut self.stream, &mut self.outgoing);
+                    websocket.ping(&mut self.outgoing);
                     self.pinged = Some(now);
                 }
                 _ => {}
@@ -252,6 +279,7 @@ impl Link {
         let Phase::Request(reading) = &mut self.phase else { return Pace::On };
         let settings = desk.settings();
         let rules = Rules {
+            deflates: settings.compression,
             url_path: &settings.url_path,
             origins: &settings.origins,
             page: &desk.page,
@@ -266,25 +294,36 @@ impl Link {
                 self.ends_at = Some(desk.now() + RESPONSE_TIMEOUT);
                 self.stop(desk.now());
             }
-            Answer::Upgraded { head, rest } => {
+            Answer::Upgraded { head, rest, deflate } => {
                 self.outgoing.append(&head);
-                let websocket = WebSocket::new(rest, settings.limits.message_bytes_max);
+                self.left = rest;
+                let websocket = WebSocket::new(settings.limits.message_bytes_max, deflate);
                 self.phase = Phase::WebSocket(Box::new(websocket));
-                match self.stream.socket().peer_addr() {
-                    Ok(peer) => {
-                        self.session = Some(desk.session(self.place, peer, Carrier::WebSocket));
-                    }
-                    Err(_) => self.stop(desk.now()),
-                }
+                self.upgraded(deflate.is_some(), desk);
             }
         }
         Pace::On
     }
 
+    /// Begins the session of a WebSocket, if there is room for one more.
+    fn upgraded(&mut self, is_deflated: bool, desk: &mut Desk) {
+        if desk.memory().is_tight() {
+            desk.counters.refused.fetch_add(1, Ordering::Relaxed);
+            return self.end(CloseCode::Again, NO_ROOM, desk);
+        }
+        let Ok(peer) = self.stream.socket().peer_addr() else { return self.stop(desk.now()) };
+        let session = desk.session(self.place, peer, Carrier::WebSocket);
+        if is_deflated {
+            session.member().deflate();
+        }
+        self.session = Some(session);
+    }
+
     fn read_tcp(&mut self, desk: &mut Desk) -> Pace {
         if self.left.is_empty() {
             let mut buffer = desk.take_buffer();
-            if let Some(count) = self.receive(&mut buffer, desk.now()) {
+            let room = desk.settings_ref().incoming_buffer.clamp(1, buffer.len());
+            if let Some(count) = self.receive(&mut buffer[..room], desk.now()) {
                 let read = self.split(&buffer[..count], desk);
                 if let Some(rest) = buffer.get(read..count) {
                     self.left.extend_from_slice(rest);
@@ -316,38 +355,62 @@ impl Link {
     }
 
     fn read_websocket(&mut self, desk: &mut Desk) -> Pace {
-        for _ in 0..MESSAGES_A_TURN {
-            let Phase::WebSocket(websocket) = &mut self.phase else { return Pace::On };
-            let message = match websocket.read(&mut self.stream, &mut self.outgoing) {
-                Read1::Message(message) => message,
-                Read1::Nothing => {
-                    self.may_read = false;
-                    return Pace::On;
-                }
-                Read1::Over => {
-                    self.stop(desk.now());
-                    return Pace::On;
-                }
-                Read1::Broken(code, why) => {
-                    self.end(code, &why, desk);
-                    return Pace::On;
-                }
-            };
-            if !desk.settings().ping_interval.is_zero() {
+        if self.left.is_empty() {
+            let mut buffer = desk.take_buffer();
+            let room = buffer.len().min(READ_BYTES);
+            if let Some(count) = self.receive(&mut buffer[..room], desk.now()) {
+                // Whatever it says, it is there.
                 self.heard = desk.now();
                 self.pinged = None;
+                let read = self.hear(&mut buffer[..count], desk);
+                self.left.extend_from_slice(&buffer[read..count]);
             }
-            let Some(session) = &mut self.session else { return Pace::On };
-            let verdict = match &message {
-                Message::Text(text) => session.message(Arrived::Text(text.as_bytes()), desk),
-                Message::Binary(bytes) => session.message(Arrived::Binary(bytes), desk),
-                _ => Verdict::Fine,
-            };
-            if !self.obey(verdict, desk) {
-                return Pace::Enough;
-            }
+            desk.give_buffer(buffer);
+        } else {
+            let mut left = std::mem::take(&mut self.left);
+            let read = self.hear(&mut left, desk);
+            self.left.extend_from_slice(&left[read..]);
         }
         Pace::Enough
+    }
+
+    /// Hands on the messages of a WebSocket, until one has to wait or others have their turn; how much of what was read that was.
+    fn hear(&mut self, read: &mut [u8], desk: &mut Desk) -> usize {
+        let (mut at, mut inflated) = (0, 0);
+        for _ in 0..MESSAGES_A_TURN {
+            let (Phase::WebSocket(websocket), Some(session)) = (&mut self.phase, &mut self.session)
+            else {
+                break;
+            };
+            let verdict = match websocket.next(read, &mut at, &mut self.outgoing) {
+                Ok(None) => break,
+                Ok(Some(Came::Closed)) => {
+                    self.stop(desk.now());
+                    break;
+                }
+                Ok(Some(Came::Message(message))) if message.is_deflated => {
+                    inflate(message, session, &mut inflated, desk)
+                }
+                Ok(Some(Came::Message(Message { is_text: true, bytes, .. }))) => {
+                    Ok(session.message(Arrived::Text(bytes), desk))
+                }
+                Ok(Some(Came::Message(Message { bytes, .. }))) => {
+                    Ok(session.message(Arrived::Binary(bytes), desk))
+                }
+                Err(broken) => Err(broken),
+            };
+            let goes_on = match verdict {
+                Ok(verdict) => self.obey(verdict, desk),
+                Err(Broken { code, why }) => {
+                    self.end(code, &why, desk);
+                    false
+                }
+            };
+            if !goes_on || INFLATED_A_TURN < inflated {
+                break;
+            }
+        }
+        at
     }
 
     /// What was read; nothing where nothing is there, or nothing comes any more.
@@ -388,7 +451,7 @@ impl Link {
 
     /// Writes what waits; whether anybody is there to read it.
     fn write(&mut self, desk: &mut Desk) -> bool {
-        let is_framed = !matches!(self.phase, Phase::Tcp(_));
+        let form = self.form();
         while self.may_write {
             if let Some(session) = &self.session
                 && self.outgoing.bytes() < TAKEN_BYTES
@@ -396,7 +459,7 @@ impl Link {
             {
                 let outgoing = &mut self.outgoing;
                 session.member().take(TAKEN_BYTES, desk.elapsed(), |frame| {
-                    outgoing.push(frame, is_framed);
+                    outgoing.push(frame, form);
                 });
             }
             self.is_written = false;
@@ -433,6 +496,36 @@ impl Link {
     }
 }
 
+/// Hands on a message that was deflated, and adds how long it is to `inflated`.
+fn inflate(
+    message: Message<'_>,
+    session: &mut Session,
+    inflated: &mut usize,
+    desk: &mut Desk,
+) -> Result<Verdict, Broken> {
+    let max = desk.settings_ref().limits.message_bytes_max;
+    let mut inflater = desk.take_inflater();
+    let verdict = match inflater.inflate(message.bytes, max) {
+        Ok(bytes) if message.is_text && std::str::from_utf8(bytes).is_err() => Err(no_text()),
+        Ok(bytes) => {
+            *inflated += bytes.len();
+            let arrived =
+                if message.is_text { Arrived::Text(bytes) } else { Arrived::Binary(bytes) };
+            Ok(session.message(arrived, desk))
+        }
+        Err(NotInflated::TooLong) => {
+            let why = format!("a message of more than {max} bytes when it is inflated");
+            Err(Broken { code: CloseCode::Size, why })
+        }
+        Err(NotInflated::Corrupt) => {
+            let why = "a message that cannot be inflated".to_owned();
+            Err(Broken { code: CloseCode::Invalid, why })
+        }
+    };
+    desk.give_inflater(inflater);
+    verdict
+}
+
 /// Whether a turn goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
@@ -442,6 +535,15 @@ enum Pace {
 
 /// So many messages of one client are read before others have their turn.
 const MESSAGES_A_TURN: usize = 256;
+
+/// So much is read of a WebSocket at once.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+
+/// When so much was inflated of one client, others have their turn.
+const INFLATED_A_TURN: usize = 1 << 20;
+
+/// Why a client is closed of which nothing is wrong.
+const NO_ROOM: &str = "too much waits for all clients together";
 
 /// So much is taken from what waits at once. What is taken is sent, whatever comes later.
 const TAKEN_BYTES: usize = 256 << 10;

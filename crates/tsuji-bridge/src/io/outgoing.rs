@@ -21,15 +21,44 @@ enum Piece {
     Own(Vec<u8>),
     /// The whole of a large one, which others may be sent too.
     Whole(Arc<Frame>),
+    /// The same, deflated.
+    Deflated(Arc<Frame>),
     /// Its payload alone.
     Payload(Arc<Frame>),
 }
 
+/// In which form a client gets messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As they are, one behind the other.
+    Bare,
+    /// In frames of a WebSocket.
+    Framed,
+    /// The same, and deflated where that is shorter and they are no longer than this.
+    Deflated {
+        /// So much a client can refer back.
+        message_bytes_max: usize,
+    },
+}
+
 impl Piece {
+    fn of(frame: Arc<Frame>, form: Form) -> Self {
+        match form {
+            Form::Bare => Self::Payload(frame),
+            Form::Deflated { message_bytes_max }
+                if frame.payload().len() <= message_bytes_max && frame.deflated().is_some() =>
+            {
+                Self::Deflated(frame)
+            }
+            Form::Framed | Form::Deflated { .. } => Self::Whole(frame),
+        }
+    }
+
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Own(bytes) => bytes,
             Self::Whole(frame) => frame.whole(),
+            Self::Deflated(frame) => frame.deflated().unwrap_or_default(),
             Self::Payload(frame) => frame.payload(),
         }
     }
@@ -46,15 +75,15 @@ impl Outgoing {
         self.pieces.is_empty()
     }
 
-    /// Puts a message behind what is there, with the head of its frame if `is_framed`.
-    pub(super) fn push(&mut self, frame: Arc<Frame>, is_framed: bool) {
-        let bytes = if is_framed { frame.whole() } else { frame.payload() };
+    /// Puts a message behind what is there.
+    pub(super) fn push(&mut self, frame: Arc<Frame>, form: Form) {
+        let piece = Piece::of(frame, form);
+        let bytes = piece.bytes();
         if bytes.len() <= COPIED_MAX {
             self.append(bytes);
         } else {
             self.bytes += bytes.len();
-            let piece = if is_framed { Piece::Whole } else { Piece::Payload };
-            self.pieces.push_back(piece(frame));
+            self.pieces.push_back(piece);
         }
     }
 
@@ -151,15 +180,22 @@ mod tests {
         for a_call in [1, 7, 5000, 100_000] {
             let mut outgoing = Outgoing::default();
             let mut expected = Vec::new();
-            for (at, len) in [3, 5000, 10, 4096, 9000, 1].into_iter().enumerate() {
+            for (at, len) in [3, 5000, 4096, 4096, 9000, 5000, 1, 10, 1].into_iter().enumerate() {
                 let append = |out: &mut Vec<u8>| {
                     out.extend(std::iter::repeat_n(b'a' + at as u8, len));
                     Ok::<_, ()>(())
                 };
                 let frame = Arc::new(Frame::encode(Kind::Text, append).unwrap());
-                let is_framed = at % 2 == 0;
-                expected.extend_from_slice(if is_framed { frame.whole() } else { frame.payload() });
-                outgoing.push(frame, is_framed);
+                let (form, bytes) = match at % 3 {
+                    0 => (Form::Framed, frame.whole()),
+                    1 => (Form::Bare, frame.payload()),
+                    _ => (Form::Deflated { message_bytes_max: 4096 }, frame.whole()),
+                };
+                let is_deflated =
+                    matches!(form, Form::Deflated { .. }) && (128..=4096).contains(&len);
+                let bytes = if is_deflated { frame.deflated().unwrap() } else { bytes };
+                expected.extend_from_slice(bytes);
+                outgoing.push(frame, form);
             }
             assert_eq!(outgoing.bytes(), expected.len());
             let mut narrow = Narrow { taken: Vec::new(), a_call, is_full: false };

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::net::UdpSocket;
+use tsuji_platform::datagram::{self, Batch};
 use tsuji_rosbridge::Piece;
 
 use super::UDP_PLACES;
@@ -25,7 +26,13 @@ pub(super) struct Udp {
     may_read: bool,
     /// Nothing is read before, since a topic had no room.
     paused: Option<Paused>,
-    buffer: Vec<u8>,
+    /// What one call has taken; lent out while a datagram of it is obeyed.
+    batch: Option<Batch>,
+    /// So many are in it, and which is the next.
+    taken: usize,
+    next: usize,
+    /// What the system has dropped, as far as it is counted.
+    dropped: u32,
     swept: Instant,
 }
 
@@ -44,8 +51,17 @@ struct Paused {
 }
 
 impl Udp {
-    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+    /// At `address`, where the system is to keep so many bytes that were not read yet.
+    pub(super) fn bind(address: SocketAddr, receive_buffer: usize) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
+        let kept = datagram::set_receive_buffer(&socket, receive_buffer).unwrap_or(0);
+        if kept < receive_buffer {
+            tracing::warn!(
+                wanted = receive_buffer,
+                kept,
+                "the system keeps less of datagrams than it should, and drops more of them: net.core.rmem_max is low"
+            );
+        }
         Ok(Self {
             socket,
             clients: HashMap::new(),
@@ -54,7 +70,10 @@ impl Udp {
             next_place: UDP_PLACES,
             may_read: true,
             paused: None,
-            buffer: vec![0; DATAGRAM_BYTES_MAX],
+            batch: Some(Batch::default()),
+            taken: 0,
+            next: 0,
+            dropped: 0,
             swept: Instant::now(),
         })
     }
@@ -69,8 +88,12 @@ impl Udp {
     }
 
     /// Something waits for the client at `place`.
-    pub(super) fn dirty(&mut self, place: usize, desk: &Desk) {
+    pub(super) fn dirty(&mut self, place: usize, desk: &mut Desk) {
         if let Some(address) = self.by_place.get(&place).copied() {
+            let client = self.clients.get(&address);
+            if client.is_some_and(|it| it.session.member().is_gone()) {
+                return self.forget(address, desk);
+            }
             self.write(address, desk);
             self.schedule(address, desk);
         }
@@ -78,7 +101,7 @@ impl Udp {
 
     /// Whether there may be more to read.
     pub(super) fn is_hot(&self) -> bool {
-        self.may_read && self.paused.is_none()
+        (self.may_read || self.next < self.taken) && self.paused.is_none()
     }
 
     /// When it has to be looked at, whatever happens.
@@ -118,19 +141,51 @@ impl Udp {
             if !self.is_hot() {
                 return;
             }
-            match self.socket.recv_from(&mut self.buffer) {
-                Ok((len, address)) => self.take(len, address, desk),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What a datagram of ours met elsewhere is told here, and concerns nobody.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-                Err(_) => self.may_read = false,
+            if self.next < self.taken {
+                self.take(desk);
+            } else {
+                self.receive(desk);
             }
         }
     }
 
-    fn take(&mut self, len: usize, address: SocketAddr, desk: &mut Desk) {
+    /// Reads what waits, as much as one call takes.
+    fn receive(&mut self, desk: &Desk) {
+        let Some(batch) = &mut self.batch else { return };
+        (self.taken, self.next) = (0, 0);
+        match batch.receive(&self.socket) {
+            Ok(count) => self.taken = count,
+            // What a datagram of ours met elsewhere is told here, and concerns nobody.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(_) => {
+                self.may_read = false;
+                self.count_dropped(desk);
+            }
+        }
+    }
+
+    /// Counts what the system has dropped. When all was read that it has kept, none is missed.
+    fn count_dropped(&mut self, desk: &Desk) {
+        // An emulator may not tell.
+        let Ok(dropped) = datagram::dropped(&self.socket) else { return };
+        let more = dropped.wrapping_sub(std::mem::replace(&mut self.dropped, dropped));
+        desk.counters.datagrams_dropped.fetch_add(more.into(), Ordering::Relaxed);
+    }
+
+    /// Obeys the next datagram that was read.
+    fn take(&mut self, desk: &mut Desk) {
+        let Some(batch) = self.batch.take() else { return };
+        if let Some((datagram, address)) = batch.datagram(self.next) {
+            self.hear(datagram, address, desk);
+        }
+        self.next += 1;
+        self.batch = Some(batch);
+    }
+
+    fn hear(&mut self, datagram: &[u8], address: SocketAddr, desk: &mut Desk) {
         if !self.clients.contains_key(&address) {
-            if desk.settings().limits.connections_max <= self.clients.len() {
+            let is_full = desk.settings_ref().limits.connections_max <= self.clients.len();
+            if is_full || desk.memory().is_tight() {
                 desk.counters.refused.fetch_add(1, Ordering::Relaxed);
                 return;
             }
@@ -143,9 +198,7 @@ impl Udp {
         if let Some(client) = self.clients.get_mut(&address) {
             client.heard = desk.now();
         }
-        let buffer = std::mem::take(&mut self.buffer);
-        self.obey(&buffer[..len], address, desk);
-        self.buffer = buffer;
+        self.obey(datagram, address, desk);
     }
 
     /// Does what a datagram says, until it has to wait.
@@ -197,18 +250,19 @@ impl Udp {
         let gone: Vec<_> =
             self.clients.iter().filter(|(_, it)| silent(it)).map(|(address, _)| *address).collect();
         for address in gone {
-            if let Some(client) = self.clients.remove(&address) {
-                self.by_place.remove(&client.place);
-                if let Some(at) = client.due {
-                    self.due.remove(&(at, address));
-                }
-                client.session.end(desk);
-            }
+            self.forget(address, desk);
         }
     }
-}
 
-const DATAGRAM_BYTES_MAX: usize = 65_536;
+    fn forget(&mut self, address: SocketAddr, desk: &mut Desk) {
+        let Some(client) = self.clients.remove(&address) else { return };
+        self.by_place.remove(&client.place);
+        if let Some(at) = client.due {
+            self.due.remove(&(at, address));
+        }
+        client.session.end(desk);
+    }
+}
 
 /// So many are read before others have their turn.
 const DATAGRAMS_A_TURN: usize = 256;
