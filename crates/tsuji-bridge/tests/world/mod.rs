@@ -1,4 +1,5 @@
 //! A bridge with a node beside it, and clients that speak to it as others do.
+#![allow(dead_code, reason = "each program of tests uses what it needs")]
 
 use std::fs;
 use std::io::{Read, Write};
@@ -25,7 +26,7 @@ pub(crate) const WATCHDOG: Duration = Duration::from_secs(60);
 pub(crate) struct World {
     pub(crate) bridge: Bridge,
     pub(crate) node: Node,
-    _context: Context,
+    context: Context,
     spinning: Mutex<Option<JoinHandle<()>>>,
     folder: Folder,
 }
@@ -71,7 +72,7 @@ impl World {
         let node = serving.node("bridge").unwrap();
         let bridge = Bridge::start(&node, settings, Box::new(Shipped)).unwrap();
         let node = beside.node("beside").unwrap();
-        Self { bridge, node, _context: serving, spinning: Mutex::default(), folder }
+        Self { bridge, node, context: serving, spinning: Mutex::default(), folder }
     }
 
     /// Lets what the node beside serves be served, until the world ends.
@@ -85,6 +86,11 @@ impl World {
 
     pub(crate) fn address(&self, carrier: Carrier) -> std::net::SocketAddr {
         self.bridge.bound().iter().find(|it| it.carrier == carrier).unwrap().address
+    }
+
+    /// Ends the context of the bridge, as nobody should.
+    pub(crate) fn shut_down(&self) {
+        self.context.shutdown();
     }
 
     /// Goes with the world.
