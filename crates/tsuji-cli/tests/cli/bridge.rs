@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -159,4 +161,61 @@ fn limits_of_a_client_are_as_the_flags_say() {
     let status: Value = serde_json::from_slice(&buffer[..count]).unwrap();
     assert!(status["msg"].as_str().unwrap().contains("at most 1 topics"), "{status}");
     assert_eq!(bridge.stop().code, Some(0));
+}
+
+/// Says a word again and again, and connects anew whenever the server is gone, as roslib does.
+fn speak(port: u16, number: u32, is_back: &AtomicBool, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Acquire) {
+        let Ok(mut client) = TcpStream::connect(("127.0.0.1", port)) else {
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        let advertise =
+            json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" });
+        let mut said = client.write_all(advertise.to_string().as_bytes());
+        while said.is_ok() && !is_over.load(Ordering::Acquire) {
+            let word = if is_back.load(Ordering::Acquire) { "after" } else { "before" };
+            let data = format!("{word} {number}");
+            let message = json!({ "op": "publish", "topic": "/chatter", "msg": { "data": data } });
+            said = client.write_all(message.to_string().as_bytes());
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Ends those who speak, even where a test has failed.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn clients_go_on_when_the_server_was_killed_and_is_back() {
+    let world = World::new();
+    let (killed, port) = bridge(&world, &[]);
+    let mut echo = world.start(&["topic", "echo", "/chatter", "std_msgs/msg/String"]);
+    let (is_back, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let _ends = Ends(&is_over);
+        for number in 0..3 {
+            let (is_back, is_over) = (&is_back, &is_over);
+            scope.spawn(move || speak(port, number, is_back, is_over));
+        }
+        let all = |word: &str| (0..3).map(|at| format!("data: {word} {at}")).collect::<Vec<_>>();
+        all("before").iter().for_each(|it| echo.out(it));
+        // In the middle of what they say.
+        killed.kill();
+        let port = port.to_string();
+        let mut again = world.start(&["bridge", "--no-websocket", "--tcp-port", &port, "--json"]);
+        again.out_line("listening");
+        is_back.store(true, Ordering::Release);
+        all("after").iter().for_each(|it| echo.out(it));
+        let counts: Value = serde_json::from_str(again.stop().out.lines().last().unwrap()).unwrap();
+        assert_eq!(counts["refused"], 0, "{counts}");
+        assert!(3 <= counts["connected"].as_u64().unwrap(), "{counts}");
+    });
+    assert_eq!(echo.stop().code, Some(0));
 }

@@ -14,9 +14,10 @@ fn clients() -> Option<String> {
 }
 
 /// What a client says that speaks to a bridge of its own.
-fn says(words: impl Fn(&str) -> Vec<String>) -> String {
+fn says(arguments: &[&str], words: impl Fn(&str) -> Vec<String>) -> String {
     let world = World::new();
-    let mut bridge = world.start(&["bridge", "--port", "0", "--json"]);
+    let own = ["bridge", "--port", "0", "--json"];
+    let mut bridge = world.start(&[&own[..], arguments].concat());
     let told: Value = serde_json::from_str(&bridge.out_line("listening")).unwrap();
     let words = words(&told["listening"][0]["port"].to_string());
     let said = Running::new(&mut world.foreign(words.iter().map(String::as_str))).end().good();
@@ -27,17 +28,19 @@ fn says(words: impl Fn(&str) -> Vec<String>) -> String {
 #[test]
 fn roslib_publishes_subscribes_serves_calls_and_asks() {
     let Some(folder) = clients() else { return };
-    let said =
-        says(|port| vec!["node".to_owned(), format!("{folder}/roslib.mjs"), port.to_owned()]);
     let expected = "hello none 🦀\nhello cbor 🦀\nhello png 🦀\nsum 3\nservice /nobody does not exist\ntopics true\nparams true\n\
                     {\"x\":\"double\",\"y\":\"double\",\"z\":\"double\"}\n";
-    assert_eq!(said, expected);
+    let words =
+        |port: &str| ["node", &format!("{folder}/roslib.mjs"), port].map(str::to_owned).to_vec();
+    assert_eq!(says(&[], words), expected);
+    // It offers that by itself.
+    assert_eq!(says(&["--use-compression"], words), expected);
 }
 
 #[test]
 fn roslibrust_publishes_subscribes_serves_calls_and_asks() {
     let Some(folder) = clients() else { return };
-    let said = says(|port| vec![format!("{folder}/roslibrust"), port.to_owned()]);
+    let said = says(&[], |port| vec![format!("{folder}/roslibrust"), port.to_owned()]);
     let expected = "heard hello 0 \u{1f980} hello 49 \u{1f980}\nsum 42\n\
                     Rosbridge server reported an error: service /nobody does not exist\ntopic of std_msgs/String\n\
                     service of example_interfaces/AddTwoInts\n";
@@ -47,7 +50,7 @@ fn roslibrust_publishes_subscribes_serves_calls_and_asks() {
 #[test]
 fn roslibpy_publishes_subscribes_serves_calls_and_asks() {
     let Some(folder) = clients() else { return };
-    let said = says(|port| {
+    let said = says(&[], |port| {
         let python = format!("{folder}/python/bin/python");
         vec![python, format!("{SCRIPTS}/roslibpy_client.py"), port.to_owned()]
     });
