@@ -50,7 +50,10 @@ impl Frame {
         let text = fragment_size
             .filter(|_| self.is_text())
             .and_then(|size| Some((std::str::from_utf8(self.payload()).ok()?, size)));
-        let pieces = text.and_then(|(text, size)| Fragments::new(text, id.borrowed(), size));
+        let pieces = text.and_then(|(text, size)| {
+            let least = u32::try_from(text.len().div_ceil(PIECES_MAX)).unwrap_or(u32::MAX);
+            Fragments::new(text, id.borrowed(), size.max(least))
+        });
         let Some(mut pieces) = pieces else { return self };
         let mut piece = || {
             let written = Self::encode(Kind::Text, |out| match pieces.write_next(out) {
@@ -134,6 +137,9 @@ const HEAD_MAX: usize = 10;
 
 /// The bits of the first byte of a frame that say what it is.
 const OPCODE: u8 = 0x0f;
+
+/// A message goes in no more pieces; they are longer instead. Each takes some memory, however short it is.
+const PIECES_MAX: usize = 1000;
 
 /// Room for most messages, so that they are encoded without growing.
 const SMALL: usize = 246;

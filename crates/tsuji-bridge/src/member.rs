@@ -65,6 +65,7 @@ pub(crate) struct State {
     answers_bytes_max: usize,
     /// What is left of a message that goes in pieces. They follow each other.
     pieces: VecDeque<Arc<Frame>>,
+    pieces_bytes: usize,
     /// The least time between two messages.
     interval: Duration,
     /// When the next may go.
@@ -131,7 +132,13 @@ impl State {
         if now < self.next {
             return None;
         }
-        let frame = self.pieces.pop_front().or_else(|| self.take_whole(now))?;
+        let frame = match self.pieces.pop_front() {
+            Some(piece) => {
+                self.pieces_bytes -= piece.cost_bytes();
+                piece
+            }
+            None => self.take_whole(now)?,
+        };
         if !self.interval.is_zero() {
             self.next = now.saturating_add(self.interval);
         }
@@ -148,6 +155,7 @@ impl State {
             None => self.client.subscriptions.take(now)?.1,
         };
         self.pieces.extend(frame.more().iter().cloned());
+        self.pieces_bytes += frame.cost_bytes() - frame.piece_bytes();
         Some(frame)
     }
 }
@@ -198,6 +206,7 @@ impl Member {
             answers_bytes: 0,
             answers_bytes_max: limits.queue.bytes_max,
             pieces: VecDeque::new(),
+            pieces_bytes: 0,
             interval: settings.message_interval,
             next: Duration::ZERO,
             is_told: false,
@@ -348,7 +357,7 @@ impl Member {
         state.gone.get_or_insert("it has left");
         state.answers = VecDeque::new();
         state.pieces = VecDeque::new();
-        state.answers_bytes = 0;
+        (state.answers_bytes, state.pieces_bytes) = (0, 0);
     }
 
     /// Ends its connection, with that reason.
@@ -404,7 +413,7 @@ impl Member {
         if state.gone.is_some() {
             state.client.subscriptions.shed(usize::MAX);
         }
-        let now = state.client.held_bytes() + state.answers_bytes;
+        let now = state.client.held_bytes() + state.answers_bytes + state.pieces_bytes;
         let before = std::mem::replace(&mut state.counted_bytes, now);
         self.memory.changed(&self.held, before, now);
     }
@@ -433,6 +442,7 @@ impl Member {
             state.is_crowded_out = true;
             state.answers = VecDeque::new();
             state.pieces = VecDeque::new();
+            state.pieces_bytes = 0;
             state.answers_bytes = 0;
             state.client.fragments.clear();
             self.counters.cut_off.fetch_add(1, Ordering::Relaxed);

@@ -81,9 +81,13 @@ impl Memory {
 
     /// Makes room, where there is none, at the cost of whoever has the most. The caller has locked the state of `own`.
     pub(crate) fn relieve(&self, own: &Member, state: &mut State) {
-        while self.is_over() {
+        loop {
+            let excess = self.excess();
+            if excess == 0 {
+                return;
+            }
             // A little more than is needed, or everything that comes would do it anew.
-            let wanted = (self.bytes() - self.bytes_max.min(self.bytes())).max(self.bytes_max / 16);
+            let wanted = excess.max(self.bytes_max / 16);
             let Some(largest) = self.largest() else { return };
             if largest.number == own.number {
                 own.give(state, wanted);
@@ -94,10 +98,23 @@ impl Memory {
         }
     }
 
+    /// What is too much, but for what goes with those who are going: nobody else is charged for that.
+    fn excess(&self) -> usize {
+        if !self.is_over() {
+            return 0;
+        }
+        let members = self.lock();
+        let going = members.values().filter(|it| it.held.is_spent.load(Ordering::Acquire));
+        let going: usize = going.map(|it| it.held.bytes.load(Ordering::Acquire)).sum();
+        self.bytes().saturating_sub(going).saturating_sub(self.bytes_max)
+    }
+
+    /// Who has the most, of those that have anything to give.
     fn largest(&self) -> Option<Arc<Member>> {
         let members = self.lock();
         let may_give = members.values().filter(|it| !it.held.is_spent.load(Ordering::Acquire));
-        let largest = may_give.max_by_key(|it| it.held.bytes.load(Ordering::Acquire))?;
+        let held = may_give.map(|it| (it.held.bytes.load(Ordering::Acquire), it));
+        let (_, largest) = held.filter(|it| it.0 != 0).max_by_key(|it| it.0)?;
         let member = largest.member.upgrade();
         // Before the member goes, which may be its end.
         drop(members);

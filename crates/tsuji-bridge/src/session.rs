@@ -123,10 +123,19 @@ impl Session {
         })
     }
 
+    /// What it keeps of a message for which there was no room.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |it| it.1.len())
+    }
+
     /// Takes a message.
     pub(crate) fn message(&mut self, arrived: Arrived<'_>, desk: &mut Desk) -> Verdict {
         if self.is_over {
             return Verdict::End(PERMISSION_ENDED.to_owned());
+        }
+        // By UDP there is no connection that could be closed.
+        if WRONG_TOKENS_MAX <= self.wrong_tokens {
+            return Verdict::End(WRONG_TOKENS.to_owned());
         }
         let (encoding, bytes) = match arrived {
             Arrived::Text(bytes) | Arrived::Binary(bytes) if desk.settings_ref().bson_only => {
@@ -144,7 +153,7 @@ impl Session {
         let pause = if is_dropped { Duration::ZERO } else { self.pause(bytes.len(), desk) };
         let verdict = self.take(encoding, bytes, desk, 0);
         if WRONG_TOKENS_MAX <= self.wrong_tokens {
-            return Verdict::End("tokens of nobody".to_owned());
+            return Verdict::End(WRONG_TOKENS.to_owned());
         }
         match verdict {
             Verdict::Fine if self.member.is_ahead() => {
@@ -366,6 +375,9 @@ impl Session {
         let read = body::read(&published.ty.plan, asked.msg, wall_now(), &mut self.cdr);
         let topic = Arc::clone(&published.topic);
         self.last = Some(published);
+        if read.is_err() && CDR_BYTES_KEPT < self.cdr.capacity() {
+            self.cdr = Vec::new();
+        }
         read.map(|()| topic).map_err(|error| {
             let (id, found) = (asked.id.as_ref(), error.to_string());
             Refusal::new("publish", id, Some("msg"), found, "a message of its type")
@@ -900,6 +912,7 @@ const ABORTED: i8 = 6;
 
 /// A client that has guessed so often is cut off.
 const WRONG_TOKENS_MAX: u32 = 5;
+const WRONG_TOKENS: &str = "tokens of nobody";
 
 const PERMISSION_ENDED: &str = "its permission has ended";
 

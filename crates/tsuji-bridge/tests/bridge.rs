@@ -699,6 +699,28 @@ fn who_has_no_token_may_do_nothing_and_who_has_one_what_it_allows() {
 }
 
 #[test]
+fn a_message_goes_in_a_thousand_pieces_at_most() {
+    let world = World::new();
+    let mut client = world.client();
+    client.say(&json!({
+        "op": "subscribe", "topic": "/long", "type": "std_msgs/String", "fragment_size": 1,
+    }));
+    client.settle();
+    let speaker = world.node.create_publisher::<Text>("/long", Qos::DEFAULT).unwrap();
+    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    speaker.publish(&Text { data: "x".repeat(1 << 20) }).unwrap();
+    let first = client.hear_of("fragment");
+    let total = first["total"].as_u64().unwrap();
+    assert!((900..=1000).contains(&total), "{total}");
+    let mut whole = first["data"].as_str().unwrap().to_owned();
+    for _ in 1..total {
+        whole += client.hear_of("fragment")["data"].as_str().unwrap();
+    }
+    let whole: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(whole["msg"]["data"].as_str().unwrap().len(), 1 << 20);
+}
+
+#[test]
 fn a_client_that_comes_and_goes_leaves_nothing() {
     let world = World::new();
     let speaker = world.node.create_publisher::<Text>("/answers", Qos::DEFAULT).unwrap();

@@ -174,6 +174,27 @@ fn whoever_has_the_most_and_no_samples_is_closed() {
 }
 
 #[test]
+fn nobody_else_is_closed_for_what_goes_with_one() {
+    let world = World::with(Settings { memory_bytes_max: 8 << 20, ..Settings::default() });
+    let mut other = world.client();
+    other.settle();
+    // Messages whose end does not come; the room of one that is closed is only had when it has gone.
+    let mut greedy: Vec<_> = (0..3).map(|_| world.tcp()).collect();
+    for it in &mut greedy {
+        let begun = format!("{{\"op\":\"status\",\"msg\":\"{}", "x".repeat(3 << 20));
+        // Whoever is closed need not take all of it.
+        let _ = std::io::Write::write_all(&mut it.stream, begun.as_bytes());
+    }
+    until("one is closed", || (world.bridge.statistics().cut_off != 0).then_some(()));
+    until("there is room", || {
+        let held = world.bridge.statistics().held_bytes;
+        (held <= 8 << 20).then_some(())
+    });
+    other.settle();
+    assert_eq!(world.bridge.statistics().cut_off, 1);
+}
+
+#[test]
 fn a_bridge_whose_thread_ends_says_so_and_leaves_nobody_waiting() {
     let world = World::new();
     let (mut client, tcp) = (world.client(), world.tcp());

@@ -15,7 +15,6 @@ use tsuji_interfaces::Shipped;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use world::{WATCHDOG, World, until};
 
-#[allow(dead_code, reason = "other tests speak by other carriers too")]
 mod world;
 
 /// What is answered to `request`, until the server closes.

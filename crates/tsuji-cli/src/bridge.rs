@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Serve TCP too, JSON objects one behind the other, on this port
     #[arg(long, value_name = "PORT")]
     tcp_port: Option<u16>,
-    /// Serve UDP too, a JSON object a datagram, on this port
+    /// Serve UDP too, whole JSON objects in a datagram, on this port
     #[arg(long, value_name = "PORT")]
     udp_port: Option<u16>,
     /// Serve no page to browsers where WebSockets are
@@ -96,7 +96,7 @@ pub(crate) struct Args {
     /// The parameters that clients may read and set
     #[arg(long, value_name = "GLOBS", value_parser = Globs::parse, default_value = "")]
     params_glob: Globs,
-    /// Clients may do nothing before they have said this token, by {"op": "auth", "token": …}
+    /// Clients may do nothing before they have said this token, unless --users says otherwise, by {"op": "auth", "token": …}
     #[arg(long, value_name = "TOKEN", env = "TSUJI_BRIDGE_TOKEN", hide_env_values = true, value_parser = token)]
     token: Option<Token>,
     /// Who may do what, and how much of it: a YAML file, as docs/bridge.md shows

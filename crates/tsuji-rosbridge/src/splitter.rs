@@ -121,12 +121,17 @@ impl Splitter {
         }
     }
 
-    /// The next message or fault; `None` when the chunk is used up. What is left of the chunk stays in it.
-    pub fn next<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<Piece<'s>> {
+    /// Gives back the room of what was handed out last, as the next call of [`next`](Self::next) does.
+    pub fn release(&mut self) {
         if std::mem::take(&mut self.handed_out) {
             self.begun.clear();
             self.begun.shrink_to(BUFFER_BYTES_KEPT);
         }
+    }
+
+    /// The next message or fault; `None` when the chunk is used up. What is left of the chunk stays in it.
+    pub fn next<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<Piece<'s>> {
+        self.release();
         let bytes = *chunk;
         let mut at = 0;
         // Where the message begins that is being looked at, or goes on from an earlier chunk.
@@ -320,12 +325,17 @@ impl BsonSplitter {
         Self { message_bytes_max, begun, handed_out: false, skipped: 0, taken: 0, lost: false }
     }
 
-    /// The next document or fault; `None` when the chunk is used up. After [`Fault::Lost`] nothing comes any more.
-    pub fn next<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<Piece<'s>> {
+    /// Gives back the room of what was handed out last, as the next call of [`next`](Self::next) does.
+    pub fn release(&mut self) {
         if std::mem::take(&mut self.handed_out) {
             self.begun.clear();
             self.begun.shrink_to(BUFFER_BYTES_KEPT);
         }
+    }
+
+    /// The next document or fault; `None` when the chunk is used up. After [`Fault::Lost`] nothing comes any more.
+    pub fn next<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<Piece<'s>> {
+        self.release();
         if self.lost {
             *chunk = &[];
             return None;
@@ -412,6 +422,14 @@ impl StreamSplitter {
         match self {
             Self::Json(splitter) => splitter.next(chunk),
             Self::Bson(splitter) => splitter.next(chunk),
+        }
+    }
+
+    /// Gives back the room of what was handed out last, as the next call of [`next`](Self::next) does.
+    pub fn release(&mut self) {
+        match self {
+            Self::Json(splitter) => splitter.release(),
+            Self::Bson(splitter) => splitter.release(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tsuji::{Context, EndpointKind, Graph, Role, RouteReport};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 use tsuji_rosbridge::{Encoding, Values};
@@ -28,7 +28,7 @@ pub(super) enum Question {
 
 /// What a client that calls this service wants to know.
 pub(super) fn question(service: &str) -> Option<Question> {
-    match service.trim_start_matches('/') {
+    match service.strip_prefix('/').unwrap_or(service) {
         "rosapi/tsuji_routes" => Some(Question::Routes),
         "rosapi/tsuji_bridge" => Some(Question::Bridge),
         _ => None,
@@ -58,13 +58,10 @@ impl Overview {
 
     /// Answers, at once or when it is known.
     pub(super) fn ask(&mut self, question: Question, open: Asking, user: Option<UserKey>) {
-        if open.member.encoding != Encoding::Json {
-            return open.fail("rosapi answers in JSON alone");
-        }
         match question {
             Question::Bridge => {
                 let told = bridge(&self.counters.statistics(), self.began.elapsed());
-                open.end(Values::Encoded(told.as_bytes()), true);
+                open.answer(&told);
             }
             Question::Routes => match self.looking() {
                 Ok(looking) => match looking.try_send(Asked { open, user }) {
@@ -117,7 +114,14 @@ fn look(asked: &Receiver<Asked>, context: &Context, access: &Access) {
             match routes {
                 Ok(routes) => {
                     let told = told(graph, routes, access, user);
-                    open.end(Values::Encoded(told.as_bytes()), true);
+                    match open.member.encoding {
+                        Encoding::Json | Encoding::Cbor => {
+                            open.end(Values::Encoded(told.as_bytes()), true);
+                        }
+                        Encoding::Bson => {
+                            open.answer(&serde_json::from_str(&told).unwrap_or_default());
+                        }
+                    }
                 }
                 Err(why) => open.fail(why),
             }
@@ -141,7 +145,7 @@ fn told(graph: &Graph, routes: &[RouteReport], access: &Access, user: Option<Use
             "topic": topic, "type": ty, "publishers": publishers, "subscriptions": subscriptions,
         })
     });
-    let topics = serde_json::Value::from_iter(topics);
+    let topics = Value::from_iter(topics);
     let shows = |it: &&RouteReport| match it.role {
         Role::Topic => may(Act::Subscribe, &it.topic),
         Role::Request | Role::Reply => may(Act::CallService, &it.topic),
@@ -157,7 +161,7 @@ fn told(graph: &Graph, routes: &[RouteReport], access: &Access, user: Option<Use
     )
 }
 
-fn bridge(done: &Statistics, since: Duration) -> String {
+fn bridge(done: &Statistics, since: Duration) -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_s": since.as_secs_f64(),
@@ -177,7 +181,6 @@ fn bridge(done: &Statistics, since: Duration) -> String {
         "crowded_out": done.crowded_out,
         "cut_off": done.cut_off,
     })
-    .to_string()
 }
 
 /// How long other processes have to say what they know of flows.

@@ -53,7 +53,7 @@ pub(super) const SERVICES: &[&str] = &[
 
 /// What clients call them: `/rosapi/topics`, whatever stands before.
 pub(super) fn service_of(name: &str) -> Option<&'static str> {
-    let short = name.trim_start_matches('/').strip_prefix("rosapi/")?;
+    let short = name.strip_prefix('/').unwrap_or(name).strip_prefix("rosapi/")?;
     SERVICES.iter().chain(parameter::SERVICES).copied().find(|it| *it == short)
 }
 

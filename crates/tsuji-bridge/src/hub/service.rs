@@ -77,7 +77,7 @@ impl Asking {
     }
 
     /// Answers what is of rosapi.
-    fn answer(&self, value: &Value) {
+    pub(super) fn answer(&self, value: &Value) {
         let written = match self.member.encoding {
             Encoding::Bson => tree::bson(value),
             Encoding::Json | Encoding::Cbor => value.to_string().into_bytes(),
@@ -283,6 +283,12 @@ impl Callers {
                 self.steps.push((step, Open { asking: asking.clone(), then }));
             }
             Wanted::Names { last } => {
+                if GATHERED_MAX <= self.gathered.len() {
+                    self.gathered.retain(|_, (asking, ..)| asking.is_waited_for());
+                }
+                if GATHERED_MAX <= self.gathered.len() {
+                    return Err("too many ask for all parameters at a time; ask later".to_owned());
+                }
                 let gathering = Gathering::new(&context.graph(), last);
                 self.next += 1;
                 self.gathered.insert(self.next, (asking.clone(), user, gathering));
@@ -610,4 +616,7 @@ pub(super) const SERVER_PATIENCE: Duration = Duration::from_secs(1);
 const GATHERED_AT_ONCE: usize = 4;
 
 /// Services that are kept ready to be called. Beyond that, those that nobody waits for go.
+/// Clients that ask for all parameters at a time, while nodes are asked for theirs.
+const GATHERED_MAX: usize = 256;
+
 const CALLERS_MAX: usize = 256;

@@ -202,7 +202,11 @@ impl Topics {
                 continue;
             }
             match self.open(&topic.name, &topic.ty, qos) {
-                Ok(subscription) => self.all[at].subscription = subscription,
+                Ok(subscription) => {
+                    self.all[at].note_missed(&self.counters);
+                    self.all[at].subscription = subscription;
+                    self.all[at].missed = 0;
+                }
                 Err(error) => tracing::warn!(topic = &*topic.name, %error, "not subscribed anew"),
             }
         }
@@ -211,12 +215,7 @@ impl Topics {
     /// Hands on what has come.
     pub(super) fn drain(&mut self, place: usize, now: Duration) {
         let Some(topic) = self.all.get_mut(place) else { return };
-        let SubscriptionCounters { lost, displaced, .. } = topic.subscription.counters();
-        let missed = lost + displaced;
-        // A subscription that was made anew counts from the beginning.
-        let more = missed.checked_sub(topic.missed).unwrap_or(missed);
-        self.counters.missed.fetch_add(more, Ordering::Relaxed);
-        topic.missed = missed;
+        topic.note_missed(&self.counters);
         let began = Instant::now();
         let mut is_more = true;
         while is_more && began.elapsed() < A_TURN {
@@ -228,6 +227,13 @@ impl Topics {
 }
 
 impl Topic {
+    /// Counts what did not come since the last time.
+    fn note_missed(&mut self, counters: &Counters) {
+        let SubscriptionCounters { lost, displaced, .. } = self.subscription.counters();
+        let before = std::mem::replace(&mut self.missed, lost + displaced);
+        counters.missed.fetch_add(self.missed.saturating_sub(before), Ordering::Relaxed);
+    }
+
     /// Takes some of what has come; whether there may be more.
     fn take(&self, taken: &mut Vec<RawSample>) -> bool {
         let mut bytes = 0;

@@ -159,6 +159,7 @@ impl Link {
             Phase::Tcp(splitter) => splitter.held_bytes(),
             Phase::Request(_) | Phase::Ending => 0,
         };
+        let begun = begun + session.held_bytes();
         session.member().carries(begun + self.left.len() + self.outgoing.bytes());
     }
 
@@ -215,7 +216,8 @@ impl Link {
                 Some(asked) => asked + settings.ping_timeout,
                 None => self.heard + settings.ping_interval,
             });
-        let session = self.session.as_ref().and_then(|it| it.due(desk, self.may_write));
+        let can_be_sent = self.may_write && !matches!(self.phase, Phase::Ending);
+        let session = self.session.as_ref().and_then(|it| it.due(desk, can_be_sent));
         [handshake, ping, self.paused_until, self.ends_at, session].into_iter().flatten().min()
     }
 
@@ -226,6 +228,10 @@ impl Link {
             self.outgoing = Outgoing::default();
             self.phase = Phase::Ending;
             self.is_late = true;
+        }
+        if self.paused_until.is_some() {
+            // It is not asked while nobody would hear the answer.
+            (self.heard, self.pinged) = (now, None);
         }
         match &mut self.phase {
             Phase::Request(_) if self.began + HANDSHAKE_TIMEOUT <= now => self.stop(desk.now()),
@@ -351,6 +357,10 @@ impl Link {
                 break;
             }
         }
+        // The next may be long in coming.
+        if let Phase::Tcp(splitter) = &mut self.phase {
+            splitter.release();
+        }
         read.len() - rest.len()
     }
 
@@ -409,6 +419,10 @@ impl Link {
             if !goes_on || INFLATED_A_TURN < inflated {
                 break;
             }
+        }
+        // The next may be long in coming.
+        if let Phase::WebSocket(websocket) = &mut self.phase {
+            websocket.release();
         }
         at
     }

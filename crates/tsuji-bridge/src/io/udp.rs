@@ -211,9 +211,14 @@ impl Udp {
                 Piece::Message(message) => client.session.message(Arrived::Text(message), desk),
                 Piece::Refused(garbage) => client.session.garbage(garbage),
             };
-            if let Verdict::Later(until) = verdict {
-                self.paused = Some(Paused { until, address, rest: rest.to_vec() });
-                break;
+            match verdict {
+                Verdict::Fine => {}
+                Verdict::Later(until) => {
+                    self.paused = Some(Paused { until, address, rest: rest.to_vec() });
+                    break;
+                }
+                // It is not heard until it was silent for so long that it is another client.
+                Verdict::End(_) => break,
             }
         }
         if splitter.held_bytes() != 0 {

@@ -121,10 +121,7 @@ impl WebSocket {
         at: &mut usize,
         outgoing: &mut Outgoing,
     ) -> Result<Option<Came<'s>>, Broken> {
-        if std::mem::take(&mut self.is_handed_out) {
-            self.kept.clear();
-            self.kept.shrink_to(KEPT_BYTES_KEPT);
-        }
+        self.release();
         let (begun, place) = loop {
             match self.step(read, at, outgoing)? {
                 Step::On => {}
@@ -139,6 +136,14 @@ impl WebSocket {
             None => &self.kept[..],
         };
         Ok(Some(Came::Message(Message { is_text, is_deflated, bytes })))
+    }
+
+    /// Gives back the room of the message that was handed out last, as [`next`](Self::next) does.
+    pub(super) fn release(&mut self) {
+        if std::mem::take(&mut self.is_handed_out) {
+            self.kept.clear();
+            self.kept.shrink_to(KEPT_BYTES_KEPT);
+        }
     }
 
     /// What is kept of a message that is not whole.
