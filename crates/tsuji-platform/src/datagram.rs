@@ -115,7 +115,7 @@ pub fn set_receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<usize>
 }
 
 /// How many datagrams the kernel has dropped at a socket since it was made, since there was no room or the checksum was wrong. The
-/// counter begins anew after 2^32.
+/// counter begins anew after 2^32. `Unsupported` under an emulator that does not know the option.
 ///
 /// A control message with each datagram (`SO_RXQ_OVFL`) tells the same, but of the last drops only when one more datagram comes.
 pub fn dropped(socket: &impl AsFd) -> io::Result<u32> {
@@ -131,14 +131,19 @@ pub fn dropped(socket: &impl AsFd) -> io::Result<u32> {
             &raw mut len,
         )
     };
-    match result {
-        0 => Ok(counters[libc::SK_MEMINFO_DROPS as usize]),
-        _ => Err(io::Error::last_os_error()),
+    if result != 0 {
+        return Err(io::Error::last_os_error());
     }
+    // An emulator that does not know the option answers with one number.
+    if (len as usize) < size_of_val(&counters) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(counters[libc::SK_MEMINFO_DROPS as usize])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::net::UdpSocket;
 
     use super::*;
@@ -184,7 +189,13 @@ mod tests {
         let (one, two) = pair("127.0.0.1:0");
         let small = set_receive_buffer(&two, 1).unwrap();
         assert!(small < 100_000, "{small}");
-        assert_eq!(dropped(&two).unwrap(), 0);
+        match dropped(&two) {
+            Ok(dropped) => assert_eq!(dropped, 0),
+            Err(error) => {
+                let _ = writeln!(io::stderr(), "skipped: {error}");
+                return;
+            }
+        }
         const SENT: u32 = 1000;
         for _ in 0..SENT {
             one.send(&[7; 1000]).unwrap();
