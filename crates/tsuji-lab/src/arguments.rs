@@ -170,7 +170,7 @@ Usage: tsuji lab all [--quick] [--placement WORD] [--output DIR] [--force]
            shared memory; publish and take on one thread
   matrix   payloads from 256 B to 4 MB, reliable and of best effort, by every transport and by the
            engines alone: latency at 10 Hz, throughput, memory and threads of both processes, with the
-           figures of the paper on choosing DDS implementations beside. 40 minutes in full
+           figures of the paper on choosing DDS implementations beside. 20 minutes in full
   cadence  a short text a hundred times a second, by every road, by engines alone, iceoryx2 and a socket:
            how even the beat is, and how long each text takes, beside ROS 1, rclcpp and the figures of an article
            on it; then texts of other sizes, and other queues beside a callback that stands still. Twelve
