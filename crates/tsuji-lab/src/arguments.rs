@@ -156,7 +156,7 @@ Usage: tsuji lab all [--quick] [--placement WORD] [--output DIR] [--force]
        tsuji lab compare FIRST.json SECOND.json [--json FILE] [--html FILE] [--csv DIR]
 
   all      all of passing, cadence, camera, bridge, limits, handover and matrix, one after the other, and one page of
-           them: the files go to the folder tsuji-lab. More than an hour and a half in full, --quick takes eleven minutes
+           them: the files go to the folder tsuji-lab. About an hour in full, --quick takes eleven minutes
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
            sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
            by the road cyclonedds, beside Cyclone DDS alone, the last one by fastdds and zenoh too;
