@@ -238,6 +238,28 @@ pub struct Statistics {
     pub held_bytes: u64,
 }
 
+impl Statistics {
+    /// What it has done, as the command and the page tell it: numbers by names.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "connected": self.connected,
+            "refused_connections": self.refused,
+            "published": self.published,
+            "received": self.received,
+            "refused": self.refusals,
+            "missed": self.missed,
+            "dropped": self.dropped,
+            "throttled": self.throttled,
+            "invalid": self.invalid,
+            "datagrams_lost": self.datagrams_lost,
+            "excess": self.excess,
+            "datagrams_dropped": self.datagrams_dropped,
+            "crowded_out": self.crowded_out,
+            "cut_off": self.cut_off,
+        })
+    }
+}
+
 #[derive(Debug, Default)]
 struct Counters {
     connected: AtomicU64,

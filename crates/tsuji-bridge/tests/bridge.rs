@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::Read as _;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::json;
 use tsuji::{History, Qos, RawType};
 use tsuji_bridge::protocol::access::{Access, Globs, Permissions, ServerGlobs, Token, User};
@@ -612,28 +610,7 @@ fn who_asks_for_very_much_keeps_nobody_else_waiting() {
 #[test]
 fn a_slow_reader_by_tls_gets_the_whole_of_what_is_sent() {
     let world = World::new();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let [certificate, key] = ["certificate.pem", "key.pem"].map(|it| world.folder().join(it));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let place = Place { address: [127, 0, 0, 1].into(), port: 0 };
-    let tls = Some(TlsFiles { certificate, key });
-    let settings = Settings { websocket: Some(place), tls, ..Settings::default() };
-    let bridge = Bridge::start(&world.node, settings, Box::new(Shipped)).unwrap();
-
-    let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connection =
-        ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
-    let socket = TcpStream::connect(bridge.bound()[0].address).unwrap();
-    socket.set_read_timeout(Some(WATCHDOG)).unwrap();
-    let stream = StreamOwned::new(connection, socket);
+    let (_bridge, stream) = world.by_tls();
     let (mut client, _) = tungstenite::client("wss://localhost/", stream).unwrap();
     let subscribe = json!({
         "op": "subscribe", "topic": "/camera", "type": "sensor_msgs/Image", "compression": "cbor-raw",

@@ -4,14 +4,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 use tsuji::Qos;
 use tsuji_bridge::protocol::access::{Access, Globs, Permissions, ServerGlobs, Token, User};
-use tsuji_bridge::{Bridge, Carrier, Place, Settings, TlsFiles};
-use tsuji_interfaces::Shipped;
+use tsuji_bridge::{Carrier, Settings};
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use world::{WATCHDOG, World, until};
 
@@ -94,28 +91,7 @@ fn a_request_that_does_not_end_is_cut() {
 #[test]
 fn the_page_comes_by_tls_too() {
     let world = World::new();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let [certificate, key] = ["certificate.pem", "key.pem"].map(|it| world.folder().join(it));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let place = Place { address: [127, 0, 0, 1].into(), port: 0 };
-    let tls = Some(TlsFiles { certificate, key });
-    let settings = Settings { websocket: Some(place), tls, ..Settings::default() };
-    let bridge = Bridge::start(&world.node, settings, Box::new(Shipped)).unwrap();
-
-    let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connection =
-        ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
-    let socket = TcpStream::connect(bridge.bound()[0].address).unwrap();
-    socket.set_read_timeout(Some(WATCHDOG)).unwrap();
-    let mut stream = StreamOwned::new(connection, socket);
+    let (_bridge, mut stream) = world.by_tls();
     stream.write_all(b"GET /vendor/roslib.js HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut told = Vec::new();
     // An end without the word of TLS for it would be an error.

@@ -226,13 +226,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
 /// What it did.
 fn tell(done: &Statistics, is_json: bool, out: &mut Output) -> anyhow::Result<()> {
     if is_json {
-        return Ok(out.line(json!({
-            "connected": done.connected, "refused_connections": done.refused, "published": done.published,
-            "received": done.received, "refused": done.refusals, "invalid": done.invalid,
-            "missed": done.missed, "dropped": done.dropped, "throttled": done.throttled,
-            "datagrams_lost": done.datagrams_lost, "excess": done.excess, "datagrams_dropped": done.datagrams_dropped,
-            "crowded_out": done.crowded_out, "cut_off": done.cut_off,
-        }))?);
+        return Ok(out.line(done.to_json())?);
     }
     Ok(out.line(format_args!(
         "{} connections; {} messages of clients published, {} refused; {} samples for clients",

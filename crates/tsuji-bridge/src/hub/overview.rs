@@ -162,25 +162,11 @@ fn told(graph: &Graph, routes: &[RouteReport], access: &Access, user: Option<Use
 }
 
 fn bridge(done: &Statistics, since: Duration) -> Value {
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "uptime_s": since.as_secs_f64(),
-        "connections": done.connected.saturating_sub(done.disconnected),
-        "connected": done.connected,
-        "refused_connections": done.refused,
-        "published": done.published,
-        "received": done.received,
-        "refused": done.refusals,
-        "missed": done.missed,
-        "dropped": done.dropped,
-        "throttled": done.throttled,
-        "invalid": done.invalid,
-        "datagrams_lost": done.datagrams_lost,
-        "excess": done.excess,
-        "datagrams_dropped": done.datagrams_dropped,
-        "crowded_out": done.crowded_out,
-        "cut_off": done.cut_off,
-    })
+    let mut told = done.to_json();
+    told["version"] = env!("CARGO_PKG_VERSION").into();
+    told["uptime_s"] = since.as_secs_f64().into();
+    told["connections"] = done.connected.saturating_sub(done.disconnected).into();
+    told
 }
 
 /// How long other processes have to say what they know of flows.

@@ -5,15 +5,16 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 use tsuji::core::Interop;
 use tsuji::{Context, Node};
-use tsuji_bridge::{Bridge, Carrier, Place, Settings};
+use tsuji_bridge::{Bridge, Carrier, Place, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
 use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::stream::MaybeTlsStream;
@@ -104,6 +105,32 @@ impl World {
         let MaybeTlsStream::Plain(stream) = socket.get_ref() else { unreachable!() };
         stream.set_read_timeout(Some(WATCHDOG)).unwrap();
         Client { socket }
+    }
+
+    /// One more bridge on the same node, by TLS, and a connection to it that trusts its certificate.
+    pub(crate) fn by_tls(&self) -> (Bridge, StreamOwned<ClientConnection, TcpStream>) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let [certificate, key] = ["certificate.pem", "key.pem"].map(|it| self.folder().join(it));
+        fs::write(&certificate, made.cert.pem()).unwrap();
+        fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let place = Place { address: [127, 0, 0, 1].into(), port: 0 };
+        let tls = Some(TlsFiles { certificate, key });
+        let settings = Settings { websocket: Some(place), tls, ..Settings::default() };
+        let bridge = Bridge::start(&self.node, settings, Box::new(Shipped)).unwrap();
+
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connection =
+            ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+        let socket = TcpStream::connect(bridge.bound()[0].address).unwrap();
+        socket.set_read_timeout(Some(WATCHDOG)).unwrap();
+        (bridge, StreamOwned::new(connection, socket))
     }
 
     pub(crate) fn tcp(&self) -> Tcp {
