@@ -33,6 +33,8 @@ pub(super) struct Udp {
     next: usize,
     /// What the system has dropped, as far as it is counted.
     dropped: u32,
+    /// Whose datagram was obeyed last: what waits for it is sent with the turn, or when somebody else's comes.
+    heard_last: Option<SocketAddr>,
     swept: Instant,
 }
 
@@ -74,6 +76,7 @@ impl Udp {
             taken: 0,
             next: 0,
             dropped: 0,
+            heard_last: None,
             swept: Instant::now(),
         })
     }
@@ -94,8 +97,7 @@ impl Udp {
             if client.is_some_and(|it| it.session.member().is_gone()) {
                 return self.forget(address, desk);
             }
-            self.write(address, desk);
-            self.schedule(address, desk);
+            self.settle(address, desk);
         }
     }
 
@@ -120,8 +122,7 @@ impl Udp {
                 client.due = None;
                 client.session.look(desk);
             }
-            self.write(address, desk);
-            self.schedule(address, desk);
+            self.settle(address, desk);
         }
         if self.paused.as_ref().is_some_and(|it| now < it.until) {
             return;
@@ -139,13 +140,16 @@ impl Udp {
         }
         for _ in 0..DATAGRAMS_A_TURN {
             if !self.is_hot() {
-                return;
+                break;
             }
             if self.next < self.taken {
                 self.take(desk);
             } else {
                 self.receive(desk);
             }
+        }
+        if let Some(address) = self.heard_last.take() {
+            self.settle(address, desk);
         }
     }
 
@@ -195,15 +199,13 @@ impl Udp {
             self.by_place.insert(place, address);
             self.clients.insert(address, Client { session, place, heard: desk.now(), due: None });
         }
-        if let Some(client) = self.clients.get_mut(&address) {
-            client.heard = desk.now();
-        }
         self.obey(datagram, address, desk);
     }
 
     /// Does what a datagram says, until it has to wait.
     fn obey(&mut self, datagram: &[u8], address: SocketAddr, desk: &mut Desk) {
         let Some(client) = self.clients.get_mut(&address) else { return };
+        client.heard = desk.now();
         let mut splitter = desk.splitter();
         let mut rest = datagram;
         while let Some(piece) = splitter.next(&mut rest) {
@@ -224,6 +226,14 @@ impl Udp {
         if splitter.held_bytes() != 0 {
             client.session.cut_short();
         }
+        match self.heard_last.replace(address) {
+            Some(before) if before != address => self.settle(before, desk),
+            _ => {}
+        }
+    }
+
+    /// Sends what waits for a client, and notes when it has to be looked at.
+    fn settle(&mut self, address: SocketAddr, desk: &Desk) {
         self.write(address, desk);
         self.schedule(address, desk);
     }
