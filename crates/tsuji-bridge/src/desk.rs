@@ -16,7 +16,7 @@ use crate::deflate::Inflater;
 use crate::hub::{Mailbox, Order};
 use crate::io::READ_BYTES;
 use crate::member::{Member, Peer};
-use crate::memory::Memory;
+use crate::memory::{Held, Memory};
 use crate::page::Page;
 use crate::session::Session;
 use crate::settings::{Carrier, Settings};
@@ -37,6 +37,7 @@ pub(crate) struct Desk {
     publishers: HashMap<Arc<str>, Publisher>,
     /// Those of which messages wait for a first subscription.
     early: Vec<Arc<str>>,
+    early_held: Arc<Held>,
     /// Topics that clients who have gone published on, and when they go, the next first.
     leaving: VecDeque<(Instant, String)>,
     began: Instant,
@@ -62,6 +63,9 @@ struct Early {
     until: Instant,
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
+    memory: Arc<Memory>,
+    /// Those of all topics.
+    held: Arc<Held>,
 }
 
 /// Why a message was not published.
@@ -98,6 +102,7 @@ impl Desk {
             wake,
             publishers: HashMap::new(),
             early: Vec::new(),
+            early_held: Arc::default(),
             leaving: VecDeque::new(),
             began,
             now,
@@ -250,7 +255,13 @@ impl Desk {
             })
             .build()
             .map_err(|error| error.to_string())?;
-        let early = Early { until: self.now + EARLY, waiting: VecDeque::new(), bytes: 0 };
+        let early = Early {
+            until: self.now + EARLY,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            memory: Arc::clone(&self.memory),
+            held: Arc::clone(&self.early_held),
+        };
         let ty = Arc::clone(ty);
         self.publishers
             .insert(Arc::clone(topic), Publisher { raw, ty, users: 1, early: Some(early) });
@@ -285,7 +296,8 @@ impl Desk {
             return Err(NotPublished::Refused(format!("{topic} is not advertised")));
         };
         if let Some(early) = &mut publisher.early {
-            if self.now < early.until && publisher.raw.matched() == 0 {
+            let may_wait = self.now < early.until && self.memory.spares(&early.held);
+            if may_wait && publisher.raw.matched() == 0 {
                 if !early.keep(cdr) {
                     return Err(NotPublished::Busy);
                 }
@@ -329,11 +341,16 @@ impl Early {
         let is_room =
             self.waiting.len() < EARLY_MESSAGES_MAX && self.bytes + cdr.len() <= EARLY_BYTES_MAX;
         if is_room || self.waiting.is_empty() {
-            self.bytes += cdr.len();
+            self.count(self.bytes + cdr.len());
             self.waiting.push_back(cdr.to_vec());
             return true;
         }
         false
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.memory.changed(&self.held, self.bytes, bytes);
+        self.bytes = bytes;
     }
 
     /// Sends all that waits; whether that was possible.
@@ -344,10 +361,17 @@ impl Early {
                 Err(NotPublished::Busy) => return Ok(false),
                 Err(refused) => return Err(refused),
             }
-            self.bytes -= cdr.len();
+            let left = self.bytes - cdr.len();
+            self.count(left);
             self.waiting.pop_front();
         }
         Ok(true)
+    }
+}
+
+impl Drop for Early {
+    fn drop(&mut self) {
+        self.count(0);
     }
 }
 

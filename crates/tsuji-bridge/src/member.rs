@@ -72,12 +72,32 @@ pub(crate) struct State {
     next: Duration,
     /// The thread of the connections knows that something waits.
     is_told: bool,
-    /// It has left, or is to be cut off, and why.
-    gone: Option<&'static str>,
-    /// It is to be cut off since of all clients it had the most when there was no room.
-    is_crowded_out: bool,
+    /// It has left, or is to be cut off.
+    gone: Option<Gone>,
     /// What waits here, as far as it was told to `memory`.
     counted_bytes: usize,
+}
+
+/// Why a client is served no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// It has left.
+    Left,
+    /// For what it did, or may do no more.
+    Cut(&'static str),
+    /// Of all clients it had the most when there was no room.
+    CrowdedOut,
+}
+
+impl Gone {
+    /// As it is told.
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            Self::Left => "it has left",
+            Self::Cut(why) => why,
+            Self::CrowdedOut => "too much waits for all clients together",
+        }
+    }
 }
 
 /// How a message is sent, besides its encoding.
@@ -211,7 +231,6 @@ impl Member {
             next: Duration::ZERO,
             is_told: false,
             gone: None,
-            is_crowded_out: false,
             counted_bytes: 0,
         };
         Self {
@@ -266,7 +285,7 @@ impl Member {
         state.answers_bytes += frame.cost_bytes();
         if state.answers_bytes_max < state.answers_bytes {
             // It asks and does not listen.
-            state.gone = Some("answers are not read");
+            state.gone = Some(Gone::Cut("answers are not read"));
             state.answers.clear();
             state.answers_bytes = 0;
             // Told it was of something that it could not send.
@@ -354,7 +373,7 @@ impl Member {
     /// Nothing more is put here.
     pub(crate) fn leave(&self) {
         let mut state = self.lock();
-        state.gone.get_or_insert("it has left");
+        state.gone.get_or_insert(Gone::Left);
         state.answers = VecDeque::new();
         state.pieces = VecDeque::new();
         (state.answers_bytes, state.pieces_bytes) = (0, 0);
@@ -363,7 +382,7 @@ impl Member {
     /// Ends its connection, with that reason.
     pub(crate) fn cut(&self, why: &'static str) {
         let mut state = self.lock();
-        state.gone.get_or_insert(why);
+        state.gone.get_or_insert(Gone::Cut(why));
         state.is_told = false;
         self.tell(state);
     }
@@ -373,14 +392,9 @@ impl Member {
         self.gone().is_some()
     }
 
-    /// Why it is to be cut off, if it is.
-    pub(crate) fn gone(&self) -> Option<&'static str> {
+    /// Why it is served no more, if it is not.
+    pub(crate) fn gone(&self) -> Option<Gone> {
         self.lock().gone
-    }
-
-    /// Whether it is to be closed because there was no room, and not for what it did.
-    pub(crate) fn is_crowded_out(&self) -> bool {
-        self.lock().is_crowded_out
     }
 
     /// What waits for it and of it.
@@ -396,6 +410,16 @@ impl Member {
             // Room is made when it goes.
             drop(self.lock());
         }
+    }
+
+    /// Counts `request` as what waits of it, for as long as that is kept. Nobody may have locked its state meanwhile.
+    pub(crate) fn keep(self: &Arc<Self>, request: Vec<u8>) -> Kept {
+        self.memory.changed(&self.held, 0, request.len());
+        if self.memory.is_over() {
+            // Room is made when it goes.
+            drop(self.lock());
+        }
+        Kept { member: Arc::clone(self), request }
     }
 
     /// Notes that its WebSocket gets messages deflated.
@@ -438,8 +462,7 @@ impl Member {
         self.counters.crowded_out.fetch_add(samples, Ordering::Relaxed);
         if samples == 0 {
             self.held.spend();
-            state.gone.get_or_insert("no room");
-            state.is_crowded_out = true;
+            state.gone = Some(Gone::CrowdedOut);
             state.answers = VecDeque::new();
             state.pieces = VecDeque::new();
             state.pieces_bytes = 0;
@@ -482,6 +505,27 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.memory.leave(self.number, &self.held);
+    }
+}
+
+/// A request of a client that waits.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    member: Arc<Member>,
+    request: Vec<u8>,
+}
+
+impl Deref for Kept {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.request
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.member.memory.changed(&self.member.held, self.request.len(), 0);
     }
 }
 

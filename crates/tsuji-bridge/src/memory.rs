@@ -74,6 +74,11 @@ impl Memory {
         self.bytes_max - self.bytes_max / 8 < self.bytes()
     }
 
+    /// Whether there is room for more of what can as well not wait: a quarter of all at most.
+    pub(crate) fn spares(&self, held: &Held) -> bool {
+        held.bytes.load(Ordering::Acquire) < self.bytes_max / 4 && !self.is_tight()
+    }
+
     /// Whether more waits than may.
     pub(crate) fn is_over(&self) -> bool {
         self.bytes_max < self.bytes()

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::borrow::Cow;
 use std::fs;
+use std::io::ErrorKind::WouldBlock;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -14,8 +16,9 @@ use tsuji_bridge::{Bridge, Carrier, ErrorKind, Place, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
-use tungstenite::Message;
+use tsuji_msg::{Kind, Resolver};
 use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::{Error, Message};
 use world::{Client, WATCHDOG, World, until};
 
 mod world;
@@ -195,6 +198,47 @@ fn nobody_else_is_closed_for_what_goes_with_one() {
 }
 
 #[test]
+fn calls_that_wait_for_a_server_take_room_too() {
+    let world = World::with(Settings { memory_bytes_max: 8 << 20, ..Settings::default() });
+    let (mut greedy, mut other) = (world.client(), world.client());
+    let call = json!({
+        "op": "call_service", "service": "/nobody", "type": "rcl_interfaces/GetParameters",
+        "args": { "names": ["x".repeat(1 << 20)] },
+    });
+    let call = Message::text(call.to_string());
+    // The runner's watchdog ends it.
+    while greedy.socket.send(call.clone()).is_ok() {}
+    other.settle();
+    assert_eq!(world.bridge.statistics().cut_off, 1);
+    drop((greedy, other));
+    until("nothing is left", || (world.bridge.statistics().held_bytes == 0).then_some(()));
+}
+
+#[test]
+fn what_waits_for_a_first_subscription_takes_room_and_waits_for_none() {
+    let world = World::with(Settings { memory_bytes_max: 8 << 20, ..Settings::default() });
+    let mut client = world.client();
+    let data = "x".repeat(1 << 20);
+    let held = || world.bridge.statistics().held_bytes;
+    let mut publish = |at: u32| {
+        let topic = format!("/early_{at}");
+        client.say(&json!({ "op": "advertise", "topic": topic, "type": "std_msgs/String" }));
+        client.say(&json!({ "op": "publish", "topic": topic, "msg": { "data": data } }));
+        client.settle();
+        held()
+    };
+    // The runner's watchdog ends it.
+    let full = (0..).find(|at| 2 << 20 <= publish(*at)).unwrap();
+    for at in 1..=10 {
+        assert!(publish(full + at) < 4 << 20);
+    }
+    until("nothing is left", || (held() == 0).then_some(()));
+    let statistics = world.bridge.statistics();
+    assert_eq!(statistics.published, u64::from(full) + 11);
+    assert_eq!((statistics.cut_off, statistics.crowded_out), (0, 0));
+}
+
+#[test]
 fn a_bridge_whose_thread_ends_says_so_and_leaves_nobody_waiting() {
     let world = World::new();
     let (mut client, tcp) = (world.client(), world.tcp());
@@ -212,4 +256,42 @@ fn a_bridge_whose_thread_ends_says_so_and_leaves_nobody_waiting() {
     let (over, is_over) = mpsc::channel();
     world.bridge.when_over(move || over.send(()).unwrap());
     is_over.recv_timeout(Duration::ZERO).unwrap();
+}
+
+/// Definitions with a fault that nobody thought of.
+struct Faulty;
+
+impl Resolver for Faulty {
+    fn definition(&self, _: Kind, package: &str, name: &str) -> Option<Cow<'_, str>> {
+        panic!("asked for {package}/{name}")
+    }
+}
+
+#[test]
+fn a_bridge_whose_connections_panic_says_so_and_leaves_nobody_waiting() {
+    let world = World::new();
+    let place = Place { address: [127, 0, 0, 1].into(), port: 0 };
+    let settings = Settings { websocket: Some(place), ..Settings::default() };
+    let bridge = Bridge::start(&world.node, settings, Box::new(Faulty)).unwrap();
+    let (over, is_over) = mpsc::channel();
+    bridge.when_over(move || over.send(()).unwrap());
+    let connect = || {
+        let stream = TcpStream::connect(bridge.bound()[0].address).unwrap();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        tungstenite::client("ws://localhost/", stream).unwrap().0
+    };
+    let (mut other, mut client) = (connect(), connect());
+    let advertise = json!({ "op": "advertise", "topic": "/t", "type": "std_msgs/String" });
+    client.send(Message::text(advertise.to_string())).unwrap();
+    is_over.recv_timeout(WATCHDOG).unwrap();
+    assert!(bridge.is_over());
+    for it in [&mut other, &mut client] {
+        let error = it.read().unwrap_err();
+        assert!(!matches!(&error, Error::Io(it) if it.kind() == WouldBlock), "{error}");
+    }
+    assert!(TcpStream::connect(bridge.bound()[0].address).is_err());
+    // It can still be dropped, and another takes its place.
+    drop(bridge);
+    let again = Bridge::start(&world.node, Settings::default(), Box::new(Shipped)).unwrap();
+    assert!(!again.is_over());
 }

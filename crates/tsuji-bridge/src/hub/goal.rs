@@ -14,7 +14,7 @@ use tsuji_rosbridge::{Encoding, Outgoing, Values};
 
 use super::service::SERVER_PATIENCE;
 use crate::body::{self, OwnedBody, wall_now};
-use crate::member::{Delivery, Member};
+use crate::member::{Delivery, Kept, Member};
 use crate::types::ActionType;
 
 /// A goal of a client.
@@ -77,7 +77,7 @@ struct Asked {
     cancel_goal: RawClient,
     feedback: RawSubscription,
     /// Until a server is ready, but not for long.
-    waiting: Vec<(Vec<u8>, GoalId, Instant)>,
+    waiting: Vec<(Kept, GoalId, Instant)>,
     /// Of requests that are not answered, by their numbers.
     sent: HashMap<u64, GoalId>,
     asked: HashMap<u64, GoalId>,
@@ -124,6 +124,7 @@ impl Goals {
         request.extend_from_slice(&cdr[HEADER_BYTES..]);
         match self.asked(&action, &ty) {
             Ok(asked) => {
+                let request = open.member.keep(request);
                 asked.open.insert(id, open);
                 asked.waiting.push((request, id, Instant::now() + SERVER_PATIENCE));
                 asked.look();

@@ -16,7 +16,7 @@ use super::overview::{self, Overview};
 use super::parameter::{self, Asked, Gathering, Next, Step, Wanted};
 use super::rosapi::{self, World};
 use crate::body::{self, OwnedBody, wall_now};
-use crate::member::{Delivery, Member};
+use crate::member::{Delivery, Kept, Member};
 use crate::settings::Settings;
 use crate::tree;
 use crate::types::{ServiceType, Types};
@@ -110,7 +110,7 @@ struct Caller {
     ty: Arc<ServiceType>,
     client: RawClient,
     /// Until a server is ready, but not for long.
-    waiting: Vec<(Vec<u8>, Open, Instant)>,
+    waiting: Vec<(Kept, Open, Instant)>,
     sent: HashMap<u64, Open>,
 }
 
@@ -172,7 +172,10 @@ impl Callers {
             read.map(|()| (caller, request)).map_err(|error| format!("args: {error}"))
         });
         let failed = match begun {
-            Ok((caller, request)) => caller.send(request, open, Instant::now() + SERVER_PATIENCE),
+            Ok((caller, request)) => {
+                let request = open.asking.member.keep(request);
+                caller.send(request, open, Instant::now() + SERVER_PATIENCE)
+            }
             Err(why) => Err((open, why)),
         };
         if let Err((open, why)) = failed {
@@ -427,7 +430,7 @@ impl Caller {
     }
 
     /// Sends a request, or lets it wait for a server. What can be neither is given back, with the reason.
-    fn send(&mut self, request: Vec<u8>, open: Open, until: Instant) -> Result<(), (Open, String)> {
+    fn send(&mut self, request: Kept, open: Open, until: Instant) -> Result<(), (Open, String)> {
         if !self.client.is_ready() {
             self.waiting.push((request, open, until));
             return Ok(());

@@ -13,6 +13,7 @@ use super::stream::Stream;
 use super::websocket::{Broken, Came, Message, WebSocket, no_text};
 use crate::deflate::NotInflated;
 use crate::desk::Desk;
+use crate::member::Gone;
 use crate::session::{Arrived, Session, Verdict};
 use crate::settings::Carrier;
 use tsuji_rosbridge::{Piece, StreamSplitter};
@@ -127,13 +128,9 @@ impl Link {
         self.is_hot = false;
         if let Some(member) = self.session.as_ref().map(Session::member)
             && !matches!(self.phase, Phase::Ending)
-            && let Some(why) = member.gone()
+            && let Some(gone) = member.gone()
         {
-            let (code, why) = match member.is_crowded_out() {
-                true => (CloseCode::Again, NO_ROOM),
-                false => (CloseCode::Policy, why),
-            };
-            self.end(code, why, desk);
+            self.end(code_of(gone), gone.why(), desk);
         }
         self.read(desk);
         if !self.write(desk) {
@@ -315,7 +312,7 @@ impl Link {
     fn upgraded(&mut self, is_deflated: bool, desk: &mut Desk) {
         if desk.memory().is_tight() {
             desk.counters.refused.fetch_add(1, Ordering::Relaxed);
-            return self.end(CloseCode::Again, NO_ROOM, desk);
+            return self.end(code_of(Gone::CrowdedOut), Gone::CrowdedOut.why(), desk);
         }
         let Ok(peer) = self.stream.socket().peer_addr() else { return self.stop(desk.now()) };
         let session = desk.session(self.place, peer, Carrier::WebSocket);
@@ -540,6 +537,14 @@ fn inflate(
     verdict
 }
 
+/// By which code a WebSocket of such a client is closed.
+fn code_of(gone: Gone) -> CloseCode {
+    match gone {
+        Gone::CrowdedOut => CloseCode::Again,
+        Gone::Left | Gone::Cut(_) => CloseCode::Policy,
+    }
+}
+
 /// Whether a turn goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
@@ -555,9 +560,6 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 
 /// When so much was inflated of one client, others have their turn.
 const INFLATED_A_TURN: usize = 1 << 20;
-
-/// Why a client is closed of which nothing is wrong.
-const NO_ROOM: &str = "too much waits for all clients together";
 
 /// So much is taken from what waits at once. What is taken is sent, whatever comes later.
 const TAKEN_BYTES: usize = 256 << 10;
