@@ -173,12 +173,12 @@ Usage: tsuji lab all [--quick] [--placement WORD] [--output DIR] [--force]
            figures of the paper on choosing DDS implementations beside. 20 minutes in full
   cadence  a short text a hundred times a second, by every road, by engines alone, iceoryx2 and a socket:
            how even the beat is, and how long each text takes, beside ROS 1, rclcpp and the figures of an article
-           on it; then texts of other sizes, and other queues beside a callback that stands still. Twelve
+           on it; then texts of other sizes, and other queues beside a callback that stands still. Fourteen
            minutes in full. With --rosout the same from a log of ROS 1
   camera   500 pictures of 640 × 480 every 30 ms, raw and as JPEG, inside one process, between two by each
            road, to and from a plain Cyclone DDS node, and by engines alone, iceoryx2 and a socket:
            received, mean and variance, processor time and context switches, beside the figures of an
-           article on ROS 2. Eight minutes in full. With --input the pictures of a recording
+           article on ROS 2. Six minutes in full. With --input the pictures of a recording
   bridge   web clients at tsuji bridge: 100,000 texts by WebSocket, TCP and UDP until the last is in another process,
            by a client that is fast, one that does as those of an article on rosbridge_server did, and these
            themselves where Python is here, with its figures beside; texts to a client, messages there and back,

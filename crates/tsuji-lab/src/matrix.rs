@@ -11,7 +11,7 @@ use crate::arguments::Options;
 use crate::carrier::{Carrier, Flow, Role, Spec, absence};
 use crate::crew::{Block, Crew, Crews, Stage, Stop, StreamCrew};
 use crate::limits::Status;
-use crate::report::{Judged, Report, Screen, Series, is_folder};
+use crate::report::{Judged, Report, Screen, Series, is_folder, matrix_csv};
 use crate::road::{Road, Transport};
 use crate::rounds::Round;
 use crate::statistics::{Bar, Statistic, interval_of_median, mean, quantile, ratio, sorted};
@@ -214,29 +214,6 @@ impl Cell {
             "processes": sides.collect::<Vec<_>>(),
         })
     }
-
-    const CSV_HEAD: &str = "size_bytes,reliability,carrier,count,lost,mean_us,median_us,p99_us,max_us,\
-        throughput_mb_per_s,sender_vm_size_mb,sender_vm_rss_mb,sender_threads,receiver_vm_size_mb,\
-        receiver_vm_rss_mb,receiver_threads\n";
-
-    /// Nothing where there is no figure.
-    fn csv_line(&self) -> String {
-        let figure = |it: Option<f64>| {
-            it.filter(|it| it.is_finite()).map_or_else(String::new, |it| format!("{it:.3}"))
-        };
-        let head = [self.size_bytes.to_string(), self.qos().to_owned(), self.carrier.clone()];
-        let counts = [self.count.to_string(), self.lost.to_string()];
-        let mut words: Vec<String> = head.into_iter().chain(counts).collect();
-        words.extend(self.passing_us.map(|it| figure(Some(it))));
-        words.push(figure(self.mb_per_s));
-        for at in 0..2 {
-            let side = self.sides.get(at);
-            words.push(figure(side.map(|it| it.virtual_mb)));
-            words.push(figure(side.map(|it| it.resident_mb)));
-            words.push(side.map_or_else(String::new, |it| it.threads.to_string()));
-        }
-        words.join(",") + "\n"
-    }
 }
 
 /// What the paper's author measured: virtual and resident memory in MB and threads of the process that sent
@@ -276,9 +253,8 @@ pub(crate) fn run(
 }
 
 fn write_csv(path: &Path, cells: &[Cell]) -> Result<(), Stop> {
-    let mut text = Cell::CSV_HEAD.to_owned();
-    cells.iter().for_each(|it| text.push_str(&it.csv_line()));
-    let written = fs::write(path, text);
+    let cells: Vec<_> = cells.iter().map(Cell::to_json).collect();
+    let written = fs::write(path, matrix_csv(&cells));
     written.map_err(|error| Stop::Failed(format!("write {}: {error}", path.display())))
 }
 
@@ -626,7 +602,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_has_as_many_columns_as_its_head() {
+    fn a_cell_is_a_line_of_csv_with_nothing_where_there_is_no_figure() {
         let side = Side { virtual_mb: 200.0, resident_mb: 10.5, threads: 6 };
         for sides in [vec![side], vec![side; 2]] {
             let cell = Cell {
@@ -640,14 +616,13 @@ mod tests {
                 mb_per_s: None,
                 sides,
             };
-            let line = cell.csv_line();
+            let told = cell.to_json();
+            assert_eq!(told["p99_us"], Value::Null);
+            let text = matrix_csv(&[told]);
+            let [head, line] = *text.lines().collect::<Vec<_>>() else { panic!("{text}") };
             let columns = |it: &str| it.matches(',').count();
-            assert_eq!(columns(&line), columns(Cell::CSV_HEAD), "{line}");
-            assert!(
-                line.starts_with("256,best_effort,tsuji:shm,3,1,1.000,2.000,,4.000,,"),
-                "{line}"
-            );
-            assert_eq!(cell.to_json()["p99_us"], Value::Null);
+            assert_eq!(columns(line), columns(head), "{text}");
+            assert!(line.starts_with("256,best_effort,tsuji:shm,3,1,1.0,2.0,,4.0,,"), "{text}");
         }
     }
 

@@ -19,6 +19,7 @@ mod series;
 mod svg;
 
 pub(crate) use compare::{COMPARE, compare};
+pub(crate) use csv::of_matrix as matrix_csv;
 pub(crate) use outputs::{Document, Outputs, check_writable, is_folder};
 pub(crate) use series::{At, Cell, Series, Table};
 

@@ -35,7 +35,6 @@ const JUDGED: &[Column] = &[
     ("verdict", "/verdict"),
 ];
 
-/// The same as `tsuji lab matrix --csv FILE` writes.
 const MATRIX: &[Column] = &[
     ("size_bytes", "/size_bytes"),
     ("reliability", "/reliability"),
@@ -102,6 +101,11 @@ pub(super) fn files(report: &Value) -> Vec<(String, String)> {
         files.push((format!("table-{}", at + 1), text));
     }
     files
+}
+
+/// The cells of a matrix, which are each as the report has them.
+pub(crate) fn of_matrix(cells: &[Value]) -> String {
+    of_entries(cells, MATRIX)
 }
 
 fn of_entries(entries: &[Value], columns: &[Column]) -> String {

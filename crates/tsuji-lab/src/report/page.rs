@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::figures::{self, Figure, Group, Scale, Shape};
 use super::svg::{self, bytes, escaped};
@@ -41,15 +41,31 @@ pub(super) fn page(documents: &[Document]) -> String {
          <body>\n<a class=\"skip\" href=\"#main\">To the figures</a>\n\
          <header><h1>{title}</h1><button id=\"scheme\" type=\"button\" hidden>Dark</button></header>\n\
          <noscript><p class=\"warn\">The plots are drawn by a script, which this browser does not run. \
-         The tables are whole without it.</p></noscript>\n<main id=\"main\">\n{body}</main>\n\
+         The tables are whole without it.</p></noscript>\n<main id=\"main\">\n{}{body}</main>\n\
          <footer><p>Plots draw the least and the largest value of each stretch of a long series, so every \
          outlier is there and not every sample; a plot of fewer says so. Histograms count all samples. \
          All values are in the JSON that this page was made of, and in the CSV.</p>\
          <p>Drag in a plot to zoom in, double-click or press 0 to see all of it. With the keyboard: \
          arrows move through the values, + zooms in.</p></footer>\n\
          <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n\
-         </body>\n</html>\n"
+         </body>\n</html>\n",
+        contents(documents)
     )
+}
+
+/// What is on a page of several: each with how its verdicts are.
+fn contents(documents: &[Document]) -> String {
+    if documents.len() < 2 {
+        return String::new();
+    }
+    let mut out = "<nav aria-label=\"Experiments\"><ul>".to_owned();
+    for (at, document) in documents.iter().enumerate() {
+        let tally = VERDICTS.map(|it| format!("{} {it}", count(&document.report, it))).join(", ");
+        let name = escaped(document.experiment());
+        let _ = write!(out, "<li><a href=\"#d{at}\">{name}</a> <small>{tally}</small></li>");
+    }
+    out.push_str("</ul></nav>\n");
+    out
 }
 
 /// JSON that cannot end the element of the script that it stands in, nor begin a comment there.
@@ -124,6 +140,12 @@ fn machine(out: &mut String, machine: &Value) {
                 let (percent, longest) = (part("percent"), part("longest_us"));
                 ("noise before", format!("{percent} % of the time, {longest} µs at most"))
             }
+            ("others", Value::Object(it)) => {
+                let part = |name: &str| it.get(name).map_or_else(|| "–".to_owned(), cell);
+                let (percent, stolen) = (part("percent"), part("stolen_percent"));
+                ("others meanwhile", format!("{percent} % of the time, {stolen} % stolen"))
+            }
+            ("placement", Value::Object(it)) => ("placement", placement(it)),
             (name, value) => (name, cell(value)),
         };
         let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escaped(name), escaped(&value));
@@ -131,13 +153,37 @@ fn machine(out: &mut String, machine: &Value) {
     out.push_str("</dl>\n");
 }
 
+/// Who was on which processor.
+fn placement(placement: &Map<String, Value>) -> String {
+    let word = placement.get("placement").map_or_else(|| "–".to_owned(), cell);
+    let receivers: Vec<_> = placement
+        .get("receivers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(cell)
+        .collect();
+    match placement.get("sender").and_then(Value::as_u64) {
+        Some(sender) if !receivers.is_empty() => {
+            format!("{word}: sender on {sender}, receivers on {}", receivers.join(", "))
+        }
+        _ => word,
+    }
+}
+
+const VERDICTS: [&str; 3] = ["met", "not met", "inconclusive"];
+
+/// How many figures have that verdict.
+fn count(report: &Value, verdict: &str) -> usize {
+    let all = list(report, "ratios").iter().chain(list(report, "figures"));
+    all.filter(|it| it["verdict"] == verdict).count()
+}
+
 fn verdicts(out: &mut String, report: &Value) {
-    let all = || list(report, "ratios").iter().chain(list(report, "figures"));
-    let count = |verdict: &str| all().filter(|it| it["verdict"] == verdict).count();
     let lost: u64 = list(report, "rows").iter().filter_map(|it| it["lost"].as_u64()).sum();
     out.push_str("<p class=\"summary\">");
-    for verdict in ["met", "not met", "inconclusive"] {
-        let _ = write!(out, "{} <b>{}</b> ", badge(verdict), count(verdict));
+    for verdict in VERDICTS {
+        let _ = write!(out, "{} <b>{}</b> ", badge(verdict), count(report, verdict));
     }
     let _ = writeln!(
         out,
@@ -508,6 +554,34 @@ mod tests {
             assert!(page.contains(said), "{said}");
         }
         assert!(page.contains("at most 1.3") && page.contains("1.00 – 1.40"));
+    }
+
+    #[test]
+    fn a_page_of_several_leads_to_each() {
+        let judged = json!({ "what": "w", "of": "a", "figure": 1.0, "verdict": "met" });
+        let document = |report| Document { name: "a.json".to_owned(), report };
+        let one = json!({ "experiment": "passing", "figures": [judged] });
+        assert!(!page_of(one.clone()).contains("Experiments"));
+        let both = page(&[document(one), document(json!({}))]);
+        let tally = "1 met, 0 not met, 0 inconclusive";
+        assert!(
+            both.contains(&format!("<a href=\"#d0\">passing</a> <small>{tally}</small>")),
+            "{both}"
+        );
+        assert!(both.contains("<a href=\"#d1\">") && both.contains("<section id=\"d1\">"));
+    }
+
+    #[test]
+    fn a_machine_is_told_in_words() {
+        let page = page_of(json!({ "machine": {
+            "placement": { "placement": "apart", "sender": 0, "receivers": [1, 2] },
+            "others": { "percent": 0.5, "stolen_percent": 0.25 },
+        } }));
+        for said in ["apart: sender on 0, receivers on 1, 2", "0.50 % of the time, 0.25 % stolen"] {
+            assert!(page.contains(said), "{said}");
+        }
+        let free = json!({ "placement": "free", "sender": null, "receivers": [] });
+        assert!(page_of(json!({ "machine": { "placement": free } })).contains("<dd>free</dd>"));
     }
 
     #[test]
