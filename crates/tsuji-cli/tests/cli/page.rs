@@ -20,8 +20,10 @@ use tsuji_interfaces::std_msgs::msg::Header;
 
 use crate::support::{Running, WATCHDOG, World, spun};
 
-/// One that the page has to find at another path, as a page that is not among the origins, with a token.
-const GUARDED: &str = "--port 0 --token sesame --url-path /ws --origin https://robot.example";
+/// One that the page has to find at another path, as a page that is not among the origins, with a token, and where messages are
+/// deflated.
+const GUARDED: &str =
+    "--port 0 --token sesame --url-path /ws --origin https://robot.example --use-compression";
 
 #[test]
 fn the_page_does_what_it_offers_in_a_real_browser() {
@@ -30,7 +32,7 @@ fn the_page_does_what_it_offers_in_a_real_browser() {
     let Some(browser) = named("TSUJI_CHROMIUM") else { return };
     let world = World::new();
     let (first, port) = bridge(&world, "--port 0");
-    let (_guarded, guarded_port) = bridge(&world, GUARDED);
+    let (_guarded, guarded_port) = bridge(&world, &format!("{GUARDED} {}", by_tls(&world)));
     let wave = world.write("wave.yaml", &wave());
     let quietly = ["topic", "pub", "-p", "0", "-r"];
     let publish = |rest: &[&str]| world.start(&[&quietly[..], rest].concat());
@@ -86,6 +88,14 @@ fn bridge(world: &World, words: &str) -> (Running, String) {
     let mut bridge = world.start(&words);
     let told: Value = serde_json::from_str(&bridge.out_line("listening")).unwrap();
     (bridge, told["listening"][0]["port"].to_string())
+}
+
+/// What has a bridge served by TLS, with a certificate that its own hand has signed.
+fn by_tls(world: &World) -> String {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = world.write("certificate.pem", &made.cert.pem());
+    let key = world.write("key.pem", &made.signing_key.serialize_pem());
+    format!("--certfile {} --keyfile {}", certificate.display(), key.display())
 }
 
 /// Two seconds of a wave, for fifty messages a second.

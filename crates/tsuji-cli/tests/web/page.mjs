@@ -30,20 +30,29 @@ const complaints = [];
 // What the browser says while nobody listens at the port. That pixels are read here it says too.
 let mayFail = false;
 
+// What its WebSockets agreed on, by page.
+const extensions = new Map();
+
 // A page of its own, which may ask nobody but the bridge.
-const open = async (to, options = {}) => {
+const open = async (to, options = {}, scheme = 'http') => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(WATCHDOG);
+  const wire = await context.newCDPSession(page);
+  wire.on('Network.webSocketHandshakeResponseReceived', ({ response }) => {
+    const agreed = Object.entries(response.headers).find(([name]) => name.toLowerCase() === 'sec-websocket-extensions');
+    extensions.set(page, agreed?.[1] ?? '');
+  });
+  await wire.send('Network.enable');
   page.on('console', (it) => {
-    const isExpected = (mayFail && /ERR_CONNECTION_REFUSED|WebSocket connection to .* failed/.test(it.text())) || /willReadFrequently/.test(it.text());
+    const isExpected = (mayFail && /ERR_CONNECTION_REFUSED|WebSocket connection to .* failed|already in CLOSING or CLOSED/.test(it.text())) || /willReadFrequently/.test(it.text());
     if (['error', 'warning'].includes(it.type()) && !isExpected) complaints.push(`${it.type()}: ${it.text()}`);
   });
   page.on('pageerror', (error) => complaints.push(`thrown: ${error.stack}`));
   const isHere = (url) => new URL(url).host === `127.0.0.1:${to}` || url.startsWith('blob:') || url.startsWith('data:');
   page.on('request', (it) => { if (!isHere(it.url())) complaints.push(`asked for ${it.url()}`); });
   page.on('websocket', (it) => { if (!isHere(it.url())) complaints.push(`connected to ${it.url()}`); });
-  const answer = await page.goto(`http://127.0.0.1:${to}/`);
+  const answer = await page.goto(`${scheme}://127.0.0.1:${to}/`);
   assert.equal(answer.status(), 200);
   return page;
 };
@@ -75,6 +84,7 @@ const done = (what) => console.log(`ok: ${what}`);
 
 const page = await open(port);
 await connected(page);
+assert.equal(extensions.get(page), '');
 done('connects');
 
 // Topics: rates without a subscription of the page's.
@@ -334,8 +344,8 @@ await until(still, () => document.querySelector('#plot-lines td:nth-child(4)')?.
 await still.context().close();
 done('without motion');
 
-// Who has no token is asked for one.
-const guarded = await open(guardedPort);
+// Who has no token is asked for one. This bridge is reached by TLS, and deflates.
+const guarded = await open(guardedPort, { ignoreHTTPSErrors: true }, 'https');
 await text(guarded, 'state', /^token needed$/);
 await guarded.locator('#token-input').fill('open');
 await guarded.keyboard.press('Enter');
@@ -347,10 +357,16 @@ await guarded.getByRole('button', { name: 'Go on' }).click();
 await connected(guarded);
 assert.ok(await guarded.locator('#token').isHidden());
 await until(guarded, () => document.getElementById('topics-rows').textContent.includes('/chatter'));
+assert.match(extensions.get(guarded), /^permessage-deflate;/);
+await tab(guarded, 'picture');
+await until(guarded, () => [...document.getElementById('picture-topic').options].some((it) => it.value === '/camera/image'));
+await guarded.locator('#picture-topic').selectOption('/camera/image');
+await until(guarded, () => document.getElementById('picture-canvas').width === 320);
+assert.deepEqual(await pixel(guarded, 0, 105), [84, 88, 95, 255]);
 await guarded.reload();
 await connected(guarded);
 await guarded.context().close();
-done('by a token');
+done('by a token, through TLS, deflated');
 
 // The bridge goes and comes back.
 await tab(page, 'topics');
