@@ -116,6 +116,8 @@ const PLACEMENT: Placement = Placement::Apart;
 /// Starts of all that is no flow alone cost more.
 const LIMITS_BLOCKS: usize = 7;
 const QUICK_BLOCKS: usize = 5;
+/// Where more would take a look longer than a minute.
+const FEW_STARTS: usize = 3;
 const QUICK_COUNT: u64 = 80;
 pub(crate) const MATRIX_BLOCKS: usize = 5;
 pub(crate) const MATRIX_COUNT: u64 = 90;
@@ -130,7 +132,6 @@ const CAMERA_QUICK_COUNT: u64 = 40;
 /// As many texts in each start as the article's clients send.
 const BRIDGE_COUNT: u64 = 100_000;
 const BRIDGE_QUICK_COUNT: u64 = 20_000;
-const BRIDGE_QUICK_STARTS: usize = 3;
 /// Of each flow of `cadence` and `camera`: two runs of five whose starts differ by chance alone have intervals that meet, 99 times in 100.
 const STARTS: usize = 5;
 const POLICY_FILE: &str = "tsuji-policy.xml";
@@ -156,7 +157,7 @@ Usage: tsuji lab all [--quick] [--placement WORD] [--output DIR] [--force]
        tsuji lab compare FIRST.json SECOND.json [--json FILE] [--html FILE] [--csv DIR]
 
   all      all of passing, cadence, camera, bridge, limits, handover and matrix, one after the other, and one page of
-           them: the files go to the folder tsuji-lab. About an hour in full, --quick takes eleven minutes
+           them: the files go to the folder tsuji-lab. About an hour in full, --quick takes six minutes
   passing  how long a picture takes from publish() to a sleeping subscriber: six patterns, and
            sizes from 64 B to 8 MB by pointer, by loan and by ordinary publish; the last two also
            by the road cyclonedds, beside Cyclone DDS alone, the last one by fastdds and zenoh too;
@@ -207,7 +208,7 @@ Options:
   --sizes BYTES   only these sizes, with commas between, such as 64,4KiB,2359296
   --blocks N      starts of each carrier, with a block of samples in each; the cases have their turn once in every start
                   [default: 10; of limits 7; of matrix, tune, cadence, camera, bridge and with --quick: 5,
-                  of bridge then 3]
+                  of limits, cadence and bridge then 3]
   --placement WORD
                   who runs on which processor: apart, the sender on the first of those allowed and receivers on the
                   others; together, all on the first; free, as the system likes [default: apart]
@@ -351,14 +352,15 @@ pub(crate) fn parse(words: &[String]) -> Result<Asked, String> {
     }
     let (blocks, count) = match (command, options.quick) {
         ("cadence", false) => (STARTS, CADENCE_COUNT),
-        ("cadence", true) => (STARTS, CADENCE_QUICK_COUNT),
+        ("cadence", true) => (FEW_STARTS, CADENCE_QUICK_COUNT),
         ("camera", false) => (STARTS, CAMERA_COUNT),
         ("camera", true) => (STARTS, CAMERA_QUICK_COUNT),
         ("bridge", false) => (STARTS, BRIDGE_COUNT),
-        ("bridge", true) => (BRIDGE_QUICK_STARTS, BRIDGE_QUICK_COUNT),
+        ("bridge", true) => (FEW_STARTS, BRIDGE_QUICK_COUNT),
         ("matrix" | "tune", false) => (MATRIX_BLOCKS, MATRIX_COUNT),
         ("matrix" | "tune", true) => (MATRIX_QUICK_BLOCKS, MATRIX_QUICK_COUNT),
         ("limits", false) => (LIMITS_BLOCKS, COUNT),
+        ("limits", true) => (FEW_STARTS, QUICK_COUNT),
         (_, false) => (BLOCKS, COUNT),
         (_, true) => (QUICK_BLOCKS, QUICK_COUNT),
     };
@@ -434,7 +436,7 @@ mod tests {
     fn options_are_understood() {
         check("", Ok("help"));
         check("passing --help", Ok("help"));
-        check("limits --quick", Ok("limits 5 80"));
+        check("limits --quick", Ok("limits 3 80"));
         check("handover", Ok("handover [] 180 600"));
         check("tune", Ok(r#"tune "tsuji-policy.xml" false 90"#));
         check("all", Ok(r#"all "tsuji-lab" false false"#));

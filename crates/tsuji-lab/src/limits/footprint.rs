@@ -318,7 +318,7 @@ fn stand_by(run: &mut Run<'_, '_>, what: &str, wait: Duration) -> Result<(), Sto
 /// For what follows the last sample, such as acknowledgements, to have happened.
 const SETTLED: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(10);
-const IDLE_QUICK: Duration = Duration::from_secs(2);
+const IDLE_QUICK: Duration = Duration::from_secs(1);
 
 const VOLUNTARY: &str = "voluntary_ctxt_switches:";
 const INVOLUNTARY: &str = "nonvoluntary_ctxt_switches:";
