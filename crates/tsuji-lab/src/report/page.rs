@@ -60,7 +60,11 @@ fn contents(documents: &[Document]) -> String {
     }
     let mut out = "<nav aria-label=\"Experiments\"><ul>".to_owned();
     for (at, document) in documents.iter().enumerate() {
-        let tally = VERDICTS.map(|it| format!("{} {it}", count(&document.report, it))).join(", ");
+        let counts = VERDICTS.map(|it| (count(&document.report, it), it));
+        let tally = match counts.iter().any(|it| it.0 != 0) {
+            true => counts.map(|(count, it)| format!("{count} {it}")).join(", "),
+            false => "no bars".to_owned(),
+        };
         let name = escaped(document.experiment());
         let _ = write!(out, "<li><a href=\"#d{at}\">{name}</a> <small>{tally}</small></li>");
     }
@@ -568,7 +572,9 @@ mod tests {
             both.contains(&format!("<a href=\"#d0\">passing</a> <small>{tally}</small>")),
             "{both}"
         );
-        assert!(both.contains("<a href=\"#d1\">") && both.contains("<section id=\"d1\">"));
+        assert!(
+            both.contains("</a> <small>no bars</small>") && both.contains("<section id=\"d1\">")
+        );
     }
 
     #[test]
