@@ -296,9 +296,11 @@ impl Desk {
             return Err(NotPublished::Refused(format!("{topic} is not advertised")));
         };
         if let Some(early) = &mut publisher.early {
-            let may_wait = self.now < early.until && self.memory.spares(&early.held);
-            if may_wait && publisher.raw.matched() == 0 {
-                if !early.keep(cdr) {
+            let has_room = self.memory.spares(&early.held, cdr.len());
+            let may_wait = has_room || !early.waiting.is_empty();
+            if may_wait && self.now < early.until && publisher.raw.matched() == 0 {
+                // It does not go before those that wait already.
+                if !has_room || !early.keep(cdr) {
                     return Err(NotPublished::Busy);
                 }
                 if early.waiting.len() == 1

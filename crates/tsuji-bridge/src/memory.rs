@@ -74,9 +74,10 @@ impl Memory {
         self.bytes_max - self.bytes_max / 8 < self.bytes()
     }
 
-    /// Whether there is room for more of what can as well not wait: a quarter of all at most.
-    pub(crate) fn spares(&self, held: &Held) -> bool {
-        held.bytes.load(Ordering::Acquire) < self.bytes_max / 4 && !self.is_tight()
+    /// Whether there is room for `bytes` more of what can as well not wait: of that a quarter of all at most.
+    pub(crate) fn spares(&self, held: &Held, bytes: usize) -> bool {
+        let is_little = held.bytes.load(Ordering::Acquire) + bytes <= self.bytes_max / 4;
+        is_little && self.bytes() + bytes <= self.bytes_max - self.bytes_max / 8
     }
 
     /// Whether more waits than may.

@@ -35,6 +35,8 @@ pub(super) struct Udp {
     dropped: u32,
     /// Whose datagram was obeyed last: what waits for it is sent with the turn, or when somebody else's comes.
     heard_last: Option<SocketAddr>,
+    /// How much that client has said since then.
+    heard_bytes: usize,
     swept: Instant,
 }
 
@@ -77,6 +79,7 @@ impl Udp {
             next: 0,
             dropped: 0,
             heard_last: None,
+            heard_bytes: 0,
             swept: Instant::now(),
         })
     }
@@ -148,9 +151,7 @@ impl Udp {
                 self.receive(desk);
             }
         }
-        if let Some(address) = self.heard_last.take() {
-            self.settle(address, desk);
-        }
+        self.settle_last(desk);
     }
 
     /// Reads what waits, as much as one call takes.
@@ -226,9 +227,22 @@ impl Udp {
         if splitter.held_bytes() != 0 {
             client.session.cut_short();
         }
+        self.heard_bytes += datagram.len();
         match self.heard_last.replace(address) {
             Some(before) if before != address => self.settle(before, desk),
             _ => {}
+        }
+        // Much may have much of an answer.
+        if HEARD_BYTES_MAX < self.heard_bytes {
+            self.settle_last(desk);
+        }
+    }
+
+    /// Sends what waits for the client that was heard last.
+    fn settle_last(&mut self, desk: &Desk) {
+        self.heard_bytes = 0;
+        if let Some(address) = self.heard_last.take() {
+            self.settle(address, desk);
         }
     }
 
@@ -281,6 +295,9 @@ impl Udp {
 
 /// So many are read before others have their turn.
 const DATAGRAMS_A_TURN: usize = 256;
+
+/// With so many bytes heard of one client, what waits for it is sent before the turn ends.
+const HEARD_BYTES_MAX: usize = 4096;
 
 /// Who says nothing for so long has gone.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
