@@ -404,9 +404,13 @@ impl Member {
 
     /// Notes how much of it is being read or written.
     pub(crate) fn carries(&self, bytes: usize) {
-        let before = self.carried_bytes.swap(bytes, Ordering::AcqRel);
-        self.memory.changed(&self.held, before, bytes);
-        if before < bytes && self.memory.is_over() {
+        self.held_changes(self.carried_bytes.swap(bytes, Ordering::AcqRel), bytes);
+    }
+
+    /// Counts `now` bytes where `before` were. Nobody may have locked its state meanwhile.
+    fn held_changes(&self, before: usize, now: usize) {
+        self.memory.changed(&self.held, before, now);
+        if before < now && self.memory.is_over() {
             // Room is made when it goes.
             drop(self.lock());
         }
@@ -414,11 +418,7 @@ impl Member {
 
     /// Counts `request` as what waits of it, for as long as that is kept. Nobody may have locked its state meanwhile.
     pub(crate) fn keep(self: &Arc<Self>, request: Vec<u8>) -> Kept {
-        self.memory.changed(&self.held, 0, request.len());
-        if self.memory.is_over() {
-            // Room is made when it goes.
-            drop(self.lock());
-        }
+        self.held_changes(0, request.len());
         Kept { member: Arc::clone(self), request }
     }
 

@@ -227,11 +227,11 @@ impl Udp {
         if splitter.held_bytes() != 0 {
             client.session.cut_short();
         }
-        self.heard_bytes += datagram.len();
-        match self.heard_last.replace(address) {
-            Some(before) if before != address => self.settle(before, desk),
-            _ => {}
+        if self.heard_last != Some(address) {
+            self.settle_last(desk);
+            self.heard_last = Some(address);
         }
+        self.heard_bytes += datagram.len();
         // Much may have much of an answer.
         if HEARD_BYTES_MAX < self.heard_bytes {
             self.settle_last(desk);
