@@ -140,13 +140,11 @@ fn machine(out: &mut String, machine: &Value) {
             }
             ("clock_ns", Value::Number(it)) => ("reading of the clock", format!("{it} ns")),
             ("noise", Value::Object(it)) => {
-                let part = |name: &str| it.get(name).map_or_else(|| "–".to_owned(), cell);
-                let (percent, longest) = (part("percent"), part("longest_us"));
+                let (percent, longest) = (part(it, "percent"), part(it, "longest_us"));
                 ("noise before", format!("{percent} % of the time, {longest} µs at most"))
             }
             ("others", Value::Object(it)) => {
-                let part = |name: &str| it.get(name).map_or_else(|| "–".to_owned(), cell);
-                let (percent, stolen) = (part("percent"), part("stolen_percent"));
+                let (percent, stolen) = (part(it, "percent"), part(it, "stolen_percent"));
                 ("others meanwhile", format!("{percent} % of the time, {stolen} % stolen"))
             }
             ("placement", Value::Object(it)) => ("placement", placement(it)),
@@ -157,9 +155,14 @@ fn machine(out: &mut String, machine: &Value) {
     out.push_str("</dl>\n");
 }
 
+/// What stands there, or that nothing does.
+fn part(fields: &Map<String, Value>, name: &str) -> String {
+    fields.get(name).map_or_else(|| "–".to_owned(), cell)
+}
+
 /// Who was on which processor.
 fn placement(placement: &Map<String, Value>) -> String {
-    let word = placement.get("placement").map_or_else(|| "–".to_owned(), cell);
+    let word = part(placement, "placement");
     let receivers: Vec<_> = placement
         .get("receivers")
         .and_then(Value::as_array)
