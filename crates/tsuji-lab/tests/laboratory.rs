@@ -213,7 +213,7 @@ fn the_other_figures_come_out() {
         "footprint-shm-cyclonedds threads",
         "footprint-shm-200 RSS",
         "startup-cyclonedds",
-        "wake-ups in 2 s",
+        "wake-ups in 1 s",
         "idle-rtps CPU",
         "idle-rtps wake-ups",
         "echo CPU/sample",
