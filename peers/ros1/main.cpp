@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "answers.hpp"
+#include "bridge.hpp"
 #include "fields.hpp"
 #include "master.hpp"
 #include "pictures.hpp"
@@ -13,7 +14,7 @@
 
 namespace {
 
-constexpr char USAGE[] = "usage: tsuji-lab-ros1 [--tcp-nodelay] --child|--speaker|--master JSON; `tsuji lab` starts it";
+constexpr char USAGE[] = "usage: tsuji-lab-ros1 [--tcp-nodelay] --child|--speaker|--bridge-part|--master JSON; `tsuji lab` starts it";
 
 void play(std::vector<std::string> words)
 {
@@ -27,6 +28,8 @@ void play(std::vector<std::string> words)
     tsuji::play_pictures(fields);
   else if (words[0] == "--speaker")
     tsuji::play_texts(fields, has_no_delay);
+  else if (words[0] == "--bridge-part")
+    tsuji::play_beside_bridge(fields);
   else if (words[0] == "--master")
     tsuji::play_master();
   else

@@ -184,7 +184,7 @@ Usage: tsuji lab all [--quick] [--placement WORD] [--output DIR] [--force]
            by a client that is fast, one that does as those of an article on rosbridge_server did, and these
            themselves where Python is here, with its figures beside; texts to a client, messages there and back,
            pictures to one client and to 50, and what clients that come and go leave; beside rosbridge_server of
-           the ROS 2 that is sourced. Five minutes in full
+           the ROS 2 or ROS 1 that is sourced. Five minutes in full
   tune     the transports between processes, small and large, reliable and of best effort, in about two
            minutes; writes a policy file for this machine that puts the fastest first, with the
            figures in the names of its rules, where `tsuji policy explain` and `tsuji routes` show them

@@ -22,14 +22,15 @@ mod outward;
 mod part;
 mod pictures;
 mod python;
+mod server;
 mod wire;
 
 use connects::CONNECTS;
-use house::{OWN, ROSBRIDGE, Rosbridge, Server};
 use inward::{Inward, Who};
 use outward::{Outward, TRIPS, Trips};
 pub(crate) use part::{PART, part};
 use pictures::{Form, Pictures};
+use server::{INCOMING_BUFFER, OWN, ROSBRIDGE_1, ROSBRIDGE_2, Rosbridge1, Rosbridge2, Server};
 
 /// Pictures of a camera.
 const WIDTH: u32 = 640;
@@ -47,8 +48,6 @@ enum Case {
     Many(Form),
     Connects,
 }
-
-const INCOMING_BUFFER: u64 = 65_536;
 
 const CASES: [(&str, Case); 13] = [
     ("in-websocket", Case::In(Carrier::WebSocket, INCOMING_BUFFER)),
@@ -72,9 +71,17 @@ impl Case {
         matches!(self, Self::Many(Form::Json | Form::Cbor))
     }
 
-    /// Whether a rosbridge_server of ROS 2 can stand beside: it has no TCP and no UDP.
+    /// Whether others than ours can take part.
     fn has_peer(self) -> bool {
-        matches!(self, Self::In(Carrier::WebSocket, _) | Self::Out | Self::Image(_))
+        matches!(self, Self::In(..) | Self::Out | Self::Image(_))
+    }
+
+    /// Whether that bridge takes part.
+    fn has(self, server: &Server) -> bool {
+        match self {
+            Self::In(carrier, _) => server.serves(carrier),
+            _ => server.is_own() || self.has_peer(),
+        }
     }
 
     /// The carrier of the article's client that it has; none has UDP.
@@ -88,10 +95,7 @@ impl Case {
     fn scenes(self, name: &str, server: &Server, python: Option<&Program>) -> Vec<Scene> {
         match self {
             Self::In(carrier, incoming_buffer) => {
-                let server = match server {
-                    Server::Own { .. } => Server::Own { incoming_buffer },
-                    ros => ros.clone(),
-                };
+                let server = server.for_carrier(carrier, incoming_buffer);
                 let scene = |who: Who| {
                     let name = format!("{name}{}", who.suffix());
                     let (server, brought) = (server.clone(), Vec::new());
@@ -165,7 +169,7 @@ impl InRounds for Scene {
             Self::Trips(it) => it.name(),
             Self::Pictures(it) => it.name(),
         };
-        if self.server().is_own() { name } else { format!("{name}, {ROSBRIDGE}") }
+        if self.server().is_own() { name } else { format!("{name}, {}", self.server()) }
     }
 
     fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
@@ -190,17 +194,11 @@ pub(crate) fn run(
     if options.quick && options.cases.is_empty() {
         wanted.retain(|(_, case)| !case.is_long());
     }
-    let mut servers = vec![OWN.clone()];
-    if wanted.iter().any(|(_, case)| case.has_peer()) {
-        match Rosbridge::find() {
-            Ok(it) => servers.push(Server::Ros(it)),
-            Err(why) => run.report.absent(run.screen, ROSBRIDGE, &why),
-        }
-    }
+    let servers = servers(run, &wanted);
     let pythons = pythons(run, wanted.iter().filter_map(|it| it.1.python()));
     let mut scenes = Vec::new();
     for (name, case) in &wanted {
-        let of_case = servers.iter().filter(|it| it.is_own() || case.has_peer());
+        let of_case = servers.iter().filter(|it| case.has(it));
         let python = case.python().and_then(|it| pythons.get(&it));
         scenes.extend(of_case.flat_map(|it| case.scenes(name, it, python)).map(Box::new));
     }
@@ -212,6 +210,25 @@ pub(crate) fn run(
         run.part(CONNECTS, measured)?;
     }
     Ok(())
+}
+
+/// Our own, and each that is here and takes part in a case. Of others it is said why not.
+fn servers(run: &mut Run<'_, '_>, wanted: &[(&str, Case)]) -> Vec<Server> {
+    let mut servers = vec![OWN.clone()];
+    let others = [
+        (ROSBRIDGE_2, Rosbridge2::find().map(Server::Ros2)),
+        (ROSBRIDGE_1, Rosbridge1::find(&run.stage.program).map(Server::Ros1)),
+    ];
+    for (name, found) in others {
+        match found {
+            Ok(it) => servers.push(it),
+            Err(why) if wanted.iter().any(|it| it.1.has_peer()) => {
+                run.report.absent(run.screen, name, &why);
+            }
+            Err(_) => {}
+        }
+    }
+    servers
 }
 
 /// The Python of each of `carriers`, as far as they are here. Of others it is said why not.
@@ -239,11 +256,10 @@ fn tell(run: &mut Run<'_, '_>, scenes: &[Box<Scene>]) {
     scenes.iter().for_each(|it| it.tell(run));
     for (at, ours) in scenes.iter().enumerate().filter(|it| it.1.server().is_own()) {
         let Some((name, ours)) = ours.timed() else { continue };
-        let theirs = scenes[at..].iter().filter(|it| !it.server().is_own());
-        let theirs = theirs.filter_map(|it| it.timed()).find(|it| it.0 == name);
-        if let Some((_, theirs)) = theirs {
+        for it in scenes[at..].iter().filter(|it| !it.server().is_own()) {
+            let Some((_, theirs)) = it.timed().filter(|it| it.0 == name) else { continue };
             let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(a, b)| a / b).collect();
-            let of = format!("{OWN} / {ROSBRIDGE}");
+            let of = format!("{OWN} / {}", it.server());
             run.judge(name, of, interval_of_median(&ratios), "×", None);
         }
     }

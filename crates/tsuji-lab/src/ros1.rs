@@ -5,7 +5,7 @@ use std::env;
 use crate::crew::{Child, Program, Stage, Stop};
 
 /// ROS 1 on this machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ros1 {
     /// Its nodes, in `peers/ros1`.
     nodes: Program,
@@ -31,14 +31,19 @@ impl Ros1 {
 
     /// Starts a master on a free port of loopback, for nodes that are started with `words` before their own.
     pub(crate) fn room(&self, stage: &Stage, words: &[&str]) -> Result<Room, Stop> {
-        let folder = stage.folder().join("ros1");
-        let nodes = self.nodes.clone().with_variable("ROS_IP", "127.0.0.1");
-        let nodes = nodes.with_variable("ROS_HOME", &folder).with_variable("ROS_LOG_DIR", &folder);
+        let nodes = of_this_run(self.nodes.clone(), stage);
         let mut master = Child::start(&stage.with_program(nodes.clone()), "--master", "{}")?;
         let uri = master.answer()?["uri"].as_str().unwrap_or_default().to_owned();
-        let nodes = nodes.with_words(words).with_variable("ROS_MASTER_URI", uri);
-        Ok(Room { stage: stage.with_program(nodes), _master: master })
+        let nodes = nodes.with_words(words).with_variable(MASTER_URI, &uri);
+        Ok(Room { stage: stage.with_program(nodes), uri, _master: master })
     }
+}
+
+/// The same where its children are reached on this host, and what they write goes with the run.
+fn of_this_run(program: Program, stage: &Stage) -> Program {
+    let folder = stage.folder().join("ros1");
+    let program = program.with_variable("ROS_IP", "127.0.0.1");
+    program.with_variable("ROS_HOME", &folder).with_variable("ROS_LOG_DIR", &folder)
 }
 
 /// The program of the nodes.
@@ -47,10 +52,21 @@ const NODES: &str = "tsuji-lab-ros1";
 /// What nodes find each other by.
 const MASTER: &str = "rosmaster";
 
+/// The variable that says where that is.
+const MASTER_URI: &str = "ROS_MASTER_URI";
+
 /// A master of ROS 1, which ends with this.
 #[derive(Debug)]
 pub(crate) struct Room {
     /// Its children are nodes of that master.
     pub(crate) stage: Stage,
+    uri: String,
     _master: Child,
+}
+
+impl Room {
+    /// The same where its children are nodes of that master too.
+    pub(crate) fn with(&self, program: Program) -> Program {
+        of_this_run(program, &self.stage).with_variable(MASTER_URI, &self.uri)
+    }
 }

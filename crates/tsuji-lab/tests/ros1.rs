@@ -186,3 +186,69 @@ fn a_laboratory_that_is_killed_leaves_neither_nodes_nor_a_master() {
     }
     fs::remove_dir_all(lab.folder()).unwrap();
 }
+
+/// Figures of that case whose servers are those of ROS 1, by what they say.
+fn of_rosbridge<'a>(value: &'a Value, what: &str) -> Vec<&'a Value> {
+    let is_meant = |it: &&Value| {
+        it["what"] == what && it["of"].as_str().unwrap().starts_with("rosbridge_server of ROS 1,")
+    };
+    list(value, "figures").iter().filter(is_meant).collect()
+}
+
+/// The real one, where it is: no package manager of Debian has it.
+#[test]
+fn the_rosbridge_server_of_ros_1_stands_beside_by_every_carrier() {
+    let prefixes = std::env::var_os("CMAKE_PREFIX_PATH").unwrap_or_default();
+    let program = "lib/rosbridge_server/rosbridge_tcp";
+    if !std::env::split_paths(&prefixes).any(|it| it.join(program).is_file()) {
+        println!("not run: no {program} in CMAKE_PREFIX_PATH; source a ROS 1 that has it");
+        return;
+    }
+    if !is_built() {
+        return;
+    }
+    let words =
+        "bridge --count 300 --blocks 2 --cases in-websocket,in-tcp-1024,in-udp,out,image-cbor-raw";
+    let (status, value) = Lab::start("rosbridge", words, &[]).end();
+    assert_eq!(status.code(), Some(0), "{value}");
+    assert!(list(&value, "skipped").is_empty(), "{value}");
+    for what in ["in-websocket", "in-tcp-1024", "in-udp", "out", "image-cbor-raw CPU"] {
+        let [figure] = of_rosbridge(&value, what)[..] else {
+            assert!(what.starts_with("in-"), "{what}: {value}");
+            continue;
+        };
+        assert!(0.0 < figure["figure"].as_f64().unwrap(), "{figure}");
+    }
+    assert_eq!(of_rosbridge(&value, "in-websocket lost").len(), 2, "{value}");
+    for figure in of_rosbridge(&value, "in-websocket lost") {
+        assert_eq!(figure["figure"], 0.0, "{figure}");
+    }
+}
+
+#[test]
+fn a_rosbridge_server_that_ends_at_once_is_told_and_the_rest_goes_on() {
+    if !is_built() {
+        return;
+    }
+    let name = format!("tsuji-lab-test-{}-catkin", std::process::id());
+    let prefix = std::env::temp_dir().join(name);
+    let folder = prefix.join("lib/rosbridge_server");
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("rosbridge_tcp");
+    fs::write(&program, "#!/bin/sh\necho no rospy here >&2\nexit 3\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let words = "bridge --count 300 --blocks 2 --cases in-tcp-1024,in-udp";
+    let variables = [("CMAKE_PREFIX_PATH", prefix.as_os_str())];
+    let (status, value) = Lab::start("no-rosbridge", words, &variables).end();
+    let _ = fs::remove_dir_all(&prefix);
+    assert_eq!(status.code(), Some(0), "{value}");
+    let skipped = list(&value, "skipped");
+    let why = |case: &str| {
+        let what = format!("{case}, rosbridge_server of ROS 1");
+        let found = skipped.iter().find(|it| it["what"] == *what);
+        found.unwrap_or_else(|| panic!("{what}: {value}"))["why"].as_str().unwrap()
+    };
+    assert!(why("in-tcp-1024").contains("no rospy here"), "{value}");
+    assert!(why("in-udp").contains("there is no rosbridge_udp in"), "{value}");
+    assert!(list(&value, "figures").iter().any(|it| it["of"] == "tsuji bridge, fast client"));
+}

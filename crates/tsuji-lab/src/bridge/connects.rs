@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tsuji_bridge::Carrier;
 
-use super::house::{House, OWN};
+use super::house::House;
 use super::pictures::{GROWN_MB_MAX, Memory, resident_mb};
+use super::server::OWN;
 use crate::crew::Stop;
 use crate::limits::{Run, woken};
 use crate::placement::Seat;

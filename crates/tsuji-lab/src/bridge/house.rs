@@ -1,118 +1,17 @@
 //! A bridge and those around it, started anew for each round of a case.
 
-use std::fmt;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tsuji_bridge::Carrier;
 
 use super::part::PART;
+use super::server::{self, Server};
 use crate::camera::seconds_used;
 use crate::crew::{Child, Program, Stage, Stop};
 use crate::placement::Seat;
-use crate::rclcpp;
 use crate::road;
-
-/// Whose bridge it is.
-#[derive(Clone, Debug)]
-pub(super) enum Server {
-    /// That of tsuji, which reads so many bytes of a TCP connection at once.
-    Own { incoming_buffer: u64 },
-    /// That of the ROS 2 that is sourced.
-    Ros(Rosbridge),
-}
-
-/// That of tsuji as users start it.
-pub(super) static OWN: Server = Server::Own { incoming_buffer: 65_536 };
-
-impl Server {
-    pub(super) fn is_own(&self) -> bool {
-        matches!(self, Self::Own { .. })
-    }
-
-    /// How many messages it is given, where it is asked for `count`: a slow one would hold up all others.
-    pub(super) fn messages(&self, count: u64) -> u64 {
-        if self.is_own() { count } else { count.min(SLOW_MESSAGES_MAX) }
-    }
-}
-
-const SLOW_MESSAGES_MAX: u64 = 100_000;
-
-impl fmt::Display for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_own() { "tsuji bridge" } else { ROSBRIDGE })
-    }
-}
-
-/// Its package and its name in reports.
-pub(super) const ROSBRIDGE: &str = "rosbridge_server";
-
-/// The program of that package that serves WebSockets; it has no others.
-const ROSBRIDGE_PROGRAM: &str = "rosbridge_websocket";
-
-/// The rosbridge_server of the ROS 2 that is sourced.
-#[derive(Clone, Debug)]
-pub(super) struct Rosbridge {
-    program: Program,
-}
-
-impl Rosbridge {
-    /// Looks for it. An error says what is missing.
-    pub(super) fn find() -> Result<Self, String> {
-        let prefixes = rclcpp::prefixes()?;
-        let folder = |prefix: std::path::PathBuf| prefix.join("lib").join(ROSBRIDGE);
-        let mut folders = std::env::split_paths(&prefixes).map(folder);
-        let program = folders.find_map(|it| Program::in_folder(&it, ROSBRIDGE_PROGRAM));
-        let program = program.ok_or_else(|| {
-            format!(
-                "not installed: no {ROSBRIDGE}/{ROSBRIDGE_PROGRAM} in {}; for example apt-get install ros-humble-rosbridge-server",
-                prefixes.display()
-            )
-        })?;
-        Ok(Self { program })
-    }
-
-    /// Starts it on a free port of loopback; where it is, once it listens.
-    fn start(&self, stage: &Stage) -> Result<(Child, String), Stop> {
-        let port = free_port().map_err(|error| format!("find a free port: {error}"))?;
-        let at = format!("port:={port}");
-        let program =
-            beside_ros(self.program.clone(), stage).with_words(&["--ros-args", "-p", &at]);
-        let mut child = Child::start(&stage.with_program(program), "-p", "address:=127.0.0.1")?;
-        let begin = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            if stage.interrupt.is_set() {
-                return Err(Stop::Interrupted);
-            }
-            if let Some(end) = child.end(Duration::ZERO) {
-                return Err(end.into());
-            }
-            if LISTENS_WITHIN < begin.elapsed() {
-                child.kill();
-                return Err(format!("it does not listen at port {port}").into());
-            }
-            thread::sleep(LOOK);
-        }
-        Ok((child, format!("127.0.0.1:{port}")))
-    }
-}
-
-const LISTENS_WITHIN: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(50);
-
-/// One that nobody has now.
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
-}
-
-/// The same where its children are nodes of ROS 2 of this host and this run.
-fn beside_ros(program: Program, stage: &Stage) -> Program {
-    let (range, of_this_host) = rclcpp::range_of_this_host();
-    let domain = road::domain(stage.folder()).to_string();
-    program.with_variable("ROS_DOMAIN_ID", domain).with_variable(range, of_this_host)
-}
+use crate::ros1::Room;
 
 /// A process, and what it is called where it fails.
 pub(super) struct Player {
@@ -142,6 +41,8 @@ pub(super) struct House<'a> {
     bridge: Player,
     /// Where each carrier is.
     places: Value,
+    /// Where nodes of ROS 1 are.
+    room: Option<Room>,
 }
 
 impl<'a> House<'a> {
@@ -169,28 +70,33 @@ impl<'a> House<'a> {
 
     fn start(stage: &'a Stage, server: &'a Server, seat: Seat) -> Result<Self, Stop> {
         let seated = stage.at(seat);
-        let (child, places) = match server {
+        let (child, places, room) = match server {
             Server::Own { incoming_buffer } => {
                 let text = json!({
                     "role": "bridge", "folder": stage.folder(), "incoming_buffer": incoming_buffer,
                 });
                 let mut child = Child::start(&seated, PART, &text.to_string())?;
                 let places = child.answer()?;
-                (child, places)
+                (child, places, None)
             }
-            Server::Ros(it) => {
+            Server::Ros2(it) => {
                 let (child, place) = it.start(&seated)?;
-                (child, json!({ Carrier::WebSocket.word(): place }))
+                (child, json!({ Carrier::WebSocket.word(): place }), None)
+            }
+            Server::Ros1(it) => {
+                let room = it.room(stage)?;
+                let (child, place) = it.start(&seated, &room)?;
+                (child, json!({ it.carrier.word(): place }), Some(room))
             }
         };
-        Ok(Self { stage, server, bridge: Player { who: BRIDGE, child }, places })
+        Ok(Self { stage, server, bridge: Player { who: BRIDGE, child }, places, room })
     }
 
     /// A topic of that name: where others of the network may be, of this run.
     pub(super) fn topic(&self, name: &str) -> String {
         match self.server {
-            Server::Own { .. } => format!("/{name}"),
-            Server::Ros(_) => format!("/{}", road::of_this_run(self.stage.folder(), name)),
+            Server::Own { .. } | Server::Ros1(_) => format!("/{name}"),
+            Server::Ros2(_) => format!("/{}", road::of_this_run(self.stage.folder(), name)),
         }
     }
 
@@ -201,12 +107,14 @@ impl<'a> House<'a> {
         role: &'static str,
         mut text: Value,
     ) -> Result<Player, Stop> {
-        text["is_beside_ros"] = (!self.server.is_own()).into();
-        let stage = match self.server {
-            Server::Own { .. } => self.stage.clone(),
-            Server::Ros(_) => {
-                self.stage.with_program(beside_ros(self.stage.program.clone(), self.stage))
+        text["is_beside_ros"] = matches!(self.server, Server::Ros2(_)).into();
+        let stage = match (self.server, &self.room) {
+            (Server::Ros2(_), _) => {
+                let program = self.stage.program.clone();
+                &self.stage.with_program(server::beside_ros2(program, self.stage))
             }
+            (_, Some(room)) => &room.stage,
+            _ => self.stage,
         };
         self.play(&stage.at(seat), role, text)
     }

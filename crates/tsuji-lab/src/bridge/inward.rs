@@ -5,7 +5,8 @@ use std::fmt;
 use serde_json::json;
 use tsuji_bridge::Carrier;
 
-use super::house::{House, Server};
+use super::house::House;
+use super::server::{INCOMING_BUFFER, Server};
 use super::wire::Account;
 use crate::crew::{Program, Stop};
 use crate::limits::Run;
@@ -119,7 +120,7 @@ impl Inward {
         let said = client.ask(&format!("publish {count}"))?;
         let heard = listener.answer()?;
         let cpu_us = house.cpu_us()? - before;
-        let account = Account::read(&heard);
+        let account = Account::heard(&heard, carrier, count);
         if account.came == 0 {
             return Err("nothing of what was said came to the listener".to_owned().into());
         }
@@ -168,13 +169,10 @@ impl Inward {
 
     /// Where the same stands in the article.
     fn published(&self) -> Option<&'static Published> {
-        let Server::Own { incoming_buffer } = self.server else {
-            return PUBLISHED.iter().find(|it| it.server == "WebSocket");
-        };
-        let server = match (self.carrier, incoming_buffer) {
+        let server = match (self.carrier, self.server.incoming_buffer()) {
             (Carrier::WebSocket, _) => "WebSocket",
-            (Carrier::Tcp, 1024) => "TCP, incoming_buffer 1024",
-            (Carrier::Tcp, _) => "TCP, incoming_buffer 65536",
+            (Carrier::Tcp, INCOMING_BUFFER) => "TCP, incoming_buffer 65536",
+            (Carrier::Tcp, _) => "TCP, incoming_buffer 1024",
             (Carrier::Udp, _) => return None,
         };
         PUBLISHED.iter().find(|it| it.server == server)

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use tsuji_bridge::Carrier;
 
-use super::house::{House, OWN, Server};
+use super::house::House;
+use super::server::{OWN, Server};
 use super::wire::Account;
 use crate::crew::Stop;
 use crate::limits::Run;
@@ -53,8 +54,9 @@ impl InRounds for Outward {
 impl Outward {
     fn measure(house: &mut House<'_>, count: u64) -> Result<Came, Stop> {
         let topic = house.topic("answers");
+        let text = json!({ "topic": topic, "pictures": false });
         // The bridge has a processor for itself.
-        let mut speaker = house.node(Seat::Sender, "speaker", json!({ "topic": topic }))?;
+        let mut speaker = house.node(Seat::Sender, "speaker", text)?;
         let text = json!({ "does": "hear", "topic": topic, "count": count });
         let mut client = house.client(Seat::Sender, Carrier::WebSocket, text)?;
         speaker.ask("meet")?;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tsuji_bridge::Carrier;
 
 use super::PICTURE_BYTES;
-use super::house::{House, Server};
+use super::house::House;
+use super::server::Server;
 use crate::crew::Stop;
 use crate::limits::{Run, Status};
 use crate::placement::Seat;

@@ -92,6 +92,14 @@ impl Account {
         json!({ "came": came, "altered": altered, "repeated": repeated, "last": last_ns })
     }
 
+    /// What a listener answers of `count` texts: the account itself, or the texts where it is a node of others.
+    pub(super) fn heard(value: &Value, carrier: Carrier, count: u64) -> Self {
+        match value["texts"].as_array() {
+            Some(texts) => Self::of(texts.iter().filter_map(Value::as_str), carrier, count),
+            None => Self::read(value),
+        }
+    }
+
     pub(super) fn read(value: &Value) -> Self {
         let number = |field: &str| value[field].as_u64().unwrap_or_default();
         Self { came: number("came"), altered: number("altered"), repeated: number("repeated") }
@@ -208,6 +216,9 @@ mod tests {
         let account = Account::of(heard.iter().map(String::as_str), Carrier::Tcp, 4);
         assert_eq!(account, Account { came: 2, altered: 3, repeated: 1 });
         assert_eq!(Account::read(&account.to_json(5)), account);
+        assert_eq!(Account::heard(&account.to_json(5), Carrier::Tcp, 4), account);
+        let texts = json!({ "texts": heard, "last": 5 });
+        assert_eq!(Account::heard(&texts, Carrier::Tcp, 4), account);
     }
 
     #[test]
