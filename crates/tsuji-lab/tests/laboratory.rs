@@ -768,7 +768,8 @@ fn web_clients_are_measured_and_nothing_is_lost() {
     let cases = "in,out,trips,image,many-cbor-raw,connects";
     let words = format!("bridge --quick --count 600 --blocks 2 --cases {cases}");
     // No rosbridge_server and no Python.
-    let variables = [("AMENT_PREFIX_PATH", OsStr::new("")), ("PATH", OsStr::new(""))];
+    let variables =
+        ["AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "PATH"].map(|it| (it, OsStr::new("")));
     let Some((value, text)) = check_with(&words, &variables) else { return };
     let figure =
         |what: &str| figure_of(&value, "figures", what, "tsuji bridge")["figure"].as_f64().unwrap();
@@ -838,9 +839,11 @@ fn web_clients_are_measured_and_nothing_is_lost() {
         .iter()
         .map(|it| (it["what"].as_str().unwrap(), it["why"].as_str().unwrap()))
         .collect();
-    let [(ros, why), (python, _)] = absent[..] else { panic!("{text}") };
-    assert_eq!((ros, python), ("rosbridge_server", "python3"), "{text}");
-    assert!(why.contains("no ROS 2 is sourced"), "{why}");
+    let [(ros2, of_ros2), (ros1, of_ros1), (python, _)] = absent[..] else { panic!("{text}") };
+    let names = ("rosbridge_server", "rosbridge_server of ROS 1", "python3");
+    assert_eq!((ros2, ros1, python), names, "{text}");
+    assert!(of_ros2.contains("no ROS 2 is sourced"), "{of_ros2}");
+    assert!(of_ros1.contains("no rosbridge_server/rosbridge_tcp of ROS 1"), "{of_ros1}");
 }
 
 /// A folder that goes with its test.

@@ -213,16 +213,11 @@ fn the_rosbridge_server_of_ros_1_stands_beside_by_every_carrier() {
     assert_eq!(status.code(), Some(0), "{value}");
     assert!(list(&value, "skipped").is_empty(), "{value}");
     for what in ["in-websocket", "in-tcp-1024", "in-udp", "out", "image-cbor-raw CPU"] {
-        let [figure] = of_rosbridge(&value, what)[..] else {
-            assert!(what.starts_with("in-"), "{what}: {value}");
-            continue;
-        };
+        let [figure] = of_rosbridge(&value, what)[..] else { panic!("{what}: {value}") };
         assert!(0.0 < figure["figure"].as_f64().unwrap(), "{figure}");
     }
-    assert_eq!(of_rosbridge(&value, "in-websocket lost").len(), 2, "{value}");
-    for figure in of_rosbridge(&value, "in-websocket lost") {
-        assert_eq!(figure["figure"], 0.0, "{figure}");
-    }
+    let [lost] = of_rosbridge(&value, "in-websocket lost")[..] else { panic!("{value}") };
+    assert_eq!(lost["figure"], 0.0, "{lost}");
 }
 
 #[test]
@@ -241,14 +236,15 @@ fn a_rosbridge_server_that_ends_at_once_is_told_and_the_rest_goes_on() {
     let variables = [("CMAKE_PREFIX_PATH", prefix.as_os_str())];
     let (status, value) = Lab::start("no-rosbridge", words, &variables).end();
     let _ = fs::remove_dir_all(&prefix);
-    assert_eq!(status.code(), Some(0), "{value}");
+    assert_eq!(status.code(), Some(1), "{value}");
     let skipped = list(&value, "skipped");
     let why = |case: &str| {
         let what = format!("{case}, rosbridge_server of ROS 1");
         let found = skipped.iter().find(|it| it["what"] == *what);
         found.unwrap_or_else(|| panic!("{what}: {value}"))["why"].as_str().unwrap()
     };
-    assert!(why("in-tcp-1024").contains("no rospy here"), "{value}");
+    // What it said before may come a moment too late to be told.
+    assert!(why("in-tcp-1024").contains("exit status: 3"), "{value}");
     assert!(why("in-udp").contains("there is no rosbridge_udp in"), "{value}");
     assert!(list(&value, "figures").iter().any(|it| it["of"] == "tsuji bridge, fast client"));
 }
