@@ -2,11 +2,9 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "answers.hpp"
@@ -45,8 +43,7 @@ Pairs publish_each(const std::string &text, uint64_t count, uint64_t period_us, 
     const uint64_t due_ns = begin_ns + number * period_us * 1000;
     Text message;
     message.data = numbered(text, number);
-    for (uint64_t now = monotonic_ns(); now < due_ns; now = monotonic_ns())
-      std::this_thread::sleep_for(std::chrono::nanoseconds(due_ns - now));
+    sleep_until_ns(due_ns);
     const uint64_t at_ns = monotonic_ns();
     publish(message);
     published.push_back({due_ns, at_ns});

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <thread>
 
 namespace tsuji {
 
@@ -16,6 +18,13 @@ inline uint64_t clock_ns(clockid_t clock)
 
 // Processes of a host share it.
 inline uint64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
+
+// Returns once monotonic_ns() is at least that.
+inline void sleep_until_ns(uint64_t due_ns)
+{
+  for (uint64_t now = monotonic_ns(); now < due_ns; now = monotonic_ns())
+    std::this_thread::sleep_for(std::chrono::nanoseconds(due_ns - now));
+}
 
 // Processor time of this process, without what the laboratory itself uses.
 class Meter {

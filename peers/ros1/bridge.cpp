@@ -162,9 +162,7 @@ std::string film(const ros::Publisher &publisher, uint64_t count, uint64_t perio
     char mark[32];
     std::snprintf(mark, sizeof mark, "#%09llu#", static_cast<unsigned long long>(number));
     image.header.frame_id = mark;
-    const uint64_t due_ns = begin_ns + number * period_us * 1000;
-    for (uint64_t now = monotonic_ns(); now < due_ns; now = monotonic_ns())
-      std::this_thread::sleep_for(std::chrono::nanoseconds(due_ns - now));
+    sleep_until_ns(begin_ns + number * period_us * 1000);
     published += (published.empty() ? "" : ",") + std::to_string(monotonic_ns());
     publisher.publish(image);
   }

@@ -13,7 +13,7 @@ use std::process::{self, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -172,6 +172,8 @@ pub(crate) struct Child {
     input: Option<ChildStdin>,
     answers: Receiver<String>,
     complaints: Arc<Mutex<VecDeque<String>>>,
+    /// Reads them until there are no more.
+    ear: Option<JoinHandle<()>>,
     interrupt: Interrupt,
 }
 
@@ -214,7 +216,7 @@ impl Child {
                 }
             });
         }
-        if let Some(errors) = errors {
+        let ear = errors.map(|errors| {
             let complaints = Arc::clone(&complaints);
             thread::spawn(move || {
                 for line in BufReader::new(errors).lines().map_while(Result::ok) {
@@ -224,10 +226,10 @@ impl Child {
                         complaints.pop_front();
                     }
                 }
-            });
-        }
+            })
+        });
         let interrupt = stage.interrupt.clone();
-        Ok(Self { process, input, answers, complaints, interrupt })
+        Ok(Self { process, input, answers, complaints, ear, interrupt })
     }
 
     /// Its process id.
@@ -274,6 +276,7 @@ impl Child {
                     // Its output ends a moment before it does.
                     let status = self.ended_within(ENDS);
                     let status = status.map_or(String::new(), |it| format!(" ({it})"));
+                    self.hear_out();
                     return Err(self.with_complaints(&format!("it ended{status}")).into());
                 }
             }
@@ -295,7 +298,16 @@ impl Child {
             Ok(Some(status)) => status,
             _ => self.ended_within(patience)?,
         };
+        self.hear_out();
         Some(self.with_complaints(&format!("it ended ({status})")))
+    }
+
+    /// What it said last is read a moment after it has ended; what it has started may keep its output open for longer.
+    fn hear_out(&self) {
+        let begin = Instant::now();
+        while self.ear.as_ref().is_some_and(|it| !it.is_finished()) && begin.elapsed() < HEARD_OUT {
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// How it has ended, unless that takes longer than `patience`.
@@ -380,6 +392,8 @@ const HANGS: Duration = Duration::from_secs(120);
 
 /// A child that has not ended after so long is killed.
 const ENDS: Duration = Duration::from_secs(4);
+/// So long is waited for what one that has ended said last.
+const HEARD_OUT: Duration = Duration::from_millis(500);
 
 /// The children of one flow at a time.
 #[derive(Debug)]

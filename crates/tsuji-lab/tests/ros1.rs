@@ -243,8 +243,8 @@ fn a_rosbridge_server_that_ends_at_once_is_told_and_the_rest_goes_on() {
         let found = skipped.iter().find(|it| it["what"] == *what);
         found.unwrap_or_else(|| panic!("{what}: {value}"))["why"].as_str().unwrap()
     };
-    // What it said before may come a moment too late to be told.
-    assert!(why("in-tcp-1024").contains("exit status: 3"), "{value}");
+    let ended = why("in-tcp-1024");
+    assert!(ended.contains("exit status: 3") && ended.contains("no rospy here"), "{value}");
     assert!(why("in-udp").contains("there is no rosbridge_udp in"), "{value}");
     assert!(list(&value, "figures").iter().any(|it| it["of"] == "tsuji bridge, fast client"));
 }

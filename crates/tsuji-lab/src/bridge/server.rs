@@ -1,6 +1,7 @@
 //! Whose bridge is measured: that of tsuji, and rosbridge_server of the ROS that is sourced.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -103,6 +104,11 @@ fn program_of(carrier: Carrier) -> &'static str {
     }
 }
 
+/// Where its programs are, if it is in one of `prefixes`.
+fn folders(prefixes: &OsStr) -> impl Iterator<Item = PathBuf> {
+    env::split_paths(prefixes).map(|it| it.join("lib").join(PACKAGE))
+}
+
 /// The rosbridge_server of the ROS 2 that is sourced.
 #[derive(Clone, Debug)]
 pub(super) struct Rosbridge2 {
@@ -114,9 +120,7 @@ impl Rosbridge2 {
     pub(super) fn find() -> Result<Self, String> {
         let prefixes = rclcpp::prefixes()?;
         let name = program_of(Carrier::WebSocket);
-        let folder = |prefix: PathBuf| prefix.join("lib").join(PACKAGE);
-        let mut folders = env::split_paths(&prefixes).map(folder);
-        let program = folders.find_map(|it| Program::in_folder(&it, name));
+        let program = folders(&prefixes).find_map(|it| Program::in_folder(&it, name));
         let program = program.ok_or_else(|| {
             format!(
                 "not installed: no {PACKAGE}/{name} in {}; for example apt-get install ros-humble-rosbridge-server",
@@ -160,7 +164,7 @@ impl Rosbridge1 {
         let prefixes = env::var_os(CATKIN_PREFIXES).unwrap_or_default();
         // That of ROS 2 has no TCP.
         let has = |folder: &PathBuf| folder.join(program_of(Carrier::Tcp)).is_file();
-        let folder = env::split_paths(&prefixes).map(|it| it.join("lib").join(PACKAGE)).find(has);
+        let folder = folders(&prefixes).find(has);
         let folder = folder.ok_or_else(|| {
             format!(
                 "not installed: no {PACKAGE}/{} of ROS 1 in a folder of {CATKIN_PREFIXES}; for example apt-get install \
