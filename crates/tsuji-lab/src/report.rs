@@ -193,13 +193,26 @@ fn shown(figure: f64) -> String {
         it if 1000.0 <= it => format!("{figure:.0}"),
         it if 100.0 <= it || figure == 0.0 => format!("{figure:.0}"),
         it if 10.0 <= it => format!("{figure:.1}"),
-        _ => format!("{figure:.2}"),
+        it if 0.1 <= it => format!("{figure:.2}"),
+        // A ratio may be small: two digits that are not zero.
+        it => format!("{figure:.*}", 1 + decimals_before(it)),
     }
 }
 
-/// To the nanosecond, which is less than the clock knows.
+/// How many places behind the point `figure`, less than 1 and more than 0, has up to its first digit that is not zero.
+fn decimals_before(figure: f64) -> usize {
+    (-figure.log10()).ceil().clamp(1.0, DECIMALS_MAX) as usize
+}
+
+const DECIMALS_MAX: f64 = 12.0;
+
+/// To the nanosecond, which is less than the clock knows; what is less than 1, such as a ratio, to four digits that are not zero if that
+/// is more.
 fn rounded(figure: f64) -> Option<f64> {
-    figure.is_finite().then(|| (figure * 1000.0).round() / 1000.0)
+    let is_small = 0.0 < figure.abs() && figure.abs() < 1.0;
+    let decimals = if is_small { 3 + decimals_before(figure.abs()) } else { 3 };
+    let places = 10_f64.powi(decimals as i32);
+    figure.is_finite().then(|| (figure * places).round() / places)
 }
 
 impl Report {
@@ -382,6 +395,17 @@ mod tests {
     fn nothing_measured_is_null_and_not_a_number_that_is_none() {
         let row = Row::of("c", "raw:x", 64, &[]);
         assert_eq!(row.to_json()["median_us"], Value::Null);
+    }
+
+    #[test]
+    fn small_figures_keep_their_digits() {
+        let all = [1234.4, 123.4, 12.34, 1.234, 0.1234, 0.012_34, 0.001_234, 0.1, 0.01, 0.0];
+        let said = ["1234", "123", "12.3", "1.23", "0.12", "0.012", "0.0012", "0.10", "0.010", "0"];
+        assert_eq!(all.map(shown), said);
+        assert_eq!(shown(-0.012_34), "-0.012");
+        assert_eq!(rounded(0.001_234_56), Some(0.001_235));
+        assert_eq!(rounded(12.345_67), Some(12.346));
+        assert_eq!(rounded(f64::NAN), None);
     }
 
     #[test]
