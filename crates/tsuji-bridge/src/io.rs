@@ -5,7 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
@@ -17,6 +18,7 @@ use crate::settings::{Carrier, Place, Settings};
 use crate::wake::Wake;
 use crate::{Bound, Counters, Error, ErrorKind, Result};
 
+mod flood;
 mod http;
 mod link;
 mod outgoing;
@@ -115,13 +117,18 @@ impl Io {
         let mut dirty = Vec::new();
         while !self.wake.is_over() {
             let is_hot = !self.hot.is_empty() || self.udp.as_ref().is_some_and(Udp::is_hot);
-            let rests = !is_hot && self.wake.falls_asleep();
+            // Nobody else waits for longer than that, and only while datagrams come by the hundred thousand.
+            let gathers = !is_hot && self.udp.as_mut().is_some_and(|it| it.lets_gather(desk.now()));
+            if gathers {
+                thread::sleep(GATHERING);
+            }
+            let rests = !is_hot && !gathers && self.wake.falls_asleep();
             let links = self.due.first().map(|(at, _)| *at);
             let udp = self.udp.as_ref().and_then(Udp::due);
             let due = links.into_iter().chain(udp).chain(desk.due()).min();
             let timeout = match rests {
                 true => due.map(|at| at.saturating_duration_since(Instant::now())),
-                false => Some(std::time::Duration::ZERO),
+                false => Some(Duration::ZERO),
             };
             let polled = self.poll.poll(&mut events, timeout);
             self.wake.is_awake(&mut dirty);
@@ -336,6 +343,9 @@ const LINKS: usize = 16;
 
 /// Places from here on are those of clients by UDP.
 pub(crate) const UDP_PLACES: usize = usize::MAX / 2;
+
+/// So long datagrams gather that come fast, and about as long again, since the system sleeps longer than it is told.
+const GATHERING: Duration = Duration::from_micros(50);
 
 /// What one wait tells of at most.
 const EVENTS: usize = 1024;

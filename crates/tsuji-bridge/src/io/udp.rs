@@ -11,6 +11,7 @@ use tsuji_platform::datagram::{self, Batch};
 use tsuji_rosbridge::Piece;
 
 use super::UDP_PLACES;
+use super::flood::Flood;
 use crate::desk::Desk;
 use crate::session::{Arrived, Session, Verdict};
 use crate::settings::Carrier;
@@ -31,6 +32,7 @@ pub(super) struct Udp {
     /// So many are in it, and which is the next.
     taken: usize,
     next: usize,
+    flood: Flood,
     /// What the system has dropped, as far as it is counted.
     dropped: u32,
     /// Whose datagram was obeyed last: what waits for it is sent with the turn, or when somebody else's comes.
@@ -77,6 +79,7 @@ impl Udp {
             batch: Some(Batch::default()),
             taken: 0,
             next: 0,
+            flood: Flood::new(Instant::now()),
             dropped: 0,
             heard_last: None,
             heard_bytes: 0,
@@ -107,6 +110,11 @@ impl Udp {
     /// Whether there may be more to read.
     pub(super) fn is_hot(&self) -> bool {
         (self.may_read || self.next < self.taken) && self.paused.is_none()
+    }
+
+    /// All that had come has been dealt with: whether some more datagrams are to gather before any is taken.
+    pub(super) fn lets_gather(&mut self, now: Instant) -> bool {
+        self.flood.lets_gather(now) && self.paused.is_none()
     }
 
     /// When it has to be looked at, whatever happens.
@@ -159,7 +167,10 @@ impl Udp {
         let Some(batch) = &mut self.batch else { return };
         (self.taken, self.next) = (0, 0);
         match batch.receive(&self.socket) {
-            Ok(count) => self.taken = count,
+            Ok(count) => {
+                self.taken = count;
+                self.flood.took(count);
+            }
             // What a datagram of ours met elsewhere is told here, and concerns nobody.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(_) => {
