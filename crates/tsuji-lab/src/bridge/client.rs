@@ -115,6 +115,26 @@ fn sent(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Sends all that end in `ends`, one by one.
+fn all_sent(socket: &UdpSocket, bytes: &[u8], ends: &[usize]) -> io::Result<()> {
+    let mut begin = 0;
+    for end in ends {
+        sent(socket, &bytes[begin..*end])?;
+        begin = *end;
+    }
+    Ok(())
+}
+
+/// How long it takes to send them to a socket where they are dropped once it is full.
+fn said_to_nobody(bytes: &[u8], ends: &[usize]) -> io::Result<u64> {
+    let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(nobody.local_addr()?)?;
+    let began = monotonic_ns();
+    all_sent(&socket, bytes, ends)?;
+    Ok(monotonic_ns() - began)
+}
+
 /// A client that publishes texts: as the article's program for its carrier does, or as fast as they are taken.
 struct Publishing {
     at: At,
@@ -140,7 +160,7 @@ impl Publishing {
     fn play(mut self) -> Result<(), String> {
         answer(&json!({ "open": true }));
         obey_each(|line| match *line.split_whitespace().collect::<Vec<_>>() {
-            ["make", count] => Ok(self.make(parsed(count)?)),
+            ["make", count] => self.make(parsed(count)?),
             ["publish", count] => self.publish(parsed(count)?),
             _ => Err(format!("`{line}` is not understood")),
         })
@@ -150,7 +170,8 @@ impl Publishing {
         wire::publish(&self.at.topic, &wire::text(self.at.carrier, number))
     }
 
-    fn make(&mut self, count: u64) -> Value {
+    /// Makes its messages. Answers what saying datagrams takes by itself, to a socket that nobody reads.
+    fn make(&mut self, count: u64) -> Result<Value, String> {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         if self.is_fast {
             for number in 0..count {
@@ -162,8 +183,14 @@ impl Publishing {
                 ends.push(bytes.len());
             }
         }
+        let alone_ns = match self.at.carrier {
+            Carrier::Udp => {
+                said_to_nobody(&bytes, &ends).map_err(|error| self.at.trouble(&error))?
+            }
+            Carrier::WebSocket | Carrier::Tcp => 0,
+        };
         self.made = (bytes, ends);
-        json!({ "made": true })
+        Ok(json!({ "alone_ns": alone_ns }))
     }
 
     fn publish(&mut self, count: u64) -> Result<Value, String> {
@@ -180,14 +207,7 @@ impl Publishing {
         let (bytes, ends) = &self.made;
         match &mut self.line {
             Some(Line::WebSocket(stream) | Line::Tcp(stream)) => stream.write_all(bytes),
-            Some(Line::Udp(socket)) => {
-                let mut begin = 0;
-                for end in ends {
-                    sent(socket, &bytes[begin..*end])?;
-                    begin = *end;
-                }
-                Ok(())
-            }
+            Some(Line::Udp(socket)) => all_sent(socket, bytes, ends),
             None => Err(ErrorKind::NotConnected.into()),
         }
     }

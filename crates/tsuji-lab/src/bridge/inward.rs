@@ -68,6 +68,8 @@ pub(super) struct Brought {
     sent_s: f64,
     /// From the first message to the arrival of the last.
     took_s: f64,
+    /// What the client's calls take of that by themselves, where each message is one.
+    alone_s: f64,
     count: u64,
     account: Account,
     cpu_us: f64,
@@ -112,7 +114,7 @@ impl Inward {
             Who::Python(program) => house.client_of(program, Seat::Sender, carrier, text)?,
             Who::Fast | Who::Article => house.client(Seat::Sender, carrier, text)?,
         };
-        client.ask(&format!("make {count}"))?;
+        let made = client.ask(&format!("make {count}"))?;
         listener.ask("meet")?;
         let before = house.cpu_us()?;
         let silent_ms = if carrier == Carrier::Udp { LOSSY_SILENT_MS } else { SILENT_MS };
@@ -129,11 +131,16 @@ impl Inward {
             it.as_u64().unwrap_or_default().saturating_sub(began) as f64 / 1e9
         };
         let (sent_s, took_s) = (since(&said["sent"]), since(&heard["last"]));
-        Ok(Brought { sent_s, took_s, count, account, cpu_us })
+        let alone_s = made["alone_ns"].as_f64().unwrap_or_default() / 1e9;
+        Ok(Brought { sent_s, took_s, alone_s, count, account, cpu_us })
+    }
+
+    fn all(&self, of: impl Fn(&Brought) -> f64) -> Vec<f64> {
+        self.brought.iter().map(of).collect()
     }
 
     fn median(&self, of: impl Fn(&Brought) -> f64) -> Option<Interval> {
-        interval_of_median(&self.brought.iter().map(of).collect::<Vec<_>>())
+        interval_of_median(&self.all(of))
     }
 
     /// Says what all rounds brought.
@@ -146,7 +153,15 @@ impl Inward {
         let bar_ms = bar_ms * first.count as f64 / ARTICLES_COUNT;
         let bar = |bar: f64| has_bars.then_some(Bar::AtMost(bar));
         let took = self.median(|it| it.took_s * 1000.0);
-        run.judge(name, &of, took, "ms", bar(bar_ms));
+        run.judge(name, &of, took, "ms", bar(bar_ms).filter(|_| !is_udp));
+        if is_udp && has_bars {
+            // The bar is for what the client's own cost is not in.
+            let rest = self.median(|it| (it.took_s - it.alone_s) * 1000.0);
+            let alone_ms = quantile(&sorted(self.all(|it| it.alone_s * 1000.0)), 0.5);
+            let of =
+                format!("{of}; its calls alone, to a socket that nobody reads: {alone_ms:.0} ms");
+            run.judge(format!("{name} less its sending"), of, rest, "ms", bar(bar_ms));
+        }
         let cpu = self.median(Brought::cpu_each);
         run.judge(format!("{name} CPU/message"), &of, cpu, "µs", bar(1.5).filter(|_| !is_udp));
         let rate = self.median(|it| it.a_second() / 1000.0);
@@ -179,9 +194,7 @@ impl Inward {
     }
 
     fn row(&self) -> Option<Vec<Cell>> {
-        let middle = |of: fn(&Brought) -> f64| {
-            Cell::Number(quantile(&sorted(self.brought.iter().map(of).collect()), 0.5))
-        };
+        let middle = |of: fn(&Brought) -> f64| Cell::Number(quantile(&sorted(self.all(of)), 0.5));
         let sum =
             |of: fn(&Brought) -> u64| Cell::Number(self.brought.iter().map(of).sum::<u64>() as f64);
         let first = self.brought.first()?;
