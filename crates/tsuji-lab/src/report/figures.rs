@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::statistics::sorted;
 
-/// What is drawn of a whole page at most, in points of lines. More lines are drawn with fewer points each.
-const POINTS_MAX: usize = 400_000;
+/// What is drawn of all series of a page at most, in points of lines: some 7 MB. More lines are drawn with fewer points each.
+const POINTS_MAX: usize = 500_000;
 /// Columns of a plot, in each of which the least and the largest value are drawn.
 const COLUMNS: usize = 800;
 const COLUMNS_MIN: usize = 50;
@@ -79,11 +79,21 @@ impl Figure {
     }
 }
 
-/// All plots of `report`, which is what `--json` wrote.
-pub(super) fn groups(report: &Value) -> Vec<Group> {
+/// In how many columns a long series is drawn where all of `reports` are on one page.
+pub(super) fn columns<'a>(reports: impl IntoIterator<Item = &'a Value>) -> usize {
+    let series = reports.into_iter().flat_map(|it| list(it, "series"));
+    let lens: Vec<_> = series.map(|it| list(it, "values").len()).collect();
+    // Over time and as a distribution a series has two points a column, if it has so many; its histogram is short.
+    let points = |columns: usize| lens.iter().map(|len| len.min(&(2 * columns)) * 2).sum::<usize>();
+    let all = (COLUMNS_MIN..=COLUMNS).rev().step_by(COLUMNS_MIN);
+    all.into_iter().find(|it| points(*it) <= POINTS_MAX).unwrap_or(COLUMNS_MIN)
+}
+
+/// All plots of `report`, which is what `--json` wrote, each series in so many columns.
+pub(super) fn groups(report: &Value, columns: usize) -> Vec<Group> {
     let mut names = Vec::new();
     let mut groups = over_size(report, &mut names);
-    groups.extend(of_series(report, &mut names));
+    groups.extend(of_series(report, columns, &mut names));
     groups
 }
 
@@ -193,10 +203,8 @@ struct Read {
     points: Vec<(f64, f64)>,
 }
 
-fn of_series(report: &Value, names: &mut Vec<String>) -> Vec<Group> {
+fn of_series(report: &Value, columns: usize, names: &mut Vec<String>) -> Vec<Group> {
     let all = list(report, "series");
-    // A series has a line in three plots.
-    let columns = (POINTS_MAX / 5 / all.len().max(1)).clamp(COLUMNS_MIN, COLUMNS);
     let mut groups = Vec::new();
     let cases: Vec<String> = all.iter().map(without_road).collect();
     for (at, case) in cases.iter().enumerate() {
@@ -419,7 +427,7 @@ mod tests {
             series("a", "passing", "µs", &json!([1, null, 3])),
             series("b", "passing", "µs", &json!([2, 4])),
         ];
-        let groups = groups(&json!({ "series": all }));
+        let groups = groups(&json!({ "series": all }), COLUMNS);
         assert_eq!(groups.len(), 1);
         let titles: Vec<_> = groups[0].figures.iter().map(|it| it.title.as_str()).collect();
         let expected =
@@ -438,7 +446,7 @@ mod tests {
             series
         };
         let all = [of("queue-shm-10", "tsuji:shm"), of("queue-cyclonedds-10", "tsuji:cyclonedds")];
-        let groups = groups(&json!({ "series": all }));
+        let groups = groups(&json!({ "series": all }), COLUMNS);
         assert_eq!((groups.len(), groups[0].title.as_str()), (1, "queue-10"));
         assert_eq!(groups[0].figures[0].lines.len(), 2);
         for (case, road, expect) in [
@@ -458,22 +466,22 @@ mod tests {
             series("a", "cpu user", "%", &json!([1, 2])),
             series("a", "cpu system", "%", &json!([2, 4])),
         ];
-        let groups = groups(&json!({ "series": all }));
+        let groups = groups(&json!({ "series": all }), COLUMNS);
         assert_eq!(groups[0].figures.len(), 1);
         assert_eq!(groups[0].figures[0].lines[1].name, "a, system");
     }
 
     #[test]
     fn nothing_measured_is_not_drawn() {
-        assert_eq!(groups(&json!({})), []);
+        assert_eq!(groups(&json!({}), COLUMNS), []);
         let all = [series("a", "passing", "µs", &json!([null]))];
-        assert_eq!(groups(&json!({ "series": all })), []);
+        assert_eq!(groups(&json!({ "series": all }), COLUMNS), []);
     }
 
     #[test]
     fn one_sample_is_drawn() {
         let all = [series("a", "passing", "µs", &json!([5]))];
-        let figures = &groups(&json!({ "series": all }))[0].figures;
+        let figures = &groups(&json!({ "series": all }), COLUMNS)[0].figures;
         let whole: f64 = figures[1].lines[0].points.iter().map(|it| it.1).sum();
         assert_eq!(whole, 100.0);
         assert_eq!(figures[2].lines[0].points, [(5.0, 100.0)]);
@@ -482,11 +490,27 @@ mod tests {
     #[test]
     fn a_wide_range_is_drawn_by_its_logarithm() {
         let all = [series("a", "passing", "µs", &json!([1, 2, 3, 900]))];
-        let figures = &groups(&json!({ "series": all }))[0].figures;
+        let figures = &groups(&json!({ "series": all }), COLUMNS)[0].figures;
         assert_eq!(figures[1].x.scale, Scale::Log);
         let all = [series("a", "passing", "µs", &json!([0, 2, 3, 900]))];
-        let figures = &groups(&json!({ "series": all }))[0].figures;
+        let figures = &groups(&json!({ "series": all }), COLUMNS)[0].figures;
         assert_eq!(figures[1].x.scale, Scale::Linear);
+    }
+
+    #[test]
+    fn many_long_series_share_what_a_page_may_have() {
+        let check = |count: usize, len: usize, expect: usize| {
+            let all = vec![series("a", "passing", "µs", &json!(vec![1.0; len])); count];
+            let report = json!({ "series": all });
+            assert_eq!(columns([&report]), expect, "{count} of {len}");
+            let half = json!({ "series": all[..count / 2] });
+            assert_eq!(columns([&half, &half]), expect, "{count} of {len}");
+        };
+        check(0, 0, COLUMNS);
+        check(100, 5000, COLUMNS);
+        check(1000, 90, COLUMNS);
+        check(1000, 2000, 100);
+        check(5000, 2000, COLUMNS_MIN);
     }
 
     #[test]
@@ -511,7 +535,7 @@ mod tests {
                 "p99_us": null })
         };
         let rows = [row("a", 4096, 2.0), row("a", 64, 1.0), row("b", 64, 1.0)];
-        let groups = groups(&json!({ "rows": rows }));
+        let groups = groups(&json!({ "rows": rows }), COLUMNS);
         assert_eq!((groups[0].title.as_str(), groups[0].figures.len()), ("loan", 1));
         let figure = &groups[0].figures[0];
         assert_eq!(figure.lines.len(), 1);

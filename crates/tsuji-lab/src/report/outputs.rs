@@ -115,7 +115,8 @@ impl Outputs {
                 }
             }
             if let Some(folder) = &self.svg {
-                let groups = figures::groups(&document.report);
+                let columns = figures::columns([&document.report]);
+                let groups = figures::groups(&document.report, columns);
                 let all = groups.iter().flat_map(|it| it.figures.iter().map(move |fig| (it, fig)));
                 for (at, (group, figure)) in all.enumerate() {
                     let name = word(&format!("{} {}", group.title, figure.title));

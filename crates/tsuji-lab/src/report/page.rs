@@ -23,8 +23,9 @@ pub(super) fn page(documents: &[Document]) -> String {
     let title = escaped(&format!("tsuji lab: {}", names.join(", ")));
     let mut plots = Vec::new();
     let mut body = String::new();
+    let columns = figures::columns(documents.iter().map(|it| &it.report));
     for (at, document) in documents.iter().enumerate() {
-        section(&mut body, &format!("d{at}"), document, &mut plots);
+        section(&mut body, &format!("d{at}"), document, columns, &mut plots);
     }
     let looks: Vec<_> = (0..svg::COLOURS.len() * svg::DASHES.len())
         .map(svg::looks)
@@ -77,9 +78,15 @@ fn within_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-fn section(out: &mut String, id: &str, document: &Document, plots: &mut Vec<Value>) {
+fn section(
+    out: &mut String,
+    id: &str,
+    document: &Document,
+    columns: usize,
+    plots: &mut Vec<Value>,
+) {
     let report = &document.report;
-    let groups = figures::groups(report);
+    let groups = figures::groups(report, columns);
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
