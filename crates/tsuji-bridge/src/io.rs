@@ -117,7 +117,7 @@ impl Io {
         let mut dirty = Vec::new();
         while !self.wake.is_over() {
             let is_hot = !self.hot.is_empty() || self.udp.as_ref().is_some_and(Udp::is_hot);
-            // Nobody else waits for longer than that, and only while datagrams come by the hundred thousand.
+            // Only while datagrams come by the hundred thousand a second, and not again where the sleep was long.
             let gathers = !is_hot && self.udp.as_mut().is_some_and(|it| it.lets_gather(desk.now()));
             if gathers {
                 thread::sleep(GATHERING);

@@ -30,7 +30,8 @@ impl Flood {
     /// All that had come at `now` has been dealt with: whether some more are to gather before any is taken.
     pub(super) fn lets_gather(&mut self, now: Instant) -> bool {
         let long = now.saturating_duration_since(std::mem::replace(&mut self.rested, now));
-        let is_fast = long < FAST * std::mem::take(&mut self.taken);
+        // A system that sleeps for long would keep all others waiting.
+        let is_fast = long < (FAST * std::mem::take(&mut self.taken)).min(GATHERED_MAX);
         self.fast = if is_fast { self.fast.saturating_add(1) } else { 0 };
         FAST_TIMES <= self.fast
     }
@@ -38,6 +39,9 @@ impl Flood {
 
 /// From one to the next, on an average: to be woken takes about as long.
 const FAST: Duration = Duration::from_micros(10);
+
+/// Where gathering took longer than that, it is not done again until datagrams have come fast as often anew.
+const GATHERED_MAX: Duration = Duration::from_micros(500);
 
 /// So often in a row before it is a flood: a few in a row are answered each at once.
 const FAST_TIMES: u32 = 16;
@@ -73,5 +77,6 @@ mod tests {
     fn it_is_one_as_long_as_as_many_gather() {
         check(100, 20, 100, 85);
         check(100, 10, 100, 0);
+        check(100, 2000, 10_000, 0);
     }
 }
