@@ -194,7 +194,7 @@ fn shown(figure: f64) -> String {
         it if 100.0 <= it || figure == 0.0 => format!("{figure:.0}"),
         it if 10.0 <= it => format!("{figure:.1}"),
         it if 0.1 <= it => format!("{figure:.2}"),
-        // A ratio may be small: two digits that are not zero.
+        // A ratio may be small: two significant digits.
         it => format!("{figure:.*}", 1 + decimals_before(it)),
     }
 }
@@ -206,8 +206,7 @@ fn decimals_before(figure: f64) -> usize {
 
 const DECIMALS_MAX: f64 = 12.0;
 
-/// To the nanosecond, which is less than the clock knows; what is less than 1, such as a ratio, to four digits that are not zero if that
-/// is more.
+/// To the nanosecond, which is less than the clock knows; what is less than 1, such as a ratio, to four significant digits.
 fn rounded(figure: f64) -> Option<f64> {
     let is_small = 0.0 < figure.abs() && figure.abs() < 1.0;
     let decimals = if is_small { 3 + decimals_before(figure.abs()) } else { 3 };

@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 /// What is known of the datagrams of late.
 #[derive(Debug)]
 pub(super) struct Flood {
+    /// When all that had come was dealt with last.
+    rested: Instant,
     /// Datagrams since then.
     taken: u32,
-    rested: Instant,
     /// So often in a row they came fast.
     fast: u32,
 }
 
 impl Flood {
     pub(super) fn new(now: Instant) -> Self {
-        Self { taken: 0, rested: now, fast: 0 }
+        Self { rested: now, taken: 0, fast: 0 }
     }
 
     /// So many have been taken.

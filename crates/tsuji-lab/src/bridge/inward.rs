@@ -143,6 +143,10 @@ impl Inward {
         interval_of_median(&self.all(of))
     }
 
+    fn middle(&self, of: impl Fn(&Brought) -> f64) -> f64 {
+        quantile(&sorted(self.all(of)), 0.5)
+    }
+
     /// Says what all rounds brought.
     pub(super) fn tell(&self, run: &mut Run<'_, '_>) {
         let [first, ..] = &*self.brought else { return };
@@ -159,7 +163,7 @@ impl Inward {
             // it takes no less than its processor time.
             let rest =
                 self.median(|it| ((it.took_s - it.alone_s) * 1000.0).max(it.cpu_us / 1000.0));
-            let alone_ms = quantile(&sorted(self.all(|it| it.alone_s * 1000.0)), 0.5);
+            let alone_ms = self.middle(|it| it.alone_s * 1000.0);
             let of =
                 format!("{of}; its calls alone, to a socket that nobody reads: {alone_ms:.0} ms");
             run.judge(format!("{name} less its sending"), of, rest, "ms", bar(bar_ms));
@@ -196,7 +200,7 @@ impl Inward {
     }
 
     fn row(&self) -> Option<Vec<Cell>> {
-        let middle = |of: fn(&Brought) -> f64| Cell::Number(quantile(&sorted(self.all(of)), 0.5));
+        let middle = |of: fn(&Brought) -> f64| Cell::Number(self.middle(of));
         let sum =
             |of: fn(&Brought) -> u64| Cell::Number(self.brought.iter().map(of).sum::<u64>() as f64);
         let first = self.brought.first()?;

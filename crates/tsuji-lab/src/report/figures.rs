@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::statistics::sorted;
 
-/// What is drawn of all series of a page at most, in points of lines: some 7 MB. More lines are drawn with fewer points each.
+/// What is drawn of all series of a page, histograms left out, in points of lines: some 7 MB. More lines are drawn with fewer
+/// points each, down to [`COLUMNS_MIN`] columns, and the page grows from there on.
 const POINTS_MAX: usize = 500_000;
 /// Columns of a plot, in each of which the least and the largest value are drawn.
 const COLUMNS: usize = 800;
@@ -85,8 +86,8 @@ pub(super) fn columns<'a>(reports: impl IntoIterator<Item = &'a Value>) -> usize
     let lens: Vec<_> = series.map(|it| list(it, "values").len()).collect();
     // Over time and as a distribution a series has two points a column, if it has so many; its histogram is short.
     let points = |columns: usize| lens.iter().map(|len| len.min(&(2 * columns)) * 2).sum::<usize>();
-    let all = (COLUMNS_MIN..=COLUMNS).rev().step_by(COLUMNS_MIN);
-    all.into_iter().find(|it| points(*it) <= POINTS_MAX).unwrap_or(COLUMNS_MIN)
+    let mut all = (COLUMNS_MIN..=COLUMNS).rev().step_by(COLUMNS_MIN);
+    all.find(|it| points(*it) <= POINTS_MAX).unwrap_or(COLUMNS_MIN)
 }
 
 /// All plots of `report`, which is what `--json` wrote, each series in so many columns.
