@@ -5,7 +5,7 @@
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-demo: ## run a small robot of real processes for about 25 seconds and show how flows change their roads
+demo: ## run a small robot of real processes for about 25 seconds and show how flows change their routes
 	@scripts/demo
 
 test: ## run what every change must pass: formatting, lints, tidiness, licences, all tests
@@ -28,8 +28,10 @@ lint: ## check formatting, clippy, tidiness, licences; cargo-deny and shellcheck
 
 fmt: ## format the sources
 	@cargo fmt --all
+	@cargo fmt --manifest-path lab/Cargo.toml
+	@cargo fmt --manifest-path examples/own-messages/Cargo.toml
 
-bench: ## measure tsuji beside the raw carriers; rows go to target/bench/passing.json
+bench: ## measure tsuji beside the raw transports; rows go to target/bench/latency.json
 	@scripts/bench
 
 loom: ## try the interleavings of the lock-free code under loom

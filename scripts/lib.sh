@@ -12,6 +12,16 @@ if ! command -v cargo >/dev/null && [ -x "${HOME:-}/.cargo/bin/cargo" ]; then
     PATH="$HOME/.cargo/bin:$PATH"
 fi
 
+# Where the toolchain of rust-toolchain.toml is not to be had, the default one is taken.
+if command -v rustup >/dev/null && ! cargo --version >/dev/null 2>&1; then
+    default=$(cd / && rustup default 2>/dev/null | cut -d ' ' -f 1)
+    if [ -n "$default" ]; then
+        printf 'note: the toolchain of rust-toolchain.toml is not to be had here; taking %s\n' "$default" >&2
+        export RUSTUP_TOOLCHAIN=$default
+    fi
+    unset default
+fi
+
 TARGET_DIR=${CARGO_TARGET_DIR:-$ROOT/target}
 readonly TARGET_DIR
 readonly LOGS=$TARGET_DIR/logs
@@ -96,6 +106,34 @@ cargo_watched() {
     host=$(rustc -vV | sed -n 's/^host: //p')
     xtask=$(cargo xtask path)
     cargo --config "target.$host.runner=[\"$xtask\", \"watch\", \"--\"]" "$command" "$@"
+}
+
+# in_workspace FOLDER CARGO COMMAND ARGUMENT… : `cargo` or `cargo_watched` in a workspace beside the main one, with what is
+# built in one place: what two of them have in common is built once.
+in_workspace() {
+    local folder=$1 cargo=$2 command=$3
+    shift 3
+    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$TARGET_DIR} "$cargo" "$command" --manifest-path "$folder/Cargo.toml" "$@"
+}
+
+# in_lab CARGO COMMAND ARGUMENT… : the same in the workspace of the laboratory. Its programs go beside `tsuji`.
+in_lab() {
+    in_workspace lab "$@"
+}
+
+# lab_lints : what the laboratory must pass without a test.
+lab_lints() {
+    cargo fmt --manifest-path lab/Cargo.toml --check && cargo xtask licences lab &&
+        in_lab cargo clippy --all-targets --locked -- -D warnings
+}
+
+# own_messages_lints : what the example of own messages must pass without a test. Whatever a crate warns of, generated code is
+# still.
+own_messages_lints() {
+    local folder=examples/own-messages
+    cargo fmt --manifest-path $folder/Cargo.toml --check && cargo xtask licences $folder &&
+        in_workspace $folder cargo clippy --all-targets --locked -- -D warnings -W missing_docs -W unreachable_pub \
+            -W unnameable_types -W unused_qualifications -W clippy::pedantic
 }
 
 # members CRATE… : prints `--package CRATE` for those that are in the workspace.

@@ -583,7 +583,7 @@ static void call_due (struct tsuji_participant *participant)
     if (has_match)
       ear.on_match (ear.arg);
     if (has_news)
-      ear.on_news (ear.arg);
+      ear.on_data (ear.arg);
     lock (participant);
     participant->called = NULL;
     pthread_cond_broadcast (&participant->changed);

@@ -14,7 +14,7 @@ void Ear::news()
 {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (ear_ != nullptr)
-    ear_->on_news(ear_->arg);
+    ear_->on_data(ear_->arg);
 }
 
 void Ear::match()

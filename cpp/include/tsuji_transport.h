@@ -126,11 +126,11 @@ struct tsuji_join {
 
 /* What a transport calls, from threads of its own, with `arg`. The structure stays as long as `arg`. What happened before it was
  * given is not told: tsuji looks once itself. A transport never calls under a lock that any function of its table
- * takes, but for `on_news` and `on_match` of one object, which it may call one after the other. A callback may call `take`,
+ * takes, but for `on_data` and `on_match` of one object, which it may call one after the other. A callback may call `take`,
  * `matches`, `found`, sample_free and found_free, and nothing else. It stays valid until the object is closed. */
 struct tsuji_ear {
   const void *arg;
-  void (*on_news) (const void *arg);   /* there may be something to take, or to find */
+  void (*on_data) (const void *arg);   /* there may be something to take, or to find */
   void (*on_match) (const void *arg);  /* the set of endpoints that match changed; not for a watch */
 };
 
@@ -228,7 +228,7 @@ struct tsuji_transport {
   /* Closes it. No callback of it runs any more when this returns. Samples that were taken stay valid. */
   void (*close_reader) (struct tsuji_reader *reader);
   void (*reader_name) (const struct tsuji_reader *reader, unsigned char *name);
-  /* Calls on_news and on_match of `ear` from now on. Called once. */
+  /* Calls on_data and on_match of `ear` from now on. Called once. */
   int32_t (*listen_reader) (struct tsuji_reader *reader, const struct tsuji_ear *ear);
   /* Takes a sample: 1, or 0 when there is none. Samples of one writer come in its order. */
   int32_t (*take) (struct tsuji_reader *reader, struct tsuji_taken *taken);
@@ -236,7 +236,7 @@ struct tsuji_transport {
   /* Calls `each` with the name of each writer that matches, during the call. */
   int32_t (*reader_matches) (const struct tsuji_reader *reader, void *arg, tsuji_each_fn each);
 
-  /* Watches who is there, beginning with those who are, and calls on_news of `ear` when there is something to find. The own
+  /* Watches who is there, beginning with those who are, and calls on_data of `ear` when there is something to find. The own
    * participant and its endpoints may be among them. */
   int32_t (*open_watch) (struct tsuji_participant *participant, const struct tsuji_ear *ear, struct tsuji_watch **watch,
     char *problem);

@@ -1,7 +1,8 @@
 //! Any bytes read as a launch file, which may include itself: no panic, and every error names a place in it.
 #![no_main]
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
 use tsuji_launch::World;
@@ -22,8 +23,16 @@ impl World for Mirror<'_> {
         path.as_os_str().len() % 5 > 0
     }
 
-    fn variable(&self, name: &str) -> Option<String> {
-        (!name.is_empty()).then(|| format!("/{name}"))
+    fn files(&self, _: &Path) -> Vec<String> {
+        vec!["demo".to_owned()]
+    }
+
+    fn log_folder(&self) -> Result<PathBuf, String> {
+        Ok("/log".into())
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        (!name.is_empty()).then(|| format!("/{name}").into())
     }
 
     fn token(&self) -> String {

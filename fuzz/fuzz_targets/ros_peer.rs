@@ -1,4 +1,4 @@
-//! Any bytes as what a peer says over RTPS: user data, graph messages, headers of services, knocks. What
+//! Any bytes as what a peer says over RTPS: user data, graph messages, headers of services, connect attempts. What
 //! reads must write the same again.
 #![no_main]
 

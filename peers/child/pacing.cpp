@@ -113,7 +113,7 @@ Descriptor accept_from(const Descriptor &listener)
 
 void acknowledge(const Descriptor &socket, uint64_t number)
 {
-  // A thread that calls back says so by its first picture, a greeting.
+  // A thread that calls back says so by its first picture, a handshake.
   [[maybe_unused]] thread_local const bool is_here = receive_here();
   const Acknowledgement told{number, getpid(), static_cast<pid_t>(syscall(SYS_gettid))};
   // A sender that has gone needs no acknowledgement.

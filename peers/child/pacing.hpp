@@ -1,4 +1,4 @@
-// How the sender learns that a picture was read, and that its reader sleeps again: over a socket that no carrier uses.
+// How the sender learns that a picture was read, and that its reader sleeps again: over a socket that no transport uses.
 #pragma once
 
 #include <cstdint>

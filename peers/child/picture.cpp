@@ -29,15 +29,15 @@ uint64_t checksum(const uint8_t *picture, size_t size)
   std::array<uint64_t, 4> sums{1, 2, 3, 4};
   size_t at = NUMBER_BYTES;
   for (; at + 32 <= size; at += 32)
-    for (size_t lane = 0; lane < sums.size(); ++lane)
-      sums[lane] = add(sums[lane], word_at(picture + at + 8 * lane));
+    for (size_t link = 0; link < sums.size(); ++link)
+      sums[link] = add(sums[link], word_at(picture + at + 8 * link));
   uint64_t sum = 0;
   for (; at + 8 <= size; at += 8)
     sum = add(sum, word_at(picture + at));
   for (; at < size; ++at)
     sum = add(sum, picture[at]);
-  for (const uint64_t lane : sums)
-    sum = add(sum, lane);
+  for (const uint64_t link : sums)
+    sum = add(sum, link);
   return sum;
 }
 

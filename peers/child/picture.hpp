@@ -10,7 +10,7 @@
 namespace tsuji {
 
 // The number of a picture that only finds out whether anybody is there.
-constexpr uint64_t GREETING = UINT64_MAX;
+constexpr uint64_t HANDSHAKE = UINT64_MAX;
 
 // Pictures of one size. A picture is one of a few prepared ones, with its number in its first bytes.
 class Pictures {

@@ -19,7 +19,7 @@
 #include <tsuji_lab_rclcpp/msg/picture8388608.hpp>
 
 #include "answers.hpp"
-#include "passing.hpp"
+#include "latency.hpp"
 #include "session.hpp"
 
 namespace tsuji {
@@ -34,7 +34,7 @@ rclcpp::QoS qos() { return rclcpp::QoS(rclcpp::KeepLast(10)).reliable(); }
 // By value: one of four messages in rotation, published by reference.
 class Values : public Sender {
  public:
-  Values(rclcpp::Node &node, const PassingSpec &spec) : publisher_(node.create_publisher<Image>(spec.name, qos()))
+  Values(rclcpp::Node &node, const LatencySpec &spec) : publisher_(node.create_publisher<Image>(spec.name, qos()))
   {
     for (Image &picture : buffers_)
       make_blank(picture, spec.size);
@@ -54,7 +54,7 @@ class Values : public Sender {
 // By `unique_ptr`: what was published belongs to its reader, so each is new.
 class Pointers : public Sender {
  public:
-  Pointers(rclcpp::Node &node, const PassingSpec &spec)
+  Pointers(rclcpp::Node &node, const LatencySpec &spec)
       : size_(spec.size), publisher_(node.create_publisher<Image>(spec.name, qos()))
   {
   }
@@ -77,7 +77,7 @@ class Pointers : public Sender {
 template <typename Picture>
 class Loans : public Sender {
  public:
-  Loans(rclcpp::Node &node, const PassingSpec &spec) : publisher_(node.create_publisher<Picture>(spec.name, qos()))
+  Loans(rclcpp::Node &node, const LatencySpec &spec) : publisher_(node.create_publisher<Picture>(spec.name, qos()))
   {
     if (!publisher_->can_loan_messages())
       throw std::runtime_error(middleware() + " lends no such message");
@@ -140,22 +140,22 @@ auto with_lent(size_t size, const Call &call)
 
 enum class Handing { Value, Pointer, Loan };
 
-Handing handing_of(const PassingSpec &spec)
+Handing handing_of(const LatencySpec &spec)
 {
-  if (spec.carrier == "rclcpp")
+  if (spec.transport == "rclcpp")
     return Handing::Value;
-  if (spec.carrier == "rclcpp-pointer")
+  if (spec.transport == "rclcpp-pointer")
     return Handing::Pointer;
-  if (spec.carrier == "rclcpp-loan")
+  if (spec.transport == "rclcpp-loan")
     return Handing::Loan;
-  throw std::runtime_error("no carrier " + spec.carrier);
+  throw std::runtime_error("no transport " + spec.transport);
 }
 
 // Ends of a flow on nodes of this process, with a thread that spins.
 class Nodes : public Sender {
  public:
   // Of the two roles those that `spec` asks for; without arrivals there is none to watch.
-  Nodes(const PassingSpec &spec, Arrivals *arrivals)
+  Nodes(const LatencySpec &spec, Arrivals *arrivals)
   {
     const Handing handing = handing_of(spec);
     const auto options = rclcpp::NodeOptions().use_intra_process_comms(handing == Handing::Pointer);
@@ -176,7 +176,7 @@ class Nodes : public Sender {
   void publish() override { sender_->publish(); }
 
  private:
-  static std::shared_ptr<rclcpp::SubscriptionBase> watch_by(Handing handing, rclcpp::Node &node, const PassingSpec &spec,
+  static std::shared_ptr<rclcpp::SubscriptionBase> watch_by(Handing handing, rclcpp::Node &node, const LatencySpec &spec,
                                                             Arrivals &arrivals)
   {
     if (handing == Handing::Value)
@@ -186,7 +186,7 @@ class Nodes : public Sender {
     return with_lent(spec.size, [&](auto type) { return watch<typename decltype(type)::type>(node, spec.name, arrivals); });
   }
 
-  static std::unique_ptr<Sender> sender_by(Handing handing, rclcpp::Node &node, const PassingSpec &spec)
+  static std::unique_ptr<Sender> sender_by(Handing handing, rclcpp::Node &node, const LatencySpec &spec)
   {
     if (handing == Handing::Value)
       return std::make_unique<Values>(node, spec);
@@ -203,9 +203,9 @@ class Nodes : public Sender {
   std::optional<Spinning> spinning_;
 };
 
-class Rclcpp : public Carrier {
+class Rclcpp : public Transport {
  public:
-  explicit Rclcpp(const PassingSpec &spec) : spec_(spec) {}
+  explicit Rclcpp(const LatencySpec &spec) : spec_(spec) {}
 
   std::string name() const override
   {
@@ -217,17 +217,17 @@ class Rclcpp : public Carrier {
   std::unique_ptr<Sender> both(Arrivals &arrivals) override { return std::make_unique<Nodes>(spec_, &arrivals); }
 
  private:
-  const PassingSpec &spec_;
+  const LatencySpec &spec_;
 };
 
 }  // namespace
 
 void play_pictures(const Fields &fields)
 {
-  const PassingSpec spec(fields);
+  const LatencySpec spec(fields);
   const Session session;
   Rclcpp rclcpp(spec);
-  play_passing(spec, rclcpp);
+  run_latency(spec, rclcpp);
 }
 
 void play_presence()

@@ -2,7 +2,7 @@
 
 #include <std_msgs/msg/string.hpp>
 
-#include "cadence.hpp"
+#include "jitter.hpp"
 #include "session.hpp"
 
 namespace tsuji {
@@ -11,14 +11,14 @@ namespace {
 
 using Text = std_msgs::msg::String;
 
-void speak(const std::shared_ptr<rclcpp::Node> &node, const rclcpp::QoS &qos, const CadenceSpec &spec)
+void speak(const std::shared_ptr<rclcpp::Node> &node, const rclcpp::QoS &qos, const JitterSpec &spec)
 {
   const auto publisher = node->create_publisher<Text>(spec.topic, qos);
   const Spinning spinning({node});
   speak_as_told<Text>(spec, [&](const Text &message) { publisher->publish(message); });
 }
 
-void listen(const std::shared_ptr<rclcpp::Node> &node, const rclcpp::QoS &qos, const CadenceSpec &spec)
+void listen(const std::shared_ptr<rclcpp::Node> &node, const rclcpp::QoS &qos, const JitterSpec &spec)
 {
   Heard heard;
   const auto subscription =
@@ -31,7 +31,7 @@ void listen(const std::shared_ptr<rclcpp::Node> &node, const rclcpp::QoS &qos, c
 
 void play_texts(const Fields &fields)
 {
-  const CadenceSpec spec(fields);
+  const JitterSpec spec(fields);
   const Session session;
   const auto node = std::make_shared<rclcpp::Node>(spec.topic + "_" + spec.role);
   const rclcpp::QoS qos = rclcpp::QoS(rclcpp::KeepLast(spec.depth)).reliable();

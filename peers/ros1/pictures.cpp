@@ -14,7 +14,7 @@
 #include <sensor_msgs/Image.h>
 
 #include "node.hpp"
-#include "passing.hpp"
+#include "latency.hpp"
 
 namespace tsuji {
 
@@ -24,14 +24,14 @@ constexpr uint32_t QUEUE = 10;
 
 // How a message is handed over, and between what.
 struct Way {
-  explicit Way(const PassingSpec &spec)
+  explicit Way(const LatencySpec &spec)
       : name(spec.name),
         size(spec.size),
-        is_nodelet(spec.carrier == "nodelet" || spec.carrier == "nodelet-pointer"),
-        is_by_pointer(spec.carrier == "roscpp-pointer" || spec.carrier == "nodelet-pointer")
+        is_nodelet(spec.transport == "nodelet" || spec.transport == "nodelet-pointer"),
+        is_by_pointer(spec.transport == "roscpp-pointer" || spec.transport == "nodelet-pointer")
   {
-    if (!is_nodelet && !is_by_pointer && spec.carrier != "roscpp")
-      throw std::runtime_error("no carrier " + spec.carrier);
+    if (!is_nodelet && !is_by_pointer && spec.transport != "roscpp")
+      throw std::runtime_error("no transport " + spec.transport);
   }
 
   std::string name;
@@ -74,7 +74,7 @@ class Camera : public Sender {
 
   void advertise(ros::NodeHandle &node) { publisher_ = node.advertise<sensor_msgs::Image>(way_.name, QUEUE); }
 
-  // What was published by pointer belongs to its readers, so that one is new; the last one is let go here, outside the time of passing.
+  // What was published by pointer belongs to its readers, so that one is new; the last one is let go here, outside the time measured.
   void prepare() override
   {
     if (way_.is_by_pointer)
@@ -183,9 +183,9 @@ class Nodelets : public Camera {
   nodelet::Loader manager_;
 };
 
-class Roscpp : public Carrier {
+class Roscpp : public Transport {
  public:
-  explicit Roscpp(const PassingSpec &spec) : name_("ros1:" + spec.carrier), way_(spec) {}
+  explicit Roscpp(const LatencySpec &spec) : name_("ros1:" + spec.transport), way_(spec) {}
 
   std::string name() const override { return name_; }
   std::unique_ptr<Sender> sender() override { return std::make_unique<LoneCamera>(way_); }
@@ -206,10 +206,10 @@ class Roscpp : public Carrier {
 
 void play_pictures(const Fields &fields)
 {
-  const PassingSpec spec(fields);
+  const LatencySpec spec(fields);
   Roscpp roscpp(spec);
   begin_node(spec.name + "_" + spec.role);
-  play_passing(spec, roscpp);
+  run_latency(spec, roscpp);
 }
 
 }  // namespace tsuji

@@ -3,14 +3,14 @@
 #include <ros/ros.h>
 #include <std_msgs/String.h>
 
-#include "cadence.hpp"
+#include "jitter.hpp"
 #include "node.hpp"
 
 namespace tsuji {
 
 namespace {
 
-void speak(ros::NodeHandle &node, const CadenceSpec &spec)
+void speak(ros::NodeHandle &node, const JitterSpec &spec)
 {
   ros::Publisher publisher = node.advertise<std_msgs::String>(spec.topic, spec.depth);
   speak_as_told<std_msgs::String>(spec, [&](const std_msgs::String &message) { publisher.publish(message); });
@@ -20,7 +20,7 @@ void speak(ros::NodeHandle &node, const CadenceSpec &spec)
 // The end that listens.
 class Listening {
  public:
-  Listening(ros::NodeHandle &node, const CadenceSpec &spec, const ros::TransportHints &hints)
+  Listening(ros::NodeHandle &node, const JitterSpec &spec, const ros::TransportHints &hints)
       : subscriber_(node.subscribe(spec.topic, spec.depth, &Listening::note, this, hints))
   {
   }
@@ -35,7 +35,7 @@ class Listening {
   const Spinning spinning_;
 };
 
-void listen(ros::NodeHandle &node, const CadenceSpec &spec, bool has_no_delay)
+void listen(ros::NodeHandle &node, const JitterSpec &spec, bool has_no_delay)
 {
   const ros::TransportHints hints = has_no_delay ? ros::TransportHints().tcpNoDelay() : ros::TransportHints();
   const Listening listening(node, spec, hints);
@@ -46,7 +46,7 @@ void listen(ros::NodeHandle &node, const CadenceSpec &spec, bool has_no_delay)
 
 void play_texts(const Fields &fields, bool has_no_delay)
 {
-  const CadenceSpec spec(fields);
+  const JitterSpec spec(fields);
   begin_node(spec.topic + "_" + spec.role);
   ros::NodeHandle node;
   if (spec.role == "speaker")

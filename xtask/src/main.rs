@@ -12,6 +12,7 @@ mod licences;
 mod metadata;
 mod tidy;
 mod watch;
+mod words;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                        check what rustc and clippy do not: edges between crates, documents, leftovers

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::metadata::{self, DependencyKind, Package};
+use crate::words;
 
 /// Which crate may depend on which; `dev:` and `build:` allow only that kind of dependency. An edge
 /// missing here is a design question, not an oversight.
@@ -49,7 +50,8 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "dev:tsuji-conformance",
         ],
     ),
-    ("tsuji-interfaces", &["tsuji-msg"]),
+    ("tsuji-build", &["tsuji-msg"]),
+    ("tsuji-interfaces", &["tsuji-build", "tsuji-msg"]),
     ("tsuji-codec", &["tsuji-msg", "dev:tsuji-interfaces"]),
     (
         "tsuji",
@@ -68,7 +70,6 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "dev:tsuji-conformance",
         ],
     ),
-    ("tsuji-node", &["tsuji", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
     (
         "tsuji-bridge",
         &[
@@ -79,7 +80,6 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-msg",
             "tsuji-platform",
             "tsuji-rosbridge",
-            "dev:tsuji-node",
         ],
     ),
     ("tsuji-record", &["tsuji", "tsuji-core", "tsuji-interfaces", "tsuji-msg", "tsuji-platform"]),
@@ -91,7 +91,6 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "tsuji-bridge",
             "tsuji-interfaces",
             "tsuji-msg",
-            "tsuji-node",
             "tsuji-platform",
             "tsuji-policy",
             "tsuji-record",
@@ -104,16 +103,16 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         &[
             "tsuji",
             "tsuji-bridge",
+            "tsuji-build",
             "tsuji-core",
             "tsuji-interfaces",
-            "tsuji-lab",
             "tsuji-launch",
             "tsuji-msg",
-            "tsuji-node",
             "tsuji-platform",
             "tsuji-policy",
             "tsuji-record",
             "tsuji-ros",
+            "tsuji-xml",
         ],
     ),
     (
@@ -127,7 +126,10 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "dev:tsuji-msg",
         ],
     ),
-    ("tsuji-demo", &["tsuji", "tsuji-interfaces", "tsuji-msg"]),
+    (
+        "tsuji-demo",
+        &["tsuji", "tsuji-interfaces", "tsuji-msg", "tsuji-platform", "tsuji-transport"],
+    ),
     ("xtask", &[]),
 ];
 
@@ -153,12 +155,14 @@ const TRANSPORTS: &[(&str, &str)] = &[
     ("tsuji-transport-shm", concat!("tsuji_transport", "_shm")),
 ];
 
+/// The workspace of the laboratory, whose crate has edges and manners as those of the main one.
+const LABORATORY: &str = "lab";
+
 /// Where engines are measured without tsuji.
-const RAW_ENGINES: [&str; 2] =
-    ["crates/tsuji-lab/src/carrier/cyclonedds.rs", "crates/tsuji-lab/src/carrier/plugin.rs"];
+const RAW_ENGINES: [&str; 2] = ["lab/src/transport/cyclonedds.rs", "lab/src/transport/plugin.rs"];
 
 /// Where tests make participants that are not tsuji's of the engine.
-const PLAIN_PEERS: &str = "crates/tsuji/tests/house/plain.rs";
+const FOREIGN_PEERS: &str = "crates/tsuji/tests/house/foreign.rs";
 
 /// A file longer than this wants to be two.
 const RUST_LINES_MAX: usize = 1200;
@@ -177,6 +181,21 @@ const MACHINE_PATHS: &[&str] =
 /// Documents that name every crate. The first must exist.
 const MAPS: &[&str] = &["ARCHITECTURE.md", "README.md"];
 
+/// Programs that stand in a document, and the examples of the same text, which are built and run.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("README.md", "crates/tsuji/examples/talker.rs"),
+    ("README.md", "crates/tsuji/examples/listener.rs"),
+];
+
+/// What a program is linked with warns by `tsuji_platform::report`, which is heard where nobody collects events.
+const REPORTERS: &[&str] = &[
+    "crates/tsuji/src/",
+    "crates/tsuji-engine/src/",
+    "crates/tsuji-transport-cyclonedds/src/",
+    "crates/tsuji-transport-plugin/src/",
+];
+const UNHEARD: &[&str] = &[concat!("tracing::", "warn!("), concat!("tracing::", "error!(")];
+
 /// The files of the repository by their path in it, and the packages of the workspace.
 struct Repository {
     files: BTreeMap<String, String>,
@@ -187,6 +206,7 @@ struct Repository {
 pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
     let root = root.canonicalize().map_err(|error| format!("{}: {error}", root.display()))?;
     let mut packages = metadata::packages(&root, &["--no-deps"])?;
+    packages.extend(metadata::packages(&root.join(LABORATORY), &["--no-deps"])?);
     for package in &mut packages {
         package.manifest = relative(&root, &package.manifest);
         for it in &mut package.roots {
@@ -210,7 +230,10 @@ fn check(repository: &Repository) -> Vec<String> {
         complaints.extend(length(path, text));
         complaints.extend(leftovers(path, text));
         complaints.extend(machine_paths(path, text));
+        complaints.extend(unheard(path, text));
+        complaints.extend(words::retired(path, text));
     }
+    complaints.extend(programs(repository));
     complaints.extend(decisions(repository));
     complaints.extend(maps(repository));
     complaints
@@ -277,7 +300,7 @@ fn crate_roots(package: &Package, repository: &Repository) -> Vec<String> {
 }
 
 fn transports_named(path: &str, text: &str) -> Vec<String> {
-    let may_name = [REGISTRY, PLAIN_PEERS].contains(&path) || RAW_ENGINES.contains(&path);
+    let may_name = [REGISTRY, FOREIGN_PEERS].contains(&path) || RAW_ENGINES.contains(&path);
     if !path.ends_with(".rs") || may_name {
         return Vec::new();
     }
@@ -325,6 +348,33 @@ fn machine_paths(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
+fn unheard(path: &str, text: &str) -> Vec<String> {
+    if !REPORTERS.iter().any(|it| path.starts_with(it)) {
+        return Vec::new();
+    }
+    lines_with(text, |line| UNHEARD.iter().any(|it| line.contains(it)))
+        .map(|(number, line)| {
+            format!(
+                "{path}:{number}: heard by subscribers alone; use tsuji_platform::report: {line}"
+            )
+        })
+        .collect()
+}
+
+/// What a reader types is what is tested: from its imports on, for lints are no reader's concern.
+fn programs(repository: &Repository) -> Vec<String> {
+    let differs = |(document, example): &&(&str, &str)| {
+        let texts = (repository.files.get(*document), repository.files.get(*example));
+        let (Some(document), Some(example)) = texts else { return false };
+        let from = example.find("\nuse ").unwrap_or_default();
+        !document.contains(&format!("```rust{}```", &example[from..]))
+    };
+    let complaint = |(document, example): &(&str, &str)| {
+        format!("{document} does not have the program {example} as it is")
+    };
+    PROGRAMS.iter().filter(differs).map(complaint).collect()
+}
+
 /// Decisions are numbered from 0001 on, each number once.
 fn decisions(repository: &Repository) -> Vec<String> {
     let names = repository.files.keys().filter_map(|path| path.strip_prefix("docs/decisions/"));
@@ -344,7 +394,10 @@ fn maps(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
     for path in MAPS {
         let Some(text) = repository.files.get(*path) else { continue };
-        let crates = repository.packages.iter().filter(|it| it.manifest.starts_with("crates/"));
+        let is_crate = |it: &&Package| {
+            it.manifest.starts_with("crates/") || it.manifest.starts_with(LABORATORY)
+        };
+        let crates = repository.packages.iter().filter(is_crate);
         let missing = crates.filter(|it| !text.contains(&format!("`{}`", it.name)));
         complaints.extend(missing.map(|it| format!("{path} does not mention `{}`", it.name)));
     }
@@ -533,6 +586,28 @@ mod tests {
             &format!("https://example.org{work}a and ~{work}a and ./net{work}a"),
             &[],
         );
+    }
+
+    #[test]
+    fn a_warning_is_one_that_everybody_hears() {
+        let text = format!("{}\"x\");", UNHEARD[0]);
+        let complaint = format!(
+            "crates/tsuji/src/a.rs:1: heard by subscribers alone; use tsuji_platform::report: {text}"
+        );
+        check_file("crates/tsuji/src/a.rs", &text, &[&complaint]);
+        check_file("crates/tsuji-cli/src/a.rs", &text, &[]);
+    }
+
+    #[test]
+    fn a_program_in_a_document_is_that_which_is_tested() {
+        let example = "//! Says hello.\n#![allow(x)]\n\nuse a;\n\nfn main() {}\n";
+        let of_readme = |text: &str| {
+            let readme = format!("`tsuji-core`\n{text}");
+            check(&repository(&[("README.md", &readme), (PROGRAMS[0].1, example)]))
+        };
+        assert!(of_readme("```rust\nuse a;\n\nfn main() {}\n```\n").is_empty());
+        let expect = format!("README.md does not have the program {} as it is", PROGRAMS[0].1);
+        assert_eq!(of_readme("```rust\nuse a;\n\nfn main() { old() }\n```\n"), [expect]);
     }
 
     #[test]

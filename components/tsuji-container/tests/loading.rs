@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tsuji_shared::BUILD;
-use tsuji_shared::tsuji::{Context, Message, Node, Subscription, WaitSet};
+use tsuji_shared::tsuji::component::{ContainerClient, LoadRequest};
+use tsuji_shared::tsuji::{Context, Message, Node, Qos, Subscription, WaitSet};
 use tsuji_shared::tsuji_interfaces::std_msgs::msg::{Bool, UInt64};
-use tsuji_shared::tsuji_node::component::{ContainerClient, LoadRequest};
 
 /// Only there to end a hung test.
 const HANG: Duration = Duration::from_secs(60);
@@ -73,7 +73,7 @@ impl World {
     }
 
     fn subscribe<M: Message>(&self, topic: &str) -> Subscription<M> {
-        self.asking.subscription::<M>(topic).build().unwrap()
+        self.asking.create_polled_subscription::<M>(topic, Qos::DEFAULT).unwrap()
     }
 
     /// The next message, however long it takes.

@@ -9,7 +9,7 @@
 //! has by [`export_components!`]:
 //!
 //! ```ignore
-//! use tsuji_shared::tsuji_node::component::Registered;
+//! use tsuji_shared::tsuji::component::Registered;
 //!
 //! fn components() -> Registered {
 //!     Registered::new().with("my_robot", "Listener", listener)
@@ -19,7 +19,7 @@
 //!
 //! It carries nothing itself.
 
-pub use {tsuji, tsuji_interfaces, tsuji_msg, tsuji_node};
+pub use {tsuji, tsuji_interfaces, tsuji_msg};
 
 mod libraries;
 pub use libraries::{Libraries, PATH_VARIABLE};
@@ -27,9 +27,8 @@ pub use libraries::{Libraries, PATH_VARIABLE};
 mod library;
 pub use library::{ABI, ComponentLibrary};
 
+use tsuji::component::{CONTAINER_NAME, Container, builtin};
 use tsuji::{Context, Result};
-use tsuji_node::component::{CONTAINER_NAME, Container, builtin};
-use tsuji_node::log::Logging;
 
 /// Of which build this library is: its version, the compiler's, and a number that is another for other sources or flags.
 pub const BUILD: &str = env!("TSUJI_BUILD");
@@ -39,12 +38,10 @@ pub const BUILD: &str = env!("TSUJI_BUILD");
 pub fn run_container() -> Result<()> {
     let context = Context::builder().args(std::env::args().skip(1)).build()?;
     context.shutdown_on_signals()?;
-    let logging = Logging::new(&context);
-    logging.install()?;
+    context.logging().install()?;
     let container = Container::builder(&context, CONTAINER_NAME)
         .source(builtin())
         .source(Libraries::new())
-        .logging(&logging)
         .build()?;
     println!("Container '{}'", container.node().fully_qualified_name());
     container.spin()

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use tsuji_node::component::{
+use tsuji::component::{
     ComponentFactory, ComponentSource, ComponentType, IndexedComponent, Registered,
     TSUJI_COMPONENTS, indexed,
 };
@@ -66,7 +66,7 @@ impl ComponentSource for Libraries {
             None if !of_package.is_empty() => {
                 let plugins: Vec<&str> =
                     of_package.iter().map(|it| it.component.plugin.as_str()).collect();
-                return Err(tsuji_node::component::no_class(wanted, &plugins));
+                return Err(tsuji::component::no_class(wanted, &plugins));
             }
             None => match located(&wanted.package) {
                 Some(path) => path,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use tsuji_node::component::Registered;
+use tsuji::component::Registered;
 
 use crate::BUILD;
 

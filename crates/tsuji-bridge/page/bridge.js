@@ -25,6 +25,8 @@ export class Bridge {
   #ros;
   #tries = 0;
   #timer;
+  // Whether the bridge has said that the token is nobody's.
+  #isWrong = false;
   #listeners = { state: new Set(), status: new Set(), problem: new Set() };
 
   constructor(url, token) {
@@ -137,11 +139,13 @@ export class Bridge {
   }
 
   #refused(status) {
+    if (status.id === 'auth' && status.level === 'error') this.#isWrong = true;
     const isTaken = [...this.#listeners.status].map((it) => it(status)).some(Boolean);
     if (!isTaken && status.level === 'error' && status.id !== 'auth') this.#tell('problem', status.msg);
   }
 
   async #opened() {
+    this.#isWrong = false;
     if (this.#token) this.#ros.callOnConnection({ op: 'auth', id: 'auth', token: this.#token });
     const asked = Date.now();
     try {
@@ -150,11 +154,12 @@ export class Bridge {
     } catch (error) {
       if (!this.#ros.isConnected) return;
       if (error.message.includes('not authenticated')) {
-        this.#enter('token', Boolean(this.#token));
+        this.#enter('token', this.#isWrong);
         return;
       }
       this.#tell('problem', error.message);
     }
+    if (this.#isWrong) this.#tell('problem', 'Wrong token: the bridge takes this page for somebody without one.');
     this.#tries = 0;
     this.#enter('connected');
   }

@@ -30,8 +30,8 @@ find('scheme').addEventListener('click', () => {
 dark.addEventListener('change', nameScheme);
 nameScheme();
 
-const path = document.querySelector('meta[name=tsuji-websockets]').content;
-const address = new URL(path.startsWith('/') ? path : `/${path}`, location.href);
+// Beside the page, wherever a proxy has put that.
+const address = new URL(document.querySelector('meta[name=tsuji-websockets]').content, location.href);
 address.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
 const bridge = new Bridge(address.href, sessionStorage.getItem(TOKEN) ?? undefined);
 say(find('where'), `bridge at ${location.host}`);
@@ -54,7 +54,7 @@ bridge.on('state', (state, more) => {
   find('state').dataset.state = shown;
   say(find('state'), TOLD[shown]);
   if (state === 'token' && !find('token').open) find('token').showModal();
-  if (state === 'token') complain(find('token-wrong'), more && 'That is the token of nobody.');
+  if (state === 'token') complain(find('token-wrong'), more && 'Wrong token.');
   if (state === 'connected') find('token').close();
 });
 find('token').addEventListener('cancel', (event) => event.preventDefault());
@@ -93,9 +93,17 @@ tabs = new Tabs(document.querySelector('[role=tablist]'), (name) => {
 // Nothing is heard for a page that nobody sees.
 document.addEventListener('visibilitychange', () => panels[shown].show(!document.hidden));
 
+// Figures that are not of now are marked, and it is said of when they are.
+setInterval(() => {
+  const isStale = system.isStale;
+  document.body.classList.toggle('stale', isStale);
+  const since = isStale && new Date(system.at).toLocaleTimeString();
+  complain(find('stale'), isStale && `Stale: these figures are of ${since}. The bridge has told nothing since.`);
+}, 500);
+
 system.on(() => {
   offer(find('known-topics'), system.topics.map((it) => it.name));
-  offer(find('known-types'), [...new Set(system.topics.map((it) => it.type))].sort());
+  offer(find('known-types'), [...new Set([...system.topics.map((it) => it.type), ...system.messages])].sort());
   offer(find('known-services'), system.services);
   const { connections, published, received, dropped, throttled, missed, refused } = system.counters;
   if (connections === undefined) return;

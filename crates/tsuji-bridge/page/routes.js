@@ -1,4 +1,4 @@
-// Every flow with its road, and why it is that.
+// Every flow with its transport, and why it is that.
 import { List, find, make, say } from './dom.js';
 import { duration, many, rate, throughput } from './format.js';
 
@@ -6,7 +6,7 @@ const COLOURS = { shm: 'c0', inproc: 'c2', cyclonedds: 'c1', fastdds: 'c3', zeno
 
 const nameOf = ({ topic, role }) => ({ topic, request: `${topic} (requests)`, reply: `${topic} (replies)` })[role];
 const endOf = ({ node, program, pid, vendor }) => (vendor ? `${node} (plain, ${vendor})` : `${node} (${program} ${pid})`);
-const roadOf = ({ state, transport, changing_to: to, mismatches }) => {
+const transportOf = ({ state, transport, handover_to: to, mismatches }) => {
   if (transport && to) return `${transport} → ${to}…`;
   if (state === 'incompatible') return mismatches.some((it) => it.includes('type')) ? 'none: type' : 'none: QoS';
   if (state === 'no_route') return 'none';
@@ -24,12 +24,12 @@ export class Routes {
   #system;
   #isShown = false;
   #flows;
-  #roads;
+  #transports;
 
   constructor({ system }) {
     this.#system = system;
     this.#flows = new List(find('routes-table'), (flow) => this.#body(flow));
-    this.#roads = new List(find('routes-roads'), () => this.#road());
+    this.#transports = new List(find('routes-transports'), () => this.#transport());
     find('routes-filter').addEventListener('input', () => this.#show());
     system.on(() => this.#isShown && this.#show());
   }
@@ -42,24 +42,24 @@ export class Routes {
   #show() {
     const wanted = find('routes-filter').value.trim().toLowerCase();
     const { flows, flowsLeftOut, isKnown } = this.#system;
-    const text = (it) => `${nameOf(it)} ${endOf(it.publisher)} ${endOf(it.subscription)} ${roadOf(it)}`.toLowerCase();
+    const text = (it) => `${nameOf(it)} ${endOf(it.publisher)} ${endOf(it.subscription)} ${transportOf(it)}`.toLowerCase();
     const shown = flows.filter((it) => text(it).includes(wanted));
     this.#flows.show(shown, (it) => `${it.publisher.gid} ${it.subscription.gid} ${it.role}`);
     const left = flowsLeftOut ? `, ${flowsLeftOut} more are left out` : '';
     say(find('routes-count'), isKnown ? `${shown.length} of ${many(flows.length, 'flow', 'flows')}${left}` : '');
     find('routes-none').hidden = shown.length > 0 || !isKnown;
     say(find('routes-none'), flows.length ? 'No flow has that in it.' : 'No flows: no publisher here has a subscription that matches.');
-    const roads = new Map();
+    const transports = new Map();
     for (const { state, transport, bytes_per_s: perSecond } of shown) {
       const name = state === 'active' && transport ? transport : 'none';
-      const it = roads.get(name) ?? { name, count: 0, perSecond: 0 };
-      roads.set(name, { name, count: it.count + 1, perSecond: it.perSecond + perSecond });
+      const it = transports.get(name) ?? { name, count: 0, perSecond: 0 };
+      transports.set(name, { name, count: it.count + 1, perSecond: it.perSecond + perSecond });
     }
-    this.#roads.show([...roads.values()].sort((a, b) => b.count - a.count), (it) => it.name);
+    this.#transports.show([...transports.values()].sort((a, b) => b.count - a.count), (it) => it.name);
   }
 
-  #road() {
-    const [name, rest] = [make('span', { className: 'road' }), make('span')];
+  #transport() {
+    const [name, rest] = [make('span', { className: 'transport' }), make('span')];
     return {
       element: make('li', {}, name, ' ', rest),
       update: (it) => {
@@ -77,7 +77,7 @@ export class Routes {
     const small = () => make('small', { className: 'faint' });
     const name = make('span', { className: 'topic-name', textContent: nameOf(flow) });
     const ends = small();
-    const [road, traits] = [make('span', { className: 'road' }), small()];
+    const [transport, traits] = [make('span', { className: 'transport' }), small()];
     const [hz, perSecond] = [make('span'), small()];
     const [median, p99] = [make('span'), small()];
     const drops = make('span');
@@ -85,7 +85,7 @@ export class Routes {
     const more = make('dl');
     const details = make('details', {}, why, more);
     const element = make('tbody', {},
-      make('tr', {}, make('th', { scope: 'row' }, name, ends), cell('', road, traits), cell('n', hz, perSecond),
+      make('tr', {}, make('th', { scope: 'row' }, name, ends), cell('', transport, traits), cell('n', hz, perSecond),
         cell('n wide-only', median, p99), cell('n wide-only', drops)),
       make('tr', {}, make('td', { colSpan: 5 }, details)));
     let last;
@@ -97,9 +97,9 @@ export class Routes {
         last = it;
         const isKnown = !it.subscription.vendor;
         say(ends, `${endOf(it.publisher)} → ${endOf(it.subscription)}`);
-        say(road, roadOf(it));
-        road.classList.toggle('none', ['incompatible', 'no_route'].includes(it.state));
-        paint(road, it.transport);
+        say(transport, transportOf(it));
+        transport.classList.toggle('none', ['incompatible', 'no_route'].includes(it.state));
+        paint(transport, it.transport);
         say(traits, `${it.size}, ${it.scope}, ${it.reliability.replace('_', ' ')}`);
         say(hz, rate(isKnown ? it.rate_hz : 0));
         say(perSecond, isKnown && it.bytes_per_s > 0 ? throughput(it.bytes_per_s) : '');

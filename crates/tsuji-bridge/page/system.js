@@ -1,9 +1,11 @@
-// What there is: topics with their rates, flows with their roads, services. It is asked for while somebody looks, and only then.
+// What there is: topics with their rates, flows with their transports, services. It is asked for while somebody looks, and only then.
 
 // How many values of each topic's rate are kept, one a second.
 const PAST = 60;
 const EVERY_MS = 1000;
 const SELDOM_MS = 4000;
+// Nothing is asked less often, and a second is a patient answer.
+const STALE_MS = SELDOM_MS + 2000;
 
 export class System {
   topics = [];
@@ -12,8 +14,11 @@ export class System {
   counters = {};
   topicsLeftOut = 0;
   flowsLeftOut = 0;
-  // Whether it has been told of anything yet.
+  // The names of all messages that could be published.
+  messages = [];
+  // Whether it has been told of anything yet, and when it was last.
   isKnown = false;
+  at = 0;
   #bridge;
   #isLive;
   #past = new Map();
@@ -27,7 +32,17 @@ export class System {
     this.#bridge = bridge;
     this.#isLive = isLive;
     document.addEventListener('visibilitychange', () => this.look());
-    bridge.on('state', () => this.look());
+    bridge.on('state', (state) => {
+      if (state === 'connected') this.#ask('/rosapi/interfaces', (it) => {
+        this.messages = it.interfaces.filter((name) => name.includes('/msg/'));
+      });
+      this.look();
+    });
+  }
+
+  // Whether what is known is not of now.
+  get isStale() {
+    return this.isKnown && !document.hidden && (this.#bridge.state !== 'connected' || STALE_MS < Date.now() - this.at);
   }
 
   // Hears of everything new.
@@ -77,6 +92,7 @@ export class System {
 
   #take({ topics, routes, topics_left_out: topicsLeftOut, routes_left_out: flowsLeftOut }) {
     this.isKnown = true;
+    this.at = Date.now();
     this.flows = routes;
     [this.topicsLeftOut, this.flowsLeftOut] = [topicsLeftOut, flowsLeftOut];
     const carried = this.#carried();

@@ -1,7 +1,7 @@
 //! Messages within messages: read by the plan of their type, and kept for another thread.
 
 use tsuji_codec::{FieldError, Now, Plan};
-use tsuji_rosbridge::Body;
+use tsuji_rosbridge::{Body, Id, Refusal};
 
 /// Appends the CDR of `body`. A body that is absent is a message of defaults.
 pub(crate) fn read(
@@ -16,6 +16,21 @@ pub(crate) fn read(
         Body::Cbor(item) => plan.cdr_from_cbor(item, now, out),
         Body::Bson { value, .. } => plan.cdr_from_bson(value, now, out),
     }
+}
+
+/// Refuses a body that is none of its type, in the words of its error.
+pub(crate) fn refusal(
+    operation: &'static str,
+    id: Option<&Id<'_>>,
+    member: &'static str,
+    error: &FieldError,
+) -> Refusal {
+    let found = match error.field() {
+        "" => error.found().to_owned(),
+        field => format!("{} in field `{field}`", error.found()),
+    };
+    let expected = format!("{} (byte {})", error.expected(), error.offset());
+    Refusal::new(operation, id, Some(member), found, expected)
 }
 
 /// The wall clock, for stamps that a client leaves to the server.

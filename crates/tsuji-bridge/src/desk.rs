@@ -6,20 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tsuji::{Context, Durability, ErrorKind, Node, PublisherEvent, RawPublisher};
+use tsuji::{Context, Durability, ErrorKind, Node, PublisherEvent, PublisherOptions, RawPublisher};
 use tsuji_core::{History, Qos};
 use tsuji_rosbridge::StreamSplitter;
 use tsuji_rosbridge::client::Advertisement;
 
 use crate::Counters;
+use crate::clients::Clients;
+use crate::connected_client::{ConnectedClient, Peer};
 use crate::deflate::Inflater;
 use crate::hub::{Mailbox, Order};
 use crate::io::READ_BYTES;
-use crate::member::{Member, Peer};
 use crate::memory::{Held, Memory};
 use crate::page::Page;
 use crate::session::Session;
-use crate::settings::{Carrier, Settings};
+use crate::settings::{Protocol, Settings};
 use crate::types::{MessageType, Types};
 use crate::wake::Wake;
 
@@ -46,6 +47,7 @@ pub(crate) struct Desk {
     inflater: Option<Inflater>,
     memory: Arc<Memory>,
     next_member: u64,
+    clients: Clients,
 }
 
 /// A topic that clients publish on.
@@ -88,6 +90,7 @@ impl Desk {
         began: Instant,
     ) -> Self {
         let now = Instant::now();
+        let clients = Clients::new(&node);
         Self {
             buffer: vec![0; settings.incoming_buffer.max(READ_BYTES)],
             inflater: None,
@@ -107,6 +110,7 @@ impl Desk {
             began,
             now,
             next_member: 0,
+            clients,
         }
     }
 
@@ -173,21 +177,33 @@ impl Desk {
     }
 
     /// A client that has just connected.
-    pub(crate) fn session(&mut self, place: usize, peer: SocketAddr, carrier: Carrier) -> Session {
+    pub(crate) fn session(
+        &mut self,
+        place: usize,
+        peer: SocketAddr,
+        protocol: Protocol,
+    ) -> Session {
         self.next_member += 1;
         let (wake, counters) = (Arc::clone(&self.wake), Arc::clone(&self.counters));
-        let peer = Peer { address: peer, carrier };
+        let peer = Peer { address: peer, protocol };
         let memory = Arc::clone(&self.memory);
         let number = self.next_member;
-        let member = Member::new(number, place, peer, &self.settings, wake, counters, memory);
+        let member =
+            ConnectedClient::new(number, place, peer, &self.settings, wake, counters, memory);
         let member = Arc::new(member);
         self.memory.enter(&member);
+        self.clients.enter(number, peer.address.ip());
         Session::new(member, self)
     }
 
     /// Asks the thread of ROS for something for a client.
-    pub(crate) fn order(&mut self, member: &Arc<Member>, order: Order) {
+    pub(crate) fn order(&mut self, member: &Arc<ConnectedClient>, order: Order) {
         self.hub.order(member, order);
+    }
+
+    /// Notes that a client has gone.
+    pub(crate) fn leave(&mut self, member: u64) {
+        self.clients.leave(member);
     }
 
     /// Ends the thread of ROS.
@@ -198,6 +214,7 @@ impl Desk {
     /// What ends a turn: the thread of ROS hears of all orders at once.
     pub(crate) fn turn(&mut self) {
         self.hub.flush();
+        self.clients.publish();
         while self.leaving.front().is_some_and(|(at, _)| *at <= self.now) {
             let Some((_, topic)) = self.leaving.pop_front() else { break };
             self.close_publisher(&topic);
@@ -242,19 +259,15 @@ impl Desk {
         };
         let qos = said.qos.map_or(base, |it| it.over(base));
         let wake = Arc::clone(&self.wake);
-        let raw = self
-            .node
-            .raw_publisher(topic, ty.raw())
-            .qos(qos)
-            // Who waits keeps all other clients waiting.
-            .max_blocking(Duration::ZERO)
-            .note_events(move |event| {
-                if matches!(event, PublisherEvent::Matched { .. }) {
-                    wake.now();
-                }
-            })
-            .build()
-            .map_err(|error| error.to_string())?;
+        let note = move |event: &PublisherEvent| {
+            if matches!(event, PublisherEvent::Matched { .. }) {
+                wake.now();
+            }
+        };
+        // Who waits keeps all other clients waiting.
+        let options = PublisherOptions::default().qos(qos).max_blocking(Duration::ZERO);
+        let raw = self.node.create_raw_publisher(topic, ty.raw(), options.note_events(note));
+        let raw = raw.map_err(|error| error.to_string())?;
         let early = Early {
             until: self.now + EARLY,
             waiting: VecDeque::new(),

@@ -13,8 +13,7 @@ pub enum ErrorKind {
     Unexpected,
 }
 
-/// Why a bridge could not be made.
-#[derive(Debug)]
+/// Why a bridge could not be made. `{:?}` is the same sentence as `{}`, and `{:#?}` shows the fields.
 pub struct Error {
     kind: ErrorKind,
     text: String,
@@ -41,6 +40,16 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return fmt::Display::fmt(self, f);
+        }
+        let Self { kind, text } = self;
+        f.debug_struct("Error").field("kind", kind).field("text", text).finish()
     }
 }
 

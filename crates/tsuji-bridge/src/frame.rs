@@ -8,7 +8,7 @@ use tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use crate::deflate::deflate;
 
-/// A message that is encoded once, whoever gets it: a WebSocket frame, of which other carriers send the payload.
+/// A message that is encoded once, whoever gets it: a WebSocket frame, of which other protocols send the payload.
 #[derive(Debug)]
 pub(crate) struct Frame {
     kind: Kind,
@@ -102,6 +102,12 @@ impl Frame {
 
     fn is_text(&self) -> bool {
         self.bytes[self.begin] & OPCODE == u8::from(OpCode::Data(Data::Text))
+    }
+
+    /// The longest payload of its pieces.
+    pub(crate) fn largest_bytes(&self) -> usize {
+        let more = self.more.iter().map(|it| it.largest_bytes());
+        more.chain([self.payload().len()]).max().unwrap_or_default()
     }
 
     /// What it takes of a client's memory while it waits, with the pieces behind it. What is deflated is shorter, and not counted.

@@ -11,7 +11,8 @@ use tsuji_rosbridge::Id;
 use tsuji_rosbridge::client::{StreamKey, StreamSettings};
 
 use crate::body::OwnedBody;
-use crate::member::Member;
+use crate::connected_client::ConnectedClient;
+use crate::plain::Plain;
 use crate::settings::Settings;
 use crate::types::{ActionType, ServiceType, Types};
 use crate::{Counters, Result};
@@ -19,16 +20,16 @@ use crate::{Counters, Result};
 mod goal;
 mod overview;
 mod parameter;
-mod pursuit;
 mod rosapi;
+mod served_action;
 mod service;
 mod topic;
 
 pub(crate) use goal::Goal;
 use goal::Goals;
 use overview::Overview;
-use pursuit::Pursuits;
-pub(crate) use service::Call;
+use served_action::ServedActions;
+pub(crate) use service::{Call, GONE, LATE};
 use service::{Callers, Servers};
 pub(crate) use topic::Subscription;
 use topic::Topics;
@@ -39,7 +40,7 @@ pub(crate) enum Order {
     /// Samples of a topic for a client, or the same in another way.
     Subscribe(Subscription),
     /// The samples of a topic in another way.
-    Resettle { member: u64, key: StreamKey, settings: StreamSettings, topic: Arc<str> },
+    Resettle { member: Arc<ConnectedClient>, key: StreamKey, settings: StreamSettings },
     /// No more of them.
     Unsubscribe { member: u64, key: StreamKey, topic: Arc<str> },
     /// A request to a service.
@@ -49,29 +50,39 @@ pub(crate) enum Order {
     /// It is to be given up.
     CancelGoal { member: u64, key: u64 },
     /// A client serves.
-    Serve { member: Arc<Member>, service: Arc<str>, ty: Arc<ServiceType>, id: Option<Id<'static>> },
+    Serve {
+        member: Arc<ConnectedClient>,
+        service: Arc<str>,
+        ty: Arc<ServiceType>,
+        id: Option<Id<'static>>,
+    },
     /// It serves no more.
     ServeNoMore { member: u64, service: Arc<str> },
     /// What a client that serves has answered.
     Respond {
-        member: Arc<Member>,
+        member: Arc<ConnectedClient>,
         number: u64,
         id: Option<Id<'static>>,
         values: OwnedBody,
         result: bool,
     },
     /// A client serves an action.
-    Pursue { member: Arc<Member>, action: Arc<str>, ty: Arc<ActionType>, id: Option<Id<'static>> },
+    Pursue {
+        member: Arc<ConnectedClient>,
+        action: Arc<str>,
+        ty: Arc<ActionType>,
+        id: Option<Id<'static>>,
+    },
     /// It serves it no more.
     PursueNoMore { member: u64, action: Arc<str> },
     /// How far a goal has come that a client pursues.
-    Feedback { member: Arc<Member>, number: u64, values: OwnedBody },
+    Feedback { member: Arc<ConnectedClient>, number: u64, values: OwnedBody },
     /// What has become of it.
-    Result { member: Arc<Member>, number: u64, values: OwnedBody, status: i8 },
+    Result { member: Arc<ConnectedClient>, number: u64, values: OwnedBody, status: i8 },
     /// A request or a goal that no client will answer.
-    Forget { number: u64 },
+    Forget { number: u64, why: &'static str },
     /// A client has gone, with all that it had.
-    Gone { member: Arc<Member> },
+    Gone { member: Arc<ConnectedClient> },
 }
 
 impl Order {
@@ -92,7 +103,7 @@ impl Order {
 /// An order on its way.
 struct Placed {
     order: Order,
-    member: Arc<Member>,
+    member: Arc<ConnectedClient>,
     bytes: usize,
 }
 
@@ -106,7 +117,7 @@ pub(crate) struct Mailbox {
 
 impl Mailbox {
     /// Puts an order of a client there; the thread hears of it by the next [`flush`](Self::flush).
-    pub(crate) fn order(&mut self, member: &Arc<Member>, order: Order) {
+    pub(crate) fn order(&mut self, member: &Arc<ConnectedClient>, order: Order) {
         let (member, bytes) = (Arc::clone(member), order.bytes());
         member.ordered(bytes);
         // Where the thread has ended, so does the bridge.
@@ -147,10 +158,12 @@ pub(crate) struct Hub {
     callers: Callers,
     servers: Servers,
     goals: Goals,
-    pursuits: Pursuits,
+    served_actions: ServedActions,
     /// When what publishers offer was looked at, and when it is to be.
     reconsidered: Instant,
     reconsider_at: Option<Instant>,
+    /// When it is looked once more which calls are lost: what a server still says may come after it has left the graph.
+    look_for_lost_at: Option<Instant>,
     began: Instant,
 }
 
@@ -179,7 +192,12 @@ impl Hub {
             news,
             orders,
             is_over,
-            topics: Topics::new(node.clone(), Arc::clone(settings), Arc::clone(counters)),
+            topics: Topics::new(
+                node.clone(),
+                context.clone(),
+                Arc::clone(settings),
+                Arc::clone(counters),
+            ),
             callers: Callers::new(
                 node.clone(),
                 Arc::clone(types),
@@ -188,10 +206,11 @@ impl Hub {
             ),
             servers: Servers::new(node.clone()),
             goals: Goals::new(node.clone()),
-            pursuits: Pursuits::new(node.clone(), Arc::clone(types)),
+            served_actions: ServedActions::new(node.clone(), Arc::clone(types)),
             context,
             reconsidered: began,
             reconsider_at: None,
+            look_for_lost_at: None,
             began,
         };
         Ok((hub, mailbox))
@@ -206,17 +225,20 @@ impl Hub {
                 entities.extend(self.callers.waitables());
                 entities.extend(self.goals.waitables());
                 entities.extend(self.servers.waitables());
-                entities.extend(self.pursuits.waitables());
+                entities.extend(self.served_actions.waitables());
                 let waits = self.callers.waits() || self.goals.waits();
-                let leaves = self.pursuits.waits().then_some(LOOK_AT_LEAVING);
+                let leaves = self.served_actions.waits() || self.topics.waits();
+                let leaves = leaves.then_some(LOOK_AT_LEAVING);
                 let reconsiders =
                     self.reconsider_at.map(|it| it.saturating_duration_since(Instant::now()));
-                let patience = [waits.then_some(LOOK).or(leaves), reconsiders];
+                let looks =
+                    self.look_for_lost_at.map(|it| it.saturating_duration_since(Instant::now()));
+                let patience = [waits.then_some(LOOK).or(leaves), reconsiders, looks];
                 let patience = patience.into_iter().flatten().min();
                 match self.waits.wait(&entities, patience) {
                     Ok(ready) => ready.to_vec(),
                     Err(error) => {
-                        tracing::error!(%error, "the thread of ROS ends, and the bridge with it");
+                        tracing::error!(error = %Plain(error), "the thread of ROS ends, and the bridge with it");
                         return;
                     }
                 }
@@ -234,13 +256,23 @@ impl Hub {
                 self.drain(place, ends, now);
             }
             if ready.first() == Some(&0) {
+                self.callers.end_lost();
+                self.look_for_lost_at.get_or_insert_with(|| Instant::now() + RECONSIDER_EVERY);
                 self.reconsider_at.get_or_insert_with(|| self.reconsidered + RECONSIDER_EVERY);
             }
             self.reconsider();
+            if self.look_for_lost_at.is_some_and(|it| it <= Instant::now()) {
+                self.look_for_lost_at = None;
+                self.callers.end_lost();
+            }
             self.callers.look(&self.context);
             self.goals.look();
-            self.pursuits.look();
+            self.served_actions.look();
             self.obey_some();
+            for unanswered in self.servers.take_unanswered() {
+                self.callers.end_unanswered(unanswered);
+            }
+            self.topics.look(self.began.elapsed());
         }
     }
 
@@ -249,7 +281,7 @@ impl Hub {
         let now = Instant::now();
         if self.reconsider_at.is_some_and(|it| it <= now) {
             self.reconsider_at = None;
-            self.topics.reconsider(&self.context);
+            self.topics.reconsider(self.began.elapsed());
             self.reconsidered = now;
         }
     }
@@ -283,7 +315,7 @@ impl Hub {
                 1 => self.callers.drain(place),
                 2 => self.goals.drain(place),
                 3 => self.servers.drain(place, now),
-                _ => self.pursuits.drain(place),
+                _ => self.served_actions.drain(place),
             };
         }
     }
@@ -292,10 +324,10 @@ impl Hub {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Subscribe(subscription) => {
-                self.topics.subscribe(subscription, &self.context, self.began.elapsed());
+                self.topics.subscribe(subscription, self.began.elapsed());
             }
-            Order::Resettle { member, key, settings, topic } => {
-                self.topics.resettle(member, key, settings, &topic);
+            Order::Resettle { member, key, settings } => {
+                self.topics.resettle(&member, key, settings);
             }
             Order::Unsubscribe { member, key, topic } => {
                 self.topics.unsubscribe(member, key, &topic);
@@ -308,22 +340,26 @@ impl Hub {
             Order::Respond { member, number, id, values, result } => {
                 self.servers.respond(&member, number, id.as_ref(), &values, result);
             }
-            Order::Pursue { member, action, ty, id } => self.pursuits.open(member, action, ty, id),
-            Order::PursueNoMore { member, action } => self.pursuits.close(member, &action),
+            Order::Pursue { member, action, ty, id } => {
+                self.served_actions.open(member, action, ty, id)
+            }
+            Order::PursueNoMore { member, action } => self.served_actions.close(member, &action),
             Order::Feedback { member, number, values } => {
-                self.pursuits.feedback(&member, number, &values);
+                self.served_actions.feedback(&member, number, &values);
             }
             Order::Result { member, number, values, status } => {
-                self.pursuits.end(number, &values, status, Some(&member));
+                self.served_actions.end(number, &values, status, Some(&member));
             }
-            Order::Forget { number } if Pursuits::is_goal(number) => self.pursuits.forget(number),
-            Order::Forget { number } => self.servers.forget(number),
+            Order::Forget { number, .. } if ServedActions::is_goal(number) => {
+                self.served_actions.forget(number);
+            }
+            Order::Forget { number, why } => self.servers.forget(number, why),
             Order::Gone { member } => {
                 self.topics.gone(member.number);
                 self.callers.gone(member.number);
                 self.goals.gone(member.number);
                 self.servers.gone(member.number);
-                self.pursuits.gone(member.number);
+                self.served_actions.gone(member.number);
             }
         }
     }
@@ -347,5 +383,5 @@ const RECONSIDER_EVERY: Duration = Duration::from_millis(50);
 /// What an order takes besides a message in it.
 const ORDER_BYTES: usize = 1024;
 
-/// How often it is looked whether what was served may go.
+/// How often it is looked whether what was served may go, and who has joined a topic.
 const LOOK_AT_LEAVING: Duration = Duration::from_millis(20);

@@ -14,7 +14,7 @@ use tsuji_platform::socket::set_keepalive;
 use tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::desk::Desk;
-use crate::settings::{Carrier, Place, Settings};
+use crate::settings::{Place, Protocol, Settings};
 use crate::wake::Wake;
 use crate::{Bound, Counters, Error, ErrorKind, Result};
 
@@ -39,7 +39,7 @@ pub(crate) struct Io {
     wake: Arc<Wake>,
     settings: Arc<Settings>,
     counters: Arc<Counters>,
-    listeners: Vec<(TcpListener, Carrier)>,
+    listeners: Vec<(TcpListener, Protocol)>,
     udp: Option<Udp>,
     tls: Option<Tls>,
     links: Vec<Option<Link>>,
@@ -76,20 +76,20 @@ impl Io {
             due_of: Vec::new(),
         };
         let mut bound = Vec::new();
-        for (place, carrier) in
-            [(settings.websocket, Carrier::WebSocket), (settings.tcp, Carrier::Tcp)]
+        for (place, protocol) in
+            [(settings.websocket, Protocol::WebSocket), (settings.tcp, Protocol::Tcp)]
         {
             if let Some(place) = place {
-                bound.push(io.listen(place, carrier)?);
+                bound.push(io.listen(place, protocol)?);
             }
         }
         if let Some(place) = settings.udp {
             let mut udp = Udp::bind(address(place), settings.udp_receive_buffer)
-                .map_err(|error| taken(place, Carrier::Udp, &error))?;
+                .map_err(|error| taken(place, Protocol::Udp, &error))?;
             let registered = io.poll.registry().register(udp.socket(), UDP, Interest::READABLE);
             registered.map_err(|error| unexpected("register", &error))?;
             let local = udp.socket().local_addr().map_err(|error| unexpected("address", &error))?;
-            bound.push(Bound { carrier: Carrier::Udp, address: local });
+            bound.push(Bound { protocol: Protocol::Udp, address: local });
             io.udp = Some(udp);
         }
         Ok((io, bound))
@@ -100,15 +100,15 @@ impl Io {
         Arc::clone(&self.wake)
     }
 
-    fn listen(&mut self, place: Place, carrier: Carrier) -> Result<Bound> {
+    fn listen(&mut self, place: Place, protocol: Protocol) -> Result<Bound> {
         let mut listener =
-            TcpListener::bind(address(place)).map_err(|error| taken(place, carrier, &error))?;
+            TcpListener::bind(address(place)).map_err(|error| taken(place, protocol, &error))?;
         let local = listener.local_addr().map_err(|error| unexpected("address", &error))?;
         let token = Token(LISTENERS + self.listeners.len());
         let registered = self.poll.registry().register(&mut listener, token, Interest::READABLE);
         registered.map_err(|error| unexpected("register", &error))?;
-        self.listeners.push((listener, carrier));
-        Ok(Bound { carrier, address: local })
+        self.listeners.push((listener, protocol));
+        Ok(Bound { protocol, address: local })
     }
 
     /// Serves until it is told to end.
@@ -221,8 +221,8 @@ impl Io {
 
     fn accept(&mut self, listener: usize, desk: &mut Desk) {
         loop {
-            let Some((socket, carrier)) = self.listeners.get(listener) else { return };
-            let carrier = *carrier;
+            let Some((socket, protocol)) = self.listeners.get(listener) else { return };
+            let protocol = *protocol;
             let (stream, peer) = match socket.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -240,7 +240,7 @@ impl Io {
                 tracing::warn!(%peer, open, "refused a connection: as many are open as are allowed");
                 continue;
             }
-            if carrier == Carrier::Tcp && desk.memory().is_tight() {
+            if protocol == Protocol::Tcp && desk.memory().is_tight() {
                 self.counters.refused.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(%peer, "refused a connection: too much waits for all clients together");
                 continue;
@@ -253,26 +253,28 @@ impl Io {
                 tracing::warn!(%error, "nobody will notice when {peer} vanishes");
             }
             let stream = match &mut self.tls {
-                Some(tls) if carrier == Carrier::WebSocket => match tls.wrap(stream, desk.now()) {
-                    Ok(stream) => stream,
-                    Err(error) => {
-                        tracing::error!(%error, "TLS cannot begin");
-                        continue;
+                Some(tls) if protocol == Protocol::WebSocket => {
+                    match tls.wrap(stream, desk.now()) {
+                        Ok(stream) => stream,
+                        Err(error) => {
+                            tracing::error!(%error, "TLS cannot begin");
+                            continue;
+                        }
                     }
-                },
+                }
                 _ => Stream::Plain(stream),
             };
-            self.add(stream, peer, carrier, desk);
+            self.add(stream, peer, protocol, desk);
         }
     }
 
-    fn add(&mut self, stream: Stream, peer: SocketAddr, carrier: Carrier, desk: &mut Desk) {
+    fn add(&mut self, stream: Stream, peer: SocketAddr, protocol: Protocol, desk: &mut Desk) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.links.push(None);
             self.due_of.push(None);
             self.links.len() - 1
         });
-        let mut link = Link::new(place, stream, peer, carrier, desk);
+        let mut link = Link::new(place, stream, peer, protocol, desk);
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered =
             self.poll.registry().register(link.stream().socket(), Token(LINKS + place), interest);
@@ -315,7 +317,7 @@ fn address(place: Place) -> SocketAddr {
     SocketAddr::new(place.address, place.port)
 }
 
-fn taken(place: Place, carrier: Carrier, error: &io::Error) -> Error {
+fn taken(place: Place, protocol: Protocol, error: &io::Error) -> Error {
     let why = match error.kind() {
         io::ErrorKind::AddrInUse => "the port is taken; allowed is another, or 0 for any",
         io::ErrorKind::PermissionDenied => {
@@ -325,11 +327,11 @@ fn taken(place: Place, carrier: Carrier, error: &io::Error) -> Error {
         _ => {
             return Error::new(
                 ErrorKind::Address,
-                format!("{} at {}: {error}", carrier.word(), address(place)),
+                format!("{} at {}: {error}", protocol.word(), address(place)),
             );
         }
     };
-    Error::new(ErrorKind::Address, format!("{} at {}: {why}", carrier.word(), address(place)))
+    Error::new(ErrorKind::Address, format!("{} at {}: {why}", protocol.word(), address(place)))
 }
 
 fn unexpected(what: &str, error: &io::Error) -> Error {

@@ -2,9 +2,10 @@
 //!
 //! Two threads serve all clients. One has the connections: it reads, publishes, and writes what waits. The other has
 //! what comes from ROS: it takes samples, replies, requests and goals, and writes each once in every form that clients want. A
-//! third begins when somebody first asks for the roads of all flows. What the protocol means is decided in `tsuji-rosbridge`, how
-//! messages look in `tsuji-codec`; this crate acts. It chooses no road and knows no transport.
+//! third begins when somebody first asks for the transports of all flows. What the protocol means is decided in `tsuji-rosbridge`, how
+//! messages look in `tsuji-codec`; this crate acts. It chooses no transport and knows no transport.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,15 +17,18 @@ use tsuji::Node;
 use tsuji_msg::Resolver;
 
 mod body;
+mod clients;
+mod connected_client;
 mod deflate;
 mod desk;
 mod error;
 mod frame;
 mod hub;
 mod io;
-mod member;
 mod memory;
+mod own;
 mod page;
+mod plain;
 mod session;
 mod settings;
 mod tree;
@@ -33,7 +37,7 @@ mod users;
 mod wake;
 
 pub use error::{Error, ErrorKind, Result};
-pub use settings::{Carrier, Place, Settings, TlsFiles};
+pub use settings::{Place, Protocol, Settings, TlsFiles};
 pub use tsuji_rosbridge as protocol;
 pub use users::{Users, read_rosauth};
 
@@ -55,17 +59,27 @@ pub struct Bridge {
     ros: Option<JoinHandle<()>>,
 }
 
-/// Where a carrier listens.
+/// Where a protocol listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The carrier.
-    pub carrier: Carrier,
+    /// The protocol.
+    pub protocol: Protocol,
     /// Its address, with the port that was taken where any was wanted.
     pub address: SocketAddr,
 }
 
 impl Bridge {
-    /// Listens as `settings` says, and serves. All endpoints are those of `node`; `definitions` has the types.
+    /// Listens as `settings` says, and serves.
+    ///
+    /// All endpoints are those of `node`; `definitions` has the types.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Invalid`] if the certificate or the key of [`Settings::tls`] cannot be read, is not in PEM,
+    ///   does not fit the other, or is not valid now.
+    /// - [`ErrorKind::Address`] if an address cannot be listened at: its port is taken or may not be used, or no
+    ///   interface of this machine has it.
+    /// - [`ErrorKind::Unexpected`] if the system refuses a socket or a thread, or tsuji the means to wait.
     pub fn start(
         node: &Node,
         settings: Settings,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::member::{Member, State};
+use crate::connected_client::{ConnectedClient, State};
 
 /// How much waits for and of all clients: samples, answers, messages of which the end has not come, requests that are not done. At its
 /// limit the client of which the most waits makes room, by its oldest samples; where it has none, it is closed.
@@ -18,7 +18,7 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 struct Entry {
     held: Arc<Held>,
-    member: Weak<Member>,
+    member: Weak<ConnectedClient>,
 }
 
 /// What waits for and of one client.
@@ -42,7 +42,7 @@ impl Memory {
     }
 
     /// Lets a client be among those that are looked at when there is no room.
-    pub(crate) fn enter(&self, member: &Arc<Member>) {
+    pub(crate) fn enter(&self, member: &Arc<ConnectedClient>) {
         let entry = Entry { held: Arc::clone(member.held()), member: Arc::downgrade(member) };
         self.lock().insert(member.number, entry);
     }
@@ -86,7 +86,7 @@ impl Memory {
     }
 
     /// Makes room, where there is none, at the cost of whoever has the most. The caller has locked the state of `own`.
-    pub(crate) fn relieve(&self, own: &Member, state: &mut State) {
+    pub(crate) fn relieve(&self, own: &ConnectedClient, state: &mut State) {
         loop {
             let excess = self.excess();
             if excess == 0 {
@@ -116,7 +116,7 @@ impl Memory {
     }
 
     /// Who has the most, of those that have anything to give.
-    fn largest(&self) -> Option<Arc<Member>> {
+    fn largest(&self) -> Option<Arc<ConnectedClient>> {
         let members = self.lock();
         let may_give = members.values().filter(|it| !it.held.is_spent.load(Ordering::Acquire));
         let held = may_give.map(|it| (it.held.bytes.load(Ordering::Acquire), it));

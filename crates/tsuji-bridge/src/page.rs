@@ -10,6 +10,10 @@ use crate::settings::Settings;
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     files: Vec<File>,
+    /// The path of WebSockets, below which the page is too: for a proxy that hands paths on as they are.
+    prefix: String,
+    /// What is at its root there.
+    below: Option<File>,
 }
 
 /// A file that is served.
@@ -38,10 +42,15 @@ impl Page {
         if !settings.page || settings.bson_only {
             return Self::default();
         }
-        let index = INDEX
-            .replace("{{url_path}}", &escaped(&settings.url_path))
-            .replace("{{version}}", env!("CARGO_PKG_VERSION"));
-        let index = File::new("/", "text/html; charset=utf-8", index.into_bytes().into());
+        let index = |websockets: &str| {
+            let index = INDEX
+                .replace("{{websockets}}", &escaped(websockets))
+                .replace("{{version}}", env!("CARGO_PKG_VERSION"));
+            File::new("/", "text/html; charset=utf-8", index.into_bytes().into())
+        };
+        // Relative to the page, which may be anywhere for the browser.
+        let prefix = settings.url_path.trim_matches('/');
+        let below = (!prefix.is_empty()).then(|| index("./"));
         let others = FILES.iter().map(|(path, bytes)| {
             let media_type = match path.rsplit('.').next() {
                 Some("js") => "text/javascript; charset=utf-8",
@@ -51,12 +60,25 @@ impl Page {
             };
             File::new(path, media_type, Cow::Borrowed(*bytes))
         });
-        Self { files: std::iter::once(index).chain(others).collect() }
+        let files = std::iter::once(index(&format!("./{prefix}"))).chain(others).collect();
+        Self { files, prefix: format!("/{prefix}"), below }
     }
 
     /// The file at a path.
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
-        self.files.iter().find(|it| it.path == path)
+        let at = |path: &str| self.files.iter().find(|it| it.path == path);
+        let below = || match (path.strip_prefix(&*self.prefix)?, &self.below) {
+            ("/", Some(index)) => Some(index),
+            (rest, Some(_)) => at(rest),
+            (_, None) => None,
+        };
+        at(path).or_else(below)
+    }
+
+    /// Where else the page is for whoever asks for this path, relative to it.
+    pub(crate) fn moved(&self, path: &str) -> Option<String> {
+        let is_it = self.below.is_some() && path == self.prefix;
+        is_it.then(|| format!("./{}/", path.rsplit('/').next().unwrap_or_default()))
     }
 }
 
@@ -65,7 +87,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
-/// Where `{{url_path}}` and `{{version}}` are put in.
+/// Where `{{websockets}}` and `{{version}}` are put in.
 const INDEX: &str = include_str!("../page/index.html");
 
 /// A table of files of `page`, each by its path there.
@@ -109,8 +131,29 @@ mod tests {
     fn the_page_knows_where_websockets_are() {
         let settings = Settings { url_path: "/a\"><b>&".to_owned(), ..Settings::default() };
         let index = text(&Page::new(&settings), "/");
-        assert!(index.contains("\"/a&quot;>&lt;b>&amp;\""), "{index}");
+        assert!(index.contains("\"./a&quot;>&lt;b>&amp;\""), "{index}");
         assert!(!index.contains("{{"), "{index}");
+    }
+
+    /// A proxy may leave its path away or hand it on.
+    #[test]
+    fn the_page_is_below_the_path_of_websockets_too() {
+        for url_path in ["/robots/one", "/robots/one/", "robots/one"] {
+            let page =
+                Page::new(&Settings { url_path: url_path.to_owned(), ..Settings::default() });
+            assert!(text(&page, "/").contains("content=\"./robots/one\""));
+            assert!(text(&page, "/robots/one/").contains("content=\"./\""));
+            assert_eq!(text(&page, "/robots/one/main.js"), text(&page, "/main.js"));
+            assert_eq!(page.moved("/robots/one").as_deref(), Some("./one/"));
+            for nothing in
+                ["/robots/one", "/robots/", "/robots/onemain.js", "/robots/one//", "/other/"]
+            {
+                assert!(page.file(nothing).is_none(), "{nothing}");
+            }
+        }
+        let page = Page::new(&Settings::default());
+        assert!(text(&page, "/").contains("content=\"./\""));
+        assert!(page.file("//").is_none() && page.moved("/").is_none());
     }
 
     #[test]

@@ -17,15 +17,16 @@ use tsuji_rosbridge::{
 };
 
 use crate::body::{self, OwnedBody, wall_now};
+use crate::connected_client::{ConnectedClient, Delivery};
 use crate::desk::{self, Desk, NotPublished};
-use crate::hub::{Call, Goal, Order, Subscription};
-use crate::member::{Delivery, Member};
-use crate::settings::Carrier;
+use crate::hub::{Call, GONE, Goal, LATE, Order, Subscription};
+use crate::plain::Plain;
+use crate::settings::Protocol;
 use crate::types::MessageType;
 
 /// One client on the thread of the connections.
 pub(crate) struct Session {
-    member: Arc<Member>,
+    member: Arc<ConnectedClient>,
     user: Option<UserKey>,
     /// When it is that user no more.
     permission_ends: Option<Duration>,
@@ -72,7 +73,7 @@ pub(crate) enum Verdict {
 }
 
 impl Session {
-    pub(crate) fn new(member: Arc<Member>, desk: &Desk) -> Self {
+    pub(crate) fn new(member: Arc<ConnectedClient>, desk: &Desk) -> Self {
         let mut session = Self {
             member,
             user: None,
@@ -103,7 +104,7 @@ impl Session {
     }
 
     /// What waits for this client.
-    pub(crate) fn member(&self) -> &Arc<Member> {
+    pub(crate) fn member(&self) -> &Arc<ConnectedClient> {
         &self.member
     }
 
@@ -119,7 +120,8 @@ impl Session {
         let decided = desk.settings_ref().access.decide(self.user, act, name);
         decided.map_err(|denial| {
             self.member.audit(&denial);
-            Refusal::new(operation, id, None, denial.to_string(), "what this client may do")
+            let expected = "what this client may do";
+            Refusal::new(operation, id, None, denial.to_string(), expected).of(name)
         })
     }
 
@@ -142,10 +144,10 @@ impl Session {
                 (Encoding::Bson, bytes)
             }
             Arrived::Text(bytes) => (Encoding::Json, bytes),
-            Arrived::Binary(bytes) => (Encoding::Cbor, bytes),
+            Arrived::Binary(bytes) => (Encoding::of_binary(bytes), bytes),
         };
         // Nobody who sends datagrams can be kept waiting without all the others.
-        let is_dropped = self.member.peer.carrier == Carrier::Udp;
+        let is_dropped = self.member.peer.protocol == Protocol::Udp;
         if is_dropped && !self.is_within_rate(bytes.len(), desk) {
             desk.counters.excess.fetch_add(1, Ordering::Relaxed);
             return Verdict::Fine;
@@ -202,7 +204,8 @@ impl Session {
             Encoding::Bson => "documents of BSON one behind the other",
             Encoding::Json | Encoding::Cbor => "JSON objects one behind the other",
         });
-        self.member.refuse(&Refusal { operation: None, id: None, field: None, found, expected });
+        let (operation, id, name, field) = (None, None, None, None);
+        self.member.refuse(&Refusal { operation, id, name, field, found, expected });
     }
 
     /// Goes on where a message had to wait.
@@ -246,13 +249,14 @@ impl Session {
             self.member.answer(&Outgoing::ServiceResponse { id, service, values, result: false });
         }
         for ended in unasked {
-            desk.order(&self.member, Order::Forget { number: ended.context });
+            desk.order(&self.member, Order::Forget { number: ended.context, why: LATE });
         }
     }
 
     /// The client has gone.
     pub(crate) fn end(self, desk: &mut Desk) {
         self.member.leave();
+        desk.leave(self.member.number);
         let state = self.member.lock();
         let topics: Vec<String> = state.client.advertisements.topics().map(str::to_owned).collect();
         drop(state);
@@ -323,7 +327,7 @@ impl Session {
                 Ok(())
             }
             Operation::Status(it) => {
-                tracing::info!(client = %self.member.peer.address, level = it.level.word(), "{}", it.msg);
+                tracing::info!(client = %self.member.peer.address, level = it.level.word(), "{}", Plain(&it.msg));
                 Ok(())
             }
             Operation::SendActionGoal(it) => self.send_goal(&it, desk),
@@ -378,10 +382,8 @@ impl Session {
         if read.is_err() && CDR_BYTES_KEPT < self.cdr.capacity() {
             self.cdr = Vec::new();
         }
-        read.map(|()| topic).map_err(|error| {
-            let (id, found) = (asked.id.as_ref(), error.to_string());
-            Refusal::new("publish", id, Some("msg"), found, "a message of its type")
-        })
+        read.map(|()| topic)
+            .map_err(|error| body::refusal("publish", asked.id.as_ref(), "msg", &error))
     }
 
     /// What is published on, which is advertised where it was not.
@@ -521,15 +523,15 @@ impl Session {
         asked.topic = Cow::Owned(topic.to_string());
         let subscribed =
             self.member.lock().client.subscriptions.subscribe(desk.elapsed(), &asked)?;
-        let (key, settings) = match subscribed {
-            Subscribed::Opened { key, settings } => (key, settings),
-            Subscribed::Joined { key, settings, qos_differs } => {
+        let (key, settings, is_more) = match subscribed {
+            Subscribed::Opened { key, settings } => (key, settings, false),
+            Subscribed::Joined { key, settings, qos_differs, is_more } => {
                 if qos_differs {
                     let msg =
                         format!("{topic}: the QoS of this client's first subscription stands");
                     self.member.remark(Level::Warning, asked.id.as_ref(), &msg);
                 }
-                (key, settings)
+                (key, settings, is_more)
             }
         };
         let subscription = Subscription {
@@ -539,6 +541,7 @@ impl Session {
             topic,
             ty,
             qos: asked.qos.map(|it| *it),
+            is_more,
             id: asked.id.map(Id::into_owned),
         };
         desk.order(&self.member, Order::Subscribe(subscription));
@@ -558,7 +561,8 @@ impl Session {
                 Err(Refusal::new("unsubscribe", asked.id.as_ref(), Some("topic"), found, expected))
             }
             Unsubscribed::Remains { key, settings } => {
-                desk.order(&self.member, Order::Resettle { member, key, settings, topic });
+                let member = Arc::clone(&self.member);
+                desk.order(&self.member, Order::Resettle { member, key, settings });
                 Ok(())
             }
             Unsubscribed::Closed { key } => {
@@ -583,6 +587,7 @@ impl Session {
                 "one more call",
                 expected,
             )
+            .of(&service)
         })?;
         desk.order(
             &self.member,
@@ -609,6 +614,7 @@ impl Session {
         self.check(Act::SendGoal, &action, "send_action_goal", asked.id.as_ref(), desk)?;
         let refuse = |field, found: String, expected: &'static str| {
             Refusal::new("send_action_goal", asked.id.as_ref(), Some(field), found, expected)
+                .of(&action)
         };
         let ty = desk.types.action(&asked.action_type);
         let ty =
@@ -686,7 +692,7 @@ impl Session {
             ServedName::Replaced => {
                 let unanswered = state.client.asked.end_all(&service);
                 for it in unanswered {
-                    desk.order(&self.member, Order::Forget { number: it.context });
+                    desk.order(&self.member, Order::Forget { number: it.context, why: GONE });
                 }
                 let member = self.member.number;
                 desk.order(
@@ -709,7 +715,7 @@ impl Session {
         let unanswered = state.client.asked.end_all(name);
         drop(state);
         for it in unanswered {
-            desk.order(&self.member, Order::Forget { number: it.context });
+            desk.order(&self.member, Order::Forget { number: it.context, why: GONE });
         }
         was
     }
@@ -733,7 +739,7 @@ impl Session {
             }
             ServedName::Replaced => {
                 for it in self.member.lock().client.asked.end_all(&action) {
-                    desk.order(&self.member, Order::Forget { number: it.context });
+                    desk.order(&self.member, Order::Forget { number: it.context, why: GONE });
                 }
                 let member = self.member.number;
                 desk.order(
@@ -820,7 +826,7 @@ impl Session {
             self.restrain(desk);
         }
         self.permission_ends = ends;
-        tracing::info!(client = %self.member.peer.address, user = access.name(user), "authenticated");
+        tracing::info!(client = %self.member.peer.address, user = %Plain(access.name(user)), "authenticated");
         Ok(())
     }
 
@@ -854,10 +860,8 @@ impl Session {
         match read_png(&data, desk.settings_ref().limits.message_bytes_max) {
             Ok(text) => self.take(Encoding::Json, &text, desk, depth + 1),
             Err(why) => {
-                let expected = "JSON in the pixels of a picture, in base64";
-                let refusal =
-                    Refusal::new("png", asked.id.as_ref(), Some("data"), why.to_string(), expected);
-                self.member.refuse(&refusal);
+                let id = asked.id.clone().map(Id::into_owned);
+                self.member.refuse(&Refusal { id, ..why });
                 Verdict::Fine
             }
         }

@@ -9,7 +9,7 @@ use tsuji_rosbridge::{Encoding, Limits};
 
 /// By which way a client comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Carrier {
+pub enum Protocol {
     /// A WebSocket, with or without TLS.
     WebSocket,
     /// JSON objects one after the other on a TCP connection.
@@ -18,7 +18,7 @@ pub enum Carrier {
     Udp,
 }
 
-impl Carrier {
+impl Protocol {
     /// Its name.
     pub fn word(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Carrier {
     }
 }
 
-/// Where a carrier listens.
+/// Where a protocol listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The address of an interface; `0.0.0.0` or `::` for all.
@@ -88,6 +88,8 @@ pub struct Settings {
     pub depth: u32,
     /// What `get_ros_version` tells.
     pub distro: String,
+    /// Names that `interfaces` of rosapi lists beside those that ship with tsuji, such as `my_msgs/srv/Run`.
+    pub interfaces: Vec<String>,
     /// Who may do what.
     pub access: Access,
     /// How much anybody may have.
@@ -118,6 +120,7 @@ impl Default for Settings {
             message_interval: Duration::ZERO,
             depth: 1000,
             distro: "jazzy".to_owned(),
+            interfaces: Vec::new(),
             access: Access::default(),
             limits: Limits::default(),
             memory_bytes_max: 512 << 20,

@@ -1,5 +1,7 @@
 //! What rosapi is asked and answers: small trees of values, of which no type is known here.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 use tsuji_codec::{Format, Raw};
 use tsuji_rosbridge::Body;
@@ -13,6 +15,22 @@ pub(crate) fn read(body: Body<'_>) -> Result<Value, String> {
         Body::Bson { value, .. } => texts(Raw::new(Format::Bson, value)),
     }
 }
+
+/// What is said where there is no message but a text.
+pub(crate) fn text(body: Body<'_>) -> Option<String> {
+    match body {
+        Body::Json(text) => serde_json::from_slice(text).ok(),
+        Body::Cbor(item) => Raw::new(Format::Cbor, item).text().ok().map(Cow::into_owned),
+        Body::Bson { kind: STRING, value } => {
+            let text = value.get(4..)?.strip_suffix(&[0])?;
+            Some(String::from_utf8_lossy(text).into_owned())
+        }
+        Body::None | Body::Bson { .. } => None,
+    }
+}
+
+/// The kind of a text in BSON.
+const STRING: u8 = 2;
 
 fn texts(object: Raw<'_>) -> Result<Value, String> {
     let mut members = Map::new();

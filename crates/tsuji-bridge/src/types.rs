@@ -8,9 +8,11 @@ use tsuji_codec::Plan;
 use tsuji_msg::{Resolver, TypeDescription, TypeSet};
 use tsuji_rosbridge::Encoding;
 
+use crate::own::WithOwn;
+
 /// Loads types, and keeps them with their plans. There are as many as there are definitions.
 pub(crate) struct Types {
-    set: TypeSet<Box<dyn Resolver + Send + Sync>>,
+    set: TypeSet<WithOwn<Box<dyn Resolver + Send + Sync>>>,
     messages: Mutex<HashMap<String, Arc<MessageType>>>,
     services: Mutex<HashMap<String, Arc<ServiceType>>>,
     actions: Mutex<HashMap<String, Arc<ActionType>>>,
@@ -85,7 +87,7 @@ impl Types {
     /// Types of which `definitions` has the texts.
     pub(crate) fn new(definitions: Box<dyn Resolver + Send + Sync>) -> Self {
         Self {
-            set: TypeSet::new(definitions),
+            set: TypeSet::new(WithOwn(definitions)),
             messages: Mutex::default(),
             services: Mutex::default(),
             actions: Mutex::default(),

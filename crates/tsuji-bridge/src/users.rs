@@ -38,13 +38,26 @@ pub struct Users {
 }
 
 impl Users {
-    /// Those of the file at `path`. An error names file, line, column and what is allowed. A file that others can read is warned of.
+    /// Reads the users of the file at `path`.
+    ///
+    /// A file that others can read is warned of.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the file cannot be read, is larger than 1 MiB or is not
+    /// UTF-8; else those of [`parse`](Self::parse), in a sentence that names file, line, column and what is
+    /// allowed.
     pub fn read(path: &Path) -> Result<Self> {
         let text = read_secret(path)?;
         Self::parse(&text).map_err(|error| Error::invalid(format!("{}:{error}", path.display())))
     }
 
-    /// Those of a text. An error begins with line and column.
+    /// Reads the users of a text.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that begins with line and column, if the text is no YAML, names nobody, has a word or a value
+    /// that is not allowed, or gives two users one token.
     pub fn parse(text: &str) -> result::Result<Self, String> {
         let root = yaml::parse(text).map_err(|error| {
             let (line, column) = error.place.unwrap_or((1, 1));
@@ -77,6 +90,11 @@ impl Users {
 }
 
 /// What is needed to check hashes of rosauth, with the secret that is the first line of the file at `path`.
+///
+/// # Errors
+///
+/// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the file cannot be read, is larger than 1 MiB or is not
+/// UTF-8, or its first line has fewer than 16 letters.
 pub fn read_rosauth(path: &Path) -> Result<Rosauth> {
     let text = read_secret(path)?;
     let secret = text.lines().next().unwrap_or_default();

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use tsuji::action::{ActionServerOptions, GoalStatus};
 use tsuji::{History, Qos, RawType};
 use tsuji_bridge::protocol::access::{Access, Globs, Permissions, ServerGlobs, Token, User};
-use tsuji_bridge::{Bridge, Carrier, ErrorKind, Place, Settings, TlsFiles};
+use tsuji_bridge::{Bridge, ErrorKind, Place, Protocol, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::example_interfaces::action::{
     Fibonacci, FibonacciFeedback, FibonacciGoal, FibonacciResult,
@@ -18,7 +19,6 @@ use tsuji_interfaces::example_interfaces::action::{
 use tsuji_interfaces::example_interfaces::srv::{AddTwoInts, AddTwoIntsResponse};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
-use tsuji_node::action::{ActionClient, ActionServer, GoalStatus};
 use tungstenite::protocol::Role;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
@@ -30,8 +30,12 @@ mod access;
 mod delivery;
 #[path = "bridge/faults.rs"]
 mod faults;
+#[path = "bridge/latched.rs"]
+mod latched;
 #[path = "bridge/parameters.rs"]
 mod parameters;
+#[path = "bridge/protocol.rs"]
+mod protocol;
 mod world;
 
 const KEEP_ALL: Qos = Qos { history: History::KeepAll, ..Qos::DEFAULT };
@@ -44,7 +48,7 @@ fn text(data: &str) -> serde_json::Value {
 fn what_a_client_publishes_is_received_and_what_is_published_comes_to_a_client() {
     let world = World::new();
     let mut client = world.client();
-    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let heard = world.node.create_polled_subscription::<Text>("/chatter", KEEP_ALL).unwrap();
     // Nobody can have met yet: what is said before that waits.
     client.say(&json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" }));
     for at in 0..100 {
@@ -98,7 +102,7 @@ fn one_client_hears_another_in_every_form() {
 #[test]
 fn where_a_subscription_has_no_room_the_client_waits_and_nothing_is_lost() {
     let world = World::new();
-    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let heard = world.node.create_polled_subscription::<Text>("/chatter", KEEP_ALL).unwrap();
     let (mut socket, mut tcp) = (world.client(), world.tcp());
     let advertise = json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" });
     socket.say(&advertise);
@@ -157,8 +161,9 @@ fn services_go_both_ways() {
     let mut client = world.client();
     let _service = world
         .node
-        .service::<AddTwoInts>("/add")
-        .callback(|request| AddTwoIntsResponse { sum: request.a + request.b })
+        .create_service::<AddTwoInts>("/add", |request| AddTwoIntsResponse {
+            sum: request.a + request.b,
+        })
         .unwrap();
     world.spin();
     // Without a type it is that of whoever serves, once he is known.
@@ -207,23 +212,29 @@ fn goals_are_pursued_with_feedback_cancelled_and_refused() {
         (&json!(false), &json!("action /fibonacci does not exist"))
     );
 
-    let _server = ActionServer::<Fibonacci>::builder(&world.node, "/fibonacci")
-        .on_goal(|_, goal| 0 <= goal.order)
-        .pursue(|handle| {
-            let mut sequence = vec![0, 1];
-            while (sequence.len() as i32) < handle.goal().order {
-                if handle.is_canceling() {
-                    return handle.canceled(FibonacciResult { sequence }).unwrap();
+    let _server = world
+        .node
+        .create_action_server(
+            ActionServerOptions::<Fibonacci>::new("/fibonacci").on_goal(|_, goal| 0 <= goal.order),
+            |handle| {
+                let mut sequence = vec![0, 1];
+                while (sequence.len() as i32) < handle.goal().order {
+                    if handle.is_canceling() {
+                        return handle.canceled(FibonacciResult { sequence }).unwrap();
+                    }
+                    sequence.push(
+                        sequence[sequence.len() - 1].wrapping_add(sequence[sequence.len() - 2]),
+                    );
+                    handle
+                        .publish_feedback(FibonacciFeedback { sequence: sequence.clone() })
+                        .unwrap();
+                    if 10 < handle.goal().order {
+                        handle.sleep(Duration::from_millis(1));
+                    }
                 }
-                sequence
-                    .push(sequence[sequence.len() - 1].wrapping_add(sequence[sequence.len() - 2]));
-                handle.publish_feedback(FibonacciFeedback { sequence: sequence.clone() }).unwrap();
-                if 10 < handle.goal().order {
-                    handle.sleep(Duration::from_millis(1));
-                }
-            }
-            handle.succeed(FibonacciResult { sequence }).unwrap();
-        })
+                handle.succeed(FibonacciResult { sequence }).unwrap();
+            },
+        )
         .unwrap();
     world.spin();
     client.say(&send("g1", 5));
@@ -260,7 +271,7 @@ fn a_client_pursues_goals_of_others() {
     client.say(&json!({
         "op": "advertise_action", "action": "/fibonacci", "type": "example_interfaces/action/Fibonacci",
     }));
-    let asking = ActionClient::<Fibonacci>::new(&world.node, "/fibonacci").unwrap();
+    let asking = world.node.create_action_client::<Fibonacci>("/fibonacci").unwrap();
     let node = world.node.clone();
     let pursued = std::thread::spawn(move || {
         let send = |order| asking.send_goal(FibonacciGoal { order }, WATCHDOG).unwrap().unwrap();
@@ -381,7 +392,7 @@ fn what_is_wrong_is_said_and_nothing_else_suffers() {
 #[test]
 fn objects_by_tcp_are_understood_in_any_pieces_and_unaltered() {
     let world = World::new();
-    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let heard = world.node.create_polled_subscription::<Text>("/chatter", KEEP_ALL).unwrap();
     let mut tcp = world.tcp();
     tcp.say(br#"{"op":"advertise","topic":"/chatter","type":"std_msgs/String"} "#);
     let data = "  a  b \t{}[]\\\"  ";
@@ -404,7 +415,7 @@ fn objects_by_tcp_are_understood_in_any_pieces_and_unaltered() {
 #[test]
 fn datagrams_are_understood_and_answered() {
     let world = World::new();
-    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let heard = world.node.create_polled_subscription::<Text>("/chatter", KEEP_ALL).unwrap();
     let udp = world.udp();
     udp.send(br#"{"op":"advertise","topic":"/chatter","type":"std_msgs/String"}"#).unwrap();
     udp.send(text("by datagram").to_string().as_bytes()).unwrap();
@@ -460,7 +471,7 @@ fn height(cbor: &[u8]) -> Option<u32> {
 }
 
 #[test]
-fn what_breaks_the_carrier_is_closed_with_a_code_and_others_go_on() {
+fn what_breaks_the_protocol_is_closed_with_a_code_and_others_go_on() {
     let mut settings = Settings::default();
     settings.limits.message_bytes_max = 100_000;
     let world = World::with(settings);
@@ -495,7 +506,7 @@ fn what_breaks_the_carrier_is_closed_with_a_code_and_others_go_on() {
 #[test]
 fn what_is_said_last_arrives_though_the_client_has_gone() {
     let world = World::new();
-    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let heard = world.node.create_polled_subscription::<Text>("/chatter", KEEP_ALL).unwrap();
     for at in 0..10 {
         let mut client = world.client();
         client.say(&json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" }));
@@ -562,7 +573,7 @@ fn who_has_sent_very_much_and_not_read_is_read_again_when_he_has() {
 #[test]
 fn calls_by_datagram_time_out_too() {
     let world = World::new();
-    let _mute = world.node.raw_service("/mute", trigger()).build().unwrap();
+    let _mute = world.node.create_polled_raw_service("/mute", trigger()).unwrap();
     let udp = world.udp();
     let mut buffer = [0; 1000];
     let call =
@@ -640,7 +651,7 @@ fn a_slow_reader_by_tls_gets_the_whole_of_what_is_sent() {
 fn a_port_that_is_taken_is_said() {
     let world = World::new();
     let place =
-        Place { address: [127, 0, 0, 1].into(), port: world.address(Carrier::WebSocket).port() };
+        Place { address: [127, 0, 0, 1].into(), port: world.address(Protocol::WebSocket).port() };
     let settings = Settings { websocket: Some(place), ..Settings::default() };
     let error = Bridge::start(&world.node, settings, Box::new(Shipped)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Address);

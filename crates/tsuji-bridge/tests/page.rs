@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 use tsuji::Qos;
 use tsuji_bridge::protocol::access::{Access, Globs, Permissions, ServerGlobs, Token, User};
-use tsuji_bridge::{Carrier, Settings};
+use tsuji_bridge::{Protocol, Settings};
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use world::{WATCHDOG, World, until};
 
@@ -16,7 +16,7 @@ mod world;
 
 /// What is answered to `request`, until the server closes.
 fn answer(world: &World, request: &[u8]) -> String {
-    let mut stream = TcpStream::connect(world.address(Carrier::WebSocket)).unwrap();
+    let mut stream = TcpStream::connect(world.address(Protocol::WebSocket)).unwrap();
     stream.set_read_timeout(Some(WATCHDOG)).unwrap();
     stream.write_all(request).unwrap();
     let mut answer = Vec::new();
@@ -79,7 +79,7 @@ fn what_is_no_file_is_refused_and_websockets_go_on() {
 #[test]
 fn a_request_that_does_not_end_is_cut() {
     let world = World::new();
-    let mut stream = TcpStream::connect(world.address(Carrier::WebSocket)).unwrap();
+    let mut stream = TcpStream::connect(world.address(Protocol::WebSocket)).unwrap();
     stream.set_read_timeout(Some(WATCHDOG)).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: lo").unwrap();
     let mut answer = Vec::new();
@@ -121,18 +121,25 @@ fn clients_are_told_of_topics_and_of_flows_with_their_reasons() {
     let world = World::new();
     let mut client = world.client();
     let speaker = world.node.create_publisher::<Text>("/chatter", Qos::DEFAULT).unwrap();
-    let heard = world.node.subscription::<Text>("/chatter").build().unwrap();
+    let heard = world.node.create_polled_subscription::<Text>("/chatter", Qos::DEFAULT).unwrap();
     let _lonely = world.node.create_publisher::<Text>("/lonely", Qos::DEFAULT).unwrap();
     let _hidden = world.node.create_publisher::<Text>("/_hidden", Qos::DEFAULT).unwrap();
     let told = overview(&mut client, |it| {
         let _ = speaker.publish(Text { data: "hello".to_owned() });
         let _ = heard.take();
         it["routes"][0]["samples"].as_u64().is_some_and(|it| it > 0)
-            && it["topics"].as_array().unwrap().len() == 2
+            && it["topics"].as_array().unwrap().len() == 4
     });
     let ty = "std_msgs/msg/String";
     let topic = |name, publishers, subscriptions| json!({ "topic": name, "type": ty, "publishers": publishers, "subscriptions": subscriptions });
-    assert_eq!(told["topics"], json!([topic("/chatter", 1, 1), topic("/lonely", 1, 0)]));
+    let own = |name, ty| json!({ "topic": name, "type": ty, "publishers": 1, "subscriptions": 0 });
+    let expected = [
+        topic("/chatter", 1, 1),
+        own("/client_count", "std_msgs/msg/Int32"),
+        own("/connected_clients", "rosbridge_msgs/msg/ConnectedClients"),
+        topic("/lonely", 1, 0),
+    ];
+    assert_eq!(told["topics"], json!(expected));
     let route = &told["routes"][0];
     assert_eq!((&route["topic"], &route["type_name"]), (&json!("/chatter"), &json!(ty)));
     assert_eq!(route["state"], "active");
@@ -162,11 +169,12 @@ fn who_may_not_know_of_a_topic_is_not_told_of_it() {
     let world = World::with(Settings { access, ..Settings::default() });
     let ends = ["/seen", "/unseen"].map(|name| {
         let speaker = world.node.create_publisher::<Text>(name, Qos::DEFAULT).unwrap();
-        (speaker, world.node.subscription::<Text>(name).build().unwrap())
+        (speaker, world.node.create_polled_subscription::<Text>(name, Qos::DEFAULT).unwrap())
     });
     let mut client = world.client();
     client.say(&json!({ "op": "call_service", "id": "c", "service": "/rosapi/tsuji_routes" }));
     assert!(client.hear_of("status")["msg"].as_str().unwrap().contains("not authenticated"));
+    assert_eq!(client.hear_of("service_response")["result"], false);
     client.say(&json!({ "op": "auth", "token": "sesame" }));
     until("both flow", || ends.iter().all(|it| it.0.matched() == 1).then_some(()));
     let told = overview(&mut client, |it| {

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use serde_json::{Value, json};
-use tsuji_bridge::{Carrier, Settings};
+use tsuji_bridge::{Protocol, Settings};
 use world::{WATCHDOG, World};
 
 mod world;
@@ -42,7 +42,7 @@ struct Frame {
 impl Raw {
     /// Connects with more lines in the request; what the server answered.
     fn connect(world: &World, lines: &str) -> (Self, String) {
-        let stream = TcpStream::connect(world.address(Carrier::WebSocket)).unwrap();
+        let stream = TcpStream::connect(world.address(Protocol::WebSocket)).unwrap();
         stream.set_read_timeout(Some(WATCHDOG)).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut raw = Self { stream, unread: Vec::new() };

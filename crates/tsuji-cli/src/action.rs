@@ -27,14 +27,26 @@ pub(crate) enum Command {
         after_help = "Examples:\n  tsuji action info /fibonacci\n  tsuji action info /fibonacci -t --json"
     )]
     Info(Info),
+    /// Print an action's type
+    #[command(after_help = "Example:\n  tsuji action type /fibonacci")]
+    Type(TypeOf),
+    /// List the actions of a type
+    #[command(
+        after_help = "Examples:\n  tsuji action find example_interfaces/action/Fibonacci\n  \
+        tsuji action find -c example_interfaces/action/Fibonacci"
+    )]
+    Find(Find),
+    /// Refused: hidden topics carry what an action says
+    #[command(hide = true, disable_help_flag = true)]
+    Echo(crate::elsewhere::Words),
     /// Ask for a goal, and print its result; Ctrl-C asks for it to be given up
     #[command(
         name = "send-goal",
         visible_alias = "send_goal",
         after_help = "The goal is YAML; fields that are not named keep their defaults. The exit code is 1 where the goal is\n\
         not reached.\n\n\
-        Examples:\n  tsuji action send-goal /fibonacci example_interfaces/action/Fibonacci '{order: 10}'\n  \
-        tsuji action send-goal /fibonacci example_interfaces/action/Fibonacci '{order: 10}' --feedback"
+        Examples:\n  tsuji action send-goal /fibonacci \\\n      example_interfaces/action/Fibonacci '{order: 10}'\n  \
+        tsuji action send-goal /fibonacci \\\n      example_interfaces/action/Fibonacci '{order: 10}' --feedback"
     )]
     SendGoal(send_goal::Args),
 }
@@ -68,12 +80,29 @@ pub(crate) struct Info {
     json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct TypeOf {
+    /// The action
+    #[arg(value_name = "ACTION", value_parser = full_name, add = completions::actions())]
+    action: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Find {
+    /// The type, such as example_interfaces/action/Fibonacci
+    #[arg(value_name = "TYPE", add = completions::action_types())]
+    type_name: String,
+    /// Only print how many actions there are
+    #[arg(short, long)]
+    count_actions: bool,
+}
+
 /// What is known of one action.
 #[derive(Default)]
-struct Action {
+pub(crate) struct Action {
     /// The names of nodes, each with the type that it knows.
-    servers: Vec<(String, String)>,
-    clients: Vec<(String, String)>,
+    pub(crate) servers: Vec<(String, String)>,
+    pub(crate) clients: Vec<(String, String)>,
 }
 
 impl Action {
@@ -85,7 +114,10 @@ impl Action {
 pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     match command {
         Command::List(args) => list(args, &Session::open(globals)?.graph(), out),
-        Command::Info(args) => info(args, &Session::open(globals)?.graph(), out),
+        Command::Info(args) => info(args, &Session::open_named(globals, |_| false)?.graph(), out),
+        Command::Type(args) => type_of(args, &Session::open(globals)?.graph(), out),
+        Command::Find(args) => find(args, &Session::open(globals)?.graph(), out),
+        Command::Echo(words) => crate::elsewhere::refuse("action echo", words),
         Command::SendGoal(args) => send_goal::run(args, globals, out),
     }
 }
@@ -100,7 +132,7 @@ fn list(args: &List, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
             let (servers, clients) = (it.servers.len(), it.clients.len());
             json!({ "action": name, "types": it.types(), "servers": servers, "clients": clients })
         });
-        return Ok(out.line(serde_json::to_string_pretty(&actions.collect::<Vec<_>>())?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&actions.collect::<Vec<_>>())?)?);
     }
     for (name, action) in &actions {
         match args.show_types {
@@ -121,7 +153,7 @@ fn info(args: &Info, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
         };
         let (servers, clients) = (ends(&action.servers), ends(&action.clients));
         let info = json!({ "action": args.action, "servers": servers, "clients": clients });
-        out.line(serde_json::to_string_pretty(&info)?)?;
+        out.lines(serde_json::to_string_pretty(&info)?)?;
     } else {
         out.line(format_args!("Action: {}", args.action))?;
         for (what, ends) in [("clients", &action.clients), ("servers", &action.servers)] {
@@ -138,8 +170,24 @@ fn info(args: &Info, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
     if is_there { Ok(()) } else { Err(Told(1).into()) }
 }
 
+/// Ends with exit code 1 and without a word if the action has none, as `ros2` does.
+fn type_of(args: &TypeOf, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
+    let types = actions(graph).remove(&args.action).unwrap_or_default().types();
+    types.iter().try_for_each(|it| out.line(it))?;
+    if types.is_empty() { Err(Told(1).into()) } else { Ok(()) }
+}
+
+fn find(args: &Find, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
+    let mut actions = actions(graph);
+    actions.retain(|_, it| it.types().contains(&args.type_name));
+    if args.count_actions {
+        return Ok(out.line(actions.len())?);
+    }
+    Ok(actions.keys().try_for_each(|it| out.line(it))?)
+}
+
 /// An action is what has a service that takes goals.
-fn actions(graph: &Graph) -> BTreeMap<String, Action> {
+pub(crate) fn actions(graph: &Graph) -> BTreeMap<String, Action> {
     let mut actions = BTreeMap::<String, Action>::new();
     for end in &graph.services {
         let Some((name, ty)) = action_of(&end.topic, &end.type_name) else { continue };

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use clap::ArgAction;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tsuji_bridge::protocol::Rate;
 use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, Token, User};
 use tsuji_bridge::{Bridge, ErrorKind, Place, Settings, Statistics, TlsFiles, Users, read_rosauth};
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
+use tsuji_platform::signals;
 
 use crate::failure::Usage;
+use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
 use crate::session::{Globals, Session};
 use crate::topic;
@@ -24,11 +26,12 @@ Clients of rosbridge connect unchanged: roslibjs, roslibpy, roslibrust and other
 says so. A glob is a shell pattern, and an empty list allows nothing.
 
 Examples:
-  tsuji bridge                                       # ws://127.0.0.1:9090, and a page at http://127.0.0.1:9090
+  tsuji bridge           # ws://127.0.0.1:9090, its page http://127.0.0.1:9090
   tsuji bridge --address 0.0.0.0 --certfile cert.pem --keyfile key.pem
-  tsuji bridge --tcp-port 9091 --udp-port 9092       # all three at once
-  tsuji bridge --port 0 --json                       # any free port, and tells which
-  tsuji bridge --token sesame --topics-glob '[/camera/*, /cmd_vel]' --services-glob '[]'
+  tsuji bridge --tcp-port 9091 --udp-port 9092     # all three at once
+  tsuji bridge --port 0 --json                     # any free port; tells which
+  tsuji bridge --token sesame --topics-glob '[/camera/*, /cmd_vel]' \\
+      --services-glob '[]'
   tsuji bridge --users users.yaml --max-messages-per-second 500";
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +39,7 @@ pub(crate) struct Args {
     /// The port of WebSockets; 0 for any that is free
     #[arg(short, long, value_name = "PORT", default_value_t = 9090)]
     port: u16,
-    /// The address of the interface to listen at, for all carriers; 0.0.0.0 or :: for all of them
+    /// The address of the interface to listen at, for all protocols; 0.0.0.0 or :: for all of them
     #[arg(short, long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     address: IpAddr,
     /// No WebSockets
@@ -81,8 +84,8 @@ pub(crate) struct Args {
     /// When a topic goes that clients do not publish any more
     #[arg(long, value_name = "SECONDS", value_parser = topic::seconds, default_value = "10")]
     unregister_timeout: Duration,
-    /// How long a service may take to answer where the client does not say; 0 for as long as it takes
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
+    /// How long a service may take to answer where the client does not say; 0 or less for as long as it takes
+    #[arg(long, value_name = "SECONDS", value_parser = patience, default_value = "5", allow_negative_numbers = true)]
     default_call_service_timeout: Duration,
     /// The topics that clients may use: [/a*, /b]
     #[arg(long, value_name = "GLOBS", value_parser = Globs::parse, default_value = "")]
@@ -153,7 +156,7 @@ pub(crate) struct Args {
     /// Bytes of them all; twice the longest message if not said
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1000..), help_heading = LIMITS)]
     max_fragment_memory: Option<u32>,
-    /// Print where it listens, and at the end what it did, as JSON
+    /// Print where it listens, and at the end what it did, as JSON, and each warning as an object on standard error
     #[arg(long)]
     json: bool,
 }
@@ -171,39 +174,50 @@ fn per_second(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "allowed: a number of at least 0.001".to_owned())
 }
 
+/// A number of seconds; none and less is as long as it takes.
+fn patience(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number <= 0.0 => Ok(Duration::ZERO),
+        _ => topic::seconds(text),
+    }
+}
+
 /// A number of seconds, which may be none.
 fn seconds(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { topic::seconds(text) }
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    if args.json {
+        output::warn_in_json();
+    }
     // Heard from here on, so that an early Ctrl-C ends it as well.
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new(signals::heard(&[SIGINT, SIGTERM, SIGHUP]))?;
     let session = Session::open_without_signals(globals)?;
     let node = session.context.node("rosbridge_websocket")?;
-    let ament = AmentIndex::from_env_value(&env::var("AMENT_PREFIX_PATH").unwrap_or_default());
+    let ament = AmentIndex::from_env_value(env::var_os("AMENT_PREFIX_PATH").unwrap_or_default());
     let definitions = Box::new(Chain(vec![Box::new(ament), Box::new(Shipped)]));
     let bridge = settings(args).and_then(|it| Bridge::start(&node, it, definitions));
     let bridge = bridge.map_err(|error| match error.kind() {
         ErrorKind::Invalid => Usage(error.to_string()).into(),
         _ => anyhow::Error::from(error),
     })?;
-    let url = |it: &tsuji_bridge::Bound| match it.carrier {
-        tsuji_bridge::Carrier::WebSocket if args.certfile.is_some() => {
+    let url = |it: &tsuji_bridge::Bound| match it.protocol {
+        tsuji_bridge::Protocol::WebSocket if args.certfile.is_some() => {
             format!("wss://{}", it.address)
         }
-        tsuji_bridge::Carrier::WebSocket => format!("ws://{}", it.address),
+        tsuji_bridge::Protocol::WebSocket => format!("ws://{}", it.address),
         other => format!("{}://{}", other.word(), it.address),
     };
     if args.json {
         let bound = bridge.bound().iter().map(|it| {
-            json!({ "carrier": it.carrier.word(), "address": it.address.ip().to_string(), "port": it.address.port() })
+            json!({ "protocol": it.protocol.word(), "address": it.address.ip().to_string(), "port": it.address.port() })
         });
         out.line(json!({ "listening": bound.collect::<Vec<_>>() }))?;
     } else {
         for it in bridge.bound() {
             out.line(format_args!("listening at {}", url(it)))?;
-            if it.carrier == tsuji_bridge::Carrier::WebSocket
+            if it.protocol == tsuji_bridge::Protocol::WebSocket
                 && !args.no_page
                 && !args.bson_only_mode
             {
@@ -257,10 +271,10 @@ fn settings(args: &Args) -> tsuji_bridge::Result<Settings> {
         udp_receive_buffer: args.udp_receive_buffer as usize,
         memory_bytes_max: usize::try_from(args.max_total_memory).unwrap_or(usize::MAX),
         call_timeout: args.default_call_service_timeout,
-        distro: env::var("ROS_DISTRO")
-            .ok()
+        distro: env::var_os("ROS_DISTRO")
             .filter(|it| !it.is_empty())
-            .unwrap_or_else(|| "jazzy".to_owned()),
+            .map_or_else(|| "jazzy".to_owned(), |it| it.to_string_lossy().into_owned()),
+        interfaces: Interfaces::from_environment().names().into_iter().collect(),
         access: access(args)?,
         message_interval: args.delay_between_messages,
         ..Settings::default()

@@ -17,12 +17,14 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 use tsuji::{Context, Graph, KNOWN_TRANSPORTS};
-use tsuji_node::{component, lifecycle};
+use tsuji::{component, lifecycle};
+use tsuji_platform::report;
 
 use crate::Cli;
 use crate::action::action_of;
 use crate::interfaces::Interfaces;
-use crate::output::Output;
+use crate::lab;
+use crate::output::{Output, escaped};
 use crate::session::is_hidden;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -69,6 +71,10 @@ pub(crate) fn run(args: &Args, out: &mut Output) -> anyhow::Result<()> {
 /// a prompt, so nothing is said of it.
 pub(crate) fn answer() -> Option<ExitCode> {
     let env = CompleteEnv::with_factory(Cli::command).var(ASKED).bin("tsuji");
+    if std::env::var_os(ASKED).is_some() {
+        report::set_least(report::Level::Nothing);
+    }
+    lab::complete(std::env::args_os(), ASKED);
     let current = std::env::current_dir().ok();
     match env.try_complete(std::env::args_os(), current.as_deref()) {
         Ok(false) => None,
@@ -107,6 +113,14 @@ pub(crate) fn actions() -> ArgValueCandidates {
         let found = services.iter().filter_map(|it| action_of(&it.topic, &it.type_name));
         let found: BTreeMap<String, String> = found.collect();
         named(found.into_iter().map(|(name, ty)| (name, Some(ty))))
+    })
+}
+
+/// The types of actions that this environment knows.
+pub(crate) fn action_types() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let names = Interfaces::from_environment().names().into_iter();
+        named(names.filter(|it| it.contains("/action/")).map(|it| (it, None)))
     })
 }
 
@@ -165,14 +179,21 @@ pub(crate) fn packages() -> ArgValueCandidates {
     })
 }
 
+/// Words that `find` finds, such as the packages that are installed.
+pub(crate) fn words(find: impl Fn() -> Vec<String> + Send + Sync + 'static) -> ArgValueCandidates {
+    ArgValueCandidates::new(move || named(find().into_iter().map(|it| (it, None))))
+}
+
 /// One candidate a name, in their order. Hidden names are offered where no other fits.
 fn named(names: impl Iterator<Item = (String, Option<String>)>) -> Vec<CompletionCandidate> {
-    let mut names: Vec<_> = names.collect();
+    // A shell prints candidates as they are.
+    let mut names: Vec<_> = names.filter(|it| escaped(&it.0, "") == it.0).collect();
     names.sort();
     names.dedup_by(|a, b| a.0 == b.0);
     let candidate = |(name, help): (String, Option<String>)| {
         let is_hidden = is_hidden(&name);
-        CompletionCandidate::new(name).help(help.map(Into::into)).hide(is_hidden)
+        let help = help.map(|it| escaped(&it, "").into());
+        CompletionCandidate::new(name).help(help).hide(is_hidden)
     };
     names.into_iter().map(candidate).collect()
 }

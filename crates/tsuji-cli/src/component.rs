@@ -7,17 +7,17 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use tsuji::Context;
-use tsuji_node::component::{
+use tsuji::component::{
     CONTAINER_NAME, ComponentSource, ComponentType, Container, ContainerClient, LoadRequest,
     RCLCPP_COMPONENTS, TSUJI_COMPONENTS, builtin, containers, indexed,
 };
-use tsuji_node::parameter::{Parameter, ParameterFile, parse_value};
+use tsuji::parameter::{Parameter, ParameterFile, parse_command_value};
 
 use crate::completions;
 use crate::failure::{Told, Usage};
 use crate::output::{self, Output};
 use crate::service::full_name;
-use crate::session::{Globals, Session};
+use crate::session::{Globals, Session, has_node};
 use crate::topic::seconds;
 
 #[derive(Debug, Subcommand)]
@@ -30,8 +30,8 @@ pub(crate) enum Command {
     /// Load a component into a container
     #[command(
         after_help = "Examples:\n  tsuji component load /ComponentManager tsuji_components Camera\n  \
-        tsuji component load /ComponentManager tsuji_components Camera -p rate:=10.0 -r image:=/left/image\n  \
-        tsuji component load /ComponentManager composition composition::Talker -n voice"
+        tsuji component load /ComponentManager tsuji_components Camera \\\n      -p rate:=10.0 -r image:=/left/image\n  \
+        tsuji component load /ComponentManager composition composition::Talker \\\n      -n voice"
     )]
     Load(Load),
     /// Unload components from a container
@@ -138,6 +138,9 @@ pub(crate) struct Unload {
     /// The ids of the components, as `tsuji component list` has them
     #[arg(value_name = "ID", required = true)]
     ids: Vec<u64>,
+    /// Print no more than the ids
+    #[arg(short, long)]
+    quiet: bool,
     /// Print JSON: an array of ids, whether each is unloaded, and why not
     #[arg(long)]
     json: bool,
@@ -158,7 +161,7 @@ pub(crate) struct Types {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Named {
     /// The container's name
-    #[arg(long, value_name = "NAME", default_value = CONTAINER_NAME)]
+    #[arg(short = 'c', long, visible_alias = "container-node-name", value_name = "NAME", default_value = CONTAINER_NAME)]
     name: String,
     /// The container's namespace
     #[arg(long, value_name = "NAMESPACE", default_value = "/")]
@@ -201,7 +204,8 @@ fn assignment(words: &str) -> Result<Parameter, String> {
     if name.is_empty() {
         return Err(format!("the name is missing; {allowed}"));
     }
-    let value = parse_value(value).map_err(|error| format!("{value:?} is no value: {error}"))?;
+    let value =
+        parse_command_value(value).map_err(|error| format!("{value:?} is no value: {error}"))?;
     Ok(Parameter { name: name.to_owned(), value })
 }
 
@@ -241,7 +245,7 @@ struct Asked {
 impl Asked {
     /// Meets the container. Ends the command if it is not there.
     fn open(globals: &Globals, container: &str) -> anyhow::Result<Self> {
-        let session = Session::open(globals)?;
+        let session = Session::open_named(globals, |graph| has_node(graph, container))?;
         insist(&containers(&session.graph()), container)?;
         let client = ContainerClient::new(&session.hidden_node()?, container);
         Ok(Self { _session: session, client })
@@ -258,7 +262,9 @@ fn insist(there: &BTreeSet<String>, container: &str) -> anyhow::Result<()> {
 }
 
 fn list(args: &List, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let session = Session::open(globals)?;
+    let session = Session::open_named(globals, |graph| {
+        args.container.as_ref().is_some_and(|it| has_node(graph, it))
+    })?;
     let mut there = containers(&session.graph());
     if let Some(container) = &args.container {
         insist(&there, container)?;
@@ -283,14 +289,16 @@ fn list(args: &List, globals: &Globals, out: &mut Output) -> anyhow::Result<()> 
             let components = components.iter().map(|it| json!({ "id": it.id, "node": it.node }));
             json!({ "container": container, "components": components.collect::<Vec<_>>() })
         });
-        return Ok(out.line(serde_json::to_string_pretty(&lists.collect::<Vec<_>>())?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&lists.collect::<Vec<_>>())?)?);
     }
     for (container, components) in lists {
         if args.container.is_none() {
             out.line(container)?;
         }
+        // What is asked for alone stands at the margin, as `ros2` has it.
+        let indent = if args.container.is_none() { "  " } else { "" };
         for it in components {
-            out.line(format_args!("  {}  {}", it.id, it.node))?;
+            out.line(format_args!("{indent}{}  {}", it.id, it.node))?;
         }
     }
     Ok(())
@@ -302,7 +310,7 @@ fn load(args: &Load, globals: &Globals, out: &mut Output) -> anyhow::Result<()> 
     let loaded = client.load(request, args.timeout)?;
     if args.json {
         let loaded = json!({ "id": loaded.id, "node": loaded.node });
-        return Ok(out.line(serde_json::to_string_pretty(&loaded)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&loaded)?)?);
     }
     match args.quiet {
         true => out.line(format_args!("{}  {}", loaded.id, loaded.node))?,
@@ -321,6 +329,7 @@ fn unload(args: &Unload, globals: &Globals, out: &mut Output) -> anyhow::Result<
         let unloaded = client.unload(*id, args.timeout);
         if !args.json {
             match &unloaded {
+                Ok(()) if args.quiet => out.line(id)?,
                 Ok(()) => out.line(format_args!(
                     "Unloaded component {id} from '{}' container node",
                     args.container
@@ -337,7 +346,7 @@ fn unload(args: &Unload, globals: &Globals, out: &mut Output) -> anyhow::Result<
         let results = results.iter().map(|(id, result)| {
             json!({ "id": id, "unloaded": result.is_ok(), "reason": result.as_ref().err() })
         });
-        out.line(serde_json::to_string_pretty(&results.collect::<Vec<_>>())?)?;
+        out.lines(serde_json::to_string_pretty(&results.collect::<Vec<_>>())?)?;
     }
     if results.iter().all(|(_, it)| it.is_ok()) { Ok(()) } else { Err(Told(1).into()) }
 }
@@ -363,14 +372,15 @@ fn types(args: &Types, out: &mut Output) -> anyhow::Result<()> {
         let all = all.iter().map(
             |(it, whose)| json!({ "package": it.package, "plugin": it.plugin, "container": whose }),
         );
-        return Ok(out.line(serde_json::to_string_pretty(&all.collect::<Vec<_>>())?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&all.collect::<Vec<_>>())?)?);
     }
     let mut before = None;
     for it in all.keys() {
         if args.package.is_none() && before.replace(&it.package) != Some(&it.package) {
             out.line(&it.package)?;
         }
-        out.line(format_args!("  {}", it.plugin))?;
+        let indent = if args.package.is_none() { "  " } else { "" };
+        out.line(format_args!("{indent}{}", it.plugin))?;
     }
     Ok(())
 }
@@ -393,7 +403,8 @@ fn serve(
             format!("{word:?} after the '--' of --ros-args is not an argument of a container");
         return Err(Usage(text).into());
     }
-    let container = Container::new(&context, &named.name, builtin())?;
+    crate::log::publish(context.logging());
+    let container = Container::builder(&context, &named.name).source(builtin()).build()?;
     if let Some(request) = first {
         let loaded = container.load(request)?;
         out.line(format_args!("Loaded component {} as '{}'", loaded.id, loaded.node))?;

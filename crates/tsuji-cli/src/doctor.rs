@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use clap::ArgAction;
 use serde_json::{Value as Json, json};
 use tsuji::{Context, Graph, ProcessInfo, TransportReport};
 use tsuji_core::{Interop, Policy, RtpsEngine};
 
-use crate::failure::Told;
+use crate::failure::{Told, Usage};
 use crate::figures;
 use crate::output::{Colour, Output, Paint};
 use crate::policy;
+use crate::record::refusal;
 use crate::session::{self, Globals, Settled};
 use crate::table::wrapped;
 
@@ -31,6 +33,64 @@ pub(crate) struct Args {
     /// Print JSON: an array of findings
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    others: Others,
+}
+
+/// The flags of `ros2 doctor`, which have no place here. Its flags of two letters are read as two of one.
+#[derive(Debug, clap::Args)]
+struct Others {
+    /// Not supported
+    #[arg(short = 'r', long, hide = true, action = ArgAction::Count)]
+    report: u8,
+    /// Not supported
+    #[arg(short = 'f', long, hide = true, action = ArgAction::Count)]
+    report_failed: u8,
+    /// Not supported
+    #[arg(short = 'i', short_alias = 'w', long, hide = true, action = ArgAction::Count)]
+    include_warnings: u8,
+    /// Not supported
+    #[arg(short = 'e', short_alias = 'p', long, hide = true, action = ArgAction::Count)]
+    exclude_packages: u8,
+    /// Not supported
+    #[arg(hide = true, trailing_var_arg = true)]
+    words: Vec<String>,
+}
+
+impl Others {
+    /// Refuses what is not there, with what takes its place.
+    fn check(&self) -> anyhow::Result<()> {
+        let refused = [
+            (
+                self.report_failed != 0,
+                "--report-failed: under what should be mended stands what mends it, without a flag",
+            ),
+            (
+                self.report != 0,
+                "--report: all that was found is told without a flag; --json tells it to programs",
+            ),
+            (
+                self.include_warnings != 0,
+                "--include-warnings: warnings are always told; exit code 1 stands for what is broken alone",
+            ),
+            (
+                self.exclude_packages != 0,
+                "--exclude-packages: versions of packages are not looked at, so that none is to be left out",
+            ),
+            (
+                self.words.first().is_some_and(|it| it == "hello"),
+                "doctor hello: `tsuji doctor` tells who is met; `tsuji multicast receive` and `tsuji multicast send` try \
+                 whether datagrams come through",
+            ),
+        ];
+        if let Some((_, text)) = refused.into_iter().find(|(is_given, _)| *is_given) {
+            return Err(refusal(text));
+        }
+        match self.words.first() {
+            Some(word) => Err(Usage(format!("doctor takes flags alone, and not {word:?}")).into()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Characters of the word for a state.
@@ -82,10 +142,11 @@ impl Finding {
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    args.others.check()?;
     let findings = examine(globals);
     if args.json {
         let json: Vec<Json> = findings.iter().map(Finding::json).collect();
-        out.line(serde_json::to_string_pretty(&json)?)?;
+        out.lines(serde_json::to_string_pretty(&json)?)?;
     } else {
         for line in lines(&findings, out.columns(), out.paint) {
             out.line(line)?;
@@ -105,9 +166,9 @@ fn examine(globals: &Globals) -> Vec<Finding> {
         .context(Some(policy.clone()))
         .and_then(|it| session::settle(&it).map(|settled| (it, settled)));
     let (reports, met) = match &joined {
-        Ok((context, settled)) => (context.transports(), neighbours(context, settled)),
+        Ok((context, settled)) => (context.transports(), peers(context, settled)),
         Err(error) => {
-            let finding = Finding::new("neighbours", "join", State::Broken, error.to_string());
+            let finding = Finding::new("peers", "join", State::Broken, error.to_string());
             (Vec::new(), vec![finding.mend("mend what is broken above or below, then try again")])
         }
     };
@@ -165,7 +226,7 @@ fn transports(reports: &[TransportReport], engine: RtpsEngine) -> Vec<Finding> {
                 "on rmw_zenoh_cpp they are not met (interop), and services only with those on {rmw}"
             ),
         };
-        findings.push(Finding::new("transports", "plain ROS 2 nodes", State::Note, text));
+        findings.push(Finding::new("transports", "foreign ROS 2 nodes", State::Note, text));
     }
     findings
 }
@@ -186,13 +247,13 @@ fn transport(report: &TransportReport) -> Finding {
         offers.push(format!("samples up to {}", figures::bytes(report.sample_bytes_max)));
     }
     let mut found = offers.join(", ");
-    if let Some(standing) = &report.standing {
+    if let Some(standing) = &report.activity {
         found.push_str(&format!("; {standing}"));
     }
     Finding::new("transports", &report.name, State::Good, found)
 }
 
-/// How many plain nodes there are, by what they run on.
+/// How many foreign nodes there are, by what they run on.
 fn plain_nodes(graph: &Graph) -> String {
     let mut counts = BTreeMap::<&str, usize>::new();
     for vendor in graph.nodes.iter().filter_map(|it| it.vendor.as_deref()) {
@@ -206,32 +267,33 @@ fn plain_nodes(graph: &Graph) -> String {
     counts.join(", ")
 }
 
-fn neighbours(context: &Context, settled: &Settled) -> Vec<Finding> {
+fn peers(context: &Context, settled: &Settled) -> Vec<Finding> {
     let found = match settled.met {
         0 => "nobody else in this domain".to_owned(),
         1 => "1 other process met".to_owned(),
         met => format!("{met} other processes met"),
     };
-    let mut findings = vec![Finding::new(
-        "neighbours",
-        format!("domain {}", context.domain()),
-        State::Good,
-        found,
-    )];
+    let mut findings =
+        vec![Finding::new("peers", format!("domain {}", context.domain()), State::Good, found)];
     if context.interop() != Interop::None {
+        let nameless = context.wait_for_names(session::NAMES_MAX).unwrap_or_default();
         let found = plain_nodes(&context.graph());
-        findings.push(Finding::new("neighbours", "plain ROS 2 nodes", State::Good, found));
+        findings.push(Finding::new("peers", "foreign ROS 2 nodes", State::Good, found));
+        for ProcessInfo { program, pid, .. } in nameless {
+            let text = format!("{program} (pid {pid}) has not told its nodes");
+            findings.push(Finding::new("peers", "foreign ROS 2 nodes", State::Note, text));
+        }
     }
     for ProcessInfo { program, pid, .. } in &settled.silent {
         let text = format!("{program} (pid {pid}): stopped, or very slow");
         findings.push(
-            Finding::new("neighbours", "no answer", State::Warning, text)
+            Finding::new("peers", "no answer", State::Warning, text)
                 .mend(format!("kill -CONT {pid}")),
         );
     }
-    for stranger in context.strangers() {
-        let text = format!("{}: {}", stranger.path, stranger.reason);
-        findings.push(Finding::new("neighbours", "not met", State::Warning, text).mend(
+    for unreachable_peer in context.unreachable_peers() {
+        let text = format!("{}: {}", unreachable_peer.path, unreachable_peer.reason);
+        findings.push(Finding::new("peers", "not met", State::Warning, text).mend(
             "end that process, or run it with the same tsuji and as the same user; TSUJI_RUNTIME_DIR keeps systems apart",
         ));
     }

@@ -5,7 +5,11 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use tsuji::ErrorKind;
+use tsuji_platform::limit::with_limit;
+
 use crate::output;
+use crate::session::is_told_to_end;
 
 /// What was asked for can never be done; exit code 2, as for an unknown flag.
 #[derive(Debug)]
@@ -38,6 +42,9 @@ pub(crate) fn finish(result: anyhow::Result<()>) -> ExitCode {
         // `tsuji … | head -1` has what it wanted.
         return ExitCode::SUCCESS;
     }
+    if is_told_to_end() && is_closed(&error) {
+        return ExitCode::SUCCESS;
+    }
     if let Some(Told(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }
@@ -50,10 +57,18 @@ fn reader_is_gone(error: &anyhow::Error) -> bool {
     causes.into_iter().any(|it| it.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// Whether something was asked of a context that is shut down.
+fn is_closed(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|it| it.downcast_ref::<tsuji::Error>())
+        .any(|it| it.kind() == ErrorKind::Closed)
+}
+
 /// The error and its causes, without those that it quotes already.
 fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    for cause in error.chain().map(say) {
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
@@ -62,6 +77,14 @@ fn chain(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// What a cause says; that a file may not grow any more, with the limit.
+fn say(cause: &(dyn Error + 'static)) -> String {
+    match cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+        Some(code) => with_limit(io::Error::from_raw_os_error(code)).to_string(),
+        None => cause.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use std::time::Duration;
+
 /// A rate: `30.0 Hz`, `1.2 kHz`.
 pub(crate) fn rate(hz: f64) -> String {
     if hz <= 0.0 { "-".to_owned() } else { format!("{}Hz", scaled(hz)) }
@@ -27,6 +29,11 @@ pub(crate) fn duration(us: f64) -> String {
         us if us < 999_950.0 => format!("{:.1} ms", us / 1e3),
         us => format!("{:.1} s", us / 1e6),
     }
+}
+
+/// A time that a user has said, as it was said: `1 s`, `2.5 s`.
+pub(crate) fn seconds(said: Duration) -> String {
+    format!("{} s", said.as_secs_f64())
 }
 
 /// A time of the wall clock, in UTC: `04:14:25.123Z`, and with its date if that is not the one of
@@ -100,6 +107,9 @@ mod tests {
             (duration(1_300_000.0), "1.3 s"),
             (micros(9.34), "9.3"),
             (micros(140.2), "140"),
+            (seconds(Duration::from_secs(1)), "1 s"),
+            (seconds(Duration::from_millis(2500)), "2.5 s"),
+            (seconds(Duration::from_secs_f64(0.1)), "0.1 s"),
         ];
         for (got, expect) in cases {
             assert_eq!(got, expect);

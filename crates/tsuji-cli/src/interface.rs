@@ -1,8 +1,11 @@
 //! `tsuji interface`: what messages and services are made of.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io;
+use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use tsuji_msg::definition::{Base, parse_message};
 use tsuji_msg::{DynamicMessage, EchoStyle, Kind, NameError, TypeName};
@@ -26,14 +29,23 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tsuji interface list\n  tsuji interface list -s")]
     List(List),
     /// List the interfaces of a package
-    #[command(after_help = "Example:\n  tsuji interface package sensor_msgs")]
+    #[command(
+        after_help = "Examples:\n  tsuji interface package sensor_msgs\n  tsuji interface package -s std_srvs"
+    )]
     Package(Package),
     /// List the packages that have interfaces
     #[command(after_help = "Example:\n  tsuji interface packages --only-srvs")]
     Packages(List),
-    /// Print a message with its default values, to be filled in for `tsuji topic pub`
-    #[command(after_help = "Example:\n  tsuji interface proto geometry_msgs/msg/Twist --no-quotes")]
+    /// Print a message, the request of a service or the goal of an action with its default values, to be filled in
+    #[command(
+        after_help = "Examples:\n  tsuji interface proto geometry_msgs/msg/Twist --no-quotes\n  \
+        tsuji interface proto std_srvs/srv/SetBool"
+    )]
     Proto(Proto),
+    /// Print Rust types of all interfaces of packages, for a crate that depends on tsuji-interfaces
+    #[command(after_help = "Examples:\n  tsuji interface rust my_robot_msgs\n  \
+        tsuji interface rust my_robot_msgs nav2_msgs -o src/interfaces.rs")]
+    Rust(Rust),
 }
 
 #[derive(Debug, Args)]
@@ -52,6 +64,15 @@ pub(crate) struct Show {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
+    #[command(flatten)]
+    kinds: Kinds,
+    /// Print JSON: an array of names
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Kinds {
     /// Only messages
     #[arg(short = 'm', long)]
     only_msgs: bool,
@@ -61,9 +82,6 @@ pub(crate) struct List {
     /// Only actions
     #[arg(short = 'a', long)]
     only_actions: bool,
-    /// Print JSON: an array of names
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -71,16 +89,28 @@ pub(crate) struct Package {
     /// The package
     #[arg(value_name = "PACKAGE", add = completions::packages())]
     package: String,
+    #[command(flatten)]
+    kinds: Kinds,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Proto {
-    /// The message: package/msg/Name, package/Name
-    #[arg(value_name = "TYPE", add = completions::messages())]
+    /// The interface: package/msg/Name, package/srv/Name, package/action/Name, package/Name
+    #[arg(value_name = "TYPE", add = completions::interfaces())]
     name: String,
     /// Print it without the quotes around it
     #[arg(long)]
     no_quotes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rust {
+    /// The packages; others that they use are printed as well, but those of tsuji-interfaces
+    #[arg(value_name = "PACKAGE", required = true, add = completions::packages())]
+    packages: Vec<String>,
+    /// Write them to a file
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 pub(crate) fn run(command: &Command, out: &mut Output) -> anyhow::Result<()> {
@@ -91,6 +121,7 @@ pub(crate) fn run(command: &Command, out: &mut Output) -> anyhow::Result<()> {
         Command::Package(args) => package(args, &interfaces, out),
         Command::Packages(args) => packages(args, &interfaces, out),
         Command::Proto(args) => proto(args, &interfaces, out),
+        Command::Rust(args) => rust(args, &interfaces, out),
     }
 }
 
@@ -99,6 +130,10 @@ fn show(args: &Show, interfaces: &Interfaces, out: &mut Output) -> anyhow::Resul
     if text == "-" {
         text.clear();
         io::stdin().read_line(&mut text)?;
+        if text.trim().is_empty() {
+            let text = "the first line of standard input is empty; allowed: a name such as std_msgs/msg/String";
+            return Err(Usage(text.to_owned()).into());
+        }
     }
     let text = text.trim();
     let name: TypeName =
@@ -121,9 +156,9 @@ fn show(args: &Show, interfaces: &Interfaces, out: &mut Output) -> anyhow::Resul
 fn list(args: &List, interfaces: &Interfaces, out: &mut Output) -> anyhow::Result<()> {
     let names = wanted(args, interfaces);
     if args.json {
-        return Ok(out.line(serde_json::to_string_pretty(&names)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&names)?)?);
     }
-    for kind in args.kinds() {
+    for kind in args.kinds.asked() {
         out.line(out.paint.text(Colour::Strong, heading(kind)))?;
         for name in names.iter().filter(|it| kind_of(it) == Some(kind)) {
             out.line(format_args!("    {name}"))?;
@@ -133,27 +168,31 @@ fn list(args: &List, interfaces: &Interfaces, out: &mut Output) -> anyhow::Resul
 }
 
 fn package(args: &Package, interfaces: &Interfaces, out: &mut Output) -> anyhow::Result<()> {
-    let names = interfaces.names();
-    let prefix = format!("{}/", args.package);
-    let mut found = names.iter().filter(|it| it.starts_with(&prefix)).peekable();
-    if found.peek().is_none() {
+    let names = interfaces.names_told();
+    let found = names_of(&args.package, &names)?;
+    let kinds = args.kinds.asked();
+    let is_wanted = |it: &&String| kind_of(it).is_some_and(|kind| kinds.contains(&kind));
+    Ok(found.into_iter().filter(is_wanted).try_for_each(|it| out.line(it))?)
+}
+
+/// The names of a package among all.
+fn names_of<'a>(package: &str, names: &'a BTreeSet<String>) -> anyhow::Result<Vec<&'a String>> {
+    let prefix = format!("{package}/");
+    let found: Vec<_> = names.iter().filter(|it| it.starts_with(&prefix)).collect();
+    if found.is_empty() {
         let text = format!(
-            "unknown package \"{}\"; `tsuji interface packages` lists those that have interfaces",
-            args.package
+            "unknown package \"{package}\"; `tsuji interface packages` lists those that have interfaces"
         );
         return Err(Usage(text).into());
     }
-    for name in found {
-        out.line(name)?;
-    }
-    Ok(())
+    Ok(found)
 }
 
 fn packages(args: &List, interfaces: &Interfaces, out: &mut Output) -> anyhow::Result<()> {
     let names = wanted(args, interfaces);
     let packages: BTreeSet<&str> = names.iter().filter_map(|it| it.split('/').next()).collect();
     if args.json {
-        return Ok(out.line(serde_json::to_string_pretty(&packages)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&packages)?)?);
     }
     for package in packages {
         out.line(package)?;
@@ -162,15 +201,34 @@ fn packages(args: &List, interfaces: &Interfaces, out: &mut Output) -> anyhow::R
 }
 
 fn proto(args: &Proto, interfaces: &Interfaces, out: &mut Output) -> anyhow::Result<()> {
-    let message = DynamicMessage::new(interfaces.message(&args.name)?);
+    let ty = match kind_of(&args.name) {
+        // What a client sends is what is to be filled in.
+        Some(Kind::Service) if !is_part(&args.name) => interfaces.service(&args.name)?.request,
+        Some(Kind::Action) if !is_part(&args.name) => interfaces.action(&args.name)?.goal,
+        _ => interfaces.message(&args.name)?,
+    };
+    let message = DynamicMessage::new(ty);
     let yaml = message.to_yaml(EchoStyle::default());
     let quote = if args.no_quotes { "" } else { "\"" };
-    out.line(format_args!("{quote}{yaml}{quote}"))?;
+    out.lines(format_args!("{quote}{yaml}{quote}"))?;
     Ok(())
 }
 
-impl List {
-    fn kinds(&self) -> Vec<Kind> {
+fn rust(args: &Rust, interfaces: &Interfaces, out: &mut Output) -> anyhow::Result<()> {
+    let names = interfaces.names_told();
+    let mut wanted = Vec::new();
+    for package in &args.packages {
+        wanted.extend(names_of(package, &names)?);
+    }
+    let definitions = interfaces.types().resolver();
+    let code = tsuji_build::codegen(definitions, tsuji_interfaces::Shipped)
+        .generate(wanted.into_iter().map(String::as_str))?;
+    let Some(file) = &args.output else { return Ok(out.lines(code.trim_end())?) };
+    fs::write(file, code).with_context(|| format!("cannot write {}", file.display()))
+}
+
+impl Kinds {
+    fn asked(&self) -> Vec<Kind> {
         let asked = [
             (Kind::Message, self.only_msgs),
             (Kind::Service, self.only_srvs),
@@ -182,9 +240,14 @@ impl List {
 }
 
 fn wanted(args: &List, interfaces: &Interfaces) -> Vec<String> {
-    let kinds = args.kinds();
+    let kinds = args.kinds.asked();
     let wanted = |name: &String| kind_of(name).is_some_and(|kind| kinds.contains(&kind));
-    interfaces.names().into_iter().filter(wanted).collect()
+    interfaces.names_told().into_iter().filter(wanted).collect()
+}
+
+/// Whether a name is that of a part that ROS makes of a service or an action, which alone have an underscore.
+fn is_part(name: &str) -> bool {
+    name.rsplit('/').next().is_some_and(|it| it.contains('_'))
 }
 
 fn kind_of(name: &str) -> Option<Kind> {

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
@@ -14,12 +12,10 @@ use tsuji_msg::{
 use tsuji_policy::spelling::distance;
 
 use crate::failure::Usage;
+use crate::output;
 
 /// Names that are suggested for an unknown one.
 const SUGGESTIONS_MAX: usize = 3;
-
-/// Bytes of an entry of the ament index; a longer one is treated as missing.
-const INDEX_BYTES_MAX: u64 = 1 << 20;
 
 /// Every interface that this environment knows.
 #[derive(Debug)]
@@ -31,8 +27,8 @@ pub(crate) struct Interfaces {
 impl Interfaces {
     /// What `AMENT_PREFIX_PATH` names, over what ships with tsuji.
     pub(crate) fn from_environment() -> Self {
-        let path = env::var("AMENT_PREFIX_PATH").unwrap_or_default();
-        let ament = AmentIndex::from_env_value(&path);
+        let path = env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
+        let ament = AmentIndex::from_env_value(path);
         let chain = Chain(vec![Box::new(ament.clone()), Box::new(Shipped)]);
         Self { ament, types: TypeSet::new(chain) }
     }
@@ -59,23 +55,39 @@ impl Interfaces {
 
     /// The text of the definition of `name`.
     pub(crate) fn definition(&self, name: &TypeName) -> anyhow::Result<String> {
-        let text = self.types.resolver().definition(name.kind(), name.package(), name.name());
-        text.map(std::borrow::Cow::into_owned).ok_or_else(|| self.unknown(&name.to_string()))
+        let text = self.types.resolver().find(name.kind(), name.package(), name.name())?;
+        text.map(|it| it.text.into_owned()).ok_or_else(|| self.unknown(&name.to_string()))
     }
 
-    /// All names in their order, such as `sensor_msgs/msg/Image`.
+    /// All names in their order, such as `sensor_msgs/msg/Image`. What cannot be read is left out.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        let shipped = tsuji_interfaces::names().map(str::to_owned);
-        shipped.chain(self.ament.prefixes().iter().flat_map(|it| installed(it))).collect()
+        self.names_and_troubles().0
+    }
+
+    /// The same, and what is left out is told.
+    pub(crate) fn names_told(&self) -> BTreeSet<String> {
+        let (names, troubles) = self.names_and_troubles();
+        troubles.into_iter().for_each(output::warning);
+        names
+    }
+
+    fn names_and_troubles(&self) -> (BTreeSet<String>, Vec<String>) {
+        let (mut names, troubles) = self.ament.names();
+        names.extend(tsuji_interfaces::names().map(str::to_owned));
+        let told = troubles.into_iter().map(|it| format!("{it}; its interfaces are left out"));
+        (names, told.collect())
     }
 
     /// What is said of an unknown name: what may have been meant, and where was looked.
     pub(crate) fn unknown(&self, name: &str) -> anyhow::Error {
-        let names = self.names();
+        let names = self.names_told();
         let mut text = format!("unknown interface \"{name}\"");
         let suggestions = suggestions(name, &names);
-        if !suggestions.is_empty() {
-            text.push_str(&format!("; did you mean {}?", suggestions.join(" or ")));
+        match suggestions.is_empty() {
+            true => text.push_str("; searched"),
+            false => {
+                text.push_str(&format!("; did you mean {}? Searched", suggestions.join(" or ")))
+            }
         }
         let prefixes = match self.ament.prefixes().len() {
             0 => String::new(),
@@ -83,7 +95,7 @@ impl Interfaces {
             more => format!("AMENT_PREFIX_PATH ({more} folders) and "),
         };
         text.push_str(&format!(
-            "; searched {prefixes}what ships with tsuji, `tsuji interface list` lists all {}",
+            " {prefixes}what ships with tsuji, `tsuji interface list` lists all {}",
             names.len()
         ));
         Usage(text).into()
@@ -102,30 +114,6 @@ impl Interfaces {
     fn near(&self, name: &str) -> Vec<String> {
         suggestions(name, &self.names())
     }
-}
-
-/// The interfaces that one prefix registers.
-fn installed(prefix: &Path) -> Vec<String> {
-    let index = prefix.join("share/ament_index/resource_index/rosidl_interfaces");
-    let mut names = Vec::new();
-    for entry in fs::read_dir(index).into_iter().flatten().flatten() {
-        let package = entry.file_name().to_string_lossy().into_owned();
-        if entry.metadata().map_or(true, |it| it.len() > INDEX_BYTES_MAX) {
-            continue;
-        }
-        for file in fs::read_to_string(entry.path()).unwrap_or_default().lines() {
-            let file = Path::new(file);
-            let part = |it: Option<&std::ffi::OsStr>| {
-                it.unwrap_or_default().to_string_lossy().into_owned()
-            };
-            let kind = part(file.parent().map(Path::as_os_str));
-            // Each interface is listed as an `.idl` file too.
-            if ["msg", "srv", "action"].contains(&kind.as_str()) && part(file.extension()) == kind {
-                names.push(format!("{package}/{kind}/{}", part(file.file_stem())));
-            }
-        }
-    }
-    names
 }
 
 /// The known names that `name` was most likely meant to be, the likeliest first.

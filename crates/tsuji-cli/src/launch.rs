@@ -2,21 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use anyhow::Context as _;
 use serde_json::{Value as Json, json};
+use tsuji::parameter::{self, Parameter, ParameterFile};
 use tsuji_launch::{Argument, Component, ParameterSource, Plan, Process, World};
-use tsuji_node::parameter::{self, Parameter, ParameterFile};
 
 use crate::failure::Usage;
 use crate::output::{Colour, Output};
+use crate::record::refusal;
 use crate::session::Globals;
 
 mod guard;
 mod loading;
+mod package;
 mod report;
 mod running;
 
@@ -41,17 +46,26 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", required_unless_present = "guard", num_args = 1..)]
     words: Vec<String>,
     /// Show the arguments that the file takes, and end
-    #[arg(short = 's', long, conflicts_with = "dry_run")]
+    #[arg(short = 's', long, alias = "show-arguments", conflicts_with = "dry_run")]
     show_args: bool,
     /// Show what would be started, and start nothing
-    #[arg(short = 'p', long, visible_alias = "print")]
+    #[arg(short = 'p', long, visible_alias = "print", alias = "print-description")]
     dry_run: bool,
+    /// Show and keep all that nodes print, whatever the file says of their output
+    #[arg(short = 'a', long)]
+    show_all_subprocesses_output: bool,
+    /// Words to stand before each process that the file gives no such words
+    #[arg(long, value_name = "WORDS")]
+    launch_prefix: Option<String>,
     /// Print JSON: an object in each line for what happens and for each line that a node prints
     #[arg(long)]
     json: bool,
     /// No effect: nothing is asked
     #[arg(short = 'n', long, hide = true)]
     noninteractive: bool,
+    /// Not supported
+    #[arg(short = 'd', long, hide = true)]
+    debug: bool,
     /// Kill the groups of a launch that has died
     #[arg(long, hide = true, conflicts_with = "words")]
     guard: bool,
@@ -62,11 +76,19 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         guard::watch(io::stdin().lock());
         return Ok(());
     }
+    if args.debug {
+        return Err(refusal(
+            "--debug: nothing runs in Python; --dry-run shows what would be started, and --launch-prefix 'gdb -ex run --args' \
+             starts each process in a debugger",
+        ));
+    }
     let said = args.words.iter().position(|it| it.contains(":=")).unwrap_or(args.words.len());
     let (file, given) = args.words.split_at(said);
     let file = match file {
-        [file] => PathBuf::from(file),
-        [package, file] => in_package(package, file)?,
+        [file] => package::file_or_why_not(file)?,
+        // As `ros2 launch` has it, a file comes before a package of its name.
+        [file, argument] if Path::new(file).is_file() => return Err(no_argument(argument).into()),
+        [package, file] => package::file(package, file)?,
         _ => {
             let text =
                 "a launch file is one word, or a package and a file; arguments are NAME:=VALUE";
@@ -75,17 +97,21 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     };
     // What stands beside it is found from any working directory.
     let file = std::path::absolute(&file)?;
+    let here = Here { shows_all: args.show_all_subprocesses_output };
     if args.show_args {
-        let arguments = tsuji_launch::declared(&Here, &file);
+        let arguments = tsuji_launch::declared(&here, &file);
         return show_arguments(&arguments.map_err(usage)?, args.json, out);
     }
     let given = given.iter().map(|words| match words.split_once(":=") {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(Usage(format!("{words:?} is not an argument; it is NAME:=VALUE"))),
+        _ => Err(no_argument(words)),
     });
-    let given = given.collect::<Result<BTreeMap<_, _>, _>>()?;
+    let mut given = given.collect::<Result<BTreeMap<_, _>, _>>()?;
+    if let Some(prefix) = &args.launch_prefix {
+        given.insert("launch-prefix".to_owned(), prefix.clone());
+    }
     let given: Vec<(String, String)> = given.into_iter().collect();
-    let plan = tsuji_launch::plan(&Here, &file, &given).map_err(usage)?;
+    let plan = tsuji_launch::plan(&here, &file, &given).map_err(usage)?;
     let components = check(&plan)?;
     if args.dry_run {
         return show(&plan, args.json, out);
@@ -93,33 +119,33 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     running::run(plan, components, args.json, globals)
 }
 
+/// Opens a file. Whoever opens or reads a pipe may wait without an end.
+fn open(path: &Path) -> io::Result<fs::File> {
+    let kind = fs::metadata(path)?;
+    // That it is a folder is told by who reads it.
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    fs::File::open(path)
+}
+
 fn usage(error: impl std::fmt::Display) -> anyhow::Error {
     Usage(error.to_string()).into()
 }
 
-/// A file of a package, where those that come with one stand.
-fn in_package(package: &str, file: &str) -> anyhow::Result<PathBuf> {
-    let prefixes = env::var("AMENT_PREFIX_PATH").unwrap_or_default();
-    let shares = prefixes.split(':').filter(|it| !it.is_empty());
-    let shares = shares.map(|it| Path::new(it).join("share").join(package));
-    let found = shares
-        .flat_map(|share| [share.join("launch").join(file), share.join(file)])
-        .find(|path| path.is_file());
-    found.ok_or_else(|| {
-        let text = format!(
-            "there is no file {file} in share/{package} or share/{package}/launch of AMENT_PREFIX_PATH, \
-             which is {prefixes:?}"
-        );
-        Usage(text).into()
-    })
+fn no_argument(words: &str) -> Usage {
+    Usage(format!("{words:?} is not an argument; it is NAME:=VALUE"))
 }
 
 /// The machine that the command runs on.
-struct Here;
+struct Here {
+    /// What all processes print goes to the terminal, whatever the file says.
+    shows_all: bool,
+}
 
 impl World for Here {
     fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
-        let file = fs::File::open(path).map_err(|error| error.to_string())?;
+        let file = open(path).map_err(|error| error.to_string())?;
         // One more than is allowed, which the reader of launch files then says.
         let most = tsuji_launch::FILE_BYTES_MAX as u64 + 1;
         let mut bytes = Vec::new();
@@ -135,8 +161,19 @@ impl World for Here {
         fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     }
 
-    fn variable(&self, name: &str) -> Option<String> {
-        env::var(name).ok()
+    fn files(&self, folder: &Path) -> Vec<String> {
+        package::names(folder)
+    }
+
+    fn log_folder(&self) -> Result<PathBuf, String> {
+        log_path().map_err(|error| error.to_string())
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        if self.shows_all && name == "OVERRIDE_LAUNCH_PROCESS_OUTPUT" {
+            return Some("both".into());
+        }
+        env::var_os(name)
     }
 
     fn token(&self) -> String {
@@ -203,16 +240,16 @@ fn show_arguments(arguments: &[Argument], json: bool, out: &mut Output) -> anyho
         let all = arguments.iter().map(|it| {
             json!({ "name": it.name, "default": it.default, "description": it.description, "choices": it.choices })
         });
-        return Ok(out.line(serde_json::to_string_pretty(&all.collect::<Vec<_>>())?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&all.collect::<Vec<_>>())?)?);
     }
     if arguments.is_empty() {
         return Ok(out.line("No arguments.")?);
     }
     out.line("Arguments (pass arguments as '<name>:=<value>'):")?;
     for Argument { name, default, description, choices } in arguments {
-        out.line(format_args!("\n    '{}':", out.paint.text(Colour::Name, name)))?;
+        out.lines(format_args!("\n    '{}':", out.paint.text(Colour::Name, name)))?;
         if !description.is_empty() {
-            out.line(format_args!("        {description}"))?;
+            out.lines(format_args!("        {description}"))?;
         }
         if !choices.is_empty() {
             out.line(format_args!("        one of: {}", choices.join(", ")))?;
@@ -232,8 +269,17 @@ fn show(plan: &Plan, json: bool, out: &mut Output) -> anyhow::Result<()> {
             json!({ "container": it.container, "package": it.package, "plugin": it.plugin, "name": it.name,
                 "namespace": it.namespace, "remappings": it.remappings, "place": it.place.to_string() })
         });
-        let all = json!({ "processes": processes, "components": components.collect::<Vec<_>>() });
-        return Ok(out.line(serde_json::to_string_pretty(&all)?)?);
+        let messages = plan
+            .messages
+            .iter()
+            .map(|(text, place)| json!({ "message": text, "place": place.to_string() }));
+        let all = json!({ "messages": messages.collect::<Vec<_>>(), "processes": processes,
+            "components": components.collect::<Vec<_>>() });
+        return Ok(out.lines(serde_json::to_string_pretty(&all)?)?);
+    }
+    for (text, place) in &plan.messages {
+        out.line(format_args!("says: {text}"))?;
+        out.line(format_args!("    of {}", out.paint.text(Colour::Dim, place)))?;
     }
     for process in &plan.processes {
         let label = format!("[{}]", process.label);
@@ -289,16 +335,30 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Where the output of processes is kept, as ROS 2 finds it: `ROS_LOG_DIR`, or `log` in `ROS_HOME`, or `~/.ros/log`.
-fn log_folder() -> io::Result<PathBuf> {
+/// Where the output of this launch is kept, as ROS 2 finds it: in `ROS_LOG_DIR`, or `log` in `ROS_HOME`, or `~/.ros/log`.
+fn log_path() -> io::Result<PathBuf> {
+    static NAME: OnceLock<String> = OnceLock::new();
     let said = |name| env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
     let base = said("ROS_LOG_DIR").or_else(|| Some(said("ROS_HOME")?.join("log")));
     let base = base.or_else(|| Some(said("HOME")?.join(".ros").join("log")));
     let base =
         base.ok_or_else(|| io::Error::other("none of ROS_LOG_DIR, ROS_HOME, HOME is set"))?;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seconds = now.map_or(0, |it| it.as_secs());
-    let folder = base.join(format!("launch-{seconds}-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
+    let name = NAME.get_or_init(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let seconds = now.map_or(0, |it| it.as_secs());
+        format!("launch-{seconds}-{}", std::process::id())
+    });
+    Ok(base.join(name))
+}
+
+/// Makes the folder where the output of processes is kept.
+fn log_folder() -> anyhow::Result<PathBuf> {
+    let folder = log_path().context("cannot make a folder for what processes print")?;
+    fs::create_dir_all(&folder).with_context(|| {
+        format!(
+            "cannot make the folder {} for what processes print; ROS_LOG_DIR can name another",
+            folder.display()
+        )
+    })?;
     Ok(folder)
 }

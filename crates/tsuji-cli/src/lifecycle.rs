@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use serde_json::{Value as Json, json};
+use tsuji::lifecycle::{LifecycleClient, managed_nodes};
 use tsuji_interfaces::lifecycle_msgs::msg;
-use tsuji_node::lifecycle::{LifecycleClient, managed_nodes};
 
 use crate::completions;
 use crate::output::{self, Output};
 use crate::service::full_name;
-use crate::session::{Globals, Session, is_hidden};
+use crate::session::{Globals, Session, has_node, is_hidden};
 use crate::topic::seconds;
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +59,9 @@ pub(crate) struct List {
     /// The node's full name
     #[arg(value_name = "NODE", value_parser = full_name, add = completions::managed_nodes())]
     node: String,
+    /// No effect: a node that is named is asked, hidden or not
+    #[arg(long, hide = true)]
+    include_hidden_nodes: bool,
     /// List all transitions that there are
     #[arg(short, long)]
     all: bool,
@@ -89,6 +92,9 @@ pub(crate) struct Set {
     /// The node's full name
     #[arg(value_name = "NODE", value_parser = full_name, add = completions::managed_nodes())]
     node: String,
+    /// No effect: a node that is named is asked, hidden or not
+    #[arg(long, hide = true)]
+    include_hidden_nodes: bool,
     /// The transition: its label or its number
     transition: String,
     /// Give up after so many seconds; what the node does for it may take long
@@ -106,13 +112,13 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
 }
 
 fn nodes(args: &Nodes, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let mut there = managed_nodes(&Session::open(globals)?.graph());
+    let mut there = managed_nodes(&Session::open_named(globals, |_| false)?.graph());
     there.retain(|it| args.all || !is_hidden(it));
     if args.count_nodes {
         return Ok(out.line(there.len())?);
     }
     if args.json {
-        return Ok(out.line(serde_json::to_string_pretty(&there)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&there)?)?);
     }
     Ok(there.iter().try_for_each(|it| out.line(it))?)
 }
@@ -130,7 +136,7 @@ fn open(session: &Session, node: &str) -> anyhow::Result<LifecycleClient> {
 }
 
 fn list(args: &List, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let session = Session::open(globals)?;
+    let session = Session::open_named(globals, |graph| has_node(graph, &args.node))?;
     let client = open(&session, &args.node)?;
     let transitions = match args.all {
         true => client.transition_graph(args.patience.timeout)?,
@@ -138,7 +144,7 @@ fn list(args: &List, globals: &Globals, out: &mut Output) -> anyhow::Result<()> 
     };
     if args.json {
         let transitions: Vec<Json> = transitions.iter().map(as_json).collect();
-        return Ok(out.line(serde_json::to_string_pretty(&transitions)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&transitions)?)?);
     }
     for msg::TransitionDescription { transition, start_state, goal_state } in transitions {
         out.line(format_args!("- {} [{}]", transition.label, transition.id))?;
@@ -159,7 +165,9 @@ fn as_json(it: &msg::TransitionDescription) -> Json {
 }
 
 fn get(args: &Get, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let session = Session::open(globals)?;
+    let session = Session::open_named(globals, |graph| {
+        args.node.as_ref().is_some_and(|node| has_node(graph, node))
+    })?;
     let mut found = Vec::new();
     if let Some(node) = &args.node {
         found.push((node.clone(), open(&session, node)?.state(args.patience.timeout)?));
@@ -178,7 +186,7 @@ fn get(args: &Get, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
         let found = found
             .iter()
             .map(|(node, state)| json!({ "node": node, "id": state.id, "state": state.label }));
-        return Ok(out.line(serde_json::to_string_pretty(&found.collect::<Vec<_>>())?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&found.collect::<Vec<_>>())?)?);
     }
     for (node, msg::State { id, label }) in found {
         match args.node.is_some() {
@@ -190,7 +198,7 @@ fn get(args: &Get, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
 }
 
 fn set(args: &Set, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let session = Session::open(globals)?;
+    let session = Session::open_named(globals, |graph| has_node(graph, &args.node))?;
     let client = open(&session, &args.node)?;
     match client.change(&args.transition, args.timeout) {
         Ok(()) => Ok(out.line("Transitioning successful")?),

@@ -1,10 +1,13 @@
 //! What the library says while a command runs: warnings and errors, one line each, and what components tell.
 
 use std::fmt::{Debug, Write};
+use std::sync::OnceLock;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
+use tracing_subscriber::layer::SubscriberExt;
+use tsuji::log::Logging;
 
 use crate::output;
 
@@ -14,6 +17,17 @@ pub(crate) fn listen() {
     let _ = tracing::subscriber::set_global_default(Lines);
 }
 
+/// From now on what nodes of this process log goes to `/rosout` too.
+pub(crate) fn publish(logging: &Logging) {
+    let layer = tracing_subscriber::registry().with(logging.rosout_layer());
+    // A command is one container at most.
+    let _ = ROSOUT.set(Dispatch::new(layer));
+    // Nobody was interested in what only `/rosout` has.
+    tracing::callsite::rebuild_interest_cache();
+}
+
+static ROSOUT: OnceLock<Dispatch> = OnceLock::new();
+
 /// Whom the components that ship speak as.
 const COMPONENTS: &str = "tsuji_components";
 
@@ -21,12 +35,17 @@ struct Lines;
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // What the directory says of endpoints the commands are told as events, and tell.
-        let level = if metadata.target() == COMPONENTS { Level::INFO } else { Level::WARN };
-        *metadata.level() <= level && metadata.target() != "tsuji::directory"
+        // ROS has nothing finer.
+        is_shown(metadata) || (ROSOUT.get().is_some() && *metadata.level() <= Level::DEBUG)
     }
 
     fn event(&self, event: &Event<'_>) {
+        if let Some(rosout) = ROSOUT.get() {
+            rosout.event(event);
+        }
+        if !is_shown(event.metadata()) {
+            return;
+        }
         let mut line = Line::default();
         event.record(&mut line);
         let text = format_args!("{}{}", line.message, line.fields);
@@ -44,6 +63,13 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}
+}
+
+/// Whether the terminal has it.
+fn is_shown(metadata: &Metadata<'_>) -> bool {
+    // What the directory says of endpoints the commands are told as events, and tell.
+    let level = if metadata.target() == COMPONENTS { Level::INFO } else { Level::WARN };
+    *metadata.level() <= level && metadata.target() != "tsuji::directory"
 }
 
 #[derive(Default)]

@@ -1,11 +1,12 @@
-//! The command `tsuji`: what flows where, by which road, and why.
+//! The command `tsuji`: what flows where, by which transport, and why.
 //!
 //! This crate reads flags and writes text. What another program could want is in `tsuji`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use tsuji_platform::limit::end_file_signal;
 
 use crate::output::Output;
 use crate::session::Globals;
@@ -15,18 +16,23 @@ mod bag;
 mod bridge;
 mod completions;
 mod component;
+mod console;
 mod doctor;
+mod elsewhere;
 mod failure;
 mod figures;
+mod help;
 mod interface;
 mod interfaces;
 mod lab;
 mod launch;
 mod lifecycle;
 mod log;
+mod multicast;
 mod node;
 mod offers;
 mod output;
+mod packages;
 mod param;
 mod play;
 mod policy;
@@ -42,16 +48,40 @@ mod table;
 mod topic;
 
 fn main() -> ExitCode {
+    end_file_signal();
     if let Some(code) = completions::answer() {
         return code;
     }
     // Wrong flags end here, with exit code 2.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return refuse(&error),
+        // A help or the version is asked for; only then are the texts of all commands laid out.
+        Err(asked) => {
+            help::reflowed(Cli::command()).try_get_matches().err().unwrap_or(asked).exit()
+        }
+    };
     log::listen();
     failure::finish(run(&cli))
 }
 
-/// See and use the roads that ROS 2 messages take
+/// Says what is wrong with the flags. The words of the user in it command no terminal.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // Told from the colours around them by reading them again, with escapes.
+    let words = std::env::args_os().map(|it| output::escaped(&it.to_string_lossy(), ""));
+    match help::reflowed(Cli::command())
+        .try_get_matches_from(words)
+        .err()
+        .filter(clap::Error::use_stderr)
+    {
+        Some(error) => output::rendered(&error.render()),
+        // What is no UTF-8 is wrong in itself, and nothing else.
+        None => output::note(error.render().to_string().trim_end()),
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// See and use the transports that ROS 2 messages take
 #[derive(Debug, Parser)]
 #[command(name = "tsuji", version, propagate_version = true, max_term_width = 100)]
 #[command(
@@ -71,6 +101,9 @@ enum Command {
     Topic {
         #[command(subcommand)]
         command: topic::Command,
+        /// Before the verb, as `ros2` takes it too
+        #[arg(long, hide = true)]
+        include_hidden_topics: bool,
         #[command(flatten)]
         ignored: session::Ignored,
     },
@@ -78,6 +111,9 @@ enum Command {
     Service {
         #[command(subcommand)]
         command: service::Command,
+        /// Before the verb, as `ros2` takes it too
+        #[arg(long, hide = true)]
+        include_hidden_services: bool,
         #[command(flatten)]
         ignored: session::Ignored,
     },
@@ -128,7 +164,7 @@ enum Command {
     /// Play a recording
     #[command(after_help = play::EXAMPLES)]
     Play(play::Args),
-    /// See what is in a recording
+    /// Record, play and see recordings, in the words of `ros2 bag`
     #[command(subcommand)]
     Bag(bag::Command),
     /// Serve web clients by the rosbridge protocol
@@ -137,19 +173,28 @@ enum Command {
     /// See what messages and services are made of
     #[command(subcommand)]
     Interface(interface::Command),
-    /// Show the road of each flow, why it is that one, and how it does
+    /// Show the transport of each flow, why it is that one, and how it does
     #[command(after_help = routes::EXAMPLES)]
     Routes(routes::Args),
-    /// Set the road of a topic while its samples flow, or leave it to the policy again
+    /// Set the transport of a topic while its samples flow, or leave it to the policy again
     #[command(subcommand)]
     Route(route::Command),
-    /// Check, show and question the policy that chooses the roads
+    /// Check, show and question the policy that chooses the transports
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Start a program of an installed package
+    #[command(after_help = packages::RUN_EXAMPLES)]
+    Run(packages::Run),
+    /// See what installed packages have
+    #[command(subcommand)]
+    Pkg(packages::Command),
+    /// Try whether datagrams for groups come through
+    #[command(subcommand)]
+    Multicast(multicast::Command),
     /// Say what this machine offers, what is in the way, and what mends it
-    #[command(after_help = doctor::EXAMPLES)]
+    #[command(visible_alias = "wtf", after_help = doctor::EXAMPLES)]
     Doctor(doctor::Args),
-    /// Measure tsuji beside the raw carriers
+    /// Measure tsuji beside the raw transports
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Lab(lab::Args),
     /// Measure the transports of this machine, and write the policy that follows from it
@@ -158,44 +203,60 @@ enum Command {
     /// Print what makes a shell complete the words of this command
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Args),
+    /// Refused, with what takes its place
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
+    Daemon(elsewhere::Words),
+    /// Refused, with what takes its place
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
+    Security(elsewhere::Words),
+    /// Refused, with what takes its place
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
+    Test(elsewhere::Words),
+    /// Refused, with what takes its place
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
+    Extensions(elsewhere::Words),
+    /// Refused, with what takes its place
+    #[command(
+        hide = true,
+        disable_help_flag = true,
+        disable_version_flag = true,
+        name = "extension_points"
+    )]
+    ExtensionPoints(elsewhere::Words),
+    /// Refused, with what takes its place
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
+    Plugin(elsewhere::Words),
+    /// Refused, with what takes its place
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
+    Trace(elsewhere::Words),
+    /// Refused, with what takes its place
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
+    Control(elsewhere::Words),
 }
 
 fn run(cli: &Cli) -> anyhow::Result<()> {
     let mut out = Output::stdout();
     let globals = &cli.globals;
     let result = match &cli.command {
-        Command::Topic { command, ignored } => {
-            ignored.tell();
-            topic::run(command, globals, &mut out)
+        Command::Topic { command, include_hidden_topics, ignored } => {
+            let asked = topic::Asked {
+                use_sim_time: ignored.use_sim_time,
+                include_hidden: *include_hidden_topics,
+            };
+            topic::run(command, globals, asked, &mut out)
         }
-        Command::Service { command, ignored } => {
-            ignored.tell();
-            service::run(command, globals, &mut out)
+        Command::Service { command, include_hidden_services, .. } => {
+            service::run(command, globals, *include_hidden_services, &mut out)
         }
-        Command::Action { command, ignored } => {
-            ignored.tell();
-            action::run(command, globals, &mut out)
-        }
-        Command::Param { command, ignored } => {
-            ignored.tell();
-            param::run(command, globals, &mut out)
-        }
+        Command::Action { command, .. } => action::run(command, globals, &mut out),
+        Command::Param { command, .. } => param::run(command, globals, &mut out),
         Command::Log(args) => rosout::run(args, globals, &mut out),
-        Command::Component { command, ignored } => {
-            ignored.tell();
-            component::run(command, globals, &mut out)
-        }
-        Command::Lifecycle { command, ignored } => {
-            ignored.tell();
-            lifecycle::run(command, globals, &mut out)
-        }
-        Command::Node { command, ignored } => {
-            ignored.tell();
-            node::run(command, globals, &mut out)
-        }
-        Command::Record(args) => record::run(args, globals, &mut out),
+        Command::Component { command, .. } => component::run(command, globals, &mut out),
+        Command::Lifecycle { command, .. } => lifecycle::run(command, globals, &mut out),
+        Command::Node { command, .. } => node::run(command, globals, &mut out),
+        Command::Record(args) => record::run(args, record::Words::Own, globals, &mut out),
         Command::Play(args) => play::run(args, globals, &mut out),
-        Command::Bag(command) => bag::run(command, &mut out),
+        Command::Bag(command) => bag::run(command, globals, &mut out),
         Command::Bridge(args) => bridge::run(args, globals, &mut out),
         Command::Interface(command) => interface::run(command, &mut out),
         Command::Routes(args) => routes::run(args, globals, &mut out),
@@ -203,9 +264,20 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Policy(command) => policy::run(command, globals, &mut out),
         Command::Doctor(args) => doctor::run(args, globals, &mut out),
         Command::Launch(args) => launch::run(args, globals, &mut out),
-        Command::Lab(args) => lab::run(args, &mut out),
-        Command::Tune(args) => lab::tune(args, &mut out),
+        Command::Lab(args) => lab::run(args),
+        Command::Tune(args) => lab::tune(args),
         Command::Completions(args) => completions::run(args, &mut out),
+        Command::Run(args) => packages::run_program(args, globals),
+        Command::Pkg(command) => packages::run(command, &mut out),
+        Command::Multicast(command) => multicast::run(command, &mut out),
+        Command::Daemon(words) => elsewhere::refuse("daemon", words),
+        Command::Security(words) => elsewhere::refuse("security", words),
+        Command::Test(words) => elsewhere::refuse("test", words),
+        Command::Extensions(words) => elsewhere::refuse("extensions", words),
+        Command::ExtensionPoints(words) => elsewhere::refuse("extension_points", words),
+        Command::Plugin(words) => elsewhere::refuse("plugin", words),
+        Command::Trace(words) => elsewhere::refuse("trace", words),
+        Command::Control(words) => elsewhere::refuse("control", words),
     };
     // What was found before an error is still worth reading.
     let flushed = std::io::Write::flush(&mut out);

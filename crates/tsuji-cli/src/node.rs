@@ -6,18 +6,21 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use tsuji::{EndpointKind, Graph};
 
+use crate::action::actions;
 use crate::completions;
 use crate::failure::Told;
 use crate::output::{self, Output};
-use crate::session::{Globals, Session, is_hidden};
+use crate::session::{Globals, Session, has_node, is_hidden};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the nodes
     #[command(after_help = "Examples:\n  tsuji node list\n  tsuji node list --all")]
     List(List),
-    /// Show what a node publishes and subscribes to, and its services
-    #[command(after_help = "Example:\n  tsuji node info /camera")]
+    /// Show what a node publishes and subscribes to, its services and its actions
+    #[command(
+        after_help = "Examples:\n  tsuji node info /camera\n  tsuji node info /camera --include-hidden"
+    )]
     Info(Info),
 }
 
@@ -39,10 +42,16 @@ pub(crate) struct Info {
     /// The node's full name
     #[arg(value_name = "NODE", add = completions::nodes())]
     node: String,
+    /// Show topics and services too whose names ROS hides, and those behind actions
+    #[arg(long)]
+    include_hidden: bool,
 }
 
 pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let session = Session::open(globals)?;
+    let session = Session::open_named(globals, |graph| match command {
+        Command::List(_) => false,
+        Command::Info(args) => has_node(graph, &format!("/{}", args.node.trim_start_matches('/'))),
+    })?;
     let graph = session.graph();
     match command {
         Command::List(args) => list(args, &graph, out),
@@ -63,7 +72,7 @@ fn list(args: &List, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
             json!({ "node": name, "program": process.program, "pid": process.pid, "host": process.host,
                 "middleware": node.vendor.as_deref().unwrap_or("tsuji") })
         });
-        return Ok(out.line(serde_json::to_string_pretty(&nodes.collect::<Vec<_>>())?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&nodes.collect::<Vec<_>>())?)?);
     }
     if nodes.windows(2).any(|pair| pair[0].0 == pair[1].0) {
         output::warning(
@@ -101,13 +110,36 @@ fn info(args: &Info, graph: &Graph, out: &mut Output) -> anyhow::Result<()> {
         let mut topics = BTreeMap::<&str, BTreeSet<&str>>::new();
         let all = graph.endpoints.iter().chain(&graph.services);
         for endpoint in all.filter(|it| it.node == wanted && it.kind == kind) {
-            topics.entry(&endpoint.topic).or_default().insert(&endpoint.type_name);
+            if args.include_hidden || !is_hidden(&endpoint.topic) {
+                topics.entry(&endpoint.topic).or_default().insert(&endpoint.type_name);
+            }
         }
-        out.line(format_args!("  {title}:"))?;
-        for (topic, types) in topics {
-            let types: Vec<&str> = types.into_iter().collect();
-            out.line(format_args!("    {topic}: {}", types.join(", ")))?;
+        section(title, topics, out)?;
+    }
+    let actions = actions(graph);
+    for (title, is_server) in [("Action Servers", true), ("Action Clients", false)] {
+        let mut shown = BTreeMap::<&str, BTreeSet<&str>>::new();
+        for (name, action) in actions.iter().filter(|(it, _)| args.include_hidden || !is_hidden(it))
+        {
+            let ends = if is_server { &action.servers } else { &action.clients };
+            for (_, ty) in ends.iter().filter(|(node, _)| *node == wanted) {
+                shown.entry(name).or_default().insert(ty);
+            }
         }
+        section(title, shown, out)?;
+    }
+    Ok(())
+}
+
+fn section(
+    title: &str,
+    named: BTreeMap<&str, BTreeSet<&str>>,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    out.line(format_args!("  {title}:"))?;
+    for (name, types) in named {
+        let types: Vec<&str> = types.into_iter().collect();
+        out.line(format_args!("    {name}: {}", types.join(", ")))?;
     }
     Ok(())
 }

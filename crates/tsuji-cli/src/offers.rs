@@ -31,7 +31,7 @@ pub(crate) fn of_this_build(policy: &Policy) -> anyhow::Result<Vec<Offer>> {
     Ok(offers)
 }
 
-/// Nobody is met here, so what meets plain nodes is what does so by default: where Fast DDS is to do it,
+/// Nobody is met here, so what meets foreign nodes is what does so by default: where Fast DDS is to do it,
 /// and is there, it does so in the place of the other.
 fn swap_engines(offers: &mut [Offer]) {
     let at = |engine: RtpsEngine| {

@@ -5,20 +5,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
+use regex::Regex;
 use serde_json::{Value as Json, json};
+use tsuji::parameter::{
+    DescribedParameter, Parameter, ParameterClient, ParameterFile, ParameterRange, ParameterType,
+    ParameterValue, parse_command_value, to_yaml,
+};
 use tsuji::{EndpointKind, ErrorKind, Graph, Node};
 use tsuji_msg::Value;
-use tsuji_node::parameter::{
-    DescribedParameter, Parameter, ParameterClient, ParameterFile, ParameterRange, ParameterType,
-    ParameterValue, parse_value, to_yaml,
-};
 
 use crate::completions;
 use crate::failure::{Told, Usage};
 use crate::output::{self, Output};
 use crate::python;
 use crate::service::full_name;
-use crate::session::{Globals, Session, is_hidden};
+use crate::session::{Globals, Session, has_node, is_hidden};
 use crate::topic::seconds;
 
 #[derive(Debug, Subcommand)]
@@ -29,9 +30,10 @@ pub(crate) enum Command {
         tsuji param list /camera --param-prefixes exposure gain"
     )]
     List(List),
-    /// Print the value of a parameter
+    /// Print the value of a parameter, of one node or of all that have it
     #[command(
-        after_help = "Examples:\n  tsuji param get /camera exposure.time\n  tsuji param get /camera exposure.time --hide-type"
+        after_help = "Examples:\n  tsuji param get /camera exposure.time\n  tsuji param get /camera exposure.time --hide-type\n  \
+        tsuji param get use_sim_time"
     )]
     Get(Get),
     /// Set a parameter
@@ -41,6 +43,9 @@ pub(crate) enum Command {
         Examples:\n  tsuji param set /camera exposure.time 0.02\n  tsuji param set /camera modes '[day, night]'"
     )]
     Set(Set),
+    /// Delete a parameter, where its node allows that
+    #[command(after_help = "Example:\n  tsuji param delete /camera exposure.time")]
+    Delete(Delete),
     /// Show what parameters are for, and what is allowed of them
     #[command(
         after_help = "Examples:\n  tsuji param describe /camera exposure.time gain\n  tsuji param describe /camera gain --json"
@@ -62,6 +67,9 @@ pub(crate) struct Of {
     /// The node's full name
     #[arg(value_name = "NODE", value_parser = full_name, add = completions::nodes())]
     node: String,
+    /// No effect: a node that is named is asked, hidden or not
+    #[arg(long, hide = true)]
+    include_hidden_nodes: bool,
     #[command(flatten)]
     patience: Patience,
 }
@@ -81,6 +89,9 @@ pub(crate) struct List {
     /// Only the parameters under these prefixes
     #[arg(long, value_name = "PREFIX", num_args = 1..)]
     param_prefixes: Vec<String>,
+    /// Only the parameters whose names begin with what this regular expression matches
+    #[arg(long, value_name = "REGEX", value_parser = expression)]
+    filter: Option<Regex>,
     /// Show the types as well
     #[arg(long)]
     param_type: bool,
@@ -96,10 +107,17 @@ pub(crate) struct List {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Get {
-    #[command(flatten)]
-    of: Of,
+    /// The node's full name; all nodes if not said
+    #[arg(value_name = "NODE", add = completions::nodes())]
+    first: String,
     /// The parameter
-    parameter: String,
+    #[arg(value_name = "PARAMETER")]
+    second: Option<String>,
+    /// Of all nodes ask hidden ones too, whose names begin with an underscore
+    #[arg(long)]
+    include_hidden_nodes: bool,
+    #[command(flatten)]
+    patience: Patience,
     /// Print the value alone
     #[arg(long)]
     hide_type: bool,
@@ -118,6 +136,17 @@ pub(crate) struct Set {
     #[arg(allow_hyphen_values = true)]
     value: String,
     /// Print JSON: the name, whether it is set, and why not
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    of: Of,
+    /// The parameter
+    parameter: String,
+    /// Print JSON: the name, whether it is deleted, and why not
     #[arg(long)]
     json: bool,
 }
@@ -162,6 +191,7 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
         Command::List(args) => list(args, globals, out),
         Command::Get(args) => get(args, globals, out),
         Command::Set(args) => set(args, globals, out),
+        Command::Delete(args) => delete(args, globals, out),
         Command::Describe(args) => describe(args, globals, out),
         Command::Dump(args) => dump(args, globals, out),
         Command::Load(args) => load(args, globals, out),
@@ -174,7 +204,7 @@ fn list(args: &List, globals: &Globals, out: &mut Output) -> anyhow::Result<()> 
         let found = asked.list(args)?;
         return print_lists(args, &[(node.clone(), found)], out);
     }
-    let session = Session::open(globals)?;
+    let session = Session::open_named(globals, |_| false)?;
     let asking = session.hidden_node()?;
     let mut lists = Vec::new();
     for node in nodes_with_parameters(&session.graph()) {
@@ -211,10 +241,11 @@ fn print_lists(
                 parameters.map(|(name, ty)| json!({ "name": name, "type": words(*ty) }));
             json!({ "node": node, "parameters": parameters.collect::<Vec<_>>() })
         });
-        return Ok(out.line(serde_json::to_string_pretty(&lists.collect::<Vec<_>>())?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&lists.collect::<Vec<_>>())?)?);
     }
     for (node, parameters) in lists {
-        if args.node.is_none() {
+        // A node of which nothing is asked for is left out, as `ros2` does.
+        if args.node.is_none() && !parameters.is_empty() {
             out.line(format_args!("{node}:"))?;
         }
         for (name, ty) in parameters {
@@ -228,30 +259,105 @@ fn print_lists(
 }
 
 fn get(args: &Get, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let asked = Asked::open(globals, &args.of.node, args.of.patience.timeout)?;
-    let name = args.parameter.as_str();
+    let Some(name) = args.second.as_deref() else { return get_of_all(args, globals, out) };
+    let node = full_name(&args.first).map_err(|why| Usage(format!("{:?}: {why}", args.first)))?;
+    let asked = Asked::open(globals, &node, args.patience.timeout)?;
     let values = asked.told(asked.client.get(&[name], asked.timeout))?;
     let value = values.into_iter().next().unwrap_or_default();
     if args.json {
-        return Ok(out.line(serde_json::to_string_pretty(&as_json(name, &value))?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&as_json(name, &value))?)?);
     }
-    match (&value, args.hide_type) {
-        (ParameterValue::NotSet, false) => out.line("Parameter not set.")?,
-        (value, true) => out.line(repr(value))?,
-        (value, false) => out.line(format_args!("{} {}", label(value), repr(value)))?,
+    Ok(out.lines(shown(args, &value))?)
+}
+
+/// The value of a parameter of each node that has it.
+fn get_of_all(args: &Get, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let name = args.first.as_str();
+    let session = Session::open(globals)?;
+    let asking = session.hidden_node()?;
+    let mut found = Vec::new();
+    for node in nodes_with_parameters(&session.graph()) {
+        if is_hidden(&node) && !args.include_hidden_nodes {
+            continue;
+        }
+        let client = ParameterClient::new(&asking, &node);
+        let asked = Asked { session: &session, client, timeout: args.patience.timeout };
+        let value = || {
+            if !asked
+                .told(asked.client.list(&[], 0, asked.timeout))?
+                .names
+                .iter()
+                .any(|it| it == name)
+            {
+                return Ok(None);
+            }
+            let values = asked.told(asked.client.get(&[name], asked.timeout))?;
+            anyhow::Ok(values.into_iter().next())
+        };
+        match value() {
+            Ok(value) => found.extend(value.map(|it| (node, it))),
+            // One that does not answer keeps nobody from seeing the others.
+            Err(error) => output::warning(format_args!("{error:#}; {node} is left out")),
+        }
+    }
+    if found.is_empty() {
+        anyhow::bail!("no node has a parameter '{name}'; allowed: [NODE] PARAMETER");
+    }
+    if args.json {
+        let found = found.iter().map(|(node, value)| {
+            let mut json = as_json(name, value);
+            json["node"] = node.as_str().into();
+            json
+        });
+        return Ok(out.lines(serde_json::to_string_pretty(&found.collect::<Vec<_>>())?)?);
+    }
+    for (node, value) in found {
+        out.line(format_args!("{node}:"))?;
+        out.lines(format_args!("  {}", shown(args, &value)))?;
     }
     Ok(())
 }
 
-fn set(args: &Set, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let value = parse_value(&args.value)
-        .map_err(|error| Usage(format!("{:?} is no value: {error}", args.value)))?;
+/// A value in the words of `ros2`.
+fn shown(args: &Get, value: &ParameterValue) -> String {
+    match (value, args.hide_type) {
+        (ParameterValue::NotSet, false) => "Parameter not set.".to_owned(),
+        (value, true) => repr(value),
+        (value, false) => format!("{} {}", label(value), repr(value)),
+    }
+}
+
+fn expression(text: &str) -> Result<Regex, String> {
+    // As Python's `match`, which is bound to the beginning and not to the end.
+    Regex::new(&format!("^(?:{text})")).map_err(|error| error.to_string())
+}
+
+/// Sets the parameter to nothing, which is how ROS 2 deletes one.
+fn delete(args: &Delete, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let asked = Asked::open(globals, &args.of.node, args.of.patience.timeout)?;
-    let parameter = Parameter { name: args.parameter.clone(), value };
+    let parameter = Parameter { name: args.parameter.clone(), value: ParameterValue::NotSet };
     let results = asked.told(asked.client.set(vec![parameter], asked.timeout))?;
     let result = results.into_iter().next().unwrap_or(Ok(()));
     if args.json {
-        out.line(serde_json::to_string_pretty(&outcome(&args.parameter, &result))?)?;
+        out.lines(serde_json::to_string_pretty(&outcome(&args.parameter, &result))?)?;
+        return result.map_err(|_| Told(1).into());
+    }
+    match result {
+        Ok(()) => Ok(out.line("Deleted parameter successfully")?),
+        Err(reason) => anyhow::bail!("Deleting parameter failed: {reason}"),
+    }
+}
+
+fn set(args: &Set, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+    let value = parse_command_value(&args.value)
+        .map_err(|error| Usage(format!("{:?} is no value: {error}", args.value)))?;
+    let asked = Asked::open(globals, &args.of.node, args.of.patience.timeout)?;
+    let mut parameters = vec![Parameter { name: args.parameter.clone(), value }];
+    fit_empty_arrays(&asked, &mut parameters);
+    let results = asked.told(asked.client.set(parameters, asked.timeout))?;
+    let result = results.into_iter().next().unwrap_or(Ok(()));
+    if args.json {
+        out.lines(serde_json::to_string_pretty(&outcome(&args.parameter, &result))?)?;
         return result.map_err(|_| Told(1).into());
     }
     match result {
@@ -266,7 +372,7 @@ fn describe(args: &Describe, globals: &Globals, out: &mut Output) -> anyhow::Res
     let described = asked.told(asked.client.describe(&names, asked.timeout))?;
     if args.json {
         let described: Vec<Json> = described.iter().map(described_json).collect();
-        return Ok(out.line(serde_json::to_string_pretty(&described)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&described)?)?);
     }
     described.iter().try_for_each(|it| print_described(it, out))
 }
@@ -276,7 +382,7 @@ fn print_described(described: &DescribedParameter, out: &mut Output) -> anyhow::
     out.line(format_args!("Parameter name: {name}"))?;
     out.line(format_args!("  Type: {}", words(*ty)))?;
     if !descriptor.description.is_empty() {
-        out.line(format_args!("  Description: {}", descriptor.description))?;
+        out.lines(format_args!("  Description: {}", descriptor.description))?;
     }
     out.line("  Constraints:")?;
     if descriptor.read_only {
@@ -314,18 +420,18 @@ fn dump(args: &Dump, globals: &Globals, out: &mut Output) -> anyhow::Result<()> 
     let parameters = names.iter().zip(values);
     if args.json {
         let parameters: Vec<Json> = parameters.map(|(name, value)| as_json(name, &value)).collect();
-        return Ok(out.line(serde_json::to_string_pretty(&parameters)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&parameters)?)?);
     }
     let parameters: Vec<Parameter> =
         parameters.map(|(name, value)| Parameter { name: name.clone(), value }).collect();
     let text = to_yaml(&args.of.node, &parameters);
-    Ok(out.line(text.trim_end())?)
+    Ok(out.lines(text.trim_end())?)
 }
 
 fn load(args: &Load, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let Load { of, file: path, no_use_wildcard, json } = args;
     let file = ParameterFile::read(path).map_err(|error| Usage(error.to_string()))?;
-    let parameters = match no_use_wildcard {
+    let mut parameters = match no_use_wildcard {
         true => file.for_node_by_name(&of.node),
         false => file.for_node(&of.node),
     };
@@ -334,12 +440,13 @@ fn load(args: &Load, globals: &Globals, out: &mut Output) -> anyhow::Result<()> 
     }
     let asked = Asked::open(globals, &of.node, of.patience.timeout)?;
     let names: Vec<String> = parameters.iter().map(|it| it.name.clone()).collect();
+    fit_empty_arrays(&asked, &mut parameters);
     let results = asked.told(asked.client.set(parameters, asked.timeout))?;
     let is_good = results.iter().all(Result::is_ok);
     if *json {
         let results = names.iter().zip(&results);
         let results: Vec<Json> = results.map(|(name, result)| outcome(name, result)).collect();
-        out.line(serde_json::to_string_pretty(&results)?)?;
+        out.lines(serde_json::to_string_pretty(&results)?)?;
     } else {
         for (name, result) in names.iter().zip(&results) {
             match result {
@@ -349,6 +456,16 @@ fn load(args: &Load, globals: &Globals, out: &mut Output) -> anyhow::Result<()> 
         }
     }
     if is_good { Ok(()) } else { Err(Told(1).into()) }
+}
+
+/// Gives each `[]` the type that its parameter has. Where the node does not say, it refuses the value itself.
+fn fit_empty_arrays<S>(asked: &Asked<S>, parameters: &mut [Parameter]) {
+    for Parameter { name, value } in parameters {
+        if *value == ParameterValue::UNTYPED_EMPTY {
+            let types = asked.client.types(&[name.as_str()], asked.timeout).unwrap_or_default();
+            *value = std::mem::take(value).fitted(types.first().copied().unwrap_or_default());
+        }
+    }
 }
 
 /// A node whose parameters are asked for.
@@ -361,8 +478,8 @@ struct Asked<S> {
 impl Asked<Session> {
     /// Meets the node. Ends the command if it is not there.
     fn open(globals: &Globals, node: &str, timeout: Duration) -> anyhow::Result<Self> {
-        let session = Session::open(globals)?;
-        if !session.graph().nodes.iter().any(|it| it.fully_qualified_name() == node) {
+        let session = Session::open_named(globals, |graph| has_node(graph, node))?;
+        if !has_node(&session.graph(), node) {
             anyhow::bail!("Node not found: '{node}'; `tsuji node list` lists those there are");
         }
         let asking: Node = session.hidden_node()?;
@@ -389,7 +506,8 @@ impl<S: std::borrow::Borrow<Session>> Asked<S> {
     fn list(&self, args: &List) -> anyhow::Result<Vec<(String, ParameterType)>> {
         let prefixes: Vec<&str> = args.param_prefixes.iter().map(String::as_str).collect();
         let names = self.told(self.client.list(&prefixes, 0, self.timeout))?.names;
-        let names: BTreeSet<String> = names.into_iter().collect();
+        let is_wanted = |it: &String| args.filter.as_ref().is_none_or(|regex| regex.is_match(it));
+        let names: BTreeSet<String> = names.into_iter().filter(is_wanted).collect();
         let said: Vec<&str> = names.iter().map(String::as_str).collect();
         let types = match args.param_type || args.json {
             true => self.told(self.client.types(&said, self.timeout))?,

@@ -9,7 +9,7 @@ use tsuji_core::{
     Choice, Interop, NoRoute, Peer, Policy, Reliability, Scope, Size, SizeOrigin, Traits,
     TransportId, names, select,
 };
-use tsuji_policy::{Row, units};
+use tsuji_policy::{PolicyFile, Row, units};
 
 use crate::completions;
 use crate::failure::{Told, Usage};
@@ -35,8 +35,8 @@ pub(crate) enum Command {
     /// Say which transport a flow would take, and why each other one would not
     #[command(after_help = "Examples:\n  \
         tsuji policy explain --topic /camera/image --size 900KiB --scope local\n  \
-        tsuji policy explain --topic /cmd_vel --size small --scope remote --reliability best_effort\n  \
-        tsuji policy explain --topic /scan --size 8000 --scope local --peer cyclone --json")]
+        tsuji policy explain --topic /cmd_vel --size small --scope remote \\\n      --reliability best_effort\n  \
+        tsuji policy explain --topic /scan --size 8000 --scope local \\\n      --peer cyclone --json")]
     Explain(Explain),
 }
 
@@ -66,8 +66,8 @@ pub(crate) struct Explain {
     /// Where it is left out, what the policy states for the topic counts
     #[arg(long, value_name = "N|small|large", value_parser = size)]
     size: Option<SizeWord>,
-    /// How far the other end is
-    #[arg(long, value_name = "intra|local|remote")]
+    /// How far the other end is: intra, local or remote
+    #[arg(long, value_name = "SCOPE")]
     scope: Scope,
     /// What the matched QoS asks for
     #[arg(long, value_name = "reliable|best_effort", default_value_t = Reliability::Reliable)]
@@ -130,12 +130,12 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
 
 fn show(args: &Show, policy: &Policy, out: &mut Output) -> anyhow::Result<()> {
     if args.xml {
-        return Ok(out.line(tsuji_policy::to_xml(policy).trim_end())?);
+        return Ok(out.lines(tsuji_policy::to_xml(policy).trim_end())?);
     }
     let rows = tsuji_policy::show(policy);
     if args.json {
         let rows: Vec<Json> = rows.iter().map(row_json).collect();
-        return Ok(out.line(serde_json::to_string_pretty(&rows)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&rows)?)?);
     }
     let mut table = Table::new(&[
         Column::whole("KIND"),
@@ -176,7 +176,7 @@ fn explain(args: &Explain, policy: Policy, out: &mut Output) -> anyhow::Result<(
     let decision = select(&traits, &policy, &args.topic, &offers);
     if args.json {
         let json = decision_json(&args.topic, &policy, &traits, &decision);
-        return Ok(out.line(serde_json::to_string_pretty(&json)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&json)?)?);
     }
     let paint = out.paint;
     out.line(format_args!(
@@ -218,7 +218,11 @@ fn load(file: &Path) -> anyhow::Result<Policy> {
         Ok(bytes) => bytes,
         Err(error) => anyhow::bail!("cannot read the policy file {name}: {error}"),
     };
-    tsuji_policy::load(&name, &bytes, KNOWN_TRANSPORTS).map_err(|errors| {
+    let parsed = PolicyFile::parse(&name, &bytes, KNOWN_TRANSPORTS).and_then(|file| {
+        file.warnings().iter().for_each(output::warning);
+        file.resolve()
+    });
+    parsed.map_err(|errors| {
         output::note(&errors);
         let found = errors.errors.len() + errors.omitted;
         output::error(format_args!("{name}: {}, the whole file is refused", count(found, "error")));

@@ -14,7 +14,7 @@ const SYSTEM_DEFAULT: &str = "system_default";
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct QosFlags {
     /// The profile that the other flags change
-    #[arg(long, value_name = "PROFILE", value_parser = ["default", "sensor_data", SYSTEM_DEFAULT])]
+    #[arg(long, value_name = "PROFILE", value_parser = ["default", "sensor_data", "services_default", "parameters", "parameter_events", "action_status_default", SYSTEM_DEFAULT])]
     qos_profile: Option<String>,
     /// Samples kept, with the history keep_last
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(Qos::DEPTH_MAX)))]
@@ -50,6 +50,8 @@ impl QosFlags {
     pub(crate) fn over(&self, base: Qos) -> anyhow::Result<Qos> {
         let mut qos = match self.qos_profile.as_deref() {
             Some("sensor_data") => Qos::SENSOR_DATA,
+            Some("parameters" | "parameter_events") => Qos::PARAMETERS,
+            Some("action_status_default") => Qos::LATCHED,
             Some(_) => Qos::DEFAULT,
             None => base,
         };

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     while session.context.is_ok() {
         listener.wait(A_WHILE)?;
         while let Some(RawSample { bytes, info }) = listener.take() {
-            match Log::deserialize(&bytes) {
+            match Log::deserialize_lossy(&bytes) {
                 Ok(line) if is_asked_for(args, &line, &info, &mut nodes, &session.context) => {
                     print(args, &line, &info, out)?;
                 }
@@ -144,7 +144,7 @@ fn print(args: &Args, line: &Log, info: &MessageInfo, out: &mut Output) -> anyho
         Some(Severity::Error | Severity::Fatal) => Colour::Error,
         _ => Colour::Plain,
     };
-    Ok(out.line(out.paint.text(colour, text))?)
+    Ok(out.lines(out.paint.text(colour, text))?)
 }
 
 #[cfg(test)]

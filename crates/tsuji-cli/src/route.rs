@@ -1,4 +1,4 @@
-//! `tsuji route`: the road of a topic, set while its samples flow.
+//! `tsuji route`: the transport of a topic, set while its samples flow.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::session::{Globals, LOOK_AGAIN, Session};
 use crate::table::{Cell, Column, Table, wrapped};
 use crate::topic::full_name;
 
-/// How long the flows have to come to their roads before they are shown as they are.
+/// How long the flows have to come to their transports before they are shown as they are.
 const SETTLE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Subcommand)]
@@ -25,7 +25,7 @@ pub(crate) enum Command {
 What is set stands before all rules of the policy, in all processes of this user on this host, and
 in those that come while one of these lives. What the policy forbids stays forbidden, and where the
 transport cannot carry a flow the policy decides. No sample is lost or repeated by it. Flows with
-plain ROS 2 nodes keep their road.
+foreign ROS 2 nodes keep their transport.
 Exit code 1 if no flow is meant, or if all processes refuse.
 
 Examples:
@@ -46,7 +46,7 @@ pub(crate) struct Set {
     /// The transport
     #[arg(value_name = "TRANSPORT", add = completions::transports())]
     transport: String,
-    /// Print JSON: what each process did, and the flows with their roads
+    /// Print JSON: what each process did, and the flows with their transports
     #[arg(long)]
     json: bool,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Auto {
     /// The topic, or the service
     #[arg(value_name = "TOPIC", value_parser = full_name, add = completions::topics())]
     topic: String,
-    /// Print JSON: what each process did, and the flows with their roads
+    /// Print JSON: what each process did, and the flows with their transports
     #[arg(long)]
     json: bool,
 }
@@ -72,7 +72,7 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
     let (after, is_settled) = settled(&session, topic)?;
     if json {
         let text = serde_json::to_string_pretty(&done.json(topic, transport, &after, is_settled))?;
-        out.line(text)?;
+        out.lines(text)?;
     } else {
         done.show(topic, transport, out)?;
         show_flows(&before, &after, transport, out)?;
@@ -99,10 +99,10 @@ struct Done {
 impl Done {
     fn all(session: &Session, topic: &str, transport: Option<&str>) -> anyhow::Result<Self> {
         let mut settings = session.context.set_route(topic, transport, ANSWER)?;
-        let neighbours = session.context.neighbours().into_iter().map(|it| it.process);
+        let peers = session.context.peer_processes().into_iter().map(|it| it.process);
         let has_answered =
             |it: &ProcessInfo| settings.iter().any(|set| set.process.token == it.token);
-        let silent = neighbours.filter(|it| !has_answered(it)).collect();
+        let silent = peers.filter(|it| !has_answered(it)).collect();
         // This command is a process too, and has no flow.
         if let Some(own) = settings.iter().position(|it| it.process.pid == std::process::id()) {
             settings.remove(own);
@@ -212,7 +212,7 @@ fn flows(session: &Session, topic: &str) -> anyhow::Result<Vec<RouteReport>> {
     Ok(routes)
 }
 
-/// The flows of a topic once no road is being changed, and whether that has come.
+/// The flows of a topic once no transport is being changed, and whether that has come.
 fn settled(session: &Session, topic: &str) -> anyhow::Result<(Vec<RouteReport>, bool)> {
     let end = Instant::now() + SETTLE;
     loop {
@@ -229,11 +229,11 @@ fn settled(session: &Session, topic: &str) -> anyhow::Result<(Vec<RouteReport>, 
 
 fn is_settled(route: &RouteReport) -> bool {
     route.state != RouteState::Opening
-        && route.changing_to.is_none()
+        && route.handover_to.is_none()
         && route.changes.iter().all(|it| it.is_settled)
 }
 
-/// The roads as they are now, and how those that have changed came to it.
+/// The transports as they are now, and how those that have changed came to it.
 fn show_flows(
     before: &[RouteReport],
     after: &[RouteReport],
@@ -270,14 +270,15 @@ fn show_flows(
 }
 
 fn flow_table(flows: &[RouteReport], hows: Option<&[String]>) -> Table {
-    let mut columns = vec![Column::name("FROM", 12), Column::name("TO", 12), Column::whole("ROAD")];
+    let mut columns =
+        vec![Column::name("FROM", 12), Column::name("TO", 12), Column::whole("TRANSPORT")];
     columns.extend(hows.map(|_| Column::whole("HOW")));
     let mut table = Table::new(&columns);
     for (at, route) in flows.iter().enumerate() {
         let mut cells: Vec<Cell> = vec![
             routes::end(&route.publisher).into(),
             routes::end(&route.subscription).into(),
-            routes::road(route),
+            routes::transport(route),
         ];
         cells.extend(hows.map(|hows| Cell::new(&hows[at], Colour::Dim)));
         table.row(cells);
@@ -285,17 +286,17 @@ fn flow_table(flows: &[RouteReport], hows: Option<&[String]>) -> Table {
     table
 }
 
-/// How a flow came to its road since its `before`th, or why it did not.
+/// How a flow came to its transport since its `before`th, or why it did not.
 fn how(route: &RouteReport, before: u32, transport: Option<&str>) -> String {
     let is_plain = route.publisher.vendor.is_some() || route.subscription.vendor.is_some();
     if is_plain {
-        return "a flow with a plain node keeps its road".to_owned();
+        return "a flow with a foreign node keeps its transport".to_owned();
     }
     if !is_settled(route) {
         return "is being changed".to_owned();
     }
-    if let (Some(transport), Some(road)) = (transport, &route.transport)
-        && road != transport
+    if let (Some(transport), Some(now)) = (transport, &route.transport)
+        && now != transport
         && let Some((_, reason)) = route.rejected.iter().find(|(it, _)| it == transport)
     {
         return format!("not {transport}: {reason}");

@@ -1,4 +1,4 @@
-//! `tsuji routes`: the road of each flow, why it is that one, and how it does.
+//! `tsuji routes`: the transport of each flow, why it is that one, and how it does.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -16,13 +16,15 @@ mod engines;
 pub(crate) mod history;
 
 pub(crate) const EXAMPLES: &str = "\
-Columns: SIZE small or large as it is now (--why tells what it was when the road was decided), REACH intra (one
+Columns: SIZE small or large as it is now (--why tells what it was when the transport was decided), REACH intra (one
 process), local (this host) or remote, RATE and BYTES/S of late, MEDIAN and P99 from publish() to the subscription
 (~: by two wall clocks, which may differ), SENT and TAKEN samples of this flow, where there is room (what is in
-neither TAKEN nor DROPS still waits), DROPS displaced + expired + invalid + lost + duplicates. A ROAD such as
+neither TAKEN nor DROPS still waits), DROPS displaced + expired + invalid + lost + duplicates. A TRANSPORT such as
 shm→cyclonedds… is being changed; what has changed in the last 10 s stands below its flow while you --watch.
---history tells the roads that a flow has had, the last 32 of them: since when (UTC), how long the new road took to
+
+--history tells the transports that a flow has had, the last 32 of them: since when (UTC), how long the new transport took to
 open beside the old one and then until the old one was empty, the most samples that were held meanwhile, and why.
+
 --engines tells of each process and each transport in it whether its engine runs, since when (UTC), for what it was
 started, or why it was not. THREADS are those that began while it started or its first writer and reader were opened,
 and MEMORY is by how much the process's resident memory grew meanwhile (~: another engine took such a step at the same
@@ -35,13 +37,13 @@ Examples:
   tsuji routes --watch -i 0.5
   tsuji routes --history --topic /camera/image
   tsuji routes --engines
-  tsuji routes --engines --json | jq '.[] | {pid: .process.pid, engines: (.engines | map({transport, state}))}'
+  tsuji routes --engines --json | jq '.[] | {pid: .process.pid, engines}'
   tsuji routes --json | jq '.[] | {topic, transport, because}'";
 
 /// How long the other processes have to answer.
 pub(crate) const ANSWER: Duration = Duration::from_secs(2);
 
-/// How often is looked whether a road has changed, where it is not time yet to show all.
+/// How often is looked whether a transport has changed, where it is not time yet to show all.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A look may take so small a part of the time, since everybody has to answer.
@@ -55,13 +57,13 @@ pub(crate) struct Args {
     /// Show the full reason under each flow, and why each other transport was not taken
     #[arg(long)]
     why: bool,
-    /// Tell the roads that each flow has had, the newest last
+    /// Tell the transports that each flow has had, the newest last
     #[arg(long, conflicts_with_all = ["why", "watch"])]
     history: bool,
     /// Show what carries the samples in each process: which engines run, what for, since when, and what they take
     #[arg(long, conflicts_with_all = ["topic", "why", "history", "watch"])]
     engines: bool,
-    /// Show it again and again, in place, and at once when a road changes
+    /// Show it again and again, in place, and at once when a transport changes
     #[arg(short, long)]
     watch: bool,
     /// The time between two looks that show all
@@ -82,7 +84,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     }
     let routes = routes(args, &session)?;
     if args.json {
-        return Ok(out.line(serde_json::to_string_pretty(&routes)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&routes)?)?);
     }
     let lines = match args.history {
         true => history::lines(args, &routes, out.columns(), out.paint),
@@ -120,15 +122,15 @@ fn look_again_and_again(
         let began = Instant::now();
         let routes = routes(args, session)?;
         let took = began.elapsed();
-        let roads: Vec<_> = routes.iter().map(road_now).collect();
-        if due <= began || roads != shown {
+        let transports: Vec<_> = routes.iter().map(transport_now).collect();
+        if due <= began || transports != shown {
             if args.json {
                 out.line(serde_json::to_string(&routes)?)?;
                 out.flush()?;
             } else {
                 screen.show(lines(args, &routes, out.columns(), out.paint), out)?;
             }
-            (shown, due) = (roads, began + args.interval);
+            (shown, due) = (transports, began + args.interval);
         }
         let end = due.min(began + LOOK.max(took * LOOK_SHARE));
         while session.context.is_ok() && Instant::now() < end {
@@ -140,10 +142,10 @@ fn look_again_and_again(
 }
 
 /// What of a flow is shown at once when it changes.
-fn road_now(route: &RouteReport) -> impl PartialEq + use<> {
+fn transport_now(route: &RouteReport) -> impl PartialEq + use<> {
     let ends = (route.publisher.gid.clone(), route.subscription.gid.clone());
     let last = route.changes.last().map(|it| (it.epoch, it.is_settled));
-    (ends, route.state, route.transport.clone(), route.changing_to.clone(), last)
+    (ends, route.state, route.transport.clone(), route.handover_to.clone(), last)
 }
 
 /// Lines that are written over those before, on a terminal; elsewhere one after the other.
@@ -158,7 +160,7 @@ impl Screen {
         let is_terminal = out.rows().is_some();
         if is_terminal {
             // No cursor, and no line that takes two, which would put the next look out of place.
-            write!(out, "\x1b[?25l\x1b[?7l")?;
+            out.control("\x1b[?25l\x1b[?7l")?;
         }
         Ok(Self { is_terminal, shown: 0 })
     }
@@ -176,14 +178,17 @@ impl Screen {
             );
         }
         if self.is_terminal && self.shown > 0 {
-            write!(out, "\x1b[{}A", self.shown)?;
+            out.control(format_args!("\x1b[{}A", self.shown))?;
         }
         for line in &lines {
-            let clear = if self.is_terminal { "\x1b[K" } else { "" };
-            writeln!(out, "{line}{clear}")?;
+            // What is left of a longer line from the last time goes first.
+            if self.is_terminal {
+                out.control("\x1b[K")?;
+            }
+            out.line(line)?;
         }
         if self.is_terminal {
-            write!(out, "\x1b[J")?;
+            out.control("\x1b[J")?;
         } else {
             writeln!(out)?;
         }
@@ -193,7 +198,7 @@ impl Screen {
 
     fn leave(&self, out: &mut Output) -> std::io::Result<()> {
         if self.is_terminal {
-            write!(out, "\x1b[?7h\x1b[?25h")?;
+            out.control("\x1b[?7h\x1b[?25h")?;
         }
         out.flush()
     }
@@ -248,7 +253,7 @@ const COUNTS: [Count; 2] = [
     ("TAKEN", |it| tells(&it.subscription).then_some(it.samples)),
 ];
 
-/// Whether an end says what it counts. Plain nodes do not.
+/// Whether an end says what it counts. Foreign nodes do not.
 fn tells(end: &EndReport) -> bool {
     end.vendor.is_none()
 }
@@ -262,7 +267,7 @@ fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
         Column::whole("SIZE"),
         Column::whole("REACH"),
         Column::whole("RELIABILITY"),
-        Column::whole("ROAD"),
+        Column::whole("TRANSPORT"),
     ];
     columns.extend(counts.iter().map(|(title, _)| Column::number(title)));
     columns.extend([
@@ -283,7 +288,7 @@ fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
             route.size.clone().into(),
             route.scope.clone().into(),
             route.reliability.clone().into(),
-            road(route),
+            transport(route),
         ];
         cells.extend(counts.iter().map(|(_, count)| number(count(route)).into()));
         cells.extend(measured(route));
@@ -296,7 +301,7 @@ fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
 fn narrow_table(routes: &[RouteReport]) -> Table {
     let mut table = Table::new(&[
         Column::name("TOPIC", 12),
-        Column::whole("ROAD"),
+        Column::whole("TRANSPORT"),
         Column::number("RATE"),
         Column::number("BYTES/S"),
         Column::number("MEDIAN µs"),
@@ -304,7 +309,7 @@ fn narrow_table(routes: &[RouteReport]) -> Table {
         Column::number("DROPS"),
     ]);
     for route in routes {
-        let mut cells: Vec<Cell> = vec![name(route).into(), road(route)];
+        let mut cells: Vec<Cell> = vec![name(route).into(), transport(route)];
         cells.extend(measured(route));
         table.row(cells);
     }
@@ -348,8 +353,8 @@ fn measured(route: &RouteReport) -> Vec<Cell> {
     ]
 }
 
-pub(crate) fn road(route: &RouteReport) -> Cell {
-    if let (Some(transport), Some(to)) = (&route.transport, &route.changing_to) {
+pub(crate) fn transport(route: &RouteReport) -> Cell {
+    if let (Some(transport), Some(to)) = (&route.transport, &route.handover_to) {
         return Cell::new(format!("{transport}→{to}…"), Colour::Name);
     }
     match (route.state, &route.transport) {
@@ -416,10 +421,10 @@ fn why(route: &RouteReport, width: Option<usize>, paint: Paint) -> Vec<String> {
     say("now", &format!("{} ({typical}{})", route.size, route.size_origin));
     match &route.publisher.vendor {
         None => say("sent", &format!("{} samples", route.sent)),
-        Some(vendor) => say("sent", &format!("not known: a plain node on {vendor}")),
+        Some(vendor) => say("sent", &format!("not known: a foreign node on {vendor}")),
     }
     if let Some(vendor) = &route.subscription.vendor {
-        say("received", &format!("not known: a plain node on {vendor}"));
+        say("received", &format!("not known: a foreign node on {vendor}"));
         return lines;
     }
     say("received", &format!("{} samples, {}", route.samples, figures::bytes(route.bytes)));

@@ -2,17 +2,31 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tsuji::clock::Clock;
 use tsuji::{Context, ErrorKind, Graph, Node, ProcessInfo};
 use tsuji_core::Policy;
+use tsuji_platform::signals;
 
 use crate::output;
 use crate::policy;
 
 /// How long other processes have to tell what they have.
-const SETTLE: Duration = Duration::from_secs(2);
+const SETTLE: Duration = Duration::from_secs(3);
+/// And again, while further ones answer.
+const FURTHER: Duration = Duration::from_secs(1);
+
+/// How long those who were found have to tell their nodes. Fast DDS takes up to 3 s.
+pub(crate) const NAMES_MAX: Duration = Duration::from_secs(5);
+
+/// After so long somebody who looks on is told what is waited for.
+const SAID_AFTER: Duration = Duration::from_secs(1);
 
 /// How long to wait where something else ends the waiting anyway.
 pub(crate) const A_WHILE: Duration = Duration::from_secs(3600);
@@ -38,17 +52,27 @@ impl Globals {
         self.policy.clone().or(said)
     }
 
-    /// A context under these flags, which SIGINT and SIGTERM end. It follows the policy file, unless
+    /// A context under these flags, which SIGINT, SIGTERM and SIGHUP end. It follows the policy file, unless
     /// another policy is given.
     pub(crate) fn context(&self, policy: Option<Policy>) -> anyhow::Result<Context> {
         let context = self.joined(policy)?;
-        context.shutdown_on_signals()?;
+        end_on_signals(&context)?;
         Ok(context)
     }
 
     /// The same for a command that hears signals itself.
     pub(crate) fn context_without_signals(&self) -> anyhow::Result<Context> {
         self.joined(None)
+    }
+
+    /// Sets what these flags say in the environment of another program.
+    pub(crate) fn pass_on(&self, process: &mut Command) {
+        if let Some(file) = &self.policy {
+            process.env("TSUJI_POLICY", file);
+        }
+        if let Some(domain) = self.domain_id {
+            process.env("ROS_DOMAIN_ID", domain.to_string());
+        }
     }
 
     fn joined(&self, policy: Option<Policy>) -> anyhow::Result<Context> {
@@ -65,7 +89,31 @@ impl Globals {
     }
 }
 
-/// Flags that scripts carry for `ros2`, and that change nothing here.
+/// Whether a signal has ended the command's context.
+static IS_TOLD_TO_END: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Whether a signal has told the command to end. What it then could not do any more, for its context is shut down, is no
+/// failure.
+pub(crate) fn is_told_to_end() -> bool {
+    IS_TOLD_TO_END.load(Ordering::Acquire)
+}
+
+fn end_on_signals(context: &Context) -> anyhow::Result<()> {
+    // A command that is told to end may begin a last part, which only a further signal ends.
+    IS_TOLD_TO_END.store(false, Ordering::Release);
+    // Before the context is, so that nobody meets one that is shut down without having been told why.
+    for signal in signals::heard(&[SIGINT, SIGTERM, SIGHUP]) {
+        signal_hook::flag::register(signal, Arc::clone(&IS_TOLD_TO_END))?;
+    }
+    context.shutdown_on_signals()?;
+    // One that came between the two.
+    if is_told_to_end() {
+        context.shutdown();
+    }
+    Ok(())
+}
+
+/// Flags that scripts carry for `ros2`, and that change little or nothing here.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Ignored {
     /// No effect: there is no daemon
@@ -74,19 +122,9 @@ pub(crate) struct Ignored {
     /// No effect: everybody who is there is heard
     #[arg(long, global = true, hide = true, value_name = "SECONDS")]
     spin_time: Option<f64>,
-    /// Not supported
+    /// Measure and publish by the time of /clock; no effect where nothing depends on time
     #[arg(short = 's', long, global = true, hide = true)]
-    use_sim_time: bool,
-}
-
-impl Ignored {
-    /// Says what a script may rely on in vain.
-    pub(crate) fn tell(&self) {
-        let Self { no_daemon: _, spin_time: _, use_sim_time } = self;
-        if *use_sim_time {
-            output::warning("--use-sim-time: not supported, ignored");
-        }
-    }
+    pub(crate) use_sim_time: bool,
 }
 
 /// A context that has met the others.
@@ -100,7 +138,7 @@ impl Session {
     /// Joins the domain and hears what the others have.
     pub(crate) fn open(globals: &Globals) -> anyhow::Result<Self> {
         let session = Self::open_without_signals(globals)?;
-        session.context.shutdown_on_signals()?;
+        end_on_signals(&session.context)?;
         Ok(session)
     }
 
@@ -117,9 +155,52 @@ impl Session {
         Ok(Self { context })
     }
 
+    /// The same for a command that names nodes: those who were found have told theirs, or `is_enough` of what is known.
+    pub(crate) fn open_named(
+        globals: &Globals,
+        is_enough: impl FnMut(&Graph) -> bool,
+    ) -> anyhow::Result<Self> {
+        let session = Self::open(globals)?;
+        session.wait_for_names(is_enough)?;
+        Ok(session)
+    }
+
+    fn wait_for_names(&self, mut is_enough: impl FnMut(&Graph) -> bool) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let mut is_said = false;
+        loop {
+            let missing = self.context.wait_for_names(LOOK_AGAIN)?;
+            if missing.is_empty() || is_enough(&self.graph()) {
+                return Ok(());
+            }
+            let names: Vec<String> =
+                missing.iter().map(|it| format!("{} (pid {})", it.program, it.pid)).collect();
+            let names = names.join(", ");
+            if NAMES_MAX < began.elapsed() {
+                output::warning(format_args!(
+                    "no word of their nodes within {} s from {names}; their nodes are left out",
+                    NAMES_MAX.as_secs()
+                ));
+                return Ok(());
+            }
+            if !is_said && SAID_AFTER < began.elapsed() {
+                is_said = true;
+                output::note(format_args!("Waiting for {names}: no word of their nodes yet"));
+            }
+        }
+    }
+
     /// All that is known of the system.
     pub(crate) fn graph(&self) -> Graph {
         self.context.graph()
+    }
+
+    /// The time that `/clock` tells, 0 until it does.
+    pub(crate) fn simulated_time(&self) -> anyhow::Result<SimulatedTime> {
+        let node = self.hidden_node()?;
+        node.declare_parameter("use_sim_time", true)?;
+        let clock = node.clock()?;
+        Ok(SimulatedTime { _node: node, clock })
     }
 
     /// A node that `node list` hides, as `ros2` names its own.
@@ -128,15 +209,39 @@ impl Session {
     }
 
     /// Looks at the graph after each change until `look` finds something; `None` when the command
-    /// is to end.
-    pub(crate) fn wait_for<T>(&self, mut look: impl FnMut(&Graph) -> Option<T>) -> Option<T> {
+    /// is to end, or nothing was found in the time that was given.
+    pub(crate) fn wait_for_within<T>(
+        &self,
+        within: Option<Duration>,
+        mut look: impl FnMut(&Graph) -> Option<T>,
+    ) -> Option<T> {
         // Waiting fails when the context is shut down, which is how a command ends.
-        while let Ok(found) = self.context.wait_for_graph(A_WHILE, &mut look) {
-            if found.is_some() {
+        while let Ok(found) = self.context.wait_for_graph(within.unwrap_or(A_WHILE), &mut look) {
+            if found.is_some() || within.is_some() {
                 return found;
             }
         }
         None
+    }
+}
+
+/// Time as a simulator tells it.
+#[derive(Debug)]
+pub(crate) struct SimulatedTime {
+    /// While it is there the clock follows `/clock`.
+    _node: Node,
+    clock: Clock,
+}
+
+impl SimulatedTime {
+    /// Nanoseconds since the simulation's epoch; 0 before it has told any.
+    pub(crate) fn now_ns(&self) -> i64 {
+        self.clock.now_ns()
+    }
+
+    /// The clock itself.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 }
 
@@ -149,18 +254,28 @@ pub(crate) struct Settled {
     pub(crate) silent: Vec<ProcessInfo>,
 }
 
-/// Hears what the others have.
+/// Hears what the others have. On a busy machine with many processes it waits on as long as further ones answer.
 pub(crate) fn settle(context: &Context) -> anyhow::Result<Settled> {
-    match context.settle(SETTLE) {
-        Ok(met) => Ok(Settled { met, silent: Vec::new() }),
-        Err(error) if error.kind() == ErrorKind::Timeout => {
-            let (met, silent): (Vec<_>, Vec<_>) =
-                context.neighbours().into_iter().partition(|it| it.is_settled);
-            let silent = silent.into_iter().map(|it| it.process).collect();
-            Ok(Settled { met: met.len(), silent })
+    let (mut met_before, mut patience) = (0, SETTLE);
+    loop {
+        match context.settle(patience) {
+            Ok(met) => return Ok(Settled { met, silent: Vec::new() }),
+            Err(error) if error.kind() == ErrorKind::Timeout => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(error) => Err(error.into()),
+        let (met, silent): (Vec<_>, Vec<_>) =
+            context.peer_processes().into_iter().partition(|it| it.is_settled);
+        if met.len() <= met_before {
+            let silent = silent.into_iter().map(|it| it.process).collect();
+            return Ok(Settled { met: met.len(), silent });
+        }
+        (met_before, patience) = (met.len(), FURTHER);
     }
+}
+
+/// Whether a node of this full name is known.
+pub(crate) fn has_node(graph: &Graph, name: &str) -> bool {
+    graph.nodes.iter().any(|it| it.fully_qualified_name() == name)
 }
 
 /// Whether a name is one that `ros2` hides: a token of it begins with an underscore.

@@ -1,6 +1,6 @@
 //! The one table printer.
 
-use crate::output::{Colour, Paint};
+use crate::output::{Colour, Paint, escaped};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -65,7 +65,7 @@ pub(crate) struct Cell {
 impl Cell {
     /// A text in a colour.
     pub(crate) fn new(text: impl Into<String>, colour: Colour) -> Self {
-        Self { text: text.into(), colour }
+        Self { text: escaped(&text.into(), ""), colour }
     }
 }
 

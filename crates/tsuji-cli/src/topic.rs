@@ -8,6 +8,7 @@ use tsuji::{EndpointKind, Graph};
 use tsuji_core::names;
 
 use crate::failure::Usage;
+use crate::figures;
 use crate::output::{self, Output};
 use crate::session::{Globals, Session};
 
@@ -19,6 +20,8 @@ mod hz;
 mod info;
 mod list;
 mod listener;
+pub(crate) use echo::{Printer, Style};
+pub(crate) use info::{endpoint_json, show, types_said};
 pub(crate) use listener::Listener;
 mod measure;
 pub(crate) mod publish;
@@ -76,17 +79,31 @@ pub(crate) enum Command {
     Find(find::Args),
 }
 
-pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+/// What is said before the verb.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Time is what `/clock` tells.
+    pub(crate) use_sim_time: bool,
+    /// Topics count whose names ROS hides.
+    pub(crate) include_hidden: bool,
+}
+
+pub(crate) fn run(
+    command: &Command,
+    globals: &Globals,
+    Asked { use_sim_time, include_hidden }: Asked,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     match command {
-        Command::List(args) => list::run(args, globals, out),
+        Command::List(args) => list::run(args, globals, include_hidden, out),
         Command::Info(args) => info::run(args, globals, out),
         Command::Echo(args) => echo::run(args, globals, out),
-        Command::Pub(args) => publish::run(args, globals, out),
-        Command::Hz(args) => hz::run(args, globals, out),
-        Command::Bw(args) => bw::run(args, globals, out),
-        Command::Delay(args) => delay::run(args, globals, out),
+        Command::Pub(args) => publish::run(args, globals, use_sim_time, out),
+        Command::Hz(args) => hz::run(args, globals, use_sim_time, out),
+        Command::Bw(args) => bw::run(args, globals, use_sim_time, out),
+        Command::Delay(args) => delay::run(args, globals, use_sim_time, out),
         Command::Type(args) => find::type_of(args, globals, out),
-        Command::Find(args) => find::run(args, globals, out),
+        Command::Find(args) => find::run(args, globals, include_hidden, out),
     }
 }
 
@@ -107,7 +124,7 @@ fn types(graph: &Graph, topic: &str) -> BTreeSet<String> {
 }
 
 /// Whether somebody publishes on `topic`.
-fn is_published(graph: &Graph, topic: &str) -> bool {
+pub(crate) fn is_published(graph: &Graph, topic: &str) -> bool {
     let publishers = graph.endpoints.iter().filter(|it| it.kind == EndpointKind::Publisher);
     publishers.into_iter().any(|it| it.topic == topic)
 }
@@ -126,18 +143,26 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// The one type of a topic, waited for if need be; `None` when the command is to end before. `verb`
-/// is what cannot be done with several types, `hint` what helps then.
+/// is what cannot be done with several types, `hint` what helps then. It is an error that there is none `within`.
 fn only_type(
     session: &Session,
     topic: &str,
     verb: &str,
     hint: &str,
+    within: Option<Duration>,
 ) -> anyhow::Result<Option<String>> {
-    let types = session.wait_for(|graph| {
+    let look = |graph: &Graph| {
         let types = types(graph, topic);
         (!types.is_empty()).then_some(types)
-    });
-    let Some(types) = types else { return Ok(None) };
+    };
+    let Some(types) = session.wait_for_within(within, look) else {
+        match within.filter(|_| session.context.is_ok()) {
+            Some(within) => {
+                anyhow::bail!("no message on {topic} within {}", figures::seconds(within))
+            }
+            None => return Ok(None),
+        }
+    };
     if types.len() > 1 {
         let text = format!(
             "Cannot {verb} topic '{topic}', as it contains more than one type: [{}]{hint}",
@@ -146,6 +171,12 @@ fn only_type(
         return Err(Usage(text).into());
     }
     Ok(types.into_iter().next())
+}
+
+/// Refuses the expressions of Python that `ros2` takes.
+fn no_filter(_: &str) -> Result<String, String> {
+    Err("it is an expression of Python, of which there is none here; `tsuji topic echo --json` and jq choose messages"
+        .to_owned())
 }
 
 /// Says once that nobody is there yet, in the words of `ros2`.

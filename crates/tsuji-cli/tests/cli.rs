@@ -12,12 +12,16 @@ mod completions;
 mod component;
 #[path = "cli/doctor.rs"]
 mod doctor;
+#[path = "cli/echo.rs"]
+mod echo;
 #[path = "cli/interface.rs"]
 mod interface;
 #[path = "cli/launch.rs"]
 mod launch;
 #[path = "cli/lifecycle.rs"]
 mod lifecycle;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/log.rs"]
 mod log;
 #[path = "cli/page.rs"]
@@ -30,6 +34,8 @@ mod policy;
 mod record;
 #[path = "cli/recordings.rs"]
 mod recordings;
+#[path = "cli/ros2.rs"]
+mod ros2;
 #[path = "cli/ros2_client.rs"]
 mod ros2_client;
 #[path = "cli/route.rs"]
@@ -40,6 +46,8 @@ mod routes;
 mod service;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/terminal.rs"]
+mod terminal;
 #[path = "cli/time.rs"]
 mod time;
 #[path = "cli/topic.rs"]

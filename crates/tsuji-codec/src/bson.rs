@@ -14,6 +14,10 @@ use std::borrow::Cow;
 use tsuji_msg::CdrProblem;
 
 /// The members of a document: their names, and their values as bytes with what they are.
+///
+/// # Errors
+///
+/// Those of [`Raw::members`].
 pub fn members(document: &[u8]) -> Result<Members<'_>, FieldError> {
     Raw::new(Format::Bson, document).members()
 }

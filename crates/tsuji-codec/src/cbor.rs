@@ -16,6 +16,10 @@ use tsuji_msg::CdrProblem;
 use tsuji_msg::cdr::ByteOrder;
 
 /// The members of an object: their names, and their values as bytes.
+///
+/// # Errors
+///
+/// Those of [`Raw::members`].
 pub fn members(cbor: &[u8]) -> Result<Members<'_>, FieldError> {
     Raw::new(Format::Cbor, cbor).members()
 }

@@ -18,6 +18,10 @@ use std::ops::Range;
 use tsuji_msg::CdrProblem;
 
 /// The members of an object: their names, and their values as text.
+///
+/// # Errors
+///
+/// Those of [`Raw::members`].
 pub fn members(json: &[u8]) -> Result<Members<'_>, FieldError> {
     Raw::new(Format::Json, json).members()
 }
@@ -59,6 +63,11 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over the next value, whatever it is, and tells where it is.
+    ///
+    /// # Errors
+    ///
+    /// A [`FieldError`] with the offset if what comes next is no value of JSON, or is nested deeper than
+    /// [`DEPTH_MAX`].
     pub fn skip(&mut self) -> Result<Range<usize>, FieldError> {
         self.peek();
         let start = self.at;
@@ -95,6 +104,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// A [`FieldError`] with the offset if what comes next is no text, or one without an end, with a control
+    /// character, with an escape that JSON does not have, with half a surrogate pair or with bytes that are not
+    /// UTF-8.
     pub fn string(&mut self) -> Result<Cow<'a, str>, FieldError> {
         match self.text()? {
             Some(text) => Ok(text),
@@ -102,7 +117,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Fails if anything but white space is left.
+    /// Checks that nothing but white space is left.
+    ///
+    /// # Errors
+    ///
+    /// A [`FieldError`] with the offset if anything but white space is left.
     pub fn end(&mut self) -> Result<(), FieldError> {
         match self.peek() {
             None => Ok(()),
@@ -137,10 +156,12 @@ impl<'a> Scanner<'a> {
                 let token = self.token()?;
                 self.checked(&token)?;
             }
+            Some(b'-') if self.word(b"-Infinity") => {}
             Some(b'-' | b'0'..=b'9') => {
                 self.at = self.number_end()?;
             }
             _ if self.word(b"null") || self.word(b"true") || self.word(b"false") => {}
+            _ if self.word(b"NaN") || self.word(b"Infinity") => {}
             _ => return Err(self.unfit("a value")),
         }
         Ok(None)
@@ -286,6 +307,17 @@ impl<'a> Scanner<'a> {
         Ok(end)
     }
 
+    /// A float as Python writes it, which JSON has no word for.
+    #[cold]
+    fn not_finite<T: Number>(&mut self) -> Option<T> {
+        let words: [(&[u8], f64); 3] =
+            [(b"NaN", f64::NAN), (b"Infinity", f64::INFINITY), (b"-Infinity", f64::NEG_INFINITY)];
+        let (word, value) = words.into_iter().find(|(word, _)| self.rest().starts_with(word))?;
+        let value = T::from_float(value).filter(|_| T::NULL.is_some())?;
+        self.at += word.len();
+        Some(value)
+    }
+
     /// A number without a fraction that ends there and has more than 19 digits.
     #[cold]
     fn long<T: Number>(&self, end: usize) -> Option<(T, usize)> {
@@ -391,8 +423,12 @@ impl<'a> Source<'a> for Scanner<'a> {
     #[inline]
     fn number<T: Number>(&mut self) -> Result<Option<T>, FieldError> {
         match self.peek() {
+            Some(b'-') if self.bytes.get(self.at + 1) == Some(&b'I') => {
+                return Ok(self.not_finite());
+            }
             Some(b'-' | b'0'..=b'9') => {}
             _ if T::NULL.is_some() && self.word(b"null") => return Ok(T::NULL),
+            Some(b'N' | b'I') => return Ok(self.not_finite()),
             _ => return Ok(None),
         }
         let (end, whole) = self.whole_part()?;

@@ -31,7 +31,8 @@
 //! - A whole number takes a float without a fraction, of at most 2⁵³: `3.0` is 3, and `3.5` is an error. (rosbridge_suite
 //!   refuses both, and no JavaScript ever writes the first.) A float takes any number that does not become infinite. No
 //!   number is a text, and a `bool` is `true` or `false`.
-//! - `null` is a NaN where a float is wanted, and an error elsewhere.
+//! - `null` is a NaN where a float is wanted, and an error elsewhere. So are `NaN`, `Infinity` and `-Infinity` in JSON, as Python
+//!   writes them.
 //! - `uint8[]`, `byte[]` and `char[]`, of a fixed length too, are a list of numbers, or a text in base64, or in CBOR and
 //!   BSON bytes.
 //! - A `std_msgs/Header` that has no `stamp` gets the time now. One that is not there at all is not stamped, as in
@@ -45,6 +46,7 @@
 //! - Arrays of bytes are base64 in JSON, a byte string in CBOR and binary in BSON; arrays of other numbers are typed arrays
 //!   in CBOR. A whole number of BSON that no signed number of 64 bits holds is a `decimal128`.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod base64;
 pub mod bson;
@@ -96,6 +98,16 @@ impl Plan {
     }
 
     /// Reads a message of any format. `now` is for a stamp that is not named.
+    ///
+    /// # Errors
+    ///
+    /// A [`FieldError`] with the path of the field and the offset if
+    /// - the bytes are no value of the format, or have something behind it;
+    /// - a value is of another kind than its field, out of range, or longer than its type allows;
+    /// - an object has a name that its type does not have, or a name twice;
+    /// - a list has a wrong number of elements, or stands for a message and has more values than that has fields;
+    /// - the fields that are not named take more than [`DEFAULT_BYTES_MAX`];
+    /// - what is passed over in JSON or CBOR is nested deeper than [`DEPTH_MAX`].
     pub fn read(&self, message: Raw<'_>, now: Now, out: &mut Vec<u8>) -> Result<(), FieldError> {
         let Raw { format, kind, bytes } = message;
         match format {
@@ -106,6 +118,18 @@ impl Plan {
     }
 
     /// Writes a sample in any format. Bytes after the message are taken for padding.
+    ///
+    /// # Errors
+    ///
+    /// - [`CdrProblem::Encapsulation`](tsuji_msg::CdrProblem::Encapsulation) if the header of the sample does not
+    ///   announce plain CDR.
+    /// - [`CdrProblem::Truncated`](tsuji_msg::CdrProblem::Truncated) if the bytes end before the message does.
+    /// - [`CdrProblem::Length`](tsuji_msg::CdrProblem::Length) if a sequence, a text or an array of numbers has
+    ///   more elements than the bytes left can hold.
+    /// - [`CdrProblem::Bool`](tsuji_msg::CdrProblem::Bool) if a `bool` is neither 0 nor 1;
+    ///   [`CdrProblem::Terminator`](tsuji_msg::CdrProblem::Terminator) if a string does not end with NUL.
+    /// - [`CdrProblem::Bound`](tsuji_msg::CdrProblem::Bound) if a text or a sequence is longer than its type
+    ///   allows, or of BSON a text, an array of bytes or a document has more than 2 GiB.
     pub fn write(&self, sample: &[u8], format: Format, out: &mut Vec<u8>) -> Result<(), CdrError> {
         let start = out.len();
         let written = match format {
@@ -120,6 +144,10 @@ impl Plan {
     }
 
     /// Reads a message of JSON, as [`Plan::read`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read).
     pub fn cdr_from_json(
         &self,
         json: &[u8],
@@ -130,11 +158,19 @@ impl Plan {
     }
 
     /// Writes a sample as JSON, as [`Plan::write`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write).
     pub fn json_from_cdr(&self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), CdrError> {
         self.write(sample, Format::Json, out)
     }
 
     /// Reads a message of CBOR, as [`Plan::read`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read).
     pub fn cdr_from_cbor(
         &self,
         cbor: &[u8],
@@ -145,11 +181,19 @@ impl Plan {
     }
 
     /// Writes a sample as CBOR, as [`Plan::write`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write).
     pub fn cbor_from_cdr(&self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), CdrError> {
         self.write(sample, Format::Cbor, out)
     }
 
     /// Reads a message from a document of BSON, as [`Plan::read`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read).
     pub fn cdr_from_bson(
         &self,
         document: &[u8],
@@ -160,6 +204,10 @@ impl Plan {
     }
 
     /// Writes a sample as a document of BSON, as [`Plan::write`]. More than 2 GiB are refused.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write).
     pub fn bson_from_cdr(&self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), CdrError> {
         self.write(sample, Format::Bson, out)
     }

@@ -18,7 +18,7 @@ pub(crate) trait Number: Scalar {
     fn from_float(value: f64) -> Option<Self>;
 
     /// From the beginning of a text, which is a number as JSON writes it, as [`from_float`](Self::from_float) but
-    /// without rounding twice; and how many bytes it has.
+    /// without rounding twice; and how many bytes it has. What no float can hold is infinite.
     fn from_decimal(text: &[u8]) -> Option<(Self, usize)>;
 
     /// What it is, for formats that know fewer kinds.
@@ -45,6 +45,13 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// The whole number that a float is.
 fn whole(value: f64) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() <= EXACT_MAX).then_some(value as i128)
+}
+
+/// Whether the number at the beginning of a text is infinite, as Python reads it: its floats have 64 bits, and what only
+/// `float32` cannot hold is a mistake.
+#[cold]
+fn is_beyond_all_floats(text: &[u8]) -> bool {
+    fast_float2::parse_partial::<f64, _>(text).is_ok_and(|(value, _)| value.is_infinite())
 }
 
 macro_rules! whole_number {
@@ -122,7 +129,7 @@ macro_rules! float {
             #[inline]
             fn from_decimal(text: &[u8]) -> Option<(Self, usize)> {
                 let (value, size): (Self, usize) = fast_float2::parse_partial(text).ok()?;
-                value.is_finite().then_some((value, size))
+                (value.is_finite() || is_beyond_all_floats(text)).then_some((value, size))
             }
 
             #[inline]

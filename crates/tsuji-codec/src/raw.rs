@@ -69,6 +69,11 @@ impl<'a> Raw<'a> {
     }
 
     /// The members, if it is an object.
+    ///
+    /// # Errors
+    ///
+    /// A [`FieldError`] if it is no object, or no value at all. What is wrong within the object is told by
+    /// [`Members`], member by member.
     pub fn members(self) -> Result<Members<'a>, FieldError> {
         fn opened<'a, S: Source<'a>>(source: &mut S) -> Result<S::Frame, FieldError> {
             match source.open_object()? {
@@ -94,21 +99,38 @@ impl<'a> Raw<'a> {
     }
 
     /// The text that it is.
+    ///
+    /// # Errors
+    ///
+    /// A [`FieldError`] if it is of another kind, is no value of its format, or has something behind it.
     pub fn text(self) -> Result<Cow<'a, str>, FieldError> {
         with_source!(self, it => whole(&mut it, Source::text, "a text"))
     }
 
     /// The truth value that it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`text`](Self::text).
     pub fn boolean(self) -> Result<bool, FieldError> {
         with_source!(self, it => whole(&mut it, Source::boolean, "true or false"))
     }
 
     /// The whole number that it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`text`](Self::text); a [`FieldError`] also if it has a fraction, is a float beyond 2⁵³, or does
+    /// not fit 64 bits with a sign.
     pub fn integer(self) -> Result<i64, FieldError> {
         with_source!(self, it => whole(&mut it, Source::number::<i64>, "a whole number"))
     }
 
     /// The number that it is; a NaN where it is `null`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`text`](Self::text).
     pub fn float(self) -> Result<f64, FieldError> {
         with_source!(self, it => whole(&mut it, Source::number::<f64>, "a number"))
     }

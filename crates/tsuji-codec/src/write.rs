@@ -89,16 +89,15 @@ fn single<T: Target>(
         ),
         Base::String { bound } => {
             let offset = reader.offset();
-            let text = reader.string()?;
-            check(text.len(), *bound, offset)?;
-            target.text(text).map_err(|problem| CdrError::new(offset, problem))?;
+            // As a web client shows it: one text that is not UTF-8 does not hide the rest of the message.
+            let (text, bytes) = reader.lossy_string()?;
+            check(bytes, *bound, offset)?;
+            target.text(&text).map_err(|problem| CdrError::new(offset, problem))?;
         }
         Base::WString { bound } => {
             let offset = reader.offset();
-            let text = reader.wstring()?;
-            if bound.is_some() {
-                check(text.encode_utf16().count(), *bound, offset)?;
-            }
+            let (text, units) = reader.lossy_wstring()?;
+            check(units, *bound, offset)?;
             target.text(&text).map_err(|problem| CdrError::new(offset, problem))?;
         }
         Base::Nested(nested) => message(nested, reader, target)?,

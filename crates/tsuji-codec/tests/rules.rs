@@ -52,6 +52,25 @@ fn check_error(definition: &str, input: &str, expected: &str) {
 }
 
 #[test]
+fn a_text_that_is_not_utf_8_is_written_with_replacements() {
+    let plan = Plan::new(&ty("string a\nwstring b\nstring[<=2] c\nuint8 d"));
+    let mut sample = b"\0\x01\0\0\x04\0\0\0a\xffb\0".to_vec();
+    sample.extend(b"\x01\0\0\0\0\xd8\0\0\x01\0\0\0\x02\0\0\0\xfe\0\x07");
+    let mut json = Vec::new();
+    plan.json_from_cdr(&sample, &mut json).unwrap();
+    let expected = "{\"a\":\"a\u{fffd}b\",\"b\":\"\u{fffd}\",\"c\":[\"\u{fffd}\"],\"d\":7}";
+    assert_eq!(String::from_utf8(json).unwrap(), expected);
+    for format in [Format::Cbor, Format::Bson] {
+        let (mut written, mut back) = (Vec::new(), Vec::new());
+        plan.write(&sample, format, &mut written).unwrap();
+        plan.read(Raw::new(format, &written), NOW, &mut back).unwrap();
+        let mut json = Vec::new();
+        plan.json_from_cdr(&back, &mut json).unwrap();
+        assert_eq!(String::from_utf8(json).unwrap(), expected, "{format:?}");
+    }
+}
+
+#[test]
 fn fields_in_any_order_and_not_at_all() {
     let abc = "int32 a 1\nint32 b 2\nint32 c 3";
     check(abc, "{}", r#"{"a":1,"b":2,"c":3}"#);
@@ -137,9 +156,15 @@ fn numbers() {
             "1e18",
             "int64, a whole number from -9223372036854775808 to 9223372036854775807",
         ),
-        ("float64 a", "1e400", "float64"),
+        (
+            "int64 a",
+            "1e999",
+            "int64, a whole number from -9223372036854775808 to 9223372036854775807",
+        ),
         ("float32 a", "1e39", "float32"),
-        ("float64 a", "NaN", "float64"),
+        ("bool a", "NaN", "bool"),
+        ("int8 a", "Infinity", "int8, a whole number from -128 to 127"),
+        ("int8 a", "-Infinity", "int8, a whole number from -128 to 127"),
         ("float64 a", "false", "float64"),
         ("bool a", "1", "bool"),
         ("bool a", "null", "bool"),
@@ -152,12 +177,44 @@ fn numbers() {
             &format!("field `a`: found `{value}`; expected {kind} (byte 5)"),
         );
     }
-    for bad in
-        ["01", "-", "1.", ".5", "+1", "1e", "1e+", "--1", "0x1", "1_0", "Infinity", "-Infinity"]
-    {
+    for bad in [
+        "01", "-", "1.", ".5", "+1", "1e", "1e+", "--1", "0x1", "1_0", "nan", "inf", "-NaN", "-Inf",
+    ] {
         let json = format!("{{\"a\":{bad}}}");
         assert!(read("float64 a", Format::Json, json.as_bytes()).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn what_is_not_finite_may_be_as_python_writes_it() {
+    check(
+        "float64[] a",
+        r#"{"a":[NaN, Infinity ,-Infinity,null,-1]}"#,
+        r#"{"a":[null,null,null,null,-1.0]}"#,
+    );
+    let cdr = |text: &str| {
+        let mut cdr = Vec::new();
+        let plan = Plan::new(&ty("float64 a\nfloat32 b"));
+        let json = format!(r#"{{"a":{text},"b":{text}}}"#);
+        plan.read(Raw::new(Format::Json, json.as_bytes()), NOW, &mut cdr).unwrap();
+        let a = f64::from_le_bytes(cdr[4..12].try_into().unwrap());
+        let b = f32::from_le_bytes(cdr[12..16].try_into().unwrap());
+        (a, b)
+    };
+    assert_eq!(cdr("Infinity"), (f64::INFINITY, f32::INFINITY));
+    assert_eq!(cdr("-Infinity"), (f64::NEG_INFINITY, f32::NEG_INFINITY));
+    // So is a number that no float can hold.
+    assert_eq!(cdr("1e999"), (f64::INFINITY, f32::INFINITY));
+    assert_eq!(cdr("-1.5e400"), (f64::NEG_INFINITY, f32::NEG_INFINITY));
+    assert_eq!(cdr(&"9".repeat(400)), (f64::INFINITY, f32::INFINITY));
+    let (a, b) = cdr("NaN");
+    assert!(a.is_nan() && b.is_nan());
+    // Clients of ROS 1 send it in members that are passed over, too.
+    check(
+        "std_msgs/Header h",
+        r#"{"h":{"seq":NaN,"stamp":{"sec":1,"nanosec":2}}}"#,
+        r#"{"h":{"stamp":{"sec":1,"nanosec":2},"frame_id":""}}"#,
+    );
 }
 
 #[test]

@@ -113,7 +113,7 @@ macro_rules! __every_case {
                 reserving_twice_is_once
                 cancel_without_reservation_is_nothing
                 a_dropped_writer_gives_its_place_back
-                a_reservation_survives_strangers
+                a_reservation_survives_unknown_peers
                 a_reservation_survives_readers_that_leave
         );
         $crate::__tests!(
@@ -123,7 +123,7 @@ macro_rules! __every_case {
                 a_disconnected_reader_keeps_what_it_had
                 a_reader_comes_back
                 send_to_reaches_only_one
-                send_to_a_stranger_is_refused
+                send_to_a_unknown_peer_is_refused
                 send_to_is_busy_at_the_limit
         );
         $crate::__tests!(
@@ -139,7 +139,7 @@ macro_rules! __every_case {
                 the_dead_leave_no_more_than_the_depth
                 a_dead_readers_views_are_free_again
                 a_dead_writers_samples_are_delivered
-                a_stranger_that_parts_changes_nothing
+                a_unknown_peer_that_parts_changes_nothing
         );
         $crate::__tests!(
             refusal:
@@ -147,16 +147,16 @@ macro_rules! __every_case {
                 a_typed_value_may_do_anything_when_dropped
                 a_loan_is_lent_or_refused
                 too_large_is_refused
-                garbage_tickets_are_refused
-                a_ticket_of_a_dropped_reader_is_refused
-                garbage_greetings_are_refused
+                garbage_addresses_are_refused
+                a_address_of_a_dropped_reader_is_refused
+                garbage_handshakes_are_refused
                 garbage_answers_are_refused
         );
         $crate::__tests!(
             waking:
                 an_arrival_rings_and_is_drained_once
                 an_arrival_wakes_a_sleeper
-                a_moved_cell_rings_its_new_bell
+                a_cell_rings_the_bells_that_it_is_attached_to
                 one_hundred_thousand_times_ping_pong
         );
         $crate::__tests!(

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tsuji_core::{Capability, TransportId};
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
-    Connected, Endpoint, Envelope, ErrorKind, Gid, Greeting, Loan, Payload, PeerId, Reader, Result,
-    Sample, Sent, Ticket, Transport, Writer,
+    Address, Connected, Endpoint, Envelope, ErrorKind, Gid, Handshake, Loan, Payload, PeerId,
+    Reader, Result, Sample, Sent, Transport, Writer,
 };
 
 /// What the processes of a world have in common.
@@ -44,10 +44,10 @@ impl PostOffice {
             let all: HashMap<_, _> = all.iter().filter_map(upgraded).collect();
             let mut count = 0;
             for (id, transport) in &all {
-                for mail in transport.mail() {
+                for control_message in transport.control_messages() {
                     count += 1;
-                    if let Some(to) = all.get(&mail.to) {
-                        to.receive(*id, &mail.bytes);
+                    if let Some(to) = all.get(&control_message.to) {
+                        to.receive(*id, &control_message.bytes);
                     }
                 }
             }
@@ -78,12 +78,12 @@ impl Transport for Settled {
         self.inner.capability()
     }
 
-    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
-        self.inner.greeting(peer)
+    fn handshake(&self, peer: PeerId) -> Result<Handshake> {
+        self.inner.handshake(peer)
     }
 
-    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
-        self.inner.meet(peer, greeting)
+    fn meet(&self, peer: PeerId, handshake: Handshake) -> Result<Vec<u8>> {
+        self.inner.meet(peer, handshake)
     }
 
     fn confirm(&self, peer: PeerId, answer: &[u8]) -> Result<()> {
@@ -196,13 +196,13 @@ impl Writer for SettledWriter {
         self.inner().send_to(reader, envelope, payload)
     }
 
-    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
-        lock(&self.readers).remove(&ticket.reader);
-        while self.inner().connect(ticket)? == Connected::Later {
+    fn connect(&self, address: &Address) -> Result<Connected> {
+        lock(&self.readers).remove(&address.reader);
+        while self.inner().connect(address)? == Connected::Later {
             self.post.deliver();
             pause();
         }
-        lock(&self.readers).insert(ticket.reader);
+        lock(&self.readers).insert(address.reader);
         Ok(Connected::Now)
     }
 
@@ -243,10 +243,10 @@ impl fmt::Debug for SettledReader {
 }
 
 impl Reader for SettledReader {
-    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket> {
-        let ticket = self.inner().accept(peer, writer)?;
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Address> {
+        let address = self.inner().accept(peer, writer)?;
         lock(&self.post.accepted).insert((self.gid, writer));
-        Ok(ticket)
+        Ok(address)
     }
 
     fn forget(&self, writer: Gid) {

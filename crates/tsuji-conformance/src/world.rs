@@ -81,7 +81,7 @@ impl World {
     }
 
     /// A process that has met nobody.
-    pub fn stranger(&self) -> Arc<Process> {
+    pub fn unknown_peer(&self) -> Arc<Process> {
         Process::new(&*self.make)
     }
 
@@ -152,8 +152,8 @@ impl Process {
     /// What two control channels would do: each greets, each answers, each confirms.
     #[track_caller]
     pub fn meet(&self, other: &Self) {
-        let from_self = self.transport.greeting(other.id).unwrap();
-        let from_other = other.transport.greeting(self.id).unwrap();
+        let from_self = self.transport.handshake(other.id).unwrap();
+        let from_other = other.transport.handshake(self.id).unwrap();
         let to_self = other.transport.meet(self.id, from_self).unwrap();
         let to_other = self.transport.meet(other.id, from_other).unwrap();
         self.transport.confirm(other.id, &to_self).unwrap();
@@ -163,8 +163,8 @@ impl Process {
     /// The same with one channel, from a process to itself.
     #[track_caller]
     pub fn meet_itself(&self) {
-        let greeting = self.transport.greeting(self.id).unwrap();
-        let answer = self.transport.meet(self.id, greeting).unwrap();
+        let handshake = self.transport.handshake(self.id).unwrap();
+        let answer = self.transport.meet(self.id, handshake).unwrap();
         self.transport.confirm(self.id, &answer).unwrap();
     }
 
@@ -173,7 +173,7 @@ impl Process {
     pub fn writer(self: &Arc<Self>, topic: &str) -> Outlet {
         let room = self.cell();
         let endpoint = endpoint(topic, Keep::Last(10));
-        let writer = self.transport.open_writer(&endpoint, Arc::clone(&room)).unwrap();
+        let writer = opened(|| self.transport.open_writer(&endpoint, Arc::clone(&room)));
         let (gid, process) = (endpoint.gid, Arc::clone(self));
         Outlet { writer, room, gid, endpoint, process, sequence: AtomicU64::new(0) }
     }
@@ -181,10 +181,10 @@ impl Process {
     /// A reader that is connected to nobody.
     #[track_caller]
     pub fn reader(self: &Arc<Self>, topic: &str, keep: Keep) -> Inlet {
-        let news = self.cell();
+        let arrivals = self.cell();
         let endpoint = endpoint(topic, keep);
-        let reader = self.transport.open_reader(&endpoint, Arc::clone(&news)).unwrap();
-        Inlet { reader, news, gid: endpoint.gid, process: Arc::clone(self) }
+        let reader = opened(|| self.transport.open_reader(&endpoint, Arc::clone(&arrivals)));
+        Inlet { reader, arrivals, gid: endpoint.gid, process: Arc::clone(self) }
     }
 
     /// A cell that rings nowhere yet.
@@ -251,9 +251,9 @@ impl Outlet {
     /// Lets `reader` accept this writer, and connects to it.
     #[track_caller]
     pub fn connect(&self, reader: &Inlet) {
-        let ticket = reader.reader.accept(self.process.id, self.gid).unwrap();
-        assert_eq!(ticket.reader, reader.gid);
-        self.writer.connect(&ticket).unwrap();
+        let address = reader.reader.accept(self.process.id, self.gid).unwrap();
+        assert_eq!(address.reader, reader.gid);
+        self.writer.connect(&address).unwrap();
     }
 
     /// Sends `len` bytes under the next number, or answers why not and keeps the number.
@@ -347,7 +347,7 @@ pub struct Inlet {
     /// The reader under test.
     pub reader: Arc<dyn Reader>,
     /// Rung when there may be a sample.
-    pub news: Arc<Cell>,
+    pub arrivals: Arc<Cell>,
     /// Its name.
     pub gid: Gid,
     process: Arc<Process>,
@@ -372,15 +372,15 @@ impl Inlet {
         numbers
     }
 
-    /// The next sample, waiting on `bell`, which the news cell rings, while there is none.
+    /// The next sample, waiting on `bell`, which the cell of arrivals rings, while there is none.
     #[track_caller]
     pub fn take_when_there_is_one(&self, bell: &Bell) -> Sample {
         wait(bell, || self.take())
     }
 
-    /// A bell that the news cell rings.
+    /// A bell that the cell of arrivals rings.
     pub fn bell(&self) -> Bell {
-        self.process.bell(&self.news)
+        self.process.bell(&self.arrivals)
     }
 }
 
@@ -411,5 +411,16 @@ pub(crate) fn refused<T>(result: Result<T>, kind: ErrorKind) {
     match result {
         Ok(_) => panic!("not refused; expected {kind:?}"),
         Err(error) => assert_eq!(error.kind(), kind, "{error}"),
+    }
+}
+
+/// What opens in the end: a transport may be busy with joining for as long as its machine is. The watchdog cuts a hang.
+#[track_caller]
+fn opened<T>(open: impl Fn() -> Result<T>) -> T {
+    loop {
+        if let Some(opened) = unless_busy(open()) {
+            return opened;
+        }
+        std::thread::yield_now();
     }
 }

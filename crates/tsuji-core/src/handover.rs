@@ -1,80 +1,80 @@
-//! Changing the road of a flow while samples flow: what its two ends must remember, without I/O.
+//! Changing the link of a flow while samples flow: what its two ends must remember, without I/O.
 //!
-//! The publisher's end is a [`Course`], the subscription's an [`Intake`]. They talk over a channel
+//! The publisher's end is a [`WriterHandover`], the subscription's an [`ReaderHandover`]. They talk over a channel
 //! that keeps order and loses nothing as long as both live:
 //!
-//! 1. The publisher offers a road; the subscription opens its end of it beside the one that stands.
-//! 2. When the new road has matched, the publisher sends its next sample there and none on the old
-//!    one, and says so with a [`Cut`]. Where a road must first show that it carries, the publisher sends
+//! 1. The publisher offers a link; the subscription opens its end of it beside the one that stands.
+//! 2. When the new link has matched, the publisher sends its next sample there and none on the old
+//!    one, and says so with a [`Cut`]. Where a link must first show that it carries, the publisher sends
 //!    on both until the subscription says that something has come.
-//! 3. The subscription delivers what the old road brings, up to the cut, and holds meanwhile what
-//!    comes by the new one. When the old road has brought all, or brings nothing more, or was waited
+//! 3. The subscription delivers what the old link brings, up to the cut, and holds meanwhile what
+//!    comes by the new one. When the old link has brought all, or brings nothing more, or was waited
 //!    for long enough, it goes on with what is held, and says that it has done so.
-//! 4. Only then the publisher may offer the old road again.
+//! 4. Only then the publisher may offer the old link again.
 //!
 //! What the ends rely on:
 //!
-//! - **Order**: a road brings samples in the order in which they were sent, though it may lose some and
+//! - **Order**: a link brings samples in the order in which they were sent, though it may lose some and
 //!   bring some again. Its numbers grow as long as the flow lives, each time that it is offered.
-//! - **No gap behind the cut**: a road that was left may go on for others, but when it has not carried a
+//! - **No gap behind the cut**: a link that was left may go on for others, but when it has not carried a
 //!   sample it carries none until the subscription is done with it. Else what it brings before the cut
-//!   is known would seem to follow on what it brought before. A road that reaches each reader by itself
+//!   is known would seem to follow on what it brought before. A link that reaches each reader by itself
 //!   carries nothing there behind the cut.
 //!
 //! What holds then, whoever loses, repeats, refuses, overtakes or dies; `tests/handover_model.rs` tries
 //! it in all interleavings of small cases, `tests/handover.rs` of `tsuji-transport` in random large ones:
 //!
 //! - **Once and in order**: what is delivered has growing numbers, and each sample its own.
-//! - **All of it**: a sample is delivered unless the road lost it that carried it for this flow, or it
-//!   was pushed out of what is held, or its road was given up before it brought it. (What a road loses
+//! - **All of it**: a sample is delivered unless the link lost it that carried it for this flow, or it
+//!   was pushed out of what is held, or its link was given up before it brought it. (What a link loses
 //!   behind the cut while the cut is not known is as good as lost.) When the publisher dies, what came
-//!   is delivered, but not what came by a road that counts differently and of which the cut did not come.
-//! - **Bounded**: an intake holds at most as many samples, and has at most as many roads open, as it was
+//!   is delivered, but not what came by a link that counts differently and of which the cut did not come.
+//! - **Bounded**: a handover holds at most as many samples, and has at most as many links open, as it was
 //!   told.
-//! - **It ends**: where nothing is under way any more, one road stands at both ends, the same under the
-//!   same numbers, nothing is held, and any other road may be begun. Somebody has to give up waiting
-//!   only where a road lost the last that it carried, or its first number was not known.
+//! - **It ends**: where nothing is under way any more, one link stands at both ends, the same under the
+//!   same numbers, nothing is held, and any other link may be begun. Somebody has to give up waiting
+//!   only where a link lost the last that it carried, or its first number was not known.
 
 use std::collections::VecDeque;
 
-/// Counts the roads that were offered for a flow, from 1.
+/// Counts the links that were offered for a flow, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u32);
 
-/// From here on the road of `epoch` carries.
+/// From here on the link of `epoch` carries.
 ///
-/// Two roads may count differently, as those of services do, so each number is that of its own road.
+/// Two links may count differently, as those of services do, so each number is that of its own link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
-    /// The new road.
+    /// The new link.
     pub epoch: Epoch,
-    /// The first number that the road before would have had next, and does not bring.
+    /// The first number that the link before would have had next, and does not bring.
     pub ends: u64,
-    /// The first number on the new road.
+    /// The first number on the new link.
     pub first: u64,
 }
 
-/// The publisher's end of a flow: which roads it has and is about to have.
+/// The publisher's end of a flow: which links it has and is about to have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Course<R> {
+pub struct WriterHandover<R> {
     last: Epoch,
-    standing: Option<(Epoch, R)>,
+    current: Option<(Epoch, R)>,
     opening: Option<(Epoch, R)>,
-    /// Roads that were left, and that the subscription may still take from.
+    /// Links that were left, and that the subscription may still take from.
     closing: Vec<(Epoch, R)>,
 }
 
-/// What became of [`Course::begin`].
+/// What became of [`WriterHandover::begin`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// Offer it to the subscription under this number.
     Offer {
-        /// Of the road that is to be opened.
+        /// Of the link that is to be opened.
         epoch: Epoch,
-        /// Of a road that was being opened and is not wanted any more: it is to be told too, first.
+        /// Of a link that was being opened and is not wanted any more: it is to be told too, first.
         withdrawn: Option<Epoch>,
     },
-    /// It is the road that stands. One that was being opened is not wanted any more.
+    /// It is the link that stands. One that was being opened is not wanted any more.
     Stands {
         /// Of that one.
         withdrawn: Option<Epoch>,
@@ -82,43 +82,43 @@ pub enum Begun {
     /// It is being opened already.
     UnderWay,
     /// The subscription still takes from it what came before, or from too many others. To be begun
-    /// again after [`Course::done`].
+    /// again after [`WriterHandover::done`].
     NotYet,
 }
 
-impl<R> Default for Course<R> {
+impl<R> Default for WriterHandover<R> {
     fn default() -> Self {
-        Self { last: Epoch(0), standing: None, opening: None, closing: Vec::new() }
+        Self { last: Epoch(0), current: None, opening: None, closing: Vec::new() }
     }
 }
 
-impl<R: PartialEq> Course<R> {
-    /// Roads that were left and are not finished, beyond which no other is begun.
+impl<R: PartialEq> WriterHandover<R> {
+    /// Links that were left and are not finished, beyond which no other is begun.
     pub const CLOSING_MAX: usize = 4;
 
-    /// Begins to open a road.
-    pub fn begin(&mut self, road: R) -> Begun {
-        if self.standing().is_some_and(|it| *it == road) {
+    /// Begins to open a link.
+    pub fn begin(&mut self, link: R) -> Begun {
+        if self.current().is_some_and(|it| *it == link) {
             return Begun::Stands { withdrawn: self.withdraw() };
         }
-        if self.opening().is_some_and(|it| *it == road) {
+        if self.opening().is_some_and(|it| *it == link) {
             return Begun::UnderWay;
         }
-        if self.is_left(&road) || Self::CLOSING_MAX <= self.closing.len() {
+        if self.is_left(&link) || Self::CLOSING_MAX <= self.closing.len() {
             return Begun::NotYet;
         }
         let withdrawn = self.withdraw();
         self.last = Epoch(self.last.0.wrapping_add(1));
-        self.opening = Some((self.last, road));
+        self.opening = Some((self.last, link));
         Begun::Offer { epoch: self.last, withdrawn }
     }
 
-    /// The road that is being opened is not wanted any more.
+    /// The link that is being opened is not wanted any more.
     pub fn withdraw(&mut self) -> Option<Epoch> {
         self.opening.take().map(|(epoch, _)| epoch)
     }
 
-    /// The road of `epoch` is not to be had. Answers whether it was being opened.
+    /// The link of `epoch` is not to be had. Answers whether it was being opened.
     pub fn refused(&mut self, epoch: Epoch) -> bool {
         let is_opening = self.is_opening(epoch);
         if is_opening {
@@ -127,18 +127,18 @@ impl<R: PartialEq> Course<R> {
         is_opening
     }
 
-    /// The road of `epoch` has matched, and carries from here on: the [`Cut`] is said before anything is
+    /// The link of `epoch` has matched, and carries from here on: the [`Cut`] is said before anything is
     /// sent on it. Answers whether it was being opened; else it is to be left alone.
     pub fn carry(&mut self, epoch: Epoch) -> bool {
         if !self.is_opening(epoch) {
             return false;
         }
-        let left = std::mem::replace(&mut self.standing, self.opening.take());
+        let left = std::mem::replace(&mut self.current, self.opening.take());
         self.closing.extend(left);
         true
     }
 
-    /// The subscription has all that came before the road of `epoch`.
+    /// The subscription has all that came before the link of `epoch`.
     pub fn done(&mut self, epoch: Epoch) {
         self.closing.retain(|(it, _)| epoch <= *it);
     }
@@ -149,35 +149,35 @@ impl<R: PartialEq> Course<R> {
         *self = Self { last, ..Self::default() };
     }
 
-    /// The road that carries.
-    pub fn standing(&self) -> Option<&R> {
-        self.standing.as_ref().map(|(_, road)| road)
+    /// The link that carries.
+    pub fn current(&self) -> Option<&R> {
+        self.current.as_ref().map(|(_, link)| link)
     }
 
-    /// The road that is being opened.
+    /// The link that is being opened.
     pub fn opening(&self) -> Option<&R> {
-        self.opening.as_ref().map(|(_, road)| road)
+        self.opening.as_ref().map(|(_, link)| link)
     }
 
-    /// The number of the road that is being opened.
+    /// The number of the link that is being opened.
     pub fn opening_epoch(&self) -> Option<Epoch> {
         self.opening.as_ref().map(|(epoch, _)| *epoch)
     }
 
-    /// The number of the road that was offered last.
+    /// The number of the link that was offered last.
     pub fn last(&self) -> Epoch {
         self.last
     }
 
-    /// Whether the subscription has finished with all roads that were left.
+    /// Whether the subscription has finished with all links that were left.
     pub fn is_settled(&self) -> bool {
         self.closing.is_empty()
     }
 
     /// Whether it was left and the subscription may still take from it. If it goes on for others, it does
     /// so without a gap, or is silent until this is over.
-    pub fn is_left(&self, road: &R) -> bool {
-        self.closing.iter().any(|(_, it)| it == road)
+    pub fn is_left(&self, link: &R) -> bool {
+        self.closing.iter().any(|(_, it)| it == link)
     }
 
     fn is_opening(&self, epoch: Epoch) -> bool {
@@ -185,15 +185,15 @@ impl<R: PartialEq> Course<R> {
     }
 }
 
-/// The subscription's end of a flow while its road changes: turns what several roads bring into each
+/// The subscription's end of a flow while its link changes: turns what several links bring into each
 /// sample once and in order.
 ///
-/// A road keeps order: when it brings a sample, what it has not brought before it was lost on it.
+/// A link keeps order: when it brings a sample, what it has not brought before it was lost on it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Intake<S> {
+pub struct ReaderHandover<S> {
     /// The oldest first. The first of them delivers; there is always one.
-    lanes: VecDeque<Lane<S>>,
-    /// The number of the next sample, as the flow counts it: the first road's own numbers, continued.
+    links: VecDeque<OpenLink<S>>,
+    /// The number of the next sample, as the flow counts it: the first link's own numbers, continued.
     next: Option<u64>,
     due: VecDeque<(u64, S)>,
     /// Held and not wanted after all.
@@ -201,52 +201,52 @@ pub struct Intake<S> {
     held: usize,
     held_max: usize,
     held_peak: usize,
-    /// Each road counts for itself, so that the same number on two of them is not the same sample, and a
-    /// number says nothing before the road's cut is known.
+    /// Each link counts for itself, so that the same number on two of them is not the same sample, and a
+    /// number says nothing before the link's cut is known.
     is_counted_apart: bool,
 }
 
-/// A road at the subscription's end.
+/// A link at the subscription's end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Lane<S> {
+struct OpenLink<S> {
     epoch: Epoch,
     /// Its first number, once its cut is known.
     first: Option<u64>,
-    /// Its first number that the next road brings, once that one's cut is known.
+    /// Its first number that the next link brings, once that one's cut is known.
     end: Option<u64>,
     /// To be added to its numbers, so that those of the flow go on.
     shift: u64,
     /// It brings nothing more.
     is_over: bool,
-    /// In its own numbers: what is before it was brought, or was lost on the road, or is not wanted.
+    /// In its own numbers: what is before it was brought, or was lost on the link, or is not wanted.
     past: u64,
     /// In its own numbers.
     held: VecDeque<(u64, S)>,
 }
 
-/// What became of a sample that a road brought.
+/// What became of a sample that a link brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival<S> {
     /// Deliver it, under this number.
     Deliver(u64, S),
     /// It is held. To bound what is held, this older one was let go.
     Held(Option<S>),
-    /// It has come before, or another road owes it, or its road is not open.
+    /// It has come before, or another link owes it, or its link is not open.
     Repeated(S),
 }
 
-impl<S> Intake<S> {
-    /// The most roads that are open at one time.
-    pub const LANES_MAX: usize = Course::<()>::CLOSING_MAX + 1;
+impl<S> ReaderHandover<S> {
+    /// The most links that are open at one time.
+    pub const LINKS_MAX: usize = WriterHandover::<()>::CLOSING_MAX + 1;
 
-    /// An end whose road is that of `epoch` and whose next sample is `next`, if that is known, in
-    /// numbers that differ from the road's own by `shift`. It holds at most `held_max` samples, at
+    /// An end whose link is that of `epoch` and whose next sample is `next`, if that is known, in
+    /// numbers that differ from the link's own by `shift`. It holds at most `held_max` samples, at
     /// least one.
     pub fn new(epoch: Epoch, next: Option<u64>, shift: u64, held_max: usize) -> Self {
         let first = next.map(|it| it.wrapping_sub(shift));
-        let standing = Lane { first, shift, past: first.unwrap_or(0), ..Lane::new(epoch) };
+        let current = OpenLink { first, shift, past: first.unwrap_or(0), ..OpenLink::new(epoch) };
         Self {
-            lanes: VecDeque::from([standing]),
+            links: VecDeque::from([current]),
             next,
             due: VecDeque::new(),
             discarded: Vec::new(),
@@ -257,60 +257,60 @@ impl<S> Intake<S> {
         }
     }
 
-    /// The same of a flow each of whose roads counts for itself, as replies are counted where all clients
-    /// of a server get them: what a road brings behind its end is nothing of what the next one brings.
+    /// The same of a flow each of whose links counts for itself, as replies are counted where all clients
+    /// of a server get them: what a link brings behind its end is nothing of what the next one brings.
     #[must_use]
     pub fn counted_apart(self) -> Self {
         Self { is_counted_apart: true, ..self }
     }
 
-    /// A newer road is open at this end. No course ever has more than [`LANES_MAX`](Self::LANES_MAX)
+    /// A newer link is open at this end. No handover ever has more than [`LINKS_MAX`](Self::LINKS_MAX)
     /// of them open; one beyond is not opened.
     pub fn open(&mut self, epoch: Epoch) {
-        let is_newer = self.lanes.back().is_none_or(|it| it.epoch < epoch);
-        if is_newer && self.lanes.len() < Self::LANES_MAX {
-            self.lanes.push_back(Lane::new(epoch));
+        let is_newer = self.links.back().is_none_or(|it| it.epoch < epoch);
+        if is_newer && self.links.len() < Self::LINKS_MAX {
+            self.links.push_back(OpenLink::new(epoch));
         }
     }
 
-    /// A road that was opened and has carried nothing will not.
+    /// A link that was opened and has carried nothing will not.
     pub fn withdraw(&mut self, epoch: Epoch) {
-        let is_idle = |lane: &Lane<S>| lane.epoch == epoch && lane.first.is_none();
-        let at = (1..self.lanes.len()).find(|at| is_idle(&self.lanes[*at]));
-        let lane = at.and_then(|at| self.lanes.remove(at));
-        self.discard(lane);
+        let is_idle = |link: &OpenLink<S>| link.epoch == epoch && link.first.is_none();
+        let at = (1..self.links.len()).find(|at| is_idle(&self.links[*at]));
+        let link = at.and_then(|at| self.links.remove(at));
+        self.discard(link);
     }
 
-    /// The publisher's word from where on a road carries. Answers `false` if that road is not open, or
+    /// The publisher's word from where on a link carries. Answers `false` if that link is not open, or
     /// it or a newer one carries already. Then ask [`next_due`](Self::next_due).
     pub fn cut(&mut self, cut: Cut) -> bool {
-        let carrying = self.lanes.iter().rposition(|it| it.first.is_some()).unwrap_or(0);
-        let at = self.lanes.iter().position(|it| it.epoch == cut.epoch);
+        let carrying = self.links.iter().rposition(|it| it.first.is_some()).unwrap_or(0);
+        let at = self.links.iter().position(|it| it.epoch == cut.epoch);
         let Some(at) = at.filter(|at| carrying < *at) else { return false };
-        let before = &mut self.lanes[carrying];
+        let before = &mut self.links[carrying];
         before.end = Some(cut.ends);
         let shift = cut.ends.wrapping_add(before.shift).wrapping_sub(cut.first);
-        let lane = &mut self.lanes[at];
-        lane.first = Some(cut.first);
-        lane.past = lane.past.max(cut.first);
-        lane.shift = shift;
+        let link = &mut self.links[at];
+        link.first = Some(cut.first);
+        link.past = link.past.max(cut.first);
+        link.shift = shift;
         self.is_counted_apart |= shift != 0;
         self.advance();
         true
     }
 
-    /// The road of `epoch` brought the sample that it counts as `sequence`. Then ask
+    /// The link of `epoch` brought the sample that it counts as `sequence`. Then ask
     /// [`next_due`](Self::next_due).
     pub fn arrive(&mut self, epoch: Epoch, sequence: u64, sample: S) -> Arrival<S> {
-        let Some(at) = self.lanes.iter().position(|it| it.epoch == epoch) else {
+        let Some(at) = self.links.iter().position(|it| it.epoch == epoch) else {
             return Arrival::Repeated(sample);
         };
         let is_past = (at == 0 || !self.is_counted_apart) && self.is_past(at, sequence);
-        let lane = &mut self.lanes[at];
-        let is_behind = lane.end.is_some_and(|end| end <= sequence);
-        let is_known = sequence < lane.past;
-        let number = sequence.wrapping_add(lane.shift);
-        lane.past = lane.past.max(sequence.saturating_add(1));
+        let link = &mut self.links[at];
+        let is_behind = link.end.is_some_and(|end| end <= sequence);
+        let is_known = sequence < link.past;
+        let number = sequence.wrapping_add(link.shift);
+        link.past = link.past.max(sequence.saturating_add(1));
         if is_behind {
             // It has brought all that it owed and goes on for others.
             self.advance();
@@ -325,7 +325,7 @@ impl<S> Intake<S> {
             self.advance();
             return Arrival::Deliver(number, sample);
         }
-        lane.held.push_back((sequence, sample));
+        link.held.push_back((sequence, sample));
         self.held += 1;
         let is_too_much = self.held_max < self.held;
         let oldest = if is_too_much { self.let_one_go() } else { None };
@@ -338,57 +338,57 @@ impl<S> Intake<S> {
         self.due.pop_front()
     }
 
-    /// Samples that were held and are not wanted after all: they have come another way, or their road
+    /// Samples that were held and are not wanted after all: they have come another way, or their link
     /// never carried.
     pub fn discarded(&mut self) -> Vec<S> {
         std::mem::take(&mut self.discarded)
     }
 
-    /// The road of `epoch` brings nothing more of what it owes. Then ask
+    /// The link of `epoch` brings nothing more of what it owes. Then ask
     /// [`next_due`](Self::next_due).
     pub fn over(&mut self, epoch: Epoch) {
-        if let Some(lane) = self.lanes.iter_mut().find(|it| it.epoch == epoch) {
-            lane.is_over = true;
+        if let Some(link) = self.links.iter_mut().find(|it| it.epoch == epoch) {
+            link.is_over = true;
         }
         self.advance();
     }
 
-    /// The publisher is gone and no cut will come any more: what is held goes out behind what its road
-    /// has brought. Where roads count differently, that of a road whose cut did not come is discarded:
+    /// The publisher is gone and no cut will come any more: what is held goes out behind what its link
+    /// has brought. Where links count differently, that of a link whose cut did not come is discarded:
     /// it may have come before. Then ask [`next_due`](Self::next_due).
     pub fn end(&mut self) {
-        while let Some(lane) = self.lanes.get(1) {
-            let guess = lane.held.front().filter(|_| !self.is_counted_apart);
+        while let Some(link) = self.links.get(1) {
+            let guess = link.held.front().filter(|_| !self.is_counted_apart);
             if self.is_ending() {
-                self.lanes[0].is_over = true;
+                self.links[0].is_over = true;
                 self.advance();
             } else if let Some((first, _)) = guess {
-                self.cut(Cut { epoch: lane.epoch, ends: *first, first: *first });
+                self.cut(Cut { epoch: link.epoch, ends: *first, first: *first });
             } else {
-                let lane = self.lanes.remove(1);
-                self.discard(lane);
+                let link = self.links.remove(1);
+                self.discard(link);
             }
         }
     }
 
-    /// The road that delivers.
+    /// The link that delivers.
     pub fn current(&self) -> Epoch {
-        self.lanes[0].epoch
+        self.links[0].epoch
     }
 
-    /// Whether it is known where the road that delivers ends, so that only its samples are waited for.
+    /// Whether it is known where the link that delivers ends, so that only its samples are waited for.
     pub fn is_ending(&self) -> bool {
-        self.lanes[0].end.is_some()
+        self.links[0].end.is_some()
     }
 
-    /// Whether one road is left, and nothing is held.
+    /// Whether one link is left, and nothing is held.
     pub fn is_settled(&self) -> bool {
-        self.lanes.len() == 1 && self.due.is_empty()
+        self.links.len() == 1 && self.due.is_empty()
     }
 
-    /// Whether the road of `epoch` is open at this end.
+    /// Whether the link of `epoch` is open at this end.
     pub fn is_open(&self, epoch: Epoch) -> bool {
-        self.lanes.iter().any(|it| it.epoch == epoch)
+        self.links.iter().any(|it| it.epoch == epoch)
     }
 
     /// Whether one sample more would push out another.
@@ -401,14 +401,14 @@ impl<S> Intake<S> {
         self.next
     }
 
-    /// What is to be added to the numbers of the road that delivers.
+    /// What is to be added to the numbers of the link that delivers.
     pub fn shift(&self) -> u64 {
-        self.lanes[0].shift
+        self.links[0].shift
     }
 
-    /// The number from which on the road that delivers is the one to do so.
+    /// The number from which on the link that delivers is the one to do so.
     pub fn since(&self) -> Option<u64> {
-        self.lanes[0].first.map(|first| first.wrapping_add(self.lanes[0].shift))
+        self.links[0].first.map(|first| first.wrapping_add(self.links[0].shift))
     }
 
     /// The most samples that were held at one time.
@@ -416,22 +416,22 @@ impl<S> Intake<S> {
         self.held_peak
     }
 
-    /// Whether a sample of this road has come before, as far as the roads count alike.
+    /// Whether a sample of this link has come before, as far as the links count alike.
     fn is_past(&self, at: usize, sequence: u64) -> bool {
-        let lane = &self.lanes[at];
-        // Before its cut a road counts as the one that delivers.
-        let shift = if lane.first.is_some() { lane.shift } else { self.lanes[0].shift };
+        let link = &self.links[at];
+        // Before its cut a link counts as the one that delivers.
+        let shift = if link.first.is_some() { link.shift } else { self.links[0].shift };
         self.next.is_some_and(|next| sequence.wrapping_add(shift) < next)
     }
 
-    /// What is held and has come by the road that delivers is not wanted any more.
+    /// What is held and has come by the link that delivers is not wanted any more.
     fn let_go_of_known(&mut self) {
-        for at in 1..self.lanes.len() {
+        for at in 1..self.links.len() {
             while !self.is_counted_apart
-                && let Some((sequence, _)) = self.lanes[at].held.front()
+                && let Some((sequence, _)) = self.links[at].held.front()
                 && self.is_past(at, *sequence)
             {
-                let known = self.lanes[at].held.pop_front();
+                let known = self.links[at].held.pop_front();
                 self.held -= 1;
                 self.discarded.extend(known.map(|(_, sample)| sample));
             }
@@ -440,43 +440,43 @@ impl<S> Intake<S> {
 
     /// Lets the oldest sample go that is held.
     fn let_one_go(&mut self) -> Option<S> {
-        let oldest = self.lanes.iter_mut().find_map(|lane| lane.held.pop_front());
+        let oldest = self.links.iter_mut().find_map(|link| link.held.pop_front());
         self.held -= usize::from(oldest.is_some());
         oldest.map(|(_, sample)| sample)
     }
 
-    /// Goes on to the next road while the one that delivers has brought all that it owed.
+    /// Goes on to the next link while the one that delivers has brought all that it owed.
     fn advance(&mut self) {
-        while 1 < self.lanes.len() {
-            let lane = &self.lanes[0];
-            let Some(end) = lane.end else { return };
-            let is_over = lane.is_over || end <= lane.past;
-            let end = end.wrapping_add(lane.shift);
+        while 1 < self.links.len() {
+            let link = &self.links[0];
+            let Some(end) = link.end else { return };
+            let is_over = link.is_over || end <= link.past;
+            let end = end.wrapping_add(link.shift);
             if !is_over && self.next.is_none_or(|next| next < end) {
                 return;
             }
-            self.lanes.pop_front();
-            // Roads that were opened after it and never carried were overtaken.
-            while 1 < self.lanes.len() && self.lanes[0].first.is_none() {
-                let overtaken = self.lanes.pop_front();
+            self.links.pop_front();
+            // Links that were opened after it and never carried were overtaken.
+            while 1 < self.links.len() && self.links[0].first.is_none() {
+                let overtaken = self.links.pop_front();
                 self.discard(overtaken);
             }
             self.next = self.next.max(Some(end));
-            let lane = &mut self.lanes[0];
-            if let Some((next, first)) = self.next.zip(lane.first).filter(|_| self.is_counted_apart)
+            let link = &mut self.links[0];
+            if let Some((next, first)) = self.next.zip(link.first).filter(|_| self.is_counted_apart)
             {
-                lane.shift = next.wrapping_sub(first);
+                link.shift = next.wrapping_sub(first);
             }
             self.let_out();
         }
     }
 
-    /// Lets out what is held of the road that delivers now.
+    /// Lets out what is held of the link that delivers now.
     fn let_out(&mut self) {
-        let lane = &mut self.lanes[0];
-        let (shift, first) = (lane.shift, lane.first.unwrap_or(0));
-        let end = lane.end.unwrap_or(u64::MAX);
-        for (sequence, sample) in std::mem::take(&mut lane.held) {
+        let link = &mut self.links[0];
+        let (shift, first) = (link.shift, link.first.unwrap_or(0));
+        let end = link.end.unwrap_or(u64::MAX);
+        for (sequence, sample) in std::mem::take(&mut link.held) {
             self.held -= 1;
             let number = sequence.wrapping_add(shift);
             let is_new = self.next.is_none_or(|next| next <= number);
@@ -489,14 +489,14 @@ impl<S> Intake<S> {
         }
     }
 
-    fn discard(&mut self, lane: Option<Lane<S>>) {
-        let held = lane.map(|it| it.held).unwrap_or_default();
+    fn discard(&mut self, link: Option<OpenLink<S>>) {
+        let held = link.map(|it| it.held).unwrap_or_default();
         self.held -= held.len();
         self.discarded.extend(held.into_iter().map(|(_, sample)| sample));
     }
 }
 
-impl<S> Lane<S> {
+impl<S> OpenLink<S> {
     fn new(epoch: Epoch) -> Self {
         let held = VecDeque::new();
         Self { epoch, first: None, end: None, shift: 0, is_over: false, past: 0, held }
@@ -510,33 +510,33 @@ mod tests {
 
     use super::*;
 
-    /// Runs steps as `0:7` (the road of epoch 0 brings sample 7), `open 1`, `cut 1:9`, `cut 1:9=3` (whose
+    /// Runs steps as `0:7` (the link of epoch 0 brings sample 7), `open 1`, `cut 1:9`, `cut 1:9=3` (whose
     /// own numbers begin at 3), `over 0`, `end` and `withdraw 1`, and tells what came of each.
-    fn run(intake: &mut Intake<u64>, steps: &str) -> String {
+    fn run(handover: &mut ReaderHandover<u64>, steps: &str) -> String {
         let mut told = Vec::new();
         for step in steps.split(", ") {
             let (word, rest) = step.split_once(' ').unwrap_or(("", step));
             let number = |text: &str| text.parse::<u64>().unwrap();
             let mut words = Vec::new();
             match word {
-                "open" => intake.open(Epoch(number(rest) as u32)),
-                "over" => intake.over(Epoch(number(rest) as u32)),
-                "withdraw" => intake.withdraw(Epoch(number(rest) as u32)),
+                "open" => handover.open(Epoch(number(rest) as u32)),
+                "over" => handover.over(Epoch(number(rest) as u32)),
+                "withdraw" => handover.withdraw(Epoch(number(rest) as u32)),
                 "cut" => {
                     let (epoch, at) = rest.split_once(':').unwrap();
                     let (ends, first) = at.split_once('=').unwrap_or((at, at));
                     let epoch = Epoch(number(epoch) as u32);
                     let cut = Cut { epoch, ends: number(ends), first: number(first) };
-                    if !intake.cut(cut) {
+                    if !handover.cut(cut) {
                         words.push("ignored".to_owned());
                     }
                 }
-                _ if rest == "end" => intake.end(),
+                _ if rest == "end" => handover.end(),
                 _ => {
                     let (epoch, sequence) = rest.split_once(':').unwrap();
                     let sequence = number(sequence);
                     words.push(
-                        match intake.arrive(Epoch(number(epoch) as u32), sequence, sequence) {
+                        match handover.arrive(Epoch(number(epoch) as u32), sequence, sequence) {
                             Arrival::Deliver(number, _) => number.to_string(),
                             Arrival::Held(None) => "held".to_owned(),
                             Arrival::Held(Some(oldest)) => format!("held for {oldest}"),
@@ -545,7 +545,7 @@ mod tests {
                     );
                 }
             }
-            while let Some((number, _)) = intake.next_due() {
+            while let Some((number, _)) = handover.next_due() {
                 words.push(number.to_string());
             }
             told.push(if words.is_empty() { ".".to_owned() } else { words.join(" ") });
@@ -555,30 +555,30 @@ mod tests {
 
     #[track_caller]
     fn check(steps: &str, expect: &str) {
-        assert_eq!(run(&mut Intake::new(Epoch(0), Some(1), 0, 3), steps), expect);
+        assert_eq!(run(&mut ReaderHandover::new(Epoch(0), Some(1), 0, 3), steps), expect);
     }
 
     #[test]
-    fn the_new_road_waits_for_the_old() {
+    fn the_new_link_waits_for_the_old() {
         check("0:1, open 1, 1:3, cut 1:3, 1:4, 0:2, 1:5", "1, ., held, ., held, 2 3 4, 5");
         check("0:1, 0:2, open 1, cut 1:3, 1:3", "1, 2, ., ., 3");
         check("open 1, cut 1:1, 1:1", "., ., 1");
     }
 
     #[test]
-    fn what_the_old_road_lost_is_waited_for_until_it_is_over() {
+    fn what_the_old_link_lost_is_waited_for_until_it_is_over() {
         check("0:1, open 1, cut 1:4, 1:4, 0:2, over 0, 1:5", "1, ., ., held, 2, 4, 5");
-        // What the old road brings for others shows that it has brought all else.
+        // What the old link brings for others shows that it has brought all else.
         check("0:1, open 1, cut 1:4, 1:4, 0:2, 0:5, 1:5", "1, ., ., held, 2, again 4, 5");
         check("open 1, cut 1:2, open 2, 1:3, cut 2:3, 2:3, 0:1", "., ., ., held, ., held, 1 3");
     }
 
     #[test]
     fn what_was_pushed_out_is_not_waited_for() {
-        let mut intake = Intake::new(Epoch(0), Some(1), 0, 1);
+        let mut handover = ReaderHandover::new(Epoch(0), Some(1), 0, 1);
         let steps = "open 1, cut 1:2, 1:2, open 2, cut 2:3, 2:3, 0:1, 2:4";
         let expect = "., ., held, ., ., held for 2, 1 3, 4";
-        assert_eq!(run(&mut intake, steps), expect);
+        assert_eq!(run(&mut handover, steps), expect);
     }
 
     #[test]
@@ -587,13 +587,13 @@ mod tests {
             "0:1, 0:1, open 1, 1:2, 1:2, cut 1:2, 1:2, 0:2, 0:3",
             "1, again, ., held, again, 2, again, again, again",
         );
-        // The new road was there for others before.
+        // The new link was there for others before.
         check("0:1, open 1, 1:1, cut 1:3, 1:2, 1:3, 0:2", "1, ., again, ., again, held, 2 3");
-        // Roads that count apart bring what was sent before the flow.
+        // Links that count apart bring what was sent before the flow.
         check("open 1, cut 1:1=90, 1:7, 1:90", "., ., again, 1");
-        let mut intake = Intake::new(Epoch(0), Some(1), 0u64.wrapping_sub(7), 3);
-        assert_eq!(run(&mut intake, "0:3, 0:8, 0:9"), "again, 1, 2");
-        // The old road went on for others.
+        let mut handover = ReaderHandover::new(Epoch(0), Some(1), 0u64.wrapping_sub(7), 3);
+        assert_eq!(run(&mut handover, "0:3, 0:8, 0:9"), "again, 1, 2");
+        // The old link went on for others.
         check("0:1, open 1, 0:2, 0:3, cut 1:2, 1:2, 1:3, 1:4", "1, ., 2, 3, ., again, again, 4");
     }
 
@@ -625,16 +625,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_where_roads_count_differently() {
+    fn numbers_go_on_where_links_count_differently() {
         check("0:1, open 1, 1:7, cut 1:3=7, 1:8, 0:2, 1:9", "1, ., held, ., held, 2 3 4, 5");
         check("open 1, cut 1:1=90, 1:90, open 2, cut 2:91=4, 2:4, 2:5", "., ., 1, ., ., 2, 3");
     }
 
     #[test]
-    fn what_a_road_brings_behind_its_end_is_not_what_the_next_brings_that_is_counted_apart() {
+    fn what_a_link_brings_behind_its_end_is_not_what_the_next_brings_that_is_counted_apart() {
         let steps = "0:1, open 1, 0:2, 0:3, cut 1:2, 1:2, 1:3, 0:4";
-        let mut intake = Intake::new(Epoch(0), Some(1), 0, 3).counted_apart();
-        assert_eq!(run(&mut intake, steps), "1, ., 2, 3, ., 4, 5, again");
+        let mut handover = ReaderHandover::new(Epoch(0), Some(1), 0, 3).counted_apart();
+        assert_eq!(run(&mut handover, steps), "1, ., 2, 3, ., 4, 5, again");
     }
 
     #[test]
@@ -642,63 +642,63 @@ mod tests {
         check("0:1, open 1, 1:3, 1:4, end", "1, ., held, held, 3 4");
         check("0:1, open 1, cut 1:3, 1:3, open 2, 2:5, end", "1, ., ., held, ., held, 3 5");
         check("0:1, open 1, end, 0:2", "1, ., ., 2");
-        // A road that was overtaken does not take the place of the one that carries.
+        // A link that was overtaken does not take the place of the one that carries.
         let overtaken = "open 1, 1:1, 1:5, open 2, cut 2:3, 2:3, end";
         check(overtaken, "., held, held, ., ., held, 3");
     }
 
     #[test]
-    fn where_roads_count_apart_nothing_is_guessed() {
+    fn where_links_count_apart_nothing_is_guessed() {
         let steps = "open 1, cut 1:1=90, 1:90, open 2, 2:4, 2:5, end, 1:91";
         check(steps, "., ., 1, ., held, held, ., 2");
-        let mut intake = Intake::new(Epoch(0), Some(1), 0, 3).counted_apart();
-        assert_eq!(run(&mut intake, "0:1, open 1, 1:7, end, 0:2"), "1, ., held, ., 2");
-        assert_eq!(intake.discarded(), [7]);
+        let mut handover = ReaderHandover::new(Epoch(0), Some(1), 0, 3).counted_apart();
+        assert_eq!(run(&mut handover, "0:1, open 1, 1:7, end, 0:2"), "1, ., held, ., 2");
+        assert_eq!(handover.discarded(), [7]);
     }
 
     #[test]
-    fn no_more_roads_are_open_than_a_course_has() {
-        let mut intake = Intake::<u64>::new(Epoch(0), Some(1), 0, 1);
-        (1..9).for_each(|it| intake.open(Epoch(it)));
-        assert!(intake.is_open(Epoch(4)) && !intake.is_open(Epoch(5)));
+    fn no_more_links_are_open_than_a_handover_has() {
+        let mut handover = ReaderHandover::<u64>::new(Epoch(0), Some(1), 0, 1);
+        (1..9).for_each(|it| handover.open(Epoch(it)));
+        assert!(handover.is_open(Epoch(4)) && !handover.is_open(Epoch(5)));
     }
 
     #[test]
-    fn a_course_goes_from_road_to_road() {
-        let mut course = Course::default();
+    fn a_handover_goes_from_link_to_link() {
+        let mut handover = WriterHandover::default();
         let offer = |epoch| Begun::Offer { epoch: Epoch(epoch), withdrawn: None };
-        assert_eq!(course.begin('a'), offer(1));
-        assert_eq!(course.begin('a'), Begun::UnderWay);
-        assert!(course.carry(Epoch(1)));
-        assert_eq!(course.begin('a'), Begun::Stands { withdrawn: None });
-        assert_eq!(course.begin('b'), offer(2));
+        assert_eq!(handover.begin('a'), offer(1));
+        assert_eq!(handover.begin('a'), Begun::UnderWay);
+        assert!(handover.carry(Epoch(1)));
+        assert_eq!(handover.begin('a'), Begun::Stands { withdrawn: None });
+        assert_eq!(handover.begin('b'), offer(2));
         let withdrawn = Some(Epoch(2));
-        assert_eq!(course.begin('c'), Begun::Offer { epoch: Epoch(3), withdrawn });
-        assert!(!course.carry(Epoch(2)) && !course.refused(Epoch(2)));
-        assert!(course.carry(Epoch(3)));
-        assert_eq!((course.standing(), course.is_settled()), (Some(&'c'), false));
+        assert_eq!(handover.begin('c'), Begun::Offer { epoch: Epoch(3), withdrawn });
+        assert!(!handover.carry(Epoch(2)) && !handover.refused(Epoch(2)));
+        assert!(handover.carry(Epoch(3)));
+        assert_eq!((handover.current(), handover.is_settled()), (Some(&'c'), false));
         // The subscription may still take from it.
-        assert_eq!(course.begin('a'), Begun::NotYet);
-        assert!(course.is_left(&'a') && !course.is_left(&'b'));
-        course.done(Epoch(3));
-        assert!(course.is_settled() && !course.is_left(&'a'));
-        assert_eq!(course.begin('a'), offer(4));
-        assert!(course.refused(Epoch(4)));
-        assert_eq!((course.standing(), course.opening()), (Some(&'c'), None));
-        assert_eq!(course.begin('b'), offer(5));
-        assert_eq!(course.begin('c'), Begun::Stands { withdrawn: Some(Epoch(5)) });
+        assert_eq!(handover.begin('a'), Begun::NotYet);
+        assert!(handover.is_left(&'a') && !handover.is_left(&'b'));
+        handover.done(Epoch(3));
+        assert!(handover.is_settled() && !handover.is_left(&'a'));
+        assert_eq!(handover.begin('a'), offer(4));
+        assert!(handover.refused(Epoch(4)));
+        assert_eq!((handover.current(), handover.opening()), (Some(&'c'), None));
+        assert_eq!(handover.begin('b'), offer(5));
+        assert_eq!(handover.begin('c'), Begun::Stands { withdrawn: Some(Epoch(5)) });
     }
 
     #[test]
-    fn a_course_has_few_roads_that_are_not_finished() {
-        let mut course = Course::default();
-        for road in 0..5 {
-            assert!(matches!(course.begin(road), Begun::Offer { .. }));
-            assert!(course.carry(course.last()));
+    fn a_handover_has_few_links_that_are_not_finished() {
+        let mut handover = WriterHandover::default();
+        for link in 0..5 {
+            assert!(matches!(handover.begin(link), Begun::Offer { .. }));
+            assert!(handover.carry(handover.last()));
         }
-        assert_eq!(course.begin(9), Begun::NotYet);
-        course.end();
-        assert_eq!(course.begin(0), Begun::Offer { epoch: Epoch(6), withdrawn: None });
+        assert_eq!(handover.begin(9), Begun::NotYet);
+        handover.end();
+        assert_eq!(handover.begin(0), Begun::Offer { epoch: Epoch(6), withdrawn: None });
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -731,34 +731,34 @@ mod tests {
             next in proptest::option::of(0..4u64),
             shift in prop_oneof![Just(0), any::<u64>()],
         ) {
-            let mut intake = Intake::new(Epoch(0), next, shift, 2);
+            let mut handover = ReaderHandover::new(Epoch(0), next, shift, 2);
             let mut last = None;
             for (epoch, word) in words {
                 let epoch = Epoch(epoch);
                 let mut delivered = Vec::new();
                 match word {
-                    Word::Open => intake.open(epoch),
-                    Word::Withdraw => intake.withdraw(epoch),
-                    Word::Cut { ends, first } => _ = intake.cut(Cut { epoch, ends, first }),
+                    Word::Open => handover.open(epoch),
+                    Word::Withdraw => handover.withdraw(epoch),
+                    Word::Cut { ends, first } => _ = handover.cut(Cut { epoch, ends, first }),
                     Word::Arrive { sequence } => {
-                        if let Arrival::Deliver(number, ()) = intake.arrive(epoch, sequence, ()) {
+                        if let Arrival::Deliver(number, ()) = handover.arrive(epoch, sequence, ()) {
                             delivered.push(number);
                         }
                     }
-                    Word::Over => intake.over(epoch),
+                    Word::Over => handover.over(epoch),
                     Word::End => {
-                        intake.end();
-                        prop_assert!(intake.lanes.len() == 1);
+                        handover.end();
+                        prop_assert!(handover.links.len() == 1);
                     }
                 }
-                delivered.extend(std::iter::from_fn(|| intake.next_due()).map(|(number, ())| number));
+                delivered.extend(std::iter::from_fn(|| handover.next_due()).map(|(number, ())| number));
                 for number in delivered {
                     prop_assert!(last.is_none_or(|last| last < number || number == u64::MAX));
                     last = Some(number);
                 }
-                let held: usize = intake.lanes.iter().map(|it| it.held.len()).sum();
-                prop_assert_eq!(held, intake.held);
-                prop_assert!(intake.held_peak() <= 2 && intake.lanes.len() <= Intake::<()>::LANES_MAX);
+                let held: usize = handover.links.iter().map(|it| it.held.len()).sum();
+                prop_assert_eq!(held, handover.held);
+                prop_assert!(handover.held_peak() <= 2 && handover.links.len() <= ReaderHandover::<()>::LINKS_MAX);
             }
         }
     }

@@ -3,6 +3,7 @@
 //! This crate decides; it never acts. It opens no socket, spawns no thread, reads no file and
 //! asks no clock. Time and facts come in as arguments, decisions go out as values.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod capability;
 pub use capability::{Capability, TransportId};

@@ -22,6 +22,11 @@ pub const NODE_LENGTH_MAX: usize = 255;
 /// `/a` stands for itself, `a` is in the namespace, `~` and `~/a` are private to the node, and
 /// `{node}`, `{ns}` and `{namespace}` are put in. `{ns}` begins with its slash, so `{ns}/a` is
 /// right and `a/{ns}` is refused.
+///
+/// # Errors
+///
+/// Those of [`validate_topic_name`] for `name`, of [`validate_node`] for `node`, of [`validate_namespace`] for
+/// `namespace` and of [`validate_topic`] for the full name.
 pub fn expand_topic(name: &str, node: &str, namespace: &str) -> Result<String, NameError> {
     validate_topic_name(name)?;
     validate_node(node)?;
@@ -51,11 +56,23 @@ pub fn expand_topic(name: &str, node: &str, namespace: &str) -> Result<String, N
 }
 
 /// Checks a fully qualified topic or service name.
+///
+/// # Errors
+///
+/// - [`NameProblem::Empty`] if it is empty, [`NameProblem::NotAbsolute`] if it does not start with a slash,
+///   [`NameProblem::TrailingSlash`] if it ends with one, [`NameProblem::RepeatedSlash`] if two are in a row.
+/// - [`NameProblem::Character`] if it has anything but letters, digits, `_` and `/`; [`NameProblem::LeadingDigit`]
+///   if a token starts with a digit.
+/// - [`NameProblem::TooLong`] if it is longer than [`TOPIC_LENGTH_MAX`].
 pub fn validate_topic(full: &str) -> Result<(), NameError> {
     validate_tokens(NameKind::Topic, full, TOPIC_LENGTH_MAX)
 }
 
 /// Checks a namespace, which is fully qualified; `/` is the root.
+///
+/// # Errors
+///
+/// Those of [`validate_topic`]; [`NameProblem::TooLong`] beyond [`NAMESPACE_LENGTH_MAX`].
 pub fn validate_namespace(namespace: &str) -> Result<(), NameError> {
     if namespace == "/" {
         return Ok(());
@@ -64,6 +81,12 @@ pub fn validate_namespace(namespace: &str) -> Result<(), NameError> {
 }
 
 /// Checks a node name: one token.
+///
+/// # Errors
+///
+/// [`NameProblem::Empty`] if it is empty, [`NameProblem::Character`] if it has anything but letters, digits and
+/// `_`, [`NameProblem::LeadingDigit`] if it starts with a digit, [`NameProblem::TooLong`] if it is longer than
+/// [`NODE_LENGTH_MAX`].
 pub fn validate_node(node: &str) -> Result<(), NameError> {
     let error = |at, problem| Err(NameError::new(NameKind::Node, node, at, problem));
     if node.is_empty() {
@@ -82,6 +105,18 @@ pub fn validate_node(node: &str) -> Result<(), NameError> {
 }
 
 /// Checks a topic or service name as a user writes it, before [`expand_topic`].
+///
+/// # Errors
+///
+/// - [`NameProblem::Empty`] if it is empty, [`NameProblem::TrailingSlash`] if it ends with a slash,
+///   [`NameProblem::RepeatedSlash`] if two are in a row.
+/// - [`NameProblem::Character`] if it has a character that has no place there; [`NameProblem::LeadingDigit`] if a
+///   token starts with a digit.
+/// - [`NameProblem::MisplacedTilde`] if a tilde is not the first character, [`NameProblem::TildeWithoutSlash`] if
+///   it is and no slash follows.
+/// - [`NameProblem::UnmatchedBrace`] if a brace has no other; [`NameProblem::Substitution`] if braces hold anything
+///   but `node`, `ns` and `namespace`.
+/// - [`NameProblem::TooLong`] if it is longer than [`TOPIC_LENGTH_MAX`].
 pub fn validate_topic_name(name: &str) -> Result<(), NameError> {
     let error = |at, problem| Err(NameError::new(NameKind::Topic, name, at, problem));
     if name.is_empty() {
@@ -179,6 +214,10 @@ pub fn remap_namespace<'a>(rules: &'a [RemapRule], node: &str) -> Option<&'a str
 ///
 /// `node` and `namespace` are those after their own remapping. A remapped name is not remapped
 /// again.
+///
+/// # Errors
+///
+/// Those of [`expand_topic`] for `name`, and for the names of the rules that are tried.
 pub fn resolve(
     rules: &[RemapRule],
     what: Remapped,

@@ -25,6 +25,16 @@ impl Policy {
 
     /// Resolves a draft: puts its rules in the order of their priorities, the highest first; equal
     /// priorities stay in the order in which they are given.
+    ///
+    /// # Errors
+    ///
+    /// - [`InvalidPolicy::SizeLineZero`] if the size line is 0.
+    /// - [`InvalidPolicy::TooManyRules`] if there are more rules than [`RULES_MAX`](Self::RULES_MAX).
+    /// - [`InvalidPolicy::NameTwice`] if a rule has the name of another.
+    /// - [`InvalidPolicy::TransportCount`] if a rule names no transport, or more than
+    ///   [`TRANSPORTS_PER_RULE_MAX`](Self::TRANSPORTS_PER_RULE_MAX); [`InvalidPolicy::NamedTwice`] if it names one
+    ///   twice.
+    /// - [`InvalidPolicy::SettingsTwice`] if a transport has two groups of settings.
     pub fn new(mut draft: DraftPolicy) -> Result<Self, InvalidPolicy> {
         if draft.size_line_bytes.value == 0 {
             return Err(InvalidPolicy::SizeLineZero);
@@ -94,12 +104,12 @@ impl Policy {
         self.0.prefer.value
     }
 
-    /// Which plain ROS 2 peers are to be met.
+    /// Which foreign ROS 2 peers are to be met.
     pub fn interop(&self) -> Interop {
         self.0.interop.value
     }
 
-    /// Which engine speaks RTPS to plain ROS 2 peers.
+    /// Which engine speaks RTPS to foreign ROS 2 peers.
     pub fn engine(&self) -> RtpsEngine {
         self.0.engine.value
     }
@@ -150,7 +160,7 @@ impl Policy {
 pub struct DraftPolicy {
     /// Latency or memory.
     pub prefer: Sourced<Prefer>,
-    /// Which plain ROS 2 peers are to be met.
+    /// Which foreign ROS 2 peers are to be met.
     pub interop: Sourced<Interop>,
     /// Which engine speaks RTPS to them.
     pub engine: Sourced<RtpsEngine>,
@@ -372,7 +382,7 @@ pub enum Prefer {
     Memory,
 }
 
-/// Which plain ROS 2 peers are to be met.
+/// Which foreign ROS 2 peers are to be met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Interop {
     /// Those on DDS.
@@ -385,7 +395,7 @@ pub enum Interop {
     None,
 }
 
-/// Which engine speaks RTPS to plain ROS 2 peers, of those that understand each other there. A publisher
+/// Which engine speaks RTPS to foreign ROS 2 peers, of those that understand each other there. A publisher
 /// sends by one at a time, so that nobody hears a sample twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RtpsEngine {

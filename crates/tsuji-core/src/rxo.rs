@@ -1,17 +1,20 @@
 //! Requested against offered: which QoS a subscription may ask of a publisher.
 //!
-//! Decided here once for every road, so that a flow matches or not whatever carries it.
+//! Decided here once for every link, so that a flow matches or not whatever carries it.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::{Durability, Liveliness, Qos, Reliability};
 
-/// Whether a publisher that offers `offered` satisfies a subscription that asks for `requested`.
+/// Checks whether a publisher that offers `offered` satisfies a subscription that asks for `requested`.
 ///
-/// The rules are those of DDS: an offer must be at least as strong as the request, and a period at
-/// most as long. History, depth and lifespan are each side's own affair. Every policy that does
-/// not fit is listed, in the order of [`QosPolicy`].
+/// The rules are those of DDS: an offer must be at least as strong as the request, and a period at most as long.
+/// History, depth and lifespan are each side's own affair.
+///
+/// # Errors
+///
+/// A [`Mismatch`] for each policy that does not fit, in the order of [`QosPolicy`].
 pub fn check(offered: &Qos, requested: &Qos) -> Result<(), Vec<Mismatch>> {
     let mut mismatches = Vec::new();
     let mut require = |fits: bool, policy, offered, requested| {

@@ -14,6 +14,10 @@ use crate::{
 ///
 /// Every transport that is offered, or named by a rule that fits, is either chosen or in
 /// `rejected`, once.
+///
+/// # Errors
+///
+/// [`NoRoute`] if none of `offers` is able to carry the flow, with a reason for each transport that was considered.
 pub fn select(
     traits: &Traits,
     policy: &Policy,
@@ -479,7 +483,7 @@ mod tests {
             with("lossy", Capability { reliable: false, ..base }),
             with("tiny", Capability { sample_bytes_max: 65_536, ..base }),
             Offer { readers: 64, ..offer("crowded") },
-            Offer { peers: Peers::PLAIN, ..offer("foreign") },
+            Offer { peers: Peers::FOREIGN, ..offer("foreign") },
             Offer { health: Health::Exhausted("/dev/shm is full".into()), ..offer("full") },
             Offer { health: Health::Failed("libx.so is missing".into()), ..offer("broken") },
             offer("banned"),
@@ -559,7 +563,7 @@ mod tests {
             conditions(|it| it.size = Some(Size::Small)),
             conditions(|it| it.scope = Some(Scopes { local: false, ..Scopes::ALL })),
             conditions(|it| it.reliability = Some(Reliability::BestEffort)),
-            conditions(|it| it.peer = Some(Peers::PLAIN)),
+            conditions(|it| it.peer = Some(Peers::FOREIGN)),
             conditions(|it| it.topic = "/other/**".parse().ok()),
             conditions(|it| it.prefer = Some(Prefer::Latency)),
         ];

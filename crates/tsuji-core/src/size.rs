@@ -11,7 +11,7 @@ use crate::{Size, SizeOrigin, StatedSize};
 ///   about 64) are at or above the upper edge: after at most [`Self::FOUND_LARGE`] such samples in
 ///   a row.
 /// - A large flow becomes small when [`Self::FOUND_SMALL`] samples in a row are below the lower
-///   edge (0.8 × the line). The way down is long on purpose: a large sample on a road for small
+///   edge (0.8 × the line). The way down is long on purpose: a large sample on a link for small
 ///   ones costs more than the other way round.
 ///
 /// Observing allocates nothing and takes a few nanoseconds.

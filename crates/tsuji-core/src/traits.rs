@@ -85,8 +85,8 @@ impl Scopes {
 pub enum Peer {
     /// A tsuji endpoint.
     Tsuji,
-    /// A plain ROS 2 node.
-    Plain(Vendor),
+    /// A foreign ROS 2 node.
+    Foreign(Vendor),
 }
 
 /// A set of peers.
@@ -94,13 +94,13 @@ pub enum Peer {
 pub struct Peers {
     /// [`Peer::Tsuji`] is in the set.
     pub tsuji: bool,
-    /// Plain nodes on [`Vendor::Cyclone`] are in the set.
+    /// Foreign nodes on [`Vendor::Cyclone`] are in the set.
     pub cyclone: bool,
-    /// Plain nodes on [`Vendor::Fast`] are in the set.
+    /// Foreign nodes on [`Vendor::Fast`] are in the set.
     pub fast: bool,
-    /// Plain nodes on [`Vendor::Zenoh`] are in the set.
+    /// Foreign nodes on [`Vendor::Zenoh`] are in the set.
     pub zenoh: bool,
-    /// Plain nodes on [`Vendor::Other`] are in the set.
+    /// Foreign nodes on [`Vendor::Other`] are in the set.
     pub other: bool,
 }
 
@@ -109,21 +109,21 @@ impl Peers {
     pub const TSUJI: Self =
         Self { tsuji: true, cyclone: false, fast: false, zenoh: false, other: false };
 
-    /// Plain nodes of every vendor.
-    pub const PLAIN: Self =
+    /// Foreign nodes of every vendor.
+    pub const FOREIGN: Self =
         Self { tsuji: false, cyclone: true, fast: true, zenoh: true, other: true };
 
     /// Everybody.
-    pub const ALL: Self = Self { tsuji: true, ..Self::PLAIN };
+    pub const ALL: Self = Self { tsuji: true, ..Self::FOREIGN };
 
     /// Whether `peer` is in the set.
     pub fn contains(self, peer: Peer) -> bool {
         match peer {
             Peer::Tsuji => self.tsuji,
-            Peer::Plain(Vendor::Cyclone) => self.cyclone,
-            Peer::Plain(Vendor::Fast) => self.fast,
-            Peer::Plain(Vendor::Zenoh) => self.zenoh,
-            Peer::Plain(Vendor::Other) => self.other,
+            Peer::Foreign(Vendor::Cyclone) => self.cyclone,
+            Peer::Foreign(Vendor::Fast) => self.fast,
+            Peer::Foreign(Vendor::Zenoh) => self.zenoh,
+            Peer::Foreign(Vendor::Other) => self.other,
         }
     }
 
@@ -144,15 +144,15 @@ impl From<Peer> for Peers {
         let none = Self::default();
         match peer {
             Peer::Tsuji => Self::TSUJI,
-            Peer::Plain(Vendor::Cyclone) => Self { cyclone: true, ..none },
-            Peer::Plain(Vendor::Fast) => Self { fast: true, ..none },
-            Peer::Plain(Vendor::Zenoh) => Self { zenoh: true, ..none },
-            Peer::Plain(Vendor::Other) => Self { other: true, ..none },
+            Peer::Foreign(Vendor::Cyclone) => Self { cyclone: true, ..none },
+            Peer::Foreign(Vendor::Fast) => Self { fast: true, ..none },
+            Peer::Foreign(Vendor::Zenoh) => Self { zenoh: true, ..none },
+            Peer::Foreign(Vendor::Other) => Self { other: true, ..none },
         }
     }
 }
 
-/// Whose middleware a plain ROS 2 node runs.
+/// Whose middleware a foreign ROS 2 node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vendor {
     /// Eclipse Cyclone DDS.
@@ -173,10 +173,10 @@ words!(Scope, "scope" {
 });
 words!(Peer, "peer" {
     [Self::Tsuji] => "tsuji",
-    [Self::Plain(Vendor::Cyclone)] => "cyclone",
-    [Self::Plain(Vendor::Fast)] => "fast",
-    [Self::Plain(Vendor::Zenoh)] => "zenoh",
-    [Self::Plain(Vendor::Other)] => "other",
+    [Self::Foreign(Vendor::Cyclone)] => "cyclone",
+    [Self::Foreign(Vendor::Fast)] => "fast",
+    [Self::Foreign(Vendor::Zenoh)] => "zenoh",
+    [Self::Foreign(Vendor::Other)] => "other",
 });
 
 impl fmt::Display for SizeOrigin {

@@ -1,6 +1,6 @@
 //! What is done to the robot while it runs: acts of some steps each, and what must come of each step.
 //!
-//! Nothing here acts or reads a clock. The operator says how late it is and which roads there are, and
+//! Nothing here acts or reads a clock. The operator says how late it is and which transports there are, and
 //! does what it is told.
 
 use std::time::Duration;
@@ -38,16 +38,16 @@ pub(crate) enum Deed {
     Policy(&'static str),
     /// The camera's process does it.
     Camera(&'static str),
-    /// The operator sets the road of the pictures, or leaves it to the policy again.
-    Road(Option<&'static str>),
+    /// The operator sets the transport of the pictures, or leaves it to the policy again.
+    Transport(Option<&'static str>),
 }
 
 /// What must come of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// The viewer's pictures take this road.
+    /// The viewer's pictures take this transport.
     Viewer(&'static str),
-    /// The second viewer has a road.
+    /// The second viewer has a transport.
     GuestIsThere,
     /// It has none.
     GuestIsGone,
@@ -116,8 +116,8 @@ static ACTS: [Act; 5] = [
         name: "engine",
         steps: &[
             Step {
-                says: "the user sets the road of the pictures: cyclonedds",
-                deed: Deed::Road(Some(ENGINE)),
+                says: "the user sets the transport of the pictures: cyclonedds",
+                deed: Deed::Transport(Some(ENGINE)),
                 then: Then::Viewer(ENGINE),
             },
             Step {
@@ -131,8 +131,8 @@ static ACTS: [Act; 5] = [
                 then: Then::Viewer(ENGINE),
             },
             Step {
-                says: "the user leaves the road to the policy again",
-                deed: Deed::Road(None),
+                says: "the user leaves the transport to the policy again",
+                deed: Deed::Transport(None),
                 then: Then::Viewer(SHM),
             },
         ],
@@ -173,22 +173,22 @@ pub(crate) fn policy(large: &str) -> String {
 /// All shared memory of a process, under the policy of the demonstration.
 pub(crate) const MEMORY_MIB: usize = 128;
 
-/// Which roads there are. Of one that is just being changed there is none.
+/// Which transports there are. Of one that is just being changed there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Roads {
+pub(crate) struct Transports {
     viewer: Option<String>,
     guest: Option<String>,
     guest_is_known: bool,
 }
 
-impl Roads {
+impl Transports {
     pub(crate) fn of(routes: &[RouteReport]) -> Self {
         let pictures_to = |node: &str| {
             routes.iter().find(|it| it.topic == PICTURES && it.subscription.node == node)
         };
         let settled = |route: &RouteReport| {
             let is_settled = route.state == RouteState::Active
-                && route.changing_to.is_none()
+                && route.handover_to.is_none()
                 && route.changes.last().is_none_or(|it| it.is_settled);
             route.transport.clone().filter(|_| is_settled)
         };
@@ -202,7 +202,7 @@ impl Roads {
 
     fn are(&self, then: Then) -> bool {
         match then {
-            Then::Viewer(road) => self.viewer.as_deref() == Some(road),
+            Then::Viewer(transport) => self.viewer.as_deref() == Some(transport),
             Then::GuestIsThere => self.guest.is_some(),
             Then::GuestIsGone => !self.guest_is_known,
         }
@@ -255,8 +255,8 @@ impl Play {
         Self { acts, left_out, at: (0, 0), state }
     }
 
-    /// What is to be done after the robot has run for `now`, and its roads are so.
-    pub(crate) fn poll(&mut self, now: Duration, roads: &Roads) -> Option<Cue> {
+    /// What is to be done after the robot has run for `now`, and its transports are so.
+    pub(crate) fn poll(&mut self, now: Duration, transports: &Transports) -> Option<Cue> {
         let (act, step) = self.at;
         match self.state {
             State::RestsUntil(until) if until <= now => {
@@ -266,7 +266,7 @@ impl Play {
             }
             State::WaitsSince(since) => {
                 let Step { says, then, .. } = &self.acts[act].steps[step];
-                if roads.are(*then) {
+                if transports.are(*then) {
                     self.go_on(now);
                     return None;
                 }
@@ -274,16 +274,18 @@ impl Play {
                     return None;
                 }
                 self.state = State::Over;
-                let (title, road) = (self.title(act), roads.viewer.as_deref());
-                let road = road.unwrap_or("no road that stands");
+                let (title, transport) = (self.title(act), transports.viewer.as_deref());
+                let transport = transport.unwrap_or("no transport that stands");
                 let wanted = match then {
-                    Then::Viewer(road) => format!("the viewer's pictures are to go by {road}"),
-                    Then::GuestIsThere => "the second viewer is to have a road".to_owned(),
+                    Then::Viewer(transport) => {
+                        format!("the viewer's pictures are to go by {transport}")
+                    }
+                    Then::GuestIsThere => "the second viewer is to have a transport".to_owned(),
                     Then::GuestIsGone => "the second viewer is to be gone".to_owned(),
                 };
                 Some(Cue::Fail(format!(
                     "{title}, {says}: nothing came of it within {STEP_MAX:?}; {wanted}, the viewer's go by \
-                     {road}"
+                     {transport}"
                 )))
             }
             State::RestsUntil(_) | State::Over => None,
@@ -320,7 +322,7 @@ impl Play {
 
 /// Before the first act and after the last, together.
 const QUIET: Duration = Duration::from_secs(2);
-/// After each step, for people to see what came of it. A flow keeps a road for a second at least.
+/// After each step, for people to see what came of it. A flow keeps a transport for a second at least.
 const REST: Duration = Duration::from_millis(1200);
 /// So long is waited for what a step is to bring about: tries that are made by themselves come ever more
 /// rarely, up to 10 s.
@@ -334,8 +336,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn viewer_on(road: &str) -> Roads {
-        Roads { viewer: Some(road.to_owned()), ..Roads::default() }
+    fn viewer_on(transport: &str) -> Transports {
+        Transports { viewer: Some(transport.to_owned()), ..Transports::default() }
     }
 
     #[test]
@@ -365,7 +367,7 @@ mod tests {
         let Some(Cue::Do(0, first)) = play.poll(seconds(2), &shm) else { panic!("{play:?}") };
         assert_eq!(first.deed, Deed::Policy("cyclonedds shm"));
         assert_eq!(play.poll(seconds(3), &shm), None);
-        assert_eq!(play.poll(seconds(4), &Roads::default()), None);
+        assert_eq!(play.poll(seconds(4), &Transports::default()), None);
         assert_eq!(play.poll(seconds(5), &engine), None);
         assert_eq!(play.poll(seconds(6), &engine), None, "people look at it");
         let Some(Cue::Do(0, second)) = play.poll(seconds(7), &engine) else { panic!("{play:?}") };
@@ -373,7 +375,8 @@ mod tests {
         assert_eq!(play.poll(seconds(8), &shm), None);
         let Some(Cue::Do(1, third)) = play.poll(seconds(10), &shm) else { panic!("{play:?}") };
         assert_eq!(third.deed, Deed::Camera(GUEST_COMES));
-        let guest = Roads { guest: Some("inproc".into()), guest_is_known: true, ..shm.clone() };
+        let guest =
+            Transports { guest: Some("inproc".into()), guest_is_known: true, ..shm.clone() };
         assert_eq!(play.poll(seconds(11), &guest), None);
         assert!(matches!(play.poll(seconds(13), &guest), Some(Cue::Do(1, _))));
         assert_eq!(play.poll(seconds(14), &guest), None);

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tsuji::transport::Transport;
-use tsuji::transport::faulty::{Faults, Faulty};
-use tsuji::{Context, Executor, Loan, Node, Publisher, Subscription};
+use tsuji::{Context, Executor, Loan, Node, Publisher, PublisherOptions, Subscription};
 use tsuji_interfaces::geometry_msgs::msg::{Point, PointStamped};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::Header;
+use tsuji_transport::Transport;
+use tsuji_transport::faulty::{Faults, Faulty};
 
 use crate::Result;
 use crate::acts::{ENGINE, MEMORY_MIB};
@@ -43,8 +43,10 @@ pub(crate) fn play(orders: &Orders) -> Result<()> {
     let drawn = Tally::new(PICTURES, "/camera", End::Sent);
     let shown = Tally::new(PICTURES, GUEST, End::Received);
     let _detection = detect(&detector, Arc::clone(&seen), Arc::clone(&found))?;
-    let pictures = camera.publisher::<Image>(PICTURES).qos(kept(PICTURES_KEPT));
-    let pictures = Arc::new(pictures.expected_size(FULL.bytes() as u64).build()?);
+    let pictures = Arc::new(camera.create_publisher::<Image>(
+        PICTURES,
+        PublisherOptions::default().qos(kept(PICTURES_KEPT)).expected_size(FULL.bytes() as u64),
+    )?);
     let sends_thumbnails = Arc::new(AtomicBool::new(false));
     let number = Arc::new(Mutex::new(0));
     let mut stage = Stage {
@@ -97,10 +99,9 @@ fn context_with_faults() -> Result<(Context, Arc<OnceLock<Faulty>>)> {
 
 /// Looks for the car in each picture, and tells where it is.
 fn detect(node: &Node, seen: Arc<Tally>, found: Arc<Tally>) -> Result<Subscription<Image>> {
-    let spots = node.publisher::<PointStamped>(SPOTS).qos(kept(PICTURES_KEPT)).build()?;
+    let spots = node.create_publisher::<PointStamped>(SPOTS, kept(PICTURES_KEPT))?;
     let mut order = Sequence::from_first(1);
-    let pictures = node.subscription::<Image>(PICTURES).qos(kept(PICTURES_KEPT));
-    Ok(pictures.callback(move |received| {
+    Ok(node.create_subscription::<Image>(PICTURES, kept(PICTURES_KEPT), move |received| {
         let image = received.view();
         let (x, y) = picture::find_car(image.data).unwrap_or_default();
         let header =
@@ -177,10 +178,13 @@ impl Stage {
     fn watch(&self) -> Result<Subscription<Image>> {
         let shown = Arc::clone(&self.shown);
         let mut order = Sequence::default();
-        let pictures = self.guest.subscription::<Image>(PICTURES).qos(kept(PICTURES_KEPT));
-        Ok(pictures.callback(move |received| {
-            let number = picture::verify(received.view().data);
-            shown.add(number.and_then(|number| order.next("frame", number)));
-        })?)
+        Ok(self.guest.create_subscription::<Image>(
+            PICTURES,
+            kept(PICTURES_KEPT),
+            move |received| {
+                let number = picture::verify(received.view().data);
+                shown.add(number.and_then(|number| order.next("frame", number)));
+            },
+        )?)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::plain::PlainNode;
+use crate::plain::ForeignNode;
 use crate::robot::{COUNT, Role, WITH_PLAIN};
 use crate::tally::Count;
 
@@ -16,7 +16,7 @@ use crate::tally::Count;
 #[derive(Debug)]
 pub(crate) struct Crew {
     members: Vec<Member>,
-    plain: Option<PlainNode>,
+    plain: Option<ForeignNode>,
 }
 
 /// Where the robot's processes meet, away from the user's own.
@@ -26,7 +26,9 @@ pub(crate) struct Place {
     pub(crate) domain: u32,
     /// The policy file of the demonstration, unless the user has one.
     pub(crate) policy: Option<PathBuf>,
-    /// The program of the plain node, if there is one.
+    /// The command of tsuji for this place, if it is there.
+    pub(crate) command: Option<PathBuf>,
+    /// The program of the foreign node, if there is one.
     pub(crate) plain: Option<PathBuf>,
 }
 
@@ -42,7 +44,7 @@ struct Member {
 impl Crew {
     /// Starts all.
     pub(crate) fn start(place: &Place) -> Result<Self> {
-        let plain = place.plain.as_deref().map(|it| PlainNode::start(it, place.domain));
+        let plain = place.plain.as_deref().map(|it| ForeignNode::start(it, place.domain));
         let mut crew = Self { members: Vec::new(), plain: plain.transpose()? };
         for role in Role::ALL {
             crew.members.push(Member::start(role, place)?);
@@ -50,7 +52,7 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Whether the plain node is there.
+    /// Whether the foreign node is there.
     pub(crate) fn has_plain(&self) -> bool {
         self.plain.is_some()
     }
@@ -73,13 +75,13 @@ impl Crew {
         let counts = |member: &Member| -> Option<Vec<Count>> {
             serde_json::from_str(&member.answers.recv_timeout(ANSWER_MAX).ok()?).ok()
         };
-        let plain = self.plain.iter().map(PlainNode::count);
+        let plain = self.plain.iter().map(ForeignNode::count);
         self.members.iter().filter_map(counts).flatten().chain(plain).collect()
     }
 
     /// Those that have ended without being told to.
     pub(crate) fn dead(&mut self) -> Vec<String> {
-        let plain = self.plain.iter_mut().filter_map(PlainNode::dead);
+        let plain = self.plain.iter_mut().filter_map(ForeignNode::dead);
         self.members.iter_mut().filter_map(Member::dead).chain(plain).collect()
     }
 
@@ -113,6 +115,9 @@ impl Member {
         command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
         if let Some(policy) = &place.policy {
             command.env("TSUJI_POLICY", policy);
+        }
+        if !is_warned() {
+            command.env(WARNINGS, "off");
         }
         if place.plain.is_some() {
             command.env(WITH_PLAIN, "1");
@@ -163,6 +168,12 @@ impl Member {
     }
 }
 
+/// Whether the user wants warnings of the robot's processes. Transports are cut here, which is no news.
+pub(crate) fn is_warned() -> bool {
+    std::env::var_os(WARNINGS).is_some()
+}
+
+const WARNINGS: &str = "TSUJI_WARNINGS";
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 const END_MAX: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);

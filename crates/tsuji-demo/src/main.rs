@@ -1,8 +1,8 @@
-//! A small robot of real processes, and the road that each of its flows takes.
+//! A small robot of real processes, and the transport that each of its flows takes.
 //!
 //! This program uses tsuji as anybody's would: nothing here reaches behind the public API. Started
 //! plainly it is the operator, who starts the robot's processes (itself, by a role), does this and that
-//! to them, so that flows change their roads, watches, adds up what was sent and received, and ends them.
+//! to them, so that flows change their routes, watches, adds up what was sent and received, and ends them.
 #![forbid(unsafe_code)]
 
 use std::io::{IsTerminal, Write};
@@ -24,6 +24,7 @@ mod summary;
 mod tally;
 
 fn main() -> ExitCode {
+    tsuji_platform::limit::end_file_signal();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match parse(&arguments) {
         Ok(Task::Help) => write!(std::io::stdout(), "{USAGE}").map(|()| true).map_err(Into::into),
@@ -109,21 +110,25 @@ const TIME_DEFAULT: Duration = Duration::from_secs(25);
 const SECONDS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
 const USAGE: &str = "\
-A small robot of real processes, and the road that each of its flows takes. While it runs, flows are made to change
-their roads: the policy file is edited, pictures become small, shared memory runs out, an engine is cut.
+A small robot of real processes, and the transport that each of its flows takes.
+While it runs, flows are made to change their routes: the policy file is
+edited, pictures become small, shared memory runs out, an engine is cut.
 
 Usage: tsuji-demo [--seconds N] [--plain] [--json]
 
-  --seconds N  how long the robot runs, and longer if an act is not over [default: 25]; acts that do not
-               fit into it are left out
-  --plain      a line for each change, a table now and then, nothing is drawn over; so too on no terminal
+  --seconds N  how long the robot runs, and longer if an act is not over
+               [default: 25]; acts that do not fit into it are left out
+  --plain      a line for each change, a table now and then, nothing is drawn
+               over; so too on no terminal
   --json       one JSON object at the end and nothing else
 
-Exit code 1 when a sample was lost, doubled or wrong, a process died or an act had no effect. Ctrl-C ends it early, with
-a summary. It takes a domain of its own, over loopback only, so that it steers no other robot. Beside it runs a plain
-ROS 2 node, whose program TSUJI_PEER_ROS2_CLIENT names (`make demo` builds it).
-Environment: TSUJI_POLICY (acts that need another policy are left out then), TSUJI_INTEROP, TSUJI_PEER_ROS2_CLIENT,
-NO_COLOR.
+Exit code 1 when a sample was lost, doubled or wrong, a process died or an act
+had no effect. Ctrl-C ends it early, with a summary. It takes a domain of its
+own, over loopback only, so that it steers no other robot. Beside it runs a
+foreign ROS 2 node, whose program TSUJI_PEER_ROS2_CLIENT names (`make demo`
+builds it).
+Environment: TSUJI_POLICY (acts that need another policy are left out then),
+TSUJI_INTEROP, TSUJI_WARNINGS, TSUJI_PEER_ROS2_CLIENT, NO_COLOR.
 ";
 
 #[cfg(test)]
@@ -150,5 +155,6 @@ mod tests {
         check("--seconds 0", Err("1 to 86400"));
         check("--fast", Err("\"--fast\"; allowed"));
         check("--role cook", Err("cook"));
+        assert!(USAGE.lines().all(|line| line.chars().count() <= 80));
     }
 }

@@ -1,19 +1,20 @@
 //! The operator: starts the robot, watches its flows, adds up at the end.
 
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use tsuji::core::Interop;
+use tsuji::Interop;
 use tsuji::{Context, DiscoveryRange, Subscription, WaitSet};
 use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji_platform::signals;
 
-use crate::acts::{self, Cue, Deed, ENGINE, Play, Roads, SHM_FIRST};
-use crate::crew::{Crew, Place};
+use crate::acts::{self, Cue, Deed, ENGINE, Play, SHM_FIRST, Transports};
+use crate::crew::{self, Crew, Place};
 use crate::picture::TINY;
 use crate::robot::{
     self, GUEST, HOLD, PICTURES, Role, SMALL_PICTURES, SMALL_PICTURES_KEPT, VIEWER,
@@ -28,7 +29,7 @@ use crate::{Result, Settings, Show};
 /// effect.
 pub(crate) fn run(settings: &Settings) -> Result<bool> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
+    for signal in signals::heard(&[SIGHUP, SIGINT, SIGTERM]) {
         signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
     }
     let folder = Folder::new()?;
@@ -37,11 +38,16 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     if let Some(policy) = &policy {
         builder = builder.policy_file(policy);
     }
+    if !crew::is_warned() {
+        // They would stand in the middle of what is drawn.
+        builder = builder.args(["--ros-args", "--disable-stdout-logs"].map(str::to_owned));
+    }
     let context = builder.discovery_range(DiscoveryRange::Localhost).build()?;
     let plain =
         plain_program().filter(|_| matches!(context.interop(), Interop::Rtps | Interop::Both));
     let runtime_dir = folder.path.clone();
-    let place = Place { runtime_dir, domain: context.domain(), policy, plain };
+    let command = own_command(&folder, context.domain())?;
+    let place = Place { runtime_dir, domain: context.domain(), policy, command, plain };
     let mut watch = Watch::new(&context)?;
     let mut crew = Crew::start(&place)?;
     let mut screen = Screen::new(settings.show)?;
@@ -70,7 +76,7 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
             for change in story.look(&routes) {
                 screen.tell_change(runs, &change)?;
             }
-            match play.poll(runs, &Roads::of(&routes)) {
+            match play.poll(runs, &Transports::of(&routes)) {
                 Some(Cue::Do(act, step)) => {
                     listen(&mut story, &crew.counts());
                     story.tell(act, play.name(act), runs, step.says);
@@ -121,7 +127,7 @@ fn perform(deed: Deed, context: &Context, crew: &mut Crew, place: &Place) -> Res
             }
         }
         Deed::Camera(order) => crew.tell_one(Role::Camera, order),
-        Deed::Road(transport) => {
+        Deed::Transport(transport) => {
             context.set_route(PICTURES, transport, ANSWER_MAX)?;
         }
     }
@@ -138,6 +144,30 @@ fn own_policy(folder: &Folder) -> Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
+/// Makes a command of tsuji that has the variables of this robot, so that a user types one short line, if there is a command
+/// beside this program or on `PATH`.
+fn own_command(folder: &Folder, domain: u32) -> Result<Option<PathBuf>> {
+    let Some(command) = tsuji_platform::process::companion(COMMAND) else { return Ok(None) };
+    let quoted = |it: &str| format!("'{}'", it.replace('\'', r"'\''"));
+    let mut variables = format!("TSUJI_RUNTIME_DIR={}", quoted(&folder.path.to_string_lossy()));
+    variables += &format!(" ROS_DOMAIN_ID={domain} ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST");
+    if let Ok(interop) = std::env::var("TSUJI_INTEROP") {
+        variables += &format!(" TSUJI_INTEROP={}", quoted(&interop));
+    }
+    let command = quoted(&command.to_string_lossy());
+    let text = format!(
+        "#!/bin/sh\n# The command of tsuji for the robot of this demonstration.\n\
+         export {variables}\nexec {command} \"$@\"\n"
+    );
+    let path = folder.path.join(COMMAND);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o700).open(&path)?.write_all(text.as_bytes())?;
+    Ok(Some(path))
+}
+
+/// What the command is called.
+const COMMAND: &str = "tsuji";
+
 fn has_users_policy() -> bool {
     std::env::var_os("TSUJI_POLICY").is_some_and(|it| !it.is_empty())
 }
@@ -149,7 +179,7 @@ fn write_policy(path: &Path, large: &str) -> Result<()> {
     Ok(std::fs::rename(&new, path)?)
 }
 
-/// Why the roads cannot be changed as the acts would have it, if they cannot.
+/// Why the transports cannot be changed as the acts would have it, if they cannot.
 fn no_policy(context: &Context, place: &Place) -> Option<String> {
     if place.policy.is_none() {
         return Some("TSUJI_POLICY names a policy of your own".to_owned());
@@ -196,8 +226,10 @@ struct Watch {
 impl Watch {
     fn new(context: &Context) -> Result<Self> {
         let node = context.node("operator")?;
-        let subscription = node.subscription::<Image>(SMALL_PICTURES);
-        let subscription = subscription.qos(robot::kept(SMALL_PICTURES_KEPT)).build()?;
+        let subscription = node.create_polled_subscription::<Image>(
+            SMALL_PICTURES,
+            robot::kept(SMALL_PICTURES_KEPT),
+        )?;
         let mut set = WaitSet::new(context)?;
         set.add(&subscription)?;
         let tally = Tally::new(SMALL_PICTURES, "/operator", End::Received);
@@ -245,7 +277,7 @@ fn own_domain() -> u32 {
     60 + std::process::id() % 42
 }
 
-/// The program of a plain node, which `make demo` builds.
+/// The program of a foreign node, which `make demo` builds.
 fn plain_program() -> Option<PathBuf> {
     let said = std::env::var_os("TSUJI_PEER_ROS2_CLIENT").map(PathBuf::from);
     said.filter(|path| path.is_file())

@@ -51,13 +51,13 @@ type Colour = [u8; 3];
 
 const GRASS: Colour = [46, 92, 58];
 const FIELD: Colour = [58, 110, 66];
-const ROAD: Colour = [92, 94, 102];
+const TRANSPORT: Colour = [92, 94, 102];
 const LINE: Colour = [226, 226, 214];
 const CAR: Colour = [255, 196, 40];
 
-const ROAD_HALF: usize = 44;
+const TRANSPORT_HALF: usize = 44;
 const CAR_HALF: usize = 26;
-/// Frames from the crossing to the end of a road and back.
+/// Frames from the crossing to the end of a transport and back.
 const TRIP: u64 = 60;
 
 /// The frame's number, then the checksum of all that follows.
@@ -170,13 +170,13 @@ pub(crate) fn shrink(data: &[u8]) -> Vec<u8> {
 
 fn ground_at(x: usize, y: usize) -> Colour {
     let (off_x, off_y) = (x.abs_diff(FULL.width / 2), y.abs_diff(FULL.height / 2));
-    let (is_up, is_across) = (off_x < ROAD_HALF, off_y < ROAD_HALF);
+    let (is_up, is_across) = (off_x < TRANSPORT_HALF, off_y < TRANSPORT_HALF);
     let is_dash = |off: usize, along: usize| off < 8 && along % 64 < 32;
     match (is_up, is_across) {
-        (true, true) => ROAD,
+        (true, true) => TRANSPORT,
         (true, false) if is_dash(off_x, y) => LINE,
         (false, true) if is_dash(off_y, x) => LINE,
-        (true, false) | (false, true) => ROAD,
+        (true, false) | (false, true) => TRANSPORT,
         (false, false) if (x / 64 + y / 64).is_multiple_of(2) => GRASS,
         (false, false) => FIELD,
     }

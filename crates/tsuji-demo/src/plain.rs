@@ -1,4 +1,4 @@
-//! A plain ROS 2 node that nobody here wrote, beside the robot's own: one of ros2-client, which hears
+//! A foreign ROS 2 node that nobody here wrote, beside the robot's own: one of ros2-client, which hears
 //! the commands over DDS and knows nothing of tsuji.
 
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use crate::tally::Count;
 
 /// The node's process. It is ended when this is dropped.
 #[derive(Debug)]
-pub(crate) struct PlainNode {
+pub(crate) struct ForeignNode {
     child: Child,
     /// Closed, it ends the process.
     input: Option<ChildStdin>,
@@ -24,7 +24,7 @@ pub(crate) struct PlainNode {
     reader: Option<JoinHandle<()>>,
 }
 
-impl PlainNode {
+impl ForeignNode {
     /// Starts `program`, which is that of `peers/ros2-client`.
     pub(crate) fn start(program: &Path, domain: u32) -> Result<Self> {
         let mut child = Command::new(program)
@@ -67,11 +67,11 @@ impl PlainNode {
     /// What is wrong if it has ended without being told to.
     pub(crate) fn dead(&mut self) -> Option<String> {
         let ended = self.child.try_wait().ok()??;
-        Some(format!("the plain node ({}) died: {ended}", self.child.id()))
+        Some(format!("the foreign node ({}) died: {ended}", self.child.id()))
     }
 }
 
-impl Drop for PlainNode {
+impl Drop for ForeignNode {
     fn drop(&mut self) {
         self.input = None;
         let give_up = Instant::now() + END_MAX;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tsuji::{Context, ErrorKind, History, Node, Qos, Timer};
+use tsuji::{Context, ErrorKind, Node, PublisherOptions, Qos, Timer};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::geometry_msgs::msg::{PointStamped, Twist, Vector3};
 use tsuji_interfaces::sensor_msgs::msg::Image;
@@ -49,7 +49,7 @@ pub(crate) const COMMANDS: &str = "/cmd_vel";
 pub(crate) const VIEWER: &str = "/viewer";
 /// The second viewer, which comes and leaves.
 pub(crate) const GUEST: &str = "/guest";
-/// The plain ROS 2 node that hears the commands too.
+/// The foreign ROS 2 node that hears the commands too.
 pub(crate) const PLAIN: &str = "/plain_listener";
 
 /// Topic, publishing node, subscribed node of each flow.
@@ -62,7 +62,7 @@ pub(crate) const FLOWS: [(&str, &str, &str); 6] = [
     (COMMANDS, "/commander", PLAIN),
 ];
 
-/// Set where the plain node is there, whom the commander waits for.
+/// Set where the foreign node is there, whom the commander waits for.
 pub(crate) const WITH_PLAIN: &str = "TSUJI_DEMO_WITH_PLAIN";
 
 /// From now on the sources publish nothing.
@@ -89,7 +89,7 @@ pub(crate) const GUEST_LEAVES: &str = "guest leaves";
 
 /// Deep enough for a reader that gets no processor for two seconds.
 pub(crate) fn kept(depth: u32) -> Qos {
-    Qos { history: History::KeepLast(depth), ..Qos::DEFAULT }
+    Qos::DEFAULT.keep_last(depth)
 }
 
 pub(crate) const PICTURES_KEPT: u32 = 200;
@@ -123,11 +123,12 @@ pub(crate) fn play(role: Role) -> Result<()> {
 fn viewer(context: &Context, orders: &Orders) -> Result<()> {
     let node = context.node("viewer")?;
     // A picture, but a small one, which nobody could tell from its type.
-    let smalls = node
-        .publisher::<Image>(SMALL_PICTURES)
-        .qos(kept(SMALL_PICTURES_KEPT))
-        .expected_size(TINY.bytes() as u64)
-        .build()?;
+    let smalls = node.create_publisher::<Image>(
+        SMALL_PICTURES,
+        PublisherOptions::default()
+            .qos(kept(SMALL_PICTURES_KEPT))
+            .expected_size(TINY.bytes() as u64),
+    )?;
     let small_tally = Tally::new(SMALL_PICTURES, VIEWER, End::Sent);
     let seen = Tally::new(PICTURES, VIEWER, End::Received);
     let spots_seen = Tally::new(SPOTS, VIEWER, End::Received);
@@ -139,8 +140,8 @@ fn viewer(context: &Context, orders: &Orders) -> Result<()> {
 
     let mut order = Sequence::from_first(0);
     let mut count = 0;
-    let _pictures = node.subscription::<Image>(PICTURES).qos(kept(PICTURES_KEPT)).callback(
-        move |received| {
+    let _pictures =
+        node.create_subscription::<Image>(PICTURES, kept(PICTURES_KEPT), move |received| {
             let image = received.view();
             seen.note_age(age(image.header.stamp));
             let number = picture::verify(image.data);
@@ -150,11 +151,10 @@ fn viewer(context: &Context, orders: &Orders) -> Result<()> {
             }
             count += 1;
             seen.add(number.and_then(|number| order.next("frame", number)));
-        },
-    )?;
+        })?;
     let mut number = 0;
-    let _spots = node.subscription::<PointStamped>(SPOTS).qos(kept(PICTURES_KEPT)).callback(
-        move |received| {
+    let _spots =
+        node.create_subscription::<PointStamped>(SPOTS, kept(PICTURES_KEPT), move |received| {
             let point = received.view().point;
             let (x, y) = picture::car_at(number);
             let (off_x, off_y) = (point.x - x as f64, point.y - y as f64);
@@ -165,8 +165,7 @@ fn viewer(context: &Context, orders: &Orders) -> Result<()> {
                 Err(format!("spot {number} is at {}, {} instead of {x}, {y}", point.x, point.y))
             });
             number += 1;
-        },
-    )?;
+        })?;
     Ok(tsuji::spin(&node)?)
 }
 
@@ -195,11 +194,10 @@ fn base(context: &Context, orders: &Orders) -> Result<()> {
     let obeyed = Tally::new(COMMANDS, "/base", End::Received);
     orders.obey(context, vec![Arc::clone(&obeyed)])?;
     let mut order = Sequence::from_first(0);
-    let _subscription = node.subscription::<Twist>(COMMANDS).qos(kept(COMMANDS_KEPT)).callback(
-        move |received| {
+    let _subscription =
+        node.create_subscription::<Twist>(COMMANDS, kept(COMMANDS_KEPT), move |received| {
             obeyed.add(order.next("command", received.view().linear.x as u64));
-        },
-    )?;
+        })?;
     Ok(tsuji::spin(&node)?)
 }
 
@@ -271,7 +269,7 @@ impl Orders {
     }
 }
 
-/// Does again what is refused for a moment, as while a road is being changed: it was done for nobody then.
+/// Does again what is refused for a moment, as while a transport is being changed: it was done for nobody then.
 pub(crate) fn insist<T>(mut attempt: impl FnMut() -> tsuji::Result<T>) -> tsuji::Result<T> {
     let give_up = Instant::now() + INSIST_MAX;
     loop {

@@ -24,12 +24,39 @@ pub(crate) struct Screen {
     show: Show,
     has_colour: bool,
     has_full_colour: bool,
-    command: String,
-    /// Lines that stand there from the last time.
+    /// The command by which the robot can be seen from elsewhere, if it is there.
+    command: Option<String>,
+    /// Lines that stand there from the last time, and how large the window was then.
     shown: usize,
+    shown_in: Window,
+    /// The cursor was hidden.
+    is_drawing: bool,
     next_table: Instant,
-    /// What was told last, where it is drawn over.
-    news: VecDeque<Line>,
+    /// What was told last, where it is drawn over, each with the indent of what does not fit into its line.
+    news: VecDeque<(Line, usize)>,
+}
+
+/// Columns and lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window {
+    width: usize,
+    height: usize,
+}
+
+impl Window {
+    /// Of what says nothing of its size.
+    const UNKNOWN: Self = Self { width: 80, height: 24 };
+
+    /// That of the terminal.
+    fn of_terminal() -> Self {
+        let said = terminal_size::terminal_size();
+        let said = said.map(|(width, height)| Self {
+            width: usize::from(width.0),
+            height: usize::from(height.0),
+        });
+        // A terminal that was told nothing says 0.
+        said.filter(|it| it.width != 0 && it.height != 0).unwrap_or(Self::UNKNOWN)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +64,7 @@ enum Style {
     Plain,
     Bold,
     Dim,
-    Road,
+    Transport,
     Good,
     Bad,
 }
@@ -52,63 +79,86 @@ impl Screen {
         let has_colour = show == Show::InPlace && !is_said("NO_COLOR");
         let has_full_colour = matches!(&*colours, "truecolor" | "24bit");
         let next_table = Instant::now() + PLAIN_EVERY;
-        let command = String::new();
-        let news = VecDeque::new();
-        Ok(Self { show, has_colour, has_full_colour, command, shown: 0, next_table, news })
+        Ok(Self {
+            show,
+            has_colour,
+            has_full_colour,
+            command: None,
+            shown: 0,
+            shown_in: Window::UNKNOWN,
+            is_drawing: false,
+            next_table,
+            news: VecDeque::new(),
+        })
     }
 
     pub(crate) fn begin(&mut self, place: &Place) -> Result<()> {
-        let Place { runtime_dir, domain, plain, .. } = place;
-        let runtime_dir = runtime_dir.display();
-        self.command = format!(
-            "TSUJI_RUNTIME_DIR={runtime_dir} ROS_DOMAIN_ID={domain} \
-             ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST tsuji routes --why"
-        );
+        self.command = place.command.as_ref().map(|it| format!("{} routes --why", it.display()));
         let mut out = std::io::stdout().lock();
         match self.show {
-            Show::InPlace => write!(out, "\x1b[?25l")?,
+            Show::InPlace => {
+                self.is_drawing = true;
+                write!(out, "\x1b[?25l")?;
+            }
             Show::Plain => {
                 let processes = robot::Role::ALL.len() + 1;
-                let beside = match plain {
-                    Some(_) => ", and beside it a plain ROS 2 node of ros2-client on RustDDS",
+                let beside = match place.plain {
+                    Some(_) => ", and beside it a foreign ROS 2 node of ros2-client on RustDDS",
                     None => "",
                 };
-                writeln!(out, "A robot of {processes} processes{beside}. In another terminal:")?;
-                writeln!(out, "  {}\n", self.command)?;
+                let elsewhere = match &self.command {
+                    Some(command) => format!("In another terminal:\n  {command}"),
+                    None => format!("{NO_COMMAND}."),
+                };
+                for text in
+                    format!("A robot of {processes} processes{beside}.\n{elsewhere}").lines()
+                {
+                    self.print(&mut out, &vec![(Style::Plain, text.to_owned())], 2)?;
+                }
+                writeln!(out)?;
             }
             Show::Json => (),
         }
         Ok(out.flush()?)
     }
 
+    /// Prints a line in as many as its window needs.
+    fn print(&self, out: &mut StdoutLock<'_>, line: &Line, indent: usize) -> Result<()> {
+        for line in wrapped(line, Window::of_terminal().width, indent) {
+            writeln!(out, "{}", self.styled(&line, usize::MAX))?;
+        }
+        Ok(())
+    }
+
     /// Says what is done to the robot.
     pub(crate) fn tell(&mut self, runs: Duration, says: &str) -> Result<()> {
         let line = vec![(Style::Dim, time(runs)), (Style::Bold, says.to_owned())];
-        self.report([line])
+        self.report([line], wide(&time(runs)))
     }
 
-    /// Says that a flow has another road.
+    /// Says that a flow has another transport.
     pub(crate) fn tell_change(&mut self, runs: Duration, change: &Change) -> Result<()> {
-        let Change { from, to, road, .. } = change;
+        let Change { from, to, transport, .. } = change;
         let line = vec![
             (Style::Dim, time(runs)),
             (Style::Plain, format!("{} → {}  ", short(from), short(to))),
-            (Style::Road, way(change)),
+            (Style::Transport, way(change)),
             (Style::Plain, format!("  {}", pace(change))),
         ];
-        let indent = " ".repeat(wide(&time(runs)) + 2);
-        let why = format!("{indent}{}; {}", road.why, plainly(&road.because));
-        self.report([line, vec![(Style::Dim, why)]])
+        let indent = wide(&time(runs)) + 2;
+        let why =
+            format!("{}{}; {}", " ".repeat(indent), transport.why, plainly(&transport.because));
+        self.report([line, vec![(Style::Dim, why)]], indent)
     }
 
-    fn report(&mut self, lines: impl IntoIterator<Item = Line>) -> Result<()> {
+    fn report(&mut self, lines: impl IntoIterator<Item = Line>, indent: usize) -> Result<()> {
         let mut out = std::io::stdout().lock();
         for line in lines {
             match self.show {
                 Show::Json => (),
-                Show::Plain => writeln!(out, "{}", self.styled(&line, usize::MAX))?,
+                Show::Plain => self.print(&mut out, &line, indent)?,
                 Show::InPlace => {
-                    self.news.push_back(line);
+                    self.news.push_back((line, indent));
                     if NEWS_MAX < self.news.len() {
                         self.news.pop_front();
                     }
@@ -134,8 +184,9 @@ impl Screen {
                 self.next_table += PLAIN_EVERY;
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "After {} of {} s:", runs.as_secs(), of.as_secs())?;
-                for line in table(routes, None) {
-                    writeln!(out, "{}", self.styled(&line, usize::MAX))?;
+                let width = Window::of_terminal().width;
+                for line in table(routes, width) {
+                    writeln!(out, "{}", self.styled(&line, width))?;
                 }
                 writeln!(out)?;
                 Ok(out.flush()?)
@@ -150,18 +201,18 @@ impl Screen {
             self.go_up(&mut out)?;
             write!(out, "\x1b[J\x1b[?25h")?;
             out.flush()?;
-            self.shown = 0;
+            (self.shown, self.is_drawing) = (0, false);
         }
         Ok(())
     }
 
     pub(crate) fn summary(&self, summary: &Summary, out: &mut StdoutLock<'_>) -> Result<()> {
-        let width = (self.show == Show::InPlace).then(|| size().0);
+        let width = Window::of_terminal().width;
         if self.show == Show::Plain {
             writeln!(out)?;
         }
         for line in sums(summary, width) {
-            writeln!(out, "{}", self.styled(&line, width.unwrap_or(usize::MAX)))?;
+            writeln!(out, "{}", self.styled(&line, width))?;
         }
         Ok(out.flush()?)
     }
@@ -173,44 +224,103 @@ impl Screen {
         of: Duration,
         thumbnail: &Thumbnail,
     ) -> Result<()> {
-        let (width, height) = size();
-        let time = if thumbnail.pixels.is_empty() {
-            "starting".to_owned()
-        } else {
-            format!("{} of {} s", runs.as_secs(), of.as_secs())
-        };
-        let processes = robot::Role::ALL.len() + 1;
-        let mut lines: Vec<Line> = vec![
-            vec![
-                (Style::Bold, "tsuji demo".to_owned()),
-                (Style::Plain, format!("  a robot of {processes} processes, {time}")),
-                (Style::Dim, "  (Ctrl-C ends it)".to_owned()),
-            ],
-            vec![(Style::Dim, format!("elsewhere: {}", self.command))],
-            Line::new(),
-        ];
-        if !self.news.is_empty() {
-            lines.extend(self.news.iter().cloned());
-            lines.push(Line::new());
-        }
-        lines.extend(table(routes, Some(width)));
-        lines.truncate(height.saturating_sub(1));
-        let mut text: Vec<String> = lines.iter().map(|it| self.styled(it, width)).collect();
-        // One line stays free for the cursor, one between the table and the picture.
-        let left = height.saturating_sub(text.len() + 2).min(TINY.height / 2);
-        if PICTURE_LINES_MIN <= left && TINY.width <= width && !thumbnail.pixels.is_empty() {
-            text.push(String::new());
-            text.extend(self.picture(&thumbnail.pixels, left));
-        }
+        let window = Window::of_terminal();
+        let text = self.frame(routes, (runs, of), thumbnail, window);
         let mut out = std::io::stdout().lock();
+        if self.shown_in != window && self.shown != 0 {
+            // The terminal has broken the lines anew, nobody knows how.
+            write!(out, "\x1b[H\x1b[2J")?;
+            self.shown = 0;
+        }
         let mut frame = String::new();
         for line in &text {
             writeln!(frame, "{line}\x1b[K")?;
         }
         self.go_up(&mut out)?;
         write!(out, "{frame}\x1b[J")?;
-        self.shown = text.len();
+        (self.shown, self.shown_in) = (text.len(), window);
         Ok(out.flush()?)
+    }
+
+    /// What stands in a window: what fits into it, and what a larger one would show.
+    fn frame(
+        &self,
+        routes: &[RouteReport],
+        (runs, of): (Duration, Duration),
+        thumbnail: &Thumbnail,
+        window: Window,
+    ) -> Vec<String> {
+        let Window { width, height } = window;
+        let has_picture = !thumbnail.pixels.is_empty();
+        let time = match has_picture {
+            true => format!("{} of {} s", runs.as_secs(), of.as_secs()),
+            false => "starting".to_owned(),
+        };
+        let processes = robot::Role::ALL.len() + 1;
+        let elsewhere = match &self.command {
+            Some(command) => format!("in another terminal: {command}"),
+            None => NO_COMMAND.to_owned(),
+        };
+        let head: [Line; 2] = [
+            vec![
+                (Style::Bold, "tsuji demo".to_owned()),
+                (Style::Plain, format!("  a robot of {processes} processes, {time}")),
+                (Style::Dim, "  (Ctrl-C ends it)".to_owned()),
+            ],
+            vec![(Style::Dim, elsewhere)],
+        ];
+        let mut news: Vec<Line> =
+            self.news.iter().flat_map(|(line, indent)| wrapped(line, width, *indent)).collect();
+        let table = table(routes, width);
+        // Under the head a line for what a larger window shows; one above the table, one for the cursor.
+        let others = head.len() + 3 + table.len();
+        let (room, picture_max) = (height.saturating_sub(others), TINY.height / 2);
+        let room = match NEWS_LINES_ENOUGH + 1 + PICTURE_LINES_MIN <= room {
+            true => room.saturating_sub(1 + picture_max).max(NEWS_LINES_ENOUGH),
+            false => room.max(NEWS_LINES_MIN),
+        };
+        news.drain(..news.len().saturating_sub(room.min(NEWS_LINES_MAX)));
+        let taken = others + news.len();
+        // One line stays free between the table and the picture.
+        let left = height.saturating_sub(taken + 1).min(picture_max);
+        let is_shown = PICTURE_LINES_MIN <= left && TINY.width <= width;
+        let longest = table.iter().map(length).max().unwrap_or_default();
+        let mut more = Vec::new();
+        if !is_shown {
+            more.push("the picture");
+        } else if left < picture_max {
+            more.push("a larger picture");
+        }
+        if width < longest {
+            more.push("all reasons");
+        }
+        if height < taken {
+            more.push("all lines");
+        }
+        let hint = match &more[..] {
+            [] => String::new(),
+            more => {
+                let wanted = Window {
+                    width: width.max(longest).max(TINY.width),
+                    height: height.max(taken + 1 + picture_max),
+                };
+                let Window { width, height } = wanted;
+                format!("a window of {width}×{height} shows more: {}", more.join(", "))
+            }
+        };
+        let mut lines = head.to_vec();
+        lines.push(vec![(Style::Dim, hint)]);
+        let has_news = !news.is_empty();
+        lines.extend(news);
+        lines.extend(has_news.then(Line::new));
+        lines.extend(table);
+        lines.truncate(height.saturating_sub(1));
+        let mut text: Vec<String> = lines.iter().map(|it| self.styled(it, width)).collect();
+        if is_shown && has_picture {
+            text.push(String::new());
+            text.extend(self.picture(&thumbnail.pixels, left));
+        }
+        text
     }
 
     fn go_up(&self, out: &mut StdoutLock<'_>) -> std::io::Result<()> {
@@ -263,9 +373,11 @@ impl Screen {
         format!("5;{}", 16 + 36 * step(red) + 6 * step(green) + step(blue))
     }
 
+    /// The text of a line; where it is too long its end is left out.
     fn styled(&self, line: &Line, width: usize) -> String {
+        let is_cut = width < length(line);
         let mut text = String::new();
-        let mut left = width;
+        let mut left = if is_cut { width.saturating_sub(1) } else { width };
         for (style, piece) in line {
             let shown: String = piece.chars().take(left).collect();
             left -= shown.chars().count();
@@ -273,24 +385,73 @@ impl Screen {
                 Style::Plain => "",
                 Style::Bold => "1",
                 Style::Dim => "2",
-                Style::Road => "36",
+                Style::Transport => "36",
                 Style::Good => "32",
                 Style::Bad => "1;31",
             };
-            if self.has_colour && !code.is_empty() {
+            if self.has_colour && !code.is_empty() && !shown.is_empty() {
                 let _ = write!(text, "\x1b[{code}m{shown}\x1b[0m");
             } else {
                 text.push_str(&shown);
             }
         }
-        text.trim_end().to_owned()
+        let mut text = text.trim_end().to_owned();
+        if is_cut {
+            text.push('…');
+        }
+        text
     }
 }
 
-/// Columns and lines of the terminal.
-fn size() -> (usize, usize) {
-    terminal_size::terminal_size()
-        .map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)))
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if self.is_drawing {
+            // Whatever ends it, the user's cursor comes back.
+            let _ = write!(std::io::stdout(), "\x1b[?25h");
+        }
+    }
+}
+
+/// A line in as many as it takes, those after the first with so many blanks before them. What has no blank where it would
+/// have to end is parted anywhere.
+fn wrapped(line: &Line, width: usize, indent: usize) -> Vec<Line> {
+    let indent = indent.min(width / 4);
+    let (mut lines, mut current, mut column) = (Vec::new(), Line::new(), 0);
+    let begin = |current: &mut Line, lines: &mut Vec<Line>| {
+        if let Some((_, last)) = current.last_mut() {
+            last.truncate(last.trim_end().len());
+        }
+        lines.push(std::mem::replace(current, vec![(Style::Plain, " ".repeat(indent))]));
+    };
+    for (style, text) in line {
+        for word in text.split_inclusive(' ') {
+            let is_first = lines.is_empty();
+            let start = if is_first { 0 } else { indent };
+            let mut word = word;
+            if width < column + wide(word.trim_end()) && start < column {
+                begin(&mut current, &mut lines);
+                column = indent;
+                word = word.trim_start();
+            }
+            while width < column + wide(word.trim_end()) {
+                let at = word.char_indices().nth(width.saturating_sub(column).max(1));
+                let (head, tail) = word.split_at(at.map_or(word.len(), |(at, _)| at));
+                current.push((*style, head.to_owned()));
+                begin(&mut current, &mut lines);
+                (column, word) = (indent, tail);
+                if word.is_empty() {
+                    break;
+                }
+            }
+            column += wide(word);
+            match current.last_mut() {
+                Some((last, text)) if last == style => text.push_str(word),
+                _ => current.push((*style, word.to_owned())),
+            }
+        }
+    }
+    begin(&mut current, &mut lines);
+    lines
 }
 
 /// Brighter is denser.
@@ -302,15 +463,18 @@ fn shade(upper: [u8; 3], lower: [u8; 3]) -> char {
 const SHADES: [char; 8] = [' ', '.', ':', '-', '=', '+', '*', '#'];
 
 /// The table of routes: one line each where there is room, else with a second one for the reason.
-fn table(routes: &[RouteReport], width: Option<usize>) -> Vec<Line> {
+fn table(routes: &[RouteReport], width: usize) -> Vec<Line> {
+    let routes = sorted(routes);
+    let wide = wide_table(&routes);
+    // With room for the beginnings of the reasons.
+    let without_reasons = wide.first().map_or(0, length);
+    if width < without_reasons { narrow_table(&routes) } else { wide }
+}
+
+fn sorted(routes: &[RouteReport]) -> Vec<&RouteReport> {
     let mut routes: Vec<&RouteReport> = routes.iter().collect();
     routes.sort_by_key(|it| (&it.topic, &it.publisher.node, &it.subscription.node));
-    let wide = wide_table(&routes);
-    let columns = wide.first().map_or(0, length);
-    if width.is_some_and(|width| width < columns) {
-        return narrow_table(&routes);
-    }
-    wide
+    routes
 }
 
 fn wide_table(routes: &[&RouteReport]) -> Vec<Line> {
@@ -320,7 +484,7 @@ fn wide_table(routes: &[&RouteReport]) -> Vec<Line> {
         "REACH",
         "RELIABILITY",
         "SIZE",
-        "ROAD",
+        "TRANSPORT",
         "RATE",
         "MEDIAN",
         "P99",
@@ -345,17 +509,18 @@ fn wide_table(routes: &[&RouteReport]) -> Vec<Line> {
 }
 
 fn narrow_table(routes: &[&RouteReport]) -> Vec<Line> {
-    let mut rows = vec![header(&["TOPIC", "FROM → TO", "ROAD", "RATE", "MEDIAN", "P99", "LOST"])];
+    let mut rows = vec![header(&["FROM → TO", "TRANSPORT", "RATE", "MEDIAN", "P99", "LOST"])];
     for route in routes {
-        let mut row = vec![(Style::Plain, route.topic.clone()), (Style::Plain, ends(route))];
+        let mut row = vec![(Style::Plain, ends(route))];
         row.extend(measured(route));
         rows.push(row);
     }
-    let mut lines = align(rows, 3).into_iter();
+    let mut lines = align(rows, 2).into_iter();
     let mut table: Vec<Line> = lines.next().into_iter().collect();
     for (line, route) in lines.zip(routes) {
         table.push(line);
-        table.push(vec![(Style::Dim, format!("  {}: {}", sample_size(route), because(route)))]);
+        let (topic, size) = (&route.topic, sample_size(route));
+        table.push(vec![(Style::Dim, format!("  {topic}, {size}: {}", because(route)))]);
     }
     table
 }
@@ -364,17 +529,17 @@ fn header(titles: &[&str]) -> Line {
     titles.iter().map(|it| (Style::Bold, (*it).to_owned())).collect()
 }
 
-/// From ROAD to LOST.
+/// From TRANSPORT to LOST.
 fn measured(route: &RouteReport) -> Line {
     if route.subscription.vendor.is_some() {
-        // A plain node does not tell what it counts.
+        // A foreign node does not tell what it counts.
         let unknown = || (Style::Plain, "-".to_owned());
-        return vec![road(route), unknown(), unknown(), unknown(), unknown()];
+        return vec![transport(route), unknown(), unknown(), unknown(), unknown()];
     }
     let lost = route.lost + route.displaced + route.invalid;
     let style = if lost == 0 { Style::Good } else { Style::Bad };
     vec![
-        road(route),
+        transport(route),
         (Style::Plain, format!("{:.0}/s", route.rate_hz)),
         latency(Some(route), |it| it.median_us),
         latency(Some(route), |it| it.p99_us),
@@ -393,71 +558,79 @@ fn sample_size(route: &RouteReport) -> String {
     route.sample_bytes.or_else(mean).map_or_else(|| route.size.clone(), bytes)
 }
 
-fn sums(summary: &Summary, width: Option<usize>) -> Vec<Line> {
-    let mut rows = vec![header(&[
+fn sums(summary: &Summary, width: usize) -> Vec<Line> {
+    let mut lines = chapters(&summary.story, width);
+    let flows = flow_sums(&summary.flows, true);
+    let is_narrow = flows.iter().any(|it| width < length(it));
+    lines.extend(if is_narrow { flow_sums(&summary.flows, false) } else { flows });
+    lines.push(Line::new());
+    let troubles = summary.troubles.iter().map(|it| vec![(Style::Bad, it.clone())]);
+    let mut told: Vec<Line> = summary.flows.iter().filter_map(wrong).chain(troubles).collect();
+    let reasons = reasons(&summary.flows).into_iter().chain(left_out(&summary.left_out));
+    told.extend(reasons.map(|it| vec![(Style::Dim, it)]));
+    told.push(Line::new());
+    let (style, verdict) = match summary.is_good() {
+        true => (Style::Good, VERDICT),
+        false => (Style::Bad, "Not as it should be."),
+    };
+    told.push(vec![(style, format!("{:.1} s. {verdict}", summary.seconds))]);
+    told.extend(cost(&summary.story).map(|it| vec![(Style::Plain, it)]));
+    lines.extend(told.iter().flat_map(|it| wrapped(it, width, 2)));
+    lines
+}
+
+/// A line for each flow; where there is little room without its topic and how often its transport changed.
+fn flow_sums(flows: &[FlowSum], is_wide: bool) -> Vec<Line> {
+    let kept = |row: Line| -> Line {
+        let columns = row.into_iter().enumerate();
+        columns.filter(|(at, _)| is_wide || ![0, 3].contains(at)).map(|(_, it)| it).collect()
+    };
+    let mut rows = vec![kept(header(&[
         "TOPIC",
         "FROM → TO",
-        "ROAD",
+        "TRANSPORT",
         "CHANGES",
         "SENT",
         "RECEIVED",
         "LOST",
         "MEDIAN",
         "P99",
-    ])];
-    for flow in &summary.flows {
+    ]))];
+    for flow in flows {
         let count = |it: Option<u64>| it.map_or_else(|| "?".to_owned(), |it| it.to_string());
         let style = if flow.is_good() { Style::Good } else { Style::Bad };
         let route = flow.route.as_ref();
-        rows.push(vec![
+        rows.push(kept(vec![
             (Style::Plain, flow.topic.to_owned()),
             (Style::Plain, format!("{} → {}", short(flow.from), short(flow.to))),
-            route.map_or_else(|| (Style::Bad, "?".to_owned()), road),
+            route.map_or_else(|| (Style::Bad, "?".to_owned()), transport),
             (Style::Plain, flow.changes.to_string()),
             (Style::Plain, count(flow.sent)),
             (Style::Plain, count(flow.received)),
             (style, count(flow.lost())),
             latency(route, |it| it.median_us),
             latency(route, |it| it.p99_us),
-        ]);
+        ]));
     }
-    let mut lines = chapters(&summary.story, width);
-    lines.extend(align(rows, 3));
-    lines.push(Line::new());
-    lines.extend(summary.flows.iter().filter_map(wrong));
-    lines.extend(summary.troubles.iter().map(|it| vec![(Style::Bad, it.clone())]));
-    for reason in reasons(&summary.flows) {
-        lines.push(vec![(Style::Dim, reason)]);
-    }
-    for reason in left_out(&summary.left_out) {
-        lines.push(vec![(Style::Dim, reason)]);
-    }
-    lines.push(Line::new());
-    let (style, verdict) = match summary.is_good() {
-        true => (Style::Good, VERDICT),
-        false => (Style::Bad, "Not as it should be."),
-    };
-    lines.push(vec![(style, format!("{:.1} s. {verdict}", summary.seconds))]);
-    lines.extend(cost(&summary.story).map(|it| vec![(Style::Plain, it)]));
-    lines
+    align(rows, if is_wide { 3 } else { 2 })
 }
 
 const VERDICT: &str = "Nothing lost, doubled or out of order; every number and checksum right.";
 
 /// The changes of each act: one line each where there is room, else with a second one for the reason.
-fn chapters(story: &Story, width: Option<usize>) -> Vec<Line> {
+fn chapters(story: &Story, width: usize) -> Vec<Line> {
     if story.chapters.is_empty() {
         return Vec::new();
     }
-    let is_narrow = width.is_some_and(|width| width < CHAPTERS_WIDE);
+    let is_narrow = width < CHAPTERS_WIDE;
     let flow = if is_narrow { "TO" } else { "FROM → TO" };
-    let mut rows = vec![header(&["ACT", flow, "ROAD", "OPENED", "SETTLED", "HELD", "LATER"])];
+    let mut rows = vec![header(&["ACT", flow, "TRANSPORT", "OPENED", "SETTLED", "HELD", "LATER"])];
     let mut reasons = vec![(Style::Bold, "  WHY".to_owned())];
     for (at, Chapter { name, changes, extra_us, .. }) in story.chapters.iter().enumerate() {
         for (nth, change) in changes.iter().enumerate() {
             let first = |text: String| if nth == 0 { text } else { String::new() };
-            let (road, to) = (&change.road, short(&change.to));
-            let is_change = road.from.is_some();
+            let (transport, to) = (&change.transport, short(&change.to));
+            let is_change = transport.from.is_some();
             let of_change = |text: String| if is_change { text } else { "-".to_owned() };
             rows.push(vec![
                 (Style::Plain, first(format!("{} {name}", at + 1))),
@@ -468,13 +641,13 @@ fn chapters(story: &Story, width: Option<usize>) -> Vec<Line> {
                         false => format!("{} → {to}", short(&change.from)),
                     },
                 ),
-                (Style::Road, way(change)),
-                (Style::Plain, micros(road.opening_us)),
-                (Style::Plain, of_change(micros(road.settling_us))),
-                (Style::Plain, of_change(road.held.to_string())),
+                (Style::Transport, way(change)),
+                (Style::Plain, micros(transport.opening_us)),
+                (Style::Plain, of_change(micros(transport.settling_us))),
+                (Style::Plain, of_change(transport.held.to_string())),
                 (Style::Plain, first(format!("+{}", micros(*extra_us)))),
             ]);
-            reasons.push((Style::Dim, format!("  {}", road.why)));
+            reasons.push((Style::Dim, format!("  {}", transport.why)));
         }
     }
     let mut lines = Vec::new();
@@ -510,36 +683,36 @@ fn left_out(left_out: &[(&str, String)]) -> Vec<String> {
 
 /// What the changes cost, if there were any.
 fn cost(story: &Story) -> Option<String> {
-    let changes = story.changes().filter(|it| it.road.from.is_some()).count();
+    let changes = story.changes().filter(|it| it.transport.from.is_some()).count();
     let acts = story.chapters.len();
     (0 < changes).then(|| {
         let later = micros(story.extra_us());
-        format!("{changes} changes of road in {acts} acts; no picture came more than {later} later than usual.")
+        format!("{changes} changes of route in {acts} acts; no picture came more than {later} later than usual.")
     })
 }
 
-/// From which road to which.
+/// From which transport to which.
 fn way(change: &Change) -> String {
-    let road = &change.road;
-    match &road.from {
-        Some(from) => format!("{from} → {}", road.to),
-        None => road.to.clone(),
+    let transport = &change.transport;
+    match &transport.from {
+        Some(from) => format!("{from} → {}", transport.to),
+        None => transport.to.clone(),
     }
 }
 
-/// How long it took to change a road.
+/// How long it took to change a transport.
 fn pace(change: &Change) -> String {
-    let road = &change.road;
-    let mut text = format!("opened {}", micros(road.opening_us));
-    if road.from.is_none() {
+    let transport = &change.transport;
+    let mut text = format!("opened {}", micros(transport.opening_us));
+    if transport.from.is_none() {
         return text;
     }
-    match road.is_settled {
-        true => text.push_str(&format!(", settled {}", micros(road.settling_us))),
+    match transport.is_settled {
+        true => text.push_str(&format!(", settled {}", micros(transport.settling_us))),
         false => text.push_str(", not settled"),
     }
-    if road.held != 0 {
-        text.push_str(&format!(", {} held", road.held));
+    if transport.held != 0 {
+        text.push_str(&format!(", {} held", transport.held));
     }
     text
 }
@@ -555,12 +728,12 @@ fn wrong(flow: &FlowSum) -> Option<Line> {
     Some(vec![(Style::Bad, text)])
 }
 
-/// Each reason once, with the road that it led to.
+/// Each reason once, with the transport that it led to.
 fn reasons(flows: &[FlowSum]) -> Vec<String> {
     let mut reasons = Vec::new();
     for route in flows.iter().filter_map(|it| it.route.as_ref()) {
-        let road = route.transport.as_deref().unwrap_or("none");
-        let reason = format!("{road}: {}", because(route));
+        let transport = route.transport.as_deref().unwrap_or("none");
+        let reason = format!("{transport}: {}", because(route));
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -568,9 +741,9 @@ fn reasons(flows: &[FlowSum]) -> Vec<String> {
     reasons
 }
 
-fn road(route: &RouteReport) -> (Style, String) {
+fn transport(route: &RouteReport) -> (Style, String) {
     match (route.state, &route.transport) {
-        (RouteState::Active, Some(transport)) => (Style::Road, transport.clone()),
+        (RouteState::Active, Some(transport)) => (Style::Transport, transport.clone()),
         (RouteState::Opening, _) => (Style::Dim, "…".to_owned()),
         _ => (Style::Bad, "none".to_owned()),
     }
@@ -654,16 +827,126 @@ fn micros(value: f64) -> String {
 fn bytes(value: u64) -> String {
     match value {
         ..1024 => format!("{value} B"),
-        1024..1_048_576 => format!("{:.1} KiB", value as f64 / 1024.0),
+        1024..102_400 => format!("{:.1} KiB", value as f64 / 1024.0),
+        102_400..1_048_576 => format!("{:.0} KiB", value as f64 / 1024.0),
         _ => format!("{:.1} MiB", value as f64 / 1_048_576.0),
     }
 }
 
 /// From one table to the next where nothing can be drawn over.
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
-/// Lines about what was done, and what came of it.
-const NEWS_MAX: usize = 5;
+/// Lines about what was done, and what came of it, as long as they are.
+const NEWS_MAX: usize = 8;
+/// So many lines of the window they take, as far as there is room.
+const NEWS_LINES_MAX: usize = 10;
+const NEWS_LINES_MIN: usize = 3;
+/// Where the picture could stand below, so many do.
+const NEWS_LINES_ENOUGH: usize = 5;
+/// How to have the command.
+const NO_COMMAND: &str =
+    "cargo build --release -p tsuji-cli brings the command that shows it from elsewhere";
 /// So many columns hold the changes with something of the reasons.
 const CHAPTERS_WIDE: usize = 110;
 /// A smaller picture shows nothing.
 const PICTURE_LINES_MIN: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsuji::{Context, Qos};
+    use tsuji_interfaces::std_msgs::msg::String as Text;
+
+    /// The flows of the demonstration, each made of a real one.
+    fn routes() -> Vec<RouteReport> {
+        let folder = std::env::temp_dir().join(format!("tsuji-screen-{}", std::process::id()));
+        let context = Context::builder().runtime_dir(&folder).domain(1).isolated().build().unwrap();
+        let node = context.node("a").unwrap();
+        let publisher = node.create_publisher::<Text>("t", Qos::DEFAULT).unwrap();
+        let _subscription = node.create_polled_subscription::<Text>("t", Qos::DEFAULT).unwrap();
+        let forever = Duration::from_secs(60);
+        publisher.wait_for_subscriptions(1, forever).unwrap();
+        let [route] = &context.routes(forever).unwrap()[..] else { panic!("one flow") };
+        let flows = robot::FLOWS.iter().map(|(topic, from, to)| {
+            let mut route = route.clone();
+            (route.topic, route.publisher.node) = ((*topic).into(), (*from).into());
+            route.subscription.node = (*to).into();
+            route.transport = Some("cyclonedds".into());
+            route.because = "rule \"large pictures\" (policy.xml:2); large (921652 bytes, what was really \
+                             sent), local (one host, proved), reliable, peer tsuji, as the demo has them"
+                .into();
+            route
+        });
+        let flows = flows.collect();
+        drop(context);
+        let _ = std::fs::remove_dir_all(folder);
+        flows
+    }
+
+    fn screen() -> Screen {
+        let mut screen = Screen::new(Show::InPlace).unwrap();
+        screen.command = Some("/tmp/tsuji-demo-4194304/tsuji routes --why".to_owned());
+        screen.has_colour = false;
+        for act in 1..=4 {
+            let says =
+                format!("act {act} of 5: the pictures become thumbnails of 128×96, 100 a second");
+            screen.tell(Duration::from_secs(123), &says).unwrap();
+            let why = "           the samples are of another size; rule \"small pictures\"; small, local, reliable, peer tsuji";
+            screen.report([vec![(Style::Dim, why.to_owned())]], 11).unwrap();
+        }
+        screen
+    }
+
+    #[test]
+    fn every_line_fits_into_the_window_and_what_does_not_is_told() {
+        let (screen, routes) = (screen(), routes());
+        let thumbnail = Thumbnail { pixels: vec![9; TINY.bytes()] };
+        let times = (Duration::from_secs(86_399), Duration::from_secs(86_400));
+        let frame =
+            |width, height| screen.frame(&routes, times, &thumbnail, Window { width, height });
+        for width in 1..250 {
+            for height in 1..70 {
+                let frame = frame(width, height);
+                assert!(frame.len() < height, "{} lines in {width}×{height}", frame.len());
+                for line in &frame {
+                    assert!(wide(line) <= width, "{line:?} in {width}×{height}");
+                }
+            }
+        }
+        let check = |width, height, expect: &str, has_picture: bool| {
+            let frame = frame(width, height);
+            assert!(frame[2].ends_with(expect), "{:?} in {width}×{height}", frame[2]);
+            let is_whole = frame[2].is_empty() || frame[2].starts_with("a window of ");
+            assert!(is_whole, "{:?}", frame[2]);
+            let picture = frame.last().unwrap().chars().all(|it| SHADES.contains(&it));
+            assert_eq!(picture, has_picture, "{frame:#?}");
+        };
+        // What is to be typed is whole where most windows are.
+        assert_eq!(
+            frame(80, 24)[1],
+            "in another terminal: /tmp/tsuji-demo-4194304/tsuji routes --why"
+        );
+        check(80, 24, " shows more: the picture, all reasons", false);
+        check(80, 34, " shows more: a larger picture, all reasons", true);
+        check(80, 60, " shows more: all reasons", true);
+        check(80, 12, " shows more: the picture, all reasons, all lines", false);
+        check(220, 60, "", true);
+    }
+
+    #[test]
+    fn a_long_line_becomes_several() {
+        let check = |text: &str, width: usize, indent: usize, expect: &[&str]| {
+            let line = vec![(Style::Dim, String::new()), (Style::Bold, text.to_owned())];
+            let lines = wrapped(&line, width, indent);
+            let text = |line: &Line| line.iter().map(|(_, it)| &**it).collect::<String>();
+            let lines: Vec<String> =
+                lines.iter().map(|it| text(it).trim_end().to_owned()).collect();
+            assert_eq!(lines, expect, "{width}");
+        };
+        check("  one two three", 40, 4, &["  one two three"]);
+        check("  one two three", 15, 3, &["  one two three"]);
+        check("  one two three", 14, 3, &["  one two", "   three"]);
+        check("  one two three", 8, 8, &["  one", "  two", "  three"]);
+        check("abcdefghij klm", 8, 2, &["abcdefgh", "  ij klm"]);
+        check("ab", 1, 5, &["a", "b"]);
+    }
+}

@@ -1,4 +1,4 @@
-//! What came of the acts: which roads changed, and how late pictures were meanwhile.
+//! What came of the acts: which transports changed, and how late pictures were meanwhile.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use tsuji::{RouteChange, RouteReport};
 
 use crate::tally::Ages;
 
-/// A flow came to another road, or a new flow to its first.
+/// A flow came to another transport, or a new flow to its first.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) topic: String,
     pub(crate) from: String,
     pub(crate) to: String,
-    pub(crate) road: RouteChange,
+    pub(crate) transport: RouteChange,
 }
 
 /// What came of one act.
@@ -55,7 +55,7 @@ impl Story {
     }
 
     /// Takes note of what has changed since the last look, and answers it, oldest first. A change counts
-    /// when it is over: when the subscription has all of the old road, or there is another change.
+    /// when it is over: when the subscription has all of the old transport, or there is another change.
     pub(crate) fn look(&mut self, routes: &[RouteReport]) -> Vec<Change> {
         let mut new = Vec::new();
         for route in routes {
@@ -64,19 +64,19 @@ impl Story {
             let last = route.changes.last().map_or(0, |it| it.epoch);
             let is_over = |it: &&RouteChange| it.is_settled || it.epoch < last;
             let seen = *known;
-            for road in route.changes.iter().filter(|it| seen < it.epoch).take_while(is_over) {
-                *known = road.epoch;
+            for transport in route.changes.iter().filter(|it| seen < it.epoch).take_while(is_over) {
+                *known = transport.epoch;
                 new.push(Change {
                     topic: route.topic.clone(),
                     from: route.publisher.node.clone(),
                     to: route.subscription.node.clone(),
-                    road: road.clone(),
+                    transport: transport.clone(),
                 });
             }
         }
         // What the robot begins with is no change.
-        new.retain(|it| it.road.from.is_some() || !self.chapters.is_empty());
-        new.sort_by_key(|it| it.road.wall_ns);
+        new.retain(|it| it.transport.from.is_some() || !self.chapters.is_empty());
+        new.sort_by_key(|it| it.transport.wall_ns);
         let told = self.chapters.last_mut().map_or(&mut self.before, |it| &mut it.changes);
         told.extend_from_slice(&new);
         new
@@ -90,10 +90,10 @@ impl Story {
         }
     }
 
-    /// All changes of a flow that had a road before.
+    /// All changes of a flow that had a transport before.
     pub(crate) fn changes_of(&self, topic: &str, from: &str, to: &str) -> usize {
         let is_it = |it: &&Change| {
-            (&*it.topic, &*it.from, &*it.to) == (topic, from, to) && it.road.from.is_some()
+            (&*it.topic, &*it.from, &*it.to) == (topic, from, to) && it.transport.from.is_some()
         };
         self.changes().filter(is_it).count()
     }
@@ -108,7 +108,7 @@ impl Story {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        let change = |it: &Change| serde_json::json!({ "topic": it.topic, "from": it.from, "to": it.to, "change": it.road });
+        let change = |it: &Change| serde_json::json!({ "topic": it.topic, "from": it.from, "to": it.to, "change": it.transport });
         let changes = |them: &[Change]| them.iter().map(change).collect::<Vec<_>>();
         let deed = |(at, says): &(Duration, &str)| serde_json::json!({ "at_seconds": at.as_secs_f64(), "says": says });
         let chapter = |it: &Chapter| {

@@ -29,7 +29,7 @@ pub(crate) struct FlowSum {
     /// What was wrong with the first.
     pub(crate) trouble: Option<String>,
     pub(crate) route: Option<RouteReport>,
-    /// How often it came to another road.
+    /// How often it came to another transport.
     pub(crate) changes: usize,
 }
 

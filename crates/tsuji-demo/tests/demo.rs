@@ -1,15 +1,16 @@
 //! The demonstration as its user runs it, with real processes.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tsuji::Context;
+use tsuji::{Context, Qos};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 
 /// Only there to end a hung test.
@@ -27,7 +28,11 @@ impl Demo {
     }
 
     fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_tsuji-demo"))
+        Self::start_program(env!("CARGO_BIN_EXE_tsuji-demo").as_ref(), arguments, environment)
+    }
+
+    fn start_program(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let child = Command::new(program)
             .args(arguments)
             .env_remove("TSUJI_RUNTIME_DIR")
             .env_remove("TSUJI_POLICY")
@@ -157,30 +162,30 @@ fn it_ends_by_itself_and_nothing_is_lost() {
     let summary = json(&output);
     assert!(output.status.success(), "{summary:#}");
     check_nothing_lost(&summary, 5);
-    let road = |from: &str, to: &str| {
+    let transport = |from: &str, to: &str| {
         let flows = summary["flows"].as_array().unwrap();
         let flow = flows.iter().find(|it| it["from"] == from && it["to"] == to).unwrap();
         flow["route"]["transport"].as_str().unwrap().to_owned()
     };
-    assert_eq!(road("/camera", "/detector"), "inproc");
+    assert_eq!(transport("/camera", "/detector"), "inproc");
     for (from, to) in [
         ("/camera", "/viewer"),
         ("/detector", "/viewer"),
         ("/viewer", "/operator"),
         ("/commander", "/base"),
     ] {
-        assert_eq!(road(from, to), "shm", "{from} {to}");
+        assert_eq!(transport(from, to), "shm", "{from} {to}");
     }
 }
 
 #[test]
-fn flows_change_their_roads_in_every_act_and_nothing_is_lost() {
+fn flows_change_their_transports_in_every_act_and_nothing_is_lost() {
     let output = Demo::start(&["--seconds", "25", "--json"]).end();
     let summary = json(&output);
     assert!(output.status.success(), "{summary:#}");
     check_nothing_lost(&summary, 5);
     let acts = summary["story"]["acts"].as_array().unwrap();
-    let roads = |act: &Value, to: &str| -> Vec<String> {
+    let transports = |act: &Value, to: &str| -> Vec<String> {
         let changes = act["changes"].as_array().unwrap().iter();
         let changes = changes.filter(|it| it["to"] == to && it["topic"] == "/camera/image");
         changes.map(|it| it["change"]["to"].as_str().unwrap().to_owned()).collect()
@@ -197,7 +202,7 @@ fn flows_change_their_roads_in_every_act_and_nothing_is_lost() {
     .enumerate()
     {
         assert_eq!(acts[at]["name"], name);
-        let found = roads(&acts[at], "/viewer");
+        let found = transports(&acts[at], "/viewer");
         if name == "memory" {
             // On a busy machine readers give memory back meanwhile, and the flow comes and goes.
             let ends = [found.first(), found.last()].map(|it| it.map(String::as_str));
@@ -206,7 +211,7 @@ fn flows_change_their_roads_in_every_act_and_nothing_is_lost() {
             assert_eq!(found, expect, "{name}: {summary:#}");
         }
     }
-    assert_eq!(roads(&acts[4], "/guest"), ["inproc"], "{summary:#}");
+    assert_eq!(transports(&acts[4], "/guest"), ["inproc"], "{summary:#}");
     assert_eq!(summary["left_out"], Value::Array(Vec::new()));
 }
 
@@ -239,6 +244,34 @@ fn without_a_terminal_it_prints_plain_text() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
     assert!(text.contains("Nothing lost") && !text.contains('\x1b'), "{text}");
+    // Nobody has said how wide it may be.
+    let longest = text.lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(80), "{text}");
+}
+
+#[test]
+fn the_command_that_it_tells_looks_at_its_robot() {
+    // A command of another name, to see with what it is started.
+    let folder = Folder(std::env::temp_dir().join(format!("tsuji-command-{}", std::process::id())));
+    std::fs::create_dir(&folder.0).unwrap();
+    let program = folder.0.join("tsuji-demo");
+    std::fs::copy(env!("CARGO_BIN_EXE_tsuji-demo"), &program).unwrap();
+    let command = folder.0.join("tsuji");
+    let text =
+        "#!/bin/sh\necho \"$TSUJI_RUNTIME_DIR $ROS_AUTOMATIC_DISCOVERY_RANGE $ROS_DOMAIN_ID $@\"\n";
+    std::fs::write(&command, text).unwrap();
+    std::fs::set_permissions(&command, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut demo = Demo::start_program(&program, &["--seconds", "3600", "--plain"], &[]);
+    let mut lines = BufReader::new(demo.child.as_mut().unwrap().stdout.take().unwrap()).lines();
+    let told = lines.by_ref().map(Result::unwrap).find(|it| it.contains("routes --why")).unwrap();
+    let shown = Command::new("sh").args(["-c", &told]).output().unwrap();
+    let expect = format!("{} LOCALHOST ", demo.runtime_dir().display());
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.starts_with(&expect) && shown.ends_with(" routes --why\n"), "{shown}");
+    demo.processes_at_work();
+    Demo::signal(demo.pid, "INT");
+    assert!(lines.map(Result::unwrap).any(|it| it.contains("Nothing lost")));
+    assert!(demo.end().status.success());
 }
 
 #[test]
@@ -289,9 +322,18 @@ fn one_loan_reaches_both_the_process_and_the_other() {
     let process =
         || Context::builder().runtime_dir(&folder.0).domain(9).isolated().build().unwrap();
     let (one, two) = (process(), process());
-    let publisher = one.node("camera").unwrap().publisher::<Image>("image").build().unwrap();
-    let same = one.node("detector").unwrap().subscription::<Image>("image").build().unwrap();
-    let other = two.node("viewer").unwrap().subscription::<Image>("image").build().unwrap();
+    let publisher =
+        one.node("camera").unwrap().create_publisher::<Image>("image", Qos::DEFAULT).unwrap();
+    let same = one
+        .node("detector")
+        .unwrap()
+        .create_polled_subscription::<Image>("image", Qos::DEFAULT)
+        .unwrap();
+    let other = two
+        .node("viewer")
+        .unwrap()
+        .create_polled_subscription::<Image>("image", Qos::DEFAULT)
+        .unwrap();
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     let mut loan = publisher.loan(&Image::default(), 100_000).unwrap();
     loan.data_mut().fill(7);

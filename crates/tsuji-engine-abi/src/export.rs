@@ -191,9 +191,9 @@ impl Heard {
 }
 
 impl Listener for Heard {
-    fn news(&self) {
+    fn data_available(&self) {
         // SAFETY: it is called with what came with it.
-        self.with(|ear| unsafe { (ear.on_news)(ear.arg) });
+        self.with(|ear| unsafe { (ear.on_data)(ear.arg) });
     }
 
     fn matched(&self) {

@@ -30,7 +30,7 @@ fn structures_are_as_in_the_header() {
             user_data=user_data user_data_size=user_data_size interfaces=interfaces
             interfaces_count=interfaces_count hosts=hosts hosts_count=hosts_count
             settings=settings settings_count=settings_count log=log;
-        tsuji_ear = Ear: arg=arg on_news=on_news on_match=on_match;
+        tsuji_ear = Ear: arg=arg on_data=on_data on_match=on_match;
         tsuji_related = Related: name=name number=number;
         tsuji_taken = Taken: sample=sample data=data data_size=data_size writer=writer
             number=number source_ns=source_ns related=related;

@@ -4,6 +4,7 @@
 //! never called, only dropped, and must then leave everything as it is.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,12 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Whether to join may take long: names of hosts are asked for.
     fn joins_slowly(&self) -> bool {
         false
+    }
+
+    /// The addresses of this host that it would use if it joined now, beside those of loopback. None where there are none yet, and
+    /// where it follows changes by itself.
+    fn addresses(&self) -> Vec<IpAddr> {
+        Vec::new()
     }
 
     /// Where whoever has not joined hears of others; or why it has to join, as a clause after
@@ -104,7 +111,7 @@ pub trait Participant: fmt::Debug + Send + Sync {
 /// What is called from the engine's threads. It is quick, and deletes nothing of the engine.
 pub trait Listener: Send + Sync + 'static {
     /// A sample has arrived.
-    fn news(&self) {}
+    fn data_available(&self) {}
 
     /// The set of endpoints that match changed.
     fn matched(&self) {}

@@ -17,8 +17,8 @@ use crate::engine::{Guid, Listener};
 pub struct Ear {
     /// What the functions are called with.
     pub arg: *const c_void,
-    /// Calls [`Listener::news`].
-    pub on_news: unsafe extern "C" fn(*const c_void),
+    /// Calls [`Listener::data_available`].
+    pub on_data: unsafe extern "C" fn(*const c_void),
     /// Calls [`Listener::matched`].
     pub on_match: unsafe extern "C" fn(*const c_void),
 }
@@ -40,7 +40,7 @@ unsafe impl Sync for EarBox {}
 impl EarBox {
     /// An ear for what is called of `listener`.
     pub fn new(listener: Arc<dyn Listener>) -> Self {
-        let ear = Ear { arg: ptr::null(), on_news, on_match };
+        let ear = Ear { arg: ptr::null(), on_data, on_match };
         let heard = NonNull::from(Box::leak(Box::new(Heard { ear, listener })));
         // SAFETY: nobody else knows it yet.
         unsafe { (*heard.as_ptr()).ear.arg = heard.as_ptr().cast() };
@@ -61,9 +61,9 @@ impl Drop for EarBox {
     }
 }
 
-unsafe extern "C" fn on_news(heard: *const c_void) {
+unsafe extern "C" fn on_data(heard: *const c_void) {
     // SAFETY: `new` made it, and it is not dropped while callbacks run.
-    unsafe { (*heard.cast::<Heard>()).listener.news() };
+    unsafe { (*heard.cast::<Heard>()).listener.data_available() };
 }
 
 unsafe extern "C" fn on_match(heard: *const c_void) {

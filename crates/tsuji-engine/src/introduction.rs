@@ -1,12 +1,12 @@
-//! How two processes learn that they are of one domain, and how a ticket is known to be one.
+//! How two processes learn that they are of one domain, and how an address is known to be one.
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
-use tsuji_transport::{Error, ErrorKind, Gid, PeerId, Result, Ticket};
+use tsuji_transport::{Address, Error, ErrorKind, Gid, PeerId, Result};
 
 use crate::engine::Guid;
 
-/// Changes with every change of greetings, tickets and letters.
+/// Changes with every change of handshakes, addresses and messages.
 const VERSION: u32 = 2;
 
 /// The words of one process: bytes that it alone could have written, as far as mistakes go.
@@ -36,7 +36,7 @@ pub(crate) struct Ground {
 }
 
 /// What a process shows another: its version, its ground, its secret, and their tag.
-pub(crate) fn greeting(secret: Secret, ground: Ground) -> Vec<u8> {
+pub(crate) fn handshake(secret: Secret, ground: Ground) -> Vec<u8> {
     let Ground { network, is_public } = ground;
     let (network, is_public) = (network.to_le_bytes(), u32::from(is_public).to_le_bytes());
     let body = [&VERSION.to_le_bytes()[..], &network, &is_public, &secret.0.to_le_bytes()];
@@ -44,7 +44,7 @@ pub(crate) fn greeting(secret: Secret, ground: Ground) -> Vec<u8> {
 }
 
 /// The secret of the other process, if it speaks this version on this ground.
-pub(crate) fn read_greeting(bytes: &[u8], ground: Ground) -> Result<Secret> {
+pub(crate) fn read_handshake(bytes: &[u8], ground: Ground) -> Result<Secret> {
     let refused = |why: String| Error::new(ErrorKind::Invalid, "meet").about(why);
     let parts = || {
         let (version, rest) = bytes.split_first_chunk::<4>()?;
@@ -57,7 +57,7 @@ pub(crate) fn read_greeting(bytes: &[u8], ground: Ground) -> Result<Secret> {
             .then(|| (number(version), number(theirs), 0 < number(is_public), secret))
     };
     let (version, theirs, is_public, secret) =
-        parts().ok_or_else(|| refused("not a greeting".into()))?;
+        parts().ok_or_else(|| refused("not a handshake".into()))?;
     if version != VERSION {
         return Err(refused(format!("version {version}; here it is {VERSION}")));
     }
@@ -67,19 +67,19 @@ pub(crate) fn read_greeting(bytes: &[u8], ground: Ground) -> Result<Secret> {
     }
     if is_public != ground.is_public {
         let place = if is_public { "there and not here" } else { "here and not there" };
-        return Err(refused(format!("it speaks to plain nodes {place}")));
+        return Err(refused(format!("it speaks to foreign nodes {place}")));
     }
     Ok(secret)
 }
 
-/// The answer to a greeting: that its secret was read.
+/// The answer to a handshake: that its secret was read.
 pub(crate) fn answer(theirs: Secret) -> Vec<u8> {
     theirs.tag(&[b"answer"]).to_vec()
 }
 
 /// How a reader is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReaderTicket {
+pub(crate) struct ReaderAddress {
     pub(crate) guid: Guid,
     /// Counts what the reader accepted.
     pub(crate) round: u32,
@@ -87,22 +87,22 @@ pub(crate) struct ReaderTicket {
     pub(crate) capacity: Option<u32>,
 }
 
-impl ReaderTicket {
-    pub(crate) fn to_ticket(self, secret: Secret, peer: PeerId, reader: Gid) -> Ticket {
+impl ReaderAddress {
+    pub(crate) fn to_address(self, secret: Secret, peer: PeerId, reader: Gid) -> Address {
         let body = self.body();
         let tag = secret.tag(&[&body, &reader.0]);
-        Ticket { peer, reader, bytes: [&body[..], &tag].concat() }
+        Address { peer, reader, bytes: [&body[..], &tag].concat() }
     }
 
-    /// The ticket, if the process of that secret wrote it.
-    pub(crate) fn read(ticket: &Ticket, secret: Secret) -> Option<Self> {
-        let (guid, rest) = ticket.bytes.split_first_chunk()?;
+    /// The address, if the process of that secret wrote it.
+    pub(crate) fn read(address: &Address, secret: Secret) -> Option<Self> {
+        let (guid, rest) = address.bytes.split_first_chunk()?;
         let (round, rest) = rest.split_first_chunk()?;
         let (capacity, tag) = rest.split_first_chunk()?;
         let capacity = u32::from_le_bytes(*capacity);
         let round = u32::from_le_bytes(*round);
         let it = Self { guid: *guid, round, capacity: (capacity != 0).then_some(capacity) };
-        (secret.tag(&[&it.body(), &ticket.reader.0]) == *tag).then_some(it)
+        (secret.tag(&[&it.body(), &address.reader.0]) == *tag).then_some(it)
     }
 
     fn body(self) -> Vec<u8> {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use tsuji_transport::Gid;
+use tsuji_transport::deferred::told;
 use tsuji_transport::wire::{Found, FoundEndpoint, FoundParticipant};
 
 use crate::engine::participant_of;
@@ -41,6 +42,14 @@ impl Known {
             Found::Gone(name) if name == participant_of(name) => self.lose_participant(name, told),
             Found::Gone(name) => self.lose_endpoint(name, told),
         }
+    }
+
+    /// Forgets all, and answers those who were told of.
+    pub(crate) fn clear(&mut self) -> Vec<Found> {
+        let (mut told, names) = (Vec::new(), self.members.keys().copied().collect::<Vec<_>>());
+        names.into_iter().for_each(|name| self.lose_participant(name, &mut told));
+        *self = Self::default();
+        told
     }
 
     fn note_participant(&mut self, said: FoundParticipant, told: &mut Vec<Found>) {
@@ -105,7 +114,7 @@ impl Known {
 
     fn warn(&mut self, what: &str, most: usize) {
         if !std::mem::replace(&mut self.is_warned, true) {
-            tracing::warn!("more than {most} {what} on the network; the others are not seen");
+            told::warn!("more than {most} {what} on the network; the others are not seen");
         }
     }
 }
@@ -194,10 +203,11 @@ mod tests {
         let next = Found::Endpoint(endpoint(1, 3));
         let gone = Found::Gone(name(0, 0));
         assert_eq!(note(known, [next.clone(), gone.clone(), next.clone()]), [gone, next]);
-        let stranger = u32::MAX;
-        let waiting = (0..2 * WAITING_MAX as u32).map(|it| Found::Endpoint(endpoint(stranger, it)));
+        let unknown_peer = u32::MAX;
+        let waiting =
+            (0..2 * WAITING_MAX as u32).map(|it| Found::Endpoint(endpoint(unknown_peer, it)));
         assert_eq!(note(known, waiting), []);
         assert_eq!(known.waiting.len(), WAITING_MAX);
-        assert_eq!(known.waiting[0].name, name(stranger, WAITING_MAX as u32));
+        assert_eq!(known.waiting[0].name, name(unknown_peer, WAITING_MAX as u32));
     }
 }

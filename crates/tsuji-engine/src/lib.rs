@@ -5,11 +5,11 @@
 //! the engine with the first endpoint and not before, and ends it when nothing has needed it for a while.
 //!
 //! Two tsuji processes connect over the network as any two participants do. What the engine does not
-//! say they tell each other in letters over the control channel: when both ends have matched, which
+//! say they tell each other in messages over the control channel: when both ends have matched, which
 //! sample of the publisher has which number of the engine, and how many samples a reader that keeps
 //! all has taken.
 //!
-//! With a participant that is not tsuji's there are no letters. A writer counts on such a reader
+//! With a participant that is not tsuji's there are no messages. A writer counts on such a reader
 //! once the engine has matched it, and never waits for it. A reader takes from such a writer what
 //! it was told of, and has no other bound for it than its own: it keeps the last so many, where it
 //! keeps all as well.
@@ -28,12 +28,13 @@ use std::time::Duration;
 
 use tsuji_core::{Capability, Peers, Scopes, TransportId};
 use tsuji_platform::fork::Generation;
-use tsuji_platform::poll::Nudge;
+use tsuji_platform::poll::Waker;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::engines::{EngineStatus, Need};
 use tsuji_transport::wire::Wire;
 use tsuji_transport::{
-    Endpoint, Error, ErrorKind, Gid, Greeting, Mail, PeerId, Reader, Result, Transport, Writer,
+    ControlMessage, Endpoint, Error, ErrorKind, Gid, Handshake, PeerId, Reader, Result, Transport,
+    Writer,
 };
 
 mod engine;
@@ -43,20 +44,20 @@ pub use engine::{
 };
 
 mod figures;
+mod flow_message;
 pub mod foreign;
 mod gauge;
 mod introduction;
 mod known;
-mod letter;
 mod membership;
 mod reader;
 mod wire;
 mod writer;
 
 use figures::Figures;
+use flow_message::{Content, FlowMessage};
 use introduction::{Ground, Secret};
 use known::Known;
-use letter::{Content, Letter};
 pub use membership::IDLE_DEFAULT;
 use membership::{FirstOf, Lease, Membership, Turns};
 use reader::{FlowReader, ReaderCore};
@@ -82,8 +83,8 @@ pub(crate) struct Shared {
     turns: Turns,
     /// Who was told of to whoever looks at the wire.
     known: Mutex<Known>,
-    mail: Outbox,
-    /// Counts the connections to readers of this process. A reader may be opened anew while letters about
+    control_message: Outbox,
+    /// Counts the connections to readers of this process. A reader may be opened anew while messages about
     /// an earlier one are on their way.
     rounds: AtomicU32,
     state: Mutex<State>,
@@ -145,19 +146,19 @@ struct State {
     readers: HashMap<Gid, Weak<ReaderCore>>,
 }
 
-/// Letters that wait for the control channel.
+/// FlowMessages that wait for the control channel.
 #[derive(Debug)]
 struct Outbox {
-    nudge: Arc<Nudge>,
-    letters: Mutex<Vec<Mail>>,
+    waker: Arc<Waker>,
+    messages: Mutex<Vec<ControlMessage>>,
 }
 
 impl EngineTransport {
     /// A transport of process `id` over `engine`. It starts nothing yet.
     pub fn new(id: PeerId, engine: impl Engine) -> Result<Self> {
         let failed = |error| Error::new(ErrorKind::Exhausted, "create an eventfd").because(error);
-        let nudge = Arc::new(Nudge::new().map_err(failed)?);
-        let mail = Outbox { nudge, letters: Mutex::default() };
+        let waker = Arc::new(Waker::new().map_err(failed)?);
+        let control_message = Outbox { waker, messages: Mutex::default() };
         let shared = Shared {
             id,
             about: engine.about(),
@@ -166,7 +167,7 @@ impl EngineTransport {
             membership: Membership::default(),
             turns: Turns::default(),
             known: Mutex::default(),
-            mail,
+            control_message,
             rounds: AtomicU32::new(1),
             state: Mutex::default(),
             figures: Figures::default(),
@@ -230,20 +231,20 @@ impl Transport for EngineTransport {
         (self.shared.about.peers != Peers::TSUJI).then_some(self)
     }
 
-    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
+    fn handshake(&self, peer: PeerId) -> Result<Handshake> {
         let _ = peer;
-        self.shared.open("greet")?;
-        let bytes = introduction::greeting(self.shared.secret, self.shared.ground());
-        Ok(Greeting { bytes, fds: Vec::new() })
+        self.shared.open("handshake")?;
+        let bytes = introduction::handshake(self.shared.secret, self.shared.ground());
+        Ok(Handshake { bytes, fds: Vec::new() })
     }
 
-    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
+    fn meet(&self, peer: PeerId, handshake: Handshake) -> Result<Vec<u8>> {
         self.shared.open("meet")?;
         if peer == self.shared.id {
             return Err(Error::new(ErrorKind::Unsupported, "meet").about("it is this process"));
         }
-        let secret = introduction::read_greeting(&greeting.bytes, self.shared.ground())?;
-        if !greeting.fds.is_empty() {
+        let secret = introduction::read_handshake(&handshake.bytes, self.shared.ground())?;
+        if !handshake.fds.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "meet").about("descriptors; allowed: none"));
         }
         let mut state = self.shared.lock();
@@ -255,7 +256,7 @@ impl Transport for EngineTransport {
         self.shared.open("confirm")?;
         let refused = |why| Error::new(ErrorKind::Invalid, "confirm").about(why);
         if answer != introduction::answer(self.shared.secret) {
-            return Err(refused("not an answer to this process's greeting"));
+            return Err(refused("not an answer to this process's handshake"));
         }
         let mut state = self.shared.lock();
         let met = state.peers.get_mut(&peer).ok_or_else(|| refused("of a process not met"))?;
@@ -294,23 +295,23 @@ impl Transport for EngineTransport {
         Ok(Arc::new(FlowReader::new(core)))
     }
 
-    fn mail_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.shared.mail.nudge.as_fd())
+    fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.shared.control_message.waker.as_fd())
     }
 
-    fn mail(&self) -> Vec<Mail> {
+    fn control_messages(&self) -> Vec<ControlMessage> {
         if !self.shared.generation.is_current() {
             return Vec::new();
         }
-        self.shared.mail.nudge.take();
-        std::mem::take(&mut *lock(&self.shared.mail.letters))
+        self.shared.control_message.waker.take();
+        std::mem::take(&mut *lock(&self.shared.control_message.messages))
     }
 
     fn receive(&self, from: PeerId, bytes: &[u8]) {
         if self.shared.generation.is_current()
-            && let Some(letter) = Letter::from_bytes(bytes)
+            && let Some(message) = FlowMessage::from_bytes(bytes)
         {
-            self.shared.read(from, &letter);
+            self.shared.read(from, &message);
         }
     }
 }
@@ -354,14 +355,14 @@ impl Shared {
         self.id
     }
 
-    pub(crate) fn post(&self, to: PeerId, letter: Letter) {
-        lock(&self.mail.letters).push(Mail { to, bytes: letter.to_bytes() });
-        self.mail.nudge.give();
+    pub(crate) fn post(&self, to: PeerId, message: FlowMessage) {
+        lock(&self.control_message.messages).push(ControlMessage { to, bytes: message.to_bytes() });
+        self.control_message.waker.give();
     }
 
     /// A connect that answered Later may go on, or there is something on the wire.
-    pub(crate) fn nudge(&self) {
-        self.mail.nudge.give();
+    pub(crate) fn wake(&self) {
+        self.control_message.waker.give();
     }
 
     /// Drops a writer of the engine, which waits until its readers have what it sent, or are given
@@ -418,18 +419,18 @@ impl Shared {
         self.rounds.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn read(&self, from: PeerId, letter: &Letter) {
+    fn read(&self, from: PeerId, message: &FlowMessage) {
         let state = self.lock();
-        let writer = state.writers.get(&letter.writer).and_then(Weak::upgrade);
-        let reader = state.readers.get(&letter.reader).and_then(Weak::upgrade);
+        let writer = state.writers.get(&message.writer).and_then(Weak::upgrade);
+        let reader = state.readers.get(&message.reader).and_then(Weak::upgrade);
         drop(state);
         let is_for_writer =
-            matches!(letter.content, Content::Heard | Content::Gone | Content::Credit(_));
+            matches!(message.content, Content::Heard | Content::Gone | Content::Credit(_));
         match (is_for_writer, writer, reader) {
-            (true, Some(writer), _) => writer.read(from, letter),
-            (false, _, Some(reader)) => reader.read(from, letter),
-            (false, _, None) if matches!(letter.content, Content::Hello(_)) => {
-                self.post(from, Letter { content: Content::Gone, ..*letter });
+            (true, Some(writer), _) => writer.read(from, message),
+            (false, _, Some(reader)) => reader.read(from, message),
+            (false, _, None) if matches!(message.content, Content::Hello(_)) => {
+                self.post(from, FlowMessage { content: Content::Gone, ..*message });
             }
             _ => (),
         }

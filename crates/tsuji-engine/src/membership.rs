@@ -9,13 +9,15 @@
 //! again.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
-use tsuji_platform::poll::Nudge;
+use tsuji_platform::poll::Waker;
+use tsuji_transport::deferred::told;
 use tsuji_transport::engines::{EngineRun, EngineStatus, Need};
 use tsuji_transport::{Error, ErrorKind, Result};
 
@@ -28,6 +30,10 @@ pub const IDLE_DEFAULT: Duration = Duration::from_secs(10);
 
 /// How soon is looked again at a lease that is just ending.
 const ENDING_NS: u64 = 1_000_000;
+
+/// How long, and how often, is looked whether a participant that was let go has no lease any more.
+const LET_GO_NS: u64 = 10_000_000_000;
+const LET_GO_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long whoever opens something for a flow waits for a join. Those of the engines that are known take a
 /// tenth of it at most, where no names of hosts are asked for; but a machine may be busy, or emulated.
@@ -71,6 +77,8 @@ struct Member {
     participant: Box<dyn Participant>,
     /// What it was joined for.
     need: Need,
+    /// The addresses that it uses, beside those of loopback.
+    addresses: Vec<IpAddr>,
     since_wall_ns: i64,
     left_wall_ns: AtomicI64,
     /// What the process has had more since, over the join and over its first writer and its first reader.
@@ -82,7 +90,7 @@ struct Member {
     /// When the last lease ended.
     idle_since_ns: AtomicU64,
     /// Told when the last lease ends.
-    nudge: Arc<Nudge>,
+    waker: Arc<Waker>,
     generation: Generation,
 }
 
@@ -233,7 +241,7 @@ impl Shared {
                 *lock(&shared.membership.failure) = Some((error, clock::monotonic_ns()));
             }
             drop(turn);
-            shared.nudge();
+            shared.wake();
         };
         self.apart("tsuji-start", join).map(|()| doing).map_err(|error| {
             Error::new(ErrorKind::Exhausted, JOIN).about("a thread").because(error)
@@ -243,12 +251,15 @@ impl Shared {
     /// Joins. Called by whoever has the turn.
     fn join(&self, need: Need, is_awaited: bool) -> Result<Lease> {
         let gauge = Gauge::begin_named(self.about.id.as_str());
+        // Before: what changes meanwhile is another than these.
+        let addresses = self.engine.addresses();
         let joined = self.engine.join();
         let growth = gauge.end();
         let member = Arc::new(Member {
             watch: OnceLock::new(),
             participant: joined?,
             need,
+            addresses,
             since_wall_ns: clock::wall_ns(),
             left_wall_ns: AtomicI64::new(0),
             growth: Mutex::new(growth),
@@ -256,7 +267,7 @@ impl Shared {
             leases: AtomicUsize::new(0),
             is_awaited: AtomicBool::new(false),
             idle_since_ns: AtomicU64::new(0),
-            nudge: Arc::clone(&self.mail.nudge),
+            waker: Arc::clone(&self.control_message.waker),
             generation: self.generation,
         });
         let lease = Lease::new(&member);
@@ -264,7 +275,7 @@ impl Shared {
         self.membership.joins.fetch_add(1, Ordering::Relaxed);
         *lock(&self.membership.current) = Some(member);
         // Whoever only listened on the wire looks at it from now on.
-        self.nudge();
+        self.wake();
         Ok(lease)
     }
 
@@ -290,7 +301,7 @@ impl Shared {
         if Arc::strong_count(member) != 1 {
             return Some(now_ns.saturating_add(ENDING_NS));
         }
-        // Before it is seen to be gone. Whoever has the turn nudges when it is over.
+        // Before it is seen to be gone. Whoever has the turn wakers when it is over.
         let turn = Turn::try_take(self, Doing::End)?;
         let member = current.take()?;
         drop(current);
@@ -300,6 +311,38 @@ impl Shared {
         // Where there is no thread to be had the closure is dropped, here and now.
         let _ = self.apart("tsuji-end", move || drop(leaving));
         None
+    }
+
+    /// Why the participant that is there should join anew, if it should: it uses other addresses than it would now. Where
+    /// there are none to use now, those that it has may come back.
+    pub(crate) fn moved(&self) -> Option<String> {
+        let member = lock(&self.membership.current).as_ref().map(Arc::clone)?;
+        let now = self.engine.addresses();
+        if now.is_empty() || now == member.addresses {
+            return None;
+        }
+        let list = |all: &[IpAddr]| match all {
+            [] => "loopback alone".to_owned(),
+            some => some.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", "),
+        };
+        Some(format!("this host has {}, and it uses {}", list(&now), list(&member.addresses)))
+    }
+
+    /// Lets the participant go, that the next may join: it leaves when the last that was opened of it is dropped.
+    pub(crate) fn let_go(self: &Arc<Self>) {
+        let Some(member) = lock(&self.membership.current).take() else { return };
+        member.left_wall_ns.store(clock::wall_ns(), Ordering::Relaxed);
+        *lock(&self.membership.last) = Some(member.run());
+        // Whoever has the last lease must not be the one that waits for the engine's end.
+        let _ = self.apart("tsuji-end", move || {
+            let began_ns = clock::monotonic_ns();
+            while 1 < Arc::strong_count(&member)
+                && clock::monotonic_ns().saturating_sub(began_ns) < LET_GO_NS
+            {
+                std::thread::sleep(LET_GO_PAUSE);
+            }
+            drop(member);
+        });
     }
 
     /// Opens an endpoint; of the first of each kind it is noted what the process has more since.
@@ -356,7 +399,7 @@ impl Drop for Leaving {
         self.member = None;
         let took_ns = clock::monotonic_ns() - began_ns;
         let left = gauge.end();
-        tracing::info!(
+        told::info!(
             transport = %self.turn.0.about.id,
             "nothing has needed the engine for {} s: shut down in {} ms; {} threads and {} KiB less",
             self.idle_ns as f64 / 1e9,
@@ -430,7 +473,7 @@ impl Drop for Lease {
         // Before the count: whoever finds none left finds the time too.
         member.idle_since_ns.store(clock::monotonic_ns(), Ordering::Release);
         if member.leases.fetch_sub(1, Ordering::AcqRel) == 1 && member.generation.is_current() {
-            member.nudge.give();
+            member.waker.give();
         }
     }
 }

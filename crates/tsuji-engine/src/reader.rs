@@ -8,14 +8,14 @@ use tsuji_core::Durability;
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
-    Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload, PeerId, Reader,
-    Result, Sample, Ticket,
+    Address, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload, PeerId,
+    Reader, Result, Sample,
 };
 
 use crate::Shared;
 use crate::engine::{Arrived, EndpointSpec, EngineReader, Guid, Listener, Related, Tap};
-use crate::introduction::ReaderTicket;
-use crate::letter::{Content, Letter};
+use crate::flow_message::{Content, FlowMessage};
+use crate::introduction::ReaderAddress;
 use crate::membership::Lease;
 use crate::writer::{follows, push_mark};
 use crate::{HEADER_LEN, is_plain_cdr};
@@ -56,13 +56,17 @@ pub(crate) struct ReaderCore {
 struct State {
     queue: Queue,
     displaced: u64,
+    /// More was since it was heeded.
+    is_displacing: bool,
+    /// Whoever heeds it is woken for that.
+    is_woken: bool,
     flows: HashMap<Gid, Flow>,
     /// The flows by the engine's names of their writers.
     by_guid: HashMap<Guid, Gid>,
-    /// Plain writers that the reader takes from, with the time of the newest arrival.
-    plains: HashMap<Gid, Option<u64>>,
+    /// Foreign writers that the reader takes from, with the time of the newest arrival.
+    foreign_readers: HashMap<Gid, Option<u64>>,
     /// Of writers that the reader was not told of. Those of tsuji send what late joiners are owed
-    /// before they say Hello, and plain ones anything before they are accepted.
+    /// before they say Hello, and foreign ones anything before they are accepted.
     early: Held,
     /// When the first sample came from each writer that the reader was not told of.
     unknown: HashMap<Guid, u64>,
@@ -110,6 +114,8 @@ struct Flow {
     uncredited: u64,
     /// The writer waits for credit.
     is_asked: bool,
+    /// Its samples that were pushed out of the queue.
+    displaced: u64,
 }
 
 /// How long samples of a writer wait for the reader to be told of it, which takes a moment where it is.
@@ -166,27 +172,27 @@ impl ReaderCore {
         }
     }
 
-    /// A letter of a writer.
-    pub(crate) fn read(&self, from: PeerId, letter: &Letter) {
+    /// A message of a writer.
+    pub(crate) fn read(&self, from: PeerId, message: &FlowMessage) {
         let mut state = self.lock();
-        let known = state.flows.get_mut(&letter.writer);
-        let Some(flow) = known.filter(|it| it.peer == from && it.round == letter.round) else {
+        let known = state.flows.get_mut(&message.writer);
+        let Some(flow) = known.filter(|it| it.peer == from && it.round == message.round) else {
             drop(state);
-            if matches!(letter.content, Content::Hello(_)) {
-                self.shared.post(from, Letter { content: Content::Gone, ..*letter });
+            if matches!(message.content, Content::Hello(_)) {
+                self.shared.post(from, FlowMessage { content: Content::Gone, ..*message });
             }
             return;
         };
-        match letter.content {
+        match message.content {
             Content::Hello(guid) => {
                 flow.guid = Some(guid);
                 let held = state.early.take_of(guid);
                 state.unknown.remove(&guid);
-                state.by_guid.insert(guid, letter.writer);
+                state.by_guid.insert(guid, message.writer);
                 if !self.waits_for_history {
                     // It counts from Heard on.
                     self.shared.figures.count_doubled(held.drop_all());
-                } else if let Some(flow) = state.flows.get_mut(&letter.writer) {
+                } else if let Some(flow) = state.flows.get_mut(&message.writer) {
                     flow.held = held;
                 }
                 drop(state);
@@ -197,7 +203,8 @@ impl ReaderCore {
                 let held = std::mem::take(&mut flow.held);
                 let mut news = false;
                 for arrived in held.into_samples() {
-                    news |= state.arrive(letter.writer, arrived, self.limit);
+                    news |=
+                        state.arrive(message.writer, arrived, self.limit, self.waits_for_history);
                 }
                 if news {
                     self.news.ring();
@@ -205,11 +212,11 @@ impl ReaderCore {
             }
             Content::End { engine } => {
                 flow.end = Some(engine);
-                state.drop_beyond_end(letter.writer, engine);
+                state.drop_beyond_end(message.writer, engine);
             }
             Content::Ask => {
                 flow.is_asked = true;
-                self.credit(letter.writer, flow);
+                self.credit(message.writer, flow);
             }
             Content::Heard | Content::Gone | Content::Credit(_) => (),
         }
@@ -233,8 +240,8 @@ impl ReaderCore {
                 self.tell(*writer, flow, Content::Heard);
             }
         }
-        if !state.plains.is_empty() {
-            self.shared.nudge();
+        if !state.foreign_readers.is_empty() {
+            self.shared.wake();
         }
     }
 
@@ -250,7 +257,7 @@ impl ReaderCore {
 
     fn tell(&self, writer: Gid, flow: &Flow, content: Content) {
         let (reader, round) = (self.gid, flow.round);
-        self.shared.post(flow.peer, Letter { writer, reader, round, content });
+        self.shared.post(flow.peer, FlowMessage { writer, reader, round, content });
     }
 
     /// Takes from the engine what has arrived.
@@ -262,15 +269,19 @@ impl ReaderCore {
             if arrived.bytes.len() < HEADER_LEN {
                 self.shared.figures.count_invalid();
             } else if let Some(writer) = state.by_guid.get(&arrived.writer).copied() {
-                news |= state.arrive(writer, arrived, self.limit);
-            } else if state.plains.contains_key(&Gid(arrived.writer)) {
-                news |= self.arrive_plain(&mut state, arrived);
+                news |= state.arrive(writer, arrived, self.limit, self.waits_for_history);
+            } else if state.foreign_readers.contains_key(&Gid(arrived.writer)) {
+                news |= self.arrive_foreign(&mut state, arrived);
             } else {
                 self.hold(&mut state, arrived);
             }
         }
+        let is_to_be_asked = state.is_displacing && !std::mem::replace(&mut state.is_woken, true);
         // Whoever is woken wants the lock: ringing under it would wake a thread that must wait again.
         drop(state);
+        if is_to_be_asked {
+            self.shared.wake();
+        }
         if news {
             self.news.ring();
         }
@@ -293,25 +304,29 @@ impl ReaderCore {
         }
         // Whoever keeps all loses no first sample, however large.
         let is_owed = self.waits_for_history || self.limit.keeps_all;
-        let limit = if is_owed { HeldLimit::OWED } else { HeldLimit::FIRST };
+        let limit = match is_owed {
+            true => self.limit.held(self.waits_for_history),
+            false => HeldLimit::FIRST,
+        };
         self.shared.figures.count_doubled(state.early.push(arrived, limit));
     }
 
-    /// Takes a sample of an accepted plain writer, and answers whether there is something new.
-    fn arrive_plain(&self, state: &mut State, arrived: Arrived) -> bool {
+    /// Takes a sample of an accepted foreign writer, and answers whether there is something new.
+    fn arrive_foreign(&self, state: &mut State, arrived: Arrived) -> bool {
         if !is_plain_cdr(&arrived.bytes) {
+            // Its number is missing then, and so it is counted as lost.
             self.shared.figures.count_invalid();
             return false;
         }
         let writer = Gid(arrived.writer);
         let now_ns = state.arrival_ns();
-        if let Some(newest_ns) = state.plains.get_mut(&writer) {
+        if let Some(newest_ns) = state.foreign_readers.get_mut(&writer) {
             *newest_ns = Some(now_ns);
         }
         let sequence = u64::try_from(arrived.number).unwrap_or(0);
         let related = state.relation(&arrived, None);
         let sample = sample(writer, sequence, arrived, now_ns, related);
-        state.displaced += state.queue.push(sample, From::Plain, self.limit);
+        state.enqueue(sample, From::Foreign, self.limit);
         true
     }
 
@@ -332,13 +347,26 @@ impl fmt::Debug for FlowReader {
     }
 }
 
+impl Limit {
+    /// What of known writers waits for its number, or for them.
+    fn held(self, waits_for_history: bool) -> HeldLimit {
+        if waits_for_history && self.keeps_all { HeldLimit::OWED_ALL } else { HeldLimit::OWED }
+    }
+}
+
 impl State {
     /// Whether there is something new to take.
-    fn arrive(&mut self, writer: Gid, arrived: Arrived, limit: Limit) -> bool {
+    fn arrive(
+        &mut self,
+        writer: Gid,
+        arrived: Arrived,
+        limit: Limit,
+        waits_for_history: bool,
+    ) -> bool {
         let Some(flow) = self.flows.get_mut(&writer) else { return false };
         let number = u64::try_from(arrived.number).unwrap_or(0);
         let Some((first, _)) = flow.marks.front() else {
-            self.displaced += flow.held.push(arrived, HeldLimit::OWED).samples;
+            self.displaced += flow.held.push(arrived, limit.held(waits_for_history)).samples;
             return false;
         };
         // Before its first mark it was not for this reader, nor is it behind the end.
@@ -354,8 +382,25 @@ impl State {
         }
         let related = self.relation(&arrived, Some((writer, sequence)));
         let sample = sample(writer, sequence, arrived, now_ns, related);
-        self.displaced += self.queue.push(sample, From::Tsuji, limit);
+        self.enqueue(sample, From::Tsuji, limit);
         true
+    }
+
+    /// Adds a sample to those to be taken, and counts those that make room for it.
+    fn enqueue(&mut self, sample: Sample, from: From, limit: Limit) {
+        while let Some(writer) = self.queue.displace_for(&sample, from, limit) {
+            self.count_displaced(writer);
+        }
+        self.queue.push(sample, from);
+    }
+
+    /// A sample of this writer was pushed out.
+    fn count_displaced(&mut self, writer: Gid) {
+        self.displaced += 1;
+        if let Some(flow) = self.flows.get_mut(&writer) {
+            flow.displaced += 1;
+            self.is_displacing = true;
+        }
     }
 
     /// The time of an arrival, later than that of the one before.
@@ -365,7 +410,7 @@ impl State {
     }
 
     /// What a sample relates to: a reply to a request, a request to who asks and by which number. `asked` is
-    /// that of a writer of tsuji, whose client knows its number on every road by which the reply may go.
+    /// that of a writer of tsuji, whose client knows its number on every link by which the reply may go.
     fn relation(&self, arrived: &Arrived, asked: Option<(Gid, u64)>) -> Option<(Gid, u64)> {
         let own = self.relating?;
         let number_of = |number| u64::try_from(number).unwrap_or(0);
@@ -390,7 +435,9 @@ impl State {
     }
 
     fn forget(&mut self, writer: Gid) {
-        self.plains.remove(&writer);
+        // Nobody heeds what was displaced of it, and that is not to hide what will be of others.
+        (self.is_displacing, self.is_woken) = (false, false);
+        self.foreign_readers.remove(&writer);
         if let Some(guid) = self.flows.remove(&writer).and_then(|flow| flow.guid) {
             self.by_guid.remove(&guid);
         }
@@ -417,7 +464,7 @@ fn sample(
 }
 
 impl Reader for FlowReader {
-    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket> {
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Address> {
         let core = &*self.core;
         core.shared.open("accept")?;
         if peer == core.shared.id() {
@@ -433,32 +480,32 @@ impl Reader for FlowReader {
         state.flows.insert(writer, Flow::new(peer, round));
         drop(state);
         let capacity = core.limit.keeps_all.then_some(core.limit.samples as u32);
-        let ticket = ReaderTicket { guid: core.guid, round, capacity };
-        Ok(ticket.to_ticket(core.shared.secret(), core.shared.id(), core.gid))
+        let address = ReaderAddress { guid: core.guid, round, capacity };
+        Ok(address.to_address(core.shared.secret(), core.shared.id(), core.gid))
     }
 
     fn wire_name(&self) -> Option<Gid> {
         Some(Gid(self.core.guid))
     }
 
-    fn accept_plain(&self, writer: Gid) -> Result<Connected> {
+    fn accept_foreign(&self, writer: Gid) -> Result<Connected> {
         let core = &*self.core;
         core.shared.open("accept")?;
         let mut state = core.lock();
-        let is_new = !state.plains.contains_key(&writer);
+        let is_new = !state.foreign_readers.contains_key(&writer);
         if is_new {
-            state.plains.insert(writer, None);
+            state.foreign_readers.insert(writer, None);
             let mut news = false;
             state.unknown.remove(&writer.0);
             for arrived in state.early.take_of(writer.0).into_samples() {
-                news |= core.arrive_plain(&mut state, arrived);
+                news |= core.arrive_foreign(&mut state, arrived);
             }
             if news {
                 core.news.ring();
             }
         }
         drop(state);
-        // A match that comes after this look finds the writer above, and nudges.
+        // A match that comes after this look finds the writer above, and wakers.
         let is_matched = core.tap.matches().contains(&writer.0);
         Ok(if is_matched { Connected::Now } else { Connected::Later })
     }
@@ -488,11 +535,20 @@ impl Reader for FlowReader {
         self.core.lock().displaced
     }
 
+    fn displaced_of(&self, writer: Gid) -> u64 {
+        self.core.lock().flows.get(&writer).map_or(0, |flow| flow.displaced)
+    }
+
+    fn heed_displaced(&self) {
+        let mut state = self.core.lock();
+        (state.is_displacing, state.is_woken) = (false, false);
+    }
+
     fn newest_ns(&self, writer: Gid) -> Option<u64> {
         let state = self.core.lock();
         match state.flows.get(&writer) {
             Some(flow) => flow.newest_ns,
-            None => state.plains.get(&writer).copied().flatten(),
+            None => state.foreign_readers.get(&writer).copied().flatten(),
         }
     }
 }
@@ -532,6 +588,7 @@ impl Flow {
             taken: 0,
             uncredited: 0,
             is_asked: false,
+            displaced: 0,
         }
     }
 }
@@ -540,7 +597,7 @@ impl Flow {
 struct Ear(Weak<ReaderCore>);
 
 impl Listener for Ear {
-    fn news(&self) {
+    fn data_available(&self) {
         if let Some(core) = self.0.upgrade() {
             core.gather();
         }
@@ -577,7 +634,7 @@ mod tests {
         assert_eq!(relation(None), Some((Gid(theirs), 7)));
         assert_eq!(relation(Some(([0; 16], 0))), Some((Gid(theirs), 7)));
         assert_eq!(relation(Some((other, -1 << 32))), Some((Gid(other), 7)));
-        // Those of tsuji have their number on every road.
+        // Those of tsuji have their number on every link.
         let asked = Some((Gid([8; 16]), 70));
         assert_eq!(relation_of(asked, None), asked);
         assert_eq!(relation_of(asked, Some((other, 0))), asked);

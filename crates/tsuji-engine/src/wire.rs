@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use tsuji_core::{History, Peers, Qos};
 use tsuji_platform::clock;
-use tsuji_platform::poll::Nudge;
+use tsuji_platform::poll::Waker;
+use tsuji_transport::deferred::told;
 use tsuji_transport::engines::Need;
 use tsuji_transport::wire::{Announcements, ChannelSpec, Found, Inlet, Outlet, Wire};
 use tsuji_transport::{Bytes, Error, ErrorKind, Gid, Result};
@@ -37,13 +38,22 @@ impl Wire for EngineTransport {
         Ok(Gid(self.shared.watched()?.participant().guid()))
     }
 
+    fn moved(&self) -> Option<String> {
+        self.shared.moved()
+    }
+
+    fn leave(&self) -> Vec<Found> {
+        self.shared.let_go();
+        crate::lock(&self.shared.known).clear()
+    }
+
     fn found(&self) -> Vec<Found> {
         let shared = &self.shared;
         if !shared.is_current() || !shared.membership.is_there() {
             return Vec::new();
         }
         shared.found().unwrap_or_else(|error| {
-            tracing::warn!("nobody is found: {error}");
+            told::warn!("nobody is found: {error}");
             Vec::new()
         })
     }
@@ -80,10 +90,11 @@ impl Shared {
         }
         let _turn = Turn::take(self, Doing::Start);
         if lease.watch().is_none() {
-            let nudge: Arc<dyn Listener> = Arc::new(Lookout(Arc::clone(&self.mail.nudge)));
-            lease.keep_watching(lease.participant().watch(&nudge)?);
+            let waker: Arc<dyn Listener> =
+                Arc::new(Lookout(Arc::clone(&self.control_message.waker)));
+            lease.keep_watching(lease.participant().watch(&waker)?);
             // What was there before anybody listened.
-            self.nudge();
+            self.wake();
         }
         Ok(lease)
     }
@@ -143,11 +154,11 @@ fn samples_max(qos: &Qos) -> usize {
     }
 }
 
-/// Nudges when the engine has found somebody. It does not keep what watches.
-struct Lookout(Arc<Nudge>);
+/// Wakers when the engine has found somebody. It does not keep what watches.
+struct Lookout(Arc<Waker>);
 
 impl Listener for Lookout {
-    fn news(&self) {
+    fn data_available(&self) {
         self.0.give();
     }
 }
@@ -243,7 +254,7 @@ impl InletCore {
             }
         }
         drop(state);
-        self.shared.nudge();
+        self.shared.wake();
     }
 
     fn lock(&self) -> MutexGuard<'_, Arrivals> {
@@ -255,7 +266,7 @@ impl InletCore {
 struct Ear(Weak<InletCore>);
 
 impl Listener for Ear {
-    fn news(&self) {
+    fn data_available(&self) {
         if let Some(core) = self.0.upgrade() {
             core.gather();
         }

@@ -10,13 +10,13 @@ use tsuji_core::{Durability, History};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
-    Bytes, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId,
-    Result, Sent, Ticket, Writer,
+    Address, Bytes, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload,
+    PeerId, Result, Sent, Writer,
 };
 
 use crate::engine::{EndpointSpec, EngineWriter, Guid, Listener, Peep, Related};
-use crate::introduction::ReaderTicket;
-use crate::letter::{Content, Letter};
+use crate::flow_message::{Content, FlowMessage};
+use crate::introduction::ReaderAddress;
 use crate::membership::Lease;
 use crate::{HEADER_LEN, Shared};
 
@@ -48,8 +48,8 @@ pub(crate) struct WriterCore {
 #[derive(Debug, Default)]
 struct State {
     connections: Vec<Connection>,
-    /// Readers that are not tsuji's. They get no letters, and nothing waits for them.
-    plains: Vec<Plain>,
+    /// Readers that are not tsuji's. They get no messages, and nothing waits for them.
+    foreign_readers: Vec<Foreign>,
     /// The engine's names of the readers that match, tsuji's and others'.
     matches: Vec<Guid>,
     /// Since when each of them does.
@@ -72,17 +72,17 @@ struct State {
 }
 
 impl State {
-    fn open_plains(&self) -> usize {
-        self.plains.iter().filter(|it| it.is_open).count()
+    fn open_foreign_readers(&self) -> usize {
+        self.foreign_readers.iter().filter(|it| it.is_open).count()
     }
 }
 
 /// A reader of another tsuji process.
 #[derive(Debug)]
 struct Connection {
-    ticket: Ticket,
+    address: Address,
     peer: PeerId,
-    reader: ReaderTicket,
+    reader: ReaderAddress,
     /// Its engine has matched the writer.
     is_heard: bool,
     /// The reader is gone.
@@ -101,7 +101,7 @@ struct Connection {
 
 /// A reader that is not tsuji's.
 #[derive(Clone, Copy, Debug)]
-struct Plain {
+struct Foreign {
     /// The engine's name of it.
     name: Gid,
     /// It counts on what is sent.
@@ -160,14 +160,16 @@ impl WriterCore {
         Ok(core)
     }
 
-    /// A letter of a reader.
-    pub(crate) fn read(&self, from: PeerId, letter: &Letter) {
+    /// A message of a reader.
+    pub(crate) fn read(&self, from: PeerId, message: &FlowMessage) {
         let mut state = self.lock();
         let found = state.connections.iter_mut().find(|it| {
-            it.peer == from && it.ticket.reader == letter.reader && it.reader.round == letter.round
+            it.peer == from
+                && it.address.reader == message.reader
+                && it.reader.round == message.round
         });
         let Some(connection) = found else { return };
-        match letter.content {
+        match message.content {
             Content::Heard => connection.is_heard = true,
             Content::Gone => connection.is_gone = true,
             Content::Credit(taken) => {
@@ -182,7 +184,7 @@ impl WriterCore {
         }
         self.announce_room(&mut state);
         drop(state);
-        self.shared.nudge();
+        self.shared.wake();
     }
 
     /// A process is gone, and all its readers with it.
@@ -223,12 +225,12 @@ impl WriterCore {
         // Under the lock, so that what was seen last is what is kept.
         let matches = self.peep.matches();
         let is_lost = |it: &Connection| it.is_open && !matches.contains(&it.reader.guid);
-        let lost = state.connections.iter().filter(|it| is_lost(it)).map(|it| it.ticket.reader);
+        let lost = state.connections.iter().filter(|it| is_lost(it)).map(|it| it.address.reader);
         let mut lost: Vec<Gid> = lost.collect();
         state.connections.retain(|it| !is_lost(it));
-        let is_lost = |it: &Plain| it.is_open && !matches.contains(&it.name.0);
-        lost.extend(state.plains.iter().filter(|it| is_lost(it)).map(|it| it.name));
-        state.plains.retain(|it| !is_lost(it));
+        let is_lost = |it: &Foreign| it.is_open && !matches.contains(&it.name.0);
+        lost.extend(state.foreign_readers.iter().filter(|it| is_lost(it)).map(|it| it.name));
+        state.foreign_readers.retain(|it| !is_lost(it));
         state.lost.extend(lost);
         state.matched_ns.retain(|it, _| matches.contains(it));
         let now_ns = clock::monotonic_ns();
@@ -238,7 +240,7 @@ impl WriterCore {
         state.matches = matches;
         self.announce_room(&mut state);
         drop(state);
-        self.shared.nudge();
+        self.shared.wake();
     }
 
     /// Makes sure that no reader that counts on it is full.
@@ -281,14 +283,14 @@ impl WriterCore {
     }
 
     fn tell(&self, connection: &Connection, content: Content) {
-        let (reader, round) = (connection.ticket.reader, connection.reader.round);
-        let letter = Letter { writer: self.gid, reader, round, content };
-        self.shared.post(connection.peer, letter);
+        let (reader, round) = (connection.address.reader, connection.reader.round);
+        let message = FlowMessage { writer: self.gid, reader, round, content };
+        self.shared.post(connection.peer, message);
     }
 
     /// What a sample is said to relate to. A reply says what came with its request. A request names who
     /// takes its replies, who is told by which number it will be answered; and nobody while its replies come
-    /// by another road.
+    /// by another link.
     fn relate(&self, (gid, number): (Gid, u64), mark: (u64, u64)) -> Option<Related> {
         if number != 0 {
             return Some(Related { name: gid.0, number: number.cast_signed() });
@@ -376,7 +378,7 @@ impl Writer for FlowWriter {
         if core.keeps_all {
             state.unacknowledged_bytes += bytes.len();
         }
-        let mut sent = Sent { readers: state.open_plains() as u32, displaced: 0 };
+        let mut sent = Sent { readers: state.open_foreign_readers() as u32, displaced: 0 };
         for connection in state.connections.iter_mut().filter(|it| it.is_open) {
             connection.note_sent(envelope.sequence, bytes.len());
             sent.readers += 1;
@@ -390,14 +392,14 @@ impl Writer for FlowWriter {
         Err(Error::new(ErrorKind::Unsupported, "send to one reader"))
     }
 
-    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
+    fn connect(&self, address: &Address) -> Result<Connected> {
         let core = &*self.core;
         core.shared.open("connect")?;
         let mut state = core.lock();
-        let known = state.connections.iter().position(|it| it.ticket == *ticket);
+        let known = state.connections.iter().position(|it| it.address == *address);
         let Some(at) = known else {
             drop(state);
-            return self.begin(ticket);
+            return self.begin(address);
         };
         let is_matched = state.matches.contains(&state.connections[at].reader.guid);
         let State { connections, marks, .. } = &mut *state;
@@ -405,7 +407,7 @@ impl Writer for FlowWriter {
         if connection.is_gone {
             connections.remove(at);
             let error = Error::new(ErrorKind::Closed, "connect");
-            return Err(error.about(format!("reader {} is gone", ticket.reader)));
+            return Err(error.about(format!("reader {} is gone", address.reader)));
         }
         if !connection.is_heard || !is_matched {
             return Ok(Connected::Later);
@@ -423,11 +425,11 @@ impl Writer for FlowWriter {
             return;
         }
         let mut state = core.lock();
-        if let Some(at) = state.connections.iter().position(|it| it.ticket.reader == reader) {
+        if let Some(at) = state.connections.iter().position(|it| it.address.reader == reader) {
             let connection = state.connections.remove(at);
             core.tell(&connection, Content::End { engine: state.written });
         }
-        state.plains.retain(|it| it.name != reader);
+        state.foreign_readers.retain(|it| it.name != reader);
         core.announce_room(&mut state);
     }
 
@@ -435,17 +437,17 @@ impl Writer for FlowWriter {
         Some(Gid(self.core.guid))
     }
 
-    fn connect_plain(&self, reader: Gid) -> Result<Connected> {
+    fn connect_foreign(&self, reader: Gid) -> Result<Connected> {
         let core = &*self.core;
         core.shared.open("connect")?;
         let mut state = core.lock();
         let state = &mut *state;
         let is_matched = state.matches.contains(&reader.0);
-        match state.plains.iter_mut().find(|it| it.name == reader) {
+        match state.foreign_readers.iter_mut().find(|it| it.name == reader) {
             Some(plain) => plain.is_open |= is_matched,
             None => {
                 state.reserved = false;
-                state.plains.push(Plain { name: reader, is_open: is_matched });
+                state.foreign_readers.push(Foreign { name: reader, is_open: is_matched });
             }
         }
         Ok(if is_matched { Connected::Now } else { Connected::Later })
@@ -457,7 +459,7 @@ impl Writer for FlowWriter {
 
     fn readers(&self) -> usize {
         let state = self.core.lock();
-        state.open_plains() + state.connections.iter().filter(|it| it.is_open).count()
+        state.open_foreign_readers() + state.connections.iter().filter(|it| it.is_open).count()
     }
 
     fn is_acknowledged(&self) -> bool {
@@ -487,18 +489,18 @@ impl Writer for FlowWriter {
 
 impl FlowWriter {
     /// Says Hello to a reader, in the place of an earlier connection with it.
-    fn begin(&self, ticket: &Ticket) -> Result<Connected> {
+    fn begin(&self, address: &Address) -> Result<Connected> {
         let core = &*self.core;
         let refused = |kind, why: String| Err(Error::new(kind, "connect").about(why));
-        let Some(secret) = core.shared.secret_of(ticket.peer) else {
-            return refused(ErrorKind::Closed, format!("process {} was not met", ticket.peer));
+        let Some(secret) = core.shared.secret_of(address.peer) else {
+            return refused(ErrorKind::Closed, format!("process {} was not met", address.peer));
         };
-        let Some(reader) = ReaderTicket::read(ticket, secret) else {
-            return refused(ErrorKind::Invalid, "not a ticket of that reader".to_owned());
+        let Some(reader) = ReaderAddress::read(address, secret) else {
+            return refused(ErrorKind::Invalid, "not an address of that reader".to_owned());
         };
         let connection = Connection {
-            ticket: ticket.clone(),
-            peer: ticket.peer,
+            address: address.clone(),
+            peer: address.peer,
             reader,
             is_heard: false,
             is_gone: false,
@@ -510,7 +512,7 @@ impl FlowWriter {
         };
         let mut state = core.lock();
         state.reserved = false;
-        state.connections.retain(|it| it.ticket.reader != ticket.reader);
+        state.connections.retain(|it| it.address.reader != address.reader);
         core.tell(&connection, Content::Hello(core.guid));
         state.connections.push(connection);
         core.announce_room(&mut state);
@@ -588,9 +590,9 @@ mod tests {
 
     fn connection(capacity: Option<u32>) -> Connection {
         Connection {
-            ticket: Ticket::default(),
+            address: Address::default(),
             peer: PeerId::default(),
-            reader: ReaderTicket { guid: [0; 16], round: 1, capacity },
+            reader: ReaderAddress { guid: [0; 16], round: 1, capacity },
             is_heard: true,
             is_gone: false,
             is_open: true,

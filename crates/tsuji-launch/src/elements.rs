@@ -15,25 +15,57 @@ pub struct Element {
 
 /// Where actions stand.
 const ACTIONS: &[&str] = &[
+    "append_env",
     "arg",
     "executable",
     "group",
     "include",
     "let",
     "load_composable_node",
+    "log",
     "node",
     "node_container",
     "push-ros-namespace",
     "push_ros_namespace",
+    "reset",
+    "reset_env",
     "set_env",
     "set_parameter",
+    "set_parameters_from_file",
     "set_remap",
+    "set_ros_log_dir",
+    "unset_env",
+];
+
+/// What a group may have inside.
+const GROUP: &[&str] = &[
+    "append_env",
+    "arg",
+    "executable",
+    "group",
+    "include",
+    "keep",
+    "let",
+    "load_composable_node",
+    "log",
+    "node",
+    "node_container",
+    "push-ros-namespace",
+    "push_ros_namespace",
+    "reset",
+    "reset_env",
+    "set_env",
+    "set_parameter",
+    "set_parameters_from_file",
+    "set_remap",
+    "set_ros_log_dir",
     "unset_env",
 ];
 
 const NODE: &[&str] = &[
     "pkg",
     "exec",
+    "exec_name",
     "name",
     "namespace",
     "args",
@@ -46,6 +78,7 @@ const NODE: &[&str] = &[
     "launch-prefix",
     "sigterm_timeout",
     "sigkill_timeout",
+    "emulate_tty",
     "on_exit",
     "if",
     "unless",
@@ -63,6 +96,7 @@ const EXECUTABLE: &[&str] = &[
     "launch-prefix",
     "sigterm_timeout",
     "sigkill_timeout",
+    "emulate_tty",
     "on_exit",
     "if",
     "unless",
@@ -72,7 +106,12 @@ const PARAM: &[&str] = &["name", "value", "value-sep", "type", "from", "allow_su
 
 /// Everything that a launch file may have.
 pub const ELEMENTS: &[Element] = &[
-    Element { name: "launch", inside: &[], attributes: &["version"], children: ACTIONS },
+    Element {
+        name: "launch",
+        inside: &[],
+        attributes: &["version", "deprecated"],
+        children: ACTIONS,
+    },
     Element { name: "arg", inside: &["include"], attributes: &["name", "value"], children: &[] },
     Element { name: "let", inside: &["include"], attributes: &["name", "value"], children: &[] },
     Element {
@@ -111,9 +150,13 @@ pub const ELEMENTS: &[Element] = &[
     Element {
         name: "group",
         inside: &[],
-        attributes: &["scoped", "if", "unless"],
-        children: ACTIONS,
+        attributes: &["scoped", "forwarding", "if", "unless"],
+        children: GROUP,
     },
+    Element { name: "keep", inside: &[], attributes: &["name", "value"], children: &[] },
+    Element { name: "reset", inside: &[], attributes: &["if", "unless"], children: &["keep"] },
+    Element { name: "reset_env", inside: &[], attributes: &["if", "unless"], children: &[] },
+    Element { name: "log", inside: &[], attributes: &["message", "if", "unless"], children: &[] },
     Element {
         name: "include",
         inside: &[],
@@ -141,7 +184,25 @@ pub const ELEMENTS: &[Element] = &[
     Element {
         name: "set_parameter",
         inside: &[],
-        attributes: &["name", "value", "type", "if", "unless"],
+        attributes: &["name", "value", "type", "value-sep", "if", "unless"],
+        children: &[],
+    },
+    Element {
+        name: "set_parameters_from_file",
+        inside: &[],
+        attributes: &["filename", "if", "unless"],
+        children: &[],
+    },
+    Element {
+        name: "set_ros_log_dir",
+        inside: &[],
+        attributes: &["new_log_dir", "if", "unless"],
+        children: &[],
+    },
+    Element {
+        name: "append_env",
+        inside: &[],
+        attributes: &["name", "value", "prepend", "separator", "if", "unless"],
         children: &[],
     },
     Element {

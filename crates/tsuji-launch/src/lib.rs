@@ -17,9 +17,10 @@
 //!   </group>
 //! </launch>
 //! ```
-//! Elements, attributes and substitutions mean what they mean to ROS 2's `launch`, as far as they are here; [`ELEMENTS`]
-//! has them all. Whatever else is written is refused, with its place and what is allowed; so are arguments that nobody
-//! declares. Beyond ROS 2, a `node` without `pkg` is an executable beside the file or in `PATH`. `$(command …)` and
+//! Elements, attributes, substitutions and types of values mean what they mean to ROS 2's `launch` and `launch_ros`, as
+//! far as they are here; [`ELEMENTS`] has them all, and tables that were recorded from those are the tests. Whatever else
+//! is written is refused, with its place and what is allowed; so are arguments that nobody declares, and files in Python
+//! and YAML. Beyond ROS 2, a `node` without `pkg` is an executable beside the file or in `PATH`. `$(command …)` and
 //! `$(eval …)` are refused: a plan is made without anything being run.
 //!
 //! # Limits
@@ -51,8 +52,9 @@ pub use supervision::{
 };
 
 mod words;
+pub use words::shell_words;
 
 mod world;
 pub use world::World;
 
-pub use tsuji_xml::{XmlError, XmlErrors};
+pub use tsuji_xml::{XmlError, XmlErrors, spelling};

@@ -11,6 +11,8 @@ pub struct Plan {
     pub processes: Vec<Process>,
     /// What is to be loaded into containers, in the order of the file.
     pub components: Vec<Component>,
+    /// What the file has to say, in its order, before the first process is started.
+    pub messages: Vec<(String, Place)>,
 }
 
 /// One process.

@@ -6,17 +6,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_core::names::{self, RemapRule};
+use tsuji_msg::yaml::{python_float, python_integer};
 use tsuji_xml::{Attribute, Kind, Node, Places, XmlError, XmlErrors, name_offset};
 
 use crate::elements;
-use crate::parameter;
+use crate::parameter::{Reader, Value};
 use crate::plan::{
     Argument, Component, Output, ParameterSource, Patience, Place, Plan, Process, Respawn,
 };
-use crate::substitution::{self, Piece, Problem, Source, TRUTHS, truth};
+use crate::substitution::{
+    self, Piece, Problem, Source, TRUTHS, YAML_TRUTHS, truth, unescaped, yaml_truth,
+};
 use crate::supervision::TIMEOUT_MAX;
 use crate::words;
 use crate::world::World;
+
+mod environment;
+mod foreign;
+mod parameters;
 
 /// The most bytes of a file.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
@@ -42,6 +49,10 @@ const KIND: Kind = Kind {
     depth_max: 32,
 };
 
+/// Arguments that are settings of the launch itself, which no file needs to declare.
+const SETTINGS: &[&str] =
+    &["launch-prefix", "launch-prefix-filter", "sigkill_timeout", "sigterm_timeout"];
+
 /// What the file at `file` asks for, where `arguments` are given, names with values.
 ///
 /// All errors of a file are told, as far as they do not follow from each other.
@@ -50,7 +61,7 @@ pub fn plan<W: World + ?Sized>(
     file: &Path,
     arguments: &[(String, String)],
 ) -> Result<Plan, XmlErrors> {
-    let bytes = world.read(file).map_err(|why| whole(file, &why))?;
+    let bytes = read_file(world, file)?;
     let mut launch = Launch {
         world,
         plan: Plan::default(),
@@ -66,7 +77,8 @@ pub fn plan<W: World + ?Sized>(
     tsuji_xml::read(&KIND, &file.display().to_string(), &bytes, |root, places| {
         launch.root(root, places, &mut scope);
         let declared = &launch.declared[0];
-        for (name, _) in arguments.iter().filter(|(name, _)| !declared.contains(name)) {
+        let is_known = |name: &String| declared.contains(name) || SETTINGS.contains(&name.as_str());
+        for (name, _) in arguments.iter().filter(|(name, _)| !is_known(name)) {
             // Where something was not read, what it declares is not known.
             if places.is_good() {
                 let allowed: Vec<&str> = declared.iter().map(String::as_str).collect();
@@ -80,7 +92,7 @@ pub fn plan<W: World + ?Sized>(
 
 /// The arguments that a file declares, as they are written there; those of files that it includes are not among them.
 pub fn declared<W: World + ?Sized>(world: &W, file: &Path) -> Result<Vec<Argument>, XmlErrors> {
-    let bytes = world.read(file).map_err(|why| whole(file, &why))?;
+    let bytes = read_file(world, file)?;
     tsuji_xml::read(&KIND, &file.display().to_string(), &bytes, |root, places| {
         elements::check(root, places);
         let own = root.descendants().filter(|it| {
@@ -92,26 +104,35 @@ pub fn declared<W: World + ?Sized>(world: &W, file: &Path) -> Result<Vec<Argumen
             let Some(name) = places.required(node, "name") else { continue };
             let choices = node.children().filter_map(|it| said(it, "value"));
             arguments.push(Argument {
-                name: name.value().to_owned(),
+                name: unescaped(name.value()),
                 default: said(node, "default"),
-                description: said(node, "description").unwrap_or_default(),
-                choices: choices.collect(),
+                description: unescaped(&said(node, "description").unwrap_or_default()),
+                choices: choices.map(|it| unescaped(&it)).collect(),
             });
         }
         arguments
     })
 }
 
-/// An error of a file of which no line is known.
-fn whole(file: &Path, why: &str) -> XmlErrors {
-    XmlErrors::new(vec![XmlError {
-        file: file.display().to_string().into(),
-        line: 1,
-        column: 1,
-        word: "launch".to_owned(),
-        problem: format!("cannot be read: {why}"),
-        allowed: Vec::new(),
-    }])
+/// The bytes of a launch file, unless it is in another language.
+fn read_file<W: World + ?Sized>(world: &W, file: &Path) -> Result<Vec<u8>, XmlErrors> {
+    let whole = |word: &str, problem: String| {
+        XmlErrors::new(vec![XmlError {
+            file: file.display().to_string().into(),
+            line: 1,
+            column: 1,
+            word: word.to_owned(),
+            problem,
+            allowed: Vec::new(),
+        }])
+    };
+    let name = file.file_name().map_or_else(|| "launch".into(), |it| it.to_string_lossy());
+    let bytes =
+        world.read(file).map_err(|why| whole("launch", format!("cannot be read: {why}")))?;
+    match foreign::language(file, &bytes) {
+        Some(language) => Err(whole(&name, foreign::problem(language))),
+        None => Ok(bytes),
+    }
 }
 
 /// The error is among those of the file.
@@ -128,7 +149,14 @@ struct Scope {
     /// Empty, or beginning with a slash.
     namespace: String,
     remappings: Arc<Vec<String>>,
-    parameters: Arc<Vec<(String, Place)>>,
+    parameters: Arc<Vec<Inherited>>,
+}
+
+/// A parameter that is set for all nodes.
+#[derive(Clone, Debug)]
+pub(crate) enum Inherited {
+    Value(String, Value, Place),
+    File(PathBuf, Place),
 }
 
 struct Launch<'w, W: World + ?Sized> {
@@ -148,6 +176,10 @@ struct Launch<'w, W: World + ?Sized> {
 impl<W: World + ?Sized> Launch<'_, W> {
     fn root<'a>(&mut self, root: Node<'a, 'a>, places: &mut Places<'a>, scope: &mut Scope) {
         elements::check(root, places);
+        if let Some(why) = root.attribute("deprecated") {
+            let text = format!("this launch file is deprecated: {why}");
+            self.plan.messages.push((text, place(root, places)));
+        }
         // What is not understood is not acted on, not even in part.
         if places.is_good() {
             self.actions(root, places, scope);
@@ -178,13 +210,15 @@ impl<W: World + ?Sized> Launch<'_, W> {
                 Arc::make_mut(&mut scope.variables).insert(name, value);
                 Ok(())
             }
-            "group" => {
-                let is_scoped = self.truth(node, "scoped", places, scope)?.unwrap_or(true);
-                let kept = is_scoped.then(|| scope.clone());
-                self.actions(node, places, scope);
-                if let Some(kept) = kept {
-                    *scope = kept;
-                }
+            "group" => self.group(node, places, scope),
+            "reset" => self.reset(node, places, scope),
+            "reset_env" => {
+                scope.env = Arc::default();
+                Ok(())
+            }
+            "log" => {
+                let text = self.required(node, "message", places, scope)?;
+                self.plan.messages.push((text, place(node, places)));
                 Ok(())
             }
             "include" => self.include(node, places, scope),
@@ -193,16 +227,15 @@ impl<W: World + ?Sized> Launch<'_, W> {
                 scope.namespace = self.namespace(node, &pushed, places, scope)?;
                 Ok(())
             }
-            "set_env" | "unset_env" => self.variable(node, places, scope),
+            "set_env" | "unset_env" | "append_env" => self.variable(node, places, scope),
+            "set_ros_log_dir" => self.log_folder(node, places, scope),
             "set_remap" => {
                 let rule = self.remapping(node, places, scope)?;
                 Arc::make_mut(&mut scope.remappings).push(rule);
                 Ok(())
             }
-            "set_parameter" => {
-                let assigned = self.assignment(node, "", places, scope)?;
-                Arc::make_mut(&mut scope.parameters).push((assigned, place(node, places)));
-                Ok(())
+            "set_parameter" | "set_parameters_from_file" => {
+                self.set_parameters(node, places, scope)
             }
             "node" => self.node(node, places, scope).map(drop),
             "node_container" => {
@@ -249,13 +282,67 @@ impl<W: World + ?Sized> Launch<'_, W> {
         }
     }
 
+    fn group<'a>(
+        &mut self,
+        node: Node<'a, 'a>,
+        places: &mut Places<'a>,
+        scope: &mut Scope,
+    ) -> Result<()> {
+        let is_scoped = self.yaml_truth(node, "scoped", places, scope)?.unwrap_or(true);
+        let forwards = self.yaml_truth(node, "forwarding", places, scope)?.unwrap_or(true);
+        let around = is_scoped.then(|| scope.clone());
+        let kept = self.kept(node, places, scope)?;
+        if is_scoped && !forwards {
+            *scope = Scope::default();
+        }
+        Arc::make_mut(&mut scope.variables).extend(kept);
+        for child in node.children().filter(|it| it.is_element() && !it.has_tag_name("keep")) {
+            // What is wrong is noted, and the next may be right.
+            let _ = self.action(child, places, scope);
+        }
+        if let Some(around) = around {
+            *scope = around;
+        }
+        Ok(())
+    }
+
+    /// Forgets all variables, and what is set for all nodes, which are variables to ROS 2 too.
+    fn reset<'a>(
+        &mut self,
+        node: Node<'a, 'a>,
+        places: &mut Places<'a>,
+        scope: &mut Scope,
+    ) -> Result<()> {
+        let kept = self.kept(node, places, scope)?;
+        let env = Arc::clone(&scope.env);
+        let variables = Arc::new(kept.into_iter().collect());
+        *scope = Scope { env, variables, ..Scope::default() };
+        Ok(())
+    }
+
+    /// The variables of the `keep` elements of a group or a reset.
+    fn kept<'a>(
+        &mut self,
+        node: Node<'a, 'a>,
+        places: &mut Places<'a>,
+        scope: &Scope,
+    ) -> Result<Vec<(String, String)>> {
+        let keeps = node.children().filter(|it| it.has_tag_name("keep"));
+        let kept = keeps.map(|keep| {
+            let name = self.required(keep, "name", places, scope)?;
+            Ok((name, self.required(keep, "value", places, scope)?))
+        });
+        kept.collect()
+    }
+
     fn argument<'a>(
         &mut self,
         node: Node<'a, 'a>,
         places: &mut Places<'a>,
         scope: &mut Scope,
     ) -> Result<()> {
-        let name = self.required(node, "name", places, scope)?;
+        // Neither its name nor its choices have substitutions, as there.
+        let name = unescaped(places.required(node, "name").ok_or(Noted)?.value());
         for declared in &mut self.declared {
             declared.insert(name.clone());
         }
@@ -268,7 +355,7 @@ impl<W: World + ?Sized> Launch<'_, W> {
         }
         let mut choices = Vec::new();
         for choice in node.children().filter(Node::is_element) {
-            choices.push(self.required(choice, "value", places, scope)?);
+            choices.push(unescaped(places.required(choice, "value").ok_or(Noted)?.value()));
         }
         match scope.variables.get(&name) {
             Some(value) if !choices.is_empty() && !choices.contains(value) => {
@@ -316,6 +403,9 @@ impl<W: World + ?Sized> Launch<'_, W> {
                 return Err(wrong(node, "file", &said, format!("cannot be read: {why}"), places));
             }
         };
+        if let Some(language) = foreign::language(&path, &bytes) {
+            return Err(wrong(node, "file", &said, foreign::problem(language), places));
+        }
         self.files_read += 1;
         self.files.push(path.clone());
         self.declared.push(BTreeSet::new());
@@ -336,25 +426,6 @@ impl<W: World + ?Sized> Launch<'_, W> {
         Ok(())
     }
 
-    fn variable<'a>(
-        &mut self,
-        node: Node<'a, 'a>,
-        places: &mut Places<'a>,
-        scope: &mut Scope,
-    ) -> Result<()> {
-        let name = self.required(node, "name", places, scope)?;
-        if name.is_empty() || name.contains(['=', '\0']) {
-            let problem = "is not the name of a variable".to_owned();
-            return Err(wrong(node, "name", &name, problem, places));
-        }
-        let value = match node.tag_name().name() {
-            "unset_env" => None,
-            _ => Some(self.required(node, "value", places, scope)?),
-        };
-        Arc::make_mut(&mut scope.env).insert(name, value);
-        Ok(())
-    }
-
     fn remapping<'a>(
         &mut self,
         node: Node<'a, 'a>,
@@ -370,104 +441,6 @@ impl<W: World + ?Sized> Launch<'_, W> {
                 Err(wrong(node, "from", &rule, format!("is no remapping: {error}"), places))
             }
         }
-    }
-
-    /// `NAME:=VALUE` of a `param` and the like; `above` is what stands before the name.
-    fn assignment<'a>(
-        &mut self,
-        node: Node<'a, 'a>,
-        above: &str,
-        places: &mut Places<'a>,
-        scope: &Scope,
-    ) -> Result<String> {
-        let name = self.required(node, "name", places, scope)?;
-        if name.is_empty() || name.contains(":=") {
-            let problem = "is not the name of a parameter".to_owned();
-            return Err(wrong(node, "name", &name, problem, places));
-        }
-        let value = self.required(node, "value", places, scope)?;
-        let separator = self.optional(node, "value-sep", places, scope)?;
-        if separator.as_deref() == Some("") {
-            let problem = "is empty, and separates nothing".to_owned();
-            return Err(wrong(node, "value-sep", "value-sep", problem, places));
-        }
-        let ty = self.optional(node, "type", places, scope)?.unwrap_or_default();
-        if !ty.is_empty() && !parameter::TYPES.contains(&ty.as_str()) {
-            let offset = attribute_offset(node, "type");
-            places.error(offset, &ty, "is not a type".to_owned(), parameter::TYPES);
-            return Err(Noted);
-        }
-        match parameter::to_yaml(&value, &ty, separator.as_deref()) {
-            Ok(value) => Ok(format!("{above}{name}:={value}")),
-            Err((word, problem)) => Err(wrong(node, "value", &word, problem, places)),
-        }
-    }
-
-    /// The parameters of a node; those of files come first, as launch has it.
-    fn parameters<'a>(
-        &mut self,
-        node: Node<'a, 'a>,
-        places: &mut Places<'a>,
-        scope: &Scope,
-    ) -> Result<Vec<ParameterSource>> {
-        // What is inherited is written out for each, so it counts for each, and before it takes room.
-        let bytes = scope.parameters.iter().map(|(assigned, _)| assigned.len()).sum();
-        self.spend_at(node, bytes, places)?;
-        let inherited = scope.parameters.iter().cloned();
-        let mut all: Vec<_> =
-            inherited.map(|(assigned, place)| ParameterSource::Assign(assigned, place)).collect();
-        let (files, values): (Vec<_>, Vec<_>) = node
-            .children()
-            .filter(|it| it.has_tag_name("param"))
-            .partition(|it| it.has_attribute("from"));
-        for param in files {
-            for other in ["name", "value", "type", "value-sep"] {
-                if param.has_attribute(other) {
-                    let problem = "has no place beside \"from\"".to_owned();
-                    places.error(attribute_offset(param, other), other, problem, &[]);
-                    return Err(Noted);
-                }
-            }
-            if self.truth(param, "allow_substs", places, scope)? == Some(true) {
-                let problem = "is not supported: a file of parameters is taken as it is".to_owned();
-                return Err(wrong(param, "allow_substs", "true", problem, places));
-            }
-            let path = self.required(param, "from", places, scope)?;
-            if !self.world.is_file(Path::new(&path)) {
-                return Err(wrong(param, "from", &path, "is not a file".to_owned(), places));
-            }
-            all.push(ParameterSource::File(path.into(), place(param, places)));
-        }
-        for param in values {
-            self.values(param, "", places, scope, &mut all)?;
-        }
-        Ok(all)
-    }
-
-    fn values<'a>(
-        &mut self,
-        node: Node<'a, 'a>,
-        above: &str,
-        places: &mut Places<'a>,
-        scope: &Scope,
-        all: &mut Vec<ParameterSource>,
-    ) -> Result<()> {
-        let mut inner = node.children().filter(Node::is_element).peekable();
-        if inner.peek().is_none() {
-            let assigned = self.assignment(node, above, places, scope)?;
-            all.push(ParameterSource::Assign(assigned, place(node, places)));
-            return Ok(());
-        }
-        if node.has_attribute("value") {
-            let problem = "has no place beside parameters inside".to_owned();
-            return Err(wrong(node, "value", "value", problem, places));
-        }
-        let name = self.required(node, "name", places, scope)?;
-        let above = format!("{above}{name}.");
-        for param in inner {
-            self.values(param, &above, places, scope, all)?;
-        }
-        Ok(())
     }
 
     /// A `node` or `node_container`. Gives its full name if the file names it.
@@ -530,17 +503,21 @@ impl<W: World + ?Sized> Launch<'_, W> {
         for rule in scope.remappings.iter() {
             ros.extend(["-r".to_owned(), rule.clone()]);
         }
-        ros.extend(self.words(node, "ros_args", places, scope)?);
-        if !ros.is_empty() {
-            argv.push("--ros-args".to_owned());
-            argv.extend(ros);
+        // What stands in the file as words comes first, as there: of two remappings the first counts, of two values of a
+        // parameter the last. It may end with "--".
+        for words in [self.words(node, "ros_args", places, scope)?, ros] {
+            if !words.is_empty() {
+                argv.push("--ros-args".to_owned());
+                argv.extend(words);
+            }
         }
         let full_name = name.map(|name| match scope.namespace.as_str() {
             "/" | "" => format!("/{name}"),
             namespace => format!("{namespace}/{name}"),
         });
         let base = Path::new(&executable).file_name();
-        let label = base.map_or_else(String::new, |it| it.to_string_lossy().into_owned());
+        let base = base.map_or_else(String::new, |it| it.to_string_lossy().into_owned());
+        let label = self.optional(node, "exec_name", places, scope)?.unwrap_or(base);
         let mut process = self.process(node, &label, argv, places, scope)?;
         process.node.clone_from(&full_name);
         process.parameters = parameters;
@@ -557,7 +534,7 @@ impl<W: World + ?Sized> Launch<'_, W> {
         let mut scope = scope.clone();
         self.variables(node, places, &mut scope)?;
         let scope = &scope;
-        let argv = if self.truth(node, "shell", places, scope)?.unwrap_or(false) {
+        let argv = if self.yaml_truth(node, "shell", places, scope)?.unwrap_or(false) {
             vec!["/bin/sh".to_owned(), "-c".to_owned(), self.required(node, "cmd", places, scope)?]
         } else {
             places.required(node, "cmd").ok_or(Noted)?;
@@ -576,21 +553,6 @@ impl<W: World + ?Sized> Launch<'_, W> {
         self.add(node, process, places)
     }
 
-    fn variables<'a>(
-        &mut self,
-        node: Node<'a, 'a>,
-        places: &mut Places<'a>,
-        scope: &mut Scope,
-    ) -> Result<()> {
-        let env = scope.env.iter();
-        let bytes = env.map(|(name, value)| name.len() + value.as_ref().map_or(0, String::len));
-        self.spend_at(node, bytes.sum(), places)?;
-        for env in node.children().filter(|it| it.has_tag_name("env")) {
-            self.variable(env, places, scope)?;
-        }
-        Ok(())
-    }
-
     /// A program that is not a package's: by a path beside the file, or in `PATH`.
     fn program<'a>(
         &self,
@@ -607,11 +569,11 @@ impl<W: World + ?Sized> Launch<'_, W> {
             Some(parent) if parent == Path::new("") => Path::new(".").join(beside),
             _ => beside,
         };
-        let path = substitution::variable(self.world, &scope.env, "PATH").unwrap_or_default();
-        let in_path = path.split(':').filter(|_| !said.contains('/'));
-        let in_path = in_path.filter(|it| !it.is_empty()).map(|it| Path::new(it).join(said));
-        let mut all = std::iter::once(beside).chain(in_path);
-        let found = all.find(|it| !said.is_empty() && self.world.is_executable(it));
+        let beside = Some(beside).filter(|it| !said.is_empty() && self.world.is_executable(it));
+        let found = beside.or_else(|| {
+            let is_name = !said.contains('/');
+            is_name.then(|| substitution::in_path(self.world, &scope.env, said)).flatten()
+        });
         found.ok_or_else(|| {
             let problem = match said.contains('/') {
                 true => "is not an executable".to_owned(),
@@ -630,13 +592,18 @@ impl<W: World + ?Sized> Launch<'_, W> {
         places: &mut Places<'a>,
         scope: &Scope,
     ) -> Result<Process> {
-        let mut prefix = self.words(node, "launch-prefix", places, scope)?;
+        let mut prefix = self.prefix(node, places, scope)?;
         if let Some(first) = prefix.first_mut() {
             let program = self.program(node, "launch-prefix", first, places, scope)?;
             *first = program.display().to_string();
             argv.splice(0..0, prefix);
         }
-        let output = match self.optional(node, "output", places, scope)?.as_deref() {
+        let said = self.optional(node, "output", places, scope)?;
+        // As `ros2 launch --show-all-subprocesses-output` sets it.
+        let output =
+            substitution::variable(self.world, &scope.env, "OVERRIDE_LAUNCH_PROCESS_OUTPUT");
+        let output = output.map(|it| it.to_string_lossy().into_owned());
+        let output = match output.or(said).as_deref() {
             None => Output::default(),
             Some("screen") => Output::Screen,
             Some("log") => Output::Log,
@@ -647,15 +614,25 @@ impl<W: World + ?Sized> Launch<'_, W> {
                 return Err(Noted);
             }
         };
-        let respawns = self.truth(node, "respawn", places, scope)?.unwrap_or(false);
+        if self.yaml_truth(node, "emulate_tty", places, scope)? == Some(true) {
+            let problem = "is not supported: what processes print goes through a pipe; \
+                           RCUTILS_COLORIZED_OUTPUT=1 keeps the colours of nodes";
+            return Err(wrong(node, "emulate_tty", "true", problem.to_owned(), places));
+        }
+        let respawns = self.yaml_truth(node, "respawn", places, scope)?.unwrap_or(false);
         let delay = self.seconds(node, "respawn_delay", places, scope)?;
         let retries_max = match self.optional(node, "respawn_max_retries", places, scope)? {
             None => None,
-            Some(word) if word.trim() == "-1" => None,
-            Some(word) => Some(word.trim().parse().map_err(|_| {
-                let problem = "is not a number of retries; it is 0 or more, or -1 for any number";
-                wrong(node, "respawn_max_retries", &word, problem.to_owned(), places)
-            })?),
+            Some(word) => match python_integer(&word) {
+                Some(-1) => None,
+                Some(number) if u32::try_from(number).is_ok() => u32::try_from(number).ok(),
+                _ => {
+                    let problem =
+                        "is not a number of retries; it is 0 or more, or -1 for any number";
+                    let problem = problem.to_owned();
+                    return Err(wrong(node, "respawn_max_retries", &word, problem, places));
+                }
+            },
         };
         let shuts_down = match self.optional(node, "on_exit", places, scope)?.as_deref() {
             None => false,
@@ -667,8 +644,8 @@ impl<W: World + ?Sized> Launch<'_, W> {
             }
         };
         let default = Patience::default();
-        let until_terminate = self.seconds(node, "sigterm_timeout", places, scope)?;
-        let until_kill = self.seconds(node, "sigkill_timeout", places, scope)?;
+        let until_terminate = self.timeout(node, "sigterm_timeout", places, scope)?;
+        let until_kill = self.timeout(node, "sigkill_timeout", places, scope)?;
         let label: String = label.chars().filter(|it| !it.is_control()).take(100).collect();
         Ok(Process {
             label: format!("{label}-{}", self.plan.processes.len() + 1),
@@ -752,7 +729,8 @@ impl<W: World + ?Sized> Launch<'_, W> {
             match child.tag_name().name() {
                 "remap" => remappings.push(self.remapping(child, places, scope)?),
                 "extra_arg" => {
-                    let assigned = self.assignment(child, "", places, scope)?;
+                    let (name, value) = self.parameter(child, places, scope)?;
+                    let assigned = format!("{name}:={}", value.to_yaml(Reader::Container));
                     extra.push((assigned, place(child, places)));
                 }
                 _ => {}
@@ -787,11 +765,14 @@ impl<W: World + ?Sized> Launch<'_, W> {
         places: &mut Places<'a>,
         scope: &Scope,
     ) -> Result<String> {
-        let pushed = pushed.strip_suffix('/').filter(|it| !it.is_empty()).unwrap_or(pushed);
-        let full = match pushed {
-            "" => return Ok(scope.namespace.clone()),
-            _ if pushed.starts_with('/') => pushed.to_owned(),
-            _ => format!("{}/{pushed}", scope.namespace.trim_end_matches('/')),
+        let shortened = pushed.trim_end_matches('/');
+        let full = match shortened {
+            "" if pushed.is_empty() && !scope.namespace.is_empty() => {
+                return Ok(scope.namespace.clone());
+            }
+            "" => return Ok("/".to_owned()),
+            pushed if pushed.starts_with('/') => pushed.to_owned(),
+            pushed => format!("{}/{pushed}", scope.namespace.trim_end_matches('/')),
         };
         match names::validate_namespace(&full) {
             Ok(()) => Ok(full),
@@ -833,6 +814,71 @@ impl<W: World + ?Sized> Launch<'_, W> {
         Ok(value)
     }
 
+    /// A truth value that is not a condition's, which YAML reads.
+    fn yaml_truth<'a>(
+        &mut self,
+        node: Node<'a, 'a>,
+        name: &str,
+        places: &mut Places<'a>,
+        scope: &Scope,
+    ) -> Result<Option<bool>> {
+        let Some(word) = self.optional(node, name, places, scope)? else { return Ok(None) };
+        let value = yaml_truth(&word);
+        if value.is_none() {
+            let problem = "is not a truth value".to_owned();
+            places.error(attribute_offset(node, name), &word, problem, &YAML_TRUTHS);
+            return Err(Noted);
+        }
+        Ok(value)
+    }
+
+    /// What stands before the words of a process: that of its element, or else of the variable of this name.
+    fn prefix<'a>(
+        &mut self,
+        node: Node<'a, 'a>,
+        places: &mut Places<'a>,
+        scope: &Scope,
+    ) -> Result<Vec<String>> {
+        let said = match self.optional(node, "launch-prefix", places, scope)? {
+            Some(said) => said,
+            None => {
+                if scope.variables.get("launch-prefix-filter").is_some_and(|it| !it.is_empty()) {
+                    let problem = "is a variable that is not supported; launch-prefix can stand at each element";
+                    places.error(
+                        name_offset(node),
+                        "launch-prefix-filter",
+                        problem.to_owned(),
+                        &[],
+                    );
+                    return Err(Noted);
+                }
+                scope.variables.get("launch-prefix").cloned().unwrap_or_default()
+            }
+        };
+        // Here a substitution may give several words, as there.
+        words::split(&[Piece::Text(said)]).map_err(|quote| {
+            let problem = "is a quote that is not closed".to_owned();
+            wrong(node, "launch-prefix", &quote.to_string(), problem, places)
+        })
+    }
+
+    /// A time of an element, or else of the variable of this name.
+    fn timeout<'a>(
+        &mut self,
+        node: Node<'a, 'a>,
+        name: &str,
+        places: &mut Places<'a>,
+        scope: &Scope,
+    ) -> Result<Option<Duration>> {
+        match self.seconds(node, name, places, scope)? {
+            Some(seconds) => Ok(Some(seconds)),
+            None => {
+                let said = scope.variables.get(name);
+                said.map(|said| duration(node, name, said, places)).transpose()
+            }
+        }
+    }
+
     fn seconds<'a>(
         &mut self,
         node: Node<'a, 'a>,
@@ -841,16 +887,7 @@ impl<W: World + ?Sized> Launch<'_, W> {
         scope: &Scope,
     ) -> Result<Option<Duration>> {
         let Some(word) = self.optional(node, name, places, scope)? else { return Ok(None) };
-        let seconds: Option<f64> = word.trim().parse().ok();
-        let duration = seconds.and_then(|it| Duration::try_from_secs_f64(it).ok());
-        match duration.filter(|it| *it <= TIMEOUT_MAX) {
-            Some(duration) => Ok(Some(duration)),
-            None => {
-                let problem =
-                    format!("is not a time; it is 0 to {} seconds", TIMEOUT_MAX.as_secs());
-                Err(wrong(node, name, &word, problem, places))
-            }
-        }
+        duration(node, name, &word, places).map(Some)
     }
 
     fn required<'a>(
@@ -891,20 +928,37 @@ impl<W: World + ?Sized> Launch<'_, W> {
         })
     }
 
+    fn source<'s>(&'s self, scope: &'s Scope) -> Source<'s, W> {
+        Source {
+            world: self.world,
+            variables: &scope.variables,
+            env: &scope.env,
+            parameters: &scope.parameters,
+            file: self.files.last().map_or_else(|| Path::new(""), PathBuf::as_path),
+            token: &self.token,
+        }
+    }
+
+    /// A text with its substitutions made.
+    fn substituted(&mut self, text: &str, scope: &Scope) -> Result<String, Problem> {
+        let pieces = substitution::pieces(text, &self.source(scope))?;
+        let text = substitution::joined(&pieces);
+        self.spend(text.len()).map_err(|problem| Problem {
+            at: 0,
+            word: "value".to_owned(),
+            problem,
+            allowed: Vec::new(),
+        })?;
+        Ok(text)
+    }
+
     fn pieces<'a>(
         &mut self,
         attribute: Attribute<'a, 'a>,
         places: &mut Places<'a>,
         scope: &Scope,
     ) -> Result<Vec<Piece>> {
-        let source = Source {
-            world: self.world,
-            variables: &scope.variables,
-            env: &scope.env,
-            file: self.files.last().map_or_else(|| Path::new(""), PathBuf::as_path),
-            token: &self.token,
-        };
-        let pieces = substitution::pieces(attribute.value(), &source);
+        let pieces = substitution::pieces(attribute.value(), &self.source(scope));
         let pieces = pieces.and_then(|pieces| {
             let bytes = substitution::joined(&pieces).len();
             let word = attribute.name().to_owned();
@@ -947,6 +1001,20 @@ impl<W: World + ?Sized> Launch<'_, W> {
             )),
         }
     }
+}
+
+/// Seconds, as Python reads a number.
+fn duration<'a>(
+    node: Node<'a, 'a>,
+    name: &str,
+    word: &str,
+    places: &mut Places<'a>,
+) -> Result<Duration> {
+    let duration = python_float(word).and_then(|it| Duration::try_from_secs_f64(it).ok());
+    duration.filter(|it| *it <= TIMEOUT_MAX).ok_or_else(|| {
+        let problem = format!("is not a time; it is 0 to {} seconds", TIMEOUT_MAX.as_secs());
+        wrong(node, name, word, problem, places)
+    })
 }
 
 /// Notes that the value of an attribute is wrong.

@@ -2,8 +2,16 @@
 
 use crate::substitution::Piece;
 
-/// Splits what is written; what a substitution gave is not split, and stays within its word. A word that is made of
-/// nothing but substitutions that gave nothing is left out. `Err` is a quote that is not closed.
+/// Splits a line into words, as a shell does with quotes and backslashes and nothing else.
+///
+/// # Errors
+/// A quote that is not closed.
+pub fn shell_words(line: &str) -> Result<Vec<String>, char> {
+    split(&[Piece::Text(line.to_owned())])
+}
+
+/// Splits what is written; what a substitution gave is not split, and stays within its word, which is an empty one if it
+/// gave nothing. `Err` is a quote that is not closed.
 pub(crate) fn split(pieces: &[Piece]) -> Result<Vec<String>, char> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -12,9 +20,7 @@ pub(crate) fn split(pieces: &[Piece]) -> Result<Vec<String>, char> {
         let text = match piece {
             Piece::Text(text) => text,
             Piece::Value(value) => {
-                if !value.is_empty() {
-                    word.get_or_insert_default().push_str(value);
-                }
+                word.get_or_insert_default().push_str(value);
                 continue;
             }
         };
@@ -62,7 +68,7 @@ mod tests {
         check(&[text("  a b\tc ")], Ok(&["a", "b", "c"]));
         check(&[text(r#"'a b' "c \" d" e\ f ''"#)], Ok(&["a b", "c \" d", "e f", ""]));
         check(&[text("--name="), value("a b"), text(" c")], Ok(&["--name=a b", "c"]));
-        check(&[text("a "), value(""), text(" b")], Ok(&["a", "b"]));
+        check(&[text("a "), value(""), text(" b")], Ok(&["a", "", "b"]));
         check(&[text("'a "), value("b c"), text("' d")], Ok(&["a b c", "d"]));
         check(&[text("a 'b")], Err('\''));
     }

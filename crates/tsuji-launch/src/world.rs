@@ -1,4 +1,5 @@
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// What a plan depends on beside its file.
 pub trait World {
@@ -11,8 +12,14 @@ pub trait World {
     /// Whether there is a file of this name that may be run.
     fn is_executable(&self, path: &Path) -> bool;
 
-    /// A variable of the environment.
-    fn variable(&self, name: &str) -> Option<String>;
+    /// The names of the files in a folder, for telling which is near; none where it cannot be read.
+    fn files(&self, folder: &Path) -> Vec<String>;
+
+    /// The folder in which the output of this launch is kept, or why there is none.
+    fn log_folder(&self) -> Result<PathBuf, String>;
+
+    /// A variable of the environment, which need not be UTF-8.
+    fn variable(&self, name: &str) -> Option<OsString>;
 
     /// Letters and digits that make a name unlike those of other launches, for `$(anon name)`.
     fn token(&self) -> String;

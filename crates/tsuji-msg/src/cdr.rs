@@ -53,6 +53,11 @@ impl ByteOrder {
     }
 
     /// Reads the encapsulation header of a sample.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::Truncated`] if there are fewer than 4 bytes; [`CdrProblem::Encapsulation`] if they announce
+    /// anything but plain CDR in either byte order.
     pub fn from_header(bytes: &[u8]) -> Result<Self, CdrError> {
         match *bytes {
             // The last two bytes are options; some writers put the count of padding bytes there.

@@ -11,22 +11,22 @@
 //!     .external("std_msgs", "::tsuji_interfaces::std_msgs")
 //!     .generate(["my_msgs/msg/Thing", "my_msgs/srv/Do"])?;
 //! assert!(code.contains("pub struct Thing"));
-//! # Ok::<_, tsuji_msg::LoadError>(())
+//! # Ok::<_, tsuji_msg::codegen::CodegenError>(())
 //! ```
 //!
 //! The text holds one module a package with `msg`, `srv` and `action` in it, and is meant for `include!`.
 //! Messages become structs, a service becomes an empty
 //! enum with `NameRequest` and `NameResponse` beside it, and an action one with `NameGoal`, `NameResult`,
 //! `NameFeedback` and the services and messages that carry them. A message whose samples all have the same, small size is its own view; every other
-//! has a `NameView`, whose `to_message` copies what is viewed.
+//! has a `NameView` (`Name_View` where a message has that name), whose `to_message` copies what is viewed.
 
 use crate::definition::{Base, Constant, FieldType, Kind, Literal, ScalarKind, Shape};
 use crate::name::TypeName;
 use crate::types::{
     ActionDescription, Field, LoadError, Resolver, ServiceDescription, TypeDescription, TypeSet,
 };
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 /// Bytes up to which a message of fixed size, or a fixed array of numbers in a view, is held by
@@ -36,12 +36,24 @@ const BY_VALUE_BYTES_MAX: usize = 1024;
 /// Arrays longer than this have no `Default` in Rust.
 const DEFAULT_ARRAY_MAX: u32 = 32;
 
+/// Columns of a line of generated code, as rustfmt has them.
+const COLUMNS_MAX: usize = 100;
+
+/// Spaces before the items of a module in a package's module.
+const INDENT: &str = "        ";
+
 /// Generates Rust from definitions.
-#[derive(Debug)]
 pub struct Codegen<R> {
     types: TypeSet<R>,
     external: BTreeMap<String, String>,
+    library: Option<Library>,
     runtime: String,
+}
+
+/// A crate that has Rust types already.
+struct Library {
+    types: TypeSet<Box<dyn Resolver>>,
+    path: String,
 }
 
 impl<R: Resolver> Codegen<R> {
@@ -50,6 +62,7 @@ impl<R: Resolver> Codegen<R> {
         Self {
             types: TypeSet::new(resolver),
             external: BTreeMap::new(),
+            library: None,
             runtime: "::tsuji_msg".into(),
         }
     }
@@ -62,6 +75,17 @@ impl<R: Resolver> Codegen<R> {
         self
     }
 
+    /// Refers to the types that a crate has already, such as `::tsuji_interfaces`, of the definitions in `shipped`.
+    ///
+    /// Packages whose types are asked for by name are generated all the same. A type that those use is the crate's
+    /// where `shipped` has it, and must have the same type hash there.
+    #[must_use]
+    pub fn library(mut self, shipped: impl Resolver + 'static, path: &str) -> Self {
+        let shipped: Box<dyn Resolver> = Box::new(shipped);
+        self.library = Some(Library { types: TypeSet::new(shipped), path: path.into() });
+        self
+    }
+
     /// Where generated code finds this crate; `::tsuji_msg` unless told.
     #[must_use]
     pub fn runtime(mut self, path: &str) -> Self {
@@ -70,78 +94,238 @@ impl<R: Resolver> Codegen<R> {
     }
 
     /// The source text of these messages, services and actions and of every message that they use.
+    ///
+    /// # Errors
+    ///
+    /// [`CodegenError::Load`] if a name is none or a definition cannot be loaded; [`CodegenError::Differs`] if a
+    /// type is another one in the crate of [`library`](Self::library).
     pub fn generate<'n>(
         &self,
         names: impl IntoIterator<Item = &'n str>,
-    ) -> Result<String, LoadError> {
-        let mut packages: BTreeMap<String, Package> = BTreeMap::new();
-        for name in names {
-            let name: TypeName = name.parse()?;
-            match name.kind() {
-                Kind::Message => {
-                    let message = self.types.load(&name.to_string())?;
-                    self.add_message(&message, &mut packages);
+    ) -> Result<String, CodegenError> {
+        let names: Vec<TypeName> =
+            names.into_iter().map(str::parse).collect::<Result<_, _>>().map_err(LoadError::from)?;
+        let named = names.iter().map(|name| name.package().to_owned()).collect();
+        let mut source = Source {
+            codegen: self,
+            named,
+            elsewhere: HashMap::new(),
+            crates: BTreeSet::from([crate_of(&self.runtime)]),
+            packages: BTreeMap::new(),
+        };
+        for name in &names {
+            source.add(name)?;
+        }
+        Ok(source.text())
+    }
+
+    /// The Rust path of the package of a message that another crate has.
+    fn elsewhere(
+        &self,
+        message: &TypeDescription,
+        named: &BTreeSet<String>,
+    ) -> Result<Option<String>, Difference> {
+        let package = message.name().package();
+        if let Some(path) = self.external.get(package) {
+            return Ok(Some(path.clone()));
+        }
+        let Some(library) = self.library.as_ref().filter(|_| !named.contains(package)) else {
+            return Ok(None);
+        };
+        match library.types.load(&message.name().to_string()) {
+            Ok(it) if it.hash() == message.hash() => {
+                Ok(Some(format!("{}::{}", library.path, rust_field(package))))
+            }
+            Ok(_) => Err(Difference),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The error that tells of messages that are others in the library.
+    fn differs(&self, different: &[&TypeDescription], user: &TypeDescription) -> CodegenError {
+        // One that uses others may differ by them alone.
+        let innermost = different.iter().min_by_key(|it| it.referenced().len());
+        let name = innermost.map(|it| it.name().clone()).unwrap_or_else(|| user.name().clone());
+        let found = self.types.resolver().find(name.kind(), name.package(), name.name());
+        let packages: BTreeSet<_> =
+            different.iter().map(|it| it.name().package().to_owned()).collect();
+        CodegenError::Differs {
+            place: found.ok().flatten().and_then(|it| it.place),
+            name: name.to_string(),
+            used_by: user.name().to_string(),
+            library: self.library.as_ref().map(|it| it.path.clone()).unwrap_or_default(),
+            packages: packages.into_iter().collect(),
+        }
+    }
+}
+
+impl<R> fmt::Debug for Codegen<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { external, runtime, .. } = self;
+        let mut shown = f.debug_struct("Codegen");
+        shown.field("external", external).field("runtime", runtime).finish_non_exhaustive()
+    }
+}
+
+/// A message is another one in the library.
+struct Difference;
+
+/// Why no Rust types were generated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CodegenError {
+    /// A definition could not be loaded.
+    Load(LoadError),
+    /// A type is another one in the crate that has it already.
+    Differs {
+        /// The type.
+        name: String,
+        /// Where its definition is, such as the path of a file, if that is known.
+        place: Option<String>,
+        /// The type that uses it.
+        used_by: String,
+        /// The crate, such as `::tsuji_interfaces`.
+        library: String,
+        /// The packages to generate as well.
+        packages: Vec<String>,
+    },
+}
+
+impl From<LoadError> for CodegenError {
+    fn from(error: LoadError) -> Self {
+        Self::Load(error)
+    }
+}
+
+impl fmt::Display for CodegenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => error.fmt(f),
+            Self::Differs { name, place, used_by, library, packages } => {
+                write!(f, "{name}, which {used_by} uses, ")?;
+                if let Some(place) = place {
+                    write!(f, "is in {place} and ")?;
                 }
-                Kind::Service => {
-                    let service = self.types.load_service(&name.to_string())?;
-                    self.add_service(&service, &mut packages);
-                }
-                Kind::Action => {
-                    let action = self.types.load_action(&name.to_string())?;
-                    for part in
-                        [&action.goal, &action.result, &action.feedback, &action.feedback_message]
-                    {
-                        self.add_message(part, &mut packages);
-                    }
-                    for service in [&action.send_goal, &action.get_result] {
-                        self.add_service(service, &mut packages);
-                    }
-                    let package = packages.entry(name.package().into()).or_default();
-                    package.action.insert(rust_name(&name), self.action_code(&action));
-                }
+                let library = library.trim_start_matches(':');
+                let packages = packages.join(" and ");
+                write!(
+                    f,
+                    "has another type hash than that of {library}; to have Rust types of both, generate {packages} as well"
+                )
             }
         }
-        Ok(packages.iter().map(|(name, package)| package.code(name, &self.runtime)).collect())
+    }
+}
+
+impl std::error::Error for CodegenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Load(error) => error.source(),
+            Self::Differs { .. } => None,
+        }
+    }
+}
+
+/// The source text while it is put together.
+struct Source<'a, R> {
+    codegen: &'a Codegen<R>,
+    /// The packages that are generated whatever the library has.
+    named: BTreeSet<String>,
+    /// The Rust paths of the packages of messages that were looked at, where another crate has them.
+    elsewhere: HashMap<TypeName, Option<String>>,
+    /// The crates that the text refers to.
+    crates: BTreeSet<String>,
+    packages: BTreeMap<String, Package>,
+}
+
+impl<R: Resolver> Source<'_, R> {
+    fn add(&mut self, name: &TypeName) -> Result<(), CodegenError> {
+        let types = &self.codegen.types;
+        if self.codegen.external.contains_key(name.package()) {
+            return Ok(());
+        }
+        match name.kind() {
+            Kind::Message => self.add_message(&*types.load(&name.to_string())?),
+            Kind::Service => self.add_service(&types.load_service(&name.to_string())?),
+            Kind::Action => {
+                let action = types.load_action(&name.to_string())?;
+                for part in
+                    [&action.goal, &action.result, &action.feedback, &action.feedback_message]
+                {
+                    self.add_message(part)?;
+                }
+                for service in [&action.send_goal, &action.get_result] {
+                    self.add_service(service)?;
+                }
+                let code = self.action_code(&action);
+                self.items(name).insert(rust_name(name), code);
+                Ok(())
+            }
+        }
     }
 
-    fn add_message(&self, message: &TypeDescription, packages: &mut BTreeMap<String, Package>) {
-        let name = message.name();
-        if self.external.contains_key(name.package()) {
-            return;
+    fn add_message(&mut self, message: &TypeDescription) -> Result<(), CodegenError> {
+        self.look_up(message)?;
+        for message in message.referenced().into_iter().map(|it| &**it).chain([message]) {
+            let name = message.name();
+            let is_elsewhere = self.elsewhere.get(name).is_some_and(Option::is_some);
+            if !is_elsewhere && !self.items(name).contains_key(&rust_name(name)) {
+                let code = self.message_code(message);
+                self.items(name).insert(rust_name(name), code);
+            }
         }
-        let items = packages.entry(name.package().into()).or_default().items(name.kind());
-        let rust = rust_name(name);
-        if items.contains_key(&rust) {
-            return;
-        }
-        items.insert(rust, self.message_code(message));
-        self.add_used(message, packages);
+        Ok(())
     }
 
-    fn add_service(&self, service: &ServiceDescription, packages: &mut BTreeMap<String, Package>) {
+    fn add_service(&mut self, service: &ServiceDescription) -> Result<(), CodegenError> {
         let ServiceDescription { name, request, response, hash, .. } = service;
-        if self.external.contains_key(name.package()) {
-            return;
-        }
-        self.add_message(request, packages);
-        self.add_message(response, packages);
-        let items = packages.entry(name.package().into()).or_default().items(name.kind());
-        items.insert(rust_name(name), self.service_code(name, hash));
+        self.add_message(request)?;
+        self.add_message(response)?;
+        self.items(name).insert(rust_name(name), service_code(name, hash));
+        Ok(())
     }
 
-    fn add_used(&self, message: &TypeDescription, packages: &mut BTreeMap<String, Package>) {
-        for used in message.referenced() {
-            self.add_message(used, packages);
+    /// Finds out where a message and each that it uses are.
+    fn look_up(&mut self, message: &TypeDescription) -> Result<(), CodegenError> {
+        let mut different = Vec::new();
+        for it in message.referenced().into_iter().map(|it| &**it).chain([message]) {
+            if self.elsewhere.contains_key(it.name()) {
+                continue;
+            }
+            match self.codegen.elsewhere(it, &self.named) {
+                Ok(path) => {
+                    self.crates.extend(path.as_deref().map(crate_of));
+                    self.elsewhere.insert(it.name().clone(), path);
+                }
+                Err(Difference) => different.push(it),
+            }
         }
+        if different.is_empty() {
+            return Ok(());
+        }
+        Err(self.codegen.differs(&different, message))
     }
 
-    fn service_code(&self, name: &TypeName, hash: &str) -> String {
-        let rust = rust_name(name);
-        format!(
-            "#[doc = \"The service `{name}`.\"]\n#[derive(Clone, Copy, Debug)]\npub enum {rust} {{}}\n\n\
-             impl g::Service for {rust} {{\n    type Request = {rust}Request;\n    type Response = {rust}Response;\n    \
-             const TYPE_NAME: &'static str = \"{name}\";\n    const TYPE_HASH: &'static str = \"{hash}\";\n}}\n\n"
-        )
+    /// The code of one kind of a package's interfaces.
+    fn items(&mut self, name: &TypeName) -> &mut BTreeMap<String, String> {
+        self.packages.entry(name.package().into()).or_default().items(name.kind())
+    }
+
+    fn text(self) -> String {
+        let packages = self.packages.iter().filter(|(_, package)| !package.is_empty());
+        let names: Vec<_> = packages.clone().map(|(name, _)| name.as_str()).collect();
+        let crates: Vec<_> = self.crates.into_iter().filter(|it| !it.is_empty()).collect();
+        let mut text = format!(
+            "// @generated by tsuji from the interface definitions of {}.\n\
+             // A crate that includes it depends on {}.\n",
+            names.join(", "),
+            crates.join(", ")
+        );
+        for (name, package) in packages {
+            text.push('\n');
+            text.push_str(&package.code(name, &self.codegen.runtime));
+        }
+        text
     }
 
     /// The enum that stands for an action, which puts its messages together and takes them apart.
@@ -155,41 +339,95 @@ impl<R: Resolver> Codegen<R> {
         };
         let uuid = used(&action.feedback_message, "goal_id");
         let time = used(&action.send_goal.response, "stamp");
-        format!(
-            "#[doc = \"The action `{name}`.\"]\n#[derive(Clone, Copy, Debug)]\npub enum {rust} {{}}\n\n\
+        let mut text = format!(
+            "/// The action `{name}`.\n#[derive(Clone, Copy, Debug)]\npub enum {rust} {{}}\n\n\
              impl g::Action for {rust} {{\n    type Goal = {rust}Goal;\n    type Result = {rust}Result;\n    \
              type Feedback = {rust}Feedback;\n    type SendGoal = {rust}SendGoal;\n    \
              type GetResult = {rust}GetResult;\n    type FeedbackMessage = {rust}FeedbackMessage;\n    \
-             const TYPE_NAME: &'static str = \"{name}\";\n    const TYPE_HASH: &'static str = \"{hash}\";\n\n    \
-             fn join_goal(id: [u8; 16], goal: {rust}Goal) -> {rust}SendGoalRequest {{\n        \
-             {rust}SendGoalRequest {{ goal_id: {uuid} {{ uuid: id }}, goal }}\n    }}\n\n    \
-             fn split_goal(request: &{rust}SendGoalRequest) -> ([u8; 16], &{rust}Goal) {{\n        \
-             (request.goal_id.uuid, &request.goal)\n    }}\n\n    \
-             fn join_answer(accepted: bool, (sec, nanosec): (i32, u32)) -> {rust}SendGoalResponse {{\n        \
-             {rust}SendGoalResponse {{ accepted, stamp: {time} {{ sec, nanosec }} }}\n    }}\n\n    \
-             fn split_answer(response: &{rust}SendGoalResponse) -> (bool, (i32, u32)) {{\n        \
-             (response.accepted, (response.stamp.sec, response.stamp.nanosec))\n    }}\n\n    \
-             fn join_asked(id: [u8; 16]) -> {rust}GetResultRequest {{\n        \
-             {rust}GetResultRequest {{ goal_id: {uuid} {{ uuid: id }} }}\n    }}\n\n    \
-             fn split_asked(request: &{rust}GetResultRequest) -> [u8; 16] {{\n        \
-             request.goal_id.uuid\n    }}\n\n    \
-             fn join_result(status: i8, result: {rust}Result) -> {rust}GetResultResponse {{\n        \
-             {rust}GetResultResponse {{ status, result }}\n    }}\n\n    \
-             fn split_result(response: {rust}GetResultResponse) -> (i8, {rust}Result) {{\n        \
-             (response.status, response.result)\n    }}\n\n    \
-             fn join_feedback(id: [u8; 16], feedback: {rust}Feedback) -> {rust}FeedbackMessage {{\n        \
-             {rust}FeedbackMessage {{ goal_id: {uuid} {{ uuid: id }}, feedback }}\n    }}\n\n    \
-             fn split_feedback(message: &{rust}FeedbackMessage) -> ([u8; 16], &{rust}Feedback) {{\n        \
-             (message.goal_id.uuid, &message.feedback)\n    }}\n}}\n\n"
-        )
+             const TYPE_NAME: &'static str = \"{name}\";\n{}",
+            hash_code(hash)
+        );
+        let id = "id: [u8; 16]";
+        for (name, arguments, result, body) in [
+            (
+                "join_goal",
+                vec![id.to_owned(), format!("goal: {rust}Goal")],
+                format!("{rust}SendGoalRequest"),
+                format!("{rust}SendGoalRequest {{ goal_id: {uuid} {{ uuid: id }}, goal }}"),
+            ),
+            (
+                "split_goal",
+                vec![format!("request: &{rust}SendGoalRequest")],
+                format!("([u8; 16], &{rust}Goal)"),
+                "(request.goal_id.uuid, &request.goal)".to_owned(),
+            ),
+            (
+                "join_answer",
+                vec!["accepted: bool".to_owned(), "(sec, nanosec): (i32, u32)".to_owned()],
+                format!("{rust}SendGoalResponse"),
+                format!("{rust}SendGoalResponse {{ accepted, stamp: {time} {{ sec, nanosec }} }}"),
+            ),
+            (
+                "split_answer",
+                vec![format!("response: &{rust}SendGoalResponse")],
+                "(bool, (i32, u32))".to_owned(),
+                "(response.accepted, (response.stamp.sec, response.stamp.nanosec))".to_owned(),
+            ),
+            (
+                "join_asked",
+                vec![id.to_owned()],
+                format!("{rust}GetResultRequest"),
+                format!("{rust}GetResultRequest {{ goal_id: {uuid} {{ uuid: id }} }}"),
+            ),
+            (
+                "split_asked",
+                vec![format!("request: &{rust}GetResultRequest")],
+                "[u8; 16]".to_owned(),
+                "request.goal_id.uuid".to_owned(),
+            ),
+            (
+                "join_result",
+                vec!["status: i8".to_owned(), format!("result: {rust}Result")],
+                format!("{rust}GetResultResponse"),
+                format!("{rust}GetResultResponse {{ status, result }}"),
+            ),
+            (
+                "split_result",
+                vec![format!("response: {rust}GetResultResponse")],
+                format!("(i8, {rust}Result)"),
+                "(response.status, response.result)".to_owned(),
+            ),
+            (
+                "join_feedback",
+                vec![id.to_owned(), format!("feedback: {rust}Feedback")],
+                format!("{rust}FeedbackMessage"),
+                format!("{rust}FeedbackMessage {{ goal_id: {uuid} {{ uuid: id }}, feedback }}"),
+            ),
+            (
+                "split_feedback",
+                vec![format!("message: &{rust}FeedbackMessage")],
+                format!("([u8; 16], &{rust}Feedback)"),
+                "(message.goal_id.uuid, &message.feedback)".to_owned(),
+            ),
+        ] {
+            text.push('\n');
+            text.push_str(&function_code(name, &arguments, &result, &body));
+        }
+        text.push_str("}\n\n");
+        text
     }
 
     fn message_code(&self, message: &TypeDescription) -> String {
         let fields: Vec<_> =
             message.fields().iter().map(|field| self.field(field, message)).collect();
+        let name = message.name();
+        let rust = rust_name(name);
+        // No name in ROS 2 that is not a part's has an underscore.
+        let view_of_ros = TypeName::new(name.package(), name.kind(), &format!("{rust}View"));
+        let is_taken = view_of_ros.is_ok_and(|it| self.codegen.types.load(&it.to_string()).is_ok());
+        let view = format!("{rust}{}", if is_taken { "_View" } else { "View" });
         let mut text = String::new();
-        MessageCode { message, rust: rust_name(message.name()), plain: is_plain(message), fields }
-            .write(&mut text);
+        MessageCode { message, rust, view, plain: is_plain(message), fields }.write(&mut text);
         text
     }
 
@@ -219,13 +457,15 @@ impl<R: Resolver> Codegen<R> {
     /// The path of a message's struct from inside the module of `owner`.
     fn path(&self, message: &TypeDescription, owner: &TypeDescription) -> String {
         let (name, rust) = (message.name(), rust_name(message.name()));
-        if let Some(path) = self.external.get(name.package()) {
+        if let Some(Some(path)) = self.elsewhere.get(name) {
             return format!("{path}::{}::{rust}", name.kind());
         }
         match (name.package() == owner.name().package(), name.kind() == owner.name().kind()) {
             (true, true) => rust,
             (true, false) => format!("super::{}::{rust}", name.kind()),
-            (false, _) => format!("super::super::{}::{}::{rust}", name.package(), name.kind()),
+            (false, _) => {
+                format!("super::super::{}::{}::{rust}", rust_field(name.package()), name.kind())
+            }
         }
     }
 }
@@ -248,27 +488,43 @@ impl Package {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        [&self.msg, &self.srv, &self.action].into_iter().all(BTreeMap::is_empty)
+    }
+
     fn code(&self, name: &str, runtime: &str) -> String {
         let mut text = format!(
-            "#[doc = \"Interfaces of the package `{name}`.\"]\n\
-             #[allow(missing_docs, unused_qualifications, clippy::all, rustdoc::all, \
-             reason = \"generated from interface definitions\")]\n\
+            "/// Interfaces of the package `{name}`.\n\
+             #[allow(\n    dead_code,\n    missing_docs,\n    non_camel_case_types,\n    unnameable_types,\n    \
+             unreachable_pub,\n    unused_qualifications,\n    clippy::all,\n    clippy::nursery,\n    clippy::pedantic,\n    \
+             rustdoc::all,\n    reason = \"generated from interface definitions\"\n)]\n\
              pub mod {} {{\n",
             rust_field(name)
         );
-        for (kind, what, items) in [
+        let kinds = [
             ("msg", "Messages", &self.msg),
             ("srv", "Services", &self.srv),
             ("action", "Actions", &self.action),
-        ] {
-            if items.is_empty() {
-                continue;
+        ];
+        let mut before = "";
+        for (kind, what, items) in kinds.into_iter().filter(|(_, _, items)| !items.is_empty()) {
+            let _ = writeln!(
+                text,
+                "{before}    /// {what} of the package `{name}`.\n    pub mod {kind} {{\n{INDENT}use {runtime}::generated as g;\n"
+            );
+            // No literal of the code has a line break inside.
+            let code: String = items.values().map(String::as_str).collect();
+            let mut lines = code.trim_end().lines().peekable();
+            while let Some(line) = lines.next() {
+                let closes = |next: &&str| next.starts_with('}');
+                match line.is_empty() {
+                    true if lines.peek().is_some_and(closes) => (),
+                    true => text.push('\n'),
+                    false => text.extend([INDENT, line, "\n"]),
+                }
             }
-            let _ =
-                writeln!(text, "#[doc = \"{what} of the package `{name}`.\"]\npub mod {kind} {{");
-            let _ = writeln!(text, "use {runtime}::generated as g;\n");
-            text.extend(items.values().map(String::as_str));
-            text.push_str("}\n");
+            text.push_str("    }\n");
+            before = "\n";
         }
         text.push_str("}\n");
         text
@@ -311,17 +567,19 @@ impl FieldCode<'_> {
     /// The limits that the type states, as an argument, if it states any.
     fn bounds(&self) -> Option<String> {
         let items = match self.field.ty.shape {
-            Shape::Bounded(bound) => format!("g::Option::Some({bound})"),
-            _ => "g::Option::None".into(),
+            Shape::Bounded(items) => Some(items),
+            _ => None,
         };
         let text = match self.field.ty.base {
-            Base::String { bound: Some(bound) } | Base::WString { bound: Some(bound) } => {
-                format!("g::Option::Some({bound})")
-            }
-            _ => "g::Option::None".into(),
+            Base::String { bound } | Base::WString { bound } => bound,
+            _ => None,
         };
-        (items.contains("Some") || text.contains("Some"))
-            .then(|| format!("g::bounds({items}, {text})"))
+        match (items, text) {
+            (None, None) => None,
+            (Some(items), None) => Some(format!("g::items_max({items})")),
+            (None, Some(text)) => Some(format!("g::text_max({text})")),
+            (Some(items), Some(text)) => Some(format!("g::bounds({items}, {text})")),
+        }
     }
 
     fn write_code(&self) -> String {
@@ -388,6 +646,7 @@ impl FieldCode<'_> {
 struct MessageCode<'a> {
     message: &'a TypeDescription,
     rust: String,
+    view: String,
     /// The struct is its own view.
     plain: bool,
     fields: Vec<FieldCode<'a>>,
@@ -407,12 +666,15 @@ impl MessageCode<'_> {
         let _ = self.write_in_place(text);
     }
 
-    fn write_struct(&self, text: &mut String) -> std::fmt::Result {
-        writeln!(text, "#[doc = \"`{}`\"]", self.message.name())?;
+    fn write_struct(&self, text: &mut String) -> fmt::Result {
+        writeln!(text, "/// `{}`", self.message.name())?;
         write_doc(text, "", self.message.comment(), true)?;
         let derive_default = if self.needs_default() { "" } else { "Default, " };
         let derive_copy = if self.plain { "Copy, " } else { "" };
         writeln!(text, "#[derive(Clone, {derive_copy}Debug, {derive_default}PartialEq)]")?;
+        if self.fields.is_empty() {
+            return writeln!(text, "pub struct {} {{}}\n", self.rust);
+        }
         writeln!(text, "pub struct {} {{", self.rust)?;
         for field in &self.fields {
             write_doc(text, "    ", &field.field.comment, false)?;
@@ -425,7 +687,7 @@ impl MessageCode<'_> {
         self.fields.iter().any(|field| field.default_code().is_some())
     }
 
-    fn write_default(&self, text: &mut String) -> std::fmt::Result {
+    fn write_default(&self, text: &mut String) -> fmt::Result {
         if !self.needs_default() {
             return Ok(());
         }
@@ -441,7 +703,7 @@ impl MessageCode<'_> {
         writeln!(text, "        }}\n    }}\n}}\n")
     }
 
-    fn write_constants(&self, text: &mut String) -> std::fmt::Result {
+    fn write_constants(&self, text: &mut String) -> fmt::Result {
         if self.message.constants().is_empty() {
             return Ok(());
         }
@@ -459,11 +721,11 @@ impl MessageCode<'_> {
         writeln!(text, "}}\n")
     }
 
-    fn write_view_struct(&self, text: &mut String) -> std::fmt::Result {
-        let (name, view) = (self.message.name(), self.view_name());
+    fn write_view_struct(&self, text: &mut String) -> fmt::Result {
+        let (name, view) = (self.message.name(), &self.view);
         writeln!(
             text,
-            "#[doc = \"`{name}` in place.\"]\n#[derive(Clone, Debug)]\npub struct {view}<'a> {{"
+            "/// `{name}` in place.\n#[derive(Clone, Debug)]\npub struct {view}<'a> {{"
         )?;
         let mut borrows = false;
         for field in &self.fields {
@@ -479,22 +741,18 @@ impl MessageCode<'_> {
         let rust = &self.rust;
         writeln!(
             text,
-            "}}\n\nimpl {view}<'_> {{\n    #[doc = \"A copy as a value.\"]\n    \
+            "}}\n\nimpl {view}<'_> {{\n    /// A copy as a value.\n    \
              pub fn to_message(&self) -> {rust} {{\n        \
              <{rust} as g::Wire>::from_view(self)\n    }}\n}}\n"
         )
-    }
-
-    fn view_name(&self) -> String {
-        format!("{}View", self.rust)
     }
 
     fn borrows(&self) -> bool {
         self.fields.iter().any(|field| field.view.contains("'a"))
     }
 
-    fn write_wire(&self, text: &mut String) -> std::fmt::Result {
-        let view = if self.plain { "Self".to_owned() } else { format!("{}<'a>", self.view_name()) };
+    fn write_wire(&self, text: &mut String) -> fmt::Result {
+        let view = if self.plain { "Self".to_owned() } else { format!("{}<'a>", self.view) };
         writeln!(text, "impl g::Wire for {} {{", self.rust)?;
         writeln!(text, "    type View<'a> = {view};")?;
         writeln!(text, "    const MIN_SIZE: usize = {};\n", self.message.min_size())?;
@@ -512,12 +770,12 @@ impl MessageCode<'_> {
         writeln!(text, "    #[inline]\n    fn read(r: &mut g::Reader<'_>) -> g::Result<Self> {{")?;
         self.write_literal(text, "Self", |field| field.read_code(), true)?;
 
-        let here = if self.plain { "Self".to_owned() } else { format!("{}<'_>", self.view_name()) };
+        let here = if self.plain { "Self".to_owned() } else { format!("{}<'_>", self.view) };
         writeln!(text, "    #[inline]\n    fn as_view(&self) -> {here} {{")?;
         if self.plain {
             writeln!(text, "        *self\n    }}\n")?;
         } else {
-            self.write_literal(text, &self.view_name(), |field| field.view_code(), false)?;
+            self.write_literal(text, &self.view, |field| field.view_code(), false)?;
         }
 
         writeln!(
@@ -527,7 +785,7 @@ impl MessageCode<'_> {
         if self.plain {
             writeln!(text, "        <Self as g::Wire>::read(r)\n    }}")?;
         } else {
-            self.write_literal(text, &self.view_name(), |field| field.read_view_code(), true)?;
+            self.write_literal(text, &self.view, |field| field.read_view_code(), true)?;
         }
 
         writeln!(text, "    #[inline]\n    fn from_view(view: &{here}) -> Self {{")?;
@@ -546,10 +804,13 @@ impl MessageCode<'_> {
         what: &str,
         value: impl Fn(&FieldCode<'_>) -> String,
         reads: bool,
-    ) -> std::fmt::Result {
+    ) -> fmt::Result {
         let (open, close) = if reads { ("::core::result::Result::Ok(", ")") } else { ("", "") };
         if reads && self.fields.is_empty() {
             writeln!(text, "        r.scalar::<u8>()?;")?;
+        }
+        if self.fields.is_empty() {
+            return writeln!(text, "        {open}{what} {{}}{close}\n    }}\n");
         }
         writeln!(text, "        {open}{what} {{")?;
         for field in &self.fields {
@@ -561,7 +822,7 @@ impl MessageCode<'_> {
         writeln!(text, "        }}{close}\n    }}\n")
     }
 
-    fn write_message(&self, text: &mut String) -> std::fmt::Result {
+    fn write_message(&self, text: &mut String) -> fmt::Result {
         let message = self.message;
         let fixed = match message.fixed_size() {
             Some(size) => format!("Some({size})"),
@@ -569,18 +830,31 @@ impl MessageCode<'_> {
         };
         writeln!(text, "impl g::Message for {} {{", self.rust)?;
         writeln!(text, "    const TYPE_NAME: &'static str = \"{}\";", message.name())?;
-        writeln!(text, "    const TYPE_HASH: &'static str = \"{}\";", message.hash())?;
+        text.push_str(&hash_code(message.hash()));
         writeln!(text, "    const FIXED_SIZE: g::Option<usize> = g::Option::{fixed};")?;
-        writeln!(text, "    const DEFINITION: &'static str = {:?};\n}}\n", message.full_text())
+        let definition = message.full_text();
+        let lines: Vec<_> = definition.split_inclusive('\n').collect();
+        match *lines {
+            [] | [_] => writeln!(text, "    const DEFINITION: &'static str = {definition:?};")?,
+            _ => {
+                writeln!(text, "    const DEFINITION: &'static str = ::core::concat!(")?;
+                for line in lines {
+                    writeln!(text, "        {line:?},")?;
+                }
+                writeln!(text, "    );")?;
+            }
+        }
+        writeln!(text, "}}\n")
     }
 
-    fn write_in_place(&self, text: &mut String) -> std::fmt::Result {
+    fn write_in_place(&self, text: &mut String) -> fmt::Result {
         let Some((index, kind)) = self.long_array() else { return Ok(()) };
         writeln!(text, "impl g::InPlace for {} {{", self.rust)?;
         writeln!(text, "    type Item = {};\n", scalar_type(kind))?;
         writeln!(
             text,
-            "    fn write_around<S: g::Sink>(&self, len: usize, w: &mut g::Writer<S>) -> g::Result<g::Range<usize>> {{"
+            "    fn write_around<S: g::Sink>(\n        &self,\n        len: usize,\n        w: &mut g::Writer<S>,\n    \
+             ) -> g::Result<g::Range<usize>> {{"
         )?;
         for (position, field) in self.fields.iter().enumerate() {
             if position == index {
@@ -616,17 +890,50 @@ fn is_plain(message: &TypeDescription) -> bool {
     message.fixed_size().is_some_and(|size| size <= BY_VALUE_BYTES_MAX)
 }
 
+fn service_code(name: &TypeName, hash: &str) -> String {
+    let rust = rust_name(name);
+    format!(
+        "/// The service `{name}`.\n#[derive(Clone, Copy, Debug)]\npub enum {rust} {{}}\n\n\
+         impl g::Service for {rust} {{\n    type Request = {rust}Request;\n    type Response = {rust}Response;\n    \
+         const TYPE_NAME: &'static str = \"{name}\";\n{}}}\n\n",
+        hash_code(hash)
+    )
+}
+
+fn hash_code(hash: &str) -> String {
+    format!("    const TYPE_HASH: &'static str =\n        \"{hash}\";\n")
+}
+
+/// A function of an `impl`, whose arguments have a line each where one line is too long.
+fn function_code(name: &str, arguments: &[String], result: &str, body: &str) -> String {
+    let mut head = format!("    fn {name}({}) -> {result} {{", arguments.join(", "));
+    if COLUMNS_MAX < INDENT.len() + head.len() {
+        head = format!(
+            "    fn {name}(\n        {},\n    ) -> {result} {{",
+            arguments.join(",\n        ")
+        );
+    }
+    format!("{head}\n        {body}\n    }}\n")
+}
+
 fn write_doc(
     text: &mut String,
     indent: &str,
     comment: &[String],
     after_title: bool,
-) -> std::fmt::Result {
+) -> fmt::Result {
     if after_title && !comment.is_empty() {
-        writeln!(text, "{indent}#[doc = \"\"]")?;
+        writeln!(text, "{indent}///")?;
     }
     for line in comment {
-        writeln!(text, "{indent}#[doc = {:?}]", format!(" {line}"))?;
+        // What rustc takes for no comment, such as marks that turn the direction of the text, is escaped.
+        let is_plain = line.chars().all(|it| {
+            it == '\t' || !it.is_control() && (it.is_ascii() || it.escape_debug().count() == 1)
+        });
+        match is_plain {
+            true => writeln!(text, "{indent}{}", format!("/// {line}").trim_end())?,
+            false => writeln!(text, "{indent}#[doc = {:?}]", format!(" {line}"))?,
+        }
     }
     Ok(())
 }
@@ -691,6 +998,12 @@ fn scalar_code(value: &Literal, kind: ScalarKind) -> String {
         Literal::Float(value) => format!("{value:?}"),
         Literal::Text(_) | Literal::List(_) => scalar_zero(kind).into(),
     }
+}
+
+/// The crate of a Rust path such as `::tsuji_msg::generated`; empty where that is the including crate's own.
+fn crate_of(path: &str) -> String {
+    let first = path.trim_start_matches(':').split("::").next().unwrap_or_default();
+    if ["crate", "self", "super"].contains(&first) { String::new() } else { first.to_owned() }
 }
 
 /// The Rust name of a message: parts of services lose the underscore.

@@ -1,8 +1,10 @@
 //! Interface definitions: the text of `.msg`, `.srv` and `.action` files, parsed.
 
+mod idl;
 mod literal;
 mod parse;
 
+pub use idl::definition_of_idl;
 pub use literal::Literal;
 pub(crate) use literal::{parse_float, parse_integer};
 pub use parse::{ParseError, TEXT_BYTES_MAX, parse_action, parse_message, parse_service};

@@ -11,7 +11,7 @@ pub use cdr::DECODED_BYTES_MAX;
 pub use input::ValueError;
 pub use json::{Bytes, JsonStyle};
 pub use yaml::Now;
-pub use yaml_text::{Detail, EchoStyle};
+pub use yaml_text::{Detail, EchoStyle, array_summary};
 
 use crate::definition::{Base, Literal, ScalarKind, Shape};
 use crate::types::{Field, TypeDescription};
@@ -133,6 +133,10 @@ impl List {
     }
 
     /// Appends a value of the list's own type; gives it back if it is of another.
+    ///
+    /// # Errors
+    ///
+    /// The value itself, if it is not of the type of the elements.
     pub fn push(&mut self, value: Value) -> Result<(), Value> {
         match (self, value) {
             (Self::Bool(items), Value::Bool(value)) => items.push(value),

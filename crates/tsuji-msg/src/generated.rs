@@ -15,7 +15,17 @@ pub use std::vec::Vec;
 /// What reading and writing answer.
 pub type Result<T> = std::result::Result<T, crate::cdr::CdrError>;
 
-/// The limits of a field's type.
-pub const fn bounds(items: Option<usize>, text: Option<usize>) -> Bounds {
-    Bounds { items, text }
+/// The limits of a field of so many texts of so many bytes or UTF-16 code units.
+pub const fn bounds(items: usize, text: usize) -> Bounds {
+    Bounds { items: Some(items), text: Some(text) }
+}
+
+/// The limit of a field of so many items.
+pub const fn items_max(items: usize) -> Bounds {
+    Bounds { items: Some(items), text: None }
+}
+
+/// The limit of a field of texts of so many bytes or UTF-16 code units.
+pub const fn text_max(text: usize) -> Bounds {
+    Bounds { items: None, text: Some(text) }
 }

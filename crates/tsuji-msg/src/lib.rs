@@ -4,6 +4,7 @@
 //! This crate knows text, bytes and type descriptions. It knows no topic, no transport and no file:
 //! a [`Resolver`] hands it the text of definitions.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod cdr;
 pub mod codegen;
@@ -22,13 +23,13 @@ pub use cdr::{CdrError, CdrProblem};
 pub use definition::Kind;
 pub use dynamic::{
     Bytes, DECODED_BYTES_MAX, Detail, DynamicMessage, EchoStyle, JsonStyle, List, Now, Value,
-    ValueError,
+    ValueError, array_summary,
 };
 pub use message::{Action, InPlace, Message, Service, encode_as};
 pub use name::{NameError, TypeName};
 pub use types::{
-    ActionDescription, Field, LoadError, NESTING_MAX, Resolver, ServiceDescription, TYPE_BYTES_MAX,
-    TypeDescription, TypeSet, load,
+    ActionDescription, Definition, Field, LoadError, NESTING_MAX, Resolver, ServiceDescription,
+    TYPE_BYTES_MAX, TypeDescription, TypeSet, Unreadable, load,
 };
 pub use view::{ArrayView, SeqIter, SeqView};
 pub use wire::{Element, WString, Wire};

@@ -49,12 +49,22 @@ pub trait Message: Wire + Clone + Debug + Default + PartialEq + Send + Sync {
     }
 
     /// Writes header and body, little endian, and tells the bytes written.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::write`]; [`CdrProblem::NoRoom`](crate::CdrProblem::NoRoom) if `out` is shorter than
+    /// [`serialized_size`](Self::serialized_size).
     #[inline]
     fn serialize_into(&self, out: &mut [u8]) -> Result<usize, CdrError> {
         Ok(encode(self, Slice::new(out))?.position())
     }
 
     /// Appends header and body, little endian.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::write`], but never [`CdrProblem::NoRoom`](crate::CdrProblem::NoRoom). `out` is then as it
+    /// was.
     fn serialize_onto(&self, out: &mut Vec<u8>) -> Result<(), CdrError> {
         let start = out.len();
         let size = self.serialized_size();
@@ -69,15 +79,34 @@ pub trait Message: Wire + Clone + Debug + Default + PartialEq + Send + Sync {
         }
     }
 
-    /// Header and body, little endian.
+    /// Returns the sample: header and body, little endian.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::write`], but never [`CdrProblem::NoRoom`](crate::CdrProblem::NoRoom).
     fn to_vec(&self) -> Result<Vec<u8>, CdrError> {
         encode(self, Vec::with_capacity(self.serialized_size()))
     }
 
     /// Reads a sample of either byte order. Bytes after the message are taken for padding.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Reader::new`] for the header; those of [`Wire::read`] for the body.
     #[inline]
     fn deserialize(bytes: &[u8]) -> Result<Self, CdrError> {
         Self::read(&mut Reader::new(bytes)?)
+    }
+
+    /// Reads a sample to be shown: what in a text is not UTF-8, which CDR does not promise, or in a wide one not
+    /// UTF-16, is U+FFFD. [`deserialize`](Self::deserialize) refuses such a message.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`deserialize`](Self::deserialize), but never [`CdrProblem::Utf8`](crate::CdrProblem::Utf8) or
+    /// [`CdrProblem::Utf16`](crate::CdrProblem::Utf16). A text counts with its U+FFFD where its type limits it.
+    fn deserialize_lossy(bytes: &[u8]) -> Result<Self, CdrError> {
+        Self::read(&mut Reader::lossy(bytes)?)
     }
 
     /// Views this value, with the type that a view of a sample has, so that a callback is written
@@ -87,8 +116,13 @@ pub trait Message: Wire + Clone + Debug + Default + PartialEq + Send + Sync {
         self.as_view()
     }
 
-    /// Views a sample in place, of either byte order. Every byte is checked here, so using the view
-    /// cannot fail.
+    /// Views a sample in place, of either byte order.
+    ///
+    /// Every byte is checked here, so using the view cannot fail.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`deserialize`](Self::deserialize).
     #[inline]
     fn view_cdr(bytes: &[u8]) -> Result<Self::View<'_>, CdrError> {
         Self::read_view(&mut Reader::new(bytes)?)
@@ -172,6 +206,10 @@ pub trait InPlace: Message {
 
     /// Writes everything but the contents of the long array, and tells where they belong in the
     /// sample.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::write`], where the long array has `len` elements.
     fn write_around<S: Sink>(
         &self,
         len: usize,
@@ -189,9 +227,14 @@ pub trait InPlace: Message {
         count().unwrap_or(0)
     }
 
-    /// Writes the whole sample but the `len` elements of the long array, and answers their range of
-    /// bytes in `out`. Their bytes are left as they are; the caller fills them, in little-endian
-    /// order.
+    /// Writes the whole sample but the `len` elements of the long array, and answers their range of bytes in `out`.
+    ///
+    /// Their bytes are left as they are; the caller fills them, in little-endian order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write_around`](Self::write_around); [`CdrProblem::NoRoom`](crate::CdrProblem::NoRoom) if `out` is
+    /// shorter than [`in_place_size`](Self::in_place_size).
     fn serialize_in_place(&self, len: usize, out: &mut [u8]) -> Result<Range<usize>, CdrError> {
         let mut writer = Writer::new(Slice::new(out), ByteOrder::Little)?;
         self.write_around(len, &mut writer)
@@ -199,6 +242,10 @@ pub trait InPlace: Message {
 }
 
 /// Writes a message in either byte order into any sink.
+///
+/// # Errors
+///
+/// Those of [`Writer::new`] and of [`Wire::write`].
 pub fn encode_as<M: Wire, S: Sink>(message: &M, sink: S, order: ByteOrder) -> Result<S, CdrError> {
     let mut writer = Writer::new(sink, order)?;
     message.write(&mut writer)?;

@@ -11,7 +11,13 @@ pub struct TypeName {
 }
 
 impl TypeName {
-    /// A name from its parts; refused if ROS would refuse it.
+    /// Makes a name of its parts, as ROS allows it.
+    ///
+    /// # Errors
+    ///
+    /// A [`NameError`] if `package` is not made of small letters, digits and single underscores, or `name` is not
+    /// made of letters and digits, but for what ROS appends to the parts of services and actions. The package
+    /// begins with a small letter and does not end with an underscore, the name begins with a capital.
     pub fn new(package: &str, kind: Kind, name: &str) -> Result<Self, NameError> {
         if is_package_name(package) && is_message_name(name) {
             Ok(Self { package: package.into(), kind, name: name.into() })
@@ -41,6 +47,11 @@ impl TypeName {
     }
 
     /// Reads the name that DDS gives.
+    ///
+    /// # Errors
+    ///
+    /// A [`NameError`] if the text is not `package::kind::dds_::Name_` with the kind `msg`, `srv` or `action`; else
+    /// those of [`new`](Self::new).
     pub fn from_dds(text: &str) -> Result<Self, NameError> {
         let parts: Vec<&str> = text.split("::").collect();
         match *parts {

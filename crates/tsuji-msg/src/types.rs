@@ -23,32 +23,84 @@ pub const TYPE_BYTES_MAX: usize = 256 << 20;
 
 /// Hands out the texts of interface definitions. Where they come from is its own business.
 pub trait Resolver {
-    /// The text of the interface `package/kind/name`, if there is one.
-    fn definition(&self, kind: Kind, package: &str, name: &str) -> Option<Cow<'_, str>>;
-}
+    /// Returns the text of the interface `package/kind/name` with its place, or `None` where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if the text is there and cannot be read: where it is, and why.
+    fn find(
+        &self,
+        kind: Kind,
+        package: &str,
+        name: &str,
+    ) -> Result<Option<Definition<'_>>, Unreadable>;
 
-impl<R: Resolver + ?Sized> Resolver for &R {
+    /// Returns the text alone, of an interface that can be read.
     fn definition(&self, kind: Kind, package: &str, name: &str) -> Option<Cow<'_, str>> {
-        (**self).definition(kind, package, name)
+        self.find(kind, package, name).ok().flatten().map(|it| it.text)
     }
 }
 
-impl<R: Resolver + ?Sized> Resolver for Box<R> {
-    fn definition(&self, kind: Kind, package: &str, name: &str) -> Option<Cow<'_, str>> {
-        (**self).definition(kind, package, name)
+/// The text of a definition, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition<'a> {
+    /// The text.
+    pub text: Cow<'a, str>,
+    /// Where it is, such as the path of a file; none where a user could not look into it.
+    pub place: Option<String>,
+}
+
+/// A text that is in no place where a user could look.
+impl<'a> From<&'a str> for Definition<'a> {
+    fn from(text: &'a str) -> Self {
+        Self { text: text.into(), place: None }
     }
 }
 
-impl<R: Resolver + ?Sized> Resolver for Arc<R> {
-    fn definition(&self, kind: Kind, package: &str, name: &str) -> Option<Cow<'_, str>> {
-        (**self).definition(kind, package, name)
+/// A definition that is there and cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Where it is, such as the path of a file.
+    pub place: String,
+    /// Why it cannot be read.
+    pub reason: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot read {}: {}", self.place, self.reason)
     }
 }
+
+impl std::error::Error for Unreadable {}
+
+macro_rules! resolve_by_what_is_inside {
+    ($($holder:ty),*) => {$(
+        impl<R: Resolver + ?Sized> Resolver for $holder {
+            fn find(
+                &self,
+                kind: Kind,
+                package: &str,
+                name: &str,
+            ) -> Result<Option<Definition<'_>>, Unreadable> {
+                (**self).find(kind, package, name)
+            }
+        }
+    )*};
+}
+
+resolve_by_what_is_inside!(&R, Box<R>, Arc<R>);
 
 /// Texts by name, such as `pkg/msg/Name`.
 impl Resolver for HashMap<String, String> {
-    fn definition(&self, kind: Kind, package: &str, name: &str) -> Option<Cow<'_, str>> {
-        self.get(&format!("{package}/{kind}/{name}")).map(|text| Cow::Borrowed(text.as_str()))
+    fn find(
+        &self,
+        kind: Kind,
+        package: &str,
+        name: &str,
+    ) -> Result<Option<Definition<'_>>, Unreadable> {
+        let text = self.get(&format!("{package}/{kind}/{name}"));
+        Ok(text.map(|text| Definition::from(text.as_str())))
     }
 }
 
@@ -340,6 +392,10 @@ pub struct TypeSet<R> {
 }
 
 /// Loads one message type. For more than one, a [`TypeSet`] keeps what they share.
+///
+/// # Errors
+///
+/// Those of [`TypeSet::load`].
 pub fn load(name: &str, resolver: &dyn Resolver) -> Result<Arc<TypeDescription>, LoadError> {
     TypeSet::new(resolver).load(name)
 }
@@ -357,6 +413,17 @@ impl<R: Resolver> TypeSet<R> {
 
     /// Loads a message by its ROS name: `pkg/msg/Name`, `pkg/Name`, or a part of a service or
     /// action such as `pkg/srv/Name_Request`.
+    ///
+    /// # Errors
+    ///
+    /// - [`LoadError::Name`] if `name`, or the name of a type that is used, is none that ROS allows.
+    /// - [`LoadError::Missing`] if the resolver has no definition of the type or of one that it uses.
+    /// - [`LoadError::Unreadable`] if there is a definition that the resolver cannot read.
+    /// - [`LoadError::Parse`] if a definition does not parse.
+    /// - [`LoadError::Kind`] if the name is that of a service or an action, and not of a message of it.
+    /// - [`LoadError::Cycle`] if a message contains itself.
+    /// - [`LoadError::TooDeep`] if messages are nested deeper than [`NESTING_MAX`].
+    /// - [`LoadError::TooLarge`] if one value needs more than [`TYPE_BYTES_MAX`].
     pub fn load(&self, name: &str) -> Result<Arc<TypeDescription>, LoadError> {
         let name: TypeName = name.parse()?;
         self.message(&name, &mut Vec::new())
@@ -364,14 +431,29 @@ impl<R: Resolver> TypeSet<R> {
 
     /// Takes a message whose definition is at hand instead of asking the resolver; what it uses is
     /// asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Name`] if `name` is none; [`LoadError::Parse`] if `text` does not parse; else those of
+    /// [`load`](Self::load) for what it uses, and for its depth and size.
     pub fn load_text(&self, name: &str, text: &str) -> Result<Arc<TypeDescription>, LoadError> {
         let name: TypeName = name.parse()?;
-        let spec = parse_message(text).map_err(|error| LoadError::parse(&name, error))?;
+        let wrong = |error| LoadError::Parse {
+            name: name.to_string(),
+            place: None,
+            error: Box::new(error),
+        };
+        let spec = parse_message(text).map_err(wrong)?;
         self.resolve(&name, spec, &mut vec![name.clone()])
     }
 
     /// Loads a service by its ROS name, `pkg/srv/Name`; or one of an action's, `pkg/action/Name_SendGoal` and
     /// `pkg/action/Name_GetResult`.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Kind`] if the name is that of a message, or of an action and not of a service of it; else those
+    /// of [`load`](Self::load) for its parts.
     pub fn load_service(&self, name: &str) -> Result<ServiceDescription, LoadError> {
         let name: TypeName = name.parse()?;
         let is_service = match name.kind() {
@@ -386,6 +468,11 @@ impl<R: Resolver> TypeSet<R> {
     }
 
     /// Loads an action by its ROS name, `pkg/action/Name`.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Kind`] if the name is that of a message or a service; else those of [`load`](Self::load) for
+    /// its parts.
     pub fn load_action(&self, name: &str) -> Result<ActionDescription, LoadError> {
         let name: TypeName = name.parse()?;
         if name.kind() != Kind::Action {
@@ -516,8 +603,7 @@ impl<R: Resolver> TypeSet<R> {
             return self.part(name, stem, suffix, open);
         }
         match name.kind() {
-            Kind::Message => parse_message(&self.text(Kind::Message, name, name.name(), open)?)
-                .map_err(|error| LoadError::parse(name, error)),
+            Kind::Message => self.parsed(parse_message, name, name.name(), open),
             Kind::Service | Kind::Action => Err(LoadError::kind(name, Kind::Message)),
         }
     }
@@ -529,17 +615,14 @@ impl<R: Resolver> TypeSet<R> {
         suffix: &str,
         open: &[TypeName],
     ) -> Result<MessageSpec, LoadError> {
-        let parsed = |error| LoadError::parse(name, error);
         match (name.kind(), suffix) {
             (Kind::Service | Kind::Action, "_Event") => Ok(event_spec(stem)),
             (Kind::Service, "_Request" | "_Response") => {
-                let spec =
-                    parse_service(&self.text(Kind::Service, name, stem, open)?).map_err(parsed)?;
+                let spec = self.parsed(parse_service, name, stem, open)?;
                 Ok(if suffix == "_Request" { spec.request } else { spec.response })
             }
             (Kind::Action, "_Goal" | "_Result" | "_Feedback") => {
-                let spec =
-                    parse_action(&self.text(Kind::Action, name, stem, open)?).map_err(parsed)?;
+                let spec = self.parsed(parse_action, name, stem, open)?;
                 Ok(match suffix {
                     "_Goal" => spec.goal,
                     "_Result" => spec.result,
@@ -553,35 +636,42 @@ impl<R: Resolver> TypeSet<R> {
         }
     }
 
-    fn text(
+    /// The definition of the interface `stem`, which `name` is or is a part of.
+    fn parsed<T>(
         &self,
-        kind: Kind,
+        parse: fn(&str) -> Result<T, ParseError>,
         name: &TypeName,
         stem: &str,
         open: &[TypeName],
-    ) -> Result<Cow<'_, str>, LoadError> {
-        let found = self.resolver.definition(kind, name.package(), stem);
-        found
-            .or_else(|| implied(kind, name.package(), stem))
-            .ok_or_else(|| LoadError::missing(name, open))
+    ) -> Result<T, LoadError> {
+        let found = self.resolver.find(name.kind(), name.package(), stem);
+        let Definition { text, place } = found
+            .map_err(|error| LoadError::Unreadable { name: name.to_string(), error })?
+            .or_else(|| implied(name.kind(), name.package(), stem))
+            .ok_or_else(|| LoadError::missing(name, open))?;
+        parse(&text).map_err(|error| LoadError::Parse {
+            name: name.to_string(),
+            place,
+            error: Box::new(error),
+        })
     }
 }
 
 /// The messages that ROS puts into every service and action. A resolver need not have them.
-fn implied(kind: Kind, package: &str, name: &str) -> Option<Cow<'static, str>> {
+fn implied(kind: Kind, package: &str, name: &str) -> Option<Definition<'static>> {
     if kind != Kind::Message {
         return None;
     }
-    match (package, name) {
-        ("builtin_interfaces", "Time") => Some("int32 sec\nuint32 nanosec\n".into()),
-        ("service_msgs", "ServiceEventInfo") => Some(
+    let text = match (package, name) {
+        ("builtin_interfaces", "Time") => "int32 sec\nuint32 nanosec\n",
+        ("service_msgs", "ServiceEventInfo") => {
             "uint8 REQUEST_SENT=0\nuint8 REQUEST_RECEIVED=1\nuint8 RESPONSE_SENT=2\nuint8 RESPONSE_RECEIVED=3\n\
              uint8 event_type\nbuiltin_interfaces/Time stamp\nchar[16] client_gid\nint64 sequence_number\n"
-                .into(),
-        ),
-        ("unique_identifier_msgs", "UUID") => Some("uint8[16] uuid\n".into()),
-        _ => None,
-    }
+        }
+        ("unique_identifier_msgs", "UUID") => "uint8[16] uuid\n",
+        _ => return None,
+    };
+    Some(Definition { text: text.into(), place: None })
 }
 
 impl<N> Base<N> {
@@ -674,12 +764,21 @@ pub enum LoadError {
         /// The type that uses it, if another does.
         used_by: Option<String>,
     },
+    /// There is a definition of that name, which cannot be read.
+    Unreadable {
+        /// The name.
+        name: String,
+        /// Where and why.
+        error: Unreadable,
+    },
     /// A definition does not parse.
     Parse {
         /// The type whose definition it is.
         name: String,
-        /// Where and why.
-        error: ParseError,
+        /// Where the text is, such as the path of a file, if that is known.
+        place: Option<String>,
+        /// Where in the text and why.
+        error: Box<ParseError>,
     },
     /// The name is of another kind of interface.
     Kind {
@@ -712,10 +811,6 @@ impl LoadError {
         Self::Missing { name: name.to_string(), used_by: open.last().map(TypeName::to_string) }
     }
 
-    fn parse(name: &TypeName, error: ParseError) -> Self {
-        Self::Parse { name: name.to_string(), error }
-    }
-
     fn kind(name: &TypeName, expected: Kind) -> Self {
         Self::Kind { name: name.to_string(), expected }
     }
@@ -735,7 +830,11 @@ impl fmt::Display for LoadError {
             Self::Missing { name, used_by: Some(user) } => {
                 write!(f, "no definition of {name}, which {user} uses")
             }
-            Self::Parse { name, error } => write!(f, "{name}: {error}"),
+            Self::Unreadable { name, error } => write!(f, "{name}: {error}"),
+            Self::Parse { name, place: Some(place), error } => {
+                write!(f, "{name}: {place}: {error}")
+            }
+            Self::Parse { name, place: None, error } => write!(f, "{name}: {error}"),
             Self::Kind { name, expected } => {
                 write!(
                     f,
@@ -761,6 +860,7 @@ impl std::error::Error for LoadError {
         match self {
             Self::Name(error) => Some(error),
             Self::Parse { error, .. } => Some(error),
+            Self::Unreadable { error, .. } => Some(error),
             _ => None,
         }
     }

@@ -109,6 +109,10 @@ enum Source<'a, T> {
 
 impl<'a, T: Element> SeqView<'a, T> {
     /// Views `count` elements in CDR bytes, checking each, and moves the reader past them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::read_view`](crate::Wire::read_view) of an element, with its index.
     pub fn read(reader: &mut Reader<'a>, count: usize) -> Result<Self, CdrError> {
         let first = *reader;
         for index in 0..count {

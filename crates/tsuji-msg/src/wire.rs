@@ -17,15 +17,37 @@ pub trait Wire: Sized + 'static {
     const MIN_SIZE: usize;
 
     /// Writes the value.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::Bound`](crate::CdrProblem::Bound) if a sequence or a text is longer than its type allows,
+    /// [`CdrProblem::TooLong`](crate::CdrProblem::TooLong) if it has more than a 32-bit count can say; neither
+    /// where the sink only counts. [`CdrProblem::NoRoom`](crate::CdrProblem::NoRoom), or what else [`Sink::put`]
+    /// answers, if the sink has no room.
     fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError>;
 
     /// Reads a value.
+    ///
+    /// # Errors
+    ///
+    /// - [`CdrProblem::Truncated`](crate::CdrProblem::Truncated) if the bytes end before the value does.
+    /// - [`CdrProblem::Length`](crate::CdrProblem::Length) if a sequence, a text or an array of scalars has more
+    ///   elements than the bytes left can hold.
+    /// - [`CdrProblem::Bool`](crate::CdrProblem::Bool) if a `bool` is neither 0 nor 1.
+    /// - [`CdrProblem::Terminator`](crate::CdrProblem::Terminator) if a string does not end with NUL.
+    /// - [`CdrProblem::Utf8`](crate::CdrProblem::Utf8) or [`CdrProblem::Utf16`](crate::CdrProblem::Utf16) if a text
+    ///   is not UTF-8, or a wide one not UTF-16, unless the reader is [lossy](Reader::lossy).
+    /// - [`CdrProblem::Bound`](crate::CdrProblem::Bound) if a sequence or a text is longer than its type allows.
     fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError>;
 
     /// Views this value.
     fn as_view(&self) -> Self::View<'_>;
 
     /// Views a value in CDR bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read), of a reader that is not lossy.
     fn read_view<'a>(reader: &mut Reader<'a>) -> Result<Self::View<'a>, CdrError>;
 
     /// A copy of what is viewed.
@@ -38,18 +60,34 @@ pub trait Element: Wire + Clone + Debug + Default + PartialEq {
     type Seq<'a>: Clone + Debug;
 
     /// Writes all items, without a count.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::write`].
     fn write_items<S: Sink>(items: &[Self], writer: &mut Writer<S>) -> Result<(), CdrError>;
 
     /// Reads `count` items; the caller has checked the count against the bytes left.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::read`].
     fn read_items(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Self>, CdrError>;
 
     /// Reads as many items as `out` has.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::read`].
     fn read_array(reader: &mut Reader<'_>, out: &mut [Self]) -> Result<(), CdrError>;
 
     /// Views items.
     fn view_items(items: &[Self]) -> Self::Seq<'_>;
 
     /// Views `count` items in CDR bytes; the caller has checked the count against the bytes left.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::read_view`].
     fn read_view_items<'a>(
         reader: &mut Reader<'a>,
         count: usize,
@@ -140,7 +178,7 @@ impl Wire for String {
 
     #[inline]
     fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
-        reader.string().map(Self::from)
+        reader.owned_string()
     }
 
     #[inline]
@@ -180,7 +218,7 @@ impl Wire for WString {
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
-        reader.wstring().map(Self)
+        reader.owned_wstring().map(Self)
     }
 
     fn as_view(&self) -> Cow<'_, str> {

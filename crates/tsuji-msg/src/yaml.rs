@@ -1,13 +1,17 @@
 //! YAML: values with their places, and words in both directions.
 //!
-//! `saphyr-parser` gives events with positions and is kept up (`serde_yaml` is archived). Nothing here guesses types:
-//! whoever takes a value decides how a word is read, so `data: 1.10` is the text "1.10" where a string is wanted.
+//! `saphyr-parser` gives events with positions and is kept up (`serde_yaml` is archived). [`parse`] guesses
+//! no types: whoever takes a value decides how a word is read. [`Word`] says what it is to the commands of ROS 2, which
+//! heed tags as well, see [`parse_with_tags`].
 
 use crate::ValueError;
 use crate::definition::{parse_float, parse_integer};
-use saphyr_parser::{Event, Parser, ScalarStyle};
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use std::collections::HashSet;
 use std::fmt::Write as _;
+
+mod word;
+pub use word::{ParameterWord, Word, python_float, python_float_text, python_integer};
 
 /// Collections inside collections. A deeper text is refused.
 const DEPTH_MAX: usize = 64;
@@ -19,6 +23,8 @@ pub struct Node {
     pub kind: NodeKind,
     /// Line and column, from 1.
     pub place: (usize, usize),
+    /// The same of the name before it, where it is a value of a mapping.
+    pub name_place: Option<(usize, usize)>,
 }
 
 /// What a value in a YAML text is.
@@ -63,18 +69,55 @@ pub(crate) fn shortened(text: &str) -> String {
 struct Open {
     node: Node,
     /// The key that waits for its value.
-    key: Option<String>,
+    key: Option<(String, (usize, usize))>,
     keys: HashSet<String>,
 }
 
-/// The one document of a text. Aliases are refused, since each use of one could double the size of the value.
+/// Which tags say something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tags {
+    /// `!!str` alone; the others are passed over, as nodes do in their files of parameters.
+    Text,
+    /// All, and those that no value of ROS has are refused.
+    All,
+}
+
+/// The one document of a text.
+///
+/// Aliases are refused, since each use of one could double the size of the value. No tag but `!!str` says anything.
+///
+/// # Errors
+///
+/// A [`ValueError`] with its place if the text is no YAML, has an alias, a second document, collections nested
+/// deeper than 64, a name twice in a mapping, or a collection as a name.
 pub fn parse(text: &str) -> Result<Node, ValueError> {
+    read(text, Tags::Text)
+}
+
+/// Reads the one document of a text as PyYAML's `safe_load` does for the commands of ROS 2: `!!int`, `!!float`,
+/// `!!bool` and `!!null` make such a word of a scalar.
+///
+/// A tag that does not fit, and one that no value of ROS has, such as `!!binary`, is refused.
+///
+/// # Errors
+///
+/// Those of [`parse`]; a [`ValueError`] with its place if a tag does not fit its value, or is one that no value of
+/// ROS has.
+pub fn parse_with_tags(text: &str) -> Result<Node, ValueError> {
+    read(text, Tags::All)
+}
+
+fn read(text: &str, tags: Tags) -> Result<Node, ValueError> {
     let mut open: Vec<Open> = Vec::new();
     let mut root: Option<Node> = None;
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let place = (error.marker().line(), error.marker().col() + 1);
-            ValueError { place: Some(place), ..ValueError::new("", error.info(), "YAML") }
+            // The end of a text is behind its last letter, whether or not a line end is there.
+            let last = text.trim_end_matches('\n').split('\n').enumerate().last();
+            let end = last.map_or((1, 1), |(at, line)| (at + 1, line.chars().count() + 1));
+            let place = (error.marker().line(), error.marker().col() + 1).min(end);
+            let found = format!("what YAML does not allow ({})", error.info());
+            ValueError { place: Some(place), ..ValueError::new("", found, "YAML") }
         })?;
         let place = (span.start.line(), span.start.col() + 1);
         let refuse = |found: &str, expected: &str| {
@@ -82,22 +125,44 @@ pub fn parse(text: &str) -> Result<Node, ValueError> {
         };
         let done = match event {
             Event::Scalar(text, style, _, tag) => {
-                let is_text =
-                    tag.is_some_and(|tag| tag.is_yaml_core_schema() && tag.suffix == "str");
-                let plain = style == ScalarStyle::Plain && !is_text;
-                Node { kind: NodeKind::Scalar { text: text.into_owned(), plain }, place }
+                let (text, plain) = (text.into_owned(), style == ScalarStyle::Plain);
+                let (text, plain) = match tag.as_deref().and_then(told) {
+                    Some(tag) if tag == "!!str" => (text, false),
+                    Some(tag) if tags == Tags::All => match word::constructed(&tag, &text) {
+                        Ok(word) => (word, true),
+                        Err(expected) => {
+                            let found = format!("{} with the tag `{tag}`", shortened(&text));
+                            return refuse(&found, expected);
+                        }
+                    },
+                    _ => (text, plain),
+                };
+                Node { kind: NodeKind::Scalar { text, plain }, place, name_place: None }
             }
-            Event::SequenceStart(..) | Event::MappingStart(..) => {
+            Event::SequenceStart(_, ref tag) | Event::MappingStart(_, ref tag) => {
                 if open.len() >= DEPTH_MAX {
                     return refuse("a deeper nesting", &format!("at most {DEPTH_MAX} levels"));
                 }
                 let sequence = matches!(event, Event::SequenceStart(..));
+                let (what, fitting) =
+                    if sequence { ("a sequence", "!!seq") } else { ("a mapping", "!!map") };
+                if let Some(tag) = tag.as_deref().and_then(told)
+                    && tags == Tags::All
+                    && tag != fitting
+                {
+                    let found = format!("{what} with the tag `{tag}`");
+                    return refuse(&found, &format!("{fitting} or no tag"));
+                }
                 let kind = if sequence {
                     NodeKind::Sequence(Vec::new())
                 } else {
                     NodeKind::Mapping(Vec::new())
                 };
-                open.push(Open { node: Node { kind, place }, key: None, keys: HashSet::new() });
+                open.push(Open {
+                    node: Node { kind, place, name_place: None },
+                    key: None,
+                    keys: HashSet::new(),
+                });
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
@@ -117,12 +182,14 @@ pub fn parse(text: &str) -> Result<Node, ValueError> {
         let start = done.place;
         match (&mut outer.node.kind, outer.key.take(), done) {
             (NodeKind::Sequence(items), _, done) => items.push(done),
-            (NodeKind::Mapping(entries), Some(key), done) => entries.push((key, done)),
+            (NodeKind::Mapping(entries), Some((key, at)), done) => {
+                entries.push((key, Node { name_place: Some(at), ..done }));
+            }
             (NodeKind::Mapping(_), None, Node { kind: NodeKind::Scalar { text, .. }, .. }) => {
                 if !outer.keys.insert(text.clone()) {
                     return refuse(&format!("the name `{text}` again"), "each name at most once");
                 }
-                outer.key = Some(text);
+                outer.key = Some((text, start));
             }
             _ => {
                 let error = ValueError::new("", "a collection as a name", "a name");
@@ -130,9 +197,21 @@ pub fn parse(text: &str) -> Result<Node, ValueError> {
             }
         }
     }
-    let nothing =
-        Node { kind: NodeKind::Scalar { text: String::new(), plain: true }, place: (1, 1) };
+    let nothing = Node {
+        kind: NodeKind::Scalar { text: String::new(), plain: true },
+        place: (1, 1),
+        name_place: None,
+    };
     Ok(root.unwrap_or(nothing))
+}
+
+/// A tag as it is usually written. `!` alone says nothing.
+fn told(tag: &Tag) -> Option<String> {
+    let name = format!("{}{}", tag.handle, tag.suffix);
+    match name.strip_prefix("tag:yaml.org,2002:") {
+        Some(core) => Some(format!("!!{core}")),
+        None => (name != "!").then_some(name),
+    }
 }
 
 /// A truth value in the words of YAML 1.1, which ROS tools read.
@@ -185,10 +264,7 @@ pub fn float_text(value: f64) -> String {
 
 /// A text as a YAML scalar: plain where that reads back as the same text, else quoted.
 pub fn quoted(text: &str) -> String {
-    let needs_escapes = text.chars().any(|letter| {
-        letter.is_control()
-            || matches!(letter, '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}')
-    });
+    let needs_escapes = text.chars().any(|letter| letter.is_control() || is_escaped_beyond(letter));
     if needs_escapes {
         return escaped(text);
     }
@@ -202,6 +278,16 @@ pub fn in_flow(scalar: String) -> String {
         return scalar;
     }
     format!("'{}'", scalar.replace('\'', "''"))
+}
+
+/// Letters that YAML does not take as they are, and the marks that turn the direction of what follows, by which a text
+/// looks like another one.
+fn is_escaped_beyond(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}' | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+    )
 }
 
 fn escaped(text: &str) -> String {
@@ -221,7 +307,7 @@ fn escaped(text: &str) -> String {
                 // Writing to a String does not fail.
                 let _ = write!(out, "\\x{:02X}", u32::from(letter));
             }
-            '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}' => {
+            letter if is_escaped_beyond(letter) => {
                 let _ = write!(out, "\\u{:04X}", u32::from(letter));
             }
             letter => out.push(letter),
@@ -260,7 +346,7 @@ fn means_something(text: &str) -> bool {
             | "nan"
             | "inf"
     );
-    if word {
+    if word || !matches!(Word::plain(text), Word::Text(_)) {
         return true;
     }
     let numberlike =

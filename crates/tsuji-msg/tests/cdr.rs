@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use tsuji_msg::cdr::{ByteOrder, CdrProblem, Reader, Slice, Writer};
-use tsuji_msg::{DynamicMessage, LoadError, TypeDescription, TypeSet, Value, load};
+use tsuji_msg::{DynamicMessage, List, LoadError, TypeDescription, TypeSet, Value, load};
 
 fn ty(text: &str) -> Arc<TypeDescription> {
     TypeSet::new(HashMap::new()).load_text("test_pkg/msg/Test", text).unwrap()
@@ -91,15 +91,6 @@ fn lengths_that_lie() {
         problem("string a", "00010000 02000000 6161"),
         ("a".into(), 9, CdrProblem::Terminator)
     );
-    assert_eq!(problem("string a", "00010000 03000000 61ff00"), ("a".into(), 9, CdrProblem::Utf8));
-    assert_eq!(
-        problem("wstring a", "00010000 01000000 00d80000"),
-        ("a".into(), 8, CdrProblem::Utf16)
-    );
-    assert_eq!(
-        problem("wstring a", "00010000 01000000 00000100"),
-        ("a".into(), 8, CdrProblem::Utf16)
-    );
     assert_eq!(problem("bool[3] a", "00010000 010002"), ("a".into(), 6, CdrProblem::Bool(2)));
     assert_eq!(
         problem("uint8[<=1] a", "00010000 02000000 0000").2,
@@ -108,6 +99,35 @@ fn lengths_that_lie() {
     assert_eq!(problem("uint8 a", "00030000 00").2, CdrProblem::Encapsulation([0, 3]));
     assert_eq!(problem("uint8 a", "000100").2, CdrProblem::Truncated { needed: 4, left: 3 });
     assert_eq!(problem("uint8 a", "").2, CdrProblem::Truncated { needed: 4, left: 0 });
+}
+
+#[test]
+fn a_text_that_is_none_is_shown_and_hides_nothing_else() {
+    let read = |definition: &str, hex: &str| {
+        let ty = ty(definition);
+        let message = DynamicMessage::decode(&ty, &bytes(hex)).unwrap();
+        // What was read can be written, and read again.
+        let again = DynamicMessage::decode(&ty, &message.encode().unwrap()).unwrap();
+        assert_eq!(again, message);
+        assert_eq!(*message.get("b").unwrap(), Value::U8(7), "{definition}");
+        message.get("a").unwrap().into_owned()
+    };
+    let text = |text: &str| Value::Text(text.into());
+    assert_eq!(read("string a\nuint8 b", "00010000 04000000 61ff6200 07"), text("a\u{fffd}b"));
+    // As Python does with `replace`: one for what could have begun a character.
+    assert_eq!(read("string a\nuint8 b", "00010000 04000000 e2826200 07"), text("\u{fffd}b"));
+    assert_eq!(read("string a\nuint8 b", "00010000 03000000 fffe00 07"), text("\u{fffd}\u{fffd}"));
+    assert_eq!(
+        read("string[] a\nuint8 b", "00010000 02000000 02000000 ff00 0000 02000000 6100 07"),
+        Value::List(List::Text(vec!["\u{fffd}".into(), "a".into()]))
+    );
+    // Half a surrogate pair, and a unit of more than 16 bits.
+    assert_eq!(read("wstring a\nuint8 b", "00010000 01000000 00d80000 07"), text("\u{fffd}"));
+    assert_eq!(read("wstring a\nuint8 b", "00010000 01000000 00000100 07"), text("\u{fffd}"));
+    // A bound counts what came; what replaces it has no more room.
+    assert_eq!(read("string<=4 a\nuint8 b", "00010000 04000000 61ffff00 07"), text("a\u{fffd}"));
+    let error = DynamicMessage::decode(&ty("string<=1 a"), &bytes("00010000 03000000 ffff00"));
+    assert_eq!(*error.unwrap_err().problem(), CdrProblem::Bound { length: 2, bound: 1 });
 }
 
 #[test]

@@ -56,12 +56,39 @@ fn yaml_as_topic_pub_takes_it() {
 }
 
 #[test]
-fn a_word_is_read_by_the_type_of_its_field() {
+fn a_word_is_read_as_ros2_topic_pub_reads_it() {
     let words = [
-        ("string a", "a: 1.10", Value::Text("1.10".into())),
-        ("string a", "a: true", Value::Text("true".into())),
+        // YAML reads a value, and Python's str() makes a text of it.
+        ("string a", "a: 1.10", Value::Text("1.1".into())),
+        ("string a", "a: '1.10'", Value::Text("1.10".into())),
+        ("string a", "a: !!str 1.10", Value::Text("1.10".into())),
+        ("string a", "a: true", Value::Text("True".into())),
+        ("string a", "a: off", Value::Text("False".into())),
+        ("string a", "a: 010", Value::Text("8".into())),
+        ("string a", "a: 1.0e+20", Value::Text("1e+20".into())),
+        ("string a", "a: 1e3", Value::Text("1e3".into())),
+        ("string a", "a: .inf", Value::Text("inf".into())),
+        ("string a", "a: 1:30", Value::Text("90".into())),
+        ("string a", "a: 2024-01-31", Value::Text("2024-01-31".into())),
         ("string a", "a: ''", Value::Text(String::new())),
-        ("string a", "a: null", Value::Text("null".into())),
+        ("string a", "a: 'null'", Value::Text("null".into())),
+        ("int32 a", "a: 010", Value::I32(8)),
+        ("int32 a", "a: 08", Value::I32(8)),
+        ("int32 a", "a: '010'", Value::I32(10)),
+        ("int32 a", "a: 1_000", Value::I32(1000)),
+        ("int32 a", "a: 0b101", Value::I32(5)),
+        ("int32 a", "a: 1:30", Value::I32(90)),
+        ("int32 a", "a: 2.0", Value::I32(2)),
+        ("int32[] a", "a: [010, 0x10]", Value::List(List::I32(vec![8, 16]))),
+        ("float64 a", "a: '1'", Value::F64(1.0)),
+        ("float64 a", "a: 010", Value::F64(8.0)),
+        ("float64 a", "a: -.5", Value::F64(-0.5)),
+        ("float64 a", "a: -inf", Value::F64(f64::NEG_INFINITY)),
+        ("float64[] a", "a: [1, 1e-3]", Value::List(List::F64(vec![1.0, 1e-3]))),
+        ("float32 a", "a: .inf", Value::F32(f32::INFINITY)),
+        ("bool a", "a: 1", Value::Bool(true)),
+        ("bool a", "a: 0", Value::Bool(false)),
+        ("byte a", "a: '5'", Value::U8(b'5')),
         ("string a", "a: \"x\\ny\"", Value::Text("x\ny".into())),
         ("bool a", "a: yes", Value::Bool(true)),
         ("bool a", "a: False", Value::Bool(false)),
@@ -75,7 +102,7 @@ fn a_word_is_read_by_the_type_of_its_field() {
         ("byte a", "a: 5", Value::U8(5)),
         ("char a", "a: 65", Value::U8(65)),
         ("uint8[] a", "a: [1, 2]", Value::List(List::U8(vec![1, 2]))),
-        ("string[] a", "a: [1, b c]", Value::List(List::Text(vec!["1".into(), "b c".into()]))),
+        ("string[] a", "a: ['1', b c]", Value::List(List::Text(vec!["1".into(), "b c".into()]))),
     ];
     for (definition, yaml, expected) in words {
         let message = DynamicMessage::from_yaml(&ty(definition), yaml).unwrap();
@@ -94,16 +121,40 @@ fn yaml_errors_name_the_field_and_what_was_expected() {
         (
             "uint8 a",
             "b: 1",
-            "found the name `b`; expected a field of test_pkg/msg/Test: a (line 1, column 4)",
+            "found the name `b`; expected a field of test_pkg/msg/Test: a (line 1, column 1)",
         ),
         (
             "",
             "b: 1",
-            "found the name `b`; expected no field, test_pkg/msg/Test is empty (line 1, column 4)",
+            "found the name `b`; expected no field, test_pkg/msg/Test is empty (line 1, column 1)",
         ),
         ("bool a", "a: 2", "field `a`: found `2`; expected bool (line 1, column 4)"),
         ("float64 a", "a: x", "field `a`: found `x`; expected float64 (line 1, column 4)"),
-        ("float64 a", "\na: '1'", "field `a`: found `1`; expected float64 (line 2, column 4)"),
+        ("float64 a", "\na: 'x'", "field `a`: found `x`; expected float64 (line 2, column 4)"),
+        ("float64[] a", "a: ['1']", "field `a[0]`: found `1`; expected float64 (line 1, column 5)"),
+        (
+            "float32 a",
+            "a: 1.0e+39",
+            "field `a`: found `1.0e+39`; expected float32 (line 1, column 4)",
+        ),
+        ("int32 a", "a: 1.5", "field `a`: found `1.5`; expected int32, a whole number from"),
+        ("int32 a", "a: 0o17", "field `a`: found `0o17`; expected int32, a whole number from"),
+        ("bool a", "a: 'false'", "field `a`: found `false`; expected bool (line 1, column 4)"),
+        (
+            "string a",
+            "a: null",
+            "field `a`: found `null`; expected string; a text like this stands in quotes (line 1, column 4)",
+        ),
+        (
+            "string a",
+            "a: 2024-01-31T12:00:00",
+            "field `a`: found `2024-01-31T12:00:00`; expected string; a text like this stands in quotes",
+        ),
+        (
+            "string[] a",
+            "a: [b, 1]",
+            "field `a[1]`: found `1`; expected string; a text like this stands in quotes (line 1, column 8)",
+        ),
         ("string a", "a: [1]", "field `a`: found a sequence; expected string (line 1, column 4)"),
         ("string a", "a:", "field `a`: found nothing; expected string"),
         (
@@ -194,6 +245,60 @@ fn now_and_auto() {
             .unwrap();
     assert_eq!(*message.get("header.stamp.nanosec").unwrap(), Value::U32(8));
     assert!(DynamicMessage::from_yaml(&header, "{header: auto}").is_err());
+}
+
+#[test]
+fn tags_of_yaml_are_heeded_or_refused() {
+    let tag = "no tag, or one of !!str, !!int, !!float, !!bool and !!null";
+    for (definition, yaml, expected) in [
+        ("string a", "{a: !!str 1}", Ok("a: '1'\n")),
+        ("string a", "{a: !!float 1}", Ok("a: '1.0'\n")),
+        ("string a", "{a: !!int 010}", Ok("a: '8'\n")),
+        ("string a", "{a: !!bool 'yes'}", Ok("a: 'True'\n")),
+        ("string a", "{a: ! x}", Ok("a: x\n")),
+        ("int32 a", "{a: !<tag:yaml.org,2002:int> '1:30'}", Ok("a: 90\n")),
+        ("float64 a", "!!map {!!str a: !!float 1e3}", Ok("a: 1000.0\n")),
+        ("bool[] a", "a: !!seq [!!bool On]", Ok("a:\n- true\n")),
+        (
+            "string a",
+            "{a: !!binary aGVsbG8=}",
+            Err(format!("found `aGVsbG8=` with the tag `!!binary`; expected {tag} (line 1, column 5)")),
+        ),
+        (
+            "string a",
+            "a:\n  !foo x",
+            Err(format!("found `x` with the tag `!foo`; expected {tag} (line 2, column 3)")),
+        ),
+        (
+            "string a",
+            "{!foo a: x}",
+            Err(format!("found `a` with the tag `!foo`; expected {tag} (line 1, column 2)")),
+        ),
+        (
+            "int32 a",
+            "{a: !!int 1.5}",
+            Err("found `1.5` with the tag `!!int`; expected a whole number (line 1, column 5)".into()),
+        ),
+        (
+            "string a",
+            "{a: !!null x}",
+            Err("field `a`: found `null`; expected string; a text like this stands in quotes (line 1, column 5)".into()),
+        ),
+        (
+            "int32[] a",
+            "{a: !!set [1]}",
+            Err("found a sequence with the tag `!!set`; expected !!seq or no tag (line 1, column 5)".into()),
+        ),
+        (
+            "int32[] a",
+            "!!seq {a: [1]}",
+            Err("found a mapping with the tag `!!seq`; expected !!map or no tag (line 1, column 1)".into()),
+        ),
+    ] {
+        let found = DynamicMessage::from_yaml(&ty(definition), yaml);
+        let found = found.map(|it| it.to_yaml(EchoStyle::default())).map_err(|it| it.to_string());
+        assert_eq!(found, expected.map(str::to_owned), "{yaml}");
+    }
 }
 
 #[test]

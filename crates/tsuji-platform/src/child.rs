@@ -28,6 +28,9 @@ impl Signal {
 
 /// Starts a process in a group of its own, whose number is its process id.
 ///
+/// It does not inherit that SIGINT and SIGTERM are ignored, which a shell has done to what it starts in the background: a
+/// terminal's Ctrl-C does not come to its group anyway, and it is ended by [`tell_group`]. That SIGHUP is ignored it does.
+///
 /// The system kills it when the thread that calls this ends, however that happens; so that thread is to last as long as
 /// the process may. That is not so for a program that takes on another user's rights. Whoever gets the child waits for it
 /// by [`reap`] and not by its own means.
@@ -43,6 +46,9 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
             // A parent that died before the call above is never told of.
             if u32::try_from(libc::getppid()) != Ok(parent) {
                 libc::_exit(1);
+            }
+            for signal in [libc::SIGINT, libc::SIGTERM] {
+                libc::signal(signal, libc::SIG_DFL);
             }
             Ok(())
         });
@@ -127,6 +133,7 @@ pub fn kill(child: u32) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::process::Stdio;
 
     use super::*;
@@ -145,6 +152,44 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
         assert!(!group_is_there(child.id()));
         assert!(!tell_group(0, Signal::Kill));
+    }
+
+    #[test]
+    fn a_child_hears_what_its_starter_ignores() {
+        // Neither this process nor its other children are told so.
+        let mut shell = Command::new("sh");
+        // Where the kernel cannot run this program itself, these words do.
+        let runner = std::env::var("TSUJI_TEST_RUNNER").unwrap_or_default();
+        let script = format!(
+            "trap '' INT HUP; exec {runner} \"$0\" --exact child::tests::ignores_and_starts_a_child --nocapture"
+        );
+        shell.args(["-c", &script]).arg(std::env::current_exe().unwrap()).env(IGNORES, "1");
+        let output = shell.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Says that a process of this test ignores SIGINT and SIGHUP.
+    const IGNORES: &str = "TSUJI_TEST_IGNORES";
+
+    #[test]
+    fn ignores_and_starts_a_child() {
+        if std::env::var_os(IGNORES).is_none() {
+            return;
+        }
+        assert_eq!(crate::signals::heard(&[libc::SIGINT, libc::SIGHUP]), []);
+        let mut child = spawn(&mut sleeper()).unwrap();
+        // The emulator has a handler of its own for each signal that would end a program, so what it starts inherits none
+        // that is ignored.
+        if std::env::var_os("TSUJI_TEST_RUNNER").is_some() {
+            let _ = writeln!(
+                io::stderr(),
+                "skipped: the emulator does not hand on that SIGHUP is ignored"
+            );
+        } else {
+            assert!(kill_group(child.id(), libc::SIGHUP));
+        }
+        assert!(tell_group(child.id(), Signal::Interrupt));
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
     }
 
     #[test]

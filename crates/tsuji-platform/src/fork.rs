@@ -5,7 +5,7 @@
 //! they were made in and do nothing in another one.
 //!
 //! A child also keeps its parent's sockets open, so that nobody would notice the parent's death.
-//! Sockets whose hang-up is news are therefore [`Unshared`]: a child finds nothing behind them.
+//! Sockets whose hang-up is news are therefore `Unshared`: a child finds nothing behind them.
 
 use std::io;
 use std::mem::ManuallyDrop;

@@ -13,6 +13,8 @@ use std::ptr::NonNull;
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::limit::{with_limit, without_file_signal};
+
 /// The unit of mapping, in bytes. Offsets and lengths are multiples of it.
 pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
@@ -68,12 +70,15 @@ impl Segment {
 
     /// Reserves `bytes` at `offset`, zeroed if they were not reserved before.
     ///
-    /// Fails with `StorageFull` or `OutOfMemory` when the memory is not to be had.
+    /// Fails with `StorageFull` or `OutOfMemory` when the memory is not to be had, and with `FileTooLarge` when this
+    /// process may not have files so large.
     pub fn reserve(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        rustix::io::retry_on_intr(|| {
-            rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), offset, bytes)
-        })?;
-        Ok(())
+        without_file_signal(|| {
+            rustix::io::retry_on_intr(|| {
+                rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), offset, bytes)
+            })
+        })
+        .map_err(|error| with_limit(error.into()))
     }
 
     /// Gives the memory of `bytes` at `offset` back to the system. It reads as zero until it is

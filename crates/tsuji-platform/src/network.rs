@@ -1,13 +1,16 @@
 //! What the network namespace of this process has.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
+
+use crate::limit::with_limit;
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +85,66 @@ unsafe fn address(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
+/// The number of an interface, by which the kernel lists them; `None` if there is none of this name.
+pub fn index_of(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: a string that ends with a zero.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index != 0).then_some(index)
+}
+
+/// WatchEvent of interfaces and of their IPv4 addresses, in this network namespace.
+#[derive(Debug)]
+pub struct Changes {
+    fd: OwnedFd,
+}
+
+impl Changes {
+    /// Listens from now on.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: makes a descriptor, and touches no memory.
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, flags, libc::NETLINK_ROUTE) };
+        if fd < 0 {
+            return Err(with_limit(io::Error::last_os_error()));
+        }
+        // SAFETY: a descriptor that was just made, and that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: zeroed is a valid address of this kind.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        address.nl_groups = (libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR) as u32;
+        let len = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        // SAFETY: the address is valid and of the length that is said.
+        let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) };
+        if bound != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { fd })
+    }
+
+    /// Whether there was any since the last call. Never blocks.
+    pub fn take(&self) -> bool {
+        let mut buffer = [0; 8192];
+        let mut is_any = false;
+        loop {
+            match rustix::io::read(&self.fd, &mut buffer) {
+                Ok(0) => return is_any,
+                // Some were lost, or are here: both are news.
+                Ok(_) | Err(Errno::NOBUFS) => is_any = true,
+                Err(Errno::INTR) => {}
+                Err(_) => return is_any,
+            }
+        }
+    }
+}
+
+impl AsFd for Changes {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 /// Whether a UDP port is free, or held by those only who share it with whoever shares it too.
 ///
 /// It is taken for a moment at an address that nobody sends to, so nobody loses a datagram.
@@ -108,6 +171,7 @@ mod tests {
         assert_eq!(loopback.name, "lo");
         let home = IpAddr::from(Ipv4Addr::LOCALHOST);
         assert!(!loopback.is_up || loopback.addresses.contains(&home), "{loopback:?}");
+        assert!(index_of("lo").is_some() && index_of("nowhere0").is_none());
         let names = interfaces.iter().map(|it| &it.name);
         assert!(names.is_sorted());
     }

@@ -77,12 +77,12 @@ impl Poll {
 
 /// Wakes a [`Poll`] from another thread.
 #[derive(Debug)]
-pub struct Nudge {
+pub struct Waker {
     fd: OwnedFd,
 }
 
-impl Nudge {
-    /// A nudge that is not given yet.
+impl Waker {
+    /// A waker that is not given yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self { fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)? })
     }
@@ -100,7 +100,7 @@ impl Nudge {
     }
 }
 
-impl AsFd for Nudge {
+impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -111,15 +111,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nudge_wakes_and_is_taken_once() {
-        let (poll, nudge) = (Poll::new().unwrap(), Nudge::new().unwrap());
-        poll.add(&nudge, 9).unwrap();
-        nudge.give();
-        nudge.give();
+    fn a_waker_wakes_and_is_taken_once() {
+        let (poll, waker) = (Poll::new().unwrap(), Waker::new().unwrap());
+        poll.add(&waker, 9).unwrap();
+        waker.give();
+        waker.give();
         let mut events = Vec::new();
         poll.wait(None, &mut events).unwrap();
         assert_eq!(events, [Ready { key: 9, readable: true, writable: false }]);
-        nudge.take();
+        waker.take();
         poll.wait(Some(Duration::ZERO), &mut events).unwrap();
         assert_eq!(events, []);
     }

@@ -1,8 +1,10 @@
 //! What a process is and uses.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 
 /// The effective user id.
 pub fn user_id() -> u32 {
@@ -37,6 +39,15 @@ pub fn thread_names() -> io::Result<BTreeMap<u32, String>> {
         Some((number, name.trim_end().to_owned()))
     });
     Ok(all.collect())
+}
+
+/// Finds another program of this project: beside the one that runs, else in the first folder of `PATH` that has it. Folders
+/// that are not absolute are passed over, since what they mean depends on where the user is.
+pub fn companion(name: &str) -> Option<PathBuf> {
+    let beside = env::current_exe().ok().map(|it| it.with_file_name(name));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let in_path = env::split_paths(&path).filter(|it| it.is_absolute()).map(|it| it.join(name));
+    beside.into_iter().chain(in_path).find(|it| it.is_file())
 }
 
 /// 16 random bytes from the kernel.

@@ -16,6 +16,7 @@ use rustix::net::{
 };
 
 use crate::fork::Unshared;
+use crate::limit::{keep_room_for_descriptors, with_limit};
 
 /// The most descriptors one message carries.
 pub const MESSAGE_FDS_MAX: usize = 8;
@@ -27,7 +28,7 @@ pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Listener {
     fd: Unshared,
-    /// Given up for a moment when descriptors run out, so that whoever knocks is not left waiting.
+    /// Given up for a moment when descriptors run out, so that whoever tries to connect is not left waiting.
     reserve: Mutex<Option<OwnedFd>>,
 }
 
@@ -47,18 +48,21 @@ impl Listener {
     }
 
     /// The next connection, or `None` when nobody waits. Never blocks. When descriptors have run
-    /// out, whoever knocked sees a hang-up, and the answer is the error.
+    /// out, whoever tried to connect sees a hang-up, and the answer is the error.
     pub fn accept(&self) -> io::Result<Option<Connection>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         match rustix::net::accept_with(&self.fd, flags) {
-            Ok(fd) => Ok(Some(Connection { fd: Unshared::new(fd) })),
+            Ok(fd) => {
+                keep_room_for_descriptors(&fd);
+                Ok(Some(Connection { fd: Unshared::new(fd) }))
+            }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(error @ (Errno::MFILE | Errno::NFILE)) => {
                 let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
                 drop(reserve.take());
                 drop(rustix::net::accept_with(&self.fd, flags));
                 *reserve = null().ok();
-                Err(error.into())
+                Err(with_limit(error.into()))
             }
             Err(error) => Err(error.into()),
         }
@@ -123,7 +127,8 @@ pub struct Received {
 impl Connection {
     /// Connects to whoever listens at `path`. `ConnectionRefused` says that nobody does any more.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        let fd = open()?;
+        let fd = open().map_err(with_limit)?;
+        keep_room_for_descriptors(&fd);
         rustix::net::connect(&fd, &SocketAddrUnix::new(path)?)?;
         Ok(Self { fd })
     }

@@ -56,6 +56,7 @@ pub struct PolicyFile {
     forbids: Vec<Rule>,
     stated_sizes: Vec<StatedSize>,
     transports: Vec<TransportSettings>,
+    warnings: Vec<String>,
 }
 
 impl PolicyFile {
@@ -64,8 +65,13 @@ impl PolicyFile {
     /// `file` is what messages call it; `known` are the transports that need no declaration.
     pub fn parse(file: &str, bytes: &[u8], known: &[&str]) -> Result<Self, PolicyErrors> {
         tsuji_xml::read(&KIND, file, bytes, |root, places| {
-            Reader { places, known, plugins: Vec::new() }.read(root)
+            Reader { places, known, plugins: Vec::new(), warnings: Vec::new() }.read(root)
         })
+    }
+
+    /// Words of older files that were understood, each with its place and the word that took its place.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Lays the file over the built-in default, unless it says `builtin="off"`.
@@ -139,6 +145,7 @@ impl PolicyFile {
             forbids: Vec::new(),
             stated_sizes: Vec::new(),
             transports: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -148,6 +155,7 @@ struct Reader<'a, 'b> {
     places: &'b mut Places<'a>,
     known: &'b [&'b str],
     plugins: Vec<&'a str>,
+    warnings: Vec<String>,
 }
 
 impl<'a> Reader<'a, '_> {
@@ -187,6 +195,7 @@ impl<'a> Reader<'a, '_> {
                 }
             }
         }
+        file.warnings = self.warnings;
         file
     }
 
@@ -414,9 +423,13 @@ impl<'a> Reader<'a, '_> {
         for (offset, word) in self.list(attribute) {
             let more = match word.parse::<Peer>() {
                 Ok(peer) => Peers::from(peer),
-                Err(_) if word == "plain" => Peers::PLAIN,
+                Err(_) if word == "foreign" => Peers::FOREIGN,
+                Err(_) if word == "plain" => {
+                    self.retired(offset, word, "foreign");
+                    Peers::FOREIGN
+                }
                 Err(_) => {
-                    let allowed = [&["plain"], Peer::WORDS].concat();
+                    let allowed = [&["foreign"], Peer::WORDS].concat();
                     self.places.error(offset, word, "is not a peer".to_owned(), &allowed);
                     continue;
                 }
@@ -424,6 +437,12 @@ impl<'a> Reader<'a, '_> {
             peers = peers.union(more);
         }
         peers
+    }
+
+    /// Notes a word of older files that is still understood.
+    fn retired(&mut self, offset: usize, word: &str, now: &str) {
+        let (file, line) = (self.places.file(), self.places.line_of(offset));
+        self.warnings.push(format!("{file}:{line}: {word:?} is {now:?} now"));
     }
 
     fn transports(&mut self, attribute: Attribute<'a, 'a>) -> Vec<TransportId> {

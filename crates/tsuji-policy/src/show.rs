@@ -108,9 +108,9 @@ fn scope_words(scopes: Scopes) -> Vec<String> {
 }
 
 fn peer_words(peers: Peers) -> Vec<String> {
-    if Peers::PLAIN.union(peers) == peers {
+    if Peers::FOREIGN.union(peers) == peers {
         let tsuji = peers.tsuji.then(|| Peer::Tsuji.to_string());
-        return tsuji.into_iter().chain(["plain".to_owned()]).collect();
+        return tsuji.into_iter().chain(["foreign".to_owned()]).collect();
     }
     Peer::ALL.iter().filter(|it| peers.contains(**it)).map(ToString::to_string).collect()
 }

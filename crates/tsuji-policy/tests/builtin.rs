@@ -61,7 +61,7 @@ fn check(policy: &Policy, words: &str, expect: &str) {
 }
 
 #[test]
-fn the_nearest_road_wins_whatever_the_size_and_reliability() {
+fn the_nearest_link_wins_whatever_the_size_and_reliability() {
     let policy = builtin_default();
     for size in Size::WORDS {
         for reliability in Reliability::WORDS {
@@ -94,7 +94,7 @@ fn what_is_not_there_gives_way_to_the_next() {
         &policy,
         "large local reliable zenoh zenoh cyclonedds fastdds",
         "no transport can carry this flow: \
-         zenoh: not offered here (rule \"plain nodes on Zenoh\" (builtin:default.xml:",
+         zenoh: not offered here (rule \"foreign nodes on Zenoh\" (builtin:default.xml:",
     );
 }
 
@@ -107,7 +107,7 @@ fn a_users_rules_come_first_at_equal_priority() {
     let policy = load("mine.xml", text.as_bytes(), &KNOWN).unwrap();
     check(&policy, "large local reliable tsuji", "zenoh by rule \"mine\" (mine.xml:2)");
     check(&policy, "large remote reliable tsuji", "cyclonedds by rule \"another host\" (builtin:");
-    check(&policy, "large local reliable fast", "cyclonedds by rule \"plain nodes on Fast DDS\"");
+    check(&policy, "large local reliable fast", "cyclonedds by rule \"foreign nodes on Fast DDS\"");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_user_can_forbid() {
 
 #[test]
 fn plain_peers_have_a_scope_too() {
-    // Nothing in the default depends on a proof that a plain peer cannot give.
+    // Nothing in the default depends on a proof that a foreign peer cannot give.
     let policy = builtin_default();
     for scope in Scope::WORDS.iter().filter(|scope| **scope != "intra") {
         check(&policy, &format!("small {scope} best_effort other"), "cyclonedds by");

@@ -6,7 +6,7 @@ use tsuji_core::{
     Conditions, DraftPolicy, Interop, Origin, Peers, Policy, Prefer, Reliability, RtpsEngine, Rule,
     Scopes, Setting, Size, Sourced, StatedSize, TransportId, TransportSettings,
 };
-use tsuji_policy::{PolicyErrors, load, show, to_xml};
+use tsuji_policy::{PolicyErrors, PolicyFile, load, show, to_xml};
 
 const KNOWN: [&str; 3] = ["inproc", "shm", "cyclonedds"];
 
@@ -16,7 +16,7 @@ const WHOLE: &str = r#"<?xml version="1.0"?>
   <size line="128KiB"/>
   <topic pattern="/camera/**" size="large" expected="900KiB"/>
   <topic pattern="/map" expected="4MB"/>
-  <rule name="b" size="large" scope="local remote" peer="tsuji plain" topic="/camera/*"
+  <rule name="b" size="large" scope="local remote" peer="tsuji foreign" topic="/camera/*"
         reliability="reliable" prefer="memory" use="shm  cyclonedds"/>
   <rule priority="10" use="radio"/>
   <forbid name="f &amp; g" peer="fast other" use="inproc"/>
@@ -46,7 +46,7 @@ fn everything_is_shown_with_its_origin() {
         "topic |  | /map | expected 4000000B | - | w.xml:6",
         "forbid | f & g | peer=fast other | inproc | - | w.xml:10",
         "rule |  | always | radio | 10 | w.xml:9",
-        "rule | b | size=large, scope=local remote, reliability=reliable, peer=tsuji plain, \
+        "rule | b | size=large, scope=local remote, reliability=reliable, peer=tsuji foreign, \
          topic=/camera/*, prefer=memory | shm cyclonedds | 0 | w.xml:7",
         "transport | shm |  | memory_bytes_max = 1GiB | - | w.xml:11",
         "transport | radio |  | plugin libradio.so | - | w.xml:12",
@@ -82,17 +82,19 @@ fn refused(text: &str, expect: &[&str]) {
 fn unknown_words_are_told_with_their_place_and_what_is_allowed() {
     refused(
         "<tsuji>\n  <rule use=\"shm  sharm\"/>\n</tsuji>",
-        &["t.xml:2:19: \"sharm\" is not a transport; did you mean \"shm\"?; \
+        &["t.xml:2:19: \"sharm\" is not a transport (did you mean \"shm\"?); \
            allowed: inproc, shm, cyclonedds"],
     );
     refused(
         "<tsuji>\n  <rule sise=\"large\" use=\"shm\"/>\n</tsuji>",
-        &["t.xml:2:9: \"sise\" is not an attribute of \"rule\"; did you mean \"size\"?; allowed: \
-           name, priority, use, size, scope, reliability, peer, topic, prefer"],
+        &[
+            "t.xml:2:9: \"sise\" is not an attribute of \"rule\" (did you mean \"size\"?); allowed: \
+           name, priority, use, size, scope, reliability, peer, topic, prefer",
+        ],
     );
     refused(
         "<tsuji><rul use=\"shm\"/></tsuji>",
-        &["t.xml:1:9: \"rul\" is not an element here; did you mean \"rule\"?; \
+        &["t.xml:1:9: \"rul\" is not an element here (did you mean \"rule\"?); \
            allowed: size, topic, rule, forbid, transport"],
     );
     refused("<policy/>", &["t.xml:1:2: \"policy\" is not an element here; allowed: tsuji"]);
@@ -111,10 +113,10 @@ fn unknown_words_are_told_with_their_place_and_what_is_allowed() {
         &[
             "t.xml:1:20: \"huge\" is not a size; allowed: small, large",
             "t.xml:1:39: \"wide\" is not a scope; allowed: intra, local, remote",
-            "t.xml:1:58: \"Reliable\" is not a reliability; did you mean \"reliable\"?; \
+            "t.xml:1:58: \"Reliable\" is not a reliability (did you mean \"reliable\"?); \
              allowed: best_effort, reliable",
             "t.xml:1:74: \"dds\" is not a peer; \
-             allowed: plain, tsuji, cyclone, fast, zenoh, other",
+             allowed: foreign, tsuji, cyclone, fast, zenoh, other",
         ],
     );
 }
@@ -457,4 +459,16 @@ proptest! {
             check_places(&text, &errors)?;
         }
     }
+}
+
+#[test]
+fn words_of_older_files_are_understood_with_a_warning() {
+    let load = |peer: &str| {
+        let text = format!("<tsuji>\n<rule use=\"shm\" peer=\"{peer}\"/></tsuji>");
+        PolicyFile::parse("robot.xml", text.as_bytes(), &["shm"]).unwrap()
+    };
+    let (old, new) = (load("plain"), load("foreign"));
+    assert_eq!(old.warnings(), ["robot.xml:2: \"plain\" is \"foreign\" now"]);
+    assert!(new.warnings().is_empty());
+    assert_eq!(old.resolve(), new.resolve());
 }

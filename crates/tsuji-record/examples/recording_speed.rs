@@ -16,7 +16,7 @@ use tsuji::{Context, Qos};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_platform::clock;
-use tsuji_record::{Compression, RecordOptions, Recorder, Split, TopicFilter};
+use tsuji_record::{RecordOptions, Recorder, TopicFilter};
 
 const IMAGE_BYTES: usize = 6_000_000;
 const PERIOD: Duration = Duration::from_millis(10);
@@ -84,10 +84,8 @@ fn record(folder: &Path, seconds: u64) -> Result<(), Box<dyn Error>> {
     let node = context.node("recorder")?;
     let options = RecordOptions {
         topics: TopicFilter { wanted: vec!["/recorded/image".parse()?], ..TopicFilter::default() },
-        compression: Compression::None,
-        depth: 100,
         replace: true,
-        split: Split::default(),
+        ..RecordOptions::default()
     };
     let mut recorder = Recorder::create(&node, &path, options, Box::new(Shipped))?;
     let mut camera =

@@ -1,8 +1,7 @@
 use std::fmt;
 use std::io;
 
-/// What goes wrong with a recording, and where.
-#[derive(Debug)]
+/// What goes wrong with a recording, and where. `{:?}` is the same sentence as `{}`, and `{:#?}` shows the fields.
 pub struct Error {
     kind: ErrorKind,
     text: String,
@@ -50,6 +49,17 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return fmt::Display::fmt(self, f);
+        }
+        let Self { kind, text, source } = self;
+        let mut fields = f.debug_struct("Error");
+        fields.field("kind", kind).field("text", text).field("source", source).finish()
+    }
+}
+
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_ref().map(|it| &**it as _)
@@ -60,5 +70,19 @@ impl std::error::Error for Error {
 impl From<tsuji::Error> for Error {
     fn from(error: tsuji::Error) -> Self {
         Self { kind: ErrorKind::Node, text: error.to_string(), source: Some(Box::new(error)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_a_sentence_where_main_returns_it() {
+        let cause = io::Error::from_raw_os_error(28);
+        let expect = format!("walk.mcap: {cause}");
+        let error = Error::disk("walk.mcap", cause);
+        assert_eq!((format!("{error:?}"), error.to_string()), (expect.clone(), expect));
+        assert!(format!("{error:#?}").contains("kind: Disk"), "{error:#?}");
     }
 }

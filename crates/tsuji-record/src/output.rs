@@ -6,29 +6,34 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcap::records::MessageHeader;
 use tsuji_core::Qos;
 use tsuji_msg::TypeDescription;
+use tsuji_platform::limit::{with_limit, without_file_signal};
 
-use crate::read::LIST;
+use crate::list::LIST;
+use crate::offered::{self, Layout};
+use crate::read::{METADATA, OFFERED};
 use crate::span::Span;
 use crate::write::{Bag, Compression};
-use crate::{Error, ErrorKind, RecordOptions, Result, offered};
+use crate::{Error, ErrorKind, RecordOptions, Result};
 
-/// When a recording goes on in another file. If neither is set it is one file.
+/// When a recording goes on in another file. If nothing is set it is one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Split {
     /// Bytes of the messages of a file; one message may be larger.
     pub bytes_max: Option<u64>,
     /// From the first message of a file to the last.
     pub duration_max: Option<Duration>,
+    /// Whether it is a folder although it may never go on in another file, as `rosbag2` makes one.
+    pub folder: bool,
 }
 
 impl Split {
     fn is_wanted(&self) -> bool {
-        self.bytes_max.is_some() || self.duration_max.is_some()
+        self.bytes_max.is_some() || self.duration_max.is_some() || self.folder
     }
 }
 
@@ -37,6 +42,9 @@ pub(crate) struct Output {
     path: PathBuf,
     split: Split,
     compression: Compression,
+    layout: Layout,
+    distro: String,
+    custom_data: BTreeMap<String, String>,
     bag: Bag,
     channels: Vec<Channel>,
     /// All files, the one that grows last.
@@ -50,6 +58,8 @@ struct Channel {
     topic: String,
     ty: Arc<TypeDescription>,
     offers: Vec<Qos>,
+    /// Whether the file that grows has fewer of them.
+    has_more_offers: bool,
     /// Its number in the file that grows.
     id: u16,
     messages: u64,
@@ -75,7 +85,7 @@ impl Part {
 impl Output {
     /// Makes the file, or the folder with its first file.
     pub(crate) fn create(path: &Path, options: &RecordOptions) -> Result<Self> {
-        let &RecordOptions { split, compression, replace, .. } = options;
+        let &RecordOptions { split, compression, replace, layout, .. } = options;
         let mut name = String::new();
         let mut file = path.to_owned();
         if split.is_wanted() {
@@ -87,6 +97,9 @@ impl Output {
             path: path.to_owned(),
             split,
             compression,
+            layout,
+            distro: options.distro.clone(),
+            custom_data: options.custom_data.clone(),
             bag: Bag::create(&file, compression, replace)?,
             channels: Vec::new(),
             parts: vec![Part { name, ..Part::default() }],
@@ -108,9 +121,25 @@ impl Output {
         ty: Arc<TypeDescription>,
         offers: Vec<Qos>,
     ) -> Result<usize> {
-        let id = self.bag.channel(topic, &ty, &offers)?;
-        self.channels.push(Channel { topic: topic.to_owned(), ty, offers, id, messages: 0 });
+        let id = self.bag.channel(topic, &ty, &offers, self.layout)?;
+        let has_more_offers = false;
+        self.channels.push(Channel {
+            topic: topic.to_owned(),
+            ty,
+            offers,
+            has_more_offers,
+            id,
+            messages: 0,
+        });
         Ok(self.channels.len() - 1)
+    }
+
+    /// Enters that more publishers of the topic at `place` offer this. The next file tells it of the topic, and the last one
+    /// in its metadata.
+    pub(crate) fn offer(&mut self, place: usize, offers: Vec<Qos>) {
+        let channel = &mut self.channels[place];
+        channel.offers = offers;
+        channel.has_more_offers = true;
     }
 
     /// Writes a message of the topic at `place` from where it lies, to another file if that which grows has had its share.
@@ -147,9 +176,31 @@ impl Output {
         if part.messages == 1 { self.write_list() } else { Ok(()) }
     }
 
-    /// Writes `metadata` under `name`, then the end.
-    pub(crate) fn finish(&mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<()> {
-        let ended = self.bag.finish(Some((name, metadata)));
+    /// When [`end_old_chunk`](Self::end_old_chunk) has something to do next; never without a message that waits.
+    pub(crate) fn chunk_ends(&self) -> Option<Instant> {
+        self.bag.chunk_ends()
+    }
+
+    /// Hands to the system what has waited long enough for a chunk to be full.
+    pub(crate) fn end_old_chunk(&mut self, now: Instant) -> Result<()> {
+        let ended = self.bag.end_old_chunk(now);
+        if ended.is_err() {
+            let _ = self.write_list();
+        }
+        ended
+    }
+
+    /// Writes what was counted, then the end.
+    pub(crate) fn finish(&mut self, mut counts: BTreeMap<String, String>) -> Result<()> {
+        for it in self.channels.iter().filter(|it| it.has_more_offers) {
+            let offers = offered::to_yaml(&it.offers, self.layout);
+            counts.insert(format!("{}{OFFERED}", it.topic), offers);
+        }
+        let mut metadata = vec![(METADATA, counts)];
+        if !self.custom_data.is_empty() {
+            metadata.push((CUSTOM_DATA, self.custom_data.clone()));
+        }
+        let ended = self.bag.finish(metadata);
         let listed = self.write_list();
         ended.and(listed)
     }
@@ -163,7 +214,7 @@ impl Output {
 
     /// Ends the file and begins the next.
     fn go_on(&mut self) -> Result<()> {
-        self.bag.finish(None)?;
+        self.bag.finish(Vec::new())?;
         let name = part_name(&self.path, self.parts.len());
         let path = self.path.join(&name);
         self.begin(&path).inspect_err(|error| {
@@ -179,7 +230,8 @@ impl Output {
     fn begin(&mut self, path: &Path) -> Result<()> {
         self.bag = Bag::create(path, self.compression, false)?;
         for it in &mut self.channels {
-            it.id = self.bag.channel(&it.topic, &it.ty, &it.offers)?;
+            it.id = self.bag.channel(&it.topic, &it.ty, &it.offers, self.layout)?;
+            it.has_more_offers = false;
         }
         Ok(())
     }
@@ -192,13 +244,14 @@ impl Output {
         }
         // By another name first, so that there is a whole one at any time.
         let (list, fresh) = (self.path.join(LIST), self.path.join(".metadata.yaml"));
-        fs::write(&fresh, self.list())
+        without_file_signal(|| fs::write(&fresh, self.list()))
+            .map_err(with_limit)
             .and_then(|()| fs::rename(&fresh, &list))
             .inspect_err(|_| drop(fs::remove_file(&fresh)))
             .map_err(|error| Error::disk(format_args!("cannot write {}", list.display()), error))
     }
 
-    /// As rosbag2 writes it since Jazzy.
+    /// As rosbag2 writes it in the version that is asked for.
     fn list(&self) -> String {
         let (mut topics, mut paths, mut files) = (String::new(), String::new(), String::new());
         let mut whole = Span::default();
@@ -206,15 +259,20 @@ impl Output {
         let messages: u64 = self.parts.iter().map(|it| it.messages).sum();
         // Writing to a text does not fail.
         for it in &self.channels {
-            let offers = offered::to_yaml(&it.offers);
+            let offers = offered::to_yaml(&it.offers, self.layout);
             let offers: String = offers.lines().map(|it| format!("          {it}\n")).collect();
+            // A list since Jazzy, and a text that has one in it before.
+            let block = if self.layout == Layout::Jazzy { "" } else { " |" };
+            let hash = match self.layout {
+                Layout::Humble => String::new(),
+                _ => format!("        type_description_hash: {}\n", it.ty.hash()),
+            };
             let _ = write!(
                 topics,
                 "    - topic_metadata:\n        name: {}\n        type: {}\n        serialization_format: cdr\n        \
-                 offered_qos_profiles:\n{offers}        type_description_hash: {}\n      message_count: {}\n",
+                 offered_qos_profiles:{block}\n{offers}{hash}      message_count: {}\n",
                 it.topic,
                 it.ty.name(),
-                it.ty.hash(),
                 it.messages
             );
         }
@@ -231,11 +289,26 @@ impl Output {
             );
         }
         let none = if topics.is_empty() { " []" } else { "" };
+        let mut last = String::new();
+        if self.layout != Layout::Humble {
+            let custom = self
+                .custom_data
+                .iter()
+                .map(|(key, value)| format!("    {}: {}\n", quoted(key), quoted(value)));
+            let custom: String = custom.collect();
+            let none = if custom.is_empty() { " ~" } else { "" };
+            let _ = write!(last, "  custom_data:{none}\n{custom}");
+        }
+        if self.layout == Layout::Jazzy {
+            let distro = if self.distro.is_empty() { "unknown" } else { &self.distro };
+            let _ = writeln!(last, "  ros_distro: {}", quoted(distro));
+        }
         format!(
-            "rosbag2_bagfile_information:\n  version: 9\n  storage_identifier: mcap\n  duration:\n    nanoseconds: {}\n  \
+            "rosbag2_bagfile_information:\n  version: {}\n  storage_identifier: mcap\n  duration:\n    nanoseconds: {}\n  \
              starting_time:\n    nanoseconds_since_epoch: {}\n  message_count: {}\n  topics_with_message_count:{none}\n\
              {topics}  compression_format: \"\"\n  compression_mode: \"\"\n  relative_file_paths:\n{paths}  \
-             files:\n{files}  custom_data: ~\n  ros_distro: unknown\n",
+             files:\n{files}{last}",
+            self.layout.version(),
             whole.last_ns() - whole.first_ns(),
             whole.first_ns(),
             messages
@@ -260,7 +333,13 @@ fn part_name(folder: &Path, number: usize) -> String {
     format!("{folder}_{number}.mcap")
 }
 
-/// As a scalar of YAML, whatever is in it.
+/// The record that has what the user said of the recording.
+const CUSTOM_DATA: &str = "custom_data";
+
+/// As a scalar of YAML in quotes, so that no word is taken for a number or for nothing.
 fn quoted(text: &str) -> String {
+    if text.chars().any(char::is_control) {
+        return tsuji_msg::yaml::quoted(text);
+    }
     format!("'{}'", text.replace('\'', "''"))
 }

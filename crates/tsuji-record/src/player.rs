@@ -1,14 +1,17 @@
 //! Playing a recording.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tsuji::{
-    Context, ErrorKind as NodeErrorKind, GuardCondition, Node, RawPublisher, RawType, WaitList,
+    Context, EndpointInfo, EndpointKind, ErrorKind as NodeErrorKind, GuardCondition, Node,
+    RawPublisher, RawType, WaitList,
 };
-use tsuji_core::TopicPattern;
 use tsuji_core::names;
+use tsuji_core::{Qos, TopicPattern};
 
+use crate::filter::TopicFilter;
 use crate::played_clock::{CLOCK, PlayedClock};
 use crate::{Error, ErrorKind, Recording, Result, offered};
 
@@ -19,23 +22,42 @@ pub struct PlayOptions {
     pub rate: f64,
     /// How much is left out at the beginning.
     pub start_offset: Duration,
-    /// Which topics, by their recorded names; all if there is none.
-    pub topics: Vec<TopicPattern>,
+    /// When it ends, in nanoseconds since the Unix epoch; with the last message if nothing is said.
+    pub until_ns: Option<u64>,
+    /// Which topics, by their recorded names, in full.
+    pub topics: TopicFilter,
     /// Other names for some.
     pub remap: Vec<Remap>,
+    /// What is offered instead of what was when it was recorded, by the recorded name, in full.
+    pub qos: BTreeMap<String, Qos>,
+    /// How long is waited before each time it is played.
+    pub delay: Duration,
+    /// Whether it begins paused.
+    pub paused: bool,
     /// How often a second the time of the recording is published on `/clock`, above 0 and at most
     /// [`CLOCK_HZ_MAX`](crate::CLOCK_HZ_MAX); never if nothing is said. What was recorded there is left out then.
     pub clock_hz: Option<f64>,
+    /// Of which topics each message is preceded by its time on `/clock`.
+    pub clock_topics: Vec<TopicPattern>,
+    /// How long subscriptions that are there before the first message have to match.
+    pub match_patience: Duration,
 }
 
 impl Default for PlayOptions {
+    /// All of it once, as it was recorded.
     fn default() -> Self {
         Self {
             rate: 1.0,
             start_offset: Duration::ZERO,
-            topics: Vec::new(),
+            until_ns: None,
+            topics: TopicFilter { hidden: true, ..TopicFilter::default() },
             remap: Vec::new(),
+            qos: BTreeMap::new(),
+            delay: Duration::ZERO,
+            paused: false,
             clock_hz: None,
+            clock_topics: Vec::new(),
+            match_patience: Duration::from_secs(3),
         }
     }
 }
@@ -79,60 +101,94 @@ pub struct Player {
     recording: Recording,
     options: PlayOptions,
     /// By place of the topic.
-    publishers: HashMap<usize, RawPublisher>,
+    publishers: HashMap<usize, Playing>,
     skipped: Vec<String>,
     clock: Option<PlayedClock>,
     waits: WaitList,
-    never: GuardCondition,
+    controls: Controls,
+    has_met: bool,
+}
+
+struct Playing {
+    publisher: RawPublisher,
+    /// Whether each message is preceded by its time.
+    tells_time: bool,
 }
 
 /// A wait for subscriptions to have all that was sent.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// The slowest that it is played.
+const RATE_MIN: f64 = 0.01;
+
+/// How often is looked for subscriptions that have come to be known.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 impl Player {
     /// Makes a publisher of each topic, with what was offered when it was recorded.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if [`PlayOptions::rate`] or [`PlayOptions::clock_hz`] is out of range, a topic that
+    /// is to be remapped is not in the recording, or none of those that [`PlayOptions::topics`] asks for is there
+    /// and can be played; [`ErrorKind::Node`] if tsuji refuses a publisher, such as one whose name or QoS is not
+    /// valid, or the means to wait, or the context is shut down.
     pub fn new(node: &Node, recording: Recording, options: PlayOptions) -> Result<Self> {
         if !(options.rate.is_finite() && 0.0 < options.rate) {
             let text = format!("rate {}; allowed: a number above 0", options.rate);
             return Err(Error::new(ErrorKind::Invalid, text));
         }
-        let clock = options.clock_hz.map(|hz| PlayedClock::new(node, hz)).transpose()?;
+        let tells_time = options.clock_hz.is_some() || !options.clock_topics.is_empty();
+        let clock = tells_time.then(|| PlayedClock::new(node, options.clock_hz)).transpose()?;
         let context = node.context().clone();
         let mut publishers = HashMap::new();
         let mut skipped = Vec::new();
         for (place, topic) in recording.topics().iter().enumerate() {
-            if !options.topics.is_empty()
-                && !options.topics.iter().any(|it| it.matches(&topic.name))
-            {
+            let full = topic.full_name();
+            if !options.topics.has(&full, &topic.type_name) {
                 continue;
             }
             if let Some(why) = &topic.unplayable {
                 skipped.push(format!("{} is not played: {why}", topic.name));
                 continue;
             }
-            let remap = options.remap.iter().find(|it| it.from == topic.name);
-            let name = remap.map_or(&topic.name, |it| &it.to);
+            let remap = options.remap.iter().find(|it| it.from == full);
+            let name = remap.map_or(&*full, |it| &it.to);
             if clock.is_some() && name == CLOCK {
                 skipped.push(format!("{} is not played: the time is told on {CLOCK}", topic.name));
                 continue;
             }
             let raw = RawType { name: topic.type_name.clone(), hash: topic.type_hash.clone() };
-            let qos = offered::together(&topic.offered);
-            publishers.insert(place, node.raw_publisher(name, raw).qos(qos).build()?);
+            let said = options.qos.get(&*full).copied();
+            let qos = said.unwrap_or_else(|| offered::together(&topic.offered));
+            let publisher = node.create_raw_publisher(name, raw, qos)?;
+            let tells_time = options.clock_topics.iter().any(|it| it.matches(&full));
+            publishers.insert(place, Playing { publisher, tells_time });
         }
-        let unknown =
-            options.remap.iter().find(|it| recording.topics().iter().all(|t| t.name != it.from));
-        if let Some(Remap { from, .. }) = unknown {
+        let is_there = |name: &str| recording.topics().iter().any(|it| it.full_name() == name);
+        if let Some(Remap { from, .. }) = options.remap.iter().find(|it| !is_there(&it.from)) {
             let text = format!("remap {from}: the recording has no such topic");
             return Err(Error::new(ErrorKind::Invalid, text));
         }
-        if publishers.is_empty() && !options.topics.is_empty() {
-            let names: Vec<&str> = recording.topics().iter().map(|it| it.name.as_str()).collect();
+        if publishers.is_empty() && !options.topics.says_nothing() {
+            let names: Vec<_> = recording.topics().iter().map(|it| it.full_name()).collect();
             let text = format!("no topic of the recording is meant; it has {}", names.join(", "));
             return Err(Error::new(ErrorKind::Invalid, text));
         }
-        let (waits, never) = (WaitList::new(&context)?, GuardCondition::new(&context)?);
-        Ok(Self { context, recording, options, publishers, skipped, clock, waits, never })
+        let waits = WaitList::new(&context)?;
+        let controls = Controls::new(&context, &options)?;
+        let has_met = false;
+        Ok(Self {
+            context,
+            recording,
+            options,
+            publishers,
+            skipped,
+            clock,
+            waits,
+            controls,
+            has_met,
+        })
     }
 
     /// Why topics are not played, a line each.
@@ -147,35 +203,105 @@ impl Player {
 
     /// The fewest subscriptions that a topic has which is played; `usize::MAX` if none is played, so that nobody waits for some.
     pub fn matched(&self) -> usize {
-        self.publishers.values().map(RawPublisher::matched).min().unwrap_or(usize::MAX)
+        self.publishers.values().map(|it| it.publisher.matched()).min().unwrap_or(usize::MAX)
+    }
+
+    /// What pauses it, from any thread, and tells how far it is.
+    pub fn controls(&self) -> Controls {
+        self.controls.clone()
+    }
+
+    /// Waits until every subscription that is known and fits is matched, so that it has the first message; at most
+    /// [`PlayOptions::match_patience`]. Answers which topics had some that did not, a line each. [`play`](Self::play) does it
+    /// before the first message if nobody has.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Node`] if tsuji refuses to wait. To be late, or that the context is shut down, is no error.
+    pub fn meet(&mut self) -> Result<Vec<String>> {
+        self.has_met = true;
+        let deadline = Instant::now().checked_add(self.options.match_patience);
+        let mut missed = Vec::new();
+        for Playing { publisher, .. } in self.publishers.values() {
+            loop {
+                let expected = self.fitting(publisher);
+                let left =
+                    deadline.map_or(LOOK_AGAIN, |it| it.saturating_duration_since(Instant::now()));
+                if expected <= publisher.matched() || !self.context.is_ok() {
+                    break;
+                }
+                if left.is_zero() {
+                    let (topic, matched) = (publisher.topic(), publisher.matched());
+                    let seconds = self.options.match_patience.as_secs_f64();
+                    missed.push(format!(
+                        "{topic}: {matched} of {expected} subscriptions that are there matched within {seconds} s; the others \
+                         may miss the first messages",
+                    ));
+                    break;
+                }
+                // Those that are known may become more or fewer meanwhile.
+                match publisher.wait_for_subscriptions(expected, left.min(LOOK_AGAIN)) {
+                    Err(error) if error.kind() == NodeErrorKind::Timeout => {}
+                    Err(error) if error.kind() == NodeErrorKind::Closed => break,
+                    result => result?,
+                }
+            }
+        }
+        missed.sort();
+        Ok(missed)
+    }
+
+    /// How many subscriptions are known that a publisher is to match.
+    fn fitting(&self, publisher: &RawPublisher) -> usize {
+        let endpoints = self.context.endpoints_of(publisher.topic());
+        let is_own = |it: &EndpointInfo| it.gid == publisher.gid();
+        let Some(own) = endpoints.iter().find(|it| is_own(it)) else { return 0 };
+        let subscriptions = endpoints.iter().filter(|it| it.kind == EndpointKind::Subscription);
+        subscriptions.filter(|it| own.mismatches(it).is_empty()).count()
     }
 
     /// Plays all of it once, or until the context is shut down. What a subscription keeps all of waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`meet`](Self::meet) and of [`Recording::check`]; [`ErrorKind::Node`] if tsuji refuses to publish
+    /// or to wait. A message that is not valid is counted, and is no error.
     pub fn play(&mut self) -> Result<Played> {
+        if !self.has_met {
+            self.meet()?;
+        }
         let mut played = Played::default();
-        let Self { context, recording, options, publishers, clock, waits, never, .. } = self;
+        let Self { context, recording, options, publishers, clock, waits, controls, .. } = self;
         let first_ns = recording.summary().first_ns;
         let offset_ns = u64::try_from(options.start_offset.as_nanos()).unwrap_or(u64::MAX);
         let from_ns = first_ns.saturating_add(offset_ns);
+        let until_ns = options.until_ns.unwrap_or(u64::MAX);
         let mut messages = recording.messages(if offset_ns == 0 { 0 } else { from_ns }).peekable();
         // To read as far as the first message takes a while, which is not of the recording's time.
         messages.peek();
-        if let Some(clock) = clock {
-            clock.begin();
+        controls.begin(from_ns);
+        let mut pace = Pace { began: Instant::now(), clock, waits, controls };
+        if !pace.sleep(options.delay)? {
+            return Ok(played);
         }
-        let began = Instant::now();
-        let mut pace = Pace { began, from_ns, rate: options.rate, clock, waits, never };
+        pace.begin(from_ns);
         for message in messages {
             let message = message?;
             // Asked here too, as what nobody wants is not waited for.
-            if !context.is_ok() {
+            if !context.is_ok() || until_ns < message.log_ns {
                 break;
             }
-            let Some(publisher) = publishers.get(&message.topic) else { continue };
+            let Some(Playing { publisher, tells_time }) = publishers.get(&message.topic) else {
+                continue;
+            };
             if !pace.wait_until(message.log_ns)? {
                 break;
             }
-            match publish(context, publisher, message.data()) {
+            let told = match &mut pace.clock {
+                Some(clock) if *tells_time => clock.tell(message.log_ns),
+                _ => Ok(()),
+            };
+            match told.and_then(|()| publish(context, publisher, message.data())) {
                 Ok(()) => {
                     played.messages += 1;
                     played.bytes += message.data().len() as u64;
@@ -190,10 +316,26 @@ impl Player {
 
     /// Waits, for a while, until every subscription has all that was played.
     pub fn leave(&self) {
-        // Whoever did not take it in so long does not any more.
-        for publisher in self.publishers.values().filter(|_| self.context.is_ok()) {
-            let _ = publisher.wait_for_acknowledgements(LEAVE_PATIENCE);
+        self.leave_within(Some(LEAVE_PATIENCE));
+    }
+
+    /// The same for so long at most, or without an end. Answers whether all have it.
+    pub fn leave_within(&self, patience: Option<Duration>) -> bool {
+        let deadline = patience.and_then(|it| Instant::now().checked_add(it));
+        let mut have_all = true;
+        for Playing { publisher, .. } in self.publishers.values() {
+            loop {
+                let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
+                // What is not shut down is looked at again and again where there is no end.
+                let result = publisher.wait_for_acknowledgements(left.unwrap_or(LEAVE_PATIENCE));
+                let is_late = result.as_ref().is_err_and(|it| it.kind() == NodeErrorKind::Timeout);
+                if !is_late || left.is_some() || !self.context.is_ok() {
+                    have_all &= result.is_ok();
+                    break;
+                }
+            }
         }
+        have_all
     }
 }
 
@@ -203,24 +345,179 @@ impl std::fmt::Debug for Player {
     }
 }
 
+/// Pauses what is played and goes on, changes how fast it is, and tells how far it is. All of one player are the same.
+#[derive(Clone, Debug)]
+pub struct Controls {
+    state: Arc<Mutex<State>>,
+    /// Ends the wait for the next message.
+    waker: Arc<GuardCondition>,
+}
+
+/// Where it is in the time of the recording.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// It was there at this time, and goes on from there at this rate unless it is paused.
+    at_ns: u64,
+    since: Instant,
+    rate: f64,
+    paused: bool,
+    /// Whether it is played; before, while it is delayed, its time stands still.
+    runs: bool,
+    /// Messages that are to be played although it is paused.
+    steps: u32,
+}
+
+impl State {
+    fn now_ns(&self) -> u64 {
+        if self.paused || !self.runs {
+            return self.at_ns;
+        }
+        let since_ns = self.since.elapsed().as_secs_f64() * self.rate * 1e9;
+        self.at_ns.saturating_add(since_ns as u64)
+    }
+
+    /// Goes on from where it is, after `change`.
+    fn change(&mut self, change: impl FnOnce(&mut Self)) {
+        (self.at_ns, self.since) = (self.now_ns(), Instant::now());
+        change(self);
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Position {
+    /// The time of the recording, in nanoseconds since the Unix epoch.
+    pub at_ns: u64,
+    /// How many times as fast it is played as it was recorded.
+    pub rate: f64,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Whether it has not begun yet.
+    pub waits: bool,
+}
+
+impl Controls {
+    fn new(context: &Context, options: &PlayOptions) -> Result<Self> {
+        let state = State {
+            at_ns: 0,
+            since: Instant::now(),
+            rate: options.rate,
+            paused: options.paused,
+            runs: false,
+            steps: 0,
+        };
+        let waker = Arc::new(GuardCondition::new(context)?);
+        Ok(Self { state: Arc::new(Mutex::new(state)), waker })
+    }
+
+    /// How far it is.
+    pub fn position(&self) -> Position {
+        let state = self.lock();
+        let State { rate, paused, runs, .. } = *state;
+        Position { at_ns: state.now_ns(), rate, paused, waits: !runs }
+    }
+
+    /// Pauses it, or goes on with it.
+    pub fn set_paused(&self, paused: bool) {
+        self.lock().change(|it| {
+            it.paused = paused;
+            it.steps = 0;
+        });
+        self.waker.trigger();
+    }
+
+    /// Pauses it if it goes on, and goes on if it is paused.
+    pub fn toggle_paused(&self) {
+        let paused = self.lock().paused;
+        self.set_paused(!paused);
+    }
+
+    /// Changes how many times as fast it is played; slower than a hundredth it does not become.
+    pub fn set_rate(&self, rate: f64) {
+        let rate = if rate.is_finite() { rate.max(RATE_MIN) } else { return };
+        self.lock().change(|it| it.rate = rate);
+        self.waker.trigger();
+    }
+
+    /// Plays the next message while it is paused. Answers whether it is.
+    pub fn play_next(&self) -> bool {
+        let mut state = self.lock();
+        if state.paused {
+            state.steps = state.steps.saturating_add(1);
+        }
+        let paused = state.paused;
+        drop(state);
+        self.waker.trigger();
+        paused
+    }
+
+    fn begin(&self, at_ns: u64) {
+        let mut state = self.lock();
+        (state.at_ns, state.since, state.runs) = (at_ns, Instant::now(), false);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long until it is `log_ns` in the recording; never while it is paused. A step takes it there at once.
+    fn left(&self, log_ns: u64) -> Option<Duration> {
+        let mut state = self.lock();
+        if state.paused {
+            if state.steps == 0 {
+                return None;
+            }
+            state.steps -= 1;
+            state.at_ns = state.at_ns.max(log_ns);
+            return Some(Duration::ZERO);
+        }
+        let left_ns = log_ns.saturating_sub(state.now_ns());
+        let left_s = left_ns as f64 / 1e9 / state.rate;
+        Some(Duration::try_from_secs_f64(left_s).unwrap_or(Duration::MAX))
+    }
+}
+
 /// When what is played.
 struct Pace<'a> {
     began: Instant,
-    /// The time of the recording when it began.
-    from_ns: u64,
-    rate: f64,
     clock: &'a mut Option<PlayedClock>,
     waits: &'a mut WaitList,
-    never: &'a GuardCondition,
+    controls: &'a Controls,
 }
 
 impl Pace<'_> {
+    /// It is played from now on, from `from_ns` in the recording.
+    fn begin(&mut self, from_ns: u64) {
+        self.began = Instant::now();
+        let mut state = self.controls.lock();
+        (state.at_ns, state.since, state.runs) = (from_ns, self.began, true);
+        drop(state);
+        if let Some(clock) = self.clock {
+            clock.begin();
+        }
+    }
+
+    /// Waits so long before it begins. `false` when the context is shut down.
+    fn sleep(&mut self, delay: Duration) -> Result<bool> {
+        let began = Instant::now();
+        self.wait(|_| Some(delay.saturating_sub(began.elapsed())), None)
+    }
+
     /// Waits until it is `log_ns` in the recording, and tells the time meanwhile. `false` when the context is shut down.
     fn wait_until(&mut self, log_ns: u64) -> Result<bool> {
-        let after_s = log_ns.saturating_sub(self.from_ns) as f64 / 1e9 / self.rate;
-        let due = Duration::try_from_secs_f64(after_s).unwrap_or(Duration::MAX);
+        self.wait(|it| it.left(log_ns), Some(log_ns))
+    }
+
+    /// Waits until nothing is left, as `left` says, which is asked again after every change. The time that is told is none
+    /// after `last_ns`.
+    fn wait(
+        &mut self,
+        mut left: impl FnMut(&Controls) -> Option<Duration>,
+        last_ns: Option<u64>,
+    ) -> Result<bool> {
         loop {
-            match self.step(due) {
+            let due = left(self.controls);
+            match self.step(due, last_ns) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(error) if error.kind() == NodeErrorKind::Closed => return Ok(false),
@@ -229,19 +526,21 @@ impl Pace<'_> {
         }
     }
 
-    /// Tells the time if that is due, then waits for what comes next; `true` once `due` has come.
-    fn step(&mut self, due: Duration) -> tsuji::Result<bool> {
-        let since = self.began.elapsed();
-        let mut left = due.saturating_sub(since);
-        if let Some(clock) = &mut self.clock {
-            let played_ns = (since.min(due).as_secs_f64() * self.rate * 1e9) as u64;
-            clock.tick(since, self.from_ns.saturating_add(played_ns))?;
-            left = left.min(clock.next().saturating_sub(since));
+    /// Tells the time if that is due, then waits for what comes next; `true` once nothing is left.
+    fn step(&mut self, left: Option<Duration>, last_ns: Option<u64>) -> tsuji::Result<bool> {
+        let mut at_most = left;
+        if let (Some(clock), Some(last_ns)) = (&mut self.clock, last_ns) {
+            let since = self.began.elapsed();
+            clock.tick(since, self.controls.position().at_ns.min(last_ns))?;
+            if let Some(next) = clock.next() {
+                let next = next.saturating_sub(since);
+                at_most = Some(at_most.map_or(next, |it| it.min(next)));
+            }
         }
-        if due <= since {
+        if left == Some(Duration::ZERO) {
             return Ok(true);
         }
-        self.waits.wait(&[self.never], Some(left)).map(|_| false)
+        self.waits.wait(&[&*self.controls.waker], at_most).map(|_| false)
     }
 }
 

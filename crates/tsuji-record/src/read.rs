@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tsuji_core::Qos;
@@ -14,6 +14,7 @@ use tsuji_msg::TypeName;
 
 use crate::fields::{self, Record};
 use crate::file::{Frame, Frames, HEAD_BYTES, Step, op};
+use crate::list::{self, LIST, List, Packing};
 use crate::span::Span;
 use crate::{Error, ErrorKind, OFFERS_MAX, Result, offered, schema};
 
@@ -42,8 +43,11 @@ const LOOSE_BYTES: u64 = 4 << 20;
 /// Damages that are kept. Of more only the number is known.
 const DAMAGES_MAX: usize = 100;
 
-/// What a folder of rosbag2 has its list in.
-pub(crate) const LIST: &str = "metadata.yaml";
+/// The record of metadata that a recorder of tsuji ends its file with.
+pub(crate) const METADATA: &str = "tsuji";
+
+/// What follows the name of a topic in it where it has the offers, if they became more.
+pub(crate) const OFFERED: &str = " offered";
 
 /// Bytes of what a message has before its data.
 const HEAD_OF_MESSAGE: usize = 22;
@@ -71,7 +75,9 @@ pub struct RecordedTopic {
     pub type_name: String,
     /// Such as `RIHS01_…`: as it was recorded, else of the definition in the file; empty if neither is there.
     pub type_hash: String,
-    /// What publishers offered, equal offers once; at most [`OFFERS_MAX`].
+    /// How its messages are serialised, such as `cdr`.
+    pub encoding: String,
+    /// What publishers offered, one for each publisher; at most [`OFFERS_MAX`].
     pub offered: Vec<Qos>,
     /// Its messages.
     pub messages: u64,
@@ -86,11 +92,12 @@ impl RecordedTopic {
         self.schema.as_deref().map(|it| it.text.as_str())
     }
 
-    fn offer(&mut self, offers: &[Qos]) {
-        for it in offers {
-            if self.offered.len() < OFFERS_MAX && !self.offered.contains(it) {
-                self.offered.push(*it);
-            }
+    /// The name in full, as it is played, chosen and remapped: some write topics without the slash. What is no name of ROS 2
+    /// is as it stands.
+    pub fn full_name(&self) -> Cow<'_, str> {
+        match tsuji_core::names::expand_topic(&self.name, "tsuji", "/") {
+            Ok(full) if full != self.name => Cow::Owned(full),
+            _ => Cow::Borrowed(&self.name),
         }
     }
 }
@@ -98,6 +105,10 @@ impl RecordedTopic {
 /// What is known of a recording as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
+    /// Its files.
+    pub files: Vec<PathBuf>,
+    /// The distribution of ROS 2 that recorded it, such as `jazzy`; empty if it does not say.
+    pub distro: String,
     /// Of all its files.
     pub bytes: u64,
     /// All messages.
@@ -152,6 +163,8 @@ struct Opened {
     /// Places of topics by channel.
     channels: HashMap<u16, usize>,
     schemas: HashMap<u16, Arc<Schema>>,
+    /// What its channels say was offered, by place of the topic. Several of one topic are several publishers.
+    offers: HashMap<usize, Vec<Qos>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -182,17 +195,42 @@ enum PieceKind {
 }
 
 impl Recording {
-    /// Opens a file, or a folder that rosbag2 wrote, of whose files one is open at a time. A file that is cut off is opened as far as it is whole, and says so
-    /// in [`Summary::damages`].
+    /// Opens a file, or a folder that rosbag2 wrote, of whose files one is open at a time.
+    ///
+    /// A file that is cut off is opened as far as it is whole, and says so in [`Summary::damages`].
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Disk`] if a file, or the list of a folder, cannot be read.
+    /// - [`ErrorKind::Format`] if a file is no MCAP, the list is none of rosbag2 or does not name files of MCAP in
+    ///   its folder, messages are packed in a way that is not known, or there are more than [`TOPICS_MAX`] topics
+    ///   or [`DEFINITIONS_BYTES_MAX`] of definitions.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_all(&[path])
+    }
+
+    /// Opens several as one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open); the limits are those of all together.
+    pub fn open_all(paths: &[impl AsRef<Path>]) -> Result<Self> {
         let mut recording = Self::empty();
-        for path in files_of(path)? {
-            recording.add(&path, None)?;
+        for path in paths {
+            let (files, list) = files_of(path.as_ref())?;
+            for file in files {
+                recording.add(&file, None)?;
+            }
+            recording.take_in(list);
         }
         recording.ordered()
     }
 
     /// Reads what is in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Format`], as of [`open`](Self::open).
     pub fn read(bytes: Vec<u8>) -> Result<Self> {
         let mut recording = Self::empty();
         let path = Path::new("memory");
@@ -220,6 +258,12 @@ impl Recording {
     }
 
     /// Reads every message and finds every damage.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Disk`] if a file cannot be read any more; [`ErrorKind::Format`] if it is no MCAP any more, or
+    /// if with what its chunks define there are more than [`TOPICS_MAX`] topics or [`DEFINITIONS_BYTES_MAX`] of
+    /// definitions. A damage is no error.
     pub fn check(&mut self) -> Result<()> {
         self.messages(0).try_for_each(|it| it.map(drop))
     }
@@ -244,6 +288,7 @@ impl Recording {
         order.iter().enumerate().for_each(|(new, old)| place[*old] = new);
         for file in &mut self.files {
             file.channels.values_mut().for_each(|it| *it = place[*it]);
+            file.offers = file.offers.drain().map(|(it, offers)| (place[it], offers)).collect();
         }
         self.topics = order.into_iter().map(|it| self.topics[it].clone()).collect();
         self.pieces.sort_by_key(|it| it.first_ns);
@@ -258,9 +303,71 @@ impl Recording {
             frames,
             channels: HashMap::new(),
             schemas: HashMap::new(),
+            offers: HashMap::new(),
         });
-        let found = self.walk(file)?;
+        self.summary.files.push(path.to_owned());
+        let mut found = self.walk(file)?;
+        for (name, offers) in std::mem::take(&mut found.offered) {
+            for topic in self.topics.iter_mut().filter(|it| it.name == name) {
+                offered::merge(&mut topic.offered, &offers);
+            }
+        }
         self.count(file, found)
+    }
+
+    /// Takes in what the list of a folder says. Of QoS its word counts, as for `rosbag2`: users change it there.
+    fn take_in(&mut self, list: List) {
+        if !list.distro.is_empty() {
+            self.summary.distro = list.distro;
+        }
+        for listed in list.topics {
+            let type_name = listed.type_name.parse::<TypeName>().map(|it| it.to_string());
+            let type_name = type_name.unwrap_or(listed.type_name);
+            let known = self.topics.iter_mut().filter(|it| it.name == listed.name);
+            for topic in known.filter(|it| it.type_name == type_name) {
+                if !listed.offered.is_empty() {
+                    topic.offered.clone_from(&listed.offered);
+                }
+                if topic.type_hash.is_empty() {
+                    topic.type_hash.clone_from(&listed.type_hash);
+                }
+            }
+        }
+    }
+
+    /// Takes in a record of metadata.
+    fn note(
+        &mut self,
+        file: usize,
+        at: u64,
+        name: String,
+        metadata: BTreeMap<String, String>,
+        found: &mut Found,
+    ) -> Result<()> {
+        if name == METADATA {
+            let offered = metadata.iter().filter_map(|(key, text)| {
+                Some((key.strip_suffix(OFFERED)?.to_owned(), offered::from_yaml(text)))
+            });
+            found.offered.extend(offered);
+        }
+        if name == list::RECORD.0 {
+            if let Some(distro) = metadata.get("ROS_DISTRO") {
+                self.summary.distro.clone_from(distro);
+            }
+            if let Some(text) = metadata.get(list::RECORD.1).filter(|it| !it.is_empty()) {
+                match List::parse(text) {
+                    Ok(list) => {
+                        check_packing(&self.files[file].path, &list)?;
+                        if !list.distro.is_empty() {
+                            self.summary.distro = list.distro;
+                        }
+                    }
+                    Err(error) => self.left_out(file, at, &error),
+                }
+            }
+        }
+        self.summary.metadata.insert(name, metadata);
+        Ok(())
     }
 
     /// The records of a file, which is opened if it is closed; then that which was open is closed, so that a recording of
@@ -313,7 +420,7 @@ impl Recording {
                     match fields::parse(frame.opcode, &body) {
                         Ok(Record::Statistics(it)) => found.statistics = Some(it),
                         Ok(Record::Metadata { name, metadata }) => {
-                            self.summary.metadata.insert(name, metadata);
+                            self.note(file, frame.start, name, metadata, &mut found)?;
                         }
                         Ok(_) => {}
                         Err(error) => self.left_out(file, frame.start, &error),
@@ -450,16 +557,26 @@ impl Recording {
             }
         };
         let mut messages = Vec::new();
-        let mut unknown = 0_u64;
+        let (mut unknown, mut packed) = (0_u64, 0_u64);
+        let mut room = CHUNK_BYTES_MAX;
         for (opcode, body) in apart(&records) {
             match opcode {
                 op::SCHEMA | op::CHANNEL => self.learn(file, opcode, body, at)?,
                 op::MESSAGE => match RecordedMessage::new(body, &self.files[file].channels) {
-                    Some(message) => messages.push(message),
+                    Some(message) => match message.unpacked(&mut room) {
+                        Some(message) => messages.push(message),
+                        None => packed += 1,
+                    },
                     None => unknown += 1,
                 },
                 _ => {}
             }
+        }
+        if packed != 0 {
+            let text = format!(
+                "{packed} messages are left out: they are packed each by itself, and cannot be unpacked into {CHUNK_BYTES_MAX} bytes"
+            );
+            self.damage(file, at, text);
         }
         if unknown != 0 {
             let text = format!(
@@ -493,6 +610,11 @@ impl Recording {
                 }
                 let topic = self.topic(&channel, schema, body.len())?;
                 self.files[file].channels.insert(channel.id, topic);
+                let said = channel.metadata.get("offered_qos_profiles");
+                let more = offered::from_yaml(said.map(String::as_str).unwrap_or_default());
+                let offers = self.files[file].offers.entry(topic).or_default();
+                offers.extend(more.into_iter().take(OFFERS_MAX - offers.len().min(OFFERS_MAX)));
+                offered::merge(&mut self.topics[topic].offered, offers);
             }
             Ok(_) => {}
             Err(error) => self.left_out(file, at, &error),
@@ -536,11 +658,9 @@ impl Recording {
         let parsed = type_name.parse::<TypeName>().map(|it| it.to_string());
         let type_name = parsed.as_deref().unwrap_or(type_name).to_owned();
         let said = |key: &str| channel.metadata.get(key).map(String::as_str).unwrap_or_default();
-        let offers = offered::from_yaml(said("offered_qos_profiles"));
         let known =
             self.topics.iter().position(|it| it.name == channel.topic && it.type_name == type_name);
         if let Some(place) = known {
-            self.topics[place].offer(&offers);
             return Ok(place);
         }
         if TOPICS_MAX <= self.topics.len() {
@@ -564,17 +684,16 @@ impl Recording {
             let name = tsuji_core::names::expand_topic(channel.topic, "tsuji", "/");
             name.err().map(|error| format!("its name is none of ROS 2: {error}"))
         };
-        let mut topic = RecordedTopic {
+        self.topics.push(RecordedTopic {
             name: channel.topic.to_owned(),
             type_name,
             type_hash,
+            encoding: channel.message_encoding.to_owned(),
             offered: Vec::new(),
             messages: 0,
             unplayable,
             schema,
-        };
-        topic.offer(&offers);
-        self.topics.push(topic);
+        });
         Ok(self.topics.len() - 1)
     }
 
@@ -606,6 +725,8 @@ struct Found {
     bytes: u64,
     is_cut: bool,
     statistics: Option<fields::Statistics>,
+    /// What the recorder counted as offered in the end, by topic.
+    offered: Vec<(String, Vec<Qos>)>,
 }
 
 impl RecordedMessage {
@@ -616,6 +737,21 @@ impl RecordedMessage {
         record.get(14..HEAD_OF_MESSAGE)?;
         let topic = *channels.get(&u16::from_le_bytes(channel))?;
         Some(Self { log_ns: u64::from_le_bytes(log_ns), topic, record: record.to_vec() })
+    }
+
+    /// The message as it was before `rosbag2` packed it by itself, which no message in CDR looks like; `None` if that takes more
+    /// than what `room` has left, or if it is none.
+    fn unpacked(mut self, room: &mut u64) -> Option<Self> {
+        if !self.data().starts_with(&ZSTD_MAGIC) {
+            return Some(self);
+        }
+        let mut record = self.record[..HEAD_OF_MESSAGE].to_vec();
+        let source = zstd::Decoder::new(self.data()).ok()?;
+        // It grows by what is there, and no further.
+        let bytes = source.take(*room + 1).read_to_end(&mut record).ok()? as u64;
+        *room = room.checked_sub(bytes)?;
+        self.record = record;
+        Some(self)
     }
 
     /// The message as it was serialised.
@@ -708,9 +844,40 @@ fn open(path: &Path) -> Result<Frames<Box<dyn Source>>> {
 fn frames(path: &Path, source: Box<dyn Source>) -> Result<Frames<Box<dyn Source>>> {
     let frames = Frames::new(source).map_err(|error| unread(path, error))?;
     frames.ok_or_else(|| {
-        let text = format!("{} is no MCAP file: it does not begin as one", path.display());
-        Error::new(ErrorKind::Format, text)
+        let mut begin = [0; 15];
+        // What cannot be read is none of these.
+        let _ = File::open(path).and_then(|mut it| it.read_exact(&mut begin));
+        let what = match begin {
+            it if it.starts_with(&ZSTD_MAGIC) => {
+                "is packed as a whole; unpack it, such as by `zstd -d`, and take the file that this makes"
+            }
+            [0x04, 0x22, 0x4D, 0x18, ..] => {
+                "is packed as a whole; unpack it, such as by `lz4 -d`, and take the file that this makes"
+            }
+            it if it == *b"SQLite format 3" => {
+                "is a recording in SQLite; read are files of MCAP, which `ros2 bag convert` makes of it"
+            }
+            _ => "is no MCAP file: it does not begin as one",
+        };
+        Error::new(ErrorKind::Format, format!("{} {what}", path.display()))
     })
+}
+
+/// What `zstd` begins with. The first byte of a message in CDR is 0.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// Refuses messages that were packed in a way that is not known here.
+fn check_packing(path: &Path, list: &List) -> Result<()> {
+    match &list.packing {
+        Packing::Messages(format) if format != "zstd" => {
+            let text = format!(
+                "{}: each message is packed by \"{format}\"; unpacked: zstd",
+                path.display()
+            );
+            Err(Error::new(ErrorKind::Format, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn unread(path: &Path, error: io::Error) -> Error {
@@ -765,52 +932,24 @@ fn apart(mut rest: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// The file itself, or those that a folder of rosbag2 names, in their order.
-fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+/// The file itself, or those that a folder of rosbag2 names, in their order, and what else its list says.
+fn files_of(path: &Path) -> Result<(Vec<PathBuf>, List)> {
     if !fs::metadata(path).map_err(|error| unread(path, error))?.is_dir() {
-        return Ok(vec![path.to_owned()]);
+        return Ok((vec![path.to_owned()], List::default()));
     }
-    let list = path.join(LIST);
-    let text = fs::read_to_string(&list).map_err(|error| unread(&list, error))?;
-    let mut files = Vec::new();
-    let mut is_within = false;
-    for line in text.lines().map(str::trim) {
-        if let Some(rest) = line.strip_prefix("relative_file_paths:") {
-            is_within = rest.trim().is_empty();
-            let inline = rest.trim().strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-            files.extend(inline.into_iter().flat_map(|it| it.split(',')).map(str::to_owned));
-        } else if let Some(name) = line.strip_prefix("- ").filter(|_| is_within) {
-            files.push(name.to_owned());
-        } else {
-            is_within = false;
-        }
+    let at = path.join(LIST);
+    let mut text = String::new();
+    let read =
+        File::open(&at).and_then(|it| it.take(list::LIST_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|error| unread(&at, error))?;
+    let refused = |what: &str| Error::new(ErrorKind::Format, format!("{} {what}", at.display()));
+    let list =
+        List::parse(&text).map_err(|what| refused(&format!("is no list of rosbag2: {what}")))?;
+    if let Some(what) = list.refusal() {
+        return Err(refused(&what));
     }
-    let files: Vec<String> = files.iter().map(|it| scalar(it.trim())).collect();
-    let at = list.display();
-    if files.is_empty() {
-        let text = format!("{at} names no file in relative_file_paths");
-        return Err(Error::new(ErrorKind::Format, text));
-    }
-    if let Some(name) = files.iter().find(|it| !it.ends_with(".mcap")) {
-        let text =
-            format!("{at} names {name}; played: files of MCAP that are not packed as a whole");
-        return Err(Error::new(ErrorKind::Format, text));
-    }
-    let inside = |it: &str| Path::new(it).components().all(|it| matches!(it, Component::Normal(_)));
-    if let Some(name) = files.iter().find(|it| !inside(it)) {
-        let text = format!("{at} names {name}; allowed: files in its folder");
-        return Err(Error::new(ErrorKind::Format, text));
-    }
-    Ok(files.iter().map(|it| path.join(it)).collect())
-}
-
-/// What a scalar of YAML says, as names of files are written.
-fn scalar(text: &str) -> String {
-    let within = |quote| text.strip_prefix(quote).and_then(|it| it.strip_suffix(quote));
-    match within('\'') {
-        Some(text) => text.replace("''", "'"),
-        None => within('"').unwrap_or(text).to_owned(),
-    }
+    check_packing(path, &list)?;
+    Ok((list.files.iter().map(|it| path.join(it)).collect(), list))
 }
 
 #[cfg(test)]
@@ -909,12 +1048,13 @@ mod tests {
     }
 
     #[test]
-    fn equal_offers_are_kept_once() {
+    fn an_offer_is_kept_for_each_publisher() {
         let offers = ["- depth: 3\n", "- depth: 4\n- depth: 3\n"];
         let recording =
             recording(&[channel(1, 0, "/a", offers[0]), channel(2, 0, "/a", offers[1])]);
         let depths: Vec<_> = recording.topics()[0].offered.iter().map(|it| it.history).collect();
-        assert_eq!(depths, [History::KeepLast(3), History::KeepLast(4)]);
+        let [three, four] = [3, 4].map(History::KeepLast);
+        assert_eq!(depths, [three, four, three]);
         let many: String =
             (0..OFFERS_MAX + 50).map(|it| format!("- depth: {}\n", it + 1)).collect();
         let next = "- depth: 1000\n";

@@ -8,15 +8,17 @@ use std::time::{Duration, Instant};
 use mcap::records::MessageHeader;
 use tsuji::{
     Context, EndpointInfo, EndpointKind, GuardCondition, Node, RawSample, RawSubscription, RawType,
-    SubscriptionEvent, WaitList, Waitable,
+    SubscriptionEvent, SubscriptionOptions, WaitList, Waitable,
 };
-use tsuji_core::{Qos, TopicPattern};
+use tsuji_core::{Durability, Qos};
 use tsuji_msg::{Resolver, TypeSet};
 use tsuji_platform::clock;
 
+use crate::Result;
+use crate::filter::TopicFilter;
+use crate::offered::{self, Layout};
 use crate::output::{Output, Split};
 use crate::write::Compression;
-use crate::{Result, offered};
 
 /// What is recorded, and how.
 #[derive(Clone, Debug)]
@@ -31,27 +33,39 @@ pub struct RecordOptions {
     pub replace: bool,
     /// When it goes on in another file. If it ever does, the path is that of a folder.
     pub split: Split,
+    /// What topics are asked for instead of what fits their publishers, by full name; the depth is that of the profile.
+    pub qos: BTreeMap<String, Qos>,
+    /// Whether topics that appear later are left out.
+    pub no_discovery: bool,
+    /// Whether topics are recorded that have subscriptions and no publisher yet.
+    pub unpublished: bool,
+    /// Whether topics are left out that have no subscription but those of recorders.
+    pub ignore_leaf_topics: bool,
+    /// Which tools of ROS 2 are to read it.
+    pub layout: Layout,
+    /// The distribution that it says it was recorded with; empty if it does not say.
+    pub distro: String,
+    /// What the user says of it.
+    pub custom_data: BTreeMap<String, String>,
 }
 
-/// Which topics are recorded.
-#[derive(Clone, Debug, Default)]
-pub struct TopicFilter {
-    /// Those that one of these is for; all that are not hidden if there is none.
-    pub wanted: Vec<TopicPattern>,
-    /// But not those that one of these is for.
-    pub excluded: Vec<TopicPattern>,
-    /// Whether hidden ones count among all.
-    pub hidden: bool,
-}
-
-impl TopicFilter {
-    /// Whether `topic` is recorded.
-    pub fn has(&self, topic: &str) -> bool {
-        let any = |of: &[TopicPattern]| of.iter().any(|it| it.matches(topic));
-        let is_hidden = topic.split('/').any(|it| it.starts_with('_'));
-        let is_wanted =
-            if self.wanted.is_empty() { self.hidden || !is_hidden } else { any(&self.wanted) };
-        is_wanted && !any(&self.excluded)
+impl Default for RecordOptions {
+    /// All topics, not packed, 100 messages of each that wait, in one new file for tools of Jazzy and later.
+    fn default() -> Self {
+        Self {
+            topics: TopicFilter::default(),
+            compression: Compression::None,
+            depth: 100,
+            replace: false,
+            split: Split::default(),
+            qos: BTreeMap::new(),
+            no_discovery: false,
+            unpublished: false,
+            ignore_leaf_topics: false,
+            layout: Layout::default(),
+            distro: String::new(),
+            custom_data: BTreeMap::new(),
+        }
     }
 }
 
@@ -99,6 +113,8 @@ pub struct Recorder {
     topics: Vec<Topic>,
     /// Topics that were looked at and are not recorded.
     refused: HashSet<String>,
+    /// Whether the topics that were there at the beginning are joined.
+    has_looked: bool,
     news: Arc<Mutex<Vec<String>>>,
     messages: u64,
 }
@@ -107,6 +123,8 @@ struct Topic {
     subscription: RawSubscription,
     /// By place in the output.
     channel: usize,
+    /// What the most publishers that were there together offer.
+    offers: Vec<Qos>,
     received: u64,
 }
 
@@ -114,8 +132,20 @@ struct Topic {
 const NEWS_MAX: usize = 1000;
 
 impl Recorder {
-    /// Makes the file, or the folder if it is to be split, and joins the topics that are there. `definitions` has those of
-    /// their types.
+    /// Makes the file, or the folder if it is to be split, and joins the topics that are there.
+    ///
+    /// `definitions` has those of their types. A topic whose type is not known is no error, but one of the
+    /// [`warnings`](Self::warnings).
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the file exists and [`RecordOptions::replace`] is not
+    ///   set, or the folder exists.
+    /// - [`ErrorKind::Disk`](crate::ErrorKind::Disk) if the file, or the folder and its list, cannot be made or
+    ///   written.
+    /// - [`ErrorKind::Format`](crate::ErrorKind::Format) if MCAP cannot hold what is written.
+    /// - [`ErrorKind::Node`](crate::ErrorKind::Node) if tsuji refuses a subscription or the means to wait, or the
+    ///   context is shut down.
     pub fn create(
         node: &Node,
         path: &Path,
@@ -138,6 +168,7 @@ impl Recorder {
             stop,
             topics: Vec::new(),
             refused: HashSet::new(),
+            has_looked: false,
             news: Arc::default(),
             messages: 0,
         };
@@ -150,9 +181,24 @@ impl Recorder {
         Arc::clone(&self.stop)
     }
 
-    /// Waits at most so long for something to happen, then writes all that came and joins topics that are new. After an
-    /// error nothing more is written; what was written before it is readable.
+    /// Waits at most so long for something to happen, then writes all that came and joins topics that are new.
+    ///
+    /// What has come is in the file, and safe from the end of this process, a second later if turns follow each
+    /// other. After an error nothing more is written; what was written before it is readable.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Disk`](crate::ErrorKind::Disk) if the disk refuses, or if more is to be written after an
+    ///   error.
+    /// - [`ErrorKind::Format`](crate::ErrorKind::Format) if MCAP cannot hold what is written.
+    /// - [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the next file of a folder exists already.
+    /// - [`ErrorKind::Node`](crate::ErrorKind::Node) if tsuji refuses a subscription, a message or to wait, or the
+    ///   context is shut down.
     pub fn turn(&mut self, at_most: Duration) -> Result<()> {
+        // Of a quiet topic no further message ends the chunk.
+        let chunk_ends = self.output.chunk_ends();
+        let left = chunk_ends.map(|it| it.saturating_duration_since(Instant::now()));
+        let at_most = left.map_or(at_most, |it| it.min(at_most));
         let ready = {
             let mut entities: Vec<&dyn Waitable> = vec![&self.graph, &*self.stop];
             entities.extend(self.topics.iter().map(|it| &it.subscription as &dyn Waitable));
@@ -165,7 +211,7 @@ impl Recorder {
                 topic => self.drain(topic - 2, A_TURN)?,
             }
         }
-        Ok(())
+        self.output.end_old_chunk(Instant::now())
     }
 
     /// How far it has come.
@@ -185,12 +231,17 @@ impl Recorder {
     }
 
     /// What kept or keeps something from being recorded, since the last call; a line each.
-    pub fn news(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.news.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes what waits, the counts and the end. Those who publish faster than the disk writes are not waited for:
-    /// what came after the call is left out.
+    /// Writes what waits, the counts and the end.
+    ///
+    /// Those who publish faster than the disk writes are not waited for: what came after the call is left out.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`turn`](Self::turn), for what is still to be taken and written.
     pub fn finish(mut self) -> Result<Progress> {
         for topic in 0..self.topics.len() {
             self.drain(topic, Duration::MAX)?;
@@ -204,7 +255,7 @@ impl Recorder {
                 counts.insert(format!("{name} {what}"), count.to_string());
             }
         }
-        self.output.finish(METADATA, counts)?;
+        self.output.finish(counts)?;
         Ok(progress)
     }
 
@@ -233,34 +284,79 @@ impl Recorder {
         Ok(())
     }
 
-    /// Subscribes to what is published, wanted and not recorded yet.
+    /// Subscribes to what is published, wanted and not recorded yet, and notes what more publishers offer.
     fn join(&mut self) -> Result<()> {
         let graph = self.context.graph();
         let mut offers: BTreeMap<&str, Vec<&EndpointInfo>> = BTreeMap::new();
-        for it in graph.endpoints.iter().filter(|it| it.kind == EndpointKind::Publisher) {
-            offers.entry(&it.topic).or_default().push(it);
+        let mut asked: BTreeMap<&str, &EndpointInfo> = BTreeMap::new();
+        let own = self.node.fully_qualified_name();
+        for it in &graph.endpoints {
+            match it.kind {
+                EndpointKind::Publisher => offers.entry(&it.topic).or_default().push(it),
+                EndpointKind::Subscription if it.node != own => drop(asked.insert(&it.topic, it)),
+                _ => {}
+            }
         }
-        let known = self.topics.len();
+        if self.options.unpublished {
+            for topic in asked.keys() {
+                offers.entry(topic).or_default();
+            }
+        }
+        let mut has_more = false;
         for (name, publishers) in offers {
-            let is_known = self.topics.iter().any(|it| it.subscription.topic() == name);
-            if is_known || self.refused.contains(name) || !self.options.topics.has(name) {
+            if let Some(topic) = self.topics.iter_mut().find(|it| it.subscription.topic() == name) {
+                let known = topic.offers.len();
+                offered::merge(&mut topic.offers, &offers_of(&publishers));
+                if known < topic.offers.len() {
+                    self.output.offer(topic.channel, topic.offers.clone());
+                    has_more = true;
+                }
                 continue;
             }
-            if let Err(why) = self.subscribe(name, &publishers)? {
-                self.refused.insert(name.to_owned());
-                note(&self.news, format!("{name} is not recorded: {why}"));
+            let Some(first) = publishers.first().or_else(|| asked.get(name)) else { continue };
+            if self.refused.contains(name)
+                || (self.options.no_discovery && self.has_looked)
+                || (self.options.ignore_leaf_topics && !asked.contains_key(name))
+                || !self.options.topics.has(name, &first.type_name)
+            {
+                continue;
+            }
+            match self.subscribe(name, first, &publishers)? {
+                Ok(()) => has_more = true,
+                Err(why) => {
+                    self.refused.insert(name.to_owned());
+                    note(&self.news, format!("{name} is not recorded: {why}"));
+                }
             }
         }
-        if known < self.topics.len() { self.output.write_list() } else { Ok(()) }
+        self.has_looked = true;
+        if has_more { self.output.write_list() } else { Ok(()) }
+    }
+
+    /// Those of the topics that are asked for by their whole names which nobody publishes, as far as is known.
+    pub fn unpublished(&self) -> Vec<String> {
+        let names = self.options.topics.wanted.iter().map(|it| it.as_str().to_owned());
+        let of_services =
+            self.options.topics.services.iter().map(|it| format!("{it}/_service_event"));
+        let is_there = |name: &str| {
+            self.refused.contains(name)
+                || self.topics.iter().any(|it| it.subscription.topic() == name)
+                || self
+                    .context
+                    .endpoints_of(name)
+                    .iter()
+                    .any(|it| it.kind == EndpointKind::Publisher)
+        };
+        names.chain(of_services).filter(|it| !it.contains('*') && !is_there(it)).collect()
     }
 
     /// Subscribes to one topic; what keeps this one alone from being recorded is the inner error.
     fn subscribe(
         &mut self,
         name: &str,
+        first: &EndpointInfo,
         publishers: &[&EndpointInfo],
     ) -> Result<std::result::Result<(), String>> {
-        let first = publishers[0];
         if SUBSCRIPTIONS_MAX <= self.topics.len() {
             return Ok(Err(format!("a recording has at most {SUBSCRIPTIONS_MAX} topics")));
         }
@@ -275,29 +371,41 @@ impl Recorder {
                 ty.hash()
             )));
         }
-        let offers: Vec<Qos> = publishers.iter().map(|it| it.qos).collect();
+        let offers = offers_of(publishers);
+        let qos = self.options.qos.get(name).copied();
+        let qos = qos.unwrap_or_else(|| offered::request(&offers, self.options.depth));
+        if qos.durability == Durability::Volatile
+            && offers.iter().any(|it| it.durability == Durability::TransientLocal)
+            && !self.options.qos.contains_key(name)
+        {
+            note(
+                &self.news,
+                format!(
+                    "{name}: not all publishers latch, so what was latched before is not recorded"
+                ),
+            );
+        }
         let news = Arc::clone(&self.news);
         let topic = name.to_owned();
         let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
-        let subscription = self
-            .node
-            .raw_subscription(name, raw)
-            .qos(offered::request(&offers, self.options.depth))
-            .note_events(move |event| match event {
-                SubscriptionEvent::IncompatibleQos { mismatches, .. } => note(
-                    &news,
-                    format!("{topic}: a publisher is not recorded: {}", mismatches.join("; ")),
-                ),
-                SubscriptionEvent::IncompatibleType { mismatch, .. } => {
-                    note(&news, format!("{topic}: a publisher is not recorded: {mismatch}"));
-                }
-                _ => {}
-            })
-            .build()?;
-        let channel = self.output.channel(name, ty, offers)?;
-        self.topics.push(Topic { subscription, channel, received: 0 });
+        let tell = move |event: &SubscriptionEvent| {
+            let why = match event {
+                SubscriptionEvent::IncompatibleQos { mismatches, .. } => mismatches.join("; "),
+                SubscriptionEvent::IncompatibleType { mismatch, .. } => mismatch.to_string(),
+                _ => return,
+            };
+            note(&news, format!("{topic}: a publisher is not recorded: {why}"));
+        };
+        let options = SubscriptionOptions::default().qos(qos).note_events(tell);
+        let subscription = self.node.create_polled_raw_subscription(name, raw, options)?;
+        let channel = self.output.channel(name, ty, offers.clone())?;
+        self.topics.push(Topic { subscription, channel, offers, received: 0 });
         Ok(Ok(()))
     }
+}
+
+fn offers_of(publishers: &[&EndpointInfo]) -> Vec<Qos> {
+    publishers.iter().map(|it| it.qos).collect()
 }
 
 impl std::fmt::Debug for Recorder {
@@ -305,9 +413,6 @@ impl std::fmt::Debug for Recorder {
         f.debug_struct("Recorder").field("messages", &self.messages).finish_non_exhaustive()
     }
 }
-
-/// The name of the record that has the counts.
-const METADATA: &str = "tsuji";
 
 /// How long one topic is written before the others have their turn.
 const A_TURN: Duration = Duration::from_millis(50);
@@ -319,25 +424,5 @@ fn note(news: &Mutex<Vec<String>>, line: String) {
     let mut news = news.lock().unwrap_or_else(PoisonError::into_inner);
     if news.len() < NEWS_MAX {
         news.push(line);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn which_topics() {
-        let filter = |wanted: &[&str], excluded: &[&str], hidden| {
-            let patterns = |of: &[&str]| of.iter().map(|it| it.parse().unwrap()).collect();
-            TopicFilter { wanted: patterns(wanted), excluded: patterns(excluded), hidden }
-        };
-        let all = filter(&[], &["/c/**"], false);
-        assert!(all.has("/a") && !all.has("/_a") && !all.has("/a/_b") && !all.has("/c/d"));
-        assert!(filter(&[], &[], true).has("/a/_b"));
-        let some = filter(&["/c*/image", "/a"], &["/cx/image"], false);
-        assert!(
-            some.has("/c1/image") && some.has("/a") && !some.has("/b") && !some.has("/cx/image")
-        );
     }
 }

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use mcap::records::{MessageHeader, Metadata};
 use mcap::{McapError, WriteOptions, Writer};
 use tsuji_core::Qos;
 use tsuji_msg::TypeDescription;
+use tsuji_platform::limit::LimitedFile;
 
 use crate::file::{Frames, Step, op};
-use crate::{Error, ErrorKind, Result, offered};
+use crate::offered::{self, Layout};
+use crate::{Error, ErrorKind, Result};
 
 /// How chunks are packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,10 +31,17 @@ pub enum Compression {
 /// Bytes of messages of a chunk, before it is packed. One message may be larger.
 const CHUNK_BYTES: u64 = 4 << 20;
 
+/// How long after its first message a chunk is ended at the latest. A recorder that is killed loses what came within it; it
+/// is well below the second that is promised, so that a busy machine keeps the promise too.
+const CHUNK_AGE_MAX: Duration = Duration::from_millis(500);
+
 /// A file that grows.
 pub(crate) struct Bag {
     path: PathBuf,
     writer: Option<Writer<Disk>>,
+    /// When the chunk that grows is to be ended; none without a message in it. The writer ends a chunk by its size without
+    /// telling, so it may be that of the chunk before: then a chunk is ended early, and never late.
+    chunk_ends: Option<Instant>,
 }
 
 impl Bag {
@@ -62,7 +72,7 @@ impl Bag {
             .chunk_size(Some(CHUNK_BYTES))
             // A second look at each byte, which that of the chunk makes needless.
             .calculate_data_section_crc(false);
-        let mut bag = Self { path: path.to_owned(), writer: None };
+        let mut bag = Self { path: path.to_owned(), writer: None, chunk_ends: None };
         match options.create(Disk::new(file)) {
             Ok(writer) => bag.writer = Some(writer),
             Err(error) => return Err(bag.failed(error)),
@@ -78,9 +88,10 @@ impl Bag {
         topic: &str,
         ty: &TypeDescription,
         offers: &[Qos],
+        layout: Layout,
     ) -> Result<u16> {
         let metadata = BTreeMap::from([
-            ("offered_qos_profiles".to_owned(), offered::to_yaml(offers)),
+            ("offered_qos_profiles".to_owned(), offered::to_yaml(offers, layout)),
             ("topic_type_hash".to_owned(), ty.hash().to_owned()),
         ]);
         let (name, text) = (ty.name().to_string(), ty.full_text());
@@ -92,17 +103,34 @@ impl Bag {
 
     /// Writes a message from where it lies.
     pub(crate) fn message(&mut self, header: &MessageHeader, data: &[u8]) -> Result<()> {
-        self.write(|it| it.write_to_known_channel(header, data))
+        self.write(|it| it.write_to_known_channel(header, data))?;
+        let now = Instant::now();
+        self.chunk_ends.get_or_insert(now + CHUNK_AGE_MAX);
+        self.end_old_chunk(now)
     }
 
-    /// Writes `metadata`, by its name, then the indices and the end. Nothing can be written afterwards.
-    pub(crate) fn finish(
-        &mut self,
-        metadata: Option<(&str, BTreeMap<String, String>)>,
-    ) -> Result<()> {
-        let record = metadata.map(|(name, metadata)| Metadata { name: name.to_owned(), metadata });
+    /// When the chunk that grows is to be ended by [`end_old_chunk`](Self::end_old_chunk), whether or not a message comes
+    /// before; never without a message in it.
+    pub(crate) fn chunk_ends(&self) -> Option<Instant> {
+        self.chunk_ends
+    }
+
+    /// Ends the chunk that grows and hands all to the system, if that is due.
+    pub(crate) fn end_old_chunk(&mut self, now: Instant) -> Result<()> {
+        if self.chunk_ends.is_none_or(|it| now < it) {
+            return Ok(());
+        }
+        self.chunk_ends = None;
+        self.write(Writer::flush)
+    }
+
+    /// Writes records of metadata, each by its name, then the indices and the end. Nothing can be written afterwards.
+    pub(crate) fn finish(&mut self, metadata: Vec<(&str, BTreeMap<String, String>)>) -> Result<()> {
+        let records = metadata
+            .into_iter()
+            .map(|(name, metadata)| Metadata { name: name.to_owned(), metadata });
         self.write(|it| {
-            record.iter().try_for_each(|record| it.write_metadata(record))?;
+            records.into_iter().try_for_each(|record| it.write_metadata(&record))?;
             it.finish()
         })?;
         let Some(writer) = self.writer.take() else { return Ok(()) };
@@ -171,7 +199,7 @@ fn end_behind_what_is_whole(path: &Path) -> io::Result<()> {
 /// Small writes together, large ones from where they lie. After the first error nothing is written any more, so that
 /// no half of a record is ever made to look whole.
 struct Disk {
-    file: File,
+    file: LimitedFile,
     buffer: Vec<u8>,
     position: u64,
     failed: bool,
@@ -181,7 +209,12 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 impl Disk {
     fn new(file: File) -> Self {
-        Self { file, buffer: Vec::with_capacity(BUFFER_BYTES), position: 0, failed: false }
+        Self {
+            file: LimitedFile(file),
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+            position: 0,
+            failed: false,
+        }
     }
 
     fn attempt<T>(&mut self, what: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
@@ -263,7 +296,7 @@ mod tests {
         let ty = TypeSet::new(Shipped).load("std_msgs/msg/String").unwrap();
         let channels: Vec<u16> = ["/a", "/b", "/c"]
             .iter()
-            .map(|it| bag.channel(it, &ty, &[Qos::DEFAULT]).unwrap())
+            .map(|it| bag.channel(it, &ty, &[Qos::DEFAULT], Layout::Jazzy).unwrap())
             .collect();
         for (topic, log_time, data) in messages {
             let (channel_id, publish_time) = (channels[*topic], *log_time);
@@ -272,7 +305,7 @@ mod tests {
             bag.message(&header, data).unwrap();
         }
         let counts = BTreeMap::from([("/a received".to_owned(), "1".to_owned())]);
-        bag.finish(Some(("tsuji", counts))).unwrap();
+        bag.finish(vec![("tsuji", counts)]).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         bytes

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +17,7 @@ use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use tsuji_msg::Message;
 use tsuji_record::{
-    Compression, ErrorKind, PlayOptions, Player, RecordOptions, Recorder, Recording, Split,
+    Compression, ErrorKind, Layout, PlayOptions, Player, RecordOptions, Recorder, Recording, Split,
     TopicFilter,
 };
 
@@ -50,8 +51,7 @@ impl Drop for Folder {
 }
 
 fn options(compression: Compression) -> RecordOptions {
-    let topics = TopicFilter::default();
-    RecordOptions { topics, compression, depth: 1000, replace: false, split: Split::default() }
+    RecordOptions { compression, depth: 1000, ..RecordOptions::default() }
 }
 
 /// A node that those of other tests do not see: its run-time folder is beside the recording.
@@ -74,6 +74,32 @@ fn turn_until(recorder: &mut Recorder, messages: u64) {
     }
 }
 
+#[test]
+fn what_came_is_in_the_file_before_a_chunk_is_full() {
+    let folder = Folder::new();
+    for compression in [Compression::None, Compression::Zstd] {
+        let path = folder.path(&format!("{compression:?}.mcap"));
+        let node = node(&path);
+        let words = node.create_publisher::<Text>("/words", KEEP_ALL).unwrap();
+        let shipped = Box::new(Shipped);
+        let mut recorder = Recorder::create(&node, &path, options(compression), shipped).unwrap();
+        words.wait_for_subscriptions(1, WATCHDOG).unwrap();
+        let began = Instant::now();
+        for count in 1..=2 {
+            words.publish(text(count)).unwrap();
+            // No further message wakes it; what would be killed here has them all the same.
+            while Recording::open(&path).unwrap().summary().messages < count as u64 {
+                assert!(began.elapsed() < WATCHDOG, "{:?}", recorder.progress());
+                recorder.turn(WATCHDOG).unwrap();
+            }
+        }
+        drop(recorder.finish().unwrap());
+        let mut whole = Recording::open(&path).unwrap();
+        whole.check().unwrap();
+        assert_eq!((whole.summary().messages, &*whole.summary().damages), (2, &[][..]));
+    }
+}
+
 /// Records `count` texts on /words, and as many images on /images.
 fn record(path: &Path, count: usize, compression: Compression) {
     let node = node(path);
@@ -88,7 +114,7 @@ fn record(path: &Path, count: usize, compression: Compression) {
         images.publish(Image { height: 1, width: 1000, data, ..Image::default() }).unwrap();
         turn_until(&mut recorder, 2 * (number as u64 + 1));
     }
-    assert_eq!(recorder.news(), [""; 0]);
+    assert_eq!(recorder.warnings(), [""; 0]);
     let progress = recorder.finish().unwrap();
     assert_eq!((progress.messages, progress.missing()), (2 * count as u64, 0));
 }
@@ -128,11 +154,13 @@ fn what_is_recorded_is_played() {
     let path = folder.path("a.mcap");
     record(&path, 20, Compression::Lz4);
     let node = node(&path);
-    let words = node.subscription::<Text>("/said").qos(KEEP_ALL).build().unwrap();
+    let words = node.create_polled_subscription::<Text>("/said", KEEP_ALL).unwrap();
     let images = node
-        .subscription::<Image>("/images")
-        .qos(Qos { reliability: Reliability::BestEffort, ..KEEP_ALL });
-    let images = images.build().unwrap();
+        .create_polled_subscription::<Image>(
+            "/images",
+            Qos { reliability: Reliability::BestEffort, ..KEEP_ALL },
+        )
+        .unwrap();
     let options = PlayOptions {
         rate: 1000.0,
         remap: vec!["/words:=/said".parse().unwrap()],
@@ -151,6 +179,286 @@ fn what_is_recorded_is_played() {
             let image = take(|| images.take().unwrap());
             assert_eq!(image.message().data, vec![number as u8; 1000]);
         }
+    }
+}
+
+/// Writes a file as other recorders do: one channel for each of `offers` on `topic`, with the texts of `words` on the first,
+/// a millisecond apart, packed by `pack`.
+fn foreign(path: &Path, topic: &str, offers: &[&str], words: &[&str], pack: fn(&[u8]) -> Vec<u8>) {
+    let mut writer = mcap::Writer::new(fs::File::create(path).unwrap()).unwrap();
+    let schema = writer.add_schema("std_msgs/msg/String", "ros2msg", b"string data").unwrap();
+    let mut channels = Vec::new();
+    for (number, offered) in offers.iter().enumerate() {
+        let metadata = BTreeMap::from([
+            ("offered_qos_profiles".to_owned(), (*offered).to_owned()),
+            ("number".to_owned(), number.to_string()),
+        ]);
+        channels.push(writer.add_channel(schema, topic, "cdr", &metadata).unwrap());
+    }
+    for (number, word) in words.iter().enumerate() {
+        let data = pack(&serialised(word));
+        let at = 1_700_000_000_000_000_000 + number as u64 * 1_000_000;
+        let header = mcap::records::MessageHeader {
+            channel_id: channels[0],
+            sequence: 0,
+            log_time: at,
+            publish_time: at,
+        };
+        writer.write_to_known_channel(&header, &data).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn serialised(word: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Text { data: word.to_owned() }.serialize_onto(&mut bytes).unwrap();
+    bytes
+}
+
+const AS_IT_IS: fn(&[u8]) -> Vec<u8> = <[u8]>::to_vec;
+
+/// Plays a recording, and answers the words that a subscription with `qos` has that comes after it.
+fn played_to_late_joiner(path: &Path, topic: &str, qos: Qos, words: usize) -> Vec<String> {
+    let node = node(path);
+    let mut player =
+        Player::new(&node, Recording::open(path).unwrap(), PlayOptions::default()).unwrap();
+    player.play().unwrap();
+    let late = node.create_polled_subscription::<Text>(topic, qos).unwrap();
+    (0..words).map(|_| take(|| late.take().unwrap()).message().data.clone()).collect()
+}
+
+const LATCHED: Qos =
+    Qos { durability: Durability::TransientLocal, history: History::KeepLast(1), ..Qos::DEFAULT };
+
+/// What a late joiner asks for who wants all that is latched.
+const ALL_LATCHED: Qos = Qos { history: History::KeepAll, ..LATCHED };
+
+#[test]
+fn what_several_publishers_latched_is_there_for_late_joiners() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    let robot = node(&path);
+    let publish = |word: &str| {
+        let publisher = robot.create_publisher::<Text>("/frames", LATCHED).unwrap();
+        publisher.publish(Text { data: word.to_owned() }).unwrap();
+        publisher
+    };
+    let mut publishers = vec![publish("one"), publish("two")];
+    let options = options(Compression::None);
+    let mut recorder = Recorder::create(&robot, &path, options, Box::new(Shipped)).unwrap();
+    turn_until(&mut recorder, 2);
+    // It is there when the topic is recorded already.
+    publishers.push(publish("three"));
+    turn_until(&mut recorder, 3);
+    recorder.finish().unwrap();
+    drop(publishers);
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.topics()[0].offered, [LATCHED; 3]);
+    let mut words = played_to_late_joiner(&path, "/frames", ALL_LATCHED, 3);
+    words.sort();
+    assert_eq!(words, ["one", "three", "two"]);
+}
+
+#[test]
+fn channels_of_one_topic_are_publishers_of_it() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    // As Humble writes it.
+    let latched = "- history: 1\n  depth: 1\n  reliability: 1\n  durability: 1\n";
+    foreign(&path, "/frames", &[latched, latched], &["one", "two"], AS_IT_IS);
+    assert_eq!(played_to_late_joiner(&path, "/frames", ALL_LATCHED, 2), ["one", "two"]);
+}
+
+/// A folder with one file, and a list with `more` lines in it.
+fn folder_of_rosbag2(path: &Path, words: &[&str], more: &str, pack: fn(&[u8]) -> Vec<u8>) {
+    fs::create_dir(path).unwrap();
+    foreign(&path.join("a_0.mcap"), "/frames", &[""], words, pack);
+    let list = format!(
+        "rosbag2_bagfile_information:\n  storage_identifier: mcap\n  relative_file_paths:\n    - a_0.mcap\n{more}"
+    );
+    fs::write(path.join("metadata.yaml"), list).unwrap();
+}
+
+#[test]
+fn qos_that_the_list_alone_has_is_offered() {
+    let folder = Folder::new();
+    for (name, version, offered) in [
+        (
+            "jazzy",
+            9,
+            "\n          - history: keep_last\n            depth: 2\n            durability: transient_local\n",
+        ),
+        ("humble", 5, " \"- history: 1\\n  depth: 2\\n  reliability: 1\\n  durability: 1\"\n"),
+    ] {
+        let path = folder.path(name);
+        let more = format!(
+            "  version: {version}\n  topics_with_message_count:\n    - topic_metadata:\n        name: /frames\n        \
+             type: std_msgs/msg/String\n        serialization_format: cdr\n        offered_qos_profiles:{offered}      \
+             message_count: 3\n  ros_distro: {name}\n"
+        );
+        folder_of_rosbag2(&path, &["one", "two", "three"], &more, AS_IT_IS);
+        assert_eq!(played_to_late_joiner(&path, "/frames", ALL_LATCHED, 2), ["two", "three"]);
+        assert_eq!(Recording::open(&path).unwrap().summary().distro, name);
+    }
+}
+
+#[test]
+fn messages_that_are_packed_one_by_one_are_unpacked() {
+    let folder = Folder::new();
+    let zstd = |data: &[u8]| zstd::bulk::compress(data, 1).unwrap();
+    let words = ["one", "two", "three"];
+    let mode = "  compression_mode: MESSAGE\n  compression_format: zstd\n";
+    folder_of_rosbag2(&folder.path("listed"), &words, mode, zstd);
+    // A file by itself has lost its list.
+    foreign(&folder.path("a.mcap"), "/frames", &[""], &words, zstd);
+    for name in ["listed", "a.mcap"] {
+        let mut recording = Recording::open(&folder.path(name)).unwrap();
+        let read: Vec<_> = recording.messages(0).map(|it| it.unwrap().data().to_vec()).collect();
+        assert_eq!(read, words.map(serialised), "{name}");
+        assert_eq!(recording.summary().damages, [], "{name}");
+    }
+    let bent = |data: &[u8]| {
+        let mut packed = zstd::bulk::compress(data, 1).unwrap();
+        packed.truncate(packed.len() - 3);
+        packed
+    };
+    foreign(&folder.path("bent.mcap"), "/frames", &[""], &words, bent);
+    let mut recording = Recording::open(&folder.path("bent.mcap")).unwrap();
+    recording.check().unwrap();
+    let [damage] = &recording.summary().damages[..] else { panic!("{:?}", recording.summary()) };
+    assert!(
+        damage.what.contains("3 messages are left out: they are packed each by itself"),
+        "{damage}"
+    );
+
+    let other = mode.replace("zstd", "bzip");
+    folder_of_rosbag2(&folder.path("other"), &words, &other, AS_IT_IS);
+    let error = Recording::open(&folder.path("other")).unwrap_err().to_string();
+    assert!(error.contains("each message is packed by \"bzip\"; unpacked: zstd"), "{error}");
+}
+
+#[test]
+fn what_is_packed_as_a_whole_is_refused_with_what_unpacks_it() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    foreign(&path, "/frames", &[""], &["one"], AS_IT_IS);
+    let packed = folder.path("a.mcap.zstd");
+    fs::write(&packed, zstd::bulk::compress(&fs::read(&path).unwrap(), 1).unwrap()).unwrap();
+    let error = Recording::open(&packed).unwrap_err().to_string();
+    assert!(error.contains("is packed as a whole; unpack it, such as by `zstd -d`"), "{error}");
+    let sqlite = folder.path("a.db3");
+    fs::write(&sqlite, b"SQLite format 3\0and more").unwrap();
+    let error = Recording::open(&sqlite).unwrap_err().to_string();
+    assert!(error.contains("`ros2 bag convert`"), "{error}");
+}
+
+#[test]
+fn names_without_a_slash_are_chosen_and_remapped() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    foreign(&path, "words", &[""], &["one"], AS_IT_IS);
+    let node = node(&path);
+    let heard = node.create_polled_subscription::<Text>("/other", KEEP_ALL).unwrap();
+    let topics = TopicFilter { wanted: vec!["/words".parse().unwrap()], ..TopicFilter::default() };
+    let remap = vec!["words:=/other".parse().unwrap()];
+    let qos = BTreeMap::from([("/words".to_owned(), LATCHED)]);
+    let options = PlayOptions { topics, remap, qos, ..PlayOptions::default() };
+    let mut player = Player::new(&node, Recording::open(&path).unwrap(), options).unwrap();
+    assert_eq!(player.play().unwrap().messages, 1);
+    assert_eq!(take(|| heard.take().unwrap()).message().data, "one");
+    // What is offered is what was asked for by the recorded name.
+    let late = node.create_polled_subscription::<Text>("/other", LATCHED).unwrap();
+    assert_eq!(take(|| late.take().unwrap()).message().data, "one");
+}
+
+#[test]
+fn a_list_for_tools_of_humble_has_what_these_read() {
+    let folder = Folder::new();
+    let path = folder.path("drive");
+    let node = node(&path);
+    let words = node.create_publisher::<Text>("/words", LATCHED).unwrap();
+    words.publish(text(1)).unwrap();
+    let split = Split { bytes_max: Some(1000), ..Split::default() };
+    let options = RecordOptions {
+        split,
+        layout: Layout::Humble,
+        distro: "humble".into(),
+        ..options(Compression::None)
+    };
+    let mut recorder = Recorder::create(&node, &path, options, Box::new(Shipped)).unwrap();
+    turn_until(&mut recorder, 1);
+    recorder.finish().unwrap();
+    let list = fs::read_to_string(path.join("metadata.yaml")).unwrap();
+    assert!(list.contains("  version: 5\n"), "{list}");
+    assert!(
+        list.contains("offered_qos_profiles: |\n          - history: 1\n            depth: 1\n"),
+        "{list}"
+    );
+    for newer in ["type_description_hash", "custom_data", "ros_distro", "transient_local"] {
+        assert!(!list.contains(newer), "{newer}: {list}");
+    }
+    let file = fs::read(path.join("drive_0.mcap")).unwrap();
+    assert!(file.windows(12).any(|it| it == b"- history: 1"));
+    assert_eq!(Recording::open(&path).unwrap().topics()[0].offered, [LATCHED]);
+}
+
+#[test]
+fn what_is_played_is_paused_and_goes_on() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    foreign(&path, "/words", &[""], &["one", "two", "three", "four"], AS_IT_IS);
+    let node = node(&path);
+    let heard = node.create_polled_subscription::<Text>("/words", KEEP_ALL).unwrap();
+    let next = || take(|| heard.take().unwrap()).message().data.clone();
+    let options = PlayOptions { paused: true, rate: 0.5, ..PlayOptions::default() };
+    let mut player = Player::new(&node, Recording::open(&path).unwrap(), options).unwrap();
+    let controls = player.controls();
+    assert!(controls.position().waits);
+    let playing = thread::spawn(move || player.play().unwrap().messages);
+    for word in ["one", "two"] {
+        assert!(controls.play_next());
+        assert_eq!(next(), word);
+    }
+    let position = controls.position();
+    assert_eq!((position.at_ns, position.paused), (1_700_000_000_001_000_000, true));
+    // It stands there until it is told to go on.
+    assert!(heard.take().unwrap().is_none() && !playing.is_finished());
+    controls.set_rate(f64::NAN);
+    assert_eq!(controls.position().rate, 0.5);
+    controls.set_rate(-1.0);
+    assert_eq!(controls.position().rate, 0.01);
+    controls.toggle_paused();
+    assert!(!controls.play_next());
+    assert_eq!([next(), next()], ["three", "four"]);
+    assert_eq!(playing.join().unwrap(), 4);
+}
+
+#[test]
+fn a_part_is_played() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    foreign(&path, "/words", &[""], &["one", "two", "three", "four"], AS_IT_IS);
+    let node = node(&path);
+    let played = |options| {
+        let recording = Recording::open(&path).unwrap();
+        Player::new(&node, recording, options).unwrap().play().unwrap().messages
+    };
+    let until_ns = Some(1_700_000_000_002_000_000);
+    assert_eq!(played(PlayOptions { until_ns, ..PlayOptions::default() }), 3);
+    let start_offset = Duration::from_micros(1500);
+    assert_eq!(played(PlayOptions { until_ns, start_offset, ..PlayOptions::default() }), 1);
+    // Each message of a topic tells the time before it.
+    let told = node
+        .create_polled_subscription::<Clock>(
+            "/clock",
+            Qos { reliability: Reliability::BestEffort, ..KEEP_ALL },
+        )
+        .unwrap();
+    let clock_topics = vec!["/words".parse().unwrap()];
+    assert_eq!(played(PlayOptions { clock_topics, ..PlayOptions::default() }), 4);
+    for number in 0..4 {
+        let expect = Time { sec: 1_700_000_000, nanosec: number * 1_000_000 };
+        assert_eq!(take(|| told.take().unwrap()).message().clock, expect);
     }
 }
 
@@ -266,7 +574,7 @@ fn the_time_of_a_recording_is_told_as_it_is_played() {
     let [first_ns, last_ns] = [recording.summary().first_ns, recording.summary().last_ns];
     let node = node(&path);
     let qos = Qos { reliability: Reliability::BestEffort, ..KEEP_ALL };
-    let told = node.subscription::<Clock>("/clock").qos(qos).build().unwrap();
+    let told = node.create_polled_subscription::<Clock>("/clock", qos).unwrap();
     // So slowly that it takes 200 ms.
     let rate = (last_ns - first_ns) as f64 / 2e8;
     let options = PlayOptions { rate, clock_hz: Some(100.0), ..PlayOptions::default() };
@@ -333,7 +641,7 @@ fn a_type_that_nobody_knows_here_is_played_from_its_definition() {
     types.insert("own/msg/Pair".to_owned(), "own/Half left\nown/Half right\n".to_owned());
     types.insert("own/msg/Half".to_owned(), "int32 number\n".to_owned());
     let raw = RawType { name: "own/msg/Pair".to_owned(), hash: String::new() };
-    let publisher = node.raw_publisher("/pairs", raw).build().unwrap();
+    let publisher = node.create_raw_publisher("/pairs", raw, Qos::DEFAULT).unwrap();
     let mut recorder =
         Recorder::create(&node, &path, options(Compression::None), Box::new(types)).unwrap();
     let sample = [0, 1, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0];
@@ -344,7 +652,7 @@ fn a_type_that_nobody_knows_here_is_played_from_its_definition() {
     let topic = recording.topics()[0].clone();
     assert!(topic.type_hash.starts_with("RIHS01_"), "{topic:?}");
     let raw = RawType { name: topic.type_name, hash: topic.type_hash };
-    let heard = node.raw_subscription("/again", raw).build().unwrap();
+    let heard = node.create_polled_raw_subscription("/again", raw, Qos::DEFAULT).unwrap();
     let remap = vec!["/pairs:=/again".parse().unwrap()];
     let mut player =
         Player::new(&node, recording, PlayOptions { remap, ..PlayOptions::default() }).unwrap();
@@ -361,7 +669,7 @@ fn topics_that_come_later_are_joined() {
     let mut recorder =
         Recorder::create(&node, &path, options(Compression::None), Box::new(Shipped)).unwrap();
     let raw = RawType { name: "nobody/msg/Knows".to_owned(), hash: String::new() };
-    let _unknown = node.raw_publisher("/unknown", raw).build().unwrap();
+    let _unknown = node.create_raw_publisher("/unknown", raw, Qos::DEFAULT).unwrap();
     let words = node.create_publisher::<Text>("/late", Qos::DEFAULT).unwrap();
     let began = Instant::now();
     while words.matched() == 0 {
@@ -373,7 +681,7 @@ fn topics_that_come_later_are_joined() {
         assert!(began.elapsed() < WATCHDOG);
         recorder.turn(Duration::from_secs(1)).unwrap();
     }
-    let news = recorder.news();
+    let news = recorder.warnings();
     assert_eq!(news.len(), 1, "{news:?}");
     assert!(news[0].starts_with("/unknown is not recorded: "), "{news:?}");
     assert!(news[0].contains("nobody/msg/Knows"), "{news:?}");

@@ -211,8 +211,8 @@ mod humble {
         let context = Context::new().unwrap();
         let node = context.node("beside").unwrap();
         let of = || RawType { name: "std_msgs/msg/String".into(), hash: String::new() };
-        let plain_sender = node.raw_publisher("plain", of()).qos(Qos::DEFAULT).build().unwrap();
-        let plain_taker = node.raw_subscription("plain", of()).qos(Qos::DEFAULT).build().unwrap();
+        let plain_sender = node.create_raw_publisher("plain", of(), Qos::DEFAULT).unwrap();
+        let plain_taker = node.create_polled_raw_subscription("plain", of(), Qos::DEFAULT).unwrap();
         plain_sender.wait_for_subscriptions(1, Duration::from_secs(30)).unwrap();
         wait_for("they meet", || has_subscription(sender));
         let mut by_rmw = || {
@@ -317,7 +317,7 @@ mod humble {
             let sent = (u64::from(high) << 32) | u64::from(low);
             latencies.push(monotonic_ns().saturating_sub(sent) as f64 / 1e3);
         }
-        // The first ones open the road.
+        // The first ones open the link.
         latencies.drain(..10);
         latencies.sort_by(f64::total_cmp);
         let [median, p99] = [50, 99].map(|it| latencies[latencies.len() * it / 100]);

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char, c_void};
 
-use tsuji::{RawClient, Waitable};
+use tsuji::{ClientOptions, RawClient, Waitable};
 use tsuji_platform::clock;
 
 use crate::check;
@@ -62,7 +62,8 @@ pub unsafe extern "C" fn rmw_create_client(
         // SAFETY: the caller promises it.
         let of = unsafe { service_type(type_support, &plans) };
         let qos = qos::of_service(profile)?;
-        let client = node.raw_client(&service, of).qos(qos).build()?;
+        let client =
+            node.create_raw_client(ClientOptions::new(&service).qos(qos).keep_depth(), of)?;
         let name = CString::new(client.name()).unwrap_or_default();
         let made = rmw_client_t {
             implementation_identifier: IDENTIFIER.as_ptr(),
@@ -251,6 +252,6 @@ pub unsafe extern "C" fn rmw_client_set_on_new_response_callback(
         let client = unsafe { inside(client) }?;
         // SAFETY: the caller promises it.
         let callback = unsafe { callback_of(callback, user_data) };
-        Ok(client.client.on_news(callback)?)
+        Ok(client.client.on_new_response(callback)?)
     })
 }

@@ -10,6 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::distribution::rcutils;
 use crate::ffi::rmw::{
     RMW_RET_BAD_ALLOC, RMW_RET_ERROR, RMW_RET_INCORRECT_RMW_IMPLEMENTATION,
     RMW_RET_INVALID_ARGUMENT, RMW_RET_NODE_NAME_NON_EXISTENT, RMW_RET_OK, RMW_RET_TIMEOUT,
@@ -161,30 +162,6 @@ fn rcutils_set_error_state() -> Option<SetErrorState> {
     // SAFETY: librcutils has this function with these arguments in all distributions, and is never
     // unloaded: a handle to it is kept open.
     Some(unsafe { std::mem::transmute::<*mut c_void, SetErrorState>(found) })
-}
-
-/// A function of librcutils; null where it is not in this process.
-pub(crate) fn rcutils(name: &CStr) -> *mut c_void {
-    // A Python extension keeps its libraries to itself, so that the default scope may not have them.
-    const LIBRARIES: [&CStr; 3] = [c"librcutils.so", c"librcutils.so.1d", c"librcutils.so.1"];
-    // SAFETY: the name ends with NUL.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    if !found.is_null() {
-        return found;
-    }
-    for library in LIBRARIES {
-        // SAFETY: the name ends with NUL. Nothing is loaded that is not there already.
-        let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-        if handle.is_null() {
-            continue;
-        }
-        // SAFETY: the handle is open, and the name ends with NUL.
-        let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
-        if !found.is_null() {
-            return found;
-        }
-    }
-    ptr::null_mut()
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ use crate::news::callback_of;
 pub(crate) struct Events {
     context: Context,
     counts: Mutex<Counts>,
-    /// Triggered while the counts of an event have changed, by [`Kind`]. Made when C asks for the event.
+    /// By [`Kind`], triggered until C takes the event. Made when C asks for it.
     guards: [OnceLock<GuardCondition>; KINDS],
 }
 
@@ -52,12 +52,21 @@ enum Kind {
 
 const KINDS: usize = 7;
 
-#[derive(Default)]
 struct Counts {
     now: [Count; KINDS],
     /// As of when C asked last.
     told: [Count; KINDS],
+    /// How many events there were since.
+    unread: [u64; KINDS],
     last_policy: rmw_qos_policy_kind_t,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        let nothing = [Count::default(); KINDS];
+        let last_policy = RMW_QOS_POLICY_INVALID;
+        Self { now: nothing, told: nothing, unread: [0; KINDS], last_policy }
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -73,10 +82,6 @@ struct Count {
 impl Counts {
     fn of(&mut self, kind: Kind) -> &mut Count {
         &mut self.now[kind as usize]
-    }
-
-    fn has_changed(&self, kind: Kind) -> bool {
-        self.now[kind as usize] != self.told[kind as usize]
     }
 
     fn match_now(&mut self, current: usize) {
@@ -106,87 +111,105 @@ impl Events {
     }
 
     pub(crate) fn of_publisher(&self, event: &PublisherEvent) {
-        let mut counts = self.counts();
-        let kind = match event {
-            PublisherEvent::Matched { current } => {
-                counts.match_now(*current);
-                Kind::Matched
-            }
-            PublisherEvent::IncompatibleQos { mismatches, .. } => {
-                counts.refuse(mismatches);
-                Kind::QosIncompatible
-            }
-            PublisherEvent::IncompatibleType { .. } => {
-                counts.of(Kind::TypeIncompatible).total += 1;
-                Kind::TypeIncompatible
-            }
-            PublisherEvent::DeadlineMissed { total } => {
-                counts.of(Kind::DeadlineMissed).total = *total;
-                Kind::DeadlineMissed
-            }
-            PublisherEvent::LivelinessLost => {
-                counts.of(Kind::LivelinessLost).total += 1;
-                Kind::LivelinessLost
-            }
-            _ => return,
-        };
-        self.tell(counts, kind);
+        self.note(|counts| {
+            Some(match event {
+                PublisherEvent::Matched { current } => {
+                    counts.match_now(*current);
+                    Kind::Matched
+                }
+                PublisherEvent::IncompatibleQos { mismatches, .. } => {
+                    counts.refuse(mismatches);
+                    Kind::QosIncompatible
+                }
+                PublisherEvent::IncompatibleType { .. } => {
+                    counts.of(Kind::TypeIncompatible).total += 1;
+                    Kind::TypeIncompatible
+                }
+                PublisherEvent::DeadlineMissed { total } => {
+                    counts.of(Kind::DeadlineMissed).total = *total;
+                    Kind::DeadlineMissed
+                }
+                PublisherEvent::LivelinessLost => {
+                    counts.of(Kind::LivelinessLost).total += 1;
+                    Kind::LivelinessLost
+                }
+                _ => return None,
+            })
+        });
     }
 
     pub(crate) fn of_subscription(&self, event: &SubscriptionEvent) {
-        let mut counts = self.counts();
-        let kind = match event {
-            SubscriptionEvent::Matched { current } => {
-                counts.match_now(*current);
-                Kind::Matched
-            }
-            SubscriptionEvent::IncompatibleQos { mismatches, .. } => {
-                counts.refuse(mismatches);
-                Kind::QosIncompatible
-            }
-            SubscriptionEvent::IncompatibleType { .. } => {
-                counts.of(Kind::TypeIncompatible).total += 1;
-                Kind::TypeIncompatible
-            }
-            SubscriptionEvent::DeadlineMissed { total } => {
-                counts.of(Kind::DeadlineMissed).total = *total;
-                Kind::DeadlineMissed
-            }
-            SubscriptionEvent::LivelinessChanged { alive, not_alive } => {
-                let count = counts.of(Kind::LivelinessChanged);
-                let of = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-                (count.current, count.not_alive) = (of(*alive), of(*not_alive));
-                Kind::LivelinessChanged
-            }
-            SubscriptionEvent::MessageLost { total } => {
-                counts.of(Kind::MessageLost).total = *total;
-                Kind::MessageLost
-            }
-            _ => return,
-        };
-        self.tell(counts, kind);
+        self.note(|counts| {
+            Some(match event {
+                SubscriptionEvent::Matched { current } => {
+                    counts.match_now(*current);
+                    Kind::Matched
+                }
+                SubscriptionEvent::IncompatibleQos { mismatches, .. } => {
+                    counts.refuse(mismatches);
+                    Kind::QosIncompatible
+                }
+                SubscriptionEvent::IncompatibleType { .. } => {
+                    counts.of(Kind::TypeIncompatible).total += 1;
+                    Kind::TypeIncompatible
+                }
+                SubscriptionEvent::DeadlineMissed { total } => {
+                    counts.of(Kind::DeadlineMissed).total = *total;
+                    Kind::DeadlineMissed
+                }
+                SubscriptionEvent::LivelinessChanged { alive, not_alive } => {
+                    let count = counts.of(Kind::LivelinessChanged);
+                    let of = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+                    (count.current, count.not_alive) = (of(*alive), of(*not_alive));
+                    Kind::LivelinessChanged
+                }
+                SubscriptionEvent::MessageLost { total } => {
+                    counts.of(Kind::MessageLost).total = *total;
+                    Kind::MessageLost
+                }
+                _ => return None,
+            })
+        });
     }
 
-    fn tell(&self, counts: MutexGuard<'_, Counts>, kind: Kind) {
-        let has_changed = counts.has_changed(kind);
-        drop(counts);
-        if let Some(guard) = self.guards[kind as usize].get().filter(|_| has_changed) {
-            guard.trigger();
+    /// Counts what came, and tells whoever waits for it. Nothing of the user runs here: the thread that comes upon
+    /// an event may hold locks.
+    fn note(&self, count: impl FnOnce(&mut Counts) -> Option<Kind>) {
+        let mut counts = self.counts();
+        let before = counts.now;
+        let Some(kind) = count(&mut counts) else { return };
+        let (before, now) = (before[kind as usize], counts.now[kind as usize]);
+        if before == now {
+            return;
+        }
+        // Deadlines that were missed one after the other may come as one. What is lost, and who is alive, is one event
+        // whatever the number.
+        let events = match kind {
+            Kind::DeadlineMissed => now.total.saturating_sub(before.total).max(1),
+            _ => 1,
+        };
+        counts.unread[kind as usize] += events;
+        if let Some(guard) = self.guards[kind as usize].get() {
+            guard.trigger_times(events);
         }
     }
 
     /// The condition of an event, triggered as long as there is something to be taken.
     fn guard(&self, kind: Kind) -> Result<&GuardCondition> {
         let place = &self.guards[kind as usize];
-        let guard = match place.get() {
-            Some(guard) => guard,
-            None => {
-                let made = GuardCondition::new(&self.context)?;
-                place.get_or_init(|| made)
-            }
-        };
-        if self.counts().has_changed(kind) && !guard.is_triggered() {
-            guard.trigger();
+        if let Some(guard) = place.get() {
+            return Ok(guard);
+        }
+        let made = GuardCondition::lasting(&self.context)?;
+        // Under the lock, so that each event is either told here or by whoever notes it.
+        let counts = self.counts();
+        let mut is_new = false;
+        let guard = place.get_or_init(|| {
+            is_new = true;
+            made
+        });
+        if is_new {
+            guard.trigger_times(counts.unread[kind as usize]);
         }
         Ok(guard)
     }
@@ -196,23 +219,18 @@ impl Events {
         let mut counts = self.counts();
         let (now, before) = (counts.now[kind as usize], counts.told[kind as usize]);
         counts.told[kind as usize] = now;
-        let policy = counts.last_policy;
-        drop(counts);
+        counts.unread[kind as usize] = 0;
         if let Some(guard) = self.guards[kind as usize].get() {
             guard.clear();
-            // Something may have come in between.
-            if self.counts().has_changed(kind) {
-                guard.trigger();
-            }
         }
-        (now, before, policy)
+        (now, before, counts.last_policy)
     }
 
     /// The endpoint ends: no callback runs any more.
     pub(crate) fn end(&self) {
         for guard in self.guards.iter().filter_map(OnceLock::get) {
             // It fails where the context has ended, and with it the callback.
-            let _ = guard.on_news(&self.context, None);
+            let _ = guard.on_trigger(&self.context, None);
         }
     }
 
@@ -431,7 +449,7 @@ unsafe fn write_status(
     }
 }
 
-/// From now on `callback` hears when there is something to be taken.
+/// From now on `callback` hears how many events there are, those included that were not taken yet.
 ///
 /// # Safety
 ///
@@ -447,7 +465,7 @@ pub unsafe extern "C" fn rmw_event_set_callback(
         let (events, kind) = unsafe { event_of(rmw_event) }?;
         // SAFETY: the caller promises it.
         let callback = unsafe { callback_of(callback, user_data) };
-        Ok(events.guard(kind)?.on_news(&events.context, callback)?)
+        Ok(events.guard(kind)?.on_trigger(&events.context, callback)?)
     })
 }
 
@@ -472,8 +490,10 @@ mod tests {
         for current in [1, 2, 1, 3] {
             events.of_publisher(&PublisherEvent::Matched { current });
         }
-        assert_eq!(of(Kind::Matched), (4, 4, 3, 0));
-        assert_eq!(of(Kind::Matched), (4, 0, 0, 0));
+        let none = RMW_QOS_POLICY_INVALID;
+        assert_eq!(of(Kind::Matched), (4, 4, 3, none));
+        assert_eq!(of(Kind::Matched), (4, 0, 0, none));
+        assert_eq!(of(Kind::QosIncompatible), (0, 0, 0, none), "it never happened");
         let mismatches = vec!["durability: offered volatile, requested transient_local".to_owned()];
         let subscription = tsuji::Gid::default();
         events.of_publisher(&PublisherEvent::IncompatibleQos { subscription, mismatches });

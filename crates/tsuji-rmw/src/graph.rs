@@ -34,7 +34,7 @@ pub unsafe extern "C" fn rmw_get_node_names(
     guard(|| unsafe { node_names_of(node, node_names, node_namespaces, None) })
 }
 
-/// The same, and their enclaves: `/` for every node, since there is no security.
+/// The same, and the enclave of each, which has no effect here: there is no security.
 ///
 /// # Safety
 ///
@@ -321,7 +321,7 @@ unsafe fn node_names_of(
         batch.texts(nodes.iter().map(|it| it.namespace.as_str()))?,
     );
     if let Some(enclaves) = enclaves {
-        *enclaves = batch.texts(nodes.iter().map(|_| "/"))?;
+        *enclaves = batch.texts(nodes.iter().map(|it| it.enclave.as_str()))?;
     }
     batch.keep();
     (*names, *namespaces) = all;
@@ -646,7 +646,8 @@ mod tests {
     #[test]
     fn node_names() {
         let alone = Alone::new();
-        let _other = alone.node().context().node("other").unwrap();
+        let far = ["--ros-args", "--enclave", "/far"].map(str::to_owned);
+        let _other = alone.node().context().with_args(far).unwrap().node("other").unwrap();
         let (mut names, mut namespaces, mut enclaves) = (NO_STRINGS, NO_STRINGS, NO_STRINGS);
         let invalid = RMW_RET_INVALID_ARGUMENT;
         // SAFETY: all are valid or null.
@@ -673,7 +674,7 @@ mod tests {
         }
         assert_eq!(fini_texts(&names), ["mine", "other"]);
         assert_eq!(fini_texts(&namespaces), ["/ns", "/"]);
-        assert_eq!(fini_texts(&enclaves), ["/", "/"]);
+        assert_eq!(fini_texts(&enclaves), ["/", "/far"]);
     }
 
     #[test]

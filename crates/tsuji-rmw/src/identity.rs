@@ -10,6 +10,7 @@ use crate::ffi::rmw::{
     RMW_LOG_SEVERITY_ERROR, RMW_LOG_SEVERITY_FATAL, RMW_LOG_SEVERITY_INFO, RMW_LOG_SEVERITY_WARN,
     rmw_feature_t, rmw_gid_t, rmw_log_severity_t, rmw_ret_t,
 };
+use crate::log;
 
 /// The name of this rmw. Callers compare its address, which is always the same.
 pub(crate) static IDENTIFIER: &CStr = c"rmw_tsuji";
@@ -63,8 +64,8 @@ pub extern "C" fn rmw_feature_supported(feature: rmw_feature_t) -> bool {
     .contains(&feature)
 }
 
-/// Takes a severity, and does no more: what this library logs goes to the `tracing` subscriber of the
-/// process, which has a level of its own.
+/// Sets how severe a line must be for this library to log it: a warning if this is not called. It goes to the logger
+/// `rmw_tsuji` of librcutils, which has a level of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn rmw_set_log_severity(severity: rmw_log_severity_t) -> rmw_ret_t {
     guard(|| match severity {
@@ -72,7 +73,10 @@ pub extern "C" fn rmw_set_log_severity(severity: rmw_log_severity_t) -> rmw_ret_
         | RMW_LOG_SEVERITY_INFO
         | RMW_LOG_SEVERITY_WARN
         | RMW_LOG_SEVERITY_ERROR
-        | RMW_LOG_SEVERITY_FATAL => Ok(()),
+        | RMW_LOG_SEVERITY_FATAL => {
+            log::set_severity(severity);
+            Ok(())
+        }
         _ => Err(RmwError::invalid(format!(
             "log severity {severity}; allowed: 10 (debug), 20, 30, 40, 50 (fatal)"
         ))),

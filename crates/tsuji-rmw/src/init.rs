@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tsuji::{Context, ContextBuilder, DiscoveryRange, Distro};
 
-use crate::check::{check_identifier, context_of, not_null, reference, reference_mut};
+use crate::check::{check_identifier, context_of, not_null, reference, reference_mut, text};
+use crate::distribution;
 use crate::error::{Result, RmwError, guard};
 use crate::ffi::rcutils::rcutils_allocator_t;
 use crate::ffi::rmw::{
@@ -23,6 +24,7 @@ use crate::ffi::rmw::{
     RMW_AUTOMATIC_DISCOVERY_RANGE_SYSTEM_DEFAULT, rmw_peer_address_t,
 };
 use crate::identity::IDENTIFIER;
+use crate::log;
 use crate::text::{Batch, check_allocator, free};
 
 /// What is behind an `rmw_context_t`.
@@ -83,6 +85,9 @@ pub unsafe extern "C" fn rmw_init_options_init(
     allocator: rcutils_allocator_t,
 ) -> rmw_ret_t {
     guard(|| {
+        // Before anything else: another distribution's options have another size.
+        distribution::check()?;
+        log::begin();
         // SAFETY: the caller promises it.
         let options = unsafe { reference_mut("init_options", init_options) }?;
         check_allocator("allocator", &allocator)?;
@@ -167,7 +172,6 @@ pub unsafe extern "C" fn rmw_init(
                  or no ROS_SECURITY_ENABLE",
             ));
         }
-        check_distribution(std::env::var("ROS_DISTRO").ok().as_deref())?;
         // SAFETY: the options are valid.
         let made = unsafe { asked(options) }?.build()?;
         // SAFETY: the options are valid.
@@ -185,6 +189,7 @@ pub unsafe extern "C" fn rmw_init(
             actual_domain_id,
             impl_: Box::into_raw(Box::new(made)).cast(),
         };
+        log::context_begins();
         Ok(())
     })
 }
@@ -199,7 +204,9 @@ pub unsafe extern "C" fn rmw_shutdown(context: *mut rmw_context_t) -> rmw_ret_t 
     guard(|| {
         // SAFETY: the caller promises it.
         let context = unsafe { context_of(context) }?;
-        context.is_shut_down.store(true, Ordering::Release);
+        if !context.is_shut_down.swap(true, Ordering::AcqRel) {
+            log::context_ends();
+        }
         Ok(())
     })
 }
@@ -312,6 +319,8 @@ fn static_peers_count(options: &rmw_init_options_t) -> usize {
 /// They are valid.
 unsafe fn asked(options: &rmw_init_options_t) -> Result<ContextBuilder> {
     let mut builder = builder();
+    // SAFETY: a text of valid options ends with NUL, and `rmw_init` has checked that it is there.
+    builder = builder.enclave(unsafe { text("the enclave of options", options.enclave) }?);
     if cfg!(feature = "humble") {
         // Also where the environment does not say so. Those that have Jazzy's layouts say which they are.
         builder = builder.distro(Distro::Humble);
@@ -384,26 +393,6 @@ fn builder() -> ContextBuilder {
     #[cfg(test)]
     let builder = builder.runtime_dir(tests::folder());
     builder
-}
-
-/// Refuses to be used by another distribution than it was built for, whose structures it would misread. Those after
-/// Jazzy have its layouts as far as is known.
-fn check_distribution(named: Option<&str>) -> Result {
-    let is_old = |it: &str| ["foxy", "galactic", "iron"].contains(&it);
-    let fits = match named {
-        None | Some("") => true,
-        Some("humble") => cfg!(feature = "humble"),
-        Some(it) => cfg!(feature = "jazzy") && !is_old(it),
-    };
-    if fits {
-        return Ok(());
-    }
-    let built_for = if cfg!(feature = "humble") { "humble" } else { "jazzy" };
-    Err(RmwError::unsupported(format!(
-        "ROS_DISTRO={}, and this librmw_tsuji.so was built for {built_for}; allowed: one built for it, by \
-         colcon or cargo's --features",
-        named.unwrap_or_default()
-    )))
 }
 
 #[cfg(test)]
@@ -563,6 +552,7 @@ pub(crate) mod tests {
             assert!(asked.contains(expect), "{asked}");
         };
         check(&options, "discovery_range: None, static_peers: None");
+        check(&options, "enclave: Some(\"/\")");
         options.localhost_only = RMW_LOCALHOST_ONLY_ENABLED;
         check(&options, "discovery_range: Some(Localhost), static_peers: Some([])");
         options.localhost_only = RMW_LOCALHOST_ONLY_DISABLED;
@@ -700,15 +690,5 @@ pub(crate) mod tests {
         }
         // SAFETY: the options are valid.
         assert_eq!(unsafe { rmw_init_options_fini(&mut src) }, RMW_RET_OK);
-    }
-
-    #[test]
-    fn another_distribution_is_refused() {
-        let fits = |named| check_distribution(named).is_ok();
-        assert!(fits(None) && fits(Some("")));
-        assert_eq!(fits(Some("humble")), cfg!(feature = "humble"));
-        assert_eq!(fits(Some("jazzy")), cfg!(feature = "jazzy"));
-        assert_eq!(fits(Some("kilted")), cfg!(feature = "jazzy"));
-        assert!(!fits(Some("foxy")) && !fits(Some("iron")));
     }
 }

@@ -10,6 +10,7 @@ compile_error!("the layouts of one ROS distribution: --features jazzy, or humble
 
 mod check;
 pub mod client;
+mod distribution;
 mod error;
 pub mod events;
 pub mod ffi;
@@ -18,6 +19,7 @@ pub mod graph;
 mod handle;
 pub mod identity;
 pub mod init;
+mod log;
 mod message;
 mod news;
 pub mod node;

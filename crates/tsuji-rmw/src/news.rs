@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use tsuji::NewsCallback;
+use tsuji::NewMessageCallback;
 
 use crate::ffi::rmw::rmw_event_callback_t;
 
@@ -22,7 +22,7 @@ unsafe impl Sync for UserData {}
 pub(crate) unsafe fn callback_of(
     callback: rmw_event_callback_t,
     user_data: *const c_void,
-) -> Option<NewsCallback> {
+) -> Option<NewMessageCallback> {
     let callback = callback?;
     let user_data = UserData(user_data);
     Some(Box::new(move |count| {

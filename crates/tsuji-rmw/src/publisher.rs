@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tsuji::{Loan, RawPublisher};
+use tsuji::{Loan, PublisherOptions, RawPublisher};
 
 use crate::check;
 use crate::error::{Result, RmwError, guard, guard_pointer};
@@ -51,7 +51,7 @@ impl PublisherImpl {
         &self.events
     }
 
-    /// A message in the memory of the road that will carry it.
+    /// A message in the memory of the link that will carry it.
     fn borrow(&self) -> Result<*mut c_void> {
         let size = message::loan_size(&self.plan)?;
         let mut loan = self.publisher.loan_bytes(size)?;
@@ -111,12 +111,13 @@ pub unsafe extern "C" fn rmw_create_publisher(
         let qos = qos::of_publisher(node.context(), &topic, profile)?;
         let events = Events::new(node.context());
         let counting = Arc::clone(&events);
-        let builder = node.raw_publisher(&topic, of).qos(qos);
-        let mut builder = builder.note_events(move |event| counting.of_publisher(event));
+        let mut publishing = PublisherOptions::default()
+            .qos(qos)
+            .note_events(move |event| counting.of_publisher(event));
         if let Some(bytes) = plan.fixed_size() {
-            builder = builder.expected_size(bytes as u64);
+            publishing = publishing.expected_size(bytes as u64);
         }
-        let publisher = builder.build()?;
+        let publisher = node.create_raw_publisher(&topic, of, publishing)?;
         let name = CString::new(publisher.topic()).unwrap_or_default();
         let made = rmw_publisher_t {
             implementation_identifier: IDENTIFIER.as_ptr(),
@@ -149,7 +150,7 @@ pub unsafe extern "C" fn rmw_destroy_publisher(
     guard(|| unsafe { end_in(node, publisher) })
 }
 
-/// Serialises a message into the memory of the road that carries it, and sends it.
+/// Serialises a message into the memory of the link that carries it, and sends it.
 ///
 /// # Safety
 ///
@@ -194,7 +195,7 @@ pub unsafe extern "C" fn rmw_publish_serialized_message(
     })
 }
 
-/// Lends a message in the memory of the road that will carry it, where the type allows it.
+/// Lends a message in the memory of the link that will carry it, where the type allows it.
 ///
 /// # Safety
 ///

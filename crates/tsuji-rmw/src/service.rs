@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_char, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tsuji::{ErrorKind, Gid, RawRequest, RawService, Waitable};
+use tsuji::{ErrorKind, Gid, RawRequest, RawService, ServiceOptions, Waitable};
 use tsuji_platform::clock;
 
 use crate::check;
@@ -122,7 +122,8 @@ pub unsafe extern "C" fn rmw_create_service(
         // SAFETY: the caller promises it.
         let of = unsafe { service_type(type_support, &plans) };
         let qos = qos::of_service(profile)?;
-        let service = node.raw_service(&service, of).qos(qos).build()?;
+        let service = node
+            .create_polled_raw_service(ServiceOptions::new(&service).qos(qos).keep_depth(), of)?;
         let name = CString::new(service.name()).unwrap_or_default();
         let made = rmw_service_t {
             implementation_identifier: IDENTIFIER.as_ptr(),
@@ -288,6 +289,6 @@ pub unsafe extern "C" fn rmw_service_set_on_new_request_callback(
         let service = unsafe { inside(service) }?;
         // SAFETY: the caller promises it.
         let callback = unsafe { callback_of(callback, user_data) };
-        Ok(service.service.on_news(callback)?)
+        Ok(service.service.on_new_request(callback)?)
     })
 }

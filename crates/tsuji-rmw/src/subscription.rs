@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tsuji::{Bytes, MessageInfo, RawSample, RawSubscription, Waitable};
+use tsuji::{Bytes, MessageInfo, RawSample, RawSubscription, SubscriptionOptions, Waitable};
 use tsuji_platform::clock;
 
 use crate::check;
@@ -41,7 +41,7 @@ pub(crate) struct SubscriptionImpl {
 /// What keeps a message where it is that a program holds.
 #[expect(dead_code, reason = "it is held, and not looked at")]
 enum Lent {
-    /// The memory of its road.
+    /// The memory of its link.
     InPlace(Bytes),
     /// Memory of its own: other writers may use another byte order, or lay it down elsewhere.
     Copied(Vec<u64>),
@@ -160,9 +160,11 @@ pub unsafe extern "C" fn rmw_create_subscription(
         let qos = qos::of_subscription(node.context(), &topic, profile)?;
         let events = Events::new(node.context());
         let counting = Arc::clone(&events);
-        let builder = node.raw_subscription(&topic, of).qos(qos);
-        let builder = builder.note_events(move |event| counting.of_subscription(event));
-        let subscription = builder.ignore_local(options.ignore_local_publications).build()?;
+        let subscribing = SubscriptionOptions::default()
+            .qos(qos)
+            .note_events(move |event| counting.of_subscription(event))
+            .ignore_local(options.ignore_local_publications);
+        let subscription = node.create_polled_raw_subscription(&topic, of, subscribing)?;
         let name = CString::new(subscription.topic()).unwrap_or_default();
         let made = rmw_subscription_t {
             implementation_identifier: IDENTIFIER.as_ptr(),
@@ -520,6 +522,6 @@ pub unsafe extern "C" fn rmw_subscription_set_on_new_message_callback(
         let subscription = unsafe { inside(subscription) }?;
         // SAFETY: the caller promises it.
         let callback = unsafe { callback_of(callback, user_data) };
-        Ok(subscription.subscription.on_news(callback)?)
+        Ok(subscription.subscription.on_new_message(callback)?)
     })
 }

@@ -98,7 +98,7 @@ pub unsafe extern "C" fn rmw_subscription_get_content_filter(
     })
 }
 
-/// A publisher has a road for each subscription, of which most have no address.
+/// A publisher has a link for each subscription, of which most have no address.
 ///
 /// # Safety
 ///
@@ -114,11 +114,11 @@ pub unsafe extern "C" fn rmw_publisher_get_network_flow_endpoints(
         unsafe { ours(publisher) }?;
         not_null("allocator", allocator)?;
         not_null("network_flow_endpoint_array", network_flow_endpoint_array)?;
-        unsupported("network flow endpoints", "tsuji routes, which names each flow's road")
+        unsupported("network flow endpoints", "tsuji routes, which names each flow's link")
     })
 }
 
-/// A subscription has a road for each publisher, of which most have no address.
+/// A subscription has a link for each publisher, of which most have no address.
 ///
 /// # Safety
 ///
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn rmw_subscription_get_network_flow_endpoints(
         unsafe { ours(subscription) }?;
         not_null("allocator", allocator)?;
         not_null("network_flow_endpoint_array", network_flow_endpoint_array)?;
-        unsupported("network flow endpoints", "tsuji routes, which names each flow's road")
+        unsupported("network flow endpoints", "tsuji routes, which names each flow's link")
     })
 }
 

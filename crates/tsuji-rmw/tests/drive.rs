@@ -12,7 +12,7 @@
 #![allow(clippy::print_stdout, reason = "figures, and why it did not run")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
@@ -108,7 +108,7 @@ fn build(types: &Path, folder: &Path, program: &Path, language: Language) -> Res
         ),
     };
     let mut objects = Vec::new();
-    for source in ["scene.c", "scenarios.c", "graph.c", "wrong.c", messages] {
+    for source in ["scene.c", "scenarios.c", "beside.c", "graph.c", "wrong.c", messages] {
         let object = folder.join(format!("{source}.{suffix}.o"));
         let (compiler, standard) = match source.ends_with(".cpp") {
             true => ("c++", "-std=c++17"),
@@ -164,34 +164,53 @@ struct Process {
     name: String,
     child: Child,
     lines: Receiver<String>,
+    error_lines: Receiver<String>,
     input: Option<ChildStdin>,
     errors: Option<JoinHandle<String>>,
 }
 
 impl Process {
     fn start(drive: &Drive, folder: &Folder, language: Language, words: &str) -> Self {
+        Self::start_with(drive, folder, language, words, &[])
+    }
+
+    fn start_with(
+        drive: &Drive,
+        folder: &Folder,
+        language: Language,
+        words: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let program = if language == C { &drive.c } else { &drive.cpp };
         let mut command = Command::new(program);
         command.arg(&drive.library).args(words.split(' '));
         command.env("TSUJI_RUNTIME_DIR", &folder.0).env("TSUJI_INTEROP", "none");
         command.env("ROS_DOMAIN_ID", "7").env_remove("TSUJI_POLICY").env_remove("CYCLONEDDS_URI");
+        command.envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut errors = child.stderr.take().unwrap();
+        let errors = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
+        let (error_sender, error_lines) = channel();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 let _ = sender.send(line);
             }
         });
         let errors = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            let _ = errors.read_to_end(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
+            let mut text = String::new();
+            for line in errors.split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                text.push_str(&line);
+                text.push('\n');
+                let _ = error_sender.send(line);
+            }
+            text
         });
-        Self { name: words.to_owned(), child, lines, input, errors: Some(errors) }
+        let errors = Some(errors);
+        Self { name: words.to_owned(), child, lines, error_lines, input, errors }
     }
 
     /// The next line that it says, which begins with `expected`.
@@ -213,6 +232,17 @@ impl Process {
         self.end();
         let errors = self.errors.take().unwrap().join().unwrap();
         panic!("{}: expected {expected:?}, it says {line}\n{errors}", self.name);
+    }
+
+    /// Waits until it has said this on stderr, and adds what it says until then to `seen`.
+    #[track_caller]
+    fn await_error(&mut self, seen: &mut String, expected: &str) {
+        while !seen.contains(expected) {
+            match self.error_lines.recv_timeout(HANG) {
+                Ok(line) => *seen = format!("{seen}{line}\n"),
+                Err(error) => panic!("{}: {expected:?}: {error}; it says\n{seen}", self.name),
+            }
+        }
     }
 
     /// Waits until it has done what it shall, and has ended in good order.
@@ -340,6 +370,45 @@ fn callbacks_count_what_came_before_them_too() {
 #[test]
 fn events_of_qos_are_told() {
     alone("events");
+}
+
+#[test]
+fn callbacks_hear_of_all_beside_those_who_wait() {
+    alone("beside");
+}
+
+#[test]
+fn a_callback_may_do_anything_with_its_entity() {
+    alone("within");
+}
+
+#[test]
+fn servers_and_clients_keep_as_many_as_their_depth() {
+    alone("depth");
+}
+
+/// What tsuji warns of is seen by whoever uses the plug-in, here on librcutils' console.
+#[test]
+fn warnings_reach_the_user() {
+    let Some(drive) = drive() else { return };
+    let folder = Folder::new();
+    let policy = folder.0.with_extension("xml");
+    fs::write(
+        &policy,
+        fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/default.xml")).unwrap(),
+    )
+    .unwrap();
+    let environment = [("ROS_SECURITY_ENABLE", "true"), ("TSUJI_POLICY", policy.to_str().unwrap())];
+    let mut guest = Process::start_with(drive, &folder, C, "guest", &environment);
+    guest.expect("here");
+    fs::write(&policy, "<policies").unwrap();
+    let mut seen = String::new();
+    guest.await_error(&mut seen, "[rmw_tsuji]: ROS_SECURITY_ENABLE");
+    assert!(seen.contains("nothing is encrypted"), "{seen}");
+    guest.await_error(&mut seen, policy.to_str().unwrap());
+    guest.dismiss();
+    guest.finish();
+    fs::remove_file(policy).unwrap();
 }
 
 #[test]

@@ -157,11 +157,15 @@ fn changed_bytes_are_judged_as_tsuji_msg_judges_them() {
                 match (DynamicMessage::decode(&ty, &bytes), ours) {
                     (Ok(value), Ok(())) => {
                         read += 1;
-                        assert_eq!(
-                            message.serialize().unwrap(),
-                            value.encode().unwrap(),
-                            "{name} {bytes:x?}"
-                        );
+                        // Text is bytes in ROS 2. What is not UTF-8 tsuji-msg replaces, and cuts at the bound of a text.
+                        let (ours, theirs) =
+                            (message.serialize().unwrap(), value.encode().unwrap());
+                        if ours != theirs && std::str::from_utf8(&ours).is_err() {
+                            let again = DynamicMessage::decode(&ty, &ours).unwrap();
+                            assert_eq!(again.encode().unwrap(), theirs, "{name} {bytes:x?}");
+                            continue;
+                        }
+                        assert_eq!(ours, theirs, "{name} {bytes:x?}");
                     }
                     // Text is bytes in ROS 2, and UTF-8 in tsuji-msg.
                     (Err(error), ours)
@@ -172,6 +176,10 @@ fn changed_bytes_are_judged_as_tsuji_msg_judges_them() {
                         }
                     }
                     (Err(_), Err(_)) => refused += 1,
+                    // A wide letter that is no UTF-16 is shown there, and no letter of a message here.
+                    (Ok(value), Err(_)) if format!("{value:?}").contains('\u{fffd}') => {
+                        refused += 1
+                    }
                     (theirs, ours) => panic!("{name} {bytes:x?}: {theirs:?}, {ours:?}"),
                 }
             }

@@ -1,7 +1,7 @@
 //! What is sent to the group where participants announce themselves, as far as whoever only listens
 //! there has to understand it (RTPS 2.5, 9.4.4).
 //!
-//! Two who only listen would never hear of each other. Each of them therefore knocks: a header of RTPS
+//! Two who only listen would never hear of each other. Each of them therefore tries to connect: a header of RTPS
 //! without a submessage after it, which the engines read and pass over (`handle_submsg_sequence` in
 //! Cyclone DDS, `ddsi_receive.c`; `processCDRMsg` in Fast DDS, `MessageReceiver.cpp`).
 
@@ -13,17 +13,17 @@ pub enum Heard {
     /// A participant is there.
     Participant(VendorId),
     /// A process of tsuji is there that only listens.
-    Knock(Knock),
+    ConnectAttempt(ConnectAttempt),
 }
 
 /// Asks whoever only listens to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Knock {
+pub struct ConnectAttempt {
     /// The same for those who find each other without it.
     pub place: u64,
 }
 
-impl Knock {
+impl ConnectAttempt {
     /// The datagram.
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -47,7 +47,9 @@ impl Heard {
         }
         let (tag, place) = header[8..].split_first_chunk()?;
         match len == HEADER_BYTES && tag == TAG {
-            true => Some(Self::Knock(Knock { place: u64::from_be_bytes(place.try_into().ok()?) })),
+            true => Some(Self::ConnectAttempt(ConnectAttempt {
+                place: u64::from_be_bytes(place.try_into().ok()?),
+            })),
             false => Some(Self::Participant(VendorId([vendor[0], vendor[1]]))),
         }
     }
@@ -59,7 +61,7 @@ pub const HEADER_BYTES: usize = 20;
 const PROTOCOL: &[u8; 4] = b"RTPS";
 const MAJOR: u8 = 2;
 
-/// What the GUID prefix of a knock begins with, in place of a vendor.
+/// What the GUID prefix of a connect attempt begins with, in place of a vendor.
 const TAG: &[u8; 4] = b"tsji";
 
 #[cfg(test)]
@@ -67,11 +69,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_knock_is_a_header_and_no_more() {
-        let knock = Knock { place: 0x0102_0304_0506_0708 };
-        let bytes = knock.to_bytes();
+    fn a_connect_attempt_is_a_header_and_no_more() {
+        let connect_attempt = ConnectAttempt { place: 0x0102_0304_0506_0708 };
+        let bytes = connect_attempt.to_bytes();
         assert_eq!(&bytes, b"RTPS\x02\x01\0\0tsji\x01\x02\x03\x04\x05\x06\x07\x08");
-        assert_eq!(Heard::read(&bytes, 20), Some(Heard::Knock(knock)));
+        assert_eq!(Heard::read(&bytes, 20), Some(Heard::ConnectAttempt(connect_attempt)));
         // With something after it, it is a participant's.
         let none = VendorId([0, 0]);
         assert_eq!(Heard::read(&bytes, 24), Some(Heard::Participant(none)));

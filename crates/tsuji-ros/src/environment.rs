@@ -113,7 +113,7 @@ impl fmt::Display for DiscoveryRange {
     }
 }
 
-/// What carries the wire of plain ROS 2 nodes.
+/// What carries the wire of foreign ROS 2 nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// Eclipse Cyclone DDS.

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 
-use tsuji_core::{Durability, History, Qos};
+use tsuji_core::Qos;
 use tsuji_msg::cdr::{ByteOrder, Reader, Writer};
 use tsuji_msg::{CdrError, CdrProblem};
 
@@ -50,12 +50,11 @@ pub const TYPE_HASH: &str =
     "RIHS01_91a0593bacdcc50ea9bdcf849a938b128412cc1ea821245c663bcd26f83c295e";
 
 /// The QoS of the writer of each participant: reliable, transient local, keep last 1.
-pub const WRITER_QOS: Qos =
-    Qos { history: History::KeepLast(1), durability: Durability::TransientLocal, ..Qos::DEFAULT };
+pub const WRITER_QOS: Qos = Qos::LATCHED;
 
 /// The QoS of the reader of each participant: as the writers', but keep all, since the type has no
 /// key and all participants write one instance.
-pub const READER_QOS: Qos = Qos { history: History::KeepAll, ..WRITER_QOS };
+pub const READER_QOS: Qos = WRITER_QOS.keep_all();
 
 /// The most nodes of a participant. A message with more is refused.
 pub const NODES_MAX: usize = 1024;
@@ -261,6 +260,11 @@ impl Graph {
         true
     }
 
+    /// Whether this participant has told its nodes, of which there may be none.
+    pub fn has_told(&self, participant: Guid) -> bool {
+        self.participants.contains_key(&participant.prefix())
+    }
+
     /// All nodes, each with its participant.
     pub fn nodes(&self) -> impl Iterator<Item = (Guid, &NodeEntitiesInfo)> {
         let participants = self.participants.values();
@@ -423,11 +427,10 @@ fn in_node(error: GraphMessageError, index: usize) -> GraphMessageError {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
 
     use proptest::prelude::*;
     use tsuji_core::{Reliability, rxo};
-    use tsuji_msg::{Kind, Resolver, TypeName, load};
+    use tsuji_msg::{Definition, Kind, Resolver, TypeName, Unreadable, load};
 
     use super::*;
     use crate::names::{DdsTopic, DdsType};
@@ -495,7 +498,12 @@ mod tests {
     fn the_hash_is_that_of_the_definition() {
         struct Definitions;
         impl Resolver for Definitions {
-            fn definition(&self, _: Kind, _: &str, name: &str) -> Option<Cow<'_, str>> {
+            fn find(
+                &self,
+                _: Kind,
+                _: &str,
+                name: &str,
+            ) -> Result<Option<Definition<'_>>, Unreadable> {
                 let text = match name {
                     "Gid" => "char[16] data",
                     "NodeEntitiesInfo" => {
@@ -505,9 +513,9 @@ mod tests {
                     "ParticipantEntitiesInfo" => {
                         "Gid gid\nNodeEntitiesInfo[] node_entities_info_seq"
                     }
-                    _ => return None,
+                    _ => return Ok(None),
                 };
-                Some(text.into())
+                Ok(Some(text.into()))
             }
         }
         let ty = load("rmw_dds_common/msg/ParticipantEntitiesInfo", &Definitions).unwrap();

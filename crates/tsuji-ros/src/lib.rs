@@ -1,4 +1,4 @@
-//! What plain ROS 2 nodes say and expect over RTPS: `rmw_cyclonedds_cpp` and `rmw_fastrtps_cpp`, from
+//! What foreign ROS 2 nodes say and expect over RTPS: `rmw_cyclonedds_cpp` and `rmw_fastrtps_cpp`, from
 //! Humble on.
 //!
 //! This crate translates; it never acts. It opens no socket, spawns no thread, reads no file and no

@@ -33,7 +33,7 @@ pub const VALUE_BYTES_MAX: usize = 255;
 /// What a participant says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParticipantUserData {
-    /// The security enclave, `/` by default. Plain ROS 2 nodes do not list a participant without.
+    /// The security enclave, `/` by default. Foreign ROS 2 nodes do not list a participant without.
     pub enclave: Option<String>,
     /// What one of tsuji adds.
     pub tsuji: Option<TsujiParticipant>,

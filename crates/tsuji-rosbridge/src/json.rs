@@ -6,13 +6,23 @@ use std::borrow::Cow;
 
 use crate::fields::{Broken, Field, Kind, Value};
 
+/// Whether these bytes begin as a text of JSON that is an object. No map of CBOR begins so.
+pub(crate) fn begins_object(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    bytes.trim_ascii_start().first() == Some(&b'{')
+}
+
+pub(crate) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Tells `found` each known member of the object that `text` is, in order.
 pub(crate) fn members(
     text: &[u8],
     nesting_max: usize,
     found: &mut impl FnMut(Field, usize, usize, Kind),
 ) -> Result<(), Broken> {
-    let mut cursor = Cursor { text, at: 0 };
+    // As .NET begins what it writes.
+    let at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let mut cursor = Cursor { text, at };
     cursor.blank();
     cursor.expect(b'{', "an object in braces")?;
     cursor.blank();
@@ -71,6 +81,7 @@ pub(crate) fn value(raw: &[u8], kind: Kind) -> Result<Value<'_>, &'static str> {
             // A whole number beyond 64 bits is read as JavaScript would.
             match text.parse() {
                 Ok(integer) => Ok(Value::Integer(integer)),
+                // It reads what Python writes for what is not finite, too.
                 Err(_) => text.parse().map(Value::Float).map_err(|_| "a number"),
             }
         }
@@ -150,6 +161,11 @@ impl Cursor<'_> {
             Some(b't') => self.word(b"true").map(|()| Kind::True),
             Some(b'f') => self.word(b"false").map(|()| Kind::False),
             Some(b'n') => self.word(b"null").map(|()| Kind::Null),
+            Some(b'N') => self.word(b"NaN").map(|()| Kind::Number),
+            Some(b'I') => self.word(b"Infinity").map(|()| Kind::Number),
+            Some(b'-') if self.text.get(self.at + 1) == Some(&b'I') => {
+                self.word(b"-Infinity").map(|()| Kind::Number)
+            }
             Some(b'-' | b'0'..=b'9') => self.number().map(|()| Kind::Number),
             _ => Err(self.broken("a value")),
         }

@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use crate::json;
 use crate::qos::QosRequest;
 
 /// How a message of the protocol is written.
@@ -13,6 +14,13 @@ pub enum Encoding {
     Cbor,
     /// Binary, of servers in `bson_only_mode` and their clients.
     Bson,
+}
+
+impl Encoding {
+    /// How a binary frame is written of a client that may write JSON or CBOR: clients of Unity and .NET send JSON so.
+    pub fn of_binary(bytes: &[u8]) -> Self {
+        if json::begins_object(bytes) { Self::Json } else { Self::Cbor }
+    }
 }
 
 /// A message from a client.
@@ -335,7 +343,7 @@ pub struct CallService<'a> {
     pub ty: Option<Cow<'a, str>>,
     /// The request, an object, or a list of its fields in order.
     pub args: Body<'a>,
-    /// How long to wait for the response; without it as long as the server is set to.
+    /// How long to wait for the response, zero for as long as it takes; without it as long as the server is set to.
     pub timeout: Option<Duration>,
     /// The longest text of the response to send in one piece, in bytes.
     pub fragment_size: Option<u32>,

@@ -178,7 +178,7 @@ impl<'a> Reading<'a> {
             topic: self.name(Field::Topic)?,
             ty: self.optional_name(Field::Type)?,
             throttle_rate: self.throttle_rate()?,
-            queue_length: self.count(Field::QueueLength)?.unwrap_or(0),
+            queue_length: self.queue_length()?,
             fragment_size: self.fragment_size()?,
             compression: self.compression()?,
             qos: self.qos()?,
@@ -197,7 +197,7 @@ impl<'a> Reading<'a> {
             service,
             ty: self.optional_name(Field::Type)?,
             args: self.body(Field::Args),
-            timeout: self.seconds(Field::Timeout)?.filter(|it| !it.is_zero()),
+            timeout: self.timeout()?,
             fragment_size: self.fragment_size()?,
             compression: self.compression()?,
         }))
@@ -494,19 +494,52 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// How many samples wait; fewer than none is none, as in rosbridge.
+    fn queue_length(&self) -> Result<u32, Refusal> {
+        match self.value(Field::QueueLength)? {
+            Value::Integer(..0) => Ok(0),
+            Value::Float(it) if it < 0.0 => Ok(0),
+            _ => Ok(self.count(Field::QueueLength)?.unwrap_or(0)),
+        }
+    }
+
     fn throttle_rate(&self) -> Result<Duration, Refusal> {
         let milliseconds = match self.value(Field::ThrottleRate)? {
             Value::Null => return Ok(Duration::ZERO),
+            Value::Integer(..0) => return Ok(Duration::ZERO),
+            Value::Float(it) if it < 0.0 => return Ok(Duration::ZERO),
             Value::Integer(it) => u64::try_from(it).ok().map(Duration::from_millis),
             value => qos::seconds(&value).map(|it| it / 1000),
         };
         milliseconds
             .map(|it| it.min(Qos::DURATION_MAX))
-            .ok_or_else(|| self.refuse(Field::ThrottleRate, "milliseconds, which are not negative"))
+            .ok_or_else(|| self.refuse(Field::ThrottleRate, "milliseconds"))
+    }
+
+    /// How long to wait; zero and less is for ever.
+    fn timeout(&self) -> Result<Option<Duration>, Refusal> {
+        let seconds = match self.value(Field::Timeout)? {
+            Value::Integer(it) => Some(it as f64),
+            Value::Float(it) => Some(it),
+            Value::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        match seconds {
+            Some(seconds) if seconds <= 0.0 => Ok(Some(Duration::ZERO)),
+            _ => self.seconds_or(Field::Timeout, "seconds; 0 or less for as long as it takes"),
+        }
     }
 
     /// Seconds; a text of a number is one too, as in rosbridge.
     fn seconds(&self, field: Field) -> Result<Option<Duration>, Refusal> {
+        self.seconds_or(field, "seconds, which are not negative")
+    }
+
+    fn seconds_or(
+        &self,
+        field: Field,
+        expected: &'static str,
+    ) -> Result<Option<Duration>, Refusal> {
         if !self.members.has(field) {
             return Ok(None);
         }
@@ -518,13 +551,13 @@ impl<'a> Reading<'a> {
         };
         seconds
             .map(|it| Some(it.min(Qos::DURATION_MAX)))
-            .ok_or_else(|| self.refuse(field, "seconds, which are not negative"))
+            .ok_or_else(|| self.refuse(field, expected))
     }
 
+    /// A word that is none of them is as good as `none`, as in rosbridge.
     fn compression(&self) -> Result<Compression, Refusal> {
         let word = self.optional_text(Field::Compression)?;
-        word.map_or(Some(Compression::None), |word| Compression::of(&word))
-            .ok_or_else(|| self.refuse(Field::Compression, "none, png, cbor or cbor-raw"))
+        Ok(word.and_then(|word| Compression::of(&word)).unwrap_or_default())
     }
 
     fn level(&self) -> Result<Level, Refusal> {
@@ -568,6 +601,7 @@ impl<'a> Reading<'a> {
         Refusal {
             operation: self.operation,
             id: self.readable_id(),
+            name: self.readable_name(),
             field: Some(field.name()),
             found,
             expected: expected.into(),
@@ -588,13 +622,39 @@ impl<'a> Reading<'a> {
         Refusal {
             operation: self.operation,
             id: self.readable_id(),
+            name: self.readable_name(),
             field: None,
             found,
             expected: broken.expected.into(),
         }
     }
 
+    /// The service or action of an operation that is answered.
+    fn readable_name(&self) -> Option<Box<str>> {
+        let field = match self.operation {
+            Some("call_service") => Field::Service,
+            Some("send_action_goal") => Field::Action,
+            _ => return None,
+        };
+        let name = self.members.text(field).filter(|it| it.len() <= NAME_BYTES_MAX)?;
+        Some(name.split('#').next().unwrap_or_default().into())
+    }
+
+    /// The id of what is refused, which may stand behind the name.
     fn readable_id(&self) -> Option<Id<'static>> {
+        let behind = || {
+            let field = match self.operation {
+                Some("call_service") => Field::Service,
+                Some("send_action_goal") => Field::Action,
+                _ => return None,
+            };
+            let name = self.members.text(field).filter(|it| it.len() <= NAME_BYTES_MAX)?;
+            let (_, id) = name.split_once('#')?;
+            Some(Id::Text(Cow::Owned(id.to_owned())))
+        };
+        if !self.members.has(Field::Id) {
+            return behind();
+        }
         match self.members.value(Field::Id) {
             // A status message repeats it, so that it is no way to have much sent.
             Ok(Value::Text(text)) if text.len() <= NAME_BYTES_MAX => {

@@ -41,7 +41,7 @@ pub fn read_png(data: &str, message_bytes_max: usize) -> Result<Vec<u8>, Refusal
         Err(Refusal::new("png", None, Some("data"), found, expected))
     };
     let Ok(file) = BASE64_STANDARD.decode(data) else {
-        return refuse("something else".to_owned(), "base64");
+        return refuse("no base64".to_owned(), "base64");
     };
     let limits = png::Limits { bytes: message_bytes_max };
     let decoder = png::Decoder::new_with_limits(Cursor::new(file), limits);

@@ -13,6 +13,8 @@ pub struct Refusal {
     pub operation: Option<&'static str>,
     /// The id of the message, where it has one.
     pub id: Option<Id<'static>>,
+    /// The service that was called, or the action that a goal was sent to: these are answered, in whatever way they fail.
+    pub name: Option<Box<str>>,
     /// The member at fault.
     pub field: Option<&'static str>,
     /// What stands there, shortened.
@@ -37,10 +39,17 @@ impl Refusal {
         Self {
             operation: Some(operation),
             id,
+            name: None,
             field,
             found: found.into(),
             expected: expected.into(),
         }
+    }
+
+    /// The same of a service that was called, or an action that a goal was sent to.
+    #[must_use]
+    pub fn of(self, name: &str) -> Self {
+        Self { name: Some(name.into()), ..self }
     }
 }
 

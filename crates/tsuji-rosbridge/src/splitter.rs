@@ -1,7 +1,7 @@
 //! Messages out of a stream of bytes that has no frames.
 
 use crate::bson;
-use crate::json::{CLOSE, OPEN, PLAIN, QUOTE, STRUCTURE, plain_text_end};
+use crate::json::{BYTE_ORDER_MARK, CLOSE, OPEN, PLAIN, QUOTE, STRUCTURE, plain_text_end};
 use crate::operation::Encoding;
 
 /// What a splitter found next.
@@ -205,11 +205,11 @@ impl Splitter {
         if self.handed_out { 0 } else { self.begun.len() }
     }
 
-    /// Passes over white space, and behind garbage over everything, up to what may be a message.
+    /// Passes over white space and byte order marks, and behind garbage over everything, up to what may be a message.
     fn between(&self, bytes: &[u8], at: usize) -> usize {
         let passed = |byte: &u8| match self.place {
             Place::Garbage => *byte != b'{',
-            _ => matches!(byte, b' ' | b'\n' | b'\r' | b'\t'),
+            _ => matches!(byte, b' ' | b'\n' | b'\r' | b'\t') || BYTE_ORDER_MARK.contains(byte),
         };
         at + bytes[at..].iter().take_while(|it| passed(it)).count()
     }

@@ -259,6 +259,63 @@ fn a_throttled_stream_with_a_queue_sends_what_waits_in_its_time() {
 }
 
 #[test]
+fn what_the_throttle_rate_leaves_out_is_not_called_dropped() {
+    let mut client = client();
+    let key = stream(&mut client, "/t", r#","throttle_rate":100,"queue_length":1"#);
+    let offer = |client: &mut Client<u32, &'static str>, at: u64, sample| {
+        assert!(client.subscriptions.offer(NOW + ms(at), key, sample, 1));
+    };
+    let told = |client: &Client<u32, &'static str>| {
+        let status = client.subscriptions.status(key).unwrap();
+        (status.throttled, status.dropped)
+    };
+    // All at once, while the next one waits for its time, and when its time has just come.
+    (0..3).for_each(|sample| offer(&mut client, 0, sample));
+    assert_eq!(taken(&mut client, NOW), [2]);
+    (3..6).for_each(|sample| offer(&mut client, 50, sample));
+    assert!(client.subscriptions.is_ready(NOW + ms(100)));
+    offer(&mut client, 110, 6);
+    assert_eq!(taken(&mut client, NOW + ms(120)), [6]);
+    assert_eq!(told(&client), (5, 0));
+    // Whoever does not take one for so long is slow.
+    (7..9).for_each(|sample| offer(&mut client, 300, sample));
+    offer(&mut client, 401, 9);
+    assert_eq!(told(&client), (6, 1));
+}
+
+#[test]
+fn what_a_publisher_keeps_is_sent_whatever_the_throttle_rate_and_the_queue_length() {
+    for options in [
+        r#","throttle_rate":100"#,
+        r#","queue_length":1"#,
+        r#","throttle_rate":100,"queue_length":1"#,
+    ] {
+        let mut client = client();
+        let key = stream(&mut client, "/t", options);
+        assert!(client.subscriptions.offer(NOW, key, 1, 1));
+        for sample in 2..=4 {
+            assert!(client.subscriptions.offer_kept(NOW, key, sample, 1));
+        }
+        assert_eq!(taken(&mut client, NOW), [1, 2, 3, 4], "{options}");
+        for sample in 5..=7 {
+            assert!(client.subscriptions.offer_kept(NOW, key, sample, 1));
+        }
+        // What comes next is as any other: dropped, in its time, or in the place of the one before.
+        for sample in 8..=9 {
+            client.subscriptions.offer(NOW, key, sample, 1);
+        }
+        let status = client.subscriptions.status(key).unwrap();
+        assert_eq!(
+            status.dropped + status.throttled,
+            if options.contains("queue") { 1 } else { 2 }
+        );
+        assert_eq!(taken(&mut client, NOW)[..3], [5, 6, 7], "{options}");
+        client.subscriptions.shed(usize::MAX);
+        assert_eq!(client.subscriptions.held_bytes(), 0);
+    }
+}
+
+#[test]
 fn topics_take_turns() {
     let mut client = client();
     let a = stream(&mut client, "/a", "");

@@ -332,16 +332,16 @@ fn what_does_not_fit() {
         "publish: latch: found \"yes\"; expected true or false",
     );
     broken(
-        r#"{"op":"subscribe","topic":"/t","compression":"zip"}"#,
-        "subscribe: compression: found \"zip\"; expected none, png, cbor or cbor-raw",
+        r#"{"op":"subscribe","topic":"/t","compression":7}"#,
+        "subscribe: compression: found 7; expected a text",
     );
     broken(
-        r#"{"op":"subscribe","topic":"/t","throttle_rate":-1}"#,
-        "subscribe: throttle_rate: found -1; expected milliseconds, which are not negative",
+        r#"{"op":"subscribe","topic":"/t","throttle_rate":"much"}"#,
+        "subscribe: throttle_rate: found \"much\"; expected milliseconds",
     );
     broken(
-        r#"{"op":"subscribe","topic":"/t","queue_length":-1}"#,
-        "subscribe: queue_length: found -1; expected a whole number from 0 to 4294967295",
+        r#"{"op":"subscribe","topic":"/t","queue_length":"-1"}"#,
+        "subscribe: queue_length: found \"-1\"; expected a whole number from 0 to 4294967295",
     );
     broken(
         r#"{"op":"subscribe","topic":"/t","fragment_size":0}"#,
@@ -384,6 +384,61 @@ fn durations_end() {
     assert_eq!(incoming.session.message_interval, Some(Qos::DURATION_MAX));
     let Operation::CallService(it) = incoming.operation else { panic!() };
     assert_eq!(it.timeout, Some(Qos::DURATION_MAX));
+}
+
+#[test]
+fn zero_and_less_is_no_time_out() {
+    let timeout = |text: &str| {
+        let json = format!(r#"{{"op":"call_service","service":"/s","timeout":{text}}}"#);
+        let Operation::CallService(it) = parse_json(json.as_bytes()).unwrap().operation else {
+            panic!()
+        };
+        it.timeout
+    };
+    for none in ["0", "0.0", "-1", "-0.5", "\"-1\"", "\"0\"", "-Infinity"] {
+        assert_eq!(timeout(none), Some(Duration::ZERO), "{none}");
+    }
+    assert_eq!(timeout("null"), None);
+    assert_eq!(timeout("Infinity"), Some(Qos::DURATION_MAX));
+    assert_eq!(timeout("\"2.5\""), Some(Duration::from_millis(2500)));
+    for wrong in ["NaN", "\"x\"", "true"] {
+        let json = format!(r#"{{"op":"call_service","service":"/s","timeout":{wrong}}}"#);
+        assert_eq!(
+            parse_json(json.as_bytes()).unwrap_err().to_string(),
+            format!(
+                "call_service: timeout: found {wrong}; expected seconds; 0 or less for as long as it takes"
+            )
+        );
+    }
+    let nan = parse_json(br#"{"op":"call_service","service":"/s#7","timeout":NaN}"#).unwrap_err();
+    // Whoever waits can be told.
+    assert_eq!((nan.name.as_deref(), nan.id), (Some("/s"), id("7")));
+    let json = br#"{"op":"subscribe","topic":"/t","throttle_rate":-5,"compression":"zip"}"#;
+    let Operation::Subscribe(it) = parse_json(json).unwrap().operation else { panic!() };
+    assert_eq!((it.throttle_rate, it.compression), (Duration::ZERO, Compression::None));
+    for none in ["-5", "-0.5", "0", "null", "-1e999"] {
+        let json = format!(r#"{{"op":"subscribe","topic":"/t","queue_length":{none}}}"#);
+        let Operation::Subscribe(it) = parse_json(json.as_bytes()).unwrap().operation else {
+            panic!()
+        };
+        assert_eq!(it.queue_length, 0, "{none}");
+    }
+}
+
+#[test]
+fn json_is_known_in_a_binary_frame_and_behind_a_byte_order_mark() {
+    for text in [
+        r#"{"op":"unsubscribe","topic":"/t"}"#,
+        "\u{feff}{\"op\":\"unsubscribe\",\"topic\":\"/t\"}",
+        " \t\r\n{\"op\":\"unsubscribe\",\"topic\":\"/t\"}",
+        "\u{feff}\n{\"op\":\"unsubscribe\",\"topic\":\"/t\"}",
+    ] {
+        assert_eq!(Encoding::of_binary(text.as_bytes()), Encoding::Json, "{text:?}");
+        assert_eq!(parse_json(text.as_bytes()).unwrap().operation.name(), "unsubscribe");
+    }
+    for map in [&b"\xa1\x62op\x61x"[..], b"\xbf\xff", b"\xb8\x19", b"", b"[]"] {
+        assert_eq!(Encoding::of_binary(map), Encoding::Cbor, "{map:?}");
+    }
 }
 
 #[test]

@@ -529,7 +529,7 @@ static void news (dds_entity_t entity, void *ear)
 {
   (void) entity;
   const struct tcy_ear *it = ear;
-  it->on_news (it->arg);
+  it->on_data (it->arg);
 }
 
 static void reader_matched (dds_entity_t reader, const dds_subscription_matched_status_t status, void *ear)

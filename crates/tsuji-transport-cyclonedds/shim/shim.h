@@ -45,11 +45,11 @@ void tcy_log_to (void (*log) (bool is_error, const char *text, size_t len));
  * until tcy_listen_no_more or the end of the entity. */
 struct tcy_ear {
   void *arg;
-  void (*on_news) (void *arg);
+  void (*on_data) (void *arg);
   void (*on_match) (void *arg);
 };
 
-/* Calls on_news when a sample has arrived, and on_match when the set of matched writers changed. */
+/* Calls on_data when a sample has arrived, and on_match when the set of matched writers changed. */
 int32_t tcy_listen_reader (int32_t reader, const struct tcy_ear *ear);
 
 /* Calls on_match when the set of matched readers changed. */

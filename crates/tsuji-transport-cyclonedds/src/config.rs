@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, ToSocketAddrs};
 
 use tsuji_platform::network::Interface;
+use tsuji_transport::deferred::told;
 use tsuji_transport::wire::Announcements;
 use tsuji_transport::{Error, ErrorKind, Result};
 
-use crate::extra;
+use crate::extra::{self, Chosen};
 
 /// Where the engine talks, and with whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,8 +17,11 @@ pub struct CycloneConfig {
     pub domain: u32,
     /// The names of the interfaces to use; none leaves the choice to the engine.
     pub interfaces: Vec<String>,
-    /// Loopback too, beside the interface that the engine chooses, for those who are on nothing else.
+    /// Loopback too, beside the interface that the engine chooses, for those who are on nothing else. Where there is no other
+    /// the engine chooses it anyway.
     pub and_loopback: bool,
+    /// Over loopback alone, with multicast, while no other interface is up and none is named.
+    pub loopback_until_up: bool,
     /// Multicast also on an interface that does not say that it can, as loopback.
     pub force_multicast: bool,
     /// Names or IPv4 addresses of hosts to look for besides those that multicast finds.
@@ -41,6 +45,17 @@ impl CycloneConfig {
         Self { domain, interfaces, force_multicast: true, ..Self::default() }
     }
 
+    /// The same with what follows from the interfaces that a host has now.
+    pub fn now(&self, all: &[Interface]) -> Self {
+        let is_up = all.iter().any(leads_away);
+        let mut now = Self { and_loopback: self.and_loopback && is_up, ..self.clone() };
+        if self.loopback_until_up && self.interfaces.is_empty() && !is_up {
+            now.interfaces = vec!["lo".to_owned()];
+            now.force_multicast = !self.no_multicast;
+        }
+        now
+    }
+
     /// Whether a peer is given by a name.
     pub(crate) fn names_hosts(&self) -> bool {
         self.peers.iter().any(|peer| peer.parse::<IpAddr>().is_err())
@@ -55,7 +70,7 @@ impl CycloneConfig {
                 Ok(found) => addresses.extend(found),
                 Err(error) if error.kind() == ErrorKind::Invalid => return Err(error),
                 // The others are met all the same.
-                Err(error) => tracing::warn!("a host is not looked for: {error}"),
+                Err(error) => told::warn!("a host is not looked for: {error}"),
             }
         }
         addresses.sort_unstable();
@@ -79,7 +94,7 @@ impl CycloneConfig {
             return Err(Error::new(ErrorKind::Invalid, "look for a peer").about(allowed));
         }
         for domain in &found.domains {
-            tracing::warn!(
+            told::warn!(
                 "CYCLONEDDS_URI: what is under <Domain Id={domain:?}> is not obeyed; allowed: any"
             );
         }
@@ -92,6 +107,46 @@ impl CycloneConfig {
         let said = extra.chars().take(EXTRA_SHOWN_CHARS).collect::<String>();
         let explained = Error::new(error.kind(), "join the domain");
         explained.about(format!("with CYCLONEDDS_URI={said:?}")).because(error)
+    }
+
+    /// The addresses beside those of loopback that the engine takes on a host with these interfaces, of which `index` tells the
+    /// order. None where it would not start: an interface that is named, maybe by the user's own configuration, is not there.
+    ///
+    /// Of those that nobody named none counts but the best: another that comes or goes is nothing to the engine.
+    pub(crate) fn addresses(
+        &self,
+        all: &[Interface],
+        index: impl Fn(&str) -> Option<u32>,
+    ) -> Vec<IpAddr> {
+        if self.and_loopback && self.peers == ["127.0.0.1"] {
+            // It speaks to this host alone, which loopback reaches whatever becomes of the others.
+            return Vec::new();
+        }
+        let address = |it: &Interface| it.addresses.iter().copied().find(IpAddr::is_ipv4);
+        let able = || all.iter().filter(|it| leads_away(it));
+        // As the engine does: of those with multicast the first.
+        let best =
+            || able().min_by_key(|it| (!it.has_multicast, index(&it.name))).and_then(address);
+        let mut chosen: Vec<_> = self.interfaces.iter().map(|name| Chosen::named(name)).collect();
+        let added = self.extra.as_ref().and_then(|it| extra::search(it).ok());
+        let added = added.map(|it| it.interfaces).unwrap_or_default();
+        if chosen.is_empty() && (self.and_loopback || added.is_empty()) {
+            chosen.push(Chosen::BEST);
+        }
+        chosen.extend(added);
+        let is_loopback =
+            |name: &str| name == "lo" || name.parse().is_ok_and(|it: Ipv4Addr| it.is_loopback());
+        let find = |name: &str| {
+            let at: Option<IpAddr> = name.parse().ok();
+            let found = able().find(|it| it.name == name).and_then(address);
+            found.or_else(|| at.filter(|at| able().any(|it| it.addresses.contains(at))))
+        };
+        let addresses = chosen.iter().filter_map(|it| match it.which.as_deref() {
+            Some(name) if is_loopback(name) => None,
+            Some(name) => Some(find(name)).filter(|found| it.is_required || found.is_some()),
+            None => Some(best()),
+        });
+        addresses.collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Where others announce themselves, on a host with these interfaces; or why the engine is needed
@@ -132,6 +187,27 @@ impl CycloneConfig {
         Ok(Announcements { group, interfaces, hops_max: HOPS_MAX })
     }
 
+    /// The last index of a participant. The last domain has ports for fewer.
+    fn index_max(&self) -> u32 {
+        let first = PORT_BASE + DOMAIN_GAIN * self.domain + UNICAST_OFFSET;
+        INDEX_MAX.min(u32::from(u16::MAX).saturating_sub(first) / PORTS_OF_INDEX)
+    }
+
+    /// What to say where all indices are taken.
+    pub(crate) fn crowd_note(&self) -> String {
+        let count = self.index_max() + 1;
+        let taken = format!(
+            "the ports of all {count} participants that domain {} has on a host are taken, so the system chose others",
+            self.domain
+        );
+        if self.no_multicast || !self.peers.is_empty() {
+            return format!(
+                "{taken}: whoever looks for this process by its address, and is not found by it first, does not find it"
+            );
+        }
+        taken
+    }
+
     /// The configuration in the words of Cyclone DDS. `receive_buffer_bytes_max` is what the system
     /// allows a socket.
     ///
@@ -142,7 +218,12 @@ impl CycloneConfig {
     /// its datagram. What has come of it fills for 30 s the little memory in which the system puts packets together
     /// (`net.ipv4.ipfrag_high_thresh`), after which no large datagram comes through at all. So fragments
     /// are as large as a packet there: the first time many go in one datagram, and again each in a packet of its own.
-    pub(crate) fn to_xml(&self, peers: &[Ipv4Addr], receive_buffer_bytes_max: u64) -> String {
+    pub(crate) fn to_xml(
+        &self,
+        peers: &[Ipv4Addr],
+        receive_buffer_bytes_max: u64,
+        ports: Ports,
+    ) -> String {
         let mut xml = String::from("<CycloneDDS><Domain Id=\"any\"><General>");
         if !self.interfaces.is_empty() {
             xml.push_str("<Interfaces>");
@@ -168,12 +249,17 @@ impl CycloneConfig {
         let _ = write!(
             xml,
             "<Discovery><ExternalDomainId>{}</ExternalDomainId>\
-             <ParticipantIndex>auto</ParticipantIndex>\
-             <MaxAutoParticipantIndex>119</MaxAutoParticipantIndex>\
+             <ParticipantIndex>{}</ParticipantIndex>\
+             <MaxAutoParticipantIndex>{}</MaxAutoParticipantIndex>\
              <LeaseDuration>{LEASE_S}s</LeaseDuration>\
              <SPDPInterval>{ANNOUNCE_MS}ms</SPDPInterval>\
              <InitialLocatorPruneDelay>inf</InitialLocatorPruneDelay>",
-            self.domain
+            self.domain,
+            match ports {
+                Ports::OfIndex => "auto",
+                Ports::Any => "none",
+            },
+            self.index_max(),
         );
         if !peers.is_empty() {
             xml.push_str("<Peers>");
@@ -212,6 +298,20 @@ const NACK_DELAY_MS: u32 = 10;
 /// between samples; with its own 100 ms a camera of 30 Hz has none, and all that the depth allows is kept, though
 /// it has long come.
 const HEARTBEAT_MS: u32 = 30;
+
+/// Which ports a participant has for what is sent to it alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ports {
+    /// Those of the first index that is free. Whoever looks for peers by addresses tries these.
+    OfIndex,
+    /// Any that the system gives. Multicast announces them.
+    Any,
+}
+
+/// As many participants of a host and domain have ports of an index.
+const INDEX_MAX: u32 = 119;
+const UNICAST_OFFSET: u32 = 11;
+const PORTS_OF_INDEX: u32 = 2;
 
 /// Where participants announce themselves (RTPS 2.5, 9.6.2.3).
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
@@ -280,6 +380,12 @@ fn resolve(peer: &str) -> Result<Vec<Ipv4Addr>> {
     Ok(addresses)
 }
 
+/// Whether it leads to other hosts by IPv4, which the engine speaks.
+fn leads_away(interface: &Interface) -> bool {
+    let has_address = interface.addresses.iter().any(IpAddr::is_ipv4);
+    interface.is_up && !interface.is_loopback && has_address
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
@@ -291,8 +397,8 @@ mod tests {
     #[test]
     fn the_buffer_asked_for_is_no_larger_than_the_system_gives() {
         let config = CycloneConfig::default();
-        assert!(config.to_xml(&[], 1 << 30).contains("min=\"4194304B\""));
-        assert!(config.to_xml(&[], 212_992).contains("min=\"212992B\""));
+        assert!(config.to_xml(&[], 1 << 30, Ports::OfIndex).contains("min=\"4194304B\""));
+        assert!(config.to_xml(&[], 212_992, Ports::OfIndex).contains("min=\"212992B\""));
     }
 
     #[test]
@@ -307,16 +413,32 @@ mod tests {
 
     #[test]
     fn silent_peers_are_looked_for_again_and_again() {
-        let xml = CycloneConfig::default().to_xml(&[Ipv4Addr::new(192, 0, 2, 7)], 1 << 30);
+        let xml = CycloneConfig::default().to_xml(
+            &[Ipv4Addr::new(192, 0, 2, 7)],
+            1 << 30,
+            Ports::OfIndex,
+        );
         let interval = "<SPDPInterval>2400ms</SPDPInterval>";
         let for_ever = "<InitialLocatorPruneDelay>inf</InitialLocatorPruneDelay>";
         assert!(xml.contains(interval) && xml.contains(for_ever), "{xml}");
     }
 
     #[test]
+    fn the_last_domain_has_fewer_indices() {
+        let said = |domain, ports| {
+            CycloneConfig { domain, ..Default::default() }.to_xml(&[], 1 << 30, ports)
+        };
+        let index = |max| format!("<MaxAutoParticipantIndex>{max}</MaxAutoParticipantIndex>");
+        assert!(said(231, Ports::OfIndex).contains(&index(119)));
+        assert!(said(232, Ports::OfIndex).contains(&index(62)));
+        assert!(said(0, Ports::Any).contains("<ParticipantIndex>none</ParticipantIndex>"));
+    }
+
+    #[test]
     fn what_the_user_adds_is_read_last() {
         let extra = Some("file:///etc/cyclone.xml,<General/>".to_owned());
-        let xml = CycloneConfig { extra, ..Default::default() }.to_xml(&[], 1 << 30);
+        let xml =
+            CycloneConfig { extra, ..Default::default() }.to_xml(&[], 1 << 30, Ports::OfIndex);
         assert!(xml.ends_with("</CycloneDDS>,file:///etc/cyclone.xml,<General/>"), "{xml}");
     }
 
@@ -355,6 +477,66 @@ mod tests {
         let down = all.map(|it| Interface { is_up: false, ..it });
         let expect = "no interface has multicast over IPv4";
         assert_eq!(plain.announcements(&down), Err(expect.to_owned()));
+    }
+
+    #[test]
+    fn the_addresses_that_the_engine_takes() {
+        let interface = |name: &str, last: u8, has_multicast| Interface {
+            name: name.to_owned(),
+            is_up: true,
+            is_loopback: name == "lo",
+            has_multicast,
+            addresses: vec![Ipv4Addr::new(192, 0, 2, last).into()],
+        };
+        let all = [
+            interface("docker0", 9, true),
+            interface("eth0", 2, true),
+            interface("lo", 1, true),
+            interface("ppp0", 3, false),
+        ];
+        let index =
+            |name: &str| ["lo", "ppp0", "eth0", "docker0"].iter().position(|it| *it == name);
+        let check = |config: CycloneConfig, all: &[Interface], expect: &[u8]| {
+            let found = config.addresses(all, |name| index(name).and_then(|it| it.try_into().ok()));
+            let expect: Vec<IpAddr> =
+                expect.iter().map(|it| Ipv4Addr::new(192, 0, 2, *it).into()).collect();
+            assert_eq!(found, expect);
+        };
+        let plain = CycloneConfig::default;
+        check(plain(), &all, &[2]);
+        check(plain(), &all[..1], &[9]);
+        check(plain(), &all[2..3], &[]);
+        check(plain(), &all[2..], &[3]);
+        check(CycloneConfig::on_loopback(0), &all, &[]);
+        let named = |names: &[&str]| CycloneConfig {
+            interfaces: names.iter().map(|it| (*it).to_owned()).collect(),
+            ..plain()
+        };
+        check(named(&["ppp0", "lo"]), &all, &[3]);
+        check(named(&["ppp0", "wlan0"]), &all, &[]);
+        let here = CycloneConfig { peers: vec!["127.0.0.1".to_owned()], ..plain() };
+        check(CycloneConfig { and_loopback: true, ..here }, &all, &[]);
+        // Until one is up, loopback stands in.
+        let late = CycloneConfig { loopback_until_up: true, ..plain() };
+        let on_loopback =
+            CycloneConfig { loopback_until_up: true, ..CycloneConfig::on_loopback(0) };
+        assert_eq!((late.now(&all[2..3]), late.now(&all)), (on_loopback, late.clone()));
+        check(late, &all, &[2]);
+        // What the user adds is all that is used, and nothing that comes beside it counts.
+        let added = |xml: &str| CycloneConfig { extra: Some(xml.to_owned()), ..plain() };
+        check(added("<General/>"), &all, &[2]);
+        let ppp0 = "<NetworkInterface name='ppp0'/>";
+        check(added(ppp0), &all, &[3]);
+        check(added(ppp0), &all[3..], &[3]);
+        check(added(ppp0), &all[..3], &[]);
+        check(added("<NetworkInterface address='192.0.2.3'/>"), &all, &[3]);
+        check(added("<NetworkInterface address='127.0.0.1'/>"), &all, &[]);
+        check(added("<NetworkInterface name='${IT}'/>"), &all, &[]);
+        check(added("<NetworkInterfaceAddress>docker0</NetworkInterfaceAddress>"), &all, &[9]);
+        let optional = format!("{ppp0}<NetworkInterface name='wlan0' presence_required='false'/>");
+        check(added(&optional), &all, &[3]);
+        check(CycloneConfig { and_loopback: true, ..added(ppp0) }, &all, &[2, 3]);
+        check(CycloneConfig { extra: added(ppp0).extra, ..named(&["eth0"]) }, &all, &[2, 3]);
     }
 
     #[test]

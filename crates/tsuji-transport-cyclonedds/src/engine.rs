@@ -1,5 +1,6 @@
 //! Cyclone DDS behind safe types: one domain and participant, writers, readers, samples.
 
+use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
@@ -12,7 +13,8 @@ use tsuji_engine::foreign::{self, EarBox};
 use tsuji_engine::{Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener};
 use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
-use tsuji_transport::{Bytes, Error, ErrorKind, Result};
+use tsuji_platform::report;
+use tsuji_transport::{Bytes, Error, ErrorKind, Result, deferred};
 
 use crate::ffi::{self, Entity};
 
@@ -345,9 +347,13 @@ impl QosBox {
             ffi::dds_qset_durability(self.0, durability);
             if qos.durability == Durability::TransientLocal {
                 let none = ffi::UNLIMITED;
-                let kept = if depth == ffi::UNLIMITED { keep_all_max } else { depth };
-                let last = ffi::KEEP_LAST;
-                ffi::dds_qset_durability_service(self.0, 0, last, kept, none, none, none);
+                let (kind, kept) = match qos.history {
+                    // Where more would be kept than an index of each sample is worth, its writer has the limit.
+                    History::KeepAll if INDEXED_MAX < keep_all_max => (ffi::KEEP_ALL, none),
+                    History::KeepAll => (ffi::KEEP_LAST, keep_all_max),
+                    History::KeepLast(_) => (ffi::KEEP_LAST, depth),
+                };
+                ffi::dds_qset_durability_service(self.0, 0, kind, kept, none, none, none);
             }
             ffi::dds_qset_reliability(self.0, reliability, 0);
             ffi::dds_qset_deadline(self.0, nanos(qos.deadline));
@@ -357,6 +363,9 @@ impl QosBox {
         }
     }
 }
+
+/// Samples kept for late joiners by their number. It takes a word for each at once.
+const INDEXED_MAX: i32 = 10_000;
 
 impl Drop for QosBox {
     fn drop(&mut self) {
@@ -376,17 +385,40 @@ unsafe extern "C" fn log(is_error: bool, text: *const c_char, len: usize) {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_end();
     if !is_error {
-        return tracing::warn!(target: "cyclonedds", "{text}");
+        let text = text.to_owned();
+        return deferred::elsewhere(move || report::warn!(target: "cyclonedds", "{text}"));
     }
     if text.starts_with(UNSENT) {
         return log_unsent(text);
     }
-    tracing::error!(target: "cyclonedds", "{text}");
+    if text.starts_with(CROWDED) || is_told(text) {
+        // Other ports are tried then; and what could not be joined is tried again without end.
+        let text = text.to_owned();
+        deferred::elsewhere(move || tracing::debug!(target: "cyclonedds", "{text}"));
+    } else {
+        let told = text.to_owned();
+        // The engine may hold locks of its own, and whoever takes events may ask anything.
+        deferred::elsewhere(move || report::error!(target: "cyclonedds", "{told}"));
+    }
     let mut complaints = crate::lock(&COMPLAINTS);
     if complaints.len() < COMPLAINTS_MAX {
         complaints.push(text.to_owned());
     }
 }
+
+/// Whether the engine has said the same before. The last [`TOLD_MAX`] different errors are remembered.
+fn is_told(text: &str) -> bool {
+    static TOLD: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+    let mut told = crate::lock(&TOLD);
+    let is_known = told.iter().any(|it| it == text);
+    if !is_known {
+        told.truncate(TOLD_MAX - 1);
+        told.push_front(text.to_owned());
+    }
+    is_known
+}
+
+const TOLD_MAX: usize = 32;
 
 /// Logs that something cannot be sent, which the engine says of each datagram.
 fn log_unsent(text: &str) {
@@ -397,12 +429,23 @@ fn log_unsent(text: &str) {
     if now_ns < next_ns || NEXT_NS.compare_exchange(next_ns, after_ns, set, seen).is_err() {
         return;
     }
-    tracing::error!(
-        target: "cyclonedds",
-        "{text}; it uses the addresses that this host had when the process started: where one is \
-         another now, nothing goes by it until it is back or the process is started again"
-    );
+    let text = text.to_owned();
+    deferred::elsewhere(move || {
+        report::error!(
+            target: "cyclonedds",
+            "{text}; it uses the addresses that this host had when it joined: where one is gone, \
+             nothing goes by it until it is back, or another is there and the network is joined anew"
+        );
+    });
 }
+
+/// Whether a participant could not join because all indices of its domain are taken on this host.
+pub(crate) fn is_crowded(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|it| it.to_string().contains(CROWDED))
+}
+
+/// How the engine says so.
+const CROWDED: &str = "Failed to find a free participant index";
 
 /// How the engine begins to say so.
 const UNSENT: &str = "ddsi_udp_conn_write to ";

@@ -20,6 +20,25 @@ pub(crate) struct Found {
     pub(crate) domains: Vec<String>,
     /// Whether a transport other than UDP over IPv4 is named.
     pub(crate) is_of_another_transport: bool,
+    /// The interfaces that the engine is to use, besides those of tsuji.
+    pub(crate) interfaces: Vec<Chosen>,
+}
+
+/// An interface that the engine is to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    /// Its name or address, as it was written; else the engine takes the best.
+    pub(crate) which: Option<String>,
+    /// Whether the engine does not start without it.
+    pub(crate) is_required: bool,
+}
+
+impl Chosen {
+    pub(crate) fn named(which: &str) -> Self {
+        Self { which: Some(which.to_owned()), is_required: true }
+    }
+
+    pub(crate) const BEST: Self = Self { which: None, is_required: true };
 }
 
 /// Searches XML and the files that are named beside it. A file that cannot be opened is left to the
@@ -57,6 +76,21 @@ fn search_text(text: &str, found: &mut Found) -> Result<()> {
             Error::new(ErrorKind::Invalid, "look for a peer").about(refused)
         })?;
         found.peers.extend(address.split(',').map(str::to_owned));
+    }
+    for (start, end) in tags(&lower, "networkinterface") {
+        let value = |name| attribute(&lower, &text, start, end, name).filter(|it| !it.is_empty());
+        let is_optional =
+            value("presence_required").is_some_and(|it| it.eq_ignore_ascii_case("false"));
+        let which = value("name").or_else(|| value("address")).map(str::to_owned);
+        found.interfaces.push(Chosen { which, is_required: !is_optional });
+    }
+    // As they were chosen before there could be several.
+    for (_, end) in tags(&lower, "networkinterfaceaddress") {
+        let said = text.get(end + 1..).and_then(|it| it.split('<').next()).unwrap_or_default();
+        found.interfaces.extend(said.split(',').map(str::trim).map(|it| match it {
+            "" | "auto" => Chosen::BEST,
+            name => Chosen::named(name),
+        }));
     }
     for (start, end) in tags(&lower, "domain") {
         let id = attribute(&lower, &text, start, end, "id");
@@ -133,6 +167,14 @@ mod tests {
             &[],
             &[],
         );
+        let xml = "<Interfaces><NetworkInterface name='eth0' address=\"\"/>
+            <!-- <NetworkInterface name='no'/> --><NetworkInterface autodetermine=\"true\"/>
+            <networkinterface presence_required='false' Address='192.0.2.1'/></Interfaces>
+            <NetworkInterfaceAddress>auto, wlan0</NetworkInterfaceAddress>";
+        let optional = Chosen { is_required: false, ..Chosen::named("192.0.2.1") };
+        let chosen =
+            [Chosen::named("eth0"), Chosen::BEST, optional, Chosen::BEST, Chosen::named("wlan0")];
+        assert_eq!(search(xml).unwrap().interfaces, chosen);
         let found = search("<General><Transport>udp6</Transport></General>").unwrap();
         assert!(found.is_of_another_transport);
     }

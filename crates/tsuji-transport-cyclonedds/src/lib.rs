@@ -3,14 +3,16 @@
 //!
 //! A sample's number is read from the RTPS message that brings it.
 //!
-//! The engine keeps to the addresses that the host had when it joined. While one of them is another,
-//! nothing goes by it, which is logged; where it is back all goes on by itself.
+//! The engine keeps to the addresses that the host had when it joined. It says which it would use now, so that whoever
+//! has joined can leave and join anew.
 
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tsuji_core::{Peers, Scopes, TransportId};
 use tsuji_engine::{About, Engine, Library};
-use tsuji_platform::network::interfaces;
+use tsuji_platform::network::{index_of, interfaces};
+use tsuji_transport::deferred::told;
 use tsuji_transport::wire::Announcements;
 use tsuji_transport::{Error, ErrorKind, PeerId, Result};
 
@@ -18,6 +20,7 @@ pub use tsuji_engine::EngineTransport;
 
 mod config;
 pub use config::CycloneConfig;
+use config::Ports;
 
 mod engine;
 mod extra;
@@ -73,19 +76,35 @@ impl Engine for CycloneDds {
         self.config.names_hosts()
     }
 
+    fn addresses(&self) -> Vec<IpAddr> {
+        self.config.addresses(&interfaces().unwrap_or_default(), index_of)
+    }
+
     fn announcements(&self) -> Result<Announcements, String> {
-        self.config.announcements(&interfaces().map_err(|error| error.to_string())?)
+        let all = interfaces().map_err(|error| error.to_string())?;
+        self.config.now(&all).announcements(&all)
     }
 
     fn join(&self) -> Result<Box<dyn tsuji_engine::Participant>> {
         let peers = self.config.resolve_peers()?;
         let receive_buffer_bytes_max = config::receive_buffer_bytes_max();
         if let Some(warning) = config::buffer_warning(receive_buffer_bytes_max) {
-            tracing::warn!("{warning}");
+            told::warn!("{warning}");
         }
-        let xml = self.config.to_xml(&peers, receive_buffer_bytes_max);
+        let config = self.config.now(&interfaces().unwrap_or_default());
+        let join = |ports| {
+            let xml = config.to_xml(&peers, receive_buffer_bytes_max, ports);
+            engine::Participant::join(&xml, &self.config.user_data)
+        };
         let checked = self.config.check_extra(&peers);
-        let joined = checked.and_then(|()| engine::Participant::join(&xml, &self.config.user_data));
+        let joined = checked.and_then(|()| join(Ports::OfIndex)).or_else(|error| {
+            if !engine::is_crowded(&error) {
+                return Err(error);
+            }
+            let joined = join(Ports::Any)?;
+            told::info!("{}", self.config.crowd_note());
+            Ok(joined)
+        });
         Ok(Box::new(joined.map_err(|error| self.config.explain(error))?))
     }
 }

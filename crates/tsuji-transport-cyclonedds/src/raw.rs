@@ -28,7 +28,7 @@ impl Participant {
     /// Joins the domain, tuned as tsuji tunes.
     pub fn join(config: &CycloneConfig) -> Result<Self> {
         let peers = config.resolve_peers()?;
-        let xml = config.to_xml(&peers, config::receive_buffer_bytes_max());
+        let xml = config.to_xml(&peers, config::receive_buffer_bytes_max(), config::Ports::OfIndex);
         engine::Participant::join(&xml, &config.user_data).map(Self)
     }
 

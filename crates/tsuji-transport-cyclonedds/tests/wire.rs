@@ -64,9 +64,9 @@ impl Process {
     /// is something.
     fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
         let poll = Poll::new().unwrap();
-        poll.add(self.transport.mail_fd().unwrap(), 0).unwrap();
+        poll.add(self.transport.control_fd().unwrap(), 0).unwrap();
         loop {
-            assert_eq!(self.transport.mail(), [], "nobody here is told anything");
+            assert_eq!(self.transport.control_messages(), [], "nobody here is told anything");
             if let Some(answer) = look() {
                 return answer;
             }
@@ -74,7 +74,7 @@ impl Process {
         }
     }
 
-    fn news(&self) -> Vec<Found> {
+    fn data_available(&self) -> Vec<Found> {
         let mut kin = self.kin.lock().unwrap();
         let mut news = self.transport.found();
         news.retain(|found| {
@@ -97,7 +97,7 @@ impl Process {
     fn find<T>(&self, mut pick: impl FnMut(Found) -> Option<T>) -> T {
         self.until(|| {
             let mut found = self.found.lock().unwrap();
-            found.extend(self.news());
+            found.extend(self.data_available());
             while let Some(next) = found.pop_front() {
                 if let Some(picked) = pick(next) {
                     return Some(picked);
@@ -212,8 +212,8 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
 /// Both ends know of each other.
 fn join_plainly(writing: &Process, writer: &dyn Writer, reading: &Process, reader: &dyn Reader) {
     let (from, to) = (writer.wire_name().unwrap(), reader.wire_name().unwrap());
-    reading.until(|| (reader.accept_plain(from).unwrap() == Connected::Now).then_some(()));
-    writing.until(|| (writer.connect_plain(to).unwrap() == Connected::Now).then_some(()));
+    reading.until(|| (reader.accept_foreign(from).unwrap() == Connected::Now).then_some(()));
+    writing.until(|| (writer.connect_foreign(to).unwrap() == Connected::Now).then_some(()));
 }
 
 #[test]
@@ -282,13 +282,36 @@ fn who_goes_is_told_endpoints_first() {
         let mut expected = names[1..].to_vec();
         expected.sort_unstable();
         assert_eq!((left, two.find(gone)), (expected, participant));
-        assert_eq!(two.news(), []);
+        assert_eq!(two.data_available(), []);
     });
 }
 
 fn take_from(process: &Process, inlet: &dyn Inlet) -> (Gid, Vec<u8>) {
     let (writer, bytes) = process.until(|| inlet.take().unwrap());
     (writer, bytes.to_vec())
+}
+
+/// 120 participants of a host and domain have ports that follow from their indices; more have ports of the system's choice.
+#[test]
+fn beyond_the_last_index_others_are_met_too() {
+    watched(|| {
+        const DOMAIN: u16 = 71;
+        let one = Process::new(DOMAIN.into(), 1);
+        let name = one.transport.join().unwrap();
+        let ports = (0..120).map(|index| 7400 + 250 * DOMAIN + 10 + 2 * index);
+        // The first participant has one of them.
+        let taken: Vec<_> = ports.filter_map(|it| UdpSocket::bind(("0.0.0.0", it)).ok()).collect();
+        assert!(taken.len() < 120, "its ports follow from an index");
+        let (two, three) = (Process::new(DOMAIN.into(), 2), Process::new(DOMAIN.into(), 3));
+        let names = [name, two.transport.join().unwrap(), three.transport.join().unwrap()];
+        for process in [&one, &two, &three] {
+            let mut found = HashSet::new();
+            while found.len() < 2 {
+                found.insert(process.find_participant().name.0);
+            }
+            assert!(found.iter().all(|it| names.contains(&Gid(*it))));
+        }
+    });
 }
 
 #[test]
@@ -330,7 +353,7 @@ fn what_is_no_plain_cdr_is_counted_and_dropped() {
         assert_eq!(two.figure("invalid_samples"), 8);
 
         let reader = two.reader("odd", qos);
-        reader.accept_plain(outlet.name()).unwrap();
+        reader.accept_foreign(outlet.name()).unwrap();
         assert_eq!(bytes(&take(&*reader)), cdr(1, 9));
         assert_eq!(two.figure("invalid_samples"), 16);
         assert_eq!((reader.displaced(), two.figure("doubled_samples")), (0, 0));
@@ -346,7 +369,7 @@ fn what_is_shorter_than_its_header_is_counted_and_dropped() {
         outlet.write(&cdr(1, 8)).unwrap();
         let inlet = two.transport.open_inlet(&channel("short", LATE)).unwrap();
         let reader = two.reader("short", LATE);
-        reader.accept_plain(outlet.name()).unwrap();
+        reader.accept_foreign(outlet.name()).unwrap();
         assert_eq!(take_from(&two, &*inlet).1, cdr(1, 8));
         assert_eq!(bytes(&take(&*reader)), cdr(1, 8));
 
@@ -388,7 +411,10 @@ fn samples_go_plainly_without_any_letter() {
             let reader = reading.reader(topic, Qos::DEFAULT);
             join_plainly(writing, &*writer, reading, &*reader);
             assert_eq!(reader.newest_ns(from), None);
-            assert_eq!(writer.connect_plain(reader.wire_name().unwrap()).unwrap(), Connected::Now);
+            assert_eq!(
+                writer.connect_foreign(reader.wire_name().unwrap()).unwrap(),
+                Connected::Now
+            );
             assert_eq!(writer.readers(), 1);
             let mut last = None;
             for number in 1..=5 {
@@ -440,7 +466,7 @@ fn memory_of_large_samples_is_used_again_and_outlives_its_reader() {
 }
 
 #[test]
-fn a_plain_reader_that_keeps_all_never_makes_busy_and_keeps_its_last() {
+fn a_foreign_reader_that_keeps_all_never_makes_busy_and_keeps_its_last() {
     watched(|| {
         let (one, two) = (Process::new(65, 1), Process::new(65, 2));
         let (writer, reader) = (one.writer("all", KEEP_ALL), two.reader("all", KEEP_ALL));
@@ -457,7 +483,7 @@ fn a_plain_reader_that_keeps_all_never_makes_busy_and_keeps_its_last() {
 /// Matches without either end being told of the other.
 fn match_silently(writing: &Process, writer: &dyn Writer, reader: &dyn Reader) {
     let to = reader.wire_name().unwrap();
-    writing.until(|| (writer.connect_plain(to).unwrap() == Connected::Now).then_some(()));
+    writing.until(|| (writer.connect_foreign(to).unwrap() == Connected::Now).then_some(()));
 }
 
 #[test]
@@ -476,7 +502,7 @@ fn samples_of_unknown_writers_are_held_for_a_while_and_counted() {
         assert!(reader.take().unwrap().is_none());
 
         let from = writer.wire_name().unwrap();
-        two.until(|| (reader.accept_plain(from).unwrap() == Connected::Now).then_some(()));
+        two.until(|| (reader.accept_foreign(from).unwrap() == Connected::Now).then_some(()));
         assert_eq!(send(&*writer, 102, 100_000), 1);
         for number in 37..=100 {
             let sample = take(&*reader);
@@ -497,7 +523,7 @@ fn samples_of_unknown_writers_are_held_for_a_while_and_counted() {
 }
 
 #[test]
-fn a_late_joiner_gets_a_plain_writers_history() {
+fn a_late_joiner_gets_a_foreign_writers_history() {
     watched(|| {
         let (one, two) = (Process::new(67, 1), Process::new(67, 2));
         let qos = Qos { history: History::KeepLast(200), ..LATE };
@@ -508,7 +534,7 @@ fn a_late_joiner_gets_a_plain_writers_history() {
         match_silently(&one, &*writer, &*reader);
         assert_eq!(send(&*writer, 151, 8), 1);
         assert!(reader.take().unwrap().is_none());
-        reader.accept_plain(writer.wire_name().unwrap()).unwrap();
+        reader.accept_foreign(writer.wire_name().unwrap()).unwrap();
         for number in 1..=150 {
             assert_eq!(bytes(&take(&*reader)), cdr(number, 100_000));
         }
@@ -517,7 +543,7 @@ fn a_late_joiner_gets_a_plain_writers_history() {
 }
 
 #[test]
-fn a_plain_reader_that_goes_is_lost() {
+fn a_foreign_reader_that_goes_is_lost() {
     watched(|| {
         let (one, two) = (Process::new(68, 1), Process::new(68, 2));
         let (writer, reader) = (one.writer("lost", KEEP_ALL), two.reader("lost", Qos::DEFAULT));
@@ -528,7 +554,7 @@ fn a_plain_reader_that_goes_is_lost() {
         let lost = one.until(|| Some(writer.lost()).filter(|lost| !lost.is_empty()));
         assert_eq!((lost, writer.readers()), (vec![name], 0));
         assert!(writer.lost().is_empty());
-        assert_eq!(writer.connect_plain(name).unwrap(), Connected::Later);
+        assert_eq!(writer.connect_foreign(name).unwrap(), Connected::Later);
     });
 }
 
@@ -552,8 +578,8 @@ fn a_forked_child_of_a_wire_is_refused() {
                 wire.open_inlet(&spec).err(),
                 outlet.write(&cdr(1, 8)).err(),
                 inlet.take().err(),
-                writer.connect_plain(Gid([1; 16])).err(),
-                reader.accept_plain(Gid([1; 16])).err(),
+                writer.connect_foreign(Gid([1; 16])).err(),
+                reader.accept_foreign(Gid([1; 16])).err(),
             ];
             let is_closed =
                 errors.iter().flatten().filter(|it| it.kind() == ErrorKind::Closed).count();

@@ -15,11 +15,12 @@ use tsuji_engine::{
 };
 use tsuji_engine_abi::abi::{self, Table};
 use tsuji_platform::fork::Generation;
+use tsuji_platform::report;
 use tsuji_transport::wire::{
     Found, FoundEndpoint, FoundParticipant, WireDurability, WireLiveliness, WireQos,
     from_nanoseconds,
 };
-use tsuji_transport::{Bytes, Error, ErrorKind, Gid, Result};
+use tsuji_transport::{Bytes, Error, ErrorKind, Gid, Result, deferred};
 
 use crate::PluginConfig;
 use crate::library::{Plugin, text};
@@ -520,11 +521,14 @@ fn announced(qos: &abi::Qos) -> WireQos {
 unsafe extern "C" fn log(is_error: u32, said: *const c_char) {
     // SAFETY: it is null or ends with a nul, as the ABI has it.
     let Some(said) = (unsafe { text(said) }) else { return };
-    if is_error == 0 {
-        tracing::warn!(target: "transport", "{}", said.trim_end());
-    } else {
-        tracing::error!(target: "transport", "{}", said.trim_end());
-    }
+    // The library may hold locks of its own, and whoever takes events may ask anything.
+    deferred::elsewhere(move || {
+        if is_error == 0 {
+            report::warn!(target: "transport", "{}", said.trim_end());
+        } else {
+            report::error!(target: "transport", "{}", said.trim_end());
+        }
+    });
 }
 
 /// The object that `make` puts into its place.

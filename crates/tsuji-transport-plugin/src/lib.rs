@@ -13,6 +13,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use tsuji_engine::{About, Engine, EngineTransport, Library};
+use tsuji_platform::limit::without_file_signal;
+use tsuji_transport::deferred::told;
 use tsuji_transport::{Error, ErrorKind, PeerId, Result};
 
 mod engine;
@@ -174,7 +176,7 @@ impl Start {
         let mut note = match Note::open(path) {
             Ok(note) => note,
             Err(error) => {
-                tracing::debug!("{}: the start of {name} is not noted: {error}", path.display());
+                told::debug!("{}: the start of {name} is not noted: {error}", path.display());
                 return Ok(Self(None));
             }
         };
@@ -188,7 +190,7 @@ impl Start {
             return Err(Error::new(ErrorKind::Unsupported, START).about(about));
         }
         if 0 < deaths {
-            tracing::warn!("the process that started the transport {name} last has died meanwhile");
+            told::warn!("the process that started the transport {name} last has died meanwhile");
         }
         Ok(Self(note.write(deaths + 1).is_ok().then_some(note)))
     }
@@ -198,7 +200,7 @@ impl Start {
         if let Some(mut note) = self.0
             && let Err(error) = note.write(0)
         {
-            tracing::warn!("a start that went well is not noted: {error}");
+            told::warn!("a start that went well is not noted: {error}");
         }
     }
 }
@@ -253,7 +255,7 @@ impl Note {
     fn write(&mut self, count: u32) -> io::Result<()> {
         self.0.rewind()?;
         self.0.set_len(0)?;
-        self.0.write_all(count.to_string().as_bytes())
+        without_file_signal(|| self.0.write_all(count.to_string().as_bytes()))
     }
 }
 

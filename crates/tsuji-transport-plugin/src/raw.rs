@@ -23,7 +23,7 @@ use crate::{PluginConfig, engine};
 pub struct Participant(engine::Participant);
 
 impl Participant {
-    /// Loads the transport `name` from `path`, and joins `domain` with others of this host, as tsuji does where no plain
+    /// Loads the transport `name` from `path`, and joins `domain` with others of this host, as tsuji does where no foreign
     /// node is spoken to.
     pub fn join_on_host(name: &str, path: &Path, domain: u32) -> Result<Self> {
         let plugin = Plugin::load(path, name)?;
@@ -124,7 +124,7 @@ struct News {
 }
 
 impl Listener for News {
-    fn news(&self) {
+    fn data_available(&self) {
         *self.has_come.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.comes.notify_one();
     }
@@ -201,7 +201,7 @@ mod tests {
         let news = Arc::<News>::default();
         let reader =
             Reader { news: Arc::clone(&news), tap: Arc::new(Empty), _engine: Box::new(Empty) };
-        news.news();
+        news.data_available();
         // This would never end if it were.
         reader.wait(Duration::MAX);
         assert!(!*news.has_come.lock().unwrap());

@@ -317,9 +317,10 @@ fn full(bytes_max: u64) -> Error {
 
 fn failed(error: io::Error) -> Error {
     let kind = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory | io::ErrorKind::QuotaExceeded => {
-            ErrorKind::Exhausted
-        }
+        io::ErrorKind::StorageFull
+        | io::ErrorKind::OutOfMemory
+        | io::ErrorKind::QuotaExceeded
+        | io::ErrorKind::FileTooLarge => ErrorKind::Exhausted,
         _ => ErrorKind::Unexpected,
     };
     Error::new(kind, "reserve shared memory").because(error)

@@ -11,8 +11,8 @@ use tsuji_transport::{Encoding, Envelope, Gid, LEAD};
 /// The first word of every arena: `tsujishm` as bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"tsujishm");
 
-/// Changes with every change of this file. Peers of another version do not meet here.
-pub(crate) const VERSION: u32 = 2;
+/// Changes with every change of this file, and of the memory of bells. Peers of another version do not meet here.
+pub(crate) const VERSION: u32 = 3;
 
 /// Readers that one writer can have: bits in a slot's mask of holders.
 pub(crate) const READERS_MAX: u32 = 256;
@@ -23,7 +23,7 @@ pub(crate) const EXTENTS_MAX: usize = 4096;
 /// Where the sample begins behind a slot's header.
 pub(crate) const DATA_AT: usize = size_of::<SlotHeader>() + LEAD;
 
-/// Offsets in entries and tickets are counted in this unit.
+/// Offsets in entries and addresses are counted in this unit.
 pub(crate) const UNIT: u64 = 64;
 
 /// The beginning of an arena.

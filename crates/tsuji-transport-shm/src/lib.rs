@@ -1,7 +1,7 @@
 //! Samples by shared memory between processes of one host.
 //!
 //! Each process owns one **arena**, a growable file of memory without a name, and hands its
-//! descriptor to the others in its greeting. A writer's samples stand in **slots** of its process's
+//! descriptor to the others in its handshake. A writer's samples stand in **slots** of its process's
 //! arena; each slot has one bit for every reader that may still look at it. For each writer a
 //! reader keeps a **ring** of slot numbers in its own process's arena. Nothing has a name in any
 //! file system and no count has to be repaired, so a process killed at any instruction leaves
@@ -15,13 +15,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsuji_core::{Capability, Scopes, TransportId};
-use tsuji_platform::clock;
+use tsuji_platform::clock::{self, MonotonicClock};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
 use tsuji_transport::bell::{Bells, Cell};
 use tsuji_transport::{
-    Endpoint, Error, ErrorKind, Greeting, PeerId, Reader, Result, Transport, Writer,
+    Endpoint, Error, ErrorKind, Handshake, PeerId, Reader, Result, Transport, Writer,
 };
 
 mod arena;
@@ -35,14 +35,14 @@ mod slot;
 mod sync {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 }
-mod ticket;
+mod address;
 mod writer;
 
+use address::RingAddress;
 use arena::{Arena, Block, Outlook, bytes_given_back};
 use layout::{PROBES, READERS_MAX, VERSION};
 use peer::Peer;
 use reader::ShmReader;
-use ticket::RingTicket;
 use writer::{ShmWriter, WriterCore};
 
 /// Limits and places of the shared memory of one process.
@@ -83,6 +83,7 @@ impl SharedMemory {
             life: Arc::clone(life),
             arena,
             bells: Arc::clone(bells),
+            clock: MonotonicClock::own(),
             generation: Generation::current(),
             state: Mutex::default(),
         };
@@ -125,27 +126,31 @@ impl Transport for SharedMemory {
         ]
     }
 
-    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
-        self.shared.open("greet")?;
+    fn handshake(&self, peer: PeerId) -> Result<Handshake> {
+        self.shared.open("handshake")?;
         let probe = self.shared.probe(peer)?;
         self.shared.arena.header().probes[probe as usize].store(0, Ordering::Release);
         let fds = [self.shared.arena.as_owned()?, clone_fd(&*self.shared.bells)?];
         let words = [VERSION, probe];
-        Ok(Greeting { bytes: words.map(u32::to_le_bytes).concat(), fds: fds.into() })
+        let mut bytes = words.map(u32::to_le_bytes).concat();
+        bytes.extend(self.shared.clock.to_bytes());
+        Ok(Handshake { bytes, fds: fds.into() })
     }
 
-    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
+    fn meet(&self, peer: PeerId, handshake: Handshake) -> Result<Vec<u8>> {
         self.shared.open("meet")?;
         let refused = |why: String| Error::new(ErrorKind::Unsupported, "meet").about(why);
-        let words = <[u8; 8]>::try_from(&*greeting.bytes)
-            .map_err(|_| refused(format!("a greeting of {} bytes", greeting.bytes.len())))?;
-        let (version, probe) = (word(&words, 0), word(&words, 4));
+        let misshapen = || refused(format!("a handshake of {} bytes", handshake.bytes.len()));
+        let (words, rest) = handshake.bytes.split_first_chunk().ok_or_else(misshapen)?;
+        let (version, probe) = (word(words, 0), word(words, 4));
         if version != VERSION {
             return Err(refused(format!("its memory layout is {version}, ours is {VERSION}")));
         }
-        let fds = <[_; 2]>::try_from(greeting.fds);
+        let clock = <[u8; MonotonicClock::BYTES]>::try_from(rest).map_err(|_| misshapen())?;
+        let lead_ns = self.shared.clock.lead_of(&MonotonicClock::from_bytes(clock));
+        let fds = <[_; 2]>::try_from(handshake.fds);
         let [arena, bells] = fds.map_err(|fds| refused(format!("{} descriptors", fds.len())))?;
-        let known = Peer::open(peer, arena, bells, Arc::clone(&self.shared.life))
+        let known = Peer::open(peer, arena, bells, Arc::clone(&self.shared.life), lead_ns)
             .map_err(|error| refused("its memory cannot be mapped".to_owned()).because(error))?;
         let probe_word = known.header().probes.get(probe as usize);
         let probe_word = probe_word.ok_or_else(|| refused(format!("probe {probe}")))?;
@@ -207,6 +212,7 @@ struct Shared {
     life: Arc<Life>,
     arena: Arc<Arena>,
     bells: Arc<Bells>,
+    clock: MonotonicClock,
     generation: Generation,
     state: Mutex<State>,
 }
@@ -214,7 +220,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     peers: HashMap<PeerId, Arc<Peer>>,
-    /// The probes that were named in greetings and not confirmed yet.
+    /// The probes that were named in handshakes and not confirmed yet.
     probes: HashMap<PeerId, u32>,
     /// Writers, and what is left of closed ones while readers hold their samples.
     writers: Vec<Arc<WriterCore>>,
@@ -225,7 +231,7 @@ struct State {
 #[derive(Debug)]
 struct DroppedRing {
     writer: PeerId,
-    ring: RingTicket,
+    ring: RingAddress,
     block: Block,
 }
 
@@ -247,7 +253,7 @@ impl Shared {
         state.probes.remove(&peer);
         let free = (0..PROBES as u32).find(|probe| !state.probes.values().any(|it| it == probe));
         let probe = free.ok_or_else(|| {
-            Error::new(ErrorKind::Exhausted, "greet")
+            Error::new(ErrorKind::Exhausted, "handshake")
                 .about(format!("{PROBES} processes are being met at once"))
         })?;
         state.probes.insert(peer, probe);
@@ -262,7 +268,7 @@ impl Shared {
     }
 
     /// Frees a ring of this process that is closed, at once if nobody can touch it.
-    fn drop_ring(&self, writer: PeerId, ring: RingTicket, block: Block) {
+    fn drop_ring(&self, writer: PeerId, ring: RingAddress, block: Block) {
         let mut state = self.lock();
         let is_over = ring.retire_unless_connected()
             || ring.header().left.load(Ordering::Acquire) != 0
@@ -338,7 +344,7 @@ impl Arena {
 
 fn clone_fd(of: &impl std::os::fd::AsFd) -> Result<std::os::fd::OwnedFd> {
     of.as_fd().try_clone_to_owned().map_err(|error: io::Error| {
-        Error::new(ErrorKind::Exhausted, "greet").about("descriptors").because(error)
+        Error::new(ErrorKind::Exhausted, "handshake").about("descriptors").because(error)
     })
 }
 

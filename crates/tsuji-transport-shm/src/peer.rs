@@ -21,6 +21,8 @@ use crate::layout::{ArenaHeader, EXTENTS_MAX, MAGIC, UNIT, VERSION};
 pub(crate) struct Peer {
     pub(crate) id: PeerId,
     pub(crate) bells: RemoteBells,
+    /// How far its monotonic clock is ahead, where it has another than this process.
+    clock_lead_ns: Option<i64>,
     /// This process is not gone for the other while it may look at or change its memory.
     _own_life: Arc<Life>,
     segment: Segment,
@@ -50,12 +52,13 @@ impl Peer {
         arena: OwnedFd,
         bells: OwnedFd,
         own_life: Arc<Life>,
+        clock_lead_ns: Option<i64>,
     ) -> io::Result<Self> {
         let segment = Segment::from_fd(arena);
         let header = segment.map(0, whole_pages(size_of::<ArenaHeader>() as u64))?;
         let bells = RemoteBells::open(bells)?;
         let extents = Mutex::default();
-        let peer = Self { id, bells, _own_life: own_life, segment, header, extents };
+        let peer = Self { id, bells, clock_lead_ns, _own_life: own_life, segment, header, extents };
         let version = peer.header().version.load(Ordering::Acquire);
         if peer.header().magic.load(Ordering::Relaxed) != MAGIC || version != VERSION {
             return Err(io::Error::new(
@@ -69,6 +72,19 @@ impl Peer {
     pub(crate) fn header(&self) -> &ArenaHeader {
         // SAFETY: the mapping is long enough for the header, and all its fields are atomics.
         unsafe { self.header.base().cast::<ArenaHeader>().as_ref() }
+    }
+
+    /// Whether it reads another monotonic clock than this process.
+    pub(crate) fn has_other_clock(&self) -> bool {
+        self.clock_lead_ns.is_some()
+    }
+
+    /// A time of its monotonic clock, on that of this process.
+    pub(crate) fn own_ns(&self, its_ns: u64) -> u64 {
+        match self.clock_lead_ns {
+            Some(lead_ns) => its_ns.saturating_add_signed(lead_ns.saturating_neg()),
+            None => its_ns,
+        }
     }
 
     /// The memory at `offset`, if there are at least `bytes` of it.

@@ -8,14 +8,15 @@ use tsuji_core::{History, Reliability};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{
-    Endpoint, Error, ErrorKind, FORGOTTEN_MAX, Gid, Payload, PeerId, Reader, Result, Sample, Ticket,
+    Address, Endpoint, Error, ErrorKind, FORGOTTEN_MAX, Gid, Payload, PeerId, Reader, Result,
+    Sample,
 };
 
 use crate::Shared;
+use crate::address::{CAPACITY_MAX, RingAddress};
 use crate::arena::Block;
 use crate::peer::Peer;
 use crate::slot::RemoteSlot;
-use crate::ticket::{CAPACITY_MAX, RingTicket};
 
 #[derive(Debug)]
 pub(crate) struct ShmReader {
@@ -77,18 +78,18 @@ impl ShmReader {
 }
 
 impl Reader for ShmReader {
-    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket> {
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Address> {
         self.shared.open("accept")?;
         let known = self.shared.peer(peer)?;
         self.forget(writer);
         self.shared.sweep();
-        let block = self.shared.arena.alloc(RingTicket::bytes(self.capacity))?;
-        let ring = RingTicket::create(block, self.capacity, self.keep_all, self.news.index());
+        let block = self.shared.arena.alloc(RingAddress::bytes(self.capacity))?;
+        let ring = RingAddress::create(block, self.capacity, self.keep_all, self.news.index());
         let bytes = ring.encode(block.offset);
         let slots = HashMap::default();
         let flow = Flow { writer, peer: known, ring, block, head: 0, refused: None, slots };
         self.lock().flows.push(flow);
-        Ok(Ticket { peer: self.shared.id(), reader: self.gid, bytes })
+        Ok(Address { peer: self.shared.id(), reader: self.gid, bytes })
     }
 
     fn forget(&self, writer: Gid) {
@@ -137,7 +138,7 @@ impl Reader for ShmReader {
         let state = self.lock();
         let flow = state.flows.iter().find(|flow| flow.writer == writer)?;
         let newest_ns = flow.ring.header().producer.newest_ns.load(Ordering::Relaxed);
-        Some(newest_ns).filter(|ns| *ns != 0)
+        (newest_ns != 0).then(|| flow.peer.own_ns(newest_ns))
     }
 }
 
@@ -190,7 +191,10 @@ impl Unread {
     }
 
     fn pop_oldest(&mut self) {
-        let age = |at: &usize| self.writers[*at].front().map(|sample| sample.envelope.mono_ns);
+        let age = |at: &usize| {
+            let envelope = &self.writers[*at].front()?.envelope;
+            Some(if envelope.mono_ns == 0 { envelope.arrived_ns } else { envelope.mono_ns })
+        };
         let Some(at) = (0..self.writers.len()).min_by_key(age) else { return };
         self.writers[at].pop_front();
         if self.writers[at].is_empty() {
@@ -204,7 +208,7 @@ impl Unread {
 struct Flow {
     writer: Gid,
     peer: Arc<Peer>,
-    ring: RingTicket,
+    ring: RingAddress,
     block: Block,
     head: u64,
     /// Taken off the ring and not looked at yet, for want of memory to map it.
@@ -230,7 +234,11 @@ impl Flow {
             }
             slot => slot?,
         };
-        let (envelope, bytes) = slot.view()?;
+        let (mut envelope, bytes) = slot.view()?;
+        if self.peer.has_other_clock() {
+            envelope.arrived_ns = self.peer.own_ns(envelope.mono_ns);
+            envelope.mono_ns = 0;
+        }
         Ok(Some(Sample { envelope, payload: Payload::Bytes(bytes) }))
     }
 
@@ -272,7 +280,7 @@ impl Flow {
         }
         let ring = self.ring.ring();
         let unread = ring.tail.load(Ordering::Relaxed).saturating_sub(self.head);
-        let since_ns = waiting.since_ns.load(Ordering::Relaxed);
+        let since_ns = self.peer.own_ns(waiting.since_ns.load(Ordering::Relaxed));
         let is_patient = (ring.entries.len() as u64 / 2) < unread
             && clock::monotonic_ns().saturating_sub(since_ns) < PATIENCE_NS;
         if !is_patient && waiting.wanted.swap(0, Ordering::AcqRel) != 0 {

@@ -7,17 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tsuji_platform::clock;
 use tsuji_transport::bell::{Bells, Cell};
 use tsuji_transport::{
-    Connected, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Result, Sent, Ticket, Writer,
+    Address, Connected, Envelope, Error, ErrorKind, Gid, Loan, Payload, PeerId, Result, Sent,
+    Writer,
 };
 
 use crate::Shared;
+use crate::address::RingAddress;
 use crate::arena::{Arena, class};
 use crate::layout::{Bits, DATA_AT, Meta, READERS_MAX, RingHeader, SlotHeader};
 use crate::peer::Peer;
 use crate::reader::NumberHasher;
 use crate::ring::Ring;
 use crate::slot::Slot;
-use crate::ticket::RingTicket;
 
 /// A writer. When it is dropped its slots stay until the last reader has let go of them.
 #[derive(Debug)]
@@ -109,17 +110,17 @@ impl Writer for ShmWriter {
         Ok(sent)
     }
 
-    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
+    fn connect(&self, address: &Address) -> Result<Connected> {
         self.shared.open("connect")?;
-        let peer = self.shared.peer(ticket.peer)?;
-        self.disconnect(ticket.reader);
+        let peer = self.shared.peer(address.peer)?;
+        self.disconnect(address.reader);
         let mut state = self.core.lock();
         self.core.retire(&mut state);
         let bit = state.listening.first_free(&state.retired_bits()).ok_or_else(|| {
             Error::new(ErrorKind::Exhausted, "connect")
                 .about(format!("a writer has at most {READERS_MAX} readers"))
         })?;
-        let connection = Connection::open(peer, ticket, bit, self.core.room.index())?;
+        let connection = Connection::open(peer, address, bit, self.core.room.index())?;
         state.listening.insert(bit);
         state.connections.push(connection);
         Ok(Connected::Now)
@@ -425,7 +426,7 @@ impl WriterCore {
 struct Connection {
     reader: Gid,
     peer: Arc<Peer>,
-    ring: RingTicket,
+    ring: RingAddress,
     keep_all: bool,
     news_cell: u32,
     bit: u32,
@@ -433,14 +434,14 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(peer: Arc<Peer>, ticket: &Ticket, bit: u32, room_cell: u32) -> Result<Self> {
-        let ring = RingTicket::decode(&ticket.bytes, &peer)?;
+    fn open(peer: Arc<Peer>, address: &Address, bit: u32, room_cell: u32) -> Result<Self> {
+        let ring = RingAddress::decode(&address.bytes, &peer)?;
         let header = ring.header();
         let keep_all = header.keep_all.load(Ordering::Relaxed) != 0;
         let news_cell = header.news_cell.load(Ordering::Relaxed);
         header.holder_bit.store(bit, Ordering::Relaxed);
         header.room_cell.store(room_cell, Ordering::Relaxed);
-        Ok(Self { reader: ticket.reader, peer, ring, keep_all, news_cell, bit, tail: 0 })
+        Ok(Self { reader: address.reader, peer, ring, keep_all, news_cell, bit, tail: 0 })
     }
 
     fn header(&self) -> &RingHeader {

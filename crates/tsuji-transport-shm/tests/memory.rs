@@ -54,7 +54,7 @@ impl Process {
 
 fn meet(one: &Process, two: &Process) {
     for (a, b) in [(one, two), (two, one)] {
-        let answer = b.memory.meet(a.id, a.memory.greeting(b.id).unwrap()).unwrap();
+        let answer = b.memory.meet(a.id, a.memory.handshake(b.id).unwrap()).unwrap();
         a.memory.confirm(b.id, &answer).unwrap();
     }
 }

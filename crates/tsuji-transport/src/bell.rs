@@ -1,16 +1,17 @@
 //! Waking: one doorbell for each wait set, in memory that processes share.
 //!
 //! A process owns one page of bells and cells. A **bell** is what a thread sleeps on. A **cell**
-//! stands for one thing that can become ready, and names the bell that it belongs to now; senders
-//! know the cell, so its owner can move it to another bell without telling them. Ringing a cell
-//! marks it ready at its bell, and wakes the bell only if somebody sleeps there.
+//! stands for one thing that can become ready, and names all the bells that it rings now; senders
+//! know the cell, so its owner can attach it to bells and detach it without telling them. Ringing a
+//! cell marks it ready at each of its bells, and wakes a bell only if somebody sleeps there.
 //!
 //! The order that loses no wake-up: a sender makes its data visible, fences, marks, fences, looks
 //! whether the bell sleeps. A sleeper says that it sleeps, fences, looks at the marks, sleeps.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicU16;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tsuji_platform::fork::Generation;
@@ -35,8 +36,15 @@ pub const BELLS_MAX: u32 = if cfg!(loom) { 2 } else { 64 };
 /// Cells of one process.
 pub const CELLS_MAX: u32 = if cfg!(loom) { 4 } else { 16 * 1024 };
 
-/// Cells that one bell tells apart.
+/// Numbers by which the owner of a bell may call the cells attached to it.
 pub const ENTITIES_MAX: u16 = if cfg!(loom) { 128 } else { 4096 };
+
+/// Marks of a bell. A process that has more cells lets some share a mark, of which the bell then tells
+/// all.
+const MARKS: u32 = if cfg!(loom) { 4 } else { 4096 };
+
+/// Marks in one word. Loom is given several words.
+const MARKS_IN_WORD: u32 = if cfg!(loom) { 2 } else { 64 };
 
 /// The bells and cells of this process.
 #[derive(Debug)]
@@ -62,7 +70,9 @@ impl Bells {
     pub fn create(backing: &Backing) -> Result<Arc<Self>> {
         let failed = |error: io::Error| {
             let kind = match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => ErrorKind::Exhausted,
+                io::ErrorKind::StorageFull
+                | io::ErrorKind::OutOfMemory
+                | io::ErrorKind::FileTooLarge => ErrorKind::Exhausted,
                 _ => ErrorKind::Unexpected,
             };
             Error::new(kind, "create doorbells").because(error)
@@ -98,7 +108,7 @@ impl Bells {
             Error::new(ErrorKind::Exhausted, "create a wait set")
                 .about(format!("at most {BELLS_MAX} a process"))
         })?;
-        Ok(Bell { bells: Arc::clone(self), index })
+        Ok(Bell { bells: Arc::clone(self), index, names: Names::new() })
     }
 
     /// A cell that nobody else uses and that rings nowhere.
@@ -176,25 +186,37 @@ impl Cell {
         self.index
     }
 
-    /// From now on it rings `bell`, which will call it `entity`.
+    /// Whether it can ring `bell`: both are of one page.
+    pub fn is_beside(&self, bell: &Bell) -> bool {
+        Arc::ptr_eq(&self.bells, &bell.bells)
+    }
+
+    /// From now on it rings `bell` too, which will call it `entity`. A bell calls a cell by one number: the
+    /// last that it was attached by. A number from [`ENTITIES_MAX`] on rings nothing, nor does a bell of another page.
     pub fn attach(&self, bell: &Bell, entity: u16) {
-        if !self.bells.generation.is_current() {
+        if !self.bells.generation.is_current() || ENTITIES_MAX <= entity || !self.is_beside(bell) {
             return;
         }
-        let target = (bell.index << 16) | u32::from(entity);
-        self.bells.page.cell(self.index).store(target, Ordering::SeqCst);
-        // What became ready before may have rung the old bell.
-        self.ring();
+        bell.names.set(self.index, entity);
+        self.bells.page.cell(self.index).fetch_or(1 << bell.index, Ordering::SeqCst);
+        // What became ready before has rung elsewhere only.
+        fence(Ordering::SeqCst);
+        self.bells.page.ring_bell(bell.index, self.index, From::ThisProcess);
     }
 
     /// Whether it rings `bell` as `entity`.
     pub fn is_attached(&self, bell: &Bell, entity: u16) -> bool {
-        let target = (bell.index << 16) | u32::from(entity);
-        self.bells.page.cell(self.index).load(Ordering::Relaxed) == target
+        self.entity_at(bell) == Some(entity)
+    }
+
+    /// What `bell` calls it, if it rings there.
+    pub fn entity_at(&self, bell: &Bell) -> Option<u16> {
+        let bells = self.bells.page.cell(self.index).load(Ordering::Relaxed);
+        bell.names.get(self.index).filter(|_| bells & (1 << bell.index) != 0)
     }
 
     /// From now on it rings nowhere.
-    pub fn detach(&self) {
+    fn detach(&self) {
         // A forked child would move its parent's cell.
         if !self.bells.generation.is_current() {
             return;
@@ -202,15 +224,13 @@ impl Cell {
         self.bells.page.cell(self.index).store(NOWHERE, Ordering::SeqCst);
     }
 
-    /// From now on it rings nowhere, if it still rings `bell` as `entity`: another may have attached it
-    /// meanwhile.
-    pub fn detach_from(&self, bell: &Bell, entity: u16) {
+    /// From now on it does not ring `bell` any more.
+    pub fn detach_from(&self, bell: &Bell) {
         if !self.bells.generation.is_current() {
             return;
         }
-        let target = (bell.index << 16) | u32::from(entity);
-        let cell = self.bells.page.cell(self.index);
-        let _ = cell.compare_exchange(target, NOWHERE, Ordering::SeqCst, Ordering::Relaxed);
+        self.bells.page.cell(self.index).fetch_and(!(1 << bell.index), Ordering::SeqCst);
+        bell.names.forget(self.index);
     }
 
     /// Rings it.
@@ -239,6 +259,7 @@ impl Drop for Cell {
 pub struct Bell {
     bells: Arc<Bells>,
     index: u32,
+    names: Names,
 }
 
 impl Bell {
@@ -273,7 +294,8 @@ impl Bell {
         self.bells.page.bell(self.index).summary.load(Ordering::Acquire) != 0
     }
 
-    /// Calls `ready` with each entity that was rung, and forgets them.
+    /// Calls `ready` with each entity that was rung, and forgets them. One that was not rung may be among
+    /// them.
     pub fn drain(&self, mut ready: impl FnMut(u16)) {
         let bell = self.bells.page.bell(self.index);
         let summary = bell.summary.swap(0, Ordering::AcqRel);
@@ -281,7 +303,7 @@ impl Bell {
             let marks = bell.ready[group].swap(0, Ordering::AcqRel);
             fence(Ordering::SeqCst);
             for mark in ones(marks) {
-                ready((group * 64 + mark) as u16);
+                self.names.of_mark(group as u32 * MARKS_IN_WORD + mark as u32, &mut ready);
             }
         }
     }
@@ -306,7 +328,51 @@ fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-const NOWHERE: u32 = u32::MAX;
+/// What a bell calls the cells that are attached to it. Only its own process knows.
+#[derive(Debug)]
+struct Names {
+    /// By the number of the cell; made for those that are near each other when the first is attached. One
+    /// more than the entity, and 0 for none.
+    chunks: [OnceLock<Box<[AtomicU16; CHUNK]>>; (CELLS_MAX as usize).div_ceil(CHUNK)],
+}
+
+const CHUNK: usize = 256;
+
+impl Names {
+    fn new() -> Self {
+        Self { chunks: std::array::from_fn(|_| OnceLock::new()) }
+    }
+
+    fn set(&self, cell: u32, entity: u16) {
+        let chunk = self.chunks[cell as usize / CHUNK]
+            .get_or_init(|| Box::new(std::array::from_fn(|_| AtomicU16::new(0))));
+        // The mark that follows makes it visible.
+        chunk[cell as usize % CHUNK].store(entity + 1, Ordering::Relaxed);
+    }
+
+    fn get(&self, cell: u32) -> Option<u16> {
+        let chunk = self.chunks[cell as usize / CHUNK].get()?;
+        chunk[cell as usize % CHUNK].load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    fn forget(&self, cell: u32) {
+        if let Some(chunk) = self.chunks[cell as usize / CHUNK].get() {
+            chunk[cell as usize % CHUNK].store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Those of the cells that have this mark.
+    fn of_mark(&self, mark: u32, ready: &mut impl FnMut(u16)) {
+        for cell in (mark..CELLS_MAX).step_by(MARKS as usize) {
+            if let Some(entity) = self.get(cell) {
+                ready(entity);
+            }
+        }
+    }
+}
+
+/// The bells of a cell that rings none: each is a bit.
+const NOWHERE: u64 = 0;
 /// What [`futex::clear_and_wake_one`] sets.
 const AWAKE: u32 = 0;
 /// Any process may wake it.
@@ -322,8 +388,8 @@ struct BellMemory {
     state: Word,
     /// A bit for each word of `ready` that may have a bit.
     summary: AtomicU64,
-    /// A bit for each entity that was rung.
-    ready: [AtomicU64; ENTITIES_MAX as usize / 64],
+    /// A bit for each cell that was rung, by the number of the cell modulo [`MARKS`].
+    ready: [AtomicU64; (MARKS / MARKS_IN_WORD) as usize],
 }
 
 /// Who rings.
@@ -343,13 +409,19 @@ impl Page {
         // Before the marks are looked at, what the sender did must be visible: a mark that is
         // seen set is then one whose owner has yet to look.
         fence(Ordering::SeqCst);
-        let target = self.cell(cell).load(Ordering::Relaxed);
-        let (index, entity) = (target >> 16, (target & 0xffff) as usize);
-        if BELLS_MAX <= index || ENTITIES_MAX as usize <= entity {
+        for bell in ones(self.cell(cell).load(Ordering::Relaxed)) {
+            self.ring_bell(bell as u32, cell, from);
+        }
+    }
+
+    /// Marks a cell at one bell, and wakes whoever sleeps there. What the sender did is visible before.
+    fn ring_bell(&self, bell: u32, cell: u32, from: From) {
+        if BELLS_MAX <= bell {
             return;
         }
-        let bell = self.bell(index);
-        let (group, mark) = (entity / 64, 1 << (entity % 64));
+        let bell = self.bell(bell);
+        let mark = cell % MARKS;
+        let (group, mark) = ((mark / MARKS_IN_WORD) as usize, 1 << (mark % MARKS_IN_WORD));
         set(&bell.ready[group], mark);
         set(&bell.summary, 1 << group);
         fence(Ordering::SeqCst);
@@ -413,20 +485,55 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_moves_takes_its_news_along() {
+    fn a_cell_rings_all_the_bells_that_it_is_attached_to() {
         let bells = Bells::create(&Backing::Anonymous).unwrap();
         let (one, two) = (bells.claim_bell().unwrap(), bells.claim_bell().unwrap());
         let cell = bells.claim_cell().unwrap();
         cell.ring();
         cell.attach(&one, 0);
-        assert_eq!(drained(&one), [0]);
+        assert_eq!(drained(&one), [0], "what came before is told");
         cell.attach(&two, 7);
-        drained(&two);
+        assert_eq!((drained(&one), drained(&two)), (vec![], vec![7]), "to the new one alone");
+        cell.ring();
+        assert_eq!((drained(&one), drained(&two)), (vec![0], vec![7]));
+        assert!(cell.is_attached(&one, 0) && cell.is_attached(&two, 7));
+        cell.detach_from(&one);
         cell.ring();
         assert_eq!((drained(&one), drained(&two)), (vec![], vec![7]));
-        cell.detach();
+        assert_eq!((cell.entity_at(&one), cell.entity_at(&two)), (None, Some(7)));
+        cell.attach(&two, 8);
+        assert_eq!(drained(&two), [8], "the last number counts");
+        cell.detach_from(&two);
         cell.ring();
         assert_eq!((drained(&one), drained(&two)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_cell_may_ring_every_bell_of_the_process() {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let all: Vec<_> = (0..BELLS_MAX).map(|_| bells.claim_bell().unwrap()).collect();
+        let cell = bells.claim_cell().unwrap();
+        for (number, bell) in all.iter().enumerate() {
+            cell.attach(bell, number as u16);
+            bell.drain(|_| ());
+        }
+        cell.ring();
+        for (number, bell) in all.iter().enumerate() {
+            assert_eq!(drained(bell), [number as u16]);
+        }
+    }
+
+    #[test]
+    fn cells_that_share_a_mark_are_told_together() {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let bell = bells.claim_bell().unwrap();
+        let cells: Vec<_> = (0..CELLS_MAX).map(|_| bells.claim_cell().unwrap()).collect();
+        let (one, other) = (&cells[5], &cells[5 + MARKS as usize]);
+        one.attach(&bell, 1);
+        other.attach(&bell, 2);
+        drained(&bell);
+        other.ring();
+        assert_eq!(drained(&bell), [1, 2], "the one was not rung, and may be looked at in vain");
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub trait Owner: Any + Send + Sync {
 ///
 /// A CDR encapsulation header stands at an address of 12 modulo 16, so that the body behind it is
 /// aligned to 16 bytes, wherever tsuji allocated the memory itself.
+///
+/// ```
+/// use tsuji_transport::Bytes;
+///
+/// let bytes = Bytes::copy_from(&[0, 1, 0, 0, 7, 0, 0, 0]);
+/// let same = bytes.clone();
+/// assert_eq!(same[4..], [7, 0, 0, 0]);
+/// ```
 pub struct Bytes {
     owner: Arc<dyn Owner>,
     start: NonNull<u8>,

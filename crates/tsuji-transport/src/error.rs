@@ -64,7 +64,7 @@ impl StdError for Error {
 pub enum ErrorKind {
     /// No room now; a later try may succeed, and the room cell rings when it may.
     Busy,
-    /// The endpoint, the peer or the transport is gone; reopen or take another road.
+    /// The endpoint, the peer or the transport is gone; reopen or take another link.
     Closed,
     /// The sample is larger than the transport accepts.
     TooLarge,
@@ -72,7 +72,7 @@ pub enum ErrorKind {
     Unsupported,
     /// An argument that can never work.
     Invalid,
-    /// The machine has no more of something (memory, descriptors, cells); another road may have.
+    /// The machine has no more of something (memory, descriptors, cells); another link may have.
     Exhausted,
     /// The system failed in a way nobody foresaw; see the source.
     Unexpected,

@@ -17,8 +17,8 @@ use crate::bell::Cell;
 use crate::engines::EngineStatus;
 use crate::wire::Wire;
 use crate::{
-    Connected, Endpoint, Envelope, Error, ErrorKind, Gid, Greeting, Loan, Mail, Payload, PeerId,
-    Reader, Result, Sent, Ticket, Transport, Writer,
+    Address, Connected, ControlMessage, Endpoint, Envelope, Error, ErrorKind, Gid, Handshake, Loan,
+    Payload, PeerId, Reader, Result, Sent, Transport, Writer,
 };
 
 /// What goes wrong. Shares are between 0 (never) and 1 (always).
@@ -206,12 +206,12 @@ impl Transport for Faulty {
         self.inner.tidy(now_ns)
     }
 
-    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
-        self.inner.greeting(peer)
+    fn handshake(&self, peer: PeerId) -> Result<Handshake> {
+        self.inner.handshake(peer)
     }
 
-    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
-        self.inner.meet(peer, greeting)
+    fn meet(&self, peer: PeerId, handshake: Handshake) -> Result<Vec<u8>> {
+        self.inner.meet(peer, handshake)
     }
 
     fn confirm(&self, peer: PeerId, answer: &[u8]) -> Result<()> {
@@ -222,12 +222,12 @@ impl Transport for Faulty {
         self.inner.part(peer);
     }
 
-    fn mail_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.mail_fd()
+    fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.control_fd()
     }
 
-    fn mail(&self) -> Vec<Mail> {
-        self.inner.mail()
+    fn control_messages(&self) -> Vec<ControlMessage> {
+        self.inner.control_messages()
     }
 
     fn receive(&self, from: PeerId, bytes: &[u8]) {
@@ -382,10 +382,10 @@ impl Writer for FaultyWriter {
         self.inner.send_to(reader, envelope, payload)
     }
 
-    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
+    fn connect(&self, address: &Address) -> Result<Connected> {
         self.faulty.faults().refuse_if_cut("connect")?;
         self.is_reserved.store(false, Ordering::Relaxed);
-        self.inner.connect(ticket)
+        self.inner.connect(address)
     }
 
     fn disconnect(&self, reader: Gid) {
@@ -396,10 +396,10 @@ impl Writer for FaultyWriter {
         self.inner.wire_name()
     }
 
-    fn connect_plain(&self, reader: Gid) -> Result<Connected> {
-        self.faulty.faults().refuse_if_cut("connect to a plain reader")?;
+    fn connect_foreign(&self, reader: Gid) -> Result<Connected> {
+        self.faulty.faults().refuse_if_cut("connect to a foreign reader")?;
         self.is_reserved.store(false, Ordering::Relaxed);
-        self.inner.connect_plain(reader)
+        self.inner.connect_foreign(reader)
     }
 
     fn lost(&self) -> Vec<Gid> {

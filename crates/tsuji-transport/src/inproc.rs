@@ -10,8 +10,8 @@ use tsuji_platform::fork::Generation;
 
 use crate::bell::Cell;
 use crate::{
-    Connected, Endpoint, Envelope, Error, ErrorKind, Gid, HeapReserve, Loan, Payload, PeerId,
-    Reader, Result, Sample, Sent, Ticket, Transport, Writer,
+    Address, Connected, Endpoint, Envelope, Error, ErrorKind, Gid, HeapReserve, Loan, Payload,
+    PeerId, Reader, Result, Sample, Sent, Transport, Writer,
 };
 
 /// A bus inside this process. Clones share it.
@@ -219,17 +219,17 @@ impl Writer for InProcessWriter {
         Ok(Sent { readers, displaced: displaced.len() as u32 })
     }
 
-    fn connect(&self, ticket: &Ticket) -> Result<Connected> {
+    fn connect(&self, address: &Address) -> Result<Connected> {
         self.bus.open("connect")?;
-        let number = <[u8; 8]>::try_from(&*ticket.bytes).map(u64::from_le_bytes);
+        let number = <[u8; 8]>::try_from(&*address.bytes).map(u64::from_le_bytes);
         let number = number.map_err(|_| Error::new(ErrorKind::Invalid, "connect"))?;
         let inbox = lock(&self.bus.bus.inboxes).get(&number).and_then(Weak::upgrade);
-        let inbox = inbox.ok_or_else(|| not_connected(ticket.reader))?;
+        let inbox = inbox.ok_or_else(|| not_connected(address.reader))?;
         self.cancel();
         let mut connections = lock(&self.connections);
-        connections.all.retain(|it| it.reader != ticket.reader);
+        connections.all.retain(|it| it.reader != address.reader);
         let newest_ns = inbox.arrivals_of(self.gid);
-        connections.all.push(Connection { reader: ticket.reader, inbox, newest_ns });
+        connections.all.push(Connection { reader: address.reader, inbox, newest_ns });
         Ok(Connected::Now)
     }
 
@@ -268,10 +268,10 @@ struct InProcessReader {
 }
 
 impl Reader for InProcessReader {
-    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket> {
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Address> {
         let _ = writer;
         self.bus.open("accept")?;
-        Ok(Ticket { peer, reader: self.gid, bytes: self.number.to_le_bytes().into() })
+        Ok(Address { peer, reader: self.gid, bytes: self.number.to_le_bytes().into() })
     }
 
     fn forget(&self, writer: Gid) {

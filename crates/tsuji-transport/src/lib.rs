@@ -4,8 +4,8 @@
 //! `tsuji_conformance::suite!`. Nothing above this crate names a concrete transport, and nothing
 //! in it knows of policies, message types or ROS.
 //!
-//! How two ends meet: each process hands every other its [`Greeting`]. A reader's process calls
-//! [`Reader::accept`] for a writer and sends the [`Ticket`] to the writer's process, which calls
+//! How two ends meet: each process hands every other its [`Handshake`]. A reader's process calls
+//! [`Reader::accept`] for a writer and sends the [`Address`] to the writer's process, which calls
 //! [`Writer::connect`]. Whoever owns the control channel carries these; a transport does not.
 
 use std::fmt;
@@ -16,6 +16,7 @@ use std::time::Duration;
 use tsuji_core::{Capability, Qos, TransportId};
 
 pub mod bell;
+pub mod deferred;
 pub mod engines;
 pub mod faulty;
 pub mod inproc;
@@ -68,25 +69,25 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
 
     /// Ends what nothing has needed for long enough, as an engine; what takes long goes on behind it. Answers when
     /// there may be more to end, on the monotonic clock. Whoever owns the control channels calls it then, and
-    /// whenever [`mail_fd`](Self::mail_fd) was readable.
+    /// whenever [`control_fd`](Self::control_fd) was readable.
     fn tidy(&self, now_ns: u64) -> Option<u64> {
         let _ = now_ns;
         None
     }
 
     /// What `peer` needs in order to exchange samples with this process.
-    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
+    fn handshake(&self, peer: PeerId) -> Result<Handshake> {
         let _ = peer;
-        Ok(Greeting::default())
+        Ok(Handshake::default())
     }
 
-    /// Takes the greeting of `peer`. The answer goes back to it, for [`confirm`](Self::confirm).
-    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
-        let _ = (peer, greeting);
+    /// Takes the handshake of `peer`. The answer goes back to it, for [`confirm`](Self::confirm).
+    fn meet(&self, peer: PeerId, handshake: Handshake) -> Result<Vec<u8>> {
+        let _ = (peer, handshake);
         Ok(Vec::new())
     }
 
-    /// Takes the answer of `peer` to this process's greeting. On success it is proved that the
+    /// Takes the answer of `peer` to this process's handshake. On success it is proved that the
     /// transport reaches `peer`; a failure says why it does not.
     fn confirm(&self, peer: PeerId, answer: &[u8]) -> Result<()> {
         let _ = (peer, answer);
@@ -99,15 +100,15 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
         let _ = peer;
     }
 
-    /// Readable when [`mail`](Self::mail) has something, or when a connect that answered
+    /// Readable when [`control_messages`](Self::control_messages) has something, or when a connect that answered
     /// [`Connected::Later`] may go on. `None` for a transport that needs neither.
-    fn mail_fd(&self) -> Option<BorrowedFd<'_>> {
+    fn control_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
     /// What this transport has to say to itself in other processes, in order. Whoever owns the
     /// control channels carries it. Makes the descriptor unreadable.
-    fn mail(&self) -> Vec<Mail> {
+    fn control_messages(&self) -> Vec<ControlMessage> {
         Vec::new()
     }
 
@@ -157,9 +158,9 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// without [`Capability::directed`].
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
 
-    /// Sends to the reader that gave this ticket, from now on; or begins to, and is called again with
-    /// the same ticket when [`Transport::mail_fd`] is readable.
-    fn connect(&self, ticket: &Ticket) -> Result<Connected>;
+    /// Sends to the reader that gave this address, from now on; or begins to, and is called again with
+    /// the same address when [`Transport::control_fd`] is readable.
+    fn connect(&self, address: &Address) -> Result<Connected>;
 
     /// Sends to this reader no more. A reader that is not connected is no error. Without
     /// [`Capability::directed`] it may still get what others get, until it is told.
@@ -176,9 +177,9 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Such a reader has no room that could be full: what it does not keep up with is between it and
     /// the engine. Where all is kept, a send is Busy only when the engine waits for too much to be
     /// acknowledged. [`disconnect`](Self::disconnect) and [`lost`](Self::lost) name it as here.
-    fn connect_plain(&self, reader: Gid) -> Result<Connected> {
+    fn connect_foreign(&self, reader: Gid) -> Result<Connected> {
         let _ = reader;
-        Err(Error::new(ErrorKind::Unsupported, "connect to a plain reader"))
+        Err(Error::new(ErrorKind::Unsupported, "connect to a foreign reader"))
     }
 
     /// For how long it has matched such a reader, by its name on the [`Wire`]. That one may match later.
@@ -188,7 +189,7 @@ pub trait Writer: fmt::Debug + Send + Sync {
     }
 
     /// Connected readers that cannot be reached any more, each told once. They are connected no longer.
-    /// [`Transport::mail_fd`] is readable when there are some.
+    /// [`Transport::control_fd`] is readable when there are some.
     fn lost(&self) -> Vec<Gid> {
         Vec::new()
     }
@@ -231,7 +232,7 @@ pub struct Sent {
 /// from it stay valid.
 pub trait Reader: fmt::Debug + Send + Sync {
     /// Makes room for a writer of process `peer`, and says how it connects.
-    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Ticket>;
+    fn accept(&self, peer: PeerId, writer: Gid) -> Result<Address>;
 
     /// Its name on the [`Wire`], if it has one.
     fn wire_name(&self) -> Option<Gid> {
@@ -240,15 +241,15 @@ pub trait Reader: fmt::Debug + Send + Sync {
 
     /// Takes what a writer sends that is not tsuji's, by its name on the [`Wire`]. What it was not
     /// told of it drops and counts. Later while the engine has not matched the writer: it is called
-    /// again when [`Transport::mail_fd`] is readable. Unsupported without a wire.
+    /// again when [`Transport::control_fd`] is readable. Unsupported without a wire.
     ///
     /// The envelope of such a sample has the writer's name as its GID, the wire's number as its
     /// sequence number, and 0 as its `mono_ns`. Such a writer waits for nobody: where all is kept, it
     /// displaces the oldest of its kind beyond as many as one writer of tsuji may have waiting.
     /// What came of it before this call is delivered too, as far as it was held.
-    fn accept_plain(&self, writer: Gid) -> Result<Connected> {
+    fn accept_foreign(&self, writer: Gid) -> Result<Connected> {
         let _ = writer;
-        Err(Error::new(ErrorKind::Unsupported, "accept a plain writer"))
+        Err(Error::new(ErrorKind::Unsupported, "accept a foreign writer"))
     }
 
     /// This writer sends nothing any more: it has disconnected, or its process is dead. What it
@@ -262,6 +263,18 @@ pub trait Reader: fmt::Debug + Send + Sync {
 
     /// Samples lost because this reader was full, since it was opened.
     fn displaced(&self) -> u64;
+
+    /// Samples of this writer that were displaced here after it had sent them, so that no [`Sent`] counts them. 0 where
+    /// a send itself displaces. The first such sample since [`heed_displaced`](Self::heed_displaced) makes
+    /// [`Transport::control_fd`] readable.
+    fn displaced_of(&self, writer: Gid) -> u64 {
+        let _ = writer;
+        0
+    }
+
+    /// Whoever is told of what was displaced looks at [`displaced_of`](Self::displaced_of) after this, and is to be
+    /// woken when there is more.
+    fn heed_displaced(&self) {}
 
     /// The envelope's `mono_ns` of the newest sample of this writer that has arrived, whether it
     /// waits, was taken or displaced. `None` before the first, and for a writer that is not
@@ -314,7 +327,7 @@ pub struct Announced {
 
 /// How a writer reaches a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ticket {
+pub struct Address {
     /// The reader's process.
     pub peer: PeerId,
     /// The reader.
@@ -325,7 +338,7 @@ pub struct Ticket {
 
 /// What a transport says to itself in another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mail {
+pub struct ControlMessage {
     /// The other process.
     pub to: PeerId,
     /// What only the transport understands.
@@ -334,7 +347,7 @@ pub struct Mail {
 
 /// What a process shows another before they exchange samples.
 #[derive(Debug, Default)]
-pub struct Greeting {
+pub struct Handshake {
     /// What only the transport understands.
     pub bytes: Vec<u8>,
     /// Descriptors of memory to share.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Bytes;
 
-/// Names one endpoint, everywhere and for ever.
+/// Global identifier of an endpoint or a node: 16 bytes, as in the ROS graph.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(pub [u8; 16]);
 
@@ -30,11 +30,13 @@ pub struct Envelope {
     pub gid: Gid,
     /// Its number for this sample, from 1, without gaps.
     pub sequence: u64,
-    /// When it was published, in nanoseconds since the Unix epoch.
+    /// When it was published, in nanoseconds since the Unix epoch; 0 or less where nobody says.
     pub wall_ns: i64,
-    /// The same on the publishing host's monotonic clock.
+    /// The same on the publisher's monotonic clock. 0 at a receiver that does not share that clock, or
+    /// is not told.
     pub mono_ns: u64,
-    /// Where `mono_ns` is 0, when it arrived, on this host's monotonic clock.
+    /// Where `mono_ns` is 0, when it arrived, or where that is known was sent, on the receiver's
+    /// monotonic clock.
     pub arrived_ns: u64,
     /// How the bytes are encoded.
     pub encoding: Encoding,

@@ -16,8 +16,8 @@ pub use qos::{
 /// The wire of a transport on which participants find each other.
 ///
 /// Participants and endpoints have names there, of 16 bytes: on RTPS their GUIDs. What happens makes
-/// [`Transport::mail_fd`](crate::Transport::mail_fd) readable; as
-/// [`Transport::mail`](crate::Transport::mail) makes it unreadable, look here after that call.
+/// [`Transport::control_fd`](crate::Transport::control_fd) readable; as
+/// [`Transport::control_messages`](crate::Transport::control_messages) makes it unreadable, look here after that call.
 pub trait Wire: fmt::Debug + Send + Sync {
     /// Whom it talks to.
     fn peers(&self) -> Peers;
@@ -32,7 +32,7 @@ pub trait Wire: fmt::Debug + Send + Sync {
 
     /// Where whoever has not joined hears of others; or why it has to join at once, as a clause after
     /// "because". A failure once it has joined, which [`join`](Self::join) is not the only way to do:
-    /// see [`Transport::mail_fd`](crate::Transport::mail_fd), which tells that.
+    /// see [`Transport::control_fd`](crate::Transport::control_fd), which tells that.
     fn announcements(&self) -> Result<Announcements, String> {
         Err("its wire tells nothing to whoever has not joined".to_owned())
     }
@@ -40,6 +40,17 @@ pub trait Wire: fmt::Debug + Send + Sync {
     /// Joins, if it has not yet, and answers the name of this participant. From then on others see it.
     /// May take as long as it takes to resolve the names of hosts.
     fn join(&self) -> Result<Gid>;
+
+    /// Why this participant should leave and join anew, if it should: the addresses of this host are others than when it joined.
+    fn moved(&self) -> Option<String> {
+        None
+    }
+
+    /// Leaves, for [`join`](Self::join) to join under another name, and answers that all who were found are gone. What is
+    /// still open goes on until it is dropped; what is opened from now on is opened of the next participant.
+    fn leave(&self) -> Vec<Found> {
+        Vec::new()
+    }
 
     /// What was found since the last call. A participant comes before its endpoints and goes after
     /// them. Nothing of this participant is told. Nothing before it has joined. How many are known

@@ -11,8 +11,8 @@ use tsuji_transport::faulty::{FaultCounts, Faults, Faulty};
 use tsuji_transport::inproc::InProcess;
 use tsuji_transport::wire::{self, ChannelSpec, Found, Wire};
 use tsuji_transport::{
-    Connected, Endpoint, Envelope, ErrorKind, Gid, Loan, Payload, PeerId, Reader, Result, Sample,
-    Sent, Ticket, Transport, Writer,
+    Address, Connected, Endpoint, Envelope, ErrorKind, Gid, Loan, Payload, PeerId, Reader, Result,
+    Sample, Sent, Transport, Writer,
 };
 
 fn pair(seed: u64, keep: Keep) -> (Faulty, World, Outlet, Inlet) {
@@ -101,8 +101,8 @@ fn a_cut_is_closed_until_it_heals() {
     assert_eq!(writer.try_send_to(reader.gid, 10).unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(writer.writer.reserve(10).unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(writer.writer.loan(10).unwrap_err().kind(), ErrorKind::Closed);
-    let ticket = reader.reader.accept(world.one().id, writer.gid).unwrap();
-    assert_eq!(writer.writer.connect(&ticket).unwrap_err().kind(), ErrorKind::Closed);
+    let address = reader.reader.accept(world.one().id, writer.gid).unwrap();
+    assert_eq!(writer.writer.connect(&address).unwrap_err().kind(), ErrorKind::Closed);
     let (endpoint, cell) = (writer.endpoint(), world.one().cell());
     let opened = faulty.open_writer(&endpoint, Arc::clone(&cell));
     assert_eq!(opened.unwrap_err().kind(), ErrorKind::Closed);
@@ -194,11 +194,11 @@ fn what_the_other_says_of_its_wire_is_passed_on() {
     let writer = faulty.open_writer(&endpoint, cell()).unwrap();
     let reader = faulty.open_reader(&endpoint, cell()).unwrap();
     assert_eq!((writer.wire_name(), reader.wire_name()), (Some(NAME), Some(NAME)));
-    assert_eq!(writer.connect_plain(NAME).unwrap(), Connected::Later);
-    assert_eq!(reader.accept_plain(NAME).unwrap(), Connected::Later);
+    assert_eq!(writer.connect_foreign(NAME).unwrap(), Connected::Later);
+    assert_eq!(reader.accept_foreign(NAME).unwrap(), Connected::Later);
     assert_eq!(writer.lost(), [NAME]);
     faulty.set(Faults { cut: true, ..Faults::NONE });
-    assert_eq!(writer.connect_plain(NAME).unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(writer.connect_foreign(NAME).unwrap_err().kind(), ErrorKind::Closed);
 }
 
 #[test]
@@ -272,7 +272,7 @@ impl Transport for Wired {
 
 impl Wire for Wired {
     fn peers(&self) -> Peers {
-        Peers::PLAIN
+        Peers::FOREIGN
     }
 
     fn join(&self) -> Result<Gid> {
@@ -311,7 +311,7 @@ impl Writer for Wired {
         unimplemented!()
     }
 
-    fn connect(&self, _: &Ticket) -> Result<Connected> {
+    fn connect(&self, _: &Address) -> Result<Connected> {
         unimplemented!()
     }
 
@@ -321,7 +321,7 @@ impl Writer for Wired {
         Some(NAME)
     }
 
-    fn connect_plain(&self, _: Gid) -> Result<Connected> {
+    fn connect_foreign(&self, _: Gid) -> Result<Connected> {
         Ok(Connected::Later)
     }
 
@@ -335,7 +335,7 @@ impl Writer for Wired {
 }
 
 impl Reader for Wired {
-    fn accept(&self, _: PeerId, _: Gid) -> Result<Ticket> {
+    fn accept(&self, _: PeerId, _: Gid) -> Result<Address> {
         unimplemented!()
     }
 
@@ -343,7 +343,7 @@ impl Reader for Wired {
         Some(NAME)
     }
 
-    fn accept_plain(&self, _: Gid) -> Result<Connected> {
+    fn accept_foreign(&self, _: Gid) -> Result<Connected> {
         Ok(Connected::Later)
     }
 

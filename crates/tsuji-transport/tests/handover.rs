@@ -1,4 +1,4 @@
-//! Flows of several publishers and subscriptions change between faulty roads, at random and without
+//! Flows of several publishers and subscriptions change between faulty links, at random and without
 //! end, and what `tsuji_core::handover` promises holds: over transports as they ship.
 //!
 //! `TSUJI_HANDOVER_STEPS` says how many steps to take, `TSUJI_HANDOVER_SEED` where to begin.
@@ -16,23 +16,23 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
-use tsuji_core::handover::{Arrival, Begun, Course, Cut, Epoch, Intake};
+use tsuji_core::handover::{Arrival, Begun, Cut, Epoch, ReaderHandover, WriterHandover};
 use tsuji_core::{History, Qos};
 use tsuji_platform::memory::Backing;
 use tsuji_transport::bell::Bells;
 use tsuji_transport::faulty::{Faults, Faulty};
 use tsuji_transport::inproc::InProcess;
 use tsuji_transport::{
-    Bytes, Endpoint, Envelope, ErrorKind, Gid, Payload, PeerId, Reader, Ticket, Transport, Writer,
+    Address, Bytes, Endpoint, Envelope, ErrorKind, Gid, Payload, PeerId, Reader, Transport, Writer,
 };
 
 const PUBLISHERS: usize = 2;
 const SUBSCRIPTIONS: usize = 3;
-const ROADS: usize = 6;
-/// The first roads reach each reader by itself. The others carry what one reader needs to those that
+const LINKS: usize = 6;
+/// The first links reach each reader by itself. The others carry what one reader needs to those that
 /// were left, too.
 const DIRECTED: usize = 2;
-/// The first roads bring at once what was sent. The others hold it back for a while.
+/// The first links bring at once what was sent. The others hold it back for a while.
 const IMMEDIATE: usize = 3;
 
 /// What a case is about.
@@ -42,39 +42,39 @@ struct Setting {
     held_max: usize,
     counts_apart: bool,
     knows_next: bool,
-    /// A road that was left carries every sample until all subscriptions are done with it; else none
+    /// A link that was left carries every sample until all subscriptions are done with it; else none
     /// as soon as no flow stands on it.
     carries_on: bool,
     /// Nothing is lost, nobody dies, and what ends is waited for.
     is_kind: bool,
-    /// From this road, if there is such a one, nothing is taken before the end.
+    /// From this link, if there is such a one, nothing is taken before the end.
     stuck: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Publish { publisher: usize },
-    Change { flow: usize, road: usize },
+    Change { flow: usize, link: usize },
     HearPublisher { flow: usize, refuses: bool },
     HearSubscription { flow: usize },
     Match { flow: usize },
-    Take { subscription: usize, road: usize },
-    LetGo { publisher: usize, road: usize },
-    Faults { road: usize, faults: Faults },
+    Take { subscription: usize, link: usize },
+    LetGo { publisher: usize, link: usize },
+    Faults { link: usize, faults: Faults },
     Wait { ticks: u64 },
     ReplacePublisher { publisher: usize, unheard: usize },
     ReplaceSubscription { subscription: usize },
 }
 
-/// Ticks after which a road that ends is given up.
+/// Ticks after which a link that ends is given up.
 const PATIENCE: u64 = 60;
 
 fn setting() -> impl Strategy<Value = Setting> {
     let held_max = prop_oneof![1..6usize, Just(usize::MAX)];
     let flags = [any::<bool>(), any::<bool>(), any::<bool>()];
-    (any::<u64>(), held_max, 0..2 * ROADS, flags).prop_map(|(seed, held_max, stuck, flags)| {
+    (any::<u64>(), held_max, 0..2 * LINKS, flags).prop_map(|(seed, held_max, stuck, flags)| {
         let [forgets_next, carries_on, is_kind] = flags;
-        // Where roads count apart what one brings behind its end are other samples. Here they would be
+        // Where links count apart what one brings behind its end are other samples. Here they would be
         // the same: the model has that case.
         let counts_apart = false;
         // What was sent before a flow began may count otherwise.
@@ -86,19 +86,19 @@ fn setting() -> impl Strategy<Value = Setting> {
 
 fn step() -> impl Strategy<Value = Step> {
     let (publisher, subscription) = (0..PUBLISHERS, 0..SUBSCRIPTIONS);
-    let (flow, road) = (0..PUBLISHERS * SUBSCRIPTIONS, 0..ROADS);
+    let (flow, link) = (0..PUBLISHERS * SUBSCRIPTIONS, 0..LINKS);
     prop_oneof![
         60 => publisher.clone().prop_map(|publisher| Step::Publish { publisher }),
-        30 => (flow.clone(), road.clone()).prop_map(|(flow, road)| Step::Change { flow, road }),
+        30 => (flow.clone(), link.clone()).prop_map(|(flow, link)| Step::Change { flow, link }),
         40 => (flow.clone(), 0..10u8)
             .prop_map(|(flow, draw)| Step::HearPublisher { flow, refuses: draw == 0 }),
         40 => flow.clone().prop_map(|flow| Step::HearSubscription { flow }),
         20 => flow.prop_map(|flow| Step::Match { flow }),
-        140 => (subscription.clone(), road.clone())
-            .prop_map(|(subscription, road)| Step::Take { subscription, road }),
-        10 => (publisher.clone(), road.clone())
-            .prop_map(|(publisher, road)| Step::LetGo { publisher, road }),
-        10 => (road, faults()).prop_map(|(road, faults)| Step::Faults { road, faults }),
+        140 => (subscription.clone(), link.clone())
+            .prop_map(|(subscription, link)| Step::Take { subscription, link }),
+        10 => (publisher.clone(), link.clone())
+            .prop_map(|(publisher, link)| Step::LetGo { publisher, link }),
+        10 => (link, faults()).prop_map(|(link, faults)| Step::Faults { link, faults }),
         4 => (1..PATIENCE).prop_map(|ticks| Step::Wait { ticks }),
         1 => (publisher, 0..40usize)
             .prop_map(|(publisher, unheard)| Step::ReplacePublisher { publisher, unheard }),
@@ -121,7 +121,7 @@ struct World {
     now: u64,
     bells: Arc<Bells>,
     named: u128,
-    roads: Vec<Road>,
+    links: Vec<Link>,
     publishers: Vec<Publisher>,
     subscriptions: Vec<Subscription>,
     flows: Vec<Flow>,
@@ -162,7 +162,7 @@ const WHAT_HAPPENS: [&str; 12] = [
     "ended",
 ];
 
-struct Road {
+struct Link {
     faulty: Faulty,
     faults: Faults,
 }
@@ -171,7 +171,7 @@ struct Publisher {
     gid: Gid,
     writers: Vec<Arc<dyn Writer>>,
     published: u64,
-    /// The next number on each road.
+    /// The next number on each link.
     counts: Vec<u64>,
 }
 
@@ -187,7 +187,7 @@ struct Flow {
     to_subscription: VecDeque<Word>,
     to_publisher: VecDeque<Answer>,
     /// Nothing when the publisher is dead.
-    course: Option<Course<usize>>,
+    writer_handover: Option<WriterHandover<usize>>,
     is_matched: bool,
     /// Nothing when the subscription is dead.
     end: Option<End>,
@@ -198,8 +198,8 @@ struct Flow {
 
 /// The subscription's end.
 struct End {
-    intake: Intake<Arrived>,
-    lanes: Vec<(Epoch, usize)>,
+    reader_handover: ReaderHandover<Arrived>,
+    links: Vec<(Epoch, usize)>,
     told: Epoch,
     last: u64,
     ending_since: Option<u64>,
@@ -208,16 +208,16 @@ struct End {
 
 #[derive(Clone, Copy, Debug)]
 struct Owed {
-    road: usize,
-    /// The road lost it, or it was pushed out, or its road was given up.
+    link: usize,
+    /// The link lost it, or it was pushed out, or its link was given up.
     is_excused: bool,
 }
 
-/// A sample's true number, and the road that brought it.
+/// A sample's true number, and the link that brought it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Arrived {
     number: u64,
-    road: usize,
+    link: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -230,7 +230,7 @@ enum Word {
 
 #[derive(Clone, Debug)]
 enum Answer {
-    Accepted(Epoch, Ticket),
+    Accepted(Epoch, Address),
     Refused(Epoch),
     Done(Epoch),
     HangUp,
@@ -238,12 +238,12 @@ enum Answer {
 
 impl World {
     fn new(setting: Setting, bells: &Arc<Bells>, tally: &Rc<Tally>) -> Self {
-        let road = |number: u64| Road {
+        let link = |number: u64| Link {
             faulty: Faulty::new(Arc::new(InProcess::new()), setting.seed.wrapping_add(number)),
             faults: Faults::default(),
         };
         let mut world = Self {
-            roads: (0..ROADS as u64).map(road).collect(),
+            links: (0..LINKS as u64).map(link).collect(),
             setting,
             now: 0,
             bells: Arc::clone(bells),
@@ -282,45 +282,45 @@ impl World {
     fn publisher(&mut self) -> Publisher {
         let endpoint = self.endpoint();
         let cell = || Arc::new(self.bells.claim_cell().unwrap());
-        let open = |road: &Road| road.healed(|it| it.open_writer(&endpoint, cell()).unwrap());
-        let writers = self.roads.iter().map(open).collect();
-        // Where roads count apart, each begins with a number of its own.
+        let open = |link: &Link| link.healed(|it| it.open_writer(&endpoint, cell()).unwrap());
+        let writers = self.links.iter().map(open).collect();
+        // Where links count apart, each begins with a number of its own.
         let apart = u64::from(self.setting.counts_apart);
-        let counts = (0..ROADS as u64).map(|it| 1 + apart * 7 * it).collect();
+        let counts = (0..LINKS as u64).map(|it| 1 + apart * 7 * it).collect();
         Publisher { gid: endpoint.gid, writers, published: 0, counts }
     }
 
     fn subscription(&mut self) -> Subscription {
         let endpoint = self.endpoint();
         let cell = || Arc::new(self.bells.claim_cell().unwrap());
-        let open = |road: &Road| road.healed(|it| it.open_reader(&endpoint, cell()).unwrap());
-        Subscription { gid: endpoint.gid, readers: self.roads.iter().map(open).collect() }
+        let open = |link: &Link| link.healed(|it| it.open_reader(&endpoint, cell()).unwrap());
+        Subscription { gid: endpoint.gid, readers: self.links.iter().map(open).collect() }
     }
 
-    /// A new flow, on a road that stands at once.
+    /// A new flow, on a link that stands at once.
     fn join(&mut self, publisher: usize, subscription: usize) {
-        let at = (publisher + subscription + self.named as usize) % ROADS;
+        let at = (publisher + subscription + self.named as usize) % LINKS;
         let gid = self.publishers[publisher].gid;
-        let may = |road: &usize| self.may_carry(gid, *road);
-        let road = (at..at + ROADS).map(|it| it % ROADS).find(may).unwrap();
+        let may = |link: &usize| self.may_carry(gid, *link);
+        let link = (at..at + LINKS).map(|it| it % LINKS).find(may).unwrap();
         let (publisher, subscription) =
             (&self.publishers[publisher], &self.subscriptions[subscription]);
-        let ticket = subscription.readers[road].accept(PeerId::default(), gid).unwrap();
-        self.roads[road].healed(|_| publisher.writers[road].connect(&ticket).unwrap());
-        let mut course = Course::default();
-        course.begin(road);
-        let epoch = course.last();
-        assert!(course.carry(epoch));
+        let address = subscription.readers[link].accept(PeerId::default(), gid).unwrap();
+        self.links[link].healed(|_| publisher.writers[link].connect(&address).unwrap());
+        let mut writer_handover = WriterHandover::default();
+        writer_handover.begin(link);
+        let epoch = writer_handover.last();
+        assert!(writer_handover.carry(epoch));
         let coming = publisher.published + 1;
-        let shift = coming.wrapping_sub(publisher.counts[road]);
+        let shift = coming.wrapping_sub(publisher.counts[link]);
         let next = self.setting.knows_next.then_some(coming);
-        let mut intake = Intake::new(epoch, next, shift, self.setting.held_max);
+        let mut reader_handover = ReaderHandover::new(epoch, next, shift, self.setting.held_max);
         if self.setting.counts_apart {
-            intake = intake.counted_apart();
+            reader_handover = reader_handover.counted_apart();
         }
         let end = End {
-            intake,
-            lanes: vec![(epoch, road)],
+            reader_handover,
+            links: vec![(epoch, link)],
             told: epoch,
             last: 0,
             ending_since: None,
@@ -331,7 +331,7 @@ impl World {
             subscription: subscription.gid,
             to_subscription: VecDeque::new(),
             to_publisher: VecDeque::new(),
-            course: Some(course),
+            writer_handover: Some(writer_handover),
             is_matched: false,
             end: Some(end),
             owed: BTreeMap::new(),
@@ -339,19 +339,19 @@ impl World {
         });
     }
 
-    /// Whether a flow of the publisher may go on by a road. It may not where that would let a road
+    /// Whether a flow of the publisher may go on by a link. It may not where that would let a link
     /// carry again that has fallen silent behind a reader that was left.
-    fn may_carry(&self, publisher: Gid, road: usize) -> bool {
+    fn may_carry(&self, publisher: Gid, link: usize) -> bool {
         let mut flows = self.flows.iter().filter(|it| it.publisher == publisher);
-        road < DIRECTED || self.carries(publisher, road) || !flows.any(|it| it.has_left(road))
+        link < DIRECTED || self.carries(publisher, link) || !flows.any(|it| it.has_left(link))
     }
 
-    /// Whether the next sample of the publisher goes by a road.
-    fn carries(&self, publisher: Gid, road: usize) -> bool {
+    /// Whether the next sample of the publisher goes by a link.
+    fn carries(&self, publisher: Gid, link: usize) -> bool {
         let mut flows = self.flows.iter().filter(|it| it.publisher == publisher);
         flows.any(|it| {
-            let stands = it.course.as_ref().is_some_and(|it| it.standing() == Some(&road));
-            stands || (self.setting.carries_on && DIRECTED <= road && it.has_left(road))
+            let stands = it.writer_handover.as_ref().is_some_and(|it| it.current() == Some(&link));
+            stands || (self.setting.carries_on && DIRECTED <= link && it.has_left(link))
         })
     }
 
@@ -360,24 +360,25 @@ impl World {
         let is_kind = self.setting.is_kind;
         match step {
             Step::Publish { publisher } => self.publish(publisher),
-            Step::Change { flow, road } => self.with(flow, |_| true, |it, at| it.change(at, road)),
+            Step::Change { flow, link } => self.with(flow, |_| true, |it, at| it.change(at, link)),
             Step::HearPublisher { flow, refuses } => {
                 let is_told = |it: &Flow| it.end.is_some() && !it.to_subscription.is_empty();
                 self.with(flow, is_told, |it, at| it.hear_publisher(at, refuses));
             }
             Step::HearSubscription { flow } => {
-                let is_told = |it: &Flow| it.course.is_some() && !it.to_publisher.is_empty();
+                let is_told =
+                    |it: &Flow| it.writer_handover.is_some() && !it.to_publisher.is_empty();
                 self.with(flow, is_told, Self::hear_subscription);
             }
             Step::Match { flow } => self.with(flow, |it| it.is_matched, Self::carry),
-            Step::Take { road, .. } if road == self.setting.stuck => (),
-            Step::Take { subscription, road } => self.take(subscription, road),
-            Step::LetGo { publisher, road } => self.let_go(publisher, road),
-            Step::Faults { road, mut faults } => {
+            Step::Take { link, .. } if link == self.setting.stuck => (),
+            Step::Take { subscription, link } => self.take(subscription, link),
+            Step::LetGo { publisher, link } => self.let_go(publisher, link),
+            Step::Faults { link, mut faults } => {
                 faults.loss *= f64::from(!is_kind);
-                faults.delay *= f64::from(IMMEDIATE <= road);
+                faults.delay *= f64::from(IMMEDIATE <= link);
                 faults.cut &= !is_kind;
-                self.roads[road].set(faults);
+                self.links[link].set(faults);
             }
             Step::Wait { ticks } => self.now += ticks,
             Step::ReplacePublisher { publisher, unheard } if !is_kind => {
@@ -393,7 +394,7 @@ impl World {
         }
         self.forget();
         let ends = self.flows.iter().filter_map(|it| it.end.as_ref());
-        ends.for_each(|it| assert!(it.intake.held_peak() <= self.setting.held_max));
+        ends.for_each(|it| assert!(it.reader_handover.held_peak() <= self.setting.held_max));
     }
 
     /// Acts on one of the flows that will do.
@@ -412,37 +413,37 @@ impl World {
 
     fn publish(&mut self, at: usize) {
         let gid = self.publishers[at].gid;
-        let roads: Vec<usize> = (0..ROADS).filter(|it| self.carries(gid, *it)).collect();
+        let links: Vec<usize> = (0..LINKS).filter(|it| self.carries(gid, *it)).collect();
         self.tally.count("published");
         self.publishers[at].published += 1;
         let number = self.publishers[at].published;
         for flow in self.flows.iter_mut().filter(|it| it.publisher == gid) {
             flow.owe(number);
         }
-        for road in 0..ROADS {
-            let is_carried = roads.contains(&road);
-            if is_carried && !self.send(at, road, number) {
+        for link in 0..LINKS {
+            let is_carried = links.contains(&link);
+            if is_carried && !self.send(at, link, number) {
                 for flow in self.flows.iter_mut().filter(|it| it.publisher == gid) {
-                    // What a road goes on to carry may come before it is known that it was left.
-                    let has_left = flow.has_left(road);
-                    flow.excuse(|it, by| it == number && (by == road || has_left));
+                    // What a link goes on to carry may come before it is known that it was left.
+                    let has_left = flow.has_left(link);
+                    flow.excuse(|it, by| it == number && (by == link || has_left));
                 }
             }
             let counts = is_carried || !self.setting.counts_apart;
-            self.publishers[at].counts[road] += u64::from(counts);
+            self.publishers[at].counts[link] += u64::from(counts);
         }
         self.happened += 1;
     }
 
-    /// Answers whether the road has not lost it yet.
-    fn send(&self, at: usize, road: usize, number: u64) -> bool {
+    /// Answers whether the link has not lost it yet.
+    fn send(&self, at: usize, link: usize, number: u64) -> bool {
         let publisher = &self.publishers[at];
-        let (gid, sequence) = (publisher.gid, publisher.counts[road]);
+        let (gid, sequence) = (publisher.gid, publisher.counts[link]);
         let envelope = Envelope { gid, sequence, ..Envelope::default() };
         let payload = Payload::Bytes(Bytes::copy_from(&number.to_le_bytes()));
-        let lost = self.roads[road].lost();
-        match publisher.writers[road].send(&envelope, &payload) {
-            Ok(_) => lost == self.roads[road].lost(),
+        let lost = self.links[link].lost();
+        match publisher.writers[link].send(&envelope, &payload) {
+            Ok(_) => lost == self.links[link].lost(),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
                 false
@@ -450,13 +451,15 @@ impl World {
         }
     }
 
-    fn change(&mut self, at: usize, road: usize) {
-        let Some(course) = &mut self.flows[at].course else { return };
-        let opening = course.opening().copied();
-        let (offer, withdrawn) = match course.begin(road) {
-            Begun::Offer { epoch, withdrawn } => (Some(Word::Offer(epoch, road)), withdrawn),
+    fn change(&mut self, at: usize, link: usize) {
+        let Some(writer_handover) = &mut self.flows[at].writer_handover else { return };
+        let opening = writer_handover.opening().copied();
+        let (offer, withdrawn) = match writer_handover.begin(link) {
+            Begun::Offer { epoch, withdrawn } => (Some(Word::Offer(epoch, link)), withdrawn),
             Begun::Stands { withdrawn } => (None, withdrawn),
-            Begun::NotYet if !course.is_left(&road) => return self.tally.count("too many"),
+            Begun::NotYet if !writer_handover.is_left(&link) => {
+                return self.tally.count("too many");
+            }
             Begun::UnderWay | Begun::NotYet => return,
         };
         if let Some(epoch) = withdrawn {
@@ -467,33 +470,37 @@ impl World {
         self.happened += 1;
     }
 
-    fn withdraw(&mut self, at: usize, epoch: Epoch, road: usize) {
+    fn withdraw(&mut self, at: usize, epoch: Epoch, link: usize) {
         self.tally.count("withdrawn");
         self.flows[at].is_matched = false;
         self.flows[at].to_subscription.push_back(Word::Withdrawn(epoch));
-        self.disconnect(at, road);
+        self.disconnect(at, link);
     }
 
-    fn disconnect(&self, at: usize, road: usize) {
+    fn disconnect(&self, at: usize, link: usize) {
         let flow = &self.flows[at];
         let publisher = self.publishers.iter().find(|it| it.gid == flow.publisher);
-        publisher.unwrap().writers[road].disconnect(flow.subscription);
+        publisher.unwrap().writers[link].disconnect(flow.subscription);
     }
 
     fn carry(&mut self, at: usize) {
         let flow = &self.flows[at];
-        let Some(course) = flow.course.as_ref().filter(|_| flow.is_matched) else { return };
-        let (left, road) = (*course.standing().unwrap(), *course.opening().unwrap());
-        if !self.may_carry(flow.publisher, road) {
+        let Some(writer_handover) = flow.writer_handover.as_ref().filter(|_| flow.is_matched)
+        else {
+            return;
+        };
+        let (left, link) =
+            (*writer_handover.current().unwrap(), *writer_handover.opening().unwrap());
+        if !self.may_carry(flow.publisher, link) {
             self.tally.count("put off");
             return;
         }
         let publisher = self.publishers.iter().find(|it| it.gid == flow.publisher).unwrap();
-        let (ends, first) = (publisher.counts[left], publisher.counts[road]);
+        let (ends, first) = (publisher.counts[left], publisher.counts[link]);
         let flow = &mut self.flows[at];
-        let course = flow.course.as_mut().unwrap();
-        let epoch = course.opening_epoch().unwrap();
-        assert!(course.carry(epoch));
+        let writer_handover = flow.writer_handover.as_mut().unwrap();
+        let epoch = writer_handover.opening_epoch().unwrap();
+        assert!(writer_handover.carry(epoch));
         self.tally.count("changed");
         flow.is_matched = false;
         flow.to_subscription.push_back(Word::Cut(Cut { epoch, ends, first }));
@@ -512,18 +519,21 @@ impl World {
             Word::Offer(epoch, _) if refuses => {
                 flow.to_publisher.push_back(Answer::Refused(epoch));
             }
-            Word::Offer(epoch, road) => {
-                end.intake.open(epoch);
-                assert!(end.intake.is_open(epoch), "a correct course is never refused a lane");
-                end.lanes.push((epoch, road));
+            Word::Offer(epoch, link) => {
+                end.reader_handover.open(epoch);
+                assert!(
+                    end.reader_handover.is_open(epoch),
+                    "a correct writer_handover is never refused a link"
+                );
+                end.links.push((epoch, link));
                 let gid = flow.subscription;
                 let subscription = self.subscriptions.iter().find(|it| it.gid == gid).unwrap();
-                let reader = &subscription.readers[road];
-                let ticket = reader.accept(PeerId::default(), flow.publisher).unwrap();
-                flow.to_publisher.push_back(Answer::Accepted(epoch, ticket));
+                let reader = &subscription.readers[link];
+                let address = reader.accept(PeerId::default(), flow.publisher).unwrap();
+                flow.to_publisher.push_back(Answer::Accepted(epoch, address));
             }
-            Word::Withdrawn(epoch) => end.intake.withdraw(epoch),
-            Word::Cut(cut) => assert!(end.intake.cut(cut), "{cut:?} was ignored"),
+            Word::Withdrawn(epoch) => end.reader_handover.withdraw(epoch),
+            Word::Cut(cut) => assert!(end.reader_handover.cut(cut), "{cut:?} was ignored"),
             Word::HangUp => end.is_orphan = true,
         }
         flow.go_on(self.now);
@@ -531,43 +541,44 @@ impl World {
 
     fn hear_subscription(&mut self, at: usize) {
         let flow = &mut self.flows[at];
-        let Some(course) = &mut flow.course else { return };
+        let Some(writer_handover) = &mut flow.writer_handover else { return };
         let Some(answer) = flow.to_publisher.pop_front() else { return };
         self.happened += 1;
         match answer {
-            Answer::Accepted(epoch, ticket) if course.opening_epoch() == Some(epoch) => {
-                let road = *course.opening().unwrap();
+            Answer::Accepted(epoch, address) if writer_handover.opening_epoch() == Some(epoch) => {
+                let link = *writer_handover.opening().unwrap();
                 let publisher = self.publishers.iter().find(|it| it.gid == flow.publisher);
-                match publisher.unwrap().writers[road].connect(&ticket) {
+                match publisher.unwrap().writers[link].connect(&address) {
                     Ok(_) => flow.is_matched = true,
-                    // The road is cut.
+                    // The link is cut.
                     Err(_) => {
-                        assert_eq!(course.withdraw(), Some(epoch));
-                        self.withdraw(at, epoch, road);
+                        assert_eq!(writer_handover.withdraw(), Some(epoch));
+                        self.withdraw(at, epoch, link);
                     }
                 }
             }
             Answer::Accepted(..) => (),
-            Answer::Refused(epoch) if course.refused(epoch) => self.tally.count("refused"),
+            Answer::Refused(epoch) if writer_handover.refused(epoch) => self.tally.count("refused"),
             Answer::Refused(_) => (),
             Answer::Done(epoch) => {
-                let left = (0..ROADS).filter(|it| course.is_left(it)).collect::<Vec<_>>();
-                course.done(epoch);
-                let free: Vec<usize> = left.into_iter().filter(|it| !course.is_left(it)).collect();
+                let left = (0..LINKS).filter(|it| writer_handover.is_left(it)).collect::<Vec<_>>();
+                writer_handover.done(epoch);
+                let free: Vec<usize> =
+                    left.into_iter().filter(|it| !writer_handover.is_left(it)).collect();
                 free.into_iter().for_each(|it| self.disconnect(at, it));
             }
             Answer::HangUp => {
-                course.end();
-                flow.course = None;
-                (0..ROADS).for_each(|it| self.disconnect(at, it));
+                writer_handover.end();
+                flow.writer_handover = None;
+                (0..LINKS).for_each(|it| self.disconnect(at, it));
             }
         }
     }
 
-    fn take(&mut self, at: usize, road: usize) {
+    fn take(&mut self, at: usize, link: usize) {
         let subscription = &self.subscriptions[at];
-        let Some(sample) = subscription.readers[road].take().unwrap() else {
-            return self.is_drained(at, road);
+        let Some(sample) = subscription.readers[link].take().unwrap() else {
+            return self.is_drained(at, link);
         };
         self.happened += 1;
         let Payload::Bytes(bytes) = &sample.payload else { panic!("not what was sent") };
@@ -575,17 +586,17 @@ impl World {
         let (publisher, subscription) = (sample.envelope.gid, subscription.gid);
         let is_of = |it: &&mut Flow| it.publisher == publisher && it.subscription == subscription;
         if let Some(flow) = self.flows.iter_mut().find(is_of) {
-            flow.arrive(sample.envelope.sequence, Arrived { number, road });
+            flow.arrive(sample.envelope.sequence, Arrived { number, link });
             flow.go_on(self.now);
         }
     }
 
-    /// A reader has nothing: an immediate road that ends is over.
-    fn is_drained(&mut self, at: usize, road: usize) {
+    /// A reader has nothing: an immediate link that ends is over.
+    fn is_drained(&mut self, at: usize, link: usize) {
         let gid = self.subscriptions[at].gid;
         for flow in self.flows.iter_mut().filter(|it| it.subscription == gid) {
             let Some(end) = &mut flow.end else { continue };
-            if road < IMMEDIATE && end.road() == road && end.is_waiting() {
+            if link < IMMEDIATE && end.link() == link && end.is_waiting() {
                 self.happened += 1;
                 flow.over(self.now);
             }
@@ -593,28 +604,28 @@ impl World {
     }
 
     /// What a writer holds back for a while goes its way.
-    fn let_go(&mut self, at: usize, road: usize) {
+    fn let_go(&mut self, at: usize, link: usize) {
         let nobody = Gid::default();
         let publisher = &self.publishers[at];
         let payload = Payload::Bytes(Bytes::copy_from(&[]));
-        _ = publisher.writers[road].send_to(nobody, &Envelope::default(), &payload);
+        _ = publisher.writers[link].send_to(nobody, &Envelope::default(), &payload);
     }
 
     fn replace_publisher(&mut self, at: usize, unheard: usize) {
         let new = self.publisher();
         let old = std::mem::replace(&mut self.publishers[at], new);
-        let lost: Vec<u64> = self.roads.iter().map(Road::lost).collect();
+        let lost: Vec<u64> = self.links.iter().map(Link::lost).collect();
         let gid = old.gid;
         drop(old);
         for flow in self.flows.iter_mut().filter(|it| it.publisher == gid) {
-            flow.course = None;
+            flow.writer_handover = None;
             let heard = flow.to_subscription.len().saturating_sub(unheard / 10);
             let is_cut_short = heard < flow.to_subscription.len();
             flow.to_subscription.truncate(heard);
             flow.to_subscription.push_back(Word::HangUp);
-            // What came by a road of which the cut was not heard cannot be placed.
+            // What came by a link of which the cut was not heard cannot be placed.
             let is_unplaced = is_cut_short && self.setting.counts_apart;
-            flow.excuse(|_, road| is_unplaced || lost[road] < self.roads[road].lost());
+            flow.excuse(|_, link| is_unplaced || lost[link] < self.links[link].lost());
         }
         (0..SUBSCRIPTIONS).for_each(|it| self.join(at, it));
     }
@@ -638,52 +649,52 @@ impl World {
             if is_late && end.is_waiting() {
                 self.happened += 1;
                 self.tally.count("given up");
-                let given_up = end.road();
-                flow.excuse(|_, road| road == given_up);
+                let given_up = end.link();
+                flow.excuse(|_, link| link == given_up);
                 flow.over(self.now);
             }
         }
     }
 
-    /// Ends the flows of dead publishers whose roads have brought all, and forgets those that ended.
+    /// Ends the flows of dead publishers whose links have brought all, and forgets those that ended.
     fn forget(&mut self) {
         for at in 0..self.flows.len() {
             let is_orphan = self.flows[at].end.as_ref().is_some_and(|it| it.is_orphan);
             if is_orphan {
                 let gid = self.flows[at].subscription;
                 let subscription = self.subscriptions.iter().position(|it| it.gid == gid).unwrap();
-                (0..ROADS).for_each(|road| self.drain(subscription, road));
+                (0..LINKS).for_each(|link| self.drain(subscription, link));
                 let flow = &mut self.flows[at];
                 let end = flow.end.as_mut().unwrap();
-                end.intake.end();
+                end.reader_handover.end();
                 self.tally.count("ended");
                 flow.go_on(self.now);
-                assert!(flow.end.as_ref().unwrap().intake.is_settled());
+                assert!(flow.end.as_ref().unwrap().reader_handover.is_settled());
                 flow.assert_all();
                 flow.end = None;
             }
         }
-        self.flows.retain(|it| it.course.is_some() || it.end.is_some());
+        self.flows.retain(|it| it.writer_handover.is_some() || it.end.is_some());
     }
 
-    fn drain(&mut self, subscription: usize, road: usize) {
+    fn drain(&mut self, subscription: usize, link: usize) {
         let mut before = u64::MAX;
         while before != self.happened {
             before = self.happened;
-            self.take(subscription, road);
+            self.take(subscription, link);
         }
     }
 
     /// All faults heal and all that is under way arrives. Then both ends of each flow are at one.
     fn settle(mut self) {
-        self.roads.iter_mut().for_each(|it| it.set(Faults::default()));
+        self.links.iter_mut().for_each(|it| it.set(Faults::default()));
         self.arrive_all();
         // Where nothing was lost, nothing has to be given up.
         for flow in self.flows.iter().filter(|_| self.setting.is_kind) {
             flow.assert_settled();
             assert!(flow.owed.is_empty(), "{:?}", flow.owed);
         }
-        // Each may wait for roads that it left, one after the other.
+        // Each may wait for links that it left, one after the other.
         let mut before = u64::MAX;
         while before != self.happened {
             before = self.happened;
@@ -698,9 +709,9 @@ impl World {
         let mut before = u64::MAX;
         while before != self.happened {
             before = self.happened;
-            for road in 0..ROADS {
-                (0..PUBLISHERS).for_each(|it| self.let_go(it, road));
-                (0..SUBSCRIPTIONS).for_each(|it| self.drain(it, road));
+            for link in 0..LINKS {
+                (0..PUBLISHERS).for_each(|it| self.let_go(it, link));
+                (0..SUBSCRIPTIONS).for_each(|it| self.drain(it, link));
             }
             for at in 0..self.flows.len() {
                 self.hear_publisher(at, false);
@@ -713,22 +724,25 @@ impl World {
 }
 
 impl Flow {
-    fn has_left(&self, road: usize) -> bool {
-        self.course.as_ref().is_some_and(|it| it.is_left(&road))
+    fn has_left(&self, link: usize) -> bool {
+        self.writer_handover.as_ref().is_some_and(|it| it.is_left(&link))
     }
 
-    /// A sample goes by the road that stands.
+    /// A sample goes by the link that stands.
     fn owe(&mut self, number: u64) {
-        let Some(course) = self.course.as_ref().filter(|_| self.end.is_some()) else { return };
-        let road = *course.standing().unwrap();
-        self.owed.insert(number, Owed { road, is_excused: false });
+        let Some(writer_handover) = self.writer_handover.as_ref().filter(|_| self.end.is_some())
+        else {
+            return;
+        };
+        let link = *writer_handover.current().unwrap();
+        self.owed.insert(number, Owed { link, is_excused: false });
     }
 
     fn arrive(&mut self, sequence: u64, sample: Arrived) {
         let Some(end) = &mut self.end else { return };
-        let lane = end.lanes.iter().find(|it| it.1 == sample.road);
-        let Some((epoch, _)) = lane else { return };
-        match end.intake.arrive(*epoch, sequence, sample) {
+        let link = end.links.iter().find(|it| it.1 == sample.link);
+        let Some((epoch, _)) = link else { return };
+        match end.reader_handover.arrive(*epoch, sequence, sample) {
             Arrival::Deliver(told, sample) => self.deliver(told, sample),
             Arrival::Held(Some(oldest)) => {
                 self.tally.count("pushed out");
@@ -748,33 +762,35 @@ impl Flow {
         self.tally.count("delivered");
     }
 
-    /// What the subscription does whenever it has told its intake something.
+    /// What the subscription does whenever it has told its reader handover something.
     fn go_on(&mut self, now: u64) {
-        while let Some((told, sample)) = self.end.as_mut().and_then(|it| it.intake.next_due()) {
+        while let Some((told, sample)) =
+            self.end.as_mut().and_then(|it| it.reader_handover.next_due())
+        {
             self.deliver(told, sample);
         }
         let Some(end) = &mut self.end else { return };
-        end.intake.discarded();
-        end.lanes.retain(|(epoch, _)| end.intake.is_open(*epoch));
-        if end.told != end.intake.current() {
-            end.told = end.intake.current();
+        end.reader_handover.discarded();
+        end.links.retain(|(epoch, _)| end.reader_handover.is_open(*epoch));
+        if end.told != end.reader_handover.current() {
+            end.told = end.reader_handover.current();
             end.ending_since = None;
             self.to_publisher.push_back(Answer::Done(end.told));
         }
         end.ending_since = end.is_waiting().then(|| end.ending_since.unwrap_or(now));
     }
 
-    /// The road that delivers is not waited for any longer.
+    /// The link that delivers is not waited for any longer.
     fn over(&mut self, now: u64) {
         if let Some(end) = &mut self.end {
-            end.intake.over(end.intake.current());
+            end.reader_handover.over(end.reader_handover.current());
             self.go_on(now);
         }
     }
 
     fn excuse(&mut self, is_excused: impl Fn(u64, usize) -> bool) {
         for (number, owed) in &mut self.owed {
-            owed.is_excused |= is_excused(*number, owed.road);
+            owed.is_excused |= is_excused(*number, owed.link);
         }
     }
 
@@ -782,29 +798,37 @@ impl Flow {
         assert!(self.owed.values().all(|it| it.is_excused), "missing: {:?}", self.owed);
     }
 
-    /// One road stands at both ends, the same, and another could be begun.
+    /// One link stands at both ends, the same, and another could be begun.
     fn assert_settled(&self) {
-        let (course, end) = (self.course.as_ref().unwrap(), self.end.as_ref().unwrap());
-        assert!(course.is_settled() && course.opening().is_none(), "{course:?}");
-        assert!(end.intake.is_settled() && !end.intake.is_ending(), "{:?}", end.intake);
-        assert_eq!(course.standing(), Some(&end.road()));
-        assert!((0..ROADS).all(|it| course.clone().begin(it) != Begun::NotYet));
+        let (writer_handover, end) =
+            (self.writer_handover.as_ref().unwrap(), self.end.as_ref().unwrap());
+        assert!(
+            writer_handover.is_settled() && writer_handover.opening().is_none(),
+            "{writer_handover:?}"
+        );
+        assert!(
+            end.reader_handover.is_settled() && !end.reader_handover.is_ending(),
+            "{:?}",
+            end.reader_handover
+        );
+        assert_eq!(writer_handover.current(), Some(&end.link()));
+        assert!((0..LINKS).all(|it| writer_handover.clone().begin(it) != Begun::NotYet));
         self.assert_all();
     }
 }
 
 impl End {
-    /// The road that delivers.
-    fn road(&self) -> usize {
-        self.lanes.iter().find(|it| it.0 == self.intake.current()).unwrap().1
+    /// The link that delivers.
+    fn link(&self) -> usize {
+        self.links.iter().find(|it| it.0 == self.reader_handover.current()).unwrap().1
     }
 
     fn is_waiting(&self) -> bool {
-        self.intake.is_ending() && !self.intake.is_settled()
+        self.reader_handover.is_ending() && !self.reader_handover.is_settled()
     }
 }
 
-impl Road {
+impl Link {
     fn set(&mut self, faults: Faults) {
         self.faults = faults;
         self.faulty.set(faults);
@@ -869,12 +893,12 @@ fn run(steps: u64) {
 }
 
 #[test]
-fn flows_change_between_faulty_roads() {
+fn flows_change_between_faulty_links() {
     run(ALL_HAPPENS);
 }
 
 #[test]
 #[ignore = "runs long"]
-fn soak_flows_change_between_faulty_roads() {
+fn soak_flows_change_between_faulty_links() {
     run(20_000_000);
 }

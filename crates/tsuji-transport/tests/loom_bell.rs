@@ -69,7 +69,10 @@ fn loom_rings_of_two_cells_are_not_lost() {
     loom::model(|| {
         let bells = Bells::create(&Backing::Anonymous).unwrap();
         let bell = bells.claim_bell().unwrap();
-        let (near, far) = (cell(&bells, &bell, 1), cell(&bells, &bell, 100));
+        // Their marks are in different words.
+        let near = cell(&bells, &bell, 1);
+        let _between = bells.claim_cell().unwrap();
+        let far = cell(&bells, &bell, 100);
         let data = [flag(), flag()];
         let ringers = [ringer(&near, &data[0]), ringer(&far, &data[1])];
         sleep_until(&bell, &data);
@@ -101,6 +104,22 @@ fn loom_a_cell_that_moves_loses_nothing() {
         let (cell, data) = (cell(&bells, &one, 0), flag());
         let ringer = ringer(&cell, &data);
         cell.attach(&two, 1);
+        sleep_until(&two, &[data]);
+        ringer.join().unwrap();
+    });
+}
+
+/// Who sleeps at each of its bells is woken by one ring.
+#[test]
+fn loom_a_cell_with_two_bells_rings_both() {
+    loom::model(|| {
+        let bells = Bells::create(&Backing::Anonymous).unwrap();
+        let (one, two) = (bells.claim_bell().unwrap(), bells.claim_bell().unwrap());
+        let (cell, data) = (cell(&bells, &one, 0), flag());
+        cell.attach(&two, 1);
+        two.drain(|_| ());
+        let ringer = ringer(&cell, &data);
+        sleep_until(&one, std::slice::from_ref(&data));
         sleep_until(&two, &[data]);
         ringer.join().unwrap();
     });

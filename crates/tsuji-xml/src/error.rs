@@ -87,7 +87,7 @@ impl fmt::Display for XmlError {
         let Self { file, line, column, word, problem, allowed } = self;
         write!(f, "{file}:{line}:{column}: {word:?} {problem}")?;
         if let Some(suggestion) = self.suggestion() {
-            write!(f, "; did you mean {suggestion:?}?")?;
+            write!(f, " (did you mean {suggestion:?}?)")?;
         }
         if !allowed.is_empty() {
             write!(f, "; allowed: {}", allowed.join(", "))?;

@@ -113,7 +113,9 @@ impl<'a> Places<'a> {
     /// Notes that `word`, which begins at `offset`, is wrong. The errors of a file are bounded by its elements.
     pub fn error(&mut self, offset: usize, word: &str, problem: String, allowed: &[&str]) {
         let (line, start) = self.line(offset);
-        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count());
+        // The mark of the byte order at the begin of a file is seen by nobody.
+        let before = self.text.get(start..offset).unwrap_or_default().trim_start_matches(MARK);
+        let column = before.chars().count();
         let column = u32::try_from(column + 1).unwrap_or(u32::MAX);
         let (file, word) = (self.file.clone(), shortened(word));
         let allowed = allowed.iter().map(|&word| word.to_owned()).collect();
@@ -131,16 +133,11 @@ impl<'a> Places<'a> {
         self.line(offset).0
     }
 
-    /// The place of a part of a value, as far as the value stands there as it is read: a reference
-    /// such as `&lt;` shifts what follows, and then the value's own place has to do.
+    /// The place of what begins at byte `at` of a value, also behind references such as `&lt;` and line ends, which stand
+    /// there otherwise than they are read.
     pub fn inside(&self, attribute: Attribute<'_, '_>, at: usize) -> usize {
         let range = attribute.range_value();
-        let start = range.start;
-        if self.text.get(range).is_some_and(|raw| raw.len() == attribute.value().len()) {
-            start + at
-        } else {
-            start
-        }
+        range.start + raw_offset(self.text.get(range).unwrap_or_default(), at)
     }
 
     fn line(&self, offset: usize) -> (u32, usize) {
@@ -155,7 +152,10 @@ impl<'a> Places<'a> {
             let text = child.text().unwrap_or_default();
             let trimmed = text.trim_start();
             if !trimmed.is_empty() {
-                let offset = child.range().start + (text.len() - trimmed.len());
+                // A text goes on behind the place that is known of it where sections of CDATA are in it.
+                let start = child.range().start;
+                let raw = self.text.get(start..).unwrap_or_default();
+                let offset = start + raw_offset(raw, text.len() - trimmed.len());
                 let word = trimmed.split_whitespace().next().unwrap_or_default();
                 let problem = "is text, which has no place here".to_owned();
                 self.error(offset, word, problem, &[]);
@@ -204,6 +204,45 @@ impl<'a> Places<'a> {
         let problem = "is not an element here".to_owned();
         self.error(name_offset(node), node.tag_name().name(), problem, allowed);
     }
+}
+
+/// The mark of the byte order.
+const MARK: char = '\u{feff}';
+
+/// Where in a text as it stands that is which is read as its byte `at`.
+fn raw_offset(raw: &str, at: usize) -> usize {
+    const SECTION: (&str, &str) = ("<![CDATA[", "]]>");
+    let (mut offset, mut read, mut is_section) = (0, 0, false);
+    loop {
+        let rest = &raw[offset..];
+        let mark = if is_section { SECTION.1 } else { SECTION.0 };
+        if rest.starts_with(mark) {
+            offset += mark.len();
+            is_section = !is_section;
+            continue;
+        }
+        let Some(letter) = rest.chars().next().filter(|_| read < at) else { return offset };
+        let (stands, is_read) = match letter {
+            '&' if !is_section => {
+                let end = rest.find(';').map_or(rest.len(), |it| it + 1);
+                (end, referenced(&rest[1..end - usize::from(end != 1)]).len_utf8())
+            }
+            '\r' if rest.starts_with("\r\n") => (2, 1),
+            _ => (letter.len_utf8(), letter.len_utf8()),
+        };
+        offset += stands;
+        read += is_read;
+    }
+}
+
+/// What a reference is read as. There are no entities but those that XML has.
+fn referenced(name: &str) -> char {
+    let code = match (name.strip_prefix("#x"), name.strip_prefix('#')) {
+        (Some(digits), _) => u32::from_str_radix(digits, 16).ok(),
+        (None, Some(digits)) => digits.parse().ok(),
+        (None, None) => None,
+    };
+    code.and_then(char::from_u32).unwrap_or('&')
 }
 
 /// Where the name of an element stands.
@@ -323,5 +362,96 @@ fn word_at(text: &str, offset: usize) -> &str {
     match rest.char_indices().skip(1).find(|(_, c)| end(*c)) {
         Some((index, _)) => rest[..index].trim_end(),
         None => rest.trim_end(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: Kind = Kind {
+        name: "a test",
+        root: "root",
+        bytes_max: 1 << 20,
+        elements_max: 1000,
+        attributes_max: 10,
+        depth_max: 5,
+    };
+    const WRONG: &str = "wrong";
+
+    /// The places of all that is `wrong` in a text, as they are told.
+    fn told(text: &str) -> Vec<(u32, u32)> {
+        let result = read(&KIND, "t", text.as_bytes(), |root, places| {
+            for node in std::iter::once(root).chain(places.elements(root)) {
+                for attribute in node.attributes() {
+                    if let Some(at) = attribute.value().find(WRONG) {
+                        let offset = places.inside(attribute, at);
+                        places.error(offset, WRONG, "is wrong".to_owned(), &[]);
+                    }
+                }
+            }
+        });
+        let errors = result.err().map(|it| it.errors).unwrap_or_default();
+        errors.iter().map(|it| (it.line, it.column)).collect()
+    }
+
+    /// Where it stands, as an editor shows it: characters of the line before it, and one more.
+    fn shown(text: &str) -> Vec<(u32, u32)> {
+        let place = |(at, _): (usize, &str)| {
+            let before = &text[..at];
+            let line = before.matches('\n').count() as u32 + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default();
+            (line, column.trim_start_matches(MARK).chars().count() as u32 + 1)
+        };
+        text.match_indices(WRONG).map(place).collect()
+    }
+
+    #[test]
+    fn places_are_those_of_the_words_whatever_stands_before_them() {
+        let before = [
+            "",
+            " ",
+            "a",
+            "\t",
+            "\n",
+            "\r\n",
+            "ä",
+            "辻",
+            "🦀",
+            "&lt;",
+            "&amp;",
+            "&quot;",
+            "&#10;",
+            "&#x8fbb;",
+            "&#128640;",
+            "]]",
+            "e\u{301}",
+        ];
+        for one in before {
+            for two in before {
+                for three in ["", "&gt;", "\r\n", "辻"] {
+                    let lead = format!("{one}{two}{three}");
+                    for text in [
+                        format!("<root a=\"{lead}wrong\"/>"),
+                        format!("\u{feff}<root a='{lead}wrong'/>"),
+                        format!(
+                            "<root>\r\n\t<!-- {one} -->\r\n<b c='{two}' a='{lead}wrong'/></root>"
+                        ),
+                    ] {
+                        assert_eq!(told(&text), shown(&text), "{text:?}");
+                    }
+                }
+            }
+        }
+        let blanks = ["", " ", "\t", "\n", "\r\n", "&#32;", "&#x9;", "<![CDATA[ ]]>", "<![CDATA["];
+        for one in blanks {
+            for two in &blanks[..7] {
+                let end = if one.ends_with('[') { "]]>" } else { "" };
+                let text = format!("<root>{two}{one}{two}wrong {end}</root>");
+                if end.is_empty() || !two.starts_with('&') {
+                    assert_eq!(told(&text), shown(&text), "{text:?}");
+                }
+            }
+        }
     }
 }

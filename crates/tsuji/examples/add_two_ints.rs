@@ -9,27 +9,30 @@
 //! The first one is the server; Ctrl-C ends it.
 #![allow(clippy::print_stdout, reason = "it speaks to its user")]
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tsuji::{Context, Node};
-use tsuji_interfaces::example_interfaces::srv::{
+use tsuji::interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
+use tsuji::{Context, Error, ErrorKind};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let numbers = std::env::args().skip(1).map(|it| it.parse());
-    match numbers.collect::<Result<Vec<i64>, _>>()?[..] {
-        [] => serve()?,
-        [a, b] => call(AddTwoIntsRequest { a, b })?,
-        _ => return Err("allowed: two whole numbers, or none to be the server".into()),
+fn main() -> tsuji::Result<()> {
+    let context = Context::builder().args(std::env::args().skip(1)).build()?;
+    context.shutdown_on_signals()?;
+    let numbers: Result<Vec<i64>, _> = context.arguments().iter().map(|it| it.parse()).collect();
+    match numbers.as_deref() {
+        Ok([]) => serve(&context),
+        Ok(&[a, b]) => call(&context, AddTwoIntsRequest { a, b }),
+        _ => Err(Error::new(
+            ErrorKind::Invalid,
+            "usage: add_two_ints [A B] [--ros-args ...]; A and B are whole numbers, without them it is the server",
+        )),
     }
-    Ok(())
 }
 
-fn serve() -> tsuji::Result<()> {
-    let node = node("adder")?;
+fn serve(context: &Context) -> tsuji::Result<()> {
+    let node = context.node("adder")?;
     let _service = node.create_service::<AddTwoInts>("add_two_ints", add)?;
     tsuji::spin(&node)
 }
@@ -39,14 +42,8 @@ fn add(request: Arc<AddTwoIntsRequest>) -> AddTwoIntsResponse {
     AddTwoIntsResponse { sum: request.a.wrapping_add(request.b) }
 }
 
-fn call(request: AddTwoIntsRequest) -> tsuji::Result<()> {
-    let client = node("caller")?.create_client::<AddTwoInts>("add_two_ints")?;
+fn call(context: &Context, request: AddTwoIntsRequest) -> tsuji::Result<()> {
+    let client = context.node("caller")?.create_client::<AddTwoInts>("add_two_ints")?;
     println!("{}", client.call(request, Duration::from_secs(5))?.sum);
     Ok(())
-}
-
-fn node(name: &str) -> tsuji::Result<Node> {
-    let context = Context::new()?;
-    context.shutdown_on_signals()?;
-    context.node(name)
 }

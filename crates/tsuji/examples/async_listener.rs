@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::task::{Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use tsuji::{Context, ErrorKind, Subscription};
-use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji::interfaces::std_msgs::msg::String as Text;
+use tsuji::{Context, ErrorKind, Qos, Subscription};
 
 fn main() -> tsuji::Result<()> {
-    let context = Context::new()?;
+    let context = Context::builder().args(std::env::args().skip(1)).only_ros_args().build()?;
     context.shutdown_on_signals()?;
     let node = context.node("listener")?;
-    let subscription = node.subscription::<Text>("chatter").build()?;
+    let subscription = node.create_polled_subscription::<Text>("chatter", Qos::DEFAULT)?;
     match block_on(listen(&subscription)) {
         Err(error) if error.kind() == ErrorKind::Closed => Ok(()),
         ended => ended,

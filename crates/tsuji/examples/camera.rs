@@ -11,21 +11,20 @@
 
 use std::time::Duration;
 
-use tsuji::{Context, Qos};
-use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji::interfaces::sensor_msgs::msg::Image;
+use tsuji::{Context, PublisherOptions, Qos};
 
 const WIDTH: usize = 640;
 const HEIGHT: usize = 480;
 
 fn main() -> tsuji::Result<()> {
-    let context = Context::new()?;
+    let context = Context::builder().args(std::env::args().skip(1)).only_ros_args().build()?;
     context.shutdown_on_signals()?;
     let node = context.node("camera")?;
-    let publisher = node
-        .publisher::<Image>("camera/image")
-        .qos(Qos::SENSOR_DATA)
-        .expected_size((WIDTH * HEIGHT) as u64)
-        .build()?;
+    let publisher = node.create_publisher::<Image>(
+        "camera/image",
+        PublisherOptions::default().qos(Qos::SENSOR_DATA).expected_size((WIDTH * HEIGHT) as u64),
+    )?;
     // Everything about a picture but its pixels.
     let template = Image {
         width: WIDTH as u32,

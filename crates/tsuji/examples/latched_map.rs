@@ -8,26 +8,33 @@
 //! Ctrl-C ends it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it speaks to its user")]
 
-use tsuji::{Context, Durability, History, Qos};
-use tsuji_interfaces::nav_msgs::msg::{MapMetaData, OccupancyGrid};
-
-const LATCHED: Qos =
-    Qos { durability: Durability::TransientLocal, history: History::KeepLast(1), ..Qos::DEFAULT };
+use tsuji::interfaces::nav_msgs::msg::{MapMetaData, OccupancyGrid};
+use tsuji::{Context, Error, ErrorKind, Qos};
 
 fn main() -> tsuji::Result<()> {
-    let context = Context::new()?;
+    let context = Context::builder().args(std::env::args().skip(1)).build()?;
     context.shutdown_on_signals()?;
-    if std::env::args().any(|argument| argument == "look") {
-        let node = context.node("planner")?;
-        let _subscription =
-            node.create_subscription::<OccupancyGrid>("map", LATCHED, |received| {
-                let map = received.view();
-                println!("A map of {}×{} cells.", map.info.width, map.info.height);
-            })?;
-        return tsuji::spin(&node);
+    let arguments: Vec<&str> = context.arguments().iter().map(String::as_str).collect();
+    match arguments[..] {
+        [] => serve(&context),
+        ["look"] => look(&context),
+        _ => Err(Error::new(ErrorKind::Invalid, "usage: latched_map [look] [--ros-args ...]")),
     }
+}
+
+fn look(context: &Context) -> tsuji::Result<()> {
+    let node = context.node("planner")?;
+    let _subscription =
+        node.create_subscription::<OccupancyGrid>("map", Qos::LATCHED, |received| {
+            let map = received.view();
+            println!("A map of {}×{} cells.", map.info.width, map.info.height);
+        })?;
+    tsuji::spin(&node)
+}
+
+fn serve(context: &Context) -> tsuji::Result<()> {
     let node = context.node("map_server")?;
-    let publisher = node.create_publisher::<OccupancyGrid>("map", LATCHED)?;
+    let publisher = node.create_publisher::<OccupancyGrid>("map", Qos::LATCHED)?;
     let info = MapMetaData { width: 200, height: 100, resolution: 0.05, ..MapMetaData::default() };
     let data = vec![0; 200 * 100];
     publisher.publish(OccupancyGrid { info, data, ..OccupancyGrid::default() })?;

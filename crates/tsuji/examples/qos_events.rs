@@ -12,32 +12,43 @@
 
 use std::time::Duration;
 
-use tsuji::{Context, Qos, Reliability};
-use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji::interfaces::std_msgs::msg::UInt64;
+use tsuji::{Context, Error, ErrorKind, PublisherOptions, Qos, SubscriptionOptions};
 
 fn main() -> tsuji::Result<()> {
-    let context = Context::new()?;
+    let context = Context::builder().args(std::env::args().skip(1)).build()?;
     context.shutdown_on_signals()?;
-    let mut qos = Qos { deadline: Some(Duration::from_secs(1)), ..Qos::DEFAULT };
-    let is_said = |word: &str| std::env::args().any(|argument| argument == word);
-    if is_said("best_effort") {
-        qos.reliability = Reliability::BestEffort;
+    let qos = Qos::default().deadline(Duration::from_secs(1));
+    let arguments: Vec<&str> = context.arguments().iter().map(String::as_str).collect();
+    match arguments[..] {
+        [] => watch(&context, qos),
+        ["talk"] => talk(&context, qos),
+        ["talk", "best_effort"] => talk(&context, qos.best_effort()),
+        _ => Err(Error::new(
+            ErrorKind::Invalid,
+            "usage: qos_events [talk [best_effort]] [--ros-args ...]",
+        )),
     }
-    if !is_said("talk") {
-        let node = context.node("watcher")?;
-        let _subscription = node
-            .subscription::<UInt64>("heartbeat")
+}
+
+fn watch(context: &Context, qos: Qos) -> tsuji::Result<()> {
+    let node = context.node("watcher")?;
+    let _subscription = node.create_subscription::<UInt64>(
+        "heartbeat",
+        SubscriptionOptions::default()
             .qos(qos)
-            .on_event(|event| println!("subscription: {event:?}"))
-            .callback(|received| println!("heartbeat {}", received.view().data))?;
-        return tsuji::spin(&node);
-    }
+            .on_event(|event| println!("subscription: {event:?}")),
+        |received| println!("heartbeat {}", received.view().data),
+    )?;
+    tsuji::spin(&node)
+}
+
+fn talk(context: &Context, qos: Qos) -> tsuji::Result<()> {
     let node = context.node("heart")?;
-    let publisher = node
-        .publisher::<UInt64>("heartbeat")
-        .qos(qos)
-        .on_event(|event| println!("publisher: {event:?}"))
-        .build()?;
+    let publisher = node.create_publisher::<UInt64>(
+        "heartbeat",
+        PublisherOptions::default().qos(qos).on_event(|event| println!("publisher: {event:?}")),
+    )?;
     let mut count = 0;
     let _timer = node.create_timer(Duration::from_millis(500), move || {
         count += 1;

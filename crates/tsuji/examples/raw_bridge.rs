@@ -14,24 +14,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tsuji::{Context, RawType};
+use tsuji::{Context, Error, ErrorKind, Qos, RawType};
 
 fn main() -> tsuji::Result<()> {
     let context = Context::builder().args(std::env::args().skip(1)).build()?;
     context.shutdown_on_signals()?;
     let [from, type_name, to] = context.arguments() else {
-        eprintln!("usage: raw_bridge FROM TYPE TO");
-        std::process::exit(2);
+        let usage = "usage: raw_bridge FROM TYPE TO [--ros-args ...]";
+        return Err(Error::new(ErrorKind::Invalid, usage));
     };
     // No hash: whatever the publisher's definition of the type is.
     let of = RawType { name: type_name.clone(), hash: String::new() };
     let node = context.node("bridge")?;
-    let publisher = node.raw_publisher(to, of.clone()).build()?;
+    let publisher = node.create_raw_publisher(to, of.clone(), Qos::DEFAULT)?;
     let carried = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&carried);
-    let _subscription = node.raw_subscription(from, of).callback(move |sample| {
+    let _subscription = node.create_raw_subscription(from, of, Qos::DEFAULT, move |sample| {
         counter.fetch_add(sample.bytes.len() as u64, Ordering::Relaxed);
-        // The same memory goes on; it is copied only where the other road cannot reach it.
+        // The same memory goes on; it is copied only where the other link cannot reach it.
         if let Err(error) = publisher.publish_frozen(sample.bytes) {
             eprintln!("{error}");
         }

@@ -11,11 +11,11 @@
 
 use std::time::Duration;
 
-use tsuji::{Context, ErrorKind, WaitSet};
-use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji::interfaces::std_msgs::msg::String as Text;
+use tsuji::{Context, ErrorKind, Qos, WaitSet};
 
 fn main() -> tsuji::Result<()> {
-    let context = Context::new()?;
+    let context = Context::builder().args(std::env::args().skip(1)).only_ros_args().build()?;
     context.shutdown_on_signals()?;
     match listen(&context) {
         Err(error) if error.kind() == ErrorKind::Closed => Ok(()),
@@ -28,7 +28,7 @@ fn listen(context: &Context) -> tsuji::Result<()> {
     let mut set = WaitSet::new(context)?;
     let mut subscriptions = Vec::new();
     for topic in ["chatter", "news"] {
-        let subscription = node.subscription::<Text>(topic).build()?;
+        let subscription = node.create_polled_subscription::<Text>(topic, Qos::DEFAULT)?;
         set.add(&subscription)?;
         subscriptions.push(subscription);
     }

@@ -10,11 +10,11 @@
 
 use std::time::Duration;
 
+use tsuji::interfaces::std_msgs::msg::String as Text;
 use tsuji::{Context, Qos};
-use tsuji_interfaces::std_msgs::msg::String as Text;
 
 fn main() -> tsuji::Result<()> {
-    let context = Context::builder().args(std::env::args().skip(1)).build()?;
+    let context = Context::builder().args(std::env::args().skip(1)).only_ros_args().build()?;
     context.shutdown_on_signals()?;
     let node = context.node("talker")?;
     let publisher = node.create_publisher::<Text>("chatter", Qos::DEFAULT)?;

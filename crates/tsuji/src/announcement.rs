@@ -26,7 +26,7 @@ pub(crate) struct Announcement<'a> {
 }
 
 impl Announcement<'_> {
-    /// As plain ROS 2 nodes of `distro` know it; or why they cannot.
+    /// As foreign ROS 2 nodes of `distro` know it; or why they cannot.
     pub(crate) fn for_ros(&self, distro: Distro) -> Result<Announced, String> {
         let topic = match self.role {
             Role::Topic => DdsTopic::Topic(self.topic),
@@ -79,17 +79,17 @@ impl Announcement<'_> {
     }
 }
 
-/// An endpoint of a plain node.
+/// An endpoint of a foreign node.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PlainEndpoint {
+pub(crate) struct ForeignEndpoint {
     pub(crate) record: EndpointRecord,
     /// Which client or server it is a half of, if it says so.
     pub(crate) end: Option<ServiceEnd>,
 }
 
-/// What an endpoint of a plain node is; nothing, if it is none of ROS 2; or why it cannot be spoken
+/// What an endpoint of a foreign node is; nothing, if it is none of ROS 2; or why it cannot be spoken
 /// to.
-pub(crate) fn plain_endpoint(found: &FoundEndpoint) -> Result<Option<PlainEndpoint>, String> {
+pub(crate) fn foreign_endpoint(found: &FoundEndpoint) -> Result<Option<ForeignEndpoint>, String> {
     let (role, topic) = match DdsTopic::demangle(&found.topic) {
         DdsTopic::Topic(topic) => (Role::Topic, topic),
         DdsTopic::ServiceRequest(service) => (Role::Request, service),
@@ -122,7 +122,7 @@ pub(crate) fn plain_endpoint(found: &FoundEndpoint) -> Result<Option<PlainEndpoi
         type_hash: type_hash.unwrap_or_default(),
         qos: qos.into(),
     };
-    Ok(Some(PlainEndpoint { record, end: said.service_end }))
+    Ok(Some(ForeignEndpoint { record, end: said.service_end }))
 }
 
 #[cfg(test)]
@@ -180,7 +180,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_endpoint_of_others_is_something_that_holds_together(found in endpoint()) {
-            let plain = match plain_endpoint(&found) {
+            let plain = match foreign_endpoint(&found) {
                 Ok(Some(plain)) => plain,
                 Ok(None) => {
                     prop_assert_eq!(DdsTopic::demangle(&found.topic), DdsTopic::NotRos(&found.topic));
@@ -191,7 +191,7 @@ mod tests {
                     return Ok(());
                 }
             };
-            let PlainEndpoint { record, end } = plain;
+            let ForeignEndpoint { record, end } = plain;
             let topic = match record.role {
                 Role::Topic => DdsTopic::Topic(&record.topic),
                 Role::Request => DdsTopic::ServiceRequest(&record.topic),
@@ -241,7 +241,7 @@ mod tests {
                 user_data,
                 qos,
             };
-            let PlainEndpoint { record, end } = plain_endpoint(&found).unwrap().unwrap();
+            let ForeignEndpoint { record, end } = foreign_endpoint(&found).unwrap().unwrap();
             assert_eq!((record.role, &*record.topic), (role, "/robot/it"));
             assert_eq!(record.type_name, announcement.type_name);
             assert_eq!(record.type_hash, hash);

@@ -12,17 +12,17 @@ use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 
-use tsuji_platform::clock;
+use tsuji_platform::{clock, report};
 use tsuji_transport::bell::{Bell, Cell};
 use tsuji_transport::{ErrorKind as TransportKind, Gid, Sample};
 
+use crate::arrivals::{Inbox, Tally};
 use crate::executor::Entity;
-use crate::news::Inbox;
-use crate::publication::{Opened, Opening, Outgoing, Parting, Publication};
-use crate::reception::Reception;
+use crate::publisher_core::{Opened, Opening, Outgoing, Parting, PublisherCore};
+use crate::subscription_core::SubscriptionCore;
 use crate::{CallbackGroup, CallbackGroupKind, Error, ErrorKind, Node, Result};
 
-/// What a client has done so far.
+/// Counts of what a client has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientCounters {
@@ -38,20 +38,25 @@ pub struct ClientCounters {
     pub forgotten: u64,
     /// Replies that nobody waited for: after the time was up, or after another server's.
     pub late: u64,
+    /// Replies pushed out by newer ones before they were taken, where the
+    /// [depth is kept](crate::ClientOptions::keep_depth).
+    pub displaced: u64,
     /// Requests that are open now.
     pub open: u64,
 }
 
 pub(crate) struct Calls {
     node: Node,
-    pub(crate) publication: Arc<Publication>,
-    pub(crate) reception: Arc<Reception>,
+    pub(crate) publisher_core: Arc<PublisherCore>,
+    pub(crate) subscription_core: Arc<SubscriptionCore>,
     table: Mutex<Table>,
     /// Held by the thread that takes replies and hands them out: they are handed out as they came, and no server
     /// is taken for silent whose reply another thread has just taken.
     taking: Mutex<()>,
     /// That thread, or 0.
     taker: AtomicUsize,
+    /// How many replies are kept that are to be collected.
+    depth: usize,
 }
 
 #[derive(Default)]
@@ -60,6 +65,8 @@ struct Table {
     open: HashMap<u64, Call>,
     /// Requests whose replies are collected and have come, oldest first.
     arrived: VecDeque<u64>,
+    /// How many were in `arrived` and are not any more.
+    departed: u64,
     /// Requests, and a server of each that has left: it is lost if no reply of it has come.
     left: Vec<(u64, Gid)>,
     reader: Reads,
@@ -104,20 +111,22 @@ enum Waits {
 impl Calls {
     pub(crate) fn new(
         node: Node,
-        publication: Arc<Publication>,
-        reception: Arc<Reception>,
+        publisher_core: Arc<PublisherCore>,
+        subscription_core: Arc<SubscriptionCore>,
+        depth: Option<u32>,
     ) -> Arc<Self> {
         let calls = Arc::new(Self {
             node,
-            publication,
-            reception,
+            publisher_core,
+            subscription_core,
             table: Mutex::default(),
             taking: Mutex::default(),
             taker: AtomicUsize::new(0),
+            depth: depth.map_or(usize::MAX, |depth| depth as usize),
         });
         let parting: Weak<dyn Parting> = Arc::<Self>::downgrade(&calls);
-        calls.publication.tell_partings(parting);
-        calls.publication.host.wake_at_end(&calls.reception.news);
+        calls.publisher_core.tell_partings(parting);
+        calls.publisher_core.session.wake_at_end(&calls.subscription_core.news);
         calls
     }
 
@@ -135,10 +144,11 @@ impl Calls {
 
     /// The oldest reply that has come to a request that was posted, with the request's number.
     pub(crate) fn collect(&self) -> Result<Option<(u64, Sample)>> {
-        self.publication.open("take a reply")?;
+        self.publisher_core.open("take a reply")?;
         self.read();
         let mut table = self.lock();
         while let Some(number) = table.arrived.pop_front() {
+            table.departed += 1;
             if let Some(Some(sample)) = table.finished(number) {
                 return Ok(Some((number, sample)));
             }
@@ -152,23 +162,23 @@ impl Calls {
         patience: Duration,
         is_collected: bool,
     ) -> Result<u64> {
-        self.publication.open("send a request")?;
+        self.publisher_core.open("send a request")?;
         // What waits here would hold the servers back.
         self.read();
         let (number, refused) = (0.into(), None.into());
         let asked = Asked { calls: self, number, refused, is_collected };
-        let sent = self.publication.request(request, &asked, patience);
+        let sent = self.publisher_core.request(request, &asked, patience);
         match (sent, asked.refused.get()) {
             (Ok(()), _) => {
                 self.lock().counters.sent += 1;
                 Ok(asked.number.get())
             }
-            (Err(_), Some(Refused::NoServer)) => Err(self.no_server("at the moment")),
+            (Err(_), Some(Refused::NoServer)) => Err(self.no_server()),
             (Err(_), Some(Refused::Full)) => Err(Error::new(
                 ErrorKind::Busy,
                 format!(
                     "call {}: {OPEN_MAX} requests are open; wait for some, or drop them",
-                    self.publication.topic
+                    self.publisher_core.topic
                 ),
             )),
             (Err(error), None) => Err(error),
@@ -179,7 +189,7 @@ impl Calls {
     /// `give_up_ns`.
     pub(crate) fn wait(self: &Arc<Self>, number: u64, give_up_ns: u64) -> Result<Option<Sample>> {
         loop {
-            if let Err(closed) = self.publication.open("wait for a reply") {
+            if let Err(closed) = self.publisher_core.open("wait for a reply") {
                 self.wake_all();
                 return Err(closed);
             }
@@ -210,17 +220,20 @@ impl Calls {
 
     /// The reply to request `number` if it is there; else `waker` is woken when it may be.
     pub(crate) fn poll(self: &Arc<Self>, number: u64, waker: &Waker) -> Result<Option<Sample>> {
-        self.publication.open("await a reply")?;
+        self.publisher_core.open("await a reply")?;
         self.read();
+        // A waker is the user's, and may do anything when it is copied or dropped.
+        let mut waits = Waits::Task(waker.clone());
         let mut table = self.lock();
         if let Some(reply) = table.finished(number) {
             drop(table);
             return reply.ok_or_else(|| self.lost()).map(Some);
         }
         if let Some(call) = table.open.get_mut(&number) {
-            call.waits = Waits::Task(waker.clone());
+            std::mem::swap(&mut call.waits, &mut waits);
         }
         drop(table);
+        drop(waits);
         self.let_the_context_read()?;
         Ok(None)
     }
@@ -239,7 +252,7 @@ impl Calls {
 
     pub(crate) fn counters(&self) -> ClientCounters {
         // A forked child may find the locks held for ever.
-        if !self.publication.host.is_current() {
+        if !self.publisher_core.session.is_current() {
             return ClientCounters::default();
         }
         self.read();
@@ -258,24 +271,22 @@ impl Calls {
     }
 
     /// The error of whoever finds no server, with what keeps those from answering that are there.
-    pub(crate) fn no_server(&self, when: &str) -> Error {
-        let service = &self.publication.topic;
+    pub(crate) fn no_server(&self) -> Error {
+        let service = &self.publisher_core.topic;
         let obstacles = self.obstacles();
-        let mut what = format!("call {service}: no server is ready {when}");
-        if !obstacles.is_empty() {
-            what = format!("{what}; {}", obstacles.join("; "));
-        }
-        Error::new(ErrorKind::NoServer, what)
+        let what = format!("call {service}: no server is ready");
+        let hint: String = obstacles.iter().map(|it| format!("; {it}")).collect();
+        Error::new(ErrorKind::NoServer, what).hint(hint)
     }
 
     /// What keeps servers from answering that are there.
     pub(crate) fn obstacles(&self) -> Vec<String> {
         // A forked child may find the lock held for ever.
-        if !self.publication.host.is_current() {
+        if !self.publisher_core.session.is_current() {
             return Vec::new();
         }
-        let (requests, replies) = (self.publication.gid, self.reception.gid);
-        self.publication.host.directory().obstacles(requests, replies)
+        let (requests, replies) = (self.publisher_core.gid, self.subscription_core.gid);
+        self.publisher_core.session.graph_cache().obstacles(requests, replies)
     }
 
     fn lost(&self) -> Error {
@@ -284,7 +295,7 @@ impl Calls {
             format!(
                 "call {}: the server left or died before it replied; the request may have been \
                  performed",
-                self.publication.topic
+                self.publisher_core.topic
             ),
         )
     }
@@ -302,6 +313,10 @@ impl Calls {
             let _taking = Taking::begin(&self.taker, here);
             self.read_alone(&mut after);
         }
+        if after.displaced_first {
+            let (service, depth) = (&self.publisher_core.topic, self.depth);
+            report::warn!(%service, depth, "more replies wait than the depth of the client: the oldest are dropped");
+        }
         // Replies are the user's, and may do anything when dropped.
         after.tasks.into_iter().for_each(Waker::wake);
         drop(after.late);
@@ -311,7 +326,7 @@ impl Calls {
         // Before the replies are read: whoever has left has said all it will.
         let left = std::mem::take(&mut self.lock().left);
         // An error says that it is closed, which everybody finds who waits.
-        while let Ok(Some((sample, _))) = self.reception.take() {
+        while let Ok(Some((sample, _))) = self.subscription_core.take() {
             self.hand_out(sample, after);
         }
         if left.is_empty() {
@@ -339,7 +354,8 @@ impl Calls {
 
     fn hand_out(&self, sample: Sample, after: &mut After) {
         let mut table = self.lock();
-        let number = sample.envelope.related.filter(|(client, _)| *client == self.publication.gid);
+        let number =
+            sample.envelope.related.filter(|(client, _)| *client == self.publisher_core.gid);
         let call = number.and_then(|(_, number)| table.open.get_mut(&number));
         let asked = call.filter(|call| matches!(call.progress, Progress::Asked(_)));
         let Some(call) = asked else {
@@ -350,6 +366,15 @@ impl Calls {
         let (related, is_collected) = (number.map(|(_, number)| number), call.is_collected);
         let waits = std::mem::replace(&mut call.waits, Waits::Nobody);
         table.arrived.extend(related.filter(|_| is_collected));
+        if self.depth < table.arrived.len() {
+            let oldest = table.arrived.pop_front().and_then(|oldest| table.open.remove(&oldest));
+            table.departed += 1;
+            table.counters.displaced += 1;
+            after.displaced_first |= table.counters.displaced == 1;
+            if let Some(Call { progress: Progress::Replied(sample), .. }) = oldest {
+                after.late.push(sample);
+            }
+        }
         drop(table);
         self.wake_after(waits, after);
     }
@@ -364,7 +389,7 @@ impl Calls {
     fn wake(&self, waits: Waits) {
         match waits {
             Waits::Nobody => (),
-            Waits::TheReader => self.reception.news.ring(),
+            Waits::TheReader => self.subscription_core.news.ring(),
             Waits::Thread(thread) => thread.unpark(),
             Waits::Task(waker) => waker.wake(),
         }
@@ -383,8 +408,8 @@ impl Calls {
     /// Reads replies on this thread until that to request `number` is there, it is time to give up,
     /// or somebody else reads.
     fn read_until(self: &Arc<Self>, number: u64, give_up_ns: u64) -> Result<()> {
-        let reading = Reading::begin(self);
-        let bell = match self.publication.host.bells().claim_bell() {
+        let mut reading = Reading::begin(self);
+        let bell = match self.publisher_core.session.bells().claim_bell() {
             Ok(bell) if reading.number <= READING_MAX => bell,
             Err(error) if error.kind() != TransportKind::Exhausted => return Err(error.into()),
             _ => {
@@ -393,15 +418,11 @@ impl Calls {
                 return self.let_the_context_read();
             }
         };
-        // Ends before the bell does, which nothing may ring then.
-        let reading = reading;
-        if !reading.sleep_on(&bell) {
-            return Ok(());
-        }
+        let Some(bell) = reading.sleep_on(bell) else { return Ok(()) };
         loop {
             // Whatever rings from here on will be seen by the wait below.
             bell.drain(|_| ());
-            if self.publication.open("wait for a reply").is_err() {
+            if self.publisher_core.open("wait for a reply").is_err() {
                 return Ok(());
             }
             self.read();
@@ -429,11 +450,11 @@ impl Calls {
         let waking = self.node.context().waking()?;
         let entity: Arc<dyn Entity> = Arc::new(Replies {
             calls: Arc::downgrade(self),
-            news: Arc::clone(&self.reception.news),
+            news: Arc::clone(&self.subscription_core.news),
             group: CallbackGroup::new(CallbackGroupKind::Reentrant),
         });
         // The thread that reads now is woken to find out, before its bell is rung no more.
-        self.reception.news.ring();
+        self.subscription_core.news.ring();
         waking.attach(&entity)?;
         table.reader = Reads::TheContext(entity);
         Ok(())
@@ -447,16 +468,21 @@ impl Calls {
 
 impl Inbox for Calls {
     fn cell(&self) -> &Arc<Cell> {
-        &self.reception.news
+        &self.subscription_core.news
     }
 
     /// Replies to be collected.
-    fn waiting(&self, _most: usize) -> usize {
-        if self.publication.open("look").is_err() {
-            return 0;
+    fn waiting(&self, most: usize) -> usize {
+        self.tally(most).waiting
+    }
+
+    fn tally(&self, _most: usize) -> Tally {
+        if self.publisher_core.open("look").is_err() {
+            return Tally::default();
         }
         self.read();
-        self.lock().arrived.len()
+        let table = self.lock();
+        Tally { waiting: table.arrived.len(), left: table.departed, is_wrong: false }
     }
 }
 
@@ -470,7 +496,7 @@ impl Parting for Calls {
         left.extend(had_it.map(|(number, _)| (*number, server)));
         drop(table);
         // Whoever reads finds out, after what the server still said.
-        self.reception.news.ring();
+        self.subscription_core.news.ring();
     }
 }
 
@@ -482,7 +508,9 @@ impl Table {
         }
         let collected = self.open.iter().filter(|(_, call)| call.is_collected);
         let oldest = *collected.map(|(number, _)| number).min()?;
+        let before = self.arrived.len();
         self.arrived.retain(|it| *it != oldest);
+        self.departed += (before - self.arrived.len()) as u64;
         self.counters.forgotten += 1;
         self.open.remove(&oldest)
     }
@@ -509,6 +537,8 @@ impl Table {
 struct After {
     /// Replies that nobody waits for, to be dropped.
     late: Vec<Sample>,
+    /// The first reply of all was pushed out.
+    displaced_first: bool,
     tasks: Vec<Waker>,
 }
 
@@ -539,33 +569,37 @@ struct Reading<'a> {
     calls: &'a Calls,
     /// How many threads of the process read, this one included.
     number: usize,
+    /// Replies ring it.
+    bell: Option<Bell>,
 }
 
 static READING: AtomicUsize = AtomicUsize::new(0);
 
 impl<'a> Reading<'a> {
     fn begin(calls: &'a Calls) -> Self {
-        Self { calls, number: READING.fetch_add(1, Ordering::Relaxed) + 1 }
+        Self { calls, number: READING.fetch_add(1, Ordering::Relaxed) + 1, bell: None }
     }
 
     /// Lets replies ring `bell`, unless the context reads meanwhile.
-    fn sleep_on(&self, bell: &Bell) -> bool {
+    fn sleep_on(&mut self, bell: Bell) -> Option<&Bell> {
         let table = self.calls.lock();
-        let is_reader = matches!(table.reader, Reads::AThread);
-        if is_reader {
-            self.calls.reception.news.attach(bell, 0);
+        if !matches!(table.reader, Reads::AThread) {
+            return None;
         }
-        is_reader
+        self.calls.subscription_core.news.attach(&bell, 0);
+        Some(self.bell.insert(bell))
     }
 }
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
         READING.fetch_sub(1, Ordering::Relaxed);
+        if let Some(bell) = &self.bell {
+            self.calls.subscription_core.news.detach_from(bell);
+        }
         let mut table = self.calls.lock();
         let mut next = None;
         if matches!(table.reader, Reads::AThread) {
-            self.calls.reception.news.detach();
             table.reader = Reads::Nobody;
             let mut waiting = table.open.values_mut().map(|call| &mut call.waits);
             let thread = waiting.find(|waits| matches!(waits, Waits::Thread(_)));
@@ -639,7 +673,7 @@ impl Entity for Replies {
     fn run(&self, _more: &mut dyn FnMut()) {
         let Some(calls) = self.calls.upgrade() else { return };
         calls.read();
-        if calls.publication.open("await a reply").is_err() {
+        if calls.publisher_core.open("await a reply").is_err() {
             calls.wake_all();
         }
     }

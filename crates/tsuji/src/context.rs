@@ -1,45 +1,62 @@
 //! Contexts: where nodes live.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tsuji_core::names::{RemapRule, validate_topic};
+use tsuji_core::names::{self, RemapRule, validate_topic};
 use tsuji_core::{Interop, Peer, Peers, Policy, RtpsEngine};
 use tsuji_platform::clock;
+use tsuji_platform::report;
 use tsuji_ros::environment::{DOMAIN_MAX, DiscoveryRange};
 use tsuji_ros::gid::Distro;
 use tsuji_transport::Transport;
 
 use crate::control::{self, protocol::Control};
-use crate::directory::{Answers, Directory};
 use crate::executor::{Executor, ExecutorCore};
 use crate::graph::{EndpointInfo, join};
-use crate::host::{Host, Place};
+use crate::graph_cache::{Answers, GraphCache};
+use crate::log::Logging;
 use crate::network::{Asked, Network, Said};
 use crate::policy_file::PolicyFile;
 use crate::registry::Arrange;
+use crate::session::{Place, Session};
 use crate::{
-    Error, ErrorKind, Graph, GuardCondition, LogArguments, Neighbour, Node, ProcessEngines, Result,
-    RouteReport, RouteSetting, Stranger, TransportReport,
+    Error, ErrorKind, Graph, GuardCondition, LogArguments, Node, PeerProcess, ProcessEngines,
+    Result, RouteReport, RouteSetting, Severity, TransportReport, UnreachablePeer,
 };
 
-/// Where nodes live: a domain, a policy, and this process's part in it. Clones are the same
-/// context; it ends with the last of them, or when it is shut down.
+/// A domain, a policy, and this process's part in it: where nodes live.
+///
+/// Clones are the same context; it ends with the last of them, or when it is shut down.
+///
+/// ```no_run
+/// use tsuji::Context;
+///
+/// let context = Context::builder().args(std::env::args().skip(1)).build()?;
+/// context.shutdown_on_signals()?;
+/// let node = context.node_in("camera", "/robot")?;
+/// println!("{node:?} is in domain {}", context.domain());
+/// tsuji::spin(&node)?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Context {
     core: Arc<ContextCore>,
 }
 
 struct ContextCore {
-    host: Arc<Host>,
+    session: Arc<Session>,
     is_isolated: bool,
     /// The one whose participant this is too, where it was made of another.
     parent: Option<Context>,
     remap_rules: Vec<RemapRule>,
     parameter_arguments: Vec<ParameterArgument>,
     log_arguments: LogArguments,
+    /// Made when it is first asked for.
+    logging: OnceLock<Logging>,
     arguments: Vec<String>,
+    enclave: String,
     /// Wakes those who await messages. Made when the first does.
     waking: Mutex<Option<Waking>>,
 }
@@ -49,8 +66,12 @@ struct Waking {
 }
 
 impl Context {
-    /// A context by the environment: `TSUJI_POLICY`, `TSUJI_RUNTIME_DIR`, `TSUJI_INTEROP`,
+    /// Creates a context by the environment: `TSUJI_POLICY`, `TSUJI_RUNTIME_DIR`, `TSUJI_INTEROP`,
     /// `TSUJI_RTPS_ENGINE`, and those of ROS 2, as `ROS_DOMAIN_ID`. `tsuji doctor` says what becomes of each.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ContextBuilder::build`].
     pub fn new() -> Result<Self> {
         Self::builder().build()
     }
@@ -60,59 +81,85 @@ impl Context {
         ContextBuilder::default()
     }
 
-    /// The same participant under other arguments, as [`ContextBuilder::args`] reads them: nodes of both are in one
-    /// process and share the in-process road. Where they say nothing of the log, what was said before holds. It ends with
-    /// this one, and keeps it.
+    /// Creates a context of the same participant under other arguments, as [`ContextBuilder::args`] reads them.
+    ///
+    /// Nodes of both are in one process and share the in-process link. Where the arguments say nothing of the log,
+    /// what was said before holds. It ends with this one, and keeps it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if an argument after `--ros-args` is not allowed.
     pub fn with_args(&self, arguments: impl IntoIterator<Item = String>) -> Result<Self> {
         let arguments: Vec<String> = arguments.into_iter().collect();
-        let Arguments { remap_rules, parameters, own, log } = split_arguments(&arguments)?;
+        let Arguments { remap_rules, parameters, own, log, enclave } = split_arguments(&arguments)?;
+        let enclave = enclave.unwrap_or_else(|| self.enclave().to_owned());
         // A log is a program's rather than a node's.
         let is_said = log != LogArguments::default();
         let log_arguments = if is_said { log } else { self.log_arguments().clone() };
         let core = ContextCore {
-            host: Arc::clone(self.host()),
+            session: Arc::clone(self.session()),
             is_isolated: self.core.is_isolated,
             parent: Some(self.clone()),
             remap_rules,
             parameter_arguments: parameters,
             log_arguments,
+            logging: OnceLock::new(),
             arguments: own,
+            enclave,
             waking: Mutex::default(),
         };
         Ok(Self { core: Arc::new(core) })
     }
 
-    /// A node in the root namespace.
+    /// Creates a node in the root namespace.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`node_in`](Self::node_in).
     pub fn node(&self, name: &str) -> Result<Node> {
         self.node_in(name, "/")
     }
 
-    /// A node in a namespace, such as `/robot`.
+    /// Creates a node in a namespace, such as `/robot`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if the name or the namespace, after remapping, is not valid in ROS 2;
+    /// [`ErrorKind::Closed`] when the context is shut down or in a forked child.
     pub fn node_in(&self, name: &str, namespace: &str) -> Result<Node> {
-        Node::new(self, name, namespace)
+        Node::builder(name).namespace(namespace).build(self)
     }
 
-    /// Whether it is not shut down.
+    /// Returns true until the context is shut down. In a forked child it is false.
     pub fn is_ok(&self) -> bool {
-        self.core.host.open("use").is_ok()
+        self.core.session.open("use").is_ok()
     }
 
-    /// Ends every spin, every wait and every publish of this context. Later calls answer Closed.
+    /// Ends every spin, every wait and every publish of this context. Later calls answer [`ErrorKind::Closed`].
     ///
     /// Contexts of one process and domain that are not isolated end together.
     pub fn shutdown(&self) {
-        self.core.host.stop();
+        self.core.session.stop();
     }
 
-    /// Shuts down on SIGINT and SIGTERM. A second signal ends the process as if nobody had asked.
+    /// Shuts the context down on SIGINT, SIGTERM and SIGHUP, which comes when a terminal is closed.
+    ///
+    /// A signal that was ignored when the process began, as under `nohup`, stays ignored. A second signal ends the
+    /// process as if nobody had asked.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Exhausted`] if no descriptor or memory is left, [`ErrorKind::Unexpected`] if the system refuses
+    /// the signals or a thread that waits for them.
     pub fn shutdown_on_signals(&self) -> Result<()> {
-        let failed = |error: std::io::Error| crate::host::unexpected("signals", error);
-        let host = Arc::downgrade(&self.core.host);
-        let mut signals = signal_hook::iterator::Signals::new([
+        let failed = |error: std::io::Error| crate::session::unexpected("signals", error);
+        let session = Arc::downgrade(&self.core.session);
+        let heard = tsuji_platform::signals::heard(&[
             signal_hook::consts::SIGINT,
             signal_hook::consts::SIGTERM,
-        ])
-        .map_err(failed)?;
+            signal_hook::consts::SIGHUP,
+        ]);
+        let mut signals = signal_hook::iterator::Signals::new(heard).map_err(failed)?;
         std::thread::Builder::new()
             .name("tsuji-signals".to_owned())
             .stack_size(128 * 1024)
@@ -120,8 +167,8 @@ impl Context {
                 let mut signals = signals.forever();
                 if let Some(first) = signals.next() {
                     tracing::debug!(first, "shutting down");
-                    if let Some(host) = host.upgrade() {
-                        host.stop();
+                    if let Some(session) = session.upgrade() {
+                        session.stop();
                     }
                 }
                 if let Some(second) = signals.next() {
@@ -132,72 +179,102 @@ impl Context {
         Ok(())
     }
 
-    /// The policy in force.
+    /// Returns the policy in force.
     pub fn policy(&self) -> Arc<Policy> {
-        self.core.host.policy()
+        self.core.session.policy()
     }
 
-    /// The domain.
+    /// Returns the distribution of ROS 2 whose formats this context uses with foreign nodes. Default Jazzy.
+    pub fn distro(&self) -> Distro {
+        self.core.session.distro()
+    }
+
+    /// Returns the security enclave of the context's nodes, `/` by default. It is shown to others; nothing is
+    /// encrypted.
+    pub fn enclave(&self) -> &str {
+        &self.core.enclave
+    }
+
+    /// Returns the domain, 0 to 232.
     pub fn domain(&self) -> u32 {
-        self.core.host.domain()
+        self.core.session.domain()
     }
 
-    /// Which plain ROS 2 nodes are spoken to: less than was asked for where the plug-in over Zenoh is not
-    /// found, or `ROS_AUTOMATIC_DISCOVERY_RANGE` is `OFF`.
+    /// Returns which foreign ROS 2 nodes are spoken to.
+    ///
+    /// That is less than was asked for where the plug-in over Zenoh is not found, or
+    /// `ROS_AUTOMATIC_DISCOVERY_RANGE` is `OFF`.
     pub fn interop(&self) -> Interop {
-        self.core.host.network().interop()
+        self.core.session.network().interop()
     }
 
-    /// What speaks RTPS to plain ROS 2 nodes, if anything does: Cyclone DDS too where Fast DDS was asked
-    /// for and does not work.
+    /// Returns what speaks RTPS to foreign ROS 2 nodes, if anything does.
+    ///
+    /// It is Cyclone DDS too where Fast DDS was asked for and does not work.
     pub fn rtps_engine(&self) -> RtpsEngine {
-        self.core.host.network().engine()
+        self.core.session.network().engine()
     }
 
-    /// The folder where the processes of this domain find each other.
+    /// Returns the folder where the processes of this domain find each other.
     pub fn runtime_folder(&self) -> &Path {
-        self.core.host.folder()
+        self.core.session.folder()
     }
 
-    /// The arguments that are not between `--ros-args` and `--`.
+    /// Returns the program's own arguments: those that are not between `--ros-args` and `--`.
     pub fn arguments(&self) -> &[String] {
         &self.core.arguments
     }
 
-    /// What `--ros-args` says of parameters, in its order. Nothing here reads it: whoever serves parameters does.
+    /// Returns what `--ros-args` says of parameters, in its order: for [`Node::parameters`].
     pub fn parameter_arguments(&self) -> &[ParameterArgument] {
         &self.core.parameter_arguments
     }
 
-    /// What `--ros-args` says of the log. Nothing here reads it: whoever logs does.
+    /// Returns what `--ros-args` says of the log: for [`logging`](Self::logging).
     pub fn log_arguments(&self) -> &LogArguments {
         &self.core.log_arguments
     }
 
-    /// Waits until every process that was there when this context was made has told all it has, and
-    /// plain ROS 2 nodes had the time to be found, for which it waits a second at most. Answers how
-    /// many processes of tsuji there are.
+    /// Returns the log of the context's nodes: levels, and layers for a subscriber of `tracing`.
+    ///
+    /// [Contexts of the same participant](Self::with_args) have one together, unless their arguments say otherwise.
+    pub fn logging(&self) -> &Logging {
+        self.core.logging.get_or_init(|| match &self.core.parent {
+            Some(parent) if parent.log_arguments() == self.log_arguments() => {
+                parent.logging().clone()
+            }
+            _ => Logging::new(self.log_arguments()),
+        })
+    }
+
+    /// Waits until the other processes of the domain are known, and returns how many processes of tsuji there are.
+    ///
+    /// That is when every process that was there when this context was made has told all it has, and foreign ROS 2
+    /// nodes had the time to be found, for which it waits 3 s at most: as a rule half a second, and longer while
+    /// one on Fast DDS is there that has not told what it has.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timeout`] if a process of tsuji has not told all within `timeout`, [`ErrorKind::Closed`] when
+    /// the context is shut down or in a forked child.
     pub fn settle(&self, timeout: Duration) -> Result<usize> {
-        let settled = self.core.host.wait_for(timeout, |directory| {
-            directory.links.are_settled().then(|| directory.links.peers().count())
+        let settled = self.core.session.wait_for(timeout, |graph_cache| {
+            graph_cache.channels.are_settled().then(|| graph_cache.channels.peers().count())
         })?;
         let met = settled.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Timeout,
-                format!("a process of the domain did not answer within {timeout:?}"),
-            )
+            Error::new(ErrorKind::Timeout, "a process of the domain did not answer").within(timeout)
         })?;
-        self.settle_outside(timeout)?;
+        self.settle_foreign(timeout)?;
         Ok(met)
     }
 
-    /// Waits until plain nodes have been found, as far as can be known.
-    fn settle_outside(&self, timeout: Duration) -> Result<()> {
-        let host = &self.core.host;
-        let deadline = Instant::now() + timeout.min(OUTSIDE_MAX);
-        while host.speaks() && Instant::now() < deadline {
-            let settled = host.wait_for(LOOK_AGAIN, |directory| {
-                directory.outside.is_settled(clock::monotonic_ns()).then_some(())
+    /// Waits until foreign nodes have been found, as far as can be known.
+    fn settle_foreign(&self, timeout: Duration) -> Result<()> {
+        let session = &self.core.session;
+        let deadline = Instant::now() + timeout.min(FOREIGN_MAX);
+        while session.speaks() && Instant::now() < deadline {
+            let settled = session.wait_for(LOOK_AGAIN, |graph_cache| {
+                graph_cache.foreign.is_settled(clock::monotonic_ns()).then_some(())
             })?;
             if settled.is_some() {
                 break;
@@ -206,67 +283,115 @@ impl Context {
         Ok(())
     }
 
-    /// The other processes of the domain, those that do not answer among them.
-    pub fn neighbours(&self) -> Vec<Neighbour> {
-        if !self.core.host.is_current() {
+    /// Returns the foreign ROS 2 processes that tell of their nodes and have not done so yet.
+    ///
+    /// One on Fast DDS does so up to three seconds after it was found.
+    pub fn nameless_participants(&self) -> Vec<crate::ProcessInfo> {
+        if !self.core.session.is_current() {
             return Vec::new();
         }
-        self.core.host.directory().links.neighbours()
+        self.core.session.graph_cache().foreign.nameless()
     }
 
-    /// What is known of all processes of the domain on this host.
+    /// Waits until every foreign ROS 2 process that was found has told its nodes, and returns those that have not
+    /// within `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] when the context is shut down or in a forked child.
+    pub fn wait_for_names(&self, timeout: Duration) -> Result<Vec<crate::ProcessInfo>> {
+        let session = &self.core.session;
+        session.wait_for(timeout, |graph_cache| {
+            graph_cache.foreign.nameless().is_empty().then_some(())
+        })?;
+        Ok(self.nameless_participants())
+    }
+
+    /// Returns the other processes of the domain, those that do not answer among them.
+    pub fn peer_processes(&self) -> Vec<PeerProcess> {
+        if !self.core.session.is_current() {
+            return Vec::new();
+        }
+        self.core.session.graph_cache().channels.peer_processes()
+    }
+
+    /// Returns what is known of all nodes and endpoints of the domain.
     pub fn graph(&self) -> Graph {
-        if !self.core.host.is_current() {
+        if !self.core.session.is_current() {
             return Graph::default();
         }
-        self.core.host.directory().graph(&self.core.host)
+        self.core.session.graph_cache().graph(&self.core.session)
     }
 
-    /// The endpoints of one topic, publishers first: what the [`graph`](Self::graph) shows of it, at the price of these alone.
-    /// `topic` is a full name.
+    /// Returns the endpoints of one topic, publishers first. `topic` is a full name.
+    ///
+    /// It is what the [`graph`](Self::graph) shows of the topic, at the price of these alone.
     pub fn endpoints_of(&self, topic: &str) -> Vec<EndpointInfo> {
-        if !self.core.host.is_current() {
+        if !self.core.session.is_current() {
             return Vec::new();
         }
-        self.core.host.directory().endpoints_of(&self.core.host, topic)
+        self.core.session.graph_cache().endpoints_of(&self.core.session, topic)
     }
 
-    /// A condition that is triggered whenever the [`graph`](Self::graph) may have changed.
+    /// Creates a condition that is triggered whenever the [`graph`](Self::graph) may have changed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`GuardCondition::new`].
     pub fn graph_guard(&self) -> Result<GuardCondition> {
         let guard = GuardCondition::new(self)?;
-        self.host().trigger_at_change(&guard.core);
+        self.session().trigger_at_change(&guard.core);
         Ok(guard)
     }
 
-    /// Waits until `done` answers something about the graph, and answers it, or `None` when the
-    /// time is up.
+    /// Waits until `done` answers something about the graph, and returns that, or `None` when the time is up.
+    ///
+    /// `done` is asked at once and after each change. It may ask anything of the context.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] when the context is shut down or in a forked child.
     pub fn wait_for_graph<T>(
         &self,
         timeout: Duration,
         mut done: impl FnMut(&Graph) -> Option<T>,
     ) -> Result<Option<T>> {
-        let host = &self.core.host;
-        host.wait_for(timeout, |directory| done(&directory.graph(host)))
+        let session = &self.core.session;
+        session.wait_until(timeout, || {
+            let graph = session.graph_cache().graph(session);
+            done(&graph)
+        })
     }
 
-    /// Every flow of the domain on this host, with its road and the reason. Processes that do not
-    /// answer within `timeout` are left out.
+    /// Returns every flow of the domain on this host, with its route and the reason.
+    ///
+    /// Processes that do not answer within `timeout` are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] when the context is shut down or in a forked child.
     pub fn routes(&self, timeout: Duration) -> Result<Vec<RouteReport>> {
-        let host = &self.core.host;
-        host.open("ask for routes")?;
-        let (own, answers) = self.ask(timeout, |directory, question| {
-            (directory.halves(host), Control::AskRoutes { question })
+        let session = &self.core.session;
+        session.open("ask for routes")?;
+        let (own, answers) = self.ask(timeout, |graph_cache, question| {
+            (graph_cache.halves(session), Control::AskRoutes { question })
         })?;
         Ok(join([own, answers.halves].concat()))
     }
 
-    /// The processes of the domain and how the engines of each stand: what runs, what for, and what it takes.
-    /// Those that do not answer within `timeout` are left out.
+    /// Returns the processes of the domain and the state of the engines of each: what runs, what for, and what it
+    /// takes.
+    ///
+    /// Processes that do not answer within `timeout` are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] when the context is shut down or in a forked child.
     pub fn engines(&self, timeout: Duration) -> Result<Vec<ProcessEngines>> {
-        let host = &self.core.host;
-        host.open("ask for engines")?;
-        let (own, answers) = self.ask(timeout, |directory, question| {
-            (directory.engines(host), Control::AskEngines { question })
+        let session = &self.core.session;
+        session.open("ask for engines")?;
+        let (own, answers) = self.ask(timeout, |graph_cache, question| {
+            (graph_cache.engines(session), Control::AskEngines { question })
         })?;
         let mut all = [vec![own], answers.engines].concat();
         all.sort_by_cached_key(|it| {
@@ -276,31 +401,38 @@ impl Context {
         Ok(all)
     }
 
-    /// From now on the flows of a topic take this transport, in all processes of the domain on this host,
-    /// and in those that come while one of these lives; or with `None` again what the policy says. Where
-    /// it cannot carry a flow the policy decides.
+    /// Sets the transport of all flows of a topic, in all processes of the domain on this host, or with `None`
+    /// gives the choice back to the policy.
     ///
-    /// Answers what each process has done about it. Those that do not answer within `timeout` are left
-    /// out. Processes of other users and on other hosts refuse.
+    /// It holds for processes that come later too, while one of these lives. Where the transport cannot carry a
+    /// flow the policy decides.
+    ///
+    /// Returns what each process has done about it. Those that do not answer within `timeout` are left out.
+    /// Processes of other users and on other hosts refuse.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if `topic` is no full topic name, [`ErrorKind::Closed`] when the context is shut down
+    /// or in a forked child. That a process refuses, this one too, is in its [`RouteSetting`].
     pub fn set_route(
         &self,
         topic: &str,
         transport: Option<&str>,
         timeout: Duration,
     ) -> Result<Vec<RouteSetting>> {
-        let host = &self.core.host;
-        host.open("set a route")?;
+        let session = &self.core.session;
+        session.open("set a route")?;
         validate_topic(topic).map_err(|error| Error::invalid(error.to_string()))?;
         let (topic, transport) = (topic.to_owned(), transport.map(str::to_owned));
-        let (own, answers) = self.ask(timeout, |directory, question| {
-            let stamp = directory.new_stamp(host.id);
-            let own = directory.pin(host, &topic, transport.as_deref(), stamp);
+        let (own, answers) = self.ask(timeout, |graph_cache, question| {
+            let stamp = graph_cache.new_stamp(session.id);
+            let own = graph_cache.pin(session, &topic, transport.as_deref(), stamp);
             (own, Control::Pin { question, topic, transport, stamp })
         })?;
-        let directory = host.directory();
-        let own = RouteSetting { process: host.info.clone(), outcome: own };
+        let graph_cache = session.graph_cache();
+        let own = RouteSetting { process: session.info.clone(), outcome: own };
         let others = answers.settings.into_iter().map(|(peer, outcome)| RouteSetting {
-            process: directory.links.process(peer),
+            process: graph_cache.channels.process(peer),
             outcome,
         });
         Ok(std::iter::once(own).chain(others).collect())
@@ -311,49 +443,52 @@ impl Context {
     fn ask<T>(
         &self,
         timeout: Duration,
-        own: impl FnOnce(&mut Directory, u64) -> (T, Control),
+        own: impl FnOnce(&mut GraphCache, u64) -> (T, Control),
     ) -> Result<(T, Answers)> {
-        let host = &self.core.host;
-        let mut directory = host.directory();
-        directory.questions += 1;
-        let question = directory.questions;
-        let waiting = directory.links.peers().collect();
-        directory.answers.insert(question, Answers { waiting, ..Answers::default() });
-        let (own, asked) = own(&mut directory, question);
-        directory.links.broadcast(&asked);
-        drop(directory);
-        let waited = host.wait_for(timeout, |directory| {
-            let answers = directory.answers.get(&question)?;
+        let session = &self.core.session;
+        let mut graph_cache = session.graph_cache();
+        graph_cache.questions += 1;
+        let question = graph_cache.questions;
+        let waiting = graph_cache.channels.peers().collect();
+        graph_cache.answers.insert(question, Answers { waiting, ..Answers::default() });
+        let (own, asked) = own(&mut graph_cache, question);
+        graph_cache.channels.broadcast(&asked);
+        drop(graph_cache);
+        let waited = session.wait_for(timeout, |graph_cache| {
+            let answers = graph_cache.answers.get(&question)?;
             answers.waiting.is_empty().then_some(())
         });
-        let answers = host.directory().answers.remove(&question).unwrap_or_default();
+        let answers = session.graph_cache().answers.remove(&question).unwrap_or_default();
         waited?;
         Ok((own, answers))
     }
 
-    /// Processes in the run-time folder that could not be met, and why.
-    pub fn strangers(&self) -> Vec<Stranger> {
-        if !self.core.host.is_current() {
+    /// Returns the processes in the run-time folder that could not be met, and why.
+    pub fn unreachable_peers(&self) -> Vec<UnreachablePeer> {
+        if !self.core.session.is_current() {
             return Vec::new();
         }
-        self.core.host.directory().strangers.clone()
+        self.core.session.graph_cache().unreachable_peers.clone()
     }
 
-    /// What names this process among those of the domain, as [`ProcessInfo::token`](crate::ProcessInfo::token).
+    /// Returns what names this process among those of the domain, as [`ProcessInfo::token`](crate::ProcessInfo::token).
     pub fn token(&self) -> &str {
-        &self.core.host.info.token
+        &self.core.session.info.token
     }
 
-    /// What the transports of this process can do.
+    /// Returns what the transports of this process can do.
     pub fn transports(&self) -> Vec<TransportReport> {
-        if !self.core.host.is_current() {
+        if !self.core.session.is_current() {
             return Vec::new();
         }
-        let standing = |id| {
-            let directory = self.core.host.directory();
-            directory.standings.get(&id).map(ToString::to_string)
+        let activity = |id| {
+            let graph_cache = self.core.session.graph_cache();
+            graph_cache.join_states.get(&id).map(ToString::to_string)
         };
-        let works = self.core.host.transports().iter().map(|transport| {
+        let join_trouble = |id: &tsuji_core::TransportId| {
+            self.core.session.graph_cache().join_troubles.get(id).cloned()
+        };
+        let works = self.core.session.transports().iter().map(|transport| {
             let capability = transport.capability();
             let scopes = tsuji_core::Scope::ALL.iter();
             let peers = transport.wire().map_or(Peers::TSUJI, |wire| wire.peers());
@@ -371,8 +506,8 @@ impl Context {
                 typed: capability.typed,
                 sample_bytes_max: capability.sample_bytes_max,
                 readers_max: capability.readers_max,
-                trouble: transport.trouble(),
-                standing: standing(transport.id()),
+                trouble: transport.trouble().or_else(|| join_trouble(&transport.id())),
+                activity: activity(transport.id()),
                 figures: transport
                     .figures()
                     .into_iter()
@@ -380,7 +515,7 @@ impl Context {
                     .collect(),
             }
         });
-        let fails = self.core.host.failed().iter().map(|it| TransportReport {
+        let fails = self.core.session.failed().iter().map(|it| TransportReport {
             name: it.transport.to_string(),
             is_installed: !it.is_optional,
             scopes: Vec::new(),
@@ -391,14 +526,14 @@ impl Context {
             sample_bytes_max: 0,
             readers_max: 0,
             trouble: Some(it.reason.clone()),
-            standing: None,
+            activity: None,
             figures: Vec::new(),
         });
         works.chain(fails).collect()
     }
 
-    pub(crate) fn host(&self) -> &Arc<Host> {
-        &self.core.host
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.core.session
     }
 
     pub(crate) fn remap_rules(&self) -> &[RemapRule] {
@@ -411,7 +546,7 @@ impl Context {
         if let Some(waking) = &*waking {
             return Ok(Arc::clone(&waking.core));
         }
-        let core = Executor::start_waking(self.host())?;
+        let core = Executor::start_waking(self.session())?;
         *waking = Some(Waking { core: Arc::clone(&core) });
         Ok(core)
     }
@@ -419,13 +554,13 @@ impl Context {
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("host", &self.core.host).finish_non_exhaustive()
+        f.debug_struct("Context").field("session", &self.core.session).finish_non_exhaustive()
     }
 }
 
 impl Drop for ContextCore {
     fn drop(&mut self) {
-        if !self.host.is_current() {
+        if !self.session.is_current() {
             return;
         }
         let waking = self.waking.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -436,18 +571,33 @@ impl Drop for ContextCore {
             return;
         }
         if self.is_isolated {
-            self.host.stop();
+            self.session.stop();
         } else {
-            Host::leave(&self.host);
+            Session::leave(&self.session);
         }
     }
 }
 
-/// What a context will be. What is not said comes from the environment.
+/// Settings of a [`Context`] that is to be made. What is not set comes from the environment, then from the policy.
+///
+/// ```no_run
+/// use tsuji::{Context, Qos};
+/// use tsuji::interfaces::std_msgs::msg::String as Text;
+///
+/// let context = Context::builder()
+///     .domain(42)
+///     .policy_file("robot.xml")
+///     .args(["--ros-args", "-r", "chatter:=news"].map(str::to_owned))
+///     .build()?;
+/// let publisher = context.node("talker")?.create_publisher::<Text>("chatter", Qos::DEFAULT)?;
+/// assert_eq!(publisher.topic(), "/news");
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct ContextBuilder {
     domain: Option<u32>,
     arguments: Vec<String>,
+    has_only_ros_args: bool,
     policy: Option<Policy>,
     policy_file: Option<PathBuf>,
     interop: Option<Interop>,
@@ -456,38 +606,51 @@ pub struct ContextBuilder {
     static_peers: Option<Vec<String>>,
     distro: Option<Distro>,
     joins_at_once: bool,
+    enclave: Option<String>,
     runtime_dir: Option<PathBuf>,
     is_isolated: bool,
     arrange: Option<Arrange>,
 }
 
 impl ContextBuilder {
-    /// The domain, 0 to 232; else `ROS_DOMAIN_ID`, else 0.
+    /// Sets the domain, 0 to 232. Default `ROS_DOMAIN_ID`, else 0.
     #[must_use]
     pub fn domain(mut self, domain: u32) -> Self {
         self.domain = Some(domain);
         self
     }
 
-    /// The program's arguments. Between `--ros-args` and `--` (or the end) `-r FROM:=TO` remaps
-    /// names, `__node:=NAME` and `__ns:=NAMESPACE` among them; `-p NAME:=VALUE` and `--params-file FILE` are kept as
-    /// [`Context::parameter_arguments`], `--log-level [LOGGER:=]LEVEL` and which logs are disabled as
-    /// [`Context::log_arguments`].
+    /// Sets the program's arguments, without the program's name. Default none.
+    ///
+    /// Between `--ros-args` and `--` (or the end) `-r FROM:=TO` remaps names, `__node:=NAME` and `__ns:=NAMESPACE`
+    /// among them; `-p NAME:=VALUE` and `--params-file FILE` are kept as [`Context::parameter_arguments`],
+    /// `--log-level [LOGGER:=]LEVEL` and which logs are disabled as [`Context::log_arguments`].
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = String>) -> Self {
         self.arguments = arguments.into_iter().collect();
         self
     }
 
-    /// The policy; else that of the policy file. Contexts that share a participant share its policy,
-    /// also where that is of a file and changes.
+    /// Refuses arguments that are not between `--ros-args` and `--`, as a flag of ROS whose `--ros-args` is missing.
+    ///
+    /// It is for programs that have no arguments of their own. It is given [`args`](Self::args) without the
+    /// program's name.
+    #[must_use]
+    pub fn only_ros_args(mut self) -> Self {
+        self.has_only_ros_args = true;
+        self
+    }
+
+    /// Sets the policy. Default that of the policy file.
+    ///
+    /// Contexts that share a participant share its policy, also where that is of a file and changes.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// The policy file; else the one that `TSUJI_POLICY` names, else the built-in default.
+    /// Sets the policy file. Default the one that `TSUJI_POLICY` names, else the built-in default.
     ///
     /// While the context lives the file is watched. A change of it that is good is the policy from
     /// then on, and every flow is decided again while its samples flow; one that is not, or a file
@@ -499,76 +662,89 @@ impl ContextBuilder {
         self
     }
 
-    /// Which plain ROS 2 nodes to speak to; else those that `TSUJI_INTEROP` names (`rtps`, `zenoh`,
-    /// `both`, `none`), else those of the policy.
+    /// Sets which foreign ROS 2 nodes to speak to.
+    ///
+    /// Default those that `TSUJI_INTEROP` names (`rtps`, `zenoh`, `both`, `none`), else those of the policy.
     #[must_use]
     pub fn interop(mut self, interop: Interop) -> Self {
         self.interop = Some(interop);
         self
     }
 
-    /// What speaks RTPS to plain ROS 2 nodes; else what `TSUJI_RTPS_ENGINE` names (`cyclonedds`,
-    /// `fastdds`, `both`), else what the policy says. Where Fast DDS does not work, Cyclone DDS does it
-    /// alone, with a warning.
+    /// Sets what speaks RTPS to foreign ROS 2 nodes.
+    ///
+    /// Default what `TSUJI_RTPS_ENGINE` names (`cyclonedds`, `fastdds`, `both`), else what the policy says. Where
+    /// Fast DDS does not work, Cyclone DDS does it alone, with a warning.
     #[must_use]
     pub fn rtps_engine(mut self, engine: RtpsEngine) -> Self {
         self.rtps_engine = Some(engine);
         self
     }
 
-    /// Whom to find over the network unasked; else `ROS_AUTOMATIC_DISCOVERY_RANGE` and
-    /// `ROS_LOCALHOST_ONLY` say so.
+    /// Sets whom to find over the network unasked. Default what `ROS_AUTOMATIC_DISCOVERY_RANGE` and
+    /// `ROS_LOCALHOST_ONLY` say, else `Subnet`.
     #[must_use]
     pub fn discovery_range(mut self, range: DiscoveryRange) -> Self {
         self.discovery_range = Some(range);
         self
     }
 
-    /// Whom to ask over the network: addresses and host names, as in `ROS_STATIC_PEERS`; else that
-    /// says so. Asked where the discovery range is `Localhost` or `Subnet`.
+    /// Sets whom to ask over the network: addresses and host names. Default those of `ROS_STATIC_PEERS`, else none.
+    ///
+    /// They are asked where the discovery range is `Localhost` or `Subnet`.
     #[must_use]
     pub fn static_peers(mut self, peers: impl IntoIterator<Item = String>) -> Self {
         self.static_peers = Some(peers.into_iter().collect());
         self
     }
 
-    /// The distribution of ROS 2 in whose formats plain nodes are spoken to; else that of `ROS_DISTRO`,
-    /// else Jazzy.
+    /// Sets the distribution of ROS 2 whose formats are used with foreign nodes. Default that of `ROS_DISTRO`, else
+    /// Jazzy.
     #[must_use]
     pub fn distro(mut self, distro: Distro) -> Self {
         self.distro = Some(distro);
         self
     }
 
+    /// Sets the security enclave that the nodes are shown with. Default `--enclave` of the arguments, else `/`.
+    ///
+    /// It is a full name. Contexts of one process and domain are one participant, which foreign nodes see in the
+    /// enclave of the first.
+    #[must_use]
+    pub fn enclave(mut self, enclave: impl Into<String>) -> Self {
+        self.enclave = Some(enclave.into());
+        self
+    }
+
     /// Joins the network at once, also where the policy prefers memory: for programs that look who is
-    /// there and leave.
+    /// there and leave. Default as the policy says.
     #[must_use]
     pub fn joins_at_once(mut self) -> Self {
         self.joins_at_once = true;
         self
     }
 
-    /// The folder under which processes find each other; else that of
-    /// [`runtime_dir`](crate::runtime_dir).
+    /// Sets the folder under which processes find each other. Default that of [`runtime_dir`](crate::runtime_dir).
     #[must_use]
     pub fn runtime_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.runtime_dir = Some(path.into());
         self
     }
 
-    /// Behaves as a process of its own: it shares neither memory nor the in-process road with other
-    /// contexts of this process.
+    /// Behaves as a process of its own: it shares neither memory nor the in-process link with other
+    /// contexts of this process. Default false: contexts of one process and domain are one participant.
     #[must_use]
     pub fn isolated(mut self) -> Self {
         self.is_isolated = true;
         self
     }
 
-    /// The transports, made of those of this build, nearest first: fewer of them, some of the
-    /// program's own beside them, or [`faulty`](crate::transport::faulty) ones around them. Each has
-    /// another name. The context is [`isolated`](Self::isolated).
+    /// Sets the transports, made of those of this build, nearest first.
     ///
-    /// Another process has a road by them if it has transports of the same names. A policy file can
+    /// They may be fewer, some of the program's own beside them, or `faulty` ones of `tsuji-transport`
+    /// around them. Each has another name. The context is [`isolated`](Self::isolated).
+    ///
+    /// Another process has a link by them if it has transports of the same names. A policy file can
     /// name those of [`KNOWN_TRANSPORTS`](crate::KNOWN_TRANSPORTS) only, a [`policy`](Self::policy)
     /// any; a transport that no rule names is a last resort.
     #[must_use]
@@ -580,7 +756,19 @@ impl ContextBuilder {
         self.isolated()
     }
 
-    /// Makes the context.
+    /// Makes the context: joins the participant of this process and domain, or starts it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if
+    /// - the domain, an argument after `--ros-args`, the enclave or a variable of the environment is not allowed,
+    /// - the policy file cannot be read or is no policy, or a setting of a transport in it is wrong,
+    /// - the run-time folder cannot be made, belongs to somebody else, or has too long a path for a socket,
+    /// - another context of this process and domain, neither of them isolated, has another policy or other foreign
+    ///   nodes to speak to.
+    ///
+    /// [`ErrorKind::Unsupported`] if ROS 2 security is enforced, [`ErrorKind::Exhausted`] if memory, descriptors or
+    /// disk are used up, [`ErrorKind::Unexpected`] if the system fails in another way.
     pub fn build(self) -> Result<Context> {
         if let Some(domain) = self.domain.filter(|domain| DOMAIN_MAX < *domain) {
             return Err(Error::invalid(format!(
@@ -591,7 +779,27 @@ impl ContextBuilder {
             Some(policy) => (policy, None),
             None => load_policy(self.policy_file)?,
         };
-        let Arguments { remap_rules, parameters, log, own } = split_arguments(&self.arguments)?;
+        let Arguments { remap_rules, parameters, log, own, enclave } =
+            split_arguments(&self.arguments)?;
+        if let ([first, ..], true) = (&own[..], self.has_only_ros_args) {
+            return Err(Error::invalid(format!(
+                "{first:?}: this program has no arguments of its own; allowed: those of ROS, as \
+                 --ros-args -r FROM:=TO"
+            )));
+        }
+        if let Some(level) = least_report(&log) {
+            report::set_least(level);
+        }
+        let enclave = match self.enclave {
+            // Others name it in other ways than rcl does; it must only be one value of what a participant says.
+            Some(enclave) if enclave.is_empty() || enclave.contains([';', '\0']) => {
+                return Err(Error::invalid(format!(
+                    "enclave {enclave:?}; allowed: a text without ';'"
+                )));
+            }
+            Some(enclave) => enclave,
+            None => enclave.unwrap_or_else(|| "/".to_owned()),
+        };
         let folder = match self.runtime_dir {
             Some(path) => absolute(&path)?,
             None => runtime_dir()?,
@@ -604,35 +812,51 @@ impl ContextBuilder {
             static_peers: self.static_peers,
             distro: self.distro,
             joins_at_once: self.joins_at_once,
+            enclave: Some(enclave.clone()),
         };
         let Asked { network, mut lines } = Network::ask(said, &policy, from_environment)?;
         let domain = network.domain();
         let folder = folder.join(format!("domain-{domain}"));
         let place = Place { domain, folder };
         let policy = Arc::new(policy);
-        let host = if self.is_isolated {
-            Host::start(place, network, &policy, file, self.arrange)?
+        let session = if self.is_isolated {
+            Session::start(place, network, &policy, file, self.arrange)?
         } else {
-            Host::shared(place, network, &policy, file)?
+            Session::shared(place, network, &policy, file)?
         };
-        lines.extend(host.network().lines_of_engines());
+        lines.extend(session.network().lines_of_engines());
         for line in lines {
-            tracing::warn!("{line}");
+            report::warn!("{line}");
         }
         let is_isolated = self.is_isolated;
         let waking = Mutex::default();
         let core = ContextCore {
-            host,
+            session,
             is_isolated,
             parent: None,
             remap_rules,
             parameter_arguments: parameters,
             log_arguments: log,
+            logging: OnceLock::new(),
             arguments: own,
+            enclave,
             waking,
         };
         Ok(Context { core: Arc::new(core) })
     }
+}
+
+/// The least grave lines of tsuji itself that the terminal shall have where nobody collects them, if that is said.
+fn least_report(log: &LogArguments) -> Option<report::Level> {
+    if !log.stdout {
+        return Some(report::Level::Nothing);
+    }
+    let of_all = log.levels.iter().rev().find(|(logger, _)| logger.is_none());
+    of_all.map(|(_, level)| match level {
+        Severity::Debug | Severity::Info | Severity::Warn => report::Level::Warn,
+        Severity::Error => report::Level::Error,
+        Severity::Fatal => report::Level::Nothing,
+    })
 }
 
 /// A variable that is set. What is not UTF-8 in it is replaced, and then refused or said where it
@@ -654,11 +878,16 @@ fn load_policy(path: Option<PathBuf>) -> Result<(Policy, Option<PolicyFile>)> {
     Ok((file.load()?, Some(file)))
 }
 
-/// The folder under which the processes of this user find each other, unless a context says
-/// another: `TSUJI_RUNTIME_DIR`, else one of this user's in `/tmp`. It need not be there yet.
+/// Returns the folder under which the processes of this user find each other, unless a context says another.
+///
+/// It is `TSUJI_RUNTIME_DIR`, else one of this user's in `/tmp`. It need not be there yet.
+///
+/// # Errors
+///
+/// [`ErrorKind::Invalid`] if `TSUJI_RUNTIME_DIR` is relative and the current folder cannot be found.
 pub fn runtime_dir() -> Result<PathBuf> {
     let said = std::env::var_os("TSUJI_RUNTIME_DIR").filter(|path| !path.is_empty());
-    absolute(&said.map_or_else(control::default_folder, PathBuf::from))
+    absolute(&said.map_or_else(control::listening_socket::default_folder, PathBuf::from))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
@@ -667,12 +896,12 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// What `--ros-args` says of parameters, as it stands there.
+/// A parameter, or a file of parameters, that `--ros-args` gives, as it is written there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParameterArgument {
-    /// `-p NAME:=VALUE` or `-p NODE:NAME:=VALUE`: what stands after `-p`.
+    /// The text after `-p`, `NAME:=VALUE` or `NODE:NAME:=VALUE`.
     Assign(String),
-    /// `--params-file FILE`
+    /// The path after `--params-file`.
     File(PathBuf),
 }
 
@@ -682,6 +911,7 @@ struct Arguments {
     remap_rules: Vec<RemapRule>,
     parameters: Vec<ParameterArgument>,
     log: LogArguments,
+    enclave: Option<String>,
     /// What is the program's own.
     own: Vec<String>,
 }
@@ -700,9 +930,9 @@ fn split_arguments(arguments: &[String]) -> Result<Arguments> {
             (true, "--") => is_ros = false,
             (true, "-r" | "--remap") => {
                 let rule = after("FROM:=TO")?.parse();
-                said.remap_rules.push(rule.map_err(|error: tsuji_core::names::NameError| {
-                    Error::invalid(error.to_string())
-                })?);
+                said.remap_rules.push(
+                    rule.map_err(|error: names::NameError| Error::invalid(error.to_string()))?,
+                );
             }
             (true, "-p" | "--param") => {
                 let words = after("NAME:=VALUE")?;
@@ -722,18 +952,21 @@ fn split_arguments(arguments: &[String]) -> Result<Arguments> {
                     Error::invalid(format!("--ros-args --log-level {words}: {why}"))
                 })?;
             }
+            (true, "-e" | "--enclave") => {
+                said.enclave = Some(checked_enclave(after("an enclave")?)?);
+            }
             (true, flag) if said.log.set_flag(flag) => (),
             (true, other) if IGNORED_WITH_VALUE.contains(&other) => {
-                let value = arguments.next().map_or("", String::as_str);
-                tracing::warn!("--ros-args {argument} {value}: not supported yet, ignored");
+                let value = after("a value")?;
+                report::warn!("--ros-args {argument} {value}: not supported yet, ignored");
             }
             (true, other) if IGNORED.contains(&other) => {
-                tracing::warn!("--ros-args {argument}: not supported yet, ignored");
+                report::warn!("--ros-args {argument}: not supported yet, ignored");
             }
             (true, other) => {
                 return Err(Error::invalid(format!(
                     "--ros-args {other:?}; allowed: -r FROM:=TO, --remap FROM:=TO, -p NAME:=VALUE, \
-                     --param NAME:=VALUE, --params-file FILE, --log-level [LOGGER:=]LEVEL, \
+                     --param NAME:=VALUE, --params-file FILE, --log-level [LOGGER:=]LEVEL, -e ENCLAVE, --enclave ENCLAVE, \
                      --enable-rosout-logs, --disable-rosout-logs, --enable-stdout-logs, \
                      --disable-stdout-logs, -- to end them, and without effect {}, {}",
                     IGNORED_WITH_VALUE.join(", "),
@@ -746,13 +979,20 @@ fn split_arguments(arguments: &[String]) -> Result<Arguments> {
     Ok(said)
 }
 
+/// As rcl checks it.
+fn checked_enclave(enclave: &str) -> Result<String> {
+    names::validate_namespace(enclave)
+        .map_err(|error| Error::invalid(format!("enclave: {error}")))?;
+    Ok(enclave.to_owned())
+}
+
 /// Of the arguments that `rcl` knows, those with a value behind them that are not obeyed.
-const IGNORED_WITH_VALUE: &[&str] = &["--log-config-file", "--log-file-name", "-e", "--enclave"];
+const IGNORED_WITH_VALUE: &[&str] = &["--log-config-file", "--log-file-name"];
 
 /// Those without a value.
 const IGNORED: &[&str] = &["--enable-external-lib-logs", "--disable-external-lib-logs"];
 
-/// How long plain nodes are waited for, of whom nobody knows whether there are any.
-const OUTSIDE_MAX: Duration = Duration::from_secs(1);
+/// How long foreign nodes are waited for, of whom nobody knows whether there are any.
+const FOREIGN_MAX: Duration = Duration::from_secs(3);
 /// How often is looked whether nothing more was found.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

@@ -1,16 +1,15 @@
 //! The control channels: how processes find each other and what they say.
 //!
-//! Each participant listens at a socket in the run-time folder of its domain. A newcomer connects
-//! to everyone it finds there; two newcomers that connect to each other at once keep one of the two
+//! Each participant listens at a socket in the run-time folder of its domain. A new process connects
+//! to everyone it finds there; two new ones that connect to each other at once keep one of the two
 //! connections. One thread for each participant reads what comes; what is to be said is sent by
 //! whoever says it. The hang-up of a connection is the news that somebody left; the end of its
 //! sign of life is that of a death.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -19,191 +18,77 @@ use std::time::Duration;
 use tsuji_core::TransportId;
 use tsuji_platform::clock;
 use tsuji_platform::life::LifeSeen;
+use tsuji_platform::network::Changes;
 use tsuji_platform::poll::Ready;
 use tsuji_platform::process;
-use tsuji_platform::socket::{Connection, Listener, MESSAGE_BYTES_MAX};
-use tsuji_platform::watch::{FileWatch, FolderEvent, FolderWatch};
-use tsuji_transport::{Gid, Greeting, PeerId, Transport};
+use tsuji_platform::socket::{Connection, MESSAGE_BYTES_MAX};
+use tsuji_transport::deferred::told;
+use tsuji_transport::{Gid, Handshake, PeerId, Transport};
 
-use crate::directory::Directory;
-use crate::graph::Stranger;
-use crate::host::{Host, unexpected};
+use crate::Result;
+use crate::graph::UnreachablePeer;
+use crate::graph_cache::GraphCache;
 use crate::pacing::{Backoff, after};
 use crate::policy_file::PolicyFile;
-use crate::{Error, ErrorKind, Result};
-use far::{FarFrame, Heard};
-use link::{Line, Wanted};
-use listening::{Listening, Standing};
-use protocol::{Control, FrameError, GreetingRecord, Hello, decode, encode};
+use crate::session::{Session, unexpected};
+use channel::{Line, Wanted};
+use listening::{JoinState, Listening};
+use listening_socket::{ListeningSocket, is_for_group};
+use protocol::{Control, FrameError, HandshakeRecord, Hello, decode, encode};
+use remote::{Heard, RemoteFrame};
+use watching::{Deed, WatchWord, Watching};
 
-pub(crate) mod far;
-pub(crate) mod link;
+pub(crate) mod channel;
 pub(crate) mod listening;
+pub(crate) mod listening_socket;
 mod outbox;
 pub(crate) mod protocol;
-
-/// Where others knock.
-pub(crate) struct Door {
-    folder: PathBuf,
-    path: PathBuf,
-    listener: Listener,
-    watch: Option<FolderWatch>,
-}
-
-impl Door {
-    /// Opens the door of participant `id` in `folder`, which is made if it is not there.
-    pub(crate) fn open(folder: &Path, id: PeerId) -> Result<Self> {
-        prepare_folder(folder)?;
-        let path = folder.join(format!("{id}.sock"));
-        let too_long = path.as_os_str().len().saturating_sub(SOCKET_PATH_MAX);
-        if 0 < too_long {
-            return Err(Error::invalid(format!(
-                "run-time folder {}: its path is {too_long} bytes too long for a socket in it; \
-                 allowed: {SOCKET_PATH_MAX} with the socket's name; set TSUJI_RUNTIME_DIR to \
-                 another",
-                folder.display()
-            )));
-        }
-        // The folder's group, if it is one's, may connect.
-        let mode = if is_for_group(folder) { 0o770 } else { 0o700 };
-        let listener = Listener::bind(&path, mode).map_err(|error| {
-            let context = format!("cannot open a socket in {}", folder.display());
-            unexpected(&context, error)
-        })?;
-        // Without the watch only a folder that somebody removes goes unnoticed.
-        let watch = FolderWatch::new(folder)
-            .inspect_err(|error| tracing::warn!(%error, "the run-time folder is not watched"))
-            .ok();
-        Ok(Self { folder: folder.to_owned(), path, listener, watch })
-    }
-
-    /// The sockets of the others.
-    fn neighbours(&self) -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(&self.folder) else { return Vec::new() };
-        let paths = entries.flatten().map(|entry| entry.path());
-        paths
-            .filter(|path| path.extension() == Some(OsStr::new("sock")) && *path != self.path)
-            .collect()
-    }
-
-    /// Removes what processes left that were killed while they opened their doors.
-    fn remove_half_open(&self) {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        for entry in entries
-            .filter(|it| Path::new(&it.file_name()).extension() == Some(OsStr::new(HALF_OPEN)))
-        {
-            let age = entry.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
-            if age.is_ok_and(|age| age.is_ok_and(|age| HALF_OPEN_AGE < age)) {
-                let _ = std::fs::remove_file(entry.path());
-            }
-        }
-    }
-}
-
-/// The kernel's limit, less the zero at the end.
-const SOCKET_PATH_MAX: usize = 107;
-/// How [`Listener::bind`] calls a socket that nobody can connect to yet.
-const HALF_OPEN: &str = "new";
-/// No door takes so long to open.
-const HALF_OPEN_AGE: Duration = Duration::from_secs(60);
-
-/// The folder of those who name none. Not below `XDG_RUNTIME_DIR`: it is set in some sessions of a
-/// user and not in others, which would then not find each other.
-pub(crate) fn default_folder() -> PathBuf {
-    PathBuf::from(format!("/tmp/tsuji-{}", process::user_id()))
-}
-
-/// Whoever can write to a group's folder is a member of it.
-fn is_for_group(folder: &Path) -> bool {
-    std::fs::metadata(folder).is_ok_and(|it| it.permissions().mode() & 0o070 == 0o070)
-}
-
-/// Makes the folder, for this user alone or for the group that the folder above it belongs to.
-fn prepare_folder(folder: &Path) -> Result<()> {
-    let failed = |error: io::Error| {
-        let kind = match error.kind() {
-            io::ErrorKind::StorageFull => ErrorKind::Exhausted,
-            _ => ErrorKind::Invalid,
-        };
-        Error::new(kind, format!("run-time folder {}", folder.display())).because(error)
-    };
-    let parent = folder.parent().unwrap_or(folder);
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder.create(parent).map_err(failed)?;
-    let metadata = std::fs::symlink_metadata(parent).map_err(failed)?;
-    if metadata.is_symlink() {
-        return Err(Error::invalid(format!(
-            "run-time folder {}: a symbolic link, which others may point elsewhere; allowed: the \
-             folder itself; set TSUJI_RUNTIME_DIR to it",
-            parent.display()
-        )));
-    }
-    let mode = metadata.permissions().mode() & 0o7777;
-    // Anybody may have made the default one, to be trusted as its owner or as of its group.
-    let is_for_group = mode & 0o070 == 0o070 && parent != default_folder();
-    let is_ours = metadata.uid() == process::user_id() && (is_for_group || mode & 0o020 == 0);
-    if !metadata.is_dir() || !(is_ours || is_for_group) || mode & 0o002 != 0 {
-        return Err(Error::invalid(format!(
-            "run-time folder {}: owner {}, mode {mode:o}; allowed: a folder of user {} that others \
-             cannot write to, or one that its group can and TSUJI_RUNTIME_DIR names",
-            parent.display(),
-            metadata.uid(),
-            process::user_id(),
-        )));
-    }
-    if !folder.exists() {
-        match std::fs::create_dir(folder) {
-            Ok(()) => (),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
-            Err(error) => return Err(failed(error)),
-        }
-        let mode = std::fs::Permissions::from_mode(mode);
-        // Somebody else of the group may have made it first, and set it.
-        let _ = std::fs::set_permissions(folder, mode);
-    }
-    Ok(())
-}
+pub(crate) mod remote;
+pub(crate) mod watching;
 
 /// Connects to everyone who is there, and starts the thread that listens.
-pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
+pub(crate) fn start(
+    session: Arc<Session>,
+    listening_socket: ListeningSocket,
+) -> Result<JoinHandle<()>> {
     let setup = |error| unexpected("control channel", error);
-    host.poll.add(&door.listener, LISTENER).map_err(setup)?;
-    host.poll.add(&host.nudge, NUDGE).map_err(setup)?;
-    if let Some(watch) = &door.watch {
-        host.poll.add(watch, WATCH).map_err(setup)?;
-    }
-    let policy_watch = host.policy_file().and_then(PolicyFile::watch);
+    session.poll.add(&listening_socket.listener, LISTENER).map_err(setup)?;
+    session.poll.add(&session.waker, WAKE).map_err(setup)?;
+    let policy = session.policy_file().and_then(PolicyFile::followed);
     // What was written before it was watched.
-    let policy_due_ns = policy_watch.as_ref().map(|_| clock::monotonic_ns());
-    if let Some(watch) = &policy_watch {
-        host.poll.add(watch, POLICY).map_err(setup)?;
-    }
-    for (transport, key) in host.transports().iter().zip(MAIL_KEYS..) {
-        if let Some(fd) = transport.mail_fd() {
-            host.poll.add(fd, key).map_err(setup)?;
+    let policy_due_ns = policy.map(|_| clock::monotonic_ns());
+    let lock_mode = if is_for_group(&listening_socket.folder) { 0o660 } else { 0o600 };
+    let policy = policy.map(Path::to_owned);
+    let watching = Watching::begin(&listening_socket.path, lock_mode, policy, &session.poll, WATCH);
+    let network = if session.speaks() { network_changes(&session) } else { None };
+    for (transport, key) in session.transports().iter().zip(CONTROL_MESSAGE_KEYS..) {
+        if let Some(fd) = transport.control_fd() {
+            session.poll.add(fd, key).map_err(setup)?;
         }
     }
-    host.directory().links.watch_with(Arc::clone(&host.poll));
-    door.remove_half_open();
-    for path in door.neighbours() {
-        knock(&host, &path);
+    session.graph_cache().channels.watch_with(Arc::clone(&session.poll));
+    listening_socket.remove_half_open();
+    for path in listening_socket.peer_processes() {
+        connect_attempt(&session, &path);
     }
-    let listening = if host.speaks() { meet_outside(&host) } else { Vec::new() };
+    let listening = if session.speaks() { meet_foreign(&session) } else { Vec::new() };
     let look = Look(Backoff::new(LOOK_FIRST, LOOK_LAST));
     let buffer = vec![0; MESSAGE_BYTES_MAX];
-    let ends = Arc::clone(&host);
+    let ends = Arc::clone(&session);
     let unheard = BTreeSet::new();
     let mut keeper = Keeper {
-        host,
-        door,
+        session,
+        listening_socket,
         look,
         buffer,
         unheard,
         listening,
         tidy_due_ns: None,
-        policy_watch,
+        watching,
         policy_due_ns,
+        is_shut: false,
+        network,
+        settling: Settling::default(),
     };
     std::thread::Builder::new()
         .name("tsuji-control".to_owned())
@@ -217,92 +102,123 @@ pub(crate) fn start(host: Arc<Host>, door: Door) -> Result<JoinHandle<()>> {
 }
 
 const LISTENER: u64 = 0;
-const NUDGE: u64 = 1;
+const WAKE: u64 = 1;
 const WATCH: u64 = 2;
-const POLICY: u64 = 3;
+const NETWORK: u64 = 3;
 /// Of the transports, in their order.
-const MAIL_KEYS: u64 = 4;
+const CONTROL_MESSAGE_KEYS: u64 = 4;
+
+/// WatchEvent of interfaces and addresses.
+fn network_changes(session: &Session) -> Option<Changes> {
+    let changes = Changes::new()
+        .and_then(|changes| session.poll.add(&changes, NETWORK).map(|()| changes))
+        .inspect_err(|error| told::warn!(%error, "interfaces that come later are not joined"));
+    changes.ok()
+}
 
 /// Joins the wires of the transports; or begins to listen there, where memory is preferred.
-fn meet_outside(host: &Arc<Host>) -> Vec<Listening> {
+fn meet_foreign(session: &Arc<Session>) -> Vec<Listening> {
     let mut all = Vec::new();
-    for (at, transport) in host.transports().iter().enumerate() {
-        if transport.wire().is_none() || host.is_second(&transport.id()) {
+    for (at, transport) in session.transports().iter().enumerate() {
+        if transport.wire().is_none() || session.is_second(&transport.id()) {
             continue;
         }
-        if host.joins_at_once() {
-            join(host, transport);
+        if session.joins_at_once() {
+            join(session, transport);
             continue;
         }
-        let begun = Listening::begin(host, &**transport).and_then(|listening| {
-            let added = host.poll.add(&listening.socket, listening_keys(host) + at as u64);
+        let begun = Listening::begin(session, &**transport).and_then(|listening| {
+            let added = session.poll.add(&listening.socket, listening_keys(session) + at as u64);
             added.map(|()| listening).map_err(|error| error.to_string())
         });
-        let standing = match begun {
+        let join_state = match begun {
             Ok(listening) => {
                 all.push(listening);
-                Standing::Listens
+                JoinState::Listens
             }
             Err(reason) => {
-                tracing::info!(transport = %transport.id(), reason, "not only listened to");
-                join(host, transport);
-                Standing::AtOnce(reason)
+                told::info!(transport = %transport.id(), reason, "not only listened to");
+                join(session, transport);
+                JoinState::AtOnce(reason)
             }
         };
-        host.directory().standings.insert(transport.id(), standing);
+        session.graph_cache().join_states.insert(transport.id(), join_state);
     }
     all
 }
 
 /// Why a wire cannot, or can no longer, only be listened to.
-fn reason_to_join(host: &Host, transport: usize) -> Option<String> {
-    host.transports()[transport].wire()?.announcements().err()
+fn reason_to_join(session: &Session, transport: usize) -> Option<String> {
+    session.transports()[transport].wire()?.announcements().err()
 }
 
 /// Of the sockets that stand in for transports, in the order of these.
-fn listening_keys(host: &Host) -> u64 {
-    MAIL_KEYS + host.transports().len() as u64
+fn listening_keys(session: &Session) -> u64 {
+    CONTROL_MESSAGE_KEYS + session.transports().len() as u64
 }
 
 /// Joins the wire of a transport, if it has one, on a thread of its own: the names of hosts may take
 /// long to resolve. Answers whether that has begun.
-fn join(host: &Arc<Host>, transport: &Arc<dyn Transport>) -> bool {
+fn join(session: &Arc<Session>, transport: &Arc<dyn Transport>) -> bool {
     if transport.wire().is_none() {
         return false;
     }
-    let (host, transport) = (Arc::clone(host), Arc::clone(transport));
-    let is_second = host.is_second(&transport.id());
+    let (session, transport) = (Arc::clone(session), Arc::clone(transport));
+    let is_second = session.is_second(&transport.id());
     let spawned = std::thread::Builder::new()
         .name("tsuji-join".to_owned())
         .stack_size(256 * 1024)
         .spawn(move || {
             let mut pause = JOIN_FIRST;
-            while !host.is_stopping() {
+            while !session.is_stopping() {
                 let Some(wire) = transport.wire() else { return };
-                match wire.join() {
-                    Ok(name) => {
-                        host.directory().joined(&host, &*transport, name);
-                        host.tell();
-                        return;
-                    }
+                let changes = session.graph_cache().network_changes;
+                let joined = wire.join();
+                let mut graph_cache = session.graph_cache();
+                // Nobody else looks at a wire that is not joined yet, so what changed meanwhile is asked for here. One of
+                // which only the topics could not be opened may be older than that.
+                let may_be_old = graph_cache.network_changes != changes || JOIN_FIRST < pause;
+                if joined.is_ok()
+                    && may_be_old
+                    && let Some(why) = wire.moved()
+                {
+                    told::info!(transport = %transport.id(), "the network is joined anew: {why}");
+                    graph_cache.leave_wire(&session, &*transport);
+                    drop(graph_cache);
+                    session.tell();
+                    pause = JOIN_FIRST;
+                    continue;
+                }
+                let joined = joined.and_then(|name| graph_cache.joined(&session, &*transport, name));
+                let before = match &joined {
+                    Ok(()) => graph_cache.join_troubles.remove(&transport.id()),
+                    Err(error) => graph_cache.join_troubles.insert(transport.id(), error.to_string()),
+                };
+                drop(graph_cache);
+                match joined {
+                    Ok(()) => return session.tell(),
                     Err(error) if is_second => {
                         if pause == JOIN_FIRST {
-                            tracing::warn!(transport = %transport.id(), %error, "nodes on it are spoken to by the first engine alone");
+                            told::warn!(transport = %transport.id(), %error, "nodes on it are spoken to by the first engine alone");
                         }
-                        host.directory().second_failed(&host);
-                        host.tell();
+                        session.graph_cache().second_failed(&session);
+                        session.tell();
                     }
-                    Err(error) => {
-                        tracing::warn!(transport = %transport.id(), %error, "plain ROS 2 nodes are not met");
+                    // Once for each reason: it is tried again without end.
+                    Err(error) if before.as_deref() != Some(&error.to_string()) => {
+                        told::warn!(transport = %transport.id(), %error, "foreign ROS 2 nodes are not met");
                     }
+                    Err(_) => (),
                 }
-                // Ends with the participant.
-                let _ = host.wait_for(pause, |_| None::<()>);
+                // Ends with the participant, and when the network of this host changes.
+                let _ = session.wait_for(pause, |graph_cache| {
+                    (graph_cache.network_changes != changes).then_some(())
+                });
                 pause = JOIN_LAST.min(2 * pause);
             }
         });
     if let Err(error) = &spawned {
-        tracing::warn!(%error, "plain ROS 2 nodes are not met");
+        told::warn!(%error, "foreign ROS 2 nodes are not met");
     }
     spawned.is_ok()
 }
@@ -312,43 +228,46 @@ const JOIN_FIRST: Duration = Duration::from_secs(1);
 const JOIN_LAST: Duration = Duration::from_secs(60);
 
 /// Connects to the socket at `path`, and says hello.
-fn knock(host: &Arc<Host>, path: &Path) {
+fn connect_attempt(session: &Arc<Session>, path: &Path) {
     let Some(peer) = peer_of(path) else { return };
-    let mut directory = host.directory();
-    if directory.links.is_linked(peer) {
+    let mut graph_cache = session.graph_cache();
+    if graph_cache.channels.has_channel(peer) {
         return;
     }
-    let stranger = |reason: String| Stranger { path: path.display().to_string(), reason };
+    let unreachable_peer =
+        |reason: String| UnreachablePeer { path: path.display().to_string(), reason };
     match Connection::connect(path) {
         Ok(connection) => {
-            if let Err(reason) = may_come_in(&connection, host.folder()) {
-                directory.links.refuse(peer);
-                return directory.note_stranger(stranger(reason));
+            if let Err(reason) = may_come_in(&connection, session.folder()) {
+                graph_cache.channels.refuse(peer);
+                return graph_cache.note_unreachable_peer(unreachable_peer(reason));
             }
-            match directory.links.add(connection, Some(peer)) {
-                Ok(key) => say_hello(host, &mut directory, key, peer),
+            match graph_cache.channels.add(connection, Some(peer)) {
+                Ok(key) => say_hello(session, &mut graph_cache, key, peer),
                 Err(error) => {
-                    directory.links.look_again();
-                    directory.note_stranger(stranger(error.to_string()));
+                    graph_cache.channels.look_again();
+                    graph_cache.note_unreachable_peer(unreachable_peer(error.to_string()));
                 }
             }
         }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             // Its owner died: the socket is all that is left of it.
-            tracing::debug!(path = %path.display(), "removed the socket of a dead process");
+            told::debug!(path = %path.display(), "removed the socket of a dead process");
             let _ = std::fs::remove_file(path);
-            directory.outside.forget_process(peer);
+            graph_cache.foreign.forget_process(peer);
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => (),
-        // So many knock there that some have to come again.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => directory.links.look_again(),
+        // So many connect there that some have to come again.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            graph_cache.channels.look_again()
+        }
         Err(error) => {
             if error.kind() == io::ErrorKind::PermissionDenied {
-                directory.links.refuse(peer);
+                graph_cache.channels.refuse(peer);
             } else {
-                directory.links.look_again();
+                graph_cache.channels.look_again();
             }
-            directory.note_stranger(stranger(format!("cannot connect: {error}")));
+            graph_cache.note_unreachable_peer(unreachable_peer(format!("cannot connect: {error}")));
         }
     }
 }
@@ -382,53 +301,53 @@ fn is_passing(kind: tsuji_transport::ErrorKind) -> bool {
     matches!(kind, tsuji_transport::ErrorKind::Busy | tsuji_transport::ErrorKind::Exhausted)
 }
 
-fn say_hello(host: &Host, directory: &mut Directory, key: u64, peer: PeerId) {
-    let mut greetings = Vec::new();
+fn say_hello(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: PeerId) {
+    let mut handshakes = Vec::new();
     let mut all_fds: Vec<OwnedFd> = Vec::new();
-    let is_far = directory.links.is_far(key);
-    if !is_far {
-        match host.life().to_be_seen() {
+    let is_remote = graph_cache.channels.is_remote(key);
+    if !is_remote {
+        match session.life().to_be_seen() {
             Ok(life) => all_fds.push(life),
             Err(error) => {
                 // Out of descriptors: both try again later.
-                tracing::warn!(%error, "no sign of life to show");
-                return directory.links.give_up(key);
+                told::warn!(%error, "no sign of life to show");
+                return graph_cache.channels.give_up(key);
             }
         }
     }
-    for transport in host.transports() {
+    for transport in session.transports() {
         let scopes = transport.capability().scopes;
-        if !(if is_far { scopes.remote } else { scopes.local }) {
+        if !(if is_remote { scopes.remote } else { scopes.local }) {
             continue;
         }
-        match transport.greeting(peer) {
-            Ok(Greeting { bytes, fds }) => {
+        match transport.handshake(peer) {
+            Ok(Handshake { bytes, fds }) => {
                 let transport = transport.id().to_string();
-                greetings.push(GreetingRecord { transport, bytes, fds: fds.len() as u32 });
+                handshakes.push(HandshakeRecord { transport, bytes, fds: fds.len() as u32 });
                 all_fds.extend(fds);
             }
             Err(error) if is_passing(error.kind()) => {
-                tracing::warn!(transport = %transport.id(), %error, "no greeting now");
-                return directory.links.give_up(key);
+                told::warn!(transport = %transport.id(), %error, "no handshake now");
+                return graph_cache.channels.give_up(key);
             }
-            Err(error) => tracing::warn!(transport = %transport.id(), %error, "no greeting"),
+            Err(error) => told::warn!(transport = %transport.id(), %error, "no handshake"),
         }
     }
     let hello = Hello {
-        token: host.id.0,
-        pid: host.info.pid,
-        program: host.info.program.clone(),
-        host: host.info.host.clone(),
-        greetings,
+        token: session.id.0,
+        pid: session.info.pid,
+        program: session.info.program.clone(),
+        host: session.info.host.clone(),
+        handshakes,
     };
     let hello = Control::Hello(hello);
-    directory.links.send_on(key, &hello, encode(&hello), all_fds);
+    graph_cache.channels.send_on(key, &hello, encode(&hello), all_fds);
 }
 
 /// The thread of one participant.
 struct Keeper {
-    host: Arc<Host>,
-    door: Door,
+    session: Arc<Session>,
+    listening_socket: ListeningSocket,
     look: Look,
     buffer: Vec<u8>,
     /// The transports, by their places, on whose wires there is more to look at.
@@ -437,15 +356,51 @@ struct Keeper {
     listening: Vec<Listening>,
     /// When transports may have something to end.
     tidy_due_ns: Option<u64>,
-    policy_watch: Option<FileWatch>,
+    watching: Watching,
     /// When the policy file is read again.
     policy_due_ns: Option<u64>,
+    /// Whether the last who tried to connect could not be let in.
+    is_shut: bool,
+    /// WatchEvent of interfaces and addresses.
+    network: Option<Changes>,
+    /// When what has changed of them is looked at.
+    settling: Settling,
 }
+
+/// When a network that changes is looked at: an address comes in several steps, and often comes back.
+#[derive(Default)]
+struct Settling {
+    /// When the first change came that was not looked at yet.
+    since_ns: Option<u64>,
+    due_ns: Option<u64>,
+}
+
+impl Settling {
+    fn note(&mut self, now_ns: u64) {
+        let since_ns = *self.since_ns.get_or_insert(now_ns);
+        // A channel that flaps, or news that never end, must not keep the rest from being seen.
+        let last_ns = after(since_ns, NETWORK_SETTLES_MAX);
+        self.due_ns = Some(after(now_ns, NETWORK_SETTLES).min(last_ns));
+    }
+
+    /// Whether it is time to look; once.
+    fn is_over(&mut self, now_ns: u64) -> bool {
+        let is_over = self.due_ns.is_some_and(|due_ns| due_ns <= now_ns);
+        if is_over {
+            *self = Self::default();
+        }
+        is_over
+    }
+}
+
+/// How long after the last change of the network it is looked at, and how long after the first at most.
+const NETWORK_SETTLES: Duration = Duration::from_millis(1500);
+const NETWORK_SETTLES_MAX: Duration = Duration::from_secs(10);
 
 /// How long after its first change the policy file is read: editors take several steps.
 const POLICY_SETTLES: Duration = Duration::from_millis(50);
 
-/// When to look for neighbours without a link: soon after one was lost, more rarely while nobody is
+/// When to look for peers without a channel: soon after one was lost, more rarely while nobody is
 /// met, and not at all while there are none.
 struct Look(Backoff);
 
@@ -469,119 +424,140 @@ const LOOK_LAST: Duration = Duration::from_secs(30);
 impl Keeper {
     fn run(&mut self) {
         let mut events = Vec::new();
-        while !self.host.is_stopping() {
-            let mut directory = self.host.directory();
-            let broken = directory.links.broken();
-            let is_far = broken.iter().any(|key| directory.links.is_far(*key));
+        while !self.session.is_stopping() {
+            let mut graph_cache = self.session.graph_cache();
+            let broken = graph_cache.channels.broken();
+            let is_remote = broken.iter().any(|key| graph_cache.channels.is_remote(*key));
             for key in broken {
-                self.drop_link(&mut directory, key);
+                self.drop_channel(&mut graph_cache, key);
             }
-            if is_far {
-                // Whoever has been found again meanwhile was passed over for the sake of the old link.
-                directory.meet_far(&self.host);
+            if is_remote {
+                // Whoever has been found again meanwhile was passed over for the sake of the old channel.
+                graph_cache.meet_remote(&self.session);
             }
-            if directory.links.hurries() {
+            if graph_cache.channels.hurries() {
                 self.look.0.hurry();
             }
-            self.look.note(directory.links.wanted_look());
-            if directory.wants_second()
-                && let Some(engines) = self.host.wire_engines()
-                && let Some(second) = self.host.transport(engines.second.as_str())
-                && !join(&self.host, second)
+            self.look.note(graph_cache.channels.wanted_look());
+            if graph_cache.wants_second()
+                && let Some(engines) = self.session.wire_engines()
+                && let Some(second) = self.session.transport(engines.second.as_str())
+                && !join(&self.session, second)
             {
-                directory.second_failed(&self.host);
+                graph_cache.second_failed(&self.session);
             }
-            let discarded = directory.mend(&self.host);
-            directory.tell_nodes(&self.host);
-            let due_ns = directory.due_ns();
-            drop(directory);
-            drop(discarded);
-            self.host.tell();
-            let knock_ns = self.listening.iter().filter_map(Listening::due_ns).min();
-            let dues =
-                [due_ns, self.look.0.due_ns(), knock_ns, self.policy_due_ns, self.tidy_due_ns];
+            graph_cache.mend(&self.session);
+            graph_cache.tell_nodes(&self.session);
+            let words = std::mem::take(&mut graph_cache.watch_words);
+            let deeds = self.watching.on_words(words, |peer| graph_cache.channels.is_near(peer));
+            let due_ns = graph_cache.due_ns();
+            drop(graph_cache);
+            self.act(deeds);
+            self.session.tell();
+            let connect_attempt_ns = self.listening.iter().filter_map(Listening::due_ns).min();
+            let watch_ns = self.watching.due_ns();
+            let look_ns = self.look.0.due_ns();
+            let dues = [
+                due_ns,
+                look_ns,
+                connect_attempt_ns,
+                self.policy_due_ns,
+                self.tidy_due_ns,
+                watch_ns,
+                self.settling.due_ns,
+            ];
             let first_ns = dues.into_iter().flatten().min();
             let first_ns = if self.unheard.is_empty() { first_ns } else { Some(0) };
             let timeout =
                 first_ns.map(|due| Duration::from_nanos(due.saturating_sub(clock::monotonic_ns())));
-            if let Err(error) = self.host.poll.wait(timeout, &mut events) {
-                tracing::error!(%error, "the control channel ends");
+            if let Err(error) = self.session.poll.wait(timeout, &mut events) {
+                told::error!(%error, "the control channel ends");
                 break;
             }
             for event in &events {
                 self.handle(*event);
             }
             for at in std::mem::take(&mut self.unheard) {
-                self.carry_mail(at);
+                self.carry_control_messages(at);
             }
             self.tidy_transports();
-            let mut directory = self.host.directory();
+            let mut graph_cache = self.session.graph_cache();
             if due_ns.is_some() {
-                directory.links.on_time(clock::monotonic_ns());
-                directory.on_time(&self.host, clock::monotonic_ns());
+                graph_cache.channels.on_time(clock::monotonic_ns());
+                graph_cache.on_time(&self.session, clock::monotonic_ns());
             }
-            drop(directory);
+            drop(graph_cache);
             if self.look.0.is_due(clock::monotonic_ns()) {
-                self.look_for_neighbours();
+                self.look_for_peers();
             }
             if self.policy_due_ns.is_some_and(|due| due <= clock::monotonic_ns()) {
-                let is_in_doubt = self.host.read_policy_again();
+                let is_in_doubt = self.session.read_policy_again();
                 let again = || after(clock::monotonic_ns(), POLICY_SETTLES);
                 self.policy_due_ns = is_in_doubt.then(again);
             }
             self.listening.iter_mut().for_each(|it| it.on_time(clock::monotonic_ns()));
+            let deeds = self.watching.on_time(clock::monotonic_ns());
+            self.act(deeds);
+            if self.settling.is_over(clock::monotonic_ns()) {
+                self.follow_network();
+            }
         }
-        let mut directory = self.host.directory();
-        for key in directory.links.keys() {
-            if let Some(line) = directory.links.get(key).and_then(|link| link.far_line()) {
+        let mut graph_cache = self.session.graph_cache();
+        for key in graph_cache.channels.keys() {
+            if let Some(line) =
+                graph_cache.channels.get(key).and_then(|channel| channel.remote_channel())
+            {
                 line.end();
             }
-            self.drop_link(&mut directory, key);
+            self.drop_channel(&mut graph_cache, key);
         }
-        directory.leave_wires(&self.host);
-        drop(directory);
-        let _ = std::fs::remove_file(&self.door.path);
+        graph_cache.leave_wires(&self.session);
+        drop(graph_cache);
+        self.watching.end();
+        let _ = std::fs::remove_file(&self.listening_socket.path);
     }
 
-    /// Lets transports end what nothing has needed for a while. Nobody waits for the directory meanwhile.
+    /// Lets transports end what nothing has needed for a while. Nobody waits for the graph meanwhile.
     fn tidy_transports(&mut self) {
         let now_ns = clock::monotonic_ns();
-        let dues = self.host.transports().iter().filter_map(|it| it.tidy(now_ns));
+        let dues = self.session.transports().iter().filter_map(|it| it.tidy(now_ns));
         self.tidy_due_ns = dues.min();
     }
 
     fn handle(&mut self, event: Ready) {
         match event.key {
             LISTENER => self.accept(),
-            NUDGE => self.host.nudge.take(),
-            WATCH => self.look_at_folder(),
-            POLICY => {
-                let has_changed = self.policy_watch.as_mut().is_some_and(FileWatch::has_changed);
-                if has_changed && self.policy_due_ns.is_none() {
-                    self.policy_due_ns = Some(after(clock::monotonic_ns(), POLICY_SETTLES));
+            WAKE => self.session.waker.take(),
+            NETWORK => {
+                if self.network.as_ref().is_some_and(Changes::take) {
+                    self.settling.note(clock::monotonic_ns());
                 }
             }
-            key if key < MAIL_KEYS + self.host.transports().len() as u64 => {
-                self.carry_mail((key - MAIL_KEYS) as usize);
+            WATCH => {
+                let deeds = self.watching.on_new_message();
+                self.act(deeds);
             }
-            key if key < listening_keys(&self.host) + self.host.transports().len() as u64 => {
-                let at = (key - listening_keys(&self.host)) as usize;
-                let host = Arc::clone(&self.host);
+            key if key < CONTROL_MESSAGE_KEYS + self.session.transports().len() as u64 => {
+                self.carry_control_messages((key - CONTROL_MESSAGE_KEYS) as usize);
+            }
+            key if key < listening_keys(&self.session) + self.session.transports().len() as u64 => {
+                let at = (key - listening_keys(&self.session)) as usize;
+                let session = Arc::clone(&self.session);
                 self.end_listening(at, |listening| {
                     let heard = listening.heard()?;
                     // It may have been the engine of this very process.
-                    Some(reason_to_join(&host, at).unwrap_or(heard))
+                    Some(reason_to_join(&session, at).unwrap_or(heard))
                 });
             }
-            key if link::is_life(key) => {
-                let mut directory = self.host.directory();
-                if let Some(peer) = directory.links.whose_life(key) {
-                    self.part(&mut directory, peer);
+            key if channel::is_life(key) => {
+                let mut graph_cache = self.session.graph_cache();
+                if let Some(peer) = graph_cache.channels.whose_life(key) {
+                    self.part(&mut graph_cache, peer);
                 }
             }
             key => {
                 if event.writable {
-                    self.host.directory().links.flush(key);
+                    self.session.graph_cache().channels.flush(key);
                 }
                 if event.readable {
                     self.read(key);
@@ -596,106 +572,117 @@ impl Keeper {
         transport: usize,
         reason: impl FnOnce(&Listening) -> Option<String>,
     ) {
-        let transport = &self.host.transports()[transport];
+        let transport = &self.session.transports()[transport];
         let id = transport.id();
         let Some(at) = self.listening.iter().position(|it| it.transport == id) else { return };
         let Some(reason) = reason(&self.listening[at]) else { return };
-        tracing::debug!(transport = %id, reason, "no longer only listened to");
+        told::debug!(transport = %id, reason, "no longer only listened to");
         let listening = self.listening.swap_remove(at);
-        let _ = self.host.poll.remove(&listening.socket);
-        self.host.directory().standings.insert(id, Standing::Joined(reason));
-        join(&self.host, transport);
+        let _ = self.session.poll.remove(&listening.socket);
+        self.session.graph_cache().join_states.insert(id, JoinState::Joined(reason));
+        join(&self.session, transport);
     }
 
     /// Carries what a transport says, and goes on with what waited for it.
-    fn carry_mail(&mut self, at: usize) {
-        let host = Arc::clone(&self.host);
+    fn carry_control_messages(&mut self, at: usize) {
+        let session = Arc::clone(&self.session);
         // A flow may have started what was only listened to.
-        self.end_listening(at, |_| reason_to_join(&host, at));
-        let transport = &host.transports()[at];
-        let mut directory = host.directory();
-        for mail in transport.mail() {
-            let (transport, bytes) = (transport.id().to_string(), mail.bytes);
-            directory.links.send(mail.to, &Control::Mail { transport, bytes });
+        self.end_listening(at, |_| reason_to_join(&session, at));
+        let transport = &session.transports()[at];
+        let mut graph_cache = session.graph_cache();
+        for control_message in transport.control_messages() {
+            let (transport, bytes) = (transport.id().to_string(), control_message.bytes);
+            graph_cache
+                .channels
+                .send(control_message.to, &Control::OfTransport { transport, bytes });
         }
-        let mut is_more = directory.look_at_wire(&host, &**transport);
-        is_more |= self.hear_far(&mut directory, &transport.id());
+        let mut is_more = graph_cache.look_at_wire(&session, &**transport);
+        is_more |= self.hear_remote(&mut graph_cache, &transport.id());
         if is_more {
             self.unheard.insert(at);
         }
-        directory.go_on(&self.host, &transport.id());
+        graph_cache.go_on(&self.session, &transport.id());
     }
 
     /// Reads what processes of other hosts say. Answers whether they say more.
-    fn hear_far(&self, directory: &mut Directory, transport: &TransportId) -> bool {
+    fn hear_remote(&self, graph_cache: &mut GraphCache, transport: &TransportId) -> bool {
         // One with very much to say must not keep the others waiting.
         for _ in 0..READ_BATCH {
-            let Some((writer, sample)) = directory.outside.far_said(transport) else {
+            let Some((writer, sample)) = graph_cache.foreign.remote_said(transport) else {
                 return false;
             };
-            let Some(frame) = FarFrame::from_bytes(&sample) else {
-                tracing::debug!("what came on a far control channel is no frame; dropped");
+            let Some(frame) = RemoteFrame::from_bytes(&sample) else {
+                told::debug!("what came on a far control channel is no frame; dropped");
                 continue;
             };
-            // Whoever is not found yet knocks again.
-            let key = directory.links.far_to(frame.from);
-            let Some(key) = key.filter(|_| directory.outside.speaks_for(writer, frame.from)) else {
+            // Whoever is not found yet tries to connect again.
+            let key = graph_cache.channels.remote_to(frame.from);
+            let Some(key) = key.filter(|_| graph_cache.foreign.speaks_for(writer, frame.from))
+            else {
                 continue;
             };
-            let Some(Line::Far(line)) = directory.links.get(key).map(|link| &mut link.line) else {
+            let Some(Line::OtherEnd(line)) =
+                graph_cache.channels.get(key).map(|channel| &mut channel.line)
+            else {
                 continue;
             };
             match line.hear(&frame) {
                 Heard::Nothing => {}
                 Heard::Up => {
-                    say_hello(&self.host, directory, key, frame.from);
-                    directory.links.flush(key);
+                    say_hello(&self.session, graph_cache, key, frame.from);
+                    graph_cache.channels.flush(key);
                     if !frame.body.is_empty() {
-                        self.read_frame(directory, key, frame.body, Vec::new());
+                        self.read_frame(graph_cache, key, frame.body, Vec::new());
                     }
                 }
-                Heard::Said => self.read_frame(directory, key, frame.body, Vec::new()),
+                Heard::Said => self.read_frame(graph_cache, key, frame.body, Vec::new()),
                 Heard::Ended => {
-                    directory.outside.forget_process(frame.from);
-                    self.drop_link(directory, key);
+                    graph_cache.foreign.forget_process(frame.from);
+                    self.drop_channel(graph_cache, key);
                 }
                 Heard::Anew => {
-                    self.drop_link(directory, key);
-                    directory.meet_far(&self.host);
+                    self.drop_channel(graph_cache, key);
+                    graph_cache.meet_remote(&self.session);
                 }
             }
         }
         true
     }
 
-    /// Knocks where nobody has answered yet, or not since the link was lost. The sockets of the dead
+    /// ConnectAttempts where nobody has answered yet, or not since the channel was lost. The sockets of the dead
     /// go by the way.
-    fn look_for_neighbours(&mut self) {
-        let neighbours = self.door.neighbours();
-        neighbours.iter().for_each(|path| knock(&self.host, path));
-        let mut directory = self.host.directory();
+    fn look_for_peers(&mut self) {
+        let peers = self.listening_socket.peer_processes();
+        peers.iter().for_each(|path| connect_attempt(&self.session, path));
+        let mut graph_cache = self.session.graph_cache();
         // What was noted here will be looked at when the next pause is over.
-        directory.links.wanted_look();
-        directory.links.retain_refused(|peer| {
-            neighbours.iter().any(|path| peer_of(path).as_ref() == Some(peer))
-        });
+        graph_cache.channels.wanted_look();
+        graph_cache
+            .channels
+            .retain_refused(|peer| peers.iter().any(|path| peer_of(path).as_ref() == Some(peer)));
         let is_missing = |path: &PathBuf| {
-            path.exists() && peer_of(path).is_some_and(|peer| !directory.links.is_linked(peer))
+            path.exists()
+                && peer_of(path).is_some_and(|peer| !graph_cache.channels.has_channel(peer))
         };
         self.look.0.tried();
-        if neighbours.iter().any(is_missing) {
+        if peers.iter().any(is_missing) {
             self.look.0.later();
         }
     }
 
     fn accept(&mut self) {
         loop {
-            match self.door.listener.accept() {
-                Ok(Some(connection)) => self.let_in(connection),
+            match self.listening_socket.listener.accept() {
+                Ok(Some(connection)) => {
+                    self.is_shut = false;
+                    self.let_in(connection);
+                }
                 Ok(None) => return,
                 Err(error) => {
-                    // Out of descriptors, most likely: who knocked is told by the hang-up.
-                    tracing::warn!(%error, "a process could not be let in");
+                    // Out of descriptors, most likely: who tried to connect is told by the hang-up, and tries to connect again.
+                    if !std::mem::replace(&mut self.is_shut, true) {
+                        told::warn!(%error, "a process could not be let in");
+                    }
                     return;
                 }
             }
@@ -703,141 +690,183 @@ impl Keeper {
     }
 
     fn let_in(&mut self, connection: Connection) {
-        let mut directory = self.host.directory();
-        let stranger =
-            |reason: String| Stranger { path: self.door.folder.display().to_string(), reason };
-        if NAMELESS_MAX <= directory.links.nameless() {
-            directory.note_stranger(stranger(format!(
+        let mut graph_cache = self.session.graph_cache();
+        let unreachable_peer = |reason: String| UnreachablePeer {
+            path: self.listening_socket.folder.display().to_string(),
+            reason,
+        };
+        if NAMELESS_MAX <= graph_cache.channels.nameless() {
+            graph_cache.note_unreachable_peer(unreachable_peer(format!(
                 "more than {NAMELESS_MAX} connections that do not say who they are"
             )));
             return;
         }
-        let added = may_come_in(&connection, &self.door.folder).and_then(|()| {
-            directory.links.add(connection, None).map_err(|error| error.to_string())
+        let added = may_come_in(&connection, &self.listening_socket.folder).and_then(|()| {
+            graph_cache.channels.add(connection, None).map_err(|error| error.to_string())
         });
         if let Err(reason) = added {
-            directory.note_stranger(stranger(reason));
+            graph_cache.note_unreachable_peer(unreachable_peer(reason));
+        }
+    }
+
+    /// Joins anew where the addresses of this host are others than those that an engine uses.
+    fn follow_network(&mut self) {
+        let session = Arc::clone(&self.session);
+        let mut graph_cache = session.graph_cache();
+        graph_cache.network_changes += 1;
+        for id in graph_cache.joined_wires() {
+            let Some(transport) = session.transport(id.as_str()) else { continue };
+            let Some(why) = transport.wire().and_then(|it| it.moved()) else { continue };
+            told::info!(transport = %id, "the network is joined anew: {why}");
+            graph_cache.leave_wire(&session, &**transport);
+            join(&session, transport);
+        }
+        drop(graph_cache);
+        for at in 0..session.transports().len() {
+            let transport = &*session.transports()[at];
+            self.end_listening(at, |listening| {
+                let why = || "the interfaces of this host have changed".to_owned();
+                listening.has_moved(transport).then(why)
+            });
+        }
+        // Whoever could not join tries again.
+        session.tell();
+    }
+
+    /// Does what follows from what was seen or said of watched files.
+    fn act(&mut self, deeds: Vec<Deed>) {
+        for deed in deeds {
+            match deed {
+                Deed::LookForSocket => self.look_for_listening_socket(),
+                Deed::ReadPolicy => {
+                    let due_ns = after(clock::monotonic_ns(), POLICY_SETTLES);
+                    self.policy_due_ns.get_or_insert(due_ns);
+                }
+                Deed::Tell(peer, word) => {
+                    let mut graph_cache = self.session.graph_cache();
+                    if graph_cache.channels.is_near(peer) {
+                        graph_cache.channels.send(peer, &Control::Watch(word));
+                    }
+                }
+                Deed::TellAll(word) => {
+                    self.session.graph_cache().channels.broadcast_near(&Control::Watch(word));
+                }
+            }
         }
     }
 
     /// Opens the door again if somebody removed it.
-    fn look_at_folder(&mut self) {
-        let Some(watch) = &self.door.watch else { return };
-        let own = self.door.path.file_name();
-        let is_gone = watch.drain().iter().any(|event| match event {
-            FolderEvent::Vanished(name) => Some(name.as_os_str()) == own,
-            FolderEvent::Unsure => !self.door.path.exists(),
-            FolderEvent::Appeared(_) => false,
-        });
-        if !is_gone || self.host.is_stopping() {
+    fn look_for_listening_socket(&mut self) {
+        if self.listening_socket.path.exists() || self.session.is_stopping() {
             return;
         }
-        let _ = self.host.poll.remove(watch);
-        let _ = self.host.poll.remove(&self.door.listener);
-        match Door::open(&self.door.folder, self.host.id) {
-            Ok(door) => {
-                tracing::warn!(path = %door.path.display(), "the socket was removed; made again");
-                self.door = door;
-                let mut added = self.host.poll.add(&self.door.listener, LISTENER);
-                if let (Ok(()), Some(watch)) = (&added, &self.door.watch) {
-                    added = self.host.poll.add(watch, WATCH);
+        let _ = self.session.poll.remove(&self.listening_socket.listener);
+        match ListeningSocket::open(&self.listening_socket.folder, self.session.id) {
+            Ok(listening_socket) => {
+                told::warn!(path = %listening_socket.path.display(), "the socket was removed; made again");
+                self.listening_socket = listening_socket;
+                if let Err(error) = self.session.poll.add(&self.listening_socket.listener, LISTENER)
+                {
+                    told::error!(%error, "new processes will not find this one");
                 }
-                if let Err(error) = added {
-                    tracing::error!(%error, "new processes will not find this one");
-                }
-                self.look_for_neighbours();
+                self.watching.socket_made_again();
+                self.look_for_peers();
             }
-            Err(error) => tracing::error!(%error, "new processes will not find this one"),
+            Err(error) => told::error!(%error, "new processes will not find this one"),
         }
     }
 
     fn read(&mut self, key: u64) {
-        let host = Arc::clone(&self.host);
-        // A neighbour with very much to say must not keep the others waiting.
+        let session = Arc::clone(&self.session);
+        // A peer with very much to say must not keep the others waiting.
         for _ in 0..READ_BATCH {
-            let mut directory = host.directory();
-            let Some(link) = directory.links.get(key) else { return };
-            let Line::Near(connection) = &link.line else { return };
+            let mut graph_cache = session.graph_cache();
+            let Some(channel) = graph_cache.channels.get(key) else { return };
+            let Line::Near(connection) = &channel.line else { return };
             let received = match connection.receive(&mut self.buffer) {
                 Ok(Some(received)) => received,
-                Ok(None) => return self.drop_link(&mut directory, key),
+                Ok(None) => return self.drop_channel(&mut graph_cache, key),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    tracing::warn!(%error, "a control channel failed");
-                    return self.drop_link(&mut directory, key);
+                    told::warn!(%error, "a control channel failed");
+                    return self.drop_channel(&mut graph_cache, key);
                 }
             };
             let frame = &self.buffer[..received.bytes];
-            self.read_frame(&mut directory, key, frame, received.fds);
+            self.read_frame(&mut graph_cache, key, frame, received.fds);
         }
     }
 
     /// Does what the other end says.
-    fn read_frame(&self, directory: &mut Directory, key: u64, frame: &[u8], fds: Vec<OwnedFd>) {
+    fn read_frame(&self, graph_cache: &mut GraphCache, key: u64, frame: &[u8], fds: Vec<OwnedFd>) {
         let error = match decode(frame) {
-            Ok(control) => return self.obey(directory, key, control, fds),
+            Ok(control) => return self.obey(graph_cache, key, control, fds),
             Err(error) => error,
         };
         let reason = match error {
             FrameError::Version(theirs) => format!(
                 "it speaks version {theirs} of the control protocol, this is {}; treated as a \
-                 plain peer",
+                 foreign peer",
                 protocol::VERSION
             ),
             FrameError::Garbage => "what it says is not the control protocol".into(),
         };
-        let path = self.place_of(directory, key);
-        directory.note_stranger(Stranger { path, reason });
-        match directory.links.get(key).and_then(|link| link.target) {
-            Some(target) if directory.links.is_far(key) => directory.links.refuse_far(target),
-            Some(target) => directory.links.refuse(target),
-            // Whoever knocked learns from any frame of this version not to come again.
+        let path = self.place_of(graph_cache, key);
+        graph_cache.note_unreachable_peer(UnreachablePeer { path, reason });
+        match graph_cache.channels.get(key).and_then(|channel| channel.target) {
+            Some(target) if graph_cache.channels.is_remote(key) => {
+                graph_cache.channels.refuse_remote(target)
+            }
+            Some(target) => graph_cache.channels.refuse(target),
+            // Whoever tried to connect learns from any frame of this version not to come again.
             None => {
                 let frame = encode(&Control::Settled);
-                directory.links.send_on(key, &Control::Settled, frame, Vec::new());
+                graph_cache.channels.send_on(key, &Control::Settled, frame, Vec::new());
             }
         }
-        self.drop_link(directory, key);
+        self.drop_channel(graph_cache, key);
     }
 
     /// The socket of whoever is at the other end, as far as it is known.
-    fn place_of(&self, directory: &mut Directory, key: u64) -> String {
-        let target = directory.links.get(key).and_then(|link| link.target);
-        let peer = directory.links.peer(key).or(target);
-        let path = peer.map(|peer| self.door.folder.join(format!("{peer}.sock")));
-        path.as_deref().unwrap_or(&self.door.folder).display().to_string()
+    fn place_of(&self, graph_cache: &mut GraphCache, key: u64) -> String {
+        let target = graph_cache.channels.get(key).and_then(|channel| channel.target);
+        let peer = graph_cache.channels.peer(key).or(target);
+        let path = peer.map(|peer| self.listening_socket.folder.join(format!("{peer}.sock")));
+        path.as_deref().unwrap_or(&self.listening_socket.folder).display().to_string()
     }
 
-    fn obey(&self, directory: &mut Directory, key: u64, control: Control, fds: Vec<OwnedFd>) {
-        let host = &Arc::clone(&self.host);
-        let peer = directory.links.peer(key);
+    fn obey(&self, graph_cache: &mut GraphCache, key: u64, control: Control, fds: Vec<OwnedFd>) {
+        let session = &Arc::clone(&self.session);
+        let peer = graph_cache.channels.peer(key);
         match (control, peer) {
-            (Control::Hello(hello), None) => self.welcome(directory, key, hello, fds),
+            (Control::Hello(hello), None) => self.welcome(graph_cache, key, hello, fds),
             (_, None) | (Control::Hello(_), Some(_)) => {
                 let reason = "it did not say hello, or twice".to_owned();
-                let path = self.place_of(directory, key);
-                directory.note_stranger(Stranger { path, reason });
-                self.drop_link(directory, key);
+                let path = self.place_of(graph_cache, key);
+                graph_cache.note_unreachable_peer(UnreachablePeer { path, reason });
+                self.drop_channel(graph_cache, key);
             }
-            (Control::Met(answers), Some(peer)) => self.prove(directory, key, peer, &answers),
+            (Control::Met(answers), Some(peer)) => self.prove(graph_cache, key, peer, &answers),
             (Control::Settled, Some(_)) => {
-                if let Some(link) = directory.links.get(key) {
-                    link.is_settled = true;
+                if let Some(channel) = graph_cache.channels.get(key) {
+                    channel.is_settled = true;
                 }
             }
-            (Control::Node(record), Some(peer)) => directory.know_node(peer, record),
-            (Control::NodeGone(gid), Some(peer)) => directory.node_gone(peer, Gid(gid)),
-            (Control::Endpoint(record), Some(peer)) => directory.know_endpoint(host, peer, record),
+            (Control::Node(record), Some(peer)) => graph_cache.know_node(session, peer, record),
+            (Control::NodeGone(gid), Some(peer)) => graph_cache.node_gone(session, peer, Gid(gid)),
+            (Control::Endpoint(record), Some(peer)) => {
+                graph_cache.know_endpoint(session, peer, record)
+            }
             (Control::EndpointGone(gid), Some(peer)) => {
-                if directory.lives_in(Gid(gid), peer) {
-                    directory.forget_endpoint(host, Gid(gid));
+                if graph_cache.lives_in(Gid(gid), peer) {
+                    graph_cache.forget_endpoint(session, Gid(gid));
                 }
             }
             (Control::Offer { flow, epoch, transport, .. }, Some(peer)) => {
-                directory.offered(host, peer, flow, epoch, &transport);
+                graph_cache.offered(session, peer, flow, epoch, &transport);
             }
-            (Control::Answer { flow, epoch, ticket }, Some(peer)) => {
-                directory.answered(host, peer, flow, epoch, ticket);
+            (Control::Answer { flow, epoch, address }, Some(peer)) => {
+                graph_cache.answered(session, peer, flow, epoch, address);
             }
             // Whoever speaks of an endpoint that is not its own is not listened to.
             (
@@ -846,59 +875,70 @@ impl Keeper {
                 | Control::Closed { flow, .. }),
                 Some(peer),
             ) => {
-                if directory.lives_in(Gid(flow.publisher), peer) {
-                    directory.hear(host, word);
+                if graph_cache.lives_in(Gid(flow.publisher), peer) {
+                    graph_cache.hear(session, word);
                 }
             }
-            (word @ (Control::Done { flow, .. } | Control::Shown { flow, .. }), Some(peer)) => {
-                if directory.lives_in(Gid(flow.subscription), peer) {
-                    directory.hear(host, word);
+            (
+                word @ (Control::Done { flow, .. }
+                | Control::Shown { flow, .. }
+                | Control::Displaced { flow, .. }),
+                Some(peer),
+            ) => {
+                if graph_cache.lives_in(Gid(flow.subscription), peer) {
+                    graph_cache.hear(session, word);
                 }
             }
-            (Control::Mail { transport, bytes }, Some(peer)) => {
-                if let Some(transport) = host.transport(&transport) {
+            (Control::OfTransport { transport, bytes }, Some(peer)) => {
+                if let Some(transport) = session.transport(&transport) {
                     transport.receive(peer, &bytes);
                 }
             }
             (Control::Alive(gid), Some(peer)) => {
-                if directory.lives_in(Gid(gid), peer) {
-                    directory.alive(Gid(gid));
+                if graph_cache.lives_in(Gid(gid), peer) {
+                    graph_cache.alive(Gid(gid));
                 }
             }
             (Control::AskRoutes { question }, Some(peer)) => {
-                for half in directory.halves(host) {
+                for half in graph_cache.halves(session) {
                     let half = Some(half);
-                    directory.links.send(peer, &Control::Route { question, half });
+                    graph_cache.channels.send(peer, &Control::Route { question, half });
                 }
-                directory.links.send(peer, &Control::Route { question, half: None });
+                graph_cache.channels.send(peer, &Control::Route { question, half: None });
             }
             (Control::AskEngines { question }, Some(peer)) => {
-                let engines = Box::new(directory.engines(host));
-                directory.links.send(peer, &Control::Engines { question, engines });
+                let engines = Box::new(graph_cache.engines(session));
+                graph_cache.channels.send(peer, &Control::Engines { question, engines });
             }
             (Control::Engines { question, engines }, Some(peer)) => {
-                if let Some(answers) = directory.answers.get_mut(&question) {
+                if let Some(answers) = graph_cache.answers.get_mut(&question) {
                     answers.engines.push(*engines);
                     answers.waiting.retain(|it| *it != peer);
                 }
             }
             (Control::Pin { question, topic, transport, stamp }, Some(peer)) => {
-                let outcome = match directory.links.may_set_routes(key) {
-                    Ok(()) => directory.pin(host, &topic, transport.as_deref(), stamp),
+                let outcome = match graph_cache.channels.may_set_routes(key) {
+                    Ok(()) => graph_cache.pin(session, &topic, transport.as_deref(), stamp),
                     Err(reason) => Err(reason),
                 };
                 if question != 0 {
-                    directory.links.send(peer, &Control::Pinned { question, outcome });
+                    graph_cache.channels.send(peer, &Control::Pinned { question, outcome });
+                }
+            }
+            (Control::Watch(word), Some(peer)) => {
+                // What another host watches is of no use here.
+                if !graph_cache.channels.is_remote(key) {
+                    graph_cache.watch_words.push((peer, word));
                 }
             }
             (Control::Pinned { question, outcome }, Some(peer)) => {
-                if let Some(answers) = directory.answers.get_mut(&question) {
+                if let Some(answers) = graph_cache.answers.get_mut(&question) {
                     answers.settings.push((peer, outcome));
                     answers.waiting.retain(|it| *it != peer);
                 }
             }
             (Control::Route { question, half }, Some(peer)) => {
-                if let Some(answers) = directory.answers.get_mut(&question) {
+                if let Some(answers) = graph_cache.answers.get_mut(&question) {
                     match half {
                         Some(half) => answers.halves.push(half),
                         None => answers.waiting.retain(|it| *it != peer),
@@ -909,120 +949,123 @@ impl Keeper {
     }
 
     /// A process has introduced itself.
-    fn welcome(&self, directory: &mut Directory, key: u64, hello: Hello, fds: Vec<OwnedFd>) {
-        let host = &self.host;
+    fn welcome(&self, graph_cache: &mut GraphCache, key: u64, hello: Hello, fds: Vec<OwnedFd>) {
+        let session = &self.session;
         let peer = PeerId(hello.token);
-        let Some(link) = directory.links.get(key) else { return };
-        let is_ours = link.target.is_some();
-        let is_wrong = link.target.is_some_and(|target| target != peer) || peer == host.id;
+        let Some(channel) = graph_cache.channels.get(key) else { return };
+        let is_ours = channel.target.is_some();
+        let is_wrong = channel.target.is_some_and(|target| target != peer) || peer == session.id;
         if is_wrong {
-            return self.drop_link(directory, key);
+            return self.drop_channel(graph_cache, key);
         }
-        let is_far = directory.links.is_far(key);
-        if directory.links.peers().any(|it| it == peer) {
-            let far = directory.links.far_to(peer).filter(|_| !is_far);
-            let Some(far) = far else { return self.drop_link(directory, key) };
+        let is_remote = graph_cache.channels.is_remote(key);
+        if graph_cache.channels.peers().any(|it| it == peer) {
+            let far = graph_cache.channels.remote_to(peer).filter(|_| !is_remote);
+            let Some(far) = far else { return self.drop_channel(graph_cache, key) };
             // It is nearer than was known.
-            self.drop_link(directory, far);
+            self.drop_channel(graph_cache, far);
         }
-        if !is_ours && let Some(ours) = directory.links.ours_to(peer) {
+        if !is_ours && let Some(ours) = graph_cache.channels.ours_to(peer) {
             // Both connected at once. Both keep the connection that the lower number made.
-            let loser = if host.id < peer { key } else { ours };
-            directory.links.remove(loser);
+            let loser = if session.id < peer { key } else { ours };
+            graph_cache.channels.remove(loser);
             if loser == key {
                 return;
             }
         }
         let mut fds = fds.into_iter();
         // Of one on another host its wire says whether it lives.
-        let life = if is_far { None } else { fds.next().map(LifeSeen::from_fd) };
-        let is_watched = life.map(|life| directory.links.watch_life(peer, life));
-        if !is_far && !matches!(is_watched, Some(Ok(()))) {
-            let path = self.place_of(directory, key);
+        let life = if is_remote { None } else { fds.next().map(LifeSeen::from_fd) };
+        let is_watched = life.map(|life| graph_cache.channels.watch_life(peer, life));
+        if !is_remote && !matches!(is_watched, Some(Ok(()))) {
+            let path = self.place_of(graph_cache, key);
             let reason = "its hello brings no sign of life".to_owned();
-            directory.note_stranger(Stranger { path, reason });
-            return self.drop_link(directory, key);
+            graph_cache.note_unreachable_peer(UnreachablePeer { path, reason });
+            return self.drop_channel(graph_cache, key);
         }
-        let greetings = hello.greetings.clone();
-        directory.links.name(key, hello);
+        let handshakes = hello.handshakes.clone();
+        graph_cache.channels.name(key, hello);
         if !is_ours {
-            say_hello(host, directory, key, peer);
+            say_hello(session, graph_cache, key, peer);
         }
         let mut answers = Vec::new();
-        for greeting in greetings {
-            let own: Vec<OwnedFd> = fds.by_ref().take(greeting.fds as usize).collect();
-            let transport = host.transport(&greeting.transport);
+        for handshake in handshakes {
+            let own: Vec<OwnedFd> = fds.by_ref().take(handshake.fds as usize).collect();
+            let transport = session.transport(&handshake.transport);
             let answer = match transport {
                 Some(it) => it
-                    .meet(peer, Greeting { bytes: greeting.bytes, fds: own })
+                    .meet(peer, Handshake { bytes: handshake.bytes, fds: own })
                     .map_err(|error| error.to_string()),
                 None => Err("not in this build".to_owned()),
             };
-            answers.push((greeting.transport, answer));
+            answers.push((handshake.transport, answer));
         }
-        directory.links.send(peer, &Control::Met(answers));
-        for control in directory.introduction(host) {
-            directory.links.send(peer, &control);
+        graph_cache.channels.send(peer, &Control::Met(answers));
+        for control in graph_cache.introduction(session) {
+            graph_cache.channels.send(peer, &control);
+        }
+        if !is_remote && self.watching.is_watcher() {
+            graph_cache.channels.send(peer, &Control::Watch(WatchWord::Watcher));
         }
     }
 
-    /// A process has answered this one's greetings.
+    /// A process has answered this one's handshakes.
     fn prove(
         &self,
-        directory: &mut Directory,
+        graph_cache: &mut GraphCache,
         key: u64,
         peer: PeerId,
         answers: &[(String, Result<Vec<u8>, String>)],
     ) {
         let mut proofs = Vec::new();
         for (name, answer) in answers {
-            let Some(transport) = self.host.transport(name) else { continue };
+            let Some(transport) = self.session.transport(name) else { continue };
             let obstacle = match answer {
                 Ok(answer) => transport.confirm(peer, answer).err().map(|it| it.to_string()),
                 Err(reason) => Some(reason.clone()),
             };
             proofs.push((TransportId::new(name), obstacle));
         }
-        directory.links.prove(key, proofs);
-        directory.links.hurry();
-        let path = self.place_of(directory, key);
-        directory.forget_stranger(&path);
-        directory.match_peer(&self.host, peer);
+        graph_cache.channels.prove(key, proofs);
+        graph_cache.channels.hurry();
+        let path = self.place_of(graph_cache, key);
+        graph_cache.forget_unreachable_peer(&path);
+        graph_cache.match_peer(&self.session, peer);
     }
 
     /// Forgets what lives in the other process, which may live on. What it holds stays its own.
-    fn drop_link(&self, directory: &mut Directory, key: u64) {
-        let target = directory.links.get(key).and_then(|link| link.target);
-        let is_far = directory.links.is_far(key);
-        if let Some(peer) = directory.links.remove(key) {
-            if is_far {
+    fn drop_channel(&self, graph_cache: &mut GraphCache, key: u64) {
+        let target = graph_cache.channels.get(key).and_then(|channel| channel.target);
+        let is_remote = graph_cache.channels.is_remote(key);
+        if let Some(peer) = graph_cache.channels.remove(key) {
+            if is_remote {
                 // What it held was the engine's, which takes it back by itself.
-                self.host.transports().iter().for_each(|transport| transport.part(peer));
+                self.session.transports().iter().for_each(|transport| transport.part(peer));
             } else {
-                self.part(directory, peer);
-                if !self.has_door(peer) {
+                self.part(graph_cache, peer);
+                if !self.has_listening_socket(peer) {
                     // It has left, and its participant goes too.
-                    directory.outside.forget_process(peer);
+                    graph_cache.foreign.forget_process(peer);
                 }
             }
-            directory.forget_peer(&self.host, peer);
+            graph_cache.forget_peer(&self.session, peer);
         } else if let Some(target) = target
-            && !directory.links.is_known(target)
+            && !graph_cache.channels.is_known(target)
         {
             // It was greeted and never answered.
-            self.host.transports().iter().for_each(|transport| transport.part(target));
+            self.session.transports().iter().for_each(|transport| transport.part(target));
         }
     }
 
-    /// Whether this peer can be knocked at.
-    fn has_door(&self, peer: PeerId) -> bool {
-        self.door.folder.join(format!("{peer}.sock")).exists()
+    /// Whether this peer can be tried.
+    fn has_listening_socket(&self, peer: PeerId) -> bool {
+        self.listening_socket.folder.join(format!("{peer}.sock")).exists()
     }
 
     /// Takes back what a process held, if it is dead.
-    fn part(&self, directory: &mut Directory, peer: PeerId) {
-        if directory.links.has_ended(peer) {
-            self.host.transports().iter().for_each(|transport| transport.part(peer));
+    fn part(&self, graph_cache: &mut GraphCache, peer: PeerId) {
+        if graph_cache.channels.has_ended(peer) {
+            self.session.transports().iter().for_each(|transport| transport.part(peer));
         }
     }
 }
@@ -1032,3 +1075,26 @@ const NAMELESS_MAX: usize = 1024;
 
 /// Messages of one connection that are read before others are looked at.
 const READ_BATCH: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_that_never_settles_is_looked_at() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let mut settling = Settling::default();
+        settling.note(ms(1000));
+        settling.note(ms(2000));
+        assert!(!settling.is_over(ms(3499)), "it waits for the last change");
+        assert!(settling.is_over(ms(3500)));
+        assert!(settling.due_ns.is_none() && !settling.is_over(ms(9000)), "once");
+        let first = (20_000..40_000).step_by(1000).find(|now| {
+            settling.note(ms(*now));
+            settling.is_over(ms(*now))
+        });
+        assert_eq!(first, Some(30_000));
+        settling.note(ms(50_000));
+        assert_eq!(settling.due_ns, Some(ms(51_500)), "counted from the first of the next ones");
+    }
+}

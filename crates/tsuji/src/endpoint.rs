@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tsuji_core::{History, Qos};
+use tsuji_core::{Durability, History, Qos};
+use tsuji_transport::deferred::told;
 use tsuji_transport::{Announced, Endpoint, Gid};
 
 use crate::announcement::Announcement;
-use crate::host::Host;
+use crate::publisher_core::HISTORY_SAMPLES_MAX;
+use crate::session::Session;
 use crate::{Error, RawType, Result, Role};
 
 pub(crate) struct EndpointCore {
@@ -21,14 +23,20 @@ pub(crate) struct EndpointCore {
     pub(crate) type_name: String,
     pub(crate) type_hash: String,
     pub(crate) qos: Qos,
-    pub(crate) host: Arc<Host>,
+    pub(crate) session: Arc<Session>,
     is_closed: AtomicBool,
 }
 
 impl EndpointCore {
-    pub(crate) fn new(host: &Arc<Host>, node: Gid, topic: String, of: RawType, qos: Qos) -> Self {
+    pub(crate) fn new(
+        session: &Arc<Session>,
+        node: Gid,
+        topic: String,
+        of: RawType,
+        qos: Qos,
+    ) -> Self {
         Self {
-            gid: host.new_gid(),
+            gid: session.new_gid(),
             node,
             role: Role::Topic,
             partner: Gid::default(),
@@ -36,7 +44,7 @@ impl EndpointCore {
             type_name: of.name,
             type_hash: of.hash,
             qos,
-            host: Arc::clone(host),
+            session: Arc::clone(session),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -58,7 +66,7 @@ impl EndpointCore {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::closed(format!("{operation} on {}: it was closed", self.topic)));
         }
-        self.host.open(operation)
+        self.session.open(operation)
     }
 
     pub(crate) fn close(&self) {
@@ -72,7 +80,11 @@ impl EndpointCore {
             type_name: self.type_name.clone(),
             gid: self.gid,
             qos: Qos { history: self.history(), ..self.qos },
-            keep_all_max: self.host.keep_all_max(),
+            keep_all_max: match self.qos.durability {
+                // A publisher refuses what its history has no room for, and so does an engine's that has a copy.
+                Durability::TransientLocal if is_publisher => HISTORY_SAMPLES_MAX as u32,
+                _ => self.session.keep_all_max(),
+            },
             announced: self.announced(is_publisher),
         }
     }
@@ -87,15 +99,15 @@ impl EndpointCore {
             topic: &self.topic,
             type_name: &self.type_name,
             type_hash: &self.type_hash,
-            is_for_zenoh: self.host.network().speaks_zenoh(),
+            is_for_zenoh: self.session.network().speaks_zenoh(),
         };
-        if !self.host.speaks() {
+        if !self.session.speaks() {
             return announcement.for_tsuji();
         }
-        match announcement.for_ros(self.host.distro()) {
+        match announcement.for_ros(self.session.distro()) {
             Ok(announced) => Some(announced),
             Err(error) => {
-                tracing::warn!(topic = %self.topic, error, "plain ROS 2 nodes do not see this");
+                told::warn!(topic = %self.topic, error, "foreign ROS 2 nodes do not see this");
                 announcement.for_tsuji()
             }
         }

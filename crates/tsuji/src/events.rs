@@ -1,106 +1,116 @@
 //! What endpoints tell of themselves, besides samples.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tsuji_transport::Gid;
 use tsuji_transport::bell::Cell;
+use tsuji_transport::{Gid, deferred};
 
-/// Something that a publisher should know.
+/// An event of a publisher, as [`PublisherOptions::on_event`](crate::PublisherOptions::on_event) gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PublisherEvent {
     /// A subscription came or went.
     Matched {
-        /// How many there are now.
+        /// Subscriptions that are connected now.
         current: usize,
     },
     /// A subscription asks for more than this publisher offers.
     IncompatibleQos {
-        /// The subscription.
+        /// Global identifier of the subscription.
         subscription: Gid,
-        /// What does not fit, such as `reliability: offered best_effort, requested reliable`.
+        /// Policies that do not fit, such as `reliability: offered best_effort, requested reliable`.
         mismatches: Vec<String>,
     },
     /// A subscription of this topic has another type.
     IncompatibleType {
-        /// The subscription.
+        /// Global identifier of the subscription.
         subscription: Gid,
-        /// Both types.
+        /// Both types, as a text.
         mismatch: String,
     },
     /// No sample was published within the offered deadline.
     DeadlineMissed {
-        /// How often so far.
+        /// Deadlines missed so far.
         total: u64,
     },
     /// The publisher did not show in time that it is alive.
     LivelinessLost,
 }
 
-/// Something that a subscription should know.
+/// An event of a subscription, as [`SubscriptionOptions::on_event`](crate::SubscriptionOptions::on_event) gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubscriptionEvent {
     /// A publisher came or went.
     Matched {
-        /// How many there are now.
+        /// Publishers that are connected now.
         current: usize,
     },
     /// A publisher offers less than this subscription asks for.
     IncompatibleQos {
-        /// The publisher.
+        /// Global identifier of the publisher.
         publisher: Gid,
-        /// What does not fit, such as `reliability: offered best_effort, requested reliable`.
+        /// Policies that do not fit, such as `reliability: offered best_effort, requested reliable`.
         mismatches: Vec<String>,
     },
     /// A publisher of this topic has another type.
     IncompatibleType {
-        /// The publisher.
+        /// Global identifier of the publisher.
         publisher: Gid,
-        /// Both types.
+        /// Both types, as a text.
         mismatch: String,
     },
     /// No sample came within the requested deadline.
     DeadlineMissed {
-        /// How often so far.
+        /// Deadlines missed so far.
         total: u64,
     },
     /// A publisher became alive, or ceased to be.
     LivelinessChanged {
         /// Matched publishers that are alive.
         alive: usize,
-        /// Matched publishers that are not.
+        /// Matched publishers that are not alive.
         not_alive: usize,
     },
     /// Samples did not arrive.
     MessageLost {
-        /// How many so far.
+        /// Samples lost so far.
+        total: u64,
+    },
+    /// A sample was dropped because it is no valid message of the type.
+    InvalidMessage {
+        /// Global identifier of the sample's publisher, where that is known.
+        publisher: Option<Gid>,
+        /// Reason, such as `data: byte 9: a string is not UTF-8`.
+        why: String,
+        /// Invalid samples so far.
         total: u64,
     },
 }
 
-/// Something that a client should know.
+/// An event of a client, as [`ClientOptions::on_event`](crate::ClientOptions::on_event) gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientEvent {
     /// A server became ready, or left.
     Matched {
-        /// How many are ready now.
+        /// Servers that are ready now.
         current: usize,
     },
     /// A server's QoS does not fit.
     IncompatibleQos {
-        /// One half of the server.
+        /// Global identifier of one half of the server.
         server: Gid,
-        /// What does not fit, such as `reliability: offered best_effort, requested reliable`.
+        /// Policies that do not fit, such as `reliability: offered best_effort, requested reliable`.
         mismatches: Vec<String>,
     },
     /// A server of this name has another type.
     IncompatibleType {
-        /// One half of the server.
+        /// Global identifier of one half of the server.
         server: Gid,
-        /// Both types.
+        /// Both types, as a text.
         mismatch: String,
     },
 }
@@ -131,28 +141,37 @@ impl ClientEvent {
     }
 }
 
-/// Something that a server should know.
+/// An event of a server, as [`ServiceOptions::on_event`](crate::ServiceOptions::on_event) gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServiceEvent {
     /// A client came or went.
     Matched {
-        /// How many there are now.
+        /// Clients that are connected now.
         current: usize,
     },
     /// A client's QoS does not fit.
     IncompatibleQos {
-        /// One half of the client.
+        /// Global identifier of one half of the client.
         client: Gid,
-        /// What does not fit, such as `reliability: offered best_effort, requested reliable`.
+        /// Policies that do not fit, such as `reliability: offered best_effort, requested reliable`.
         mismatches: Vec<String>,
     },
     /// A client of this name has another type.
     IncompatibleType {
-        /// One half of the client.
+        /// Global identifier of one half of the client.
         client: Gid,
-        /// Both types.
+        /// Both types, as a text.
         mismatch: String,
+    },
+    /// A request was dropped because it is none of the type. Its client waits in vain.
+    InvalidRequest {
+        /// Global identifier of one half of the client, where that is known.
+        client: Option<Gid>,
+        /// Reason, such as `name: byte 9: a string is not UTF-8`.
+        why: String,
+        /// Invalid requests so far.
+        total: u64,
     },
 }
 
@@ -166,6 +185,9 @@ impl ServiceEvent {
             }
             SubscriptionEvent::IncompatibleType { publisher: client, mismatch } => {
                 Some(Self::IncompatibleType { client, mismatch })
+            }
+            SubscriptionEvent::InvalidMessage { publisher: client, why, total } => {
+                Some(Self::InvalidRequest { client, why, total })
             }
             _ => None,
         }
@@ -187,17 +209,44 @@ impl ServiceEvent {
 pub(crate) struct Events<E> {
     waiting: Mutex<VecDeque<E>>,
     cell: OnceLock<Arc<Cell>>,
-    note: OnceLock<Note<E>>,
+    notes: OnceLock<Arc<Notes<E>>>,
 }
 
-/// Is told of an event by the thread that comes upon it.
-pub(crate) type Note<E> = Box<dyn Fn(&E) + Send + Sync>;
+/// Is told of an event when the thread that came upon it holds no lock any more.
+pub(crate) type Note<E> = Arc<dyn Fn(&E) + Send + Sync>;
+
+/// Events that [`Note`] is still to be told of, in the order in which they came, by one thread at a time.
+struct Notes<E> {
+    note: Note<E>,
+    untold: Mutex<(VecDeque<E>, bool)>,
+}
+
+impl<E> Notes<E> {
+    /// Tells what is untold, unless another thread, or this one further out, is at it: that one goes on with it.
+    fn tell(&self) {
+        let mut untold = self.lock();
+        if std::mem::replace(&mut untold.1, true) {
+            return;
+        }
+        while let Some(event) = untold.0.pop_front() {
+            drop(untold);
+            // A panic was reported when it happened; later events are told all the same.
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| (self.note)(&event)));
+            untold = self.lock();
+        }
+        untold.1 = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (VecDeque<E>, bool)> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 pub(crate) const EVENTS_MAX: usize = 256;
 
-impl<E> Events<E> {
+impl<E: Clone + 'static> Events<E> {
     pub(crate) fn new() -> Self {
-        Self { waiting: Mutex::default(), cell: OnceLock::new(), note: OnceLock::new() }
+        Self { waiting: Mutex::default(), cell: OnceLock::new(), notes: OnceLock::new() }
     }
 
     /// From now on events are kept, and `cell` is rung for each.
@@ -206,10 +255,11 @@ impl<E> Events<E> {
         let _ = self.cell.set(cell);
     }
 
-    /// From now on `note` is told of each event at once.
+    /// From now on `note` is told of each event at once and in their order, by a thread that comes upon one, when that
+    /// holds no lock.
     pub(crate) fn note(&self, note: Note<E>) {
         // As above.
-        let _ = self.note.set(note);
+        let _ = self.notes.set(Arc::new(Notes { note, untold: Mutex::default() }));
     }
 
     /// Whether somebody listens.
@@ -218,8 +268,10 @@ impl<E> Events<E> {
     }
 
     pub(crate) fn push(&self, event: E) {
-        if let Some(note) = self.note.get() {
-            note(&event);
+        if let Some(notes) = self.notes.get() {
+            notes.lock().0.push_back(event.clone());
+            let notes = Arc::clone(notes);
+            deferred::later(move || notes.tell());
         }
         let Some(cell) = self.cell.get() else { return };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tsuji_platform::clock;
 use tsuji_transport::bell::{Bell, Cell, ENTITIES_MAX};
 
-use crate::host::Host;
+use crate::session::Session;
 use crate::{Context, Error, ErrorKind, Node, Result};
 
 /// Something that an executor runs when it is ready.
@@ -30,18 +30,38 @@ pub(crate) trait Entity: Send + Sync {
 }
 
 /// Callbacks that do not overlap, or may. One callback never overlaps with itself.
+///
+/// Every node has a group of its own, which is mutually exclusive.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tsuji::{CallbackGroupKind, Context, Executor, TimerOptions};
+///
+/// let context = Context::new()?;
+/// let node = context.node("drive")?;
+/// // By two threads, the slow callback keeps nobody from the fast one.
+/// let group = node.create_callback_group(CallbackGroupKind::MutuallyExclusive);
+/// let _slow = node.create_timer(Duration::from_secs(1), || std::thread::sleep(Duration::from_millis(500)))?;
+/// let _fast = node.create_timer(
+///     TimerOptions::new(Duration::from_millis(10)).group(&group),
+///     || println!("10 ms"),
+/// )?;
+/// let mut executor = Executor::new(&context)?.threads(2);
+/// executor.add(&node)?.spin()?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CallbackGroup {
     number: u64,
     kind: CallbackGroupKind,
 }
 
-/// Whether callbacks of a group may overlap.
+/// Says whether callbacks of a [`CallbackGroup`] may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallbackGroupKind {
-    /// One at a time.
+    /// One callback of the group runs at a time.
     MutuallyExclusive,
-    /// Any number of different ones at a time.
+    /// Any number of different callbacks of the group run at a time.
     Reentrant,
 }
 
@@ -51,13 +71,24 @@ impl CallbackGroup {
         Self { number: GROUPS.fetch_add(1, Ordering::Relaxed), kind }
     }
 
-    /// Whether its callbacks may overlap.
+    /// Returns whether the callbacks of the group may overlap.
     pub fn kind(&self) -> CallbackGroupKind {
         self.kind
     }
 }
 
 /// Runs the callbacks of nodes on one thread or several.
+///
+/// ```no_run
+/// use tsuji::{Context, Executor};
+///
+/// let context = Context::new()?;
+/// let (camera, drive) = (context.node("camera")?, context.node("drive")?);
+/// let mut executor = Executor::new(&context)?.threads(4);
+/// executor.add(&camera)?.add(&drive)?;
+/// executor.spin()?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 ///
 /// A panic in a callback ends the spin, on all its threads, and comes out of it. Whoever catches it
 /// may spin again.
@@ -71,14 +102,18 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// An executor without nodes, of one thread.
+    /// Creates an executor without nodes, of one thread.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Exhausted`] if the process has 64 executors, wait sets and the like, or 16,384 endpoints and
+    /// the like; [`ErrorKind::Closed`] in a forked child.
     pub fn new(context: &Context) -> Result<Self> {
-        let core = ExecutorCore::new(context.host())?;
+        let core = ExecutorCore::new(context.session())?;
         Ok(Self { core, threads: 1, nodes: Vec::new() })
     }
 
-    /// Runs callbacks on so many threads, at least 1, the one that calls [`spin`](Self::spin)
-    /// among them.
+    /// Sets how many threads run callbacks, at least 1, the one that calls [`spin`](Self::spin) among them. Default 1.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
@@ -86,24 +121,46 @@ impl Executor {
     }
 
     /// Adds a node: what it has now and what it will get. A node belongs to one executor.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if the node is of another participant or belongs to another executor,
+    /// [`ErrorKind::Exhausted`] if there were more than 4095 callbacks then.
     pub fn add(&mut self, node: &Node) -> Result<&mut Self> {
+        if !Arc::ptr_eq(node.context().session(), &self.core.session) {
+            let what = "a node of another participant; allowed: those of the executor's own domain and process";
+            return Err(Error::invalid(what));
+        }
         node.join(&self.core)?;
         self.nodes.push(node.clone());
         Ok(self)
     }
 
     /// Runs callbacks until the context is shut down; if it is already, nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] in a forked child, [`ErrorKind::Exhausted`] if a thread cannot be started.
     pub fn spin(&mut self) -> Result<()> {
         self.spin_until(|| false)
     }
 
-    /// Runs callbacks until `done` says so, which is asked first, after each callback and whenever
-    /// something happened, or until the context is shut down.
+    /// Runs callbacks until `done` says so or the context is shut down.
+    ///
+    /// `done` is asked first, after each callback and whenever something happened.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`spin`](Self::spin).
     pub fn spin_until(&mut self, done: impl Fn() -> bool + Sync) -> Result<()> {
         self.run(&done)
     }
 
     /// Runs each callback that is ready, once; if none is, waits for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] in a forked child.
     pub fn spin_once(&mut self, timeout: Duration) -> Result<()> {
         if self.core.is_over()? {
             return Ok(());
@@ -114,7 +171,7 @@ impl Executor {
         self.core.is_of_this_process()
     }
 
-    /// What lets a spin ask from any thread whether it is done.
+    /// Returns what lets a spin ask from any thread whether it is done.
     pub fn waker(&self) -> impl Fn() + Send + Sync + use<> + 'static {
         let core = Arc::clone(&self.core);
         move || core.wake()
@@ -122,17 +179,14 @@ impl Executor {
 
     /// Starts the thread that wakes those who await messages. It ends with
     /// [`ExecutorCore::end`].
-    pub(crate) fn start_waking(host: &Arc<Host>) -> Result<Arc<ExecutorCore>> {
-        let core = ExecutorCore::new(host)?;
+    pub(crate) fn start_waking(session: &Arc<Session>) -> Result<Arc<ExecutorCore>> {
+        let core = ExecutorCore::new(session)?;
         let working = Arc::clone(&core);
-        let spawned = std::thread::Builder::new()
-            .name("tsuji-await".to_owned())
-            .stack_size(256 * 1024)
-            .spawn(move || {
-                working.work(&|| false);
-                // Whoever still awaits something finds the end.
-                working.run_all();
-            });
+        let spawned = std::thread::Builder::new().name("tsuji-await".to_owned()).spawn(move || {
+            working.work(&|| false);
+            // Whoever still awaits something finds the end.
+            working.run_all();
+        });
         spawned.map_err(|error| Error::new(ErrorKind::Exhausted, "threads").because(error))?;
         Ok(core)
     }
@@ -162,7 +216,7 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        if !self.core.host.is_current() {
+        if !self.core.session.is_current() {
             return;
         }
         self.nodes.iter().for_each(Node::leave);
@@ -171,7 +225,7 @@ impl Drop for Executor {
 }
 
 pub(crate) struct ExecutorCore {
-    host: Arc<Host>,
+    session: Arc<Session>,
     bell: Bell,
     /// Rung when threads should look at the state anew.
     guard: Arc<Cell>,
@@ -185,6 +239,8 @@ struct State {
     free: Vec<u16>,
     /// Those that want to run at times.
     timed: Vec<u16>,
+    /// Those whose cell rings here as that of another, which stands first, and so are ready with it.
+    shared: Vec<(u16, u16)>,
     ready: VecDeque<u16>,
     busy_groups: Vec<u64>,
     /// Runs until the bell is looked at again.
@@ -196,6 +252,7 @@ struct State {
 
 struct Entry {
     entity: Weak<dyn Entity>,
+    group: CallbackGroup,
     is_queued: bool,
     is_running: bool,
     has_time: bool,
@@ -204,12 +261,13 @@ struct Entry {
 }
 
 impl ExecutorCore {
-    pub(crate) fn new(host: &Arc<Host>) -> Result<Arc<Self>> {
-        let (bell, guard) = host.guarded_bell(0)?;
+    pub(crate) fn new(session: &Arc<Session>) -> Result<Arc<Self>> {
+        let (bell, guard) = session.guarded_bell(0)?;
         let state = State {
             entities: vec![None],
             free: Vec::new(),
             timed: Vec::new(),
+            shared: Vec::new(),
             ready: VecDeque::new(),
             busy_groups: Vec::new(),
             left_of_round: 0,
@@ -218,7 +276,7 @@ impl ExecutorCore {
             is_ending: false,
         };
         Ok(Arc::new(Self {
-            host: Arc::clone(host),
+            session: Arc::clone(session),
             bell,
             guard,
             state: Mutex::new(state),
@@ -228,6 +286,7 @@ impl ExecutorCore {
 
     /// Runs this entity from now on.
     pub(crate) fn attach(&self, entity: &Arc<dyn Entity>) -> Result<()> {
+        let (has_time, group) = (entity.due_ns().is_some(), entity.group().clone());
         let mut state = self.lock();
         let number = match state.free.pop() {
             Some(number) => number,
@@ -242,9 +301,9 @@ impl ExecutorCore {
                 ));
             }
         };
-        let has_time = entity.due_ns().is_some();
         state.entities[number as usize] = Some(Entry {
             entity: Arc::downgrade(entity),
+            group,
             is_queued: false,
             is_running: false,
             has_time,
@@ -253,28 +312,35 @@ impl ExecutorCore {
         if has_time {
             state.timed.push(number);
         }
-        drop(state);
-        match entity.cell() {
-            Some(cell) => cell.attach(&self.bell, number),
-            None => self.guard.ring(),
-        }
+        let Some(cell) = entity.cell() else {
+            drop(state);
+            self.guard.ring();
+            return Ok(());
+        };
+        let rings_as = cell.entity_at(&self.bell);
+        state.shared.extend(rings_as.map(|first| (first, number)));
+        // What became ready before rang nobody here, or another only.
+        cell.attach(&self.bell, rings_as.unwrap_or(number));
         Ok(())
     }
 
     /// Runs this entity no longer. A callback that runs just now runs to its end.
     pub(crate) fn detach(&self, entity: &Arc<dyn Entity>) {
-        if let Some(cell) = entity.cell() {
-            cell.detach();
-        }
         let mut state = self.lock();
         let same = |entry: &Option<Entry>| {
             entry
                 .as_ref()
                 .is_some_and(|it| std::ptr::addr_eq(it.entity.as_ptr(), Arc::as_ptr(entity)))
         };
-        if let Some(number) = state.entities.iter().position(same) {
-            state.remove(number as u16);
+        let Some(number) = state.entities.iter().position(same) else { return };
+        let number = number as u16;
+        if let Some(cell) = entity.cell().filter(|it| it.is_attached(&self.bell, number)) {
+            match state.next_of(number) {
+                Some(next) => cell.attach(&self.bell, next),
+                None => cell.detach_from(&self.bell),
+            }
         }
+        state.remove(number);
     }
 
     /// Wakes the threads to look at everything anew.
@@ -293,11 +359,12 @@ impl ExecutorCore {
     fn clear(&self) {
         let mut state = self.lock();
         state.timed.clear();
+        state.shared.clear();
         let entries: Vec<Entry> = state.entities.drain(..).flatten().collect();
         drop(state);
         for entity in entries.iter().filter_map(|entry| entry.entity.upgrade()) {
             if let Some(cell) = entity.cell() {
-                cell.detach();
+                cell.detach_from(&self.bell);
             }
         }
     }
@@ -311,16 +378,16 @@ impl ExecutorCore {
     /// Whether the context is shut down, as a signal may do before a spin begins. Fails in a forked
     /// child.
     fn is_over(&self) -> Result<bool> {
-        if self.host.is_current() && self.host.is_stopping() {
+        if self.session.is_current() && self.session.is_stopping() {
             return Ok(true);
         }
-        self.host.open("spin")?;
+        self.session.open("spin")?;
         Ok(false)
     }
 
     /// Fails in a forked child, which a callback may have turned into.
     fn is_of_this_process(&self) -> Result<()> {
-        if self.host.is_current() { Ok(()) } else { self.host.open("spin") }
+        if self.session.is_current() { Ok(()) } else { self.session.open("spin") }
     }
 
     /// One thread's work until the end.
@@ -330,7 +397,7 @@ impl ExecutorCore {
         while self.goes_on(&state) {
             if state.left_of_round == 0 && !state.has_leader && !state.ready.is_empty() {
                 // Whoever always has more does not keep the others from being seen.
-                state.gather(&self.bell);
+                state = self.gather(state);
             }
             if let Some((number, entity)) = state.next_ready() {
                 state.left_of_round = state.left_of_round.saturating_sub(1);
@@ -354,15 +421,16 @@ impl ExecutorCore {
                 continue;
             }
             state.has_leader = true;
-            let due_ns = state.due_ns();
+            let timed = state.timed_entities(|it| !it.is_running);
             drop(state);
+            let due_ns = timed.iter().filter_map(|(_, entity)| entity.due_ns()).min();
+            drop(timed);
             self.sleep(due_ns);
             if done() {
                 self.end();
             }
-            state = self.lock();
+            state = self.gather(self.lock());
             state.has_leader = false;
-            state.gather(&self.bell);
             if state.waiting != 0 && 1 < state.ready.len() {
                 self.more.notify_all();
             }
@@ -375,14 +443,14 @@ impl ExecutorCore {
     /// One round on this thread: what is ready, or what is first to be until `give_up_ns`.
     fn work_once(&self, give_up_ns: u64) {
         let _end = EndAtPanic(self);
-        let mut state = self.lock();
-        state.gather(&self.bell);
+        let mut state = self.gather(self.lock());
         while state.ready.is_empty() && self.goes_on(&state) {
-            let due_ns = state.due_ns();
+            let timed = state.timed_entities(|it| !it.is_running);
             drop(state);
+            let due_ns = timed.iter().filter_map(|(_, entity)| entity.due_ns()).min();
+            drop(timed);
             self.sleep(Some(due_ns.map_or(give_up_ns, |it| it.min(give_up_ns))));
-            state = self.lock();
-            state.gather(&self.bell);
+            state = self.gather(self.lock());
             if give_up_ns <= clock::monotonic_ns() {
                 break;
             }
@@ -399,7 +467,26 @@ impl ExecutorCore {
     }
 
     fn goes_on(&self, state: &State) -> bool {
-        !state.is_ending && !self.host.is_stopping() && self.host.is_current()
+        !state.is_ending && !self.session.is_stopping() && self.session.is_current()
+    }
+
+    /// Takes note of all that was rung or is due. When that is, schedules say that may be the user's, so the lock is
+    /// given back while they are asked.
+    fn gather<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let timed = state.timed_entities(|it| !it.is_queued);
+        if timed.is_empty() {
+            let mut state = state;
+            state.gather(&self.bell, &[]);
+            return state;
+        }
+        drop(state);
+        let now_ns = clock::monotonic_ns();
+        let due = timed.iter().filter(|(_, it)| it.due_ns().is_some_and(|due_ns| due_ns <= now_ns));
+        let due: Vec<u16> = due.map(|(number, _)| *number).collect();
+        drop(timed);
+        let mut state = self.lock();
+        state.gather(&self.bell, &due);
+        state
     }
 
     /// Sleeps until something is rung or due.
@@ -478,6 +565,7 @@ impl State {
     fn remove(&mut self, number: u16) {
         self.ready.retain(|it| *it != number);
         self.timed.retain(|it| *it != number);
+        self.shared.retain(|(first, it)| *first != number && *it != number);
         let Some(place) = self.entities.get_mut(number as usize) else { return };
         match place {
             Some(entry) if entry.is_running => entry.is_gone = true,
@@ -489,6 +577,16 @@ impl State {
         }
     }
 
+    /// Who shares the cell of the entity `first` takes its place there; the others stand behind that one then.
+    fn next_of(&mut self, first: u16) -> Option<u16> {
+        let next = self.shared.iter().position(|(it, _)| *it == first)?;
+        let (_, next) = self.shared.swap_remove(next);
+        for (it, _) in self.shared.iter_mut().filter(|(it, _)| *it == first) {
+            *it = next;
+        }
+        Some(next)
+    }
+
     /// The next entity that may run now; it is marked as running.
     fn next_ready(&mut self) -> Option<(u16, Arc<dyn Entity>)> {
         for at in 0..self.ready.len() {
@@ -497,19 +595,18 @@ impl State {
                 self.ready.remove(at);
                 return self.next_ready();
             };
-            if entry.is_running {
+            let is_exclusive = entry.group.kind == CallbackGroupKind::MutuallyExclusive;
+            if entry.is_running || (is_exclusive && self.busy_groups.contains(&entry.group.number))
+            {
                 continue;
             }
+            // What is found here runs: nothing of the user's may be dropped with this lock held.
             let Some(entity) = entry.entity.upgrade() else {
                 self.remove(number);
                 return self.next_ready();
             };
-            let group = entity.group();
-            if group.kind == CallbackGroupKind::MutuallyExclusive {
-                if self.busy_groups.contains(&group.number) {
-                    continue;
-                }
-                self.busy_groups.push(group.number);
+            if is_exclusive {
+                self.busy_groups.push(entry.group.number);
             }
             entry.is_queued = false;
             entry.is_running = true;
@@ -519,37 +616,47 @@ impl State {
         None
     }
 
-    /// Takes note of all that was rung or is due.
-    fn gather(&mut self, bell: &Bell) {
-        let Self { entities, timed, ready, .. } = self;
-        bell.drain(|number| {
+    /// Takes note of all that was rung, and of these that are due.
+    fn gather(&mut self, bell: &Bell, due: &[u16]) {
+        let Self { entities, shared, ready, .. } = self;
+        let mut queue = |number: u16| {
             if let Some(Some(entry)) = entities.get_mut(number as usize)
                 && !entry.is_gone
                 && !std::mem::replace(&mut entry.is_queued, true)
             {
                 ready.push_back(number);
             }
+        };
+        bell.drain(|number| {
+            queue(number);
+            let with_it = shared.iter().filter(|(first, _)| *first == number);
+            with_it.for_each(|(_, other)| queue(*other));
         });
-        let mut now_ns = None;
-        for number in timed.iter().copied() {
+        for number in due.iter().copied() {
+            // One that has left meanwhile may have given its number to another, which finds nothing to do then.
             let entry = entities.get_mut(number as usize).and_then(Option::as_mut);
-            let Some(entry) = entry.filter(|it| !it.is_queued) else { continue };
-            let due_ns = entry.entity.upgrade().and_then(|it| it.due_ns());
-            if due_ns.is_some_and(|it| it <= *now_ns.get_or_insert_with(clock::monotonic_ns)) {
-                entry.is_queued = true;
-                ready.push_back(number);
-            }
+            let Some(entry) = entry.filter(|it| !it.is_queued && !it.is_gone) else { continue };
+            entry.is_queued = true;
+            ready.push_back(number);
         }
         self.left_of_round = self.ready.len();
     }
 
-    fn due_ns(&self) -> Option<u64> {
-        let timed = self.timed.iter().filter_map(|it| self.entities.get(*it as usize)?.as_ref());
-        timed.filter(|it| !it.is_running).filter_map(|entry| entry.entity.upgrade()?.due_ns()).min()
+    /// Those that run at times, to be asked and dropped when the lock is given back.
+    fn timed_entities(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<(u16, Arc<dyn Entity>)> {
+        let timed = self.timed.iter().filter_map(|number| {
+            let entry = self.entities.get(*number as usize)?.as_ref();
+            Some((*number, entry.filter(|it| is_meant(it))?.entity.upgrade()?))
+        });
+        timed.collect()
     }
 }
 
 /// Runs the callbacks of one node on this thread until the context is shut down.
+///
+/// # Errors
+///
+/// Those of [`Executor::new`] and [`Executor::add`]; [`ErrorKind::Closed`] in a forked child.
 pub fn spin(node: &Node) -> Result<()> {
     let mut executor = Executor::new(node.context())?;
     executor.add(node)?;

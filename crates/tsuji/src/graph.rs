@@ -4,34 +4,36 @@ use serde::{Deserialize, Serialize};
 use tsuji_core::{Qos, rxo};
 use tsuji_transport::Gid;
 
-/// All that a process knows of the others and of itself.
+/// All nodes and endpoints that a process knows, its own among them.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// Nodes, by full name.
+    /// Nodes, in the order of their full names.
     pub nodes: Vec<NodeInfo>,
-    /// Endpoints of topics, by topic, publishers first.
+    /// Endpoints of topics, in the order of the topics, publishers first.
     pub endpoints: Vec<EndpointInfo>,
-    /// Servers and clients, by service, servers first.
+    /// Servers and clients, in the order of the services, servers first.
     pub services: Vec<EndpointInfo>,
 }
 
-/// A node.
+/// A node in the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeInfo {
-    /// Its number.
+    /// Global identifier of the node (16 bytes).
     pub gid: Gid,
-    /// Its name, without namespace.
+    /// Name of the node, without namespace.
     pub name: String,
-    /// Its namespace, `/` or `/robot`.
+    /// Namespace of the node, `/` or such as `/robot`.
     pub namespace: String,
-    /// Where it lives.
+    /// Security enclave of the node, `/` by default. Nothing is encrypted.
+    pub enclave: String,
+    /// Process that the node lives in.
     pub process: ProcessInfo,
-    /// Whose middleware it runs on, such as `Cyclone DDS`, if it is not tsuji's.
+    /// Middleware that the node runs on, such as `Cyclone DDS`; `None` for tsuji.
     pub vendor: Option<String>,
 }
 
 impl NodeInfo {
-    /// Namespace and name.
+    /// Returns namespace and name, such as `/robot/camera`.
     pub fn fully_qualified_name(&self) -> String {
         full_name(&self.namespace, &self.name)
     }
@@ -41,31 +43,31 @@ pub(crate) fn full_name(namespace: &str, name: &str) -> String {
     format!("{}/{name}", namespace.trim_end_matches('/'))
 }
 
-/// A publisher or a subscription, a server or a client.
+/// A publisher or a subscription, a server or a client in the graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointInfo {
-    /// Its number.
+    /// Global identifier of the endpoint (16 bytes).
     pub gid: Gid,
-    /// What it is.
+    /// Kind of the endpoint.
     pub kind: EndpointKind,
-    /// The full topic name, or the service's.
+    /// Full name of the topic or of the service.
     pub topic: String,
-    /// Such as `std_msgs/msg/String` or `std_srvs/srv/SetBool`.
+    /// Name of the type, such as `std_msgs/msg/String` or `std_srvs/srv/SetBool`.
     pub type_name: String,
-    /// Such as `RIHS01_…`; empty when it is not known.
+    /// Hash of the type, such as `RIHS01_…`; empty when it is not known.
     pub type_hash: String,
-    /// What it offers or asks for.
+    /// QoS that the endpoint offers or asks for.
     pub qos: Qos,
-    /// The node's full name.
+    /// Full name of the node.
     pub node: String,
-    /// Where it lives.
+    /// Process that the endpoint lives in.
     pub process: ProcessInfo,
-    /// Whose middleware it runs on, such as `Cyclone DDS`, if it is not tsuji's.
+    /// Middleware that the endpoint runs on, such as `Cyclone DDS`; `None` for tsuji.
     pub vendor: Option<String>,
 }
 
 impl EndpointInfo {
-    /// What of type and QoS keeps samples of this publisher from `subscription`; nothing, if they
+    /// Returns what of type and QoS keeps samples of this publisher from `subscription`; nothing, if they
     /// fit.
     pub fn mismatches(&self, subscription: &Self) -> Vec<String> {
         let type_of = |it: &Self| type_mismatch(self.ty(), it.ty());
@@ -98,20 +100,20 @@ pub(crate) fn type_mismatch(offered: TypeOf<'_>, requested: TypeOf<'_>) -> Optio
 /// What a mismatch of types begins with, and none of QoS.
 const OF_TYPES: &str = "type";
 
-/// What an endpoint is.
+/// Kind of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointKind {
-    /// It sends.
+    /// Sends messages.
     Publisher,
-    /// It receives.
+    /// Receives messages.
     Subscription,
-    /// It answers requests.
+    /// Answers requests.
     Server,
-    /// It sends requests.
+    /// Sends requests.
     Client,
 }
 
-/// What a flow carries.
+/// Kind of the samples that a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -119,130 +121,130 @@ pub enum Role {
     Topic,
     /// Requests to a service.
     Request,
-    /// A service's replies.
+    /// Replies of a service.
     Reply,
 }
 
-/// A process that takes part.
+/// A process that takes part in the domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessInfo {
-    /// Names the process, whatever its id means to whoever looks.
+    /// Random name of the process, which tells it from all others whatever its id is.
     pub token: String,
-    /// Its id, as its own namespace counts.
+    /// Process id, as the process's own namespace counts.
     pub pid: u32,
-    /// Its program's name.
+    /// Name of the program.
     pub program: String,
-    /// Its host's name.
+    /// Name of the host.
     pub host: String,
 }
 
 /// Another process of the domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
-    /// Which one; as the kernel knows it until it has introduced itself.
+pub struct PeerProcess {
+    /// The process; as the kernel knows it until it has introduced itself.
     pub process: ProcessInfo,
-    /// It has told all it had when it was met. One that is stopped does not.
+    /// True once the process has told all it had when it was met. One that is stopped does not.
     pub is_settled: bool,
 }
 
 /// A process in the run-time folder that could not be met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Stranger {
-    /// Its socket.
+pub struct UnreachablePeer {
+    /// Path of the process's socket.
     pub path: String,
-    /// Why it was not met.
+    /// Reason why it was not met.
     pub reason: String,
 }
 
-/// What a transport of this process can do.
+/// Abilities and state of a transport of this process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransportReport {
-    /// Its name.
+    /// Name of the transport, such as `shm`.
     pub name: String,
-    /// It is there. One that need not be may be missing.
+    /// False for a transport that need not be there and is not.
     pub is_installed: bool,
-    /// How far it reaches, of intra, local and remote.
+    /// Distances that it covers, of intra, local and remote.
     pub scopes: Vec<String>,
-    /// Whom it can talk to, of tsuji, cyclone, fast, zenoh and other; to plain nodes where interop
+    /// Peers that it can talk to, of tsuji, cyclone, fast, zenoh and other; to foreign nodes where interop
     /// lets it.
     pub peers: Vec<String>,
-    /// It delivers reliably.
+    /// True if it delivers reliably.
     pub reliable: bool,
-    /// It lends memory.
+    /// True if it lends memory.
     pub loan: bool,
-    /// It carries values by reference.
+    /// True if it carries values by reference.
     pub typed: bool,
-    /// The largest sample it accepts.
+    /// Largest sample that it accepts, in bytes.
     pub sample_bytes_max: u64,
-    /// The most readers of one writer.
+    /// Most readers of one writer.
     pub readers_max: u32,
-    /// Why it does not work now.
+    /// Reason why it does not work now.
     pub trouble: Option<String>,
-    /// Where the policy prefers memory and others may be on its wire: whether its engine is there, or
-    /// only listened for others, and why.
-    pub standing: Option<String>,
-    /// What it counts.
+    /// State of its engine and the reason, where the policy prefers memory and others may be on its wire: whether it is
+    /// there, or is only listened for others.
+    pub activity: Option<String>,
+    /// Counts of the transport, with their names.
     pub figures: Vec<(String, u64)>,
 }
 
-/// One flow, as seen from both ends, which are asked one after the other: while samples flow, their
+/// A flow and its route, as seen from both ends, which are asked one after the other: while samples flow, their
 /// counts may differ by what was sent in between.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RouteReport {
-    /// The full topic name, or the service's.
+    /// Full name of the topic or of the service.
     pub topic: String,
-    /// What it carries. Of a service there are two flows for each client and server that fit.
+    /// Kind of the samples. Of a service there are two flows for each client and server that fit.
     pub role: Role,
-    /// Such as `sensor_msgs/msg/Image`.
+    /// Name of the type, such as `sensor_msgs/msg/Image`.
     pub type_name: String,
-    /// Who sends.
+    /// End that sends.
     pub publisher: EndReport,
-    /// Who receives.
+    /// End that receives.
     pub subscription: EndReport,
-    /// How far it has come.
+    /// State of the route.
     pub state: RouteState,
-    /// The transport that carries it.
+    /// Transport that carries the flow.
     pub transport: Option<String>,
-    /// The one that is being opened in its place.
-    pub changing_to: Option<String>,
-    /// What the user has set for the topic.
+    /// Transport that is being opened in its place.
+    pub handover_to: Option<String>,
+    /// Transport that the user has set for the topic.
     pub pinned: Option<String>,
-    /// The roads it has had, of late, the first among them if there were few.
+    /// Latest routes of the flow, the first among them if there were few.
     pub changes: Vec<RouteChange>,
-    /// Why this transport, with what was known of the flow when it was decided.
+    /// Reason for this transport, with what was known of the flow when it was decided.
     pub because: String,
-    /// Every other transport, and why not.
+    /// Other transports, each with the reason why not.
     pub rejected: Vec<(String, String)>,
-    /// What does not fit, when the two ends are incompatible.
+    /// Types or policies that do not fit, when the two ends are incompatible.
     pub mismatches: Vec<String>,
-    /// small or large, as is known now; like all traits it may differ from what `because` says.
+    /// Size of the samples as is known now, small or large; like all traits it may differ from what `because` says.
     pub size: String,
-    /// How the size is known.
+    /// Source that the size is known from.
     pub size_origin: String,
-    /// The bytes of a typical sample.
+    /// Bytes of a typical sample.
     pub sample_bytes: Option<u64>,
-    /// intra, local or remote.
+    /// Distance of the two ends: intra, local or remote.
     pub scope: String,
-    /// reliable or best_effort.
+    /// Reliability of the flow, reliable or best_effort.
     pub reliability: String,
-    /// Who the other end is.
+    /// Kind of the other end, such as tsuji.
     pub peer: String,
-    /// Counts the routes that the flow has had.
+    /// Number of routes that the flow has had.
     pub epoch: u32,
-    /// Since when it has this route, in nanoseconds since the Unix epoch.
+    /// Time since which it has this route, in nanoseconds since the Unix epoch.
     pub since_wall_ns: i64,
-    /// Samples sent to this subscription, 0 if the publisher is a plain node's: those published since the
+    /// Samples sent to this subscription, 0 if the publisher is a foreign node's: those published since the
     /// flow began, and those of before that a late joiner was owed.
     pub sent: u64,
-    /// Samples received; this and what follows is 0 if the subscription is a plain node's.
+    /// Samples received; this and what follows is 0 if the subscription is a foreign node's.
     pub samples: u64,
     /// Bytes received; values by reference count as nothing.
     pub bytes: u64,
-    /// Samples a second, of late.
+    /// Samples received a second, of late.
     pub rate_hz: f64,
-    /// Bytes a second, of late.
+    /// Bytes received a second, of late.
     pub bytes_per_s: f64,
-    /// From publish() to the subscription's taking it.
+    /// Time from publish() to the subscription's taking it.
     pub latency: Option<LatencyReport>,
     /// Samples pushed out of the subscription's full queue.
     pub displaced: u64,
@@ -257,7 +259,7 @@ pub struct RouteReport {
 }
 
 impl RouteReport {
-    /// Whether the two ends are of different types, so that nothing flows whatever the QoS.
+    /// Returns true if the two ends are of different types, so that nothing flows whatever the QoS.
     pub fn has_two_types(&self) -> bool {
         self.mismatches.iter().any(|it| it.starts_with(OF_TYPES))
     }
@@ -266,61 +268,61 @@ impl RouteReport {
 /// One end of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndReport {
-    /// The endpoint's number.
+    /// Global identifier of the endpoint, as text.
     pub gid: String,
-    /// The node's full name.
+    /// Full name of the node.
     pub node: String,
-    /// The process id, as its own namespace counts.
+    /// Process id, as the process's own namespace counts.
     pub pid: u32,
-    /// The program.
+    /// Name of the program.
     pub program: String,
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// Whose middleware it runs on, such as `Cyclone DDS`, if it is not tsuji's. What such an end
+    /// Middleware that the end runs on, such as `Cyclone DDS`; `None` for tsuji. What such an end
     /// sent, or received, it does not tell.
     pub vendor: Option<String>,
 }
 
-/// A flow came to a road.
+/// A change of a flow's route.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RouteChange {
-    /// When the road carried its first sample, or could have, in nanoseconds since the Unix epoch.
+    /// Time when the link carried its first sample, or could have, in nanoseconds since the Unix epoch.
     pub wall_ns: i64,
-    /// Counts the roads that were tried for the flow.
+    /// Number of links that were tried for the flow.
     pub epoch: u32,
-    /// The transport before; `None` if this was the first, or the flow had lost it.
+    /// Transport before; `None` if this was the first, or the flow had lost it.
     pub from: Option<String>,
-    /// The transport since.
+    /// Transport since.
     pub to: String,
-    /// What made it be decided again.
+    /// Event that made it be decided again.
     pub why: String,
-    /// Why this transport.
+    /// Reason for this transport.
     pub because: String,
-    /// From the decision until the new road carried.
+    /// Microseconds from the decision until the new link carried.
     pub opening_us: f64,
-    /// From there until the subscription had all that came by the old one.
+    /// Microseconds from there until the subscription had all that came by the old one.
     pub settling_us: f64,
-    /// The most samples that were held at one time meanwhile.
+    /// Most samples that were held at one time meanwhile.
     pub held: u64,
-    /// Whether the subscription has said that it has all of the old road; until then the two before are
+    /// True once the subscription has said that it has all of the old link; until then the two before are
     /// 0.
     pub is_settled: bool,
 }
 
-/// What a process has done about a road that the user has set.
+/// Answer of a process to [`Context::set_route`](crate::Context::set_route).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RouteSetting {
-    /// The process.
+    /// Process that answers.
     pub process: ProcessInfo,
-    /// How many flows of the topic it decides about; or why it has refused.
+    /// Number of flows of the topic that it decides about; or why it has refused.
     pub outcome: Result<u32, String>,
 }
 
-/// How far a flow has come.
+/// State of a flow's route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteState {
-    /// The two ends are agreeing on the road.
+    /// The two ends are agreeing on the link.
     Opening,
     /// Samples flow.
     Active,
@@ -330,16 +332,16 @@ pub enum RouteState {
     NoRoute,
 }
 
-/// How long samples were on their way.
+/// Latencies of a flow's samples, in microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencyReport {
-    /// Half of them were faster.
+    /// Median, in microseconds.
     pub median_us: f64,
-    /// One in a hundred was slower.
+    /// Latency that one sample in a hundred exceeded, in microseconds.
     pub p99_us: f64,
-    /// None was slower.
+    /// Longest latency, in microseconds.
     pub max_us: f64,
-    /// `monotonic` on one host, else `wall`.
+    /// Clock that measured: `monotonic` on one host, else `wall`.
     pub clock: String,
 }
 
@@ -363,7 +365,7 @@ pub(crate) struct DecisionHalf {
     pub(crate) subscription_end: EndReport,
     pub(crate) state: RouteState,
     pub(crate) transport: Option<String>,
-    pub(crate) changing_to: Option<String>,
+    pub(crate) handover_to: Option<String>,
     pub(crate) pinned: Option<String>,
     pub(crate) changes: Vec<RouteChange>,
     pub(crate) because: String,
@@ -434,7 +436,7 @@ fn report(decision: DecisionHalf, count: CountHalf) -> RouteReport {
         subscription: decision.subscription_end,
         state: decision.state,
         transport: decision.transport,
-        changing_to: decision.changing_to,
+        handover_to: decision.handover_to,
         pinned: decision.pinned,
         changes: decision.changes,
         because: decision.because,

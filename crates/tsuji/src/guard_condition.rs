@@ -1,64 +1,122 @@
 //! What a program itself makes ready.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsuji_transport::bell::Cell;
 
-use crate::news::{Inbox, Listener, NewsCallback};
-use crate::wait_list::sealed::Source;
+use crate::arrivals::{Inbox, Listener, NewMessageCallback, Tally};
+use crate::session::Session;
+use crate::wait_list::sealed::{Owner, Source};
 use crate::{Context, Result, Waitable};
 
 /// Ends a wait from any thread. Clones are the same condition.
+///
+/// ```no_run
+/// use tsuji::{Context, GuardCondition, WaitList};
+///
+/// let context = Context::new()?;
+/// let guard = GuardCondition::new(&context)?;
+/// let other = guard.clone();
+/// std::thread::spawn(move || other.trigger());
+/// assert_eq!(WaitList::new(&context)?.wait(&[&guard], None)?, [0]);
+/// assert!(!guard.is_triggered());
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct GuardCondition {
     pub(crate) core: Arc<GuardCore>,
+    session: Arc<Session>,
     listener: Arc<Listener>,
 }
 
 pub(crate) struct GuardCore {
     cell: Arc<Cell>,
-    /// How often since a wait has said so, or it was cleared.
-    triggered: AtomicUsize,
+    /// How often so far.
+    triggered: AtomicU64,
+    /// The same when a wait said so, or when it was cleared.
+    seen: AtomicU64,
+    /// No wait clears it.
+    is_lasting: bool,
 }
 
 impl GuardCondition {
-    /// A condition that is not triggered. Fails when the process has too many endpoints.
+    /// Creates a condition that is not triggered.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the process has 16,384 endpoints, conditions and
+    /// the like; [`ErrorKind::Closed`](crate::ErrorKind::Closed) in a forked child.
     pub fn new(context: &Context) -> Result<Self> {
-        let cell = Arc::new(context.host().bells().claim_cell()?);
-        let core = Arc::new(GuardCore { cell, triggered: AtomicUsize::new(0) });
-        Ok(Self { core, listener: Arc::default() })
+        Self::with(context, false)
     }
 
-    /// Makes it ready, until a wait has said so. Twice is once.
+    /// Creates a condition that stays ready, for every wait, until it is [cleared](Self::clear).
+    ///
+    /// Where it has a callback, waits find it ready when that has returned.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new).
+    pub fn lasting(context: &Context) -> Result<Self> {
+        Self::with(context, true)
+    }
+
+    fn with(context: &Context, is_lasting: bool) -> Result<Self> {
+        let cell = Arc::new(context.session().bells().claim_cell()?);
+        let (triggered, seen) = (AtomicU64::new(0), AtomicU64::new(0));
+        let core = Arc::new(GuardCore { cell, triggered, seen, is_lasting });
+        Ok(Self { core, session: Arc::clone(context.session()), listener: Arc::default() })
+    }
+
+    /// Makes the condition ready, until a wait has said so. To a wait, twice is once.
     pub fn trigger(&self) {
-        self.core.trigger();
+        self.core.trigger(1);
     }
 
-    /// Whether it is ready.
+    /// Makes the condition ready for what has happened `times` times, of which a callback hears. 0 does nothing.
+    pub fn trigger_times(&self, times: u64) {
+        if times != 0 {
+            self.core.trigger(times);
+        }
+    }
+
+    /// Returns true if the condition is ready.
     pub fn is_triggered(&self) -> bool {
-        self.core.triggered.load(Ordering::Acquire) != 0
+        Inbox::waiting(&*self.core, 1) != 0
     }
 
-    /// Makes it not ready.
+    /// Makes the condition not ready.
     pub fn clear(&self) {
-        self.core.triggered.swap(0, Ordering::AcqRel);
-        self.listener.asked_for_all();
+        // All that came before the triggers that are undone here is visible to whoever clears.
+        let triggered = self.core.triggered.load(Ordering::Acquire);
+        self.core.seen.fetch_max(triggered, Ordering::AcqRel);
     }
 
-    /// From now on `callback` hears how often it was triggered, before it was set too unless it was
-    /// [cleared](Self::clear) or waited for since, as
-    /// [`RawSubscription::on_news`](crate::RawSubscription::on_news) says. To be ended with `None` before the
-    /// condition is dropped.
-    pub fn on_news(&self, context: &Context, callback: Option<NewsCallback>) -> Result<()> {
+    /// Sets a callback that hears how often the condition was triggered since it was called last; `None` ends it.
+    ///
+    /// It hears too of what came before it was set, unless that was [cleared](Self::clear) or waited for since. It
+    /// is called as that of [`RawSubscription::on_new_message`](crate::RawSubscription::on_new_message) is. To be
+    /// ended with `None` before the condition is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the thread that calls it cannot be started, or has
+    /// 4095 callbacks already; [`ErrorKind::Closed`](crate::ErrorKind::Closed) if it would be started in a forked
+    /// child.
+    pub fn on_trigger(
+        &self,
+        context: &Context,
+        callback: Option<NewMessageCallback>,
+    ) -> Result<()> {
         let inbox = Arc::<GuardCore>::clone(&self.core);
         self.listener.set(context, inbox, callback)
     }
 }
 
 impl GuardCore {
-    pub(crate) fn trigger(&self) {
-        self.triggered.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn trigger(&self, times: u64) {
+        self.triggered.fetch_add(times, Ordering::AcqRel);
         self.cell.ring();
     }
 }
@@ -68,8 +126,22 @@ impl Inbox for GuardCore {
         &self.cell
     }
 
-    fn waiting(&self, _most: usize) -> usize {
-        self.triggered.load(Ordering::Acquire)
+    fn waiting(&self, most: usize) -> usize {
+        self.tally(most).waiting
+    }
+
+    fn tally(&self, _most: usize) -> Tally {
+        // In this order: what is seen was triggered before.
+        let left = self.seen.load(Ordering::Acquire);
+        let waiting = self.triggered.load(Ordering::Acquire).saturating_sub(left);
+        let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
+        Tally { waiting, left, is_wrong: false }
+    }
+
+    fn heard(&self) {
+        if self.is_lasting {
+            self.cell.ring();
+        }
     }
 }
 
@@ -80,14 +152,18 @@ impl Source for GuardCondition {
         &self.core.cell
     }
 
+    fn owner(&self) -> Owner<'_> {
+        Owner(&self.session)
+    }
+
     fn is_ready(&self) -> bool {
-        self.is_triggered()
+        self.is_triggered() && (!self.core.is_lasting || self.listener.has_heard(&*self.core))
     }
 
     fn seen(&self) {
-        // A swap and not a store: of a trigger that is undone here as well, all that came before it is
-        // visible to whoever waited.
-        self.core.triggered.swap(0, Ordering::AcqRel);
+        if !self.core.is_lasting {
+            self.clear();
+        }
     }
 }
 

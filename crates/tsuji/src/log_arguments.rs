@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How grave a line of a log is, with the numbers of `rcl_interfaces/msg/Log`.
+/// Severity of a line of a log, with the numbers of `rcl_interfaces/msg/Log`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Severity {
@@ -20,10 +20,10 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// All, the least grave first.
+    /// All severities, the least grave first.
     pub const ALL: [Self; 5] = [Self::Debug, Self::Info, Self::Warn, Self::Error, Self::Fatal];
 
-    /// The severity of this number, if there is one.
+    /// Returns the severity of this number, if there is one.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|it| *it as u32 == number)
     }
@@ -67,14 +67,14 @@ impl fmt::Display for UnknownSeverity {
 
 impl std::error::Error for UnknownSeverity {}
 
-/// What `--ros-args` says of the log.
+/// Levels and outputs of the log, as `--ros-args` gives them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogArguments {
-    /// `--log-level LEVEL` and, with a logger's name, `--log-level LOGGER:=LEVEL`, in their order: the later counts.
+    /// Levels of `--log-level LEVEL` and, with a logger's name, `--log-level LOGGER:=LEVEL`, in their order: the later counts.
     pub levels: Vec<(Option<String>, Severity)>,
-    /// `--disable-rosout-logs` makes it false, `--enable-rosout-logs`, the default, true.
+    /// True if the log goes to `/rosout`: `--enable-rosout-logs`, the default, or `--disable-rosout-logs`.
     pub rosout: bool,
-    /// The same of `--disable-stdout-logs`, which is of the terminal.
+    /// True if the log goes to the terminal: `--enable-stdout-logs`, the default, or `--disable-stdout-logs`.
     pub stdout: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Requests and replies on roads that cannot name a request in the envelope: as `rmw_cyclonedds_cpp`
+//! Requests and replies on links that cannot name a request in the envelope: as `rmw_cyclonedds_cpp`
 //! writes them, with a header in the payload.
 
 use tsuji_msg::CdrError;

@@ -1,4 +1,4 @@
-//! Which plain ROS 2 nodes are spoken to, and how far: what the program, the environment and the
+//! Which foreign ROS 2 nodes are spoken to, and how far: what the program, the environment and the
 //! policy say of it, as one value.
 
 use std::fmt::Display;
@@ -20,6 +20,8 @@ pub(crate) struct Network {
     ros: RosEnvironment,
     /// It is joined at once, whatever the policy prefers.
     joins_at_once: bool,
+    /// Its security enclave.
+    enclave: String,
 }
 
 /// What the program itself says.
@@ -32,6 +34,7 @@ pub(crate) struct Said {
     pub(crate) static_peers: Option<Vec<String>>,
     pub(crate) distro: Option<Distro>,
     pub(crate) joins_at_once: bool,
+    pub(crate) enclave: Option<String>,
 }
 
 /// What is said of the network, and whatever of it is not obeyed, or not as it was said. What is said
@@ -57,7 +60,9 @@ impl Network {
         policy: &Policy,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Asked> {
-        let Said { domain, interop, engine, range, static_peers, distro, joins_at_once } = program;
+        let Said { domain, interop, engine, range, static_peers, distro, joins_at_once, enclave } =
+            program;
+        let enclave = enclave.unwrap_or_else(|| "/".to_owned());
         let read = |name: &str| match name {
             // Of a domain that is not asked for nothing is an error.
             "ROS_DOMAIN_ID" if domain.is_some() => None,
@@ -103,7 +108,7 @@ impl Network {
             let passed_over: Vec<String> = passed_over;
             lines.extend(passed_over.iter().map(|it| format!("ROS_STATIC_PEERS={it:?}: {why}")));
         }
-        Ok(Asked { network: Self { interop, engine, ros, joins_at_once }, lines })
+        Ok(Asked { network: Self { interop, engine, ros, joins_at_once, enclave }, lines })
     }
 
     /// The same, spoken by this engine.
@@ -148,6 +153,11 @@ impl Network {
         }
     }
 
+    /// The security enclave that foreign nodes see it in.
+    pub(crate) fn enclave(&self) -> &str {
+        &self.enclave
+    }
+
     /// Whether nothing is different but perhaps what a policy says of it: the interop and the engine.
     pub(crate) fn has_same_environment(&self, other: &Self) -> bool {
         self.ros == other.ros
@@ -173,17 +183,17 @@ impl Network {
         self.joins_at_once
     }
 
-    /// Whether plain ROS 2 nodes on RTPS are spoken to.
+    /// Whether foreign ROS 2 nodes on RTPS are spoken to.
     pub(crate) fn speaks_rtps(&self) -> bool {
         speaks_rtps(self.interop)
     }
 
-    /// Whether plain ROS 2 nodes on Zenoh are spoken to.
+    /// Whether foreign ROS 2 nodes on Zenoh are spoken to.
     pub(crate) fn speaks_zenoh(&self) -> bool {
         matches!(self.interop, Interop::Zenoh | Interop::Both)
     }
 
-    /// Whether any plain ROS 2 nodes are.
+    /// Whether any foreign ROS 2 nodes are.
     pub(crate) fn speaks(&self) -> bool {
         self.interop != Interop::None
     }
@@ -193,7 +203,7 @@ impl Network {
         self.ros.distro
     }
 
-    /// What the user wrote for Cyclone DDS. Nothing where it speaks to no plain node: then it carries
+    /// What the user wrote for Cyclone DDS. Nothing where it speaks to no foreign node: then it carries
     /// between processes of tsuji only, and is no concern of the user's network.
     pub(crate) fn cyclonedds_uri(&self) -> Option<&str> {
         let is_asked = self.speaks_rtps() && self.settings_for() == Engine::CycloneDds;
@@ -207,11 +217,11 @@ impl Network {
         if !self.speaks_rtps() {
             return Reach::Loopback;
         }
-        self.reach_of_plain(interfaces)
+        self.reach_of_foreign(interfaces)
     }
 
-    /// How far plain nodes are looked for, whatever speaks to them.
-    pub(crate) fn reach_of_plain(&self, interfaces: &[Interface]) -> Reach {
+    /// How far foreign nodes are looked for, whatever speaks to them.
+    pub(crate) fn reach_of_foreign(&self, interfaces: &[Interface]) -> Reach {
         if !self.speaks() {
             return Reach::Loopback;
         }
@@ -221,11 +231,7 @@ impl Network {
         match self.ros.range {
             // Not with an interop that speaks.
             DiscoveryRange::Off => Reach::Loopback,
-            DiscoveryRange::Localhost => Reach::Host {
-                peers,
-                // The engine takes an interface once only: where there is no other it chooses it.
-                and_loopback: !is_chosen && interfaces.iter().any(leads_away),
-            },
+            DiscoveryRange::Localhost => Reach::Host { peers, and_loopback: !is_chosen },
             DiscoveryRange::Subnet | DiscoveryRange::SystemDefault => {
                 match is_chosen || interfaces.iter().any(leads_away) {
                     true => Reach::Links { peers },
@@ -241,7 +247,7 @@ impl Network {
 pub(crate) enum Reach {
     /// Processes of tsuji on this host, over loopback.
     Loopback,
-    /// The same, and plain nodes there, since no other interface is up.
+    /// The same, and foreign nodes there, since no other interface is up.
     LoopbackAlone { peers: Vec<String> },
     /// This host and these peers, by unicast; over loopback beside another interface, or over one.
     Host { peers: Vec<String>, and_loopback: bool },
@@ -270,7 +276,7 @@ fn offered(said: Interop, range: DiscoveryRange) -> (Interop, Option<&'static st
         (Interop::None, _) => (Interop::None, None),
         (_, DiscoveryRange::Off) => (
             Interop::None,
-            Some("ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; no plain ROS 2 node is spoken to"),
+            Some("ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; no foreign ROS 2 node is spoken to"),
         ),
         (said, _) => (said, None),
     }
@@ -332,7 +338,7 @@ mod tests {
         check(&[(INTEROP, "both")], true, &[]);
         check(&[(INTEROP, "zenoh")], false, &[]);
         let off = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF");
-        let line = "interop of the policy=rtps: ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; no plain \
+        let line = "interop of the policy=rtps: ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; no foreign \
                     ROS 2 node is spoken to";
         check(&[off], false, &[line]);
         check(&[off, (INTEROP, "none")], false, &[]);
@@ -440,11 +446,11 @@ mod tests {
         check("OFF", &both, Reach::Loopback);
         let none = asked(&[(INTEROP, "none"), ("CYCLONEDDS_URI", "<General/>")]).network;
         assert_eq!(none.reach(&both), Reach::Loopback);
-        assert_eq!(none.reach_of_plain(&both), Reach::Loopback);
+        assert_eq!(none.reach_of_foreign(&both), Reach::Loopback);
         // RTPS is then for processes of tsuji on this host.
         let zenoh = asked(&[(INTEROP, "zenoh")]).network;
         assert_eq!(zenoh.reach(&both), Reach::Loopback);
-        assert_eq!(zenoh.reach_of_plain(&both), Reach::Links { peers: vec![] });
+        assert_eq!(zenoh.reach_of_foreign(&both), Reach::Links { peers: vec![] });
         assert_eq!(none.cyclonedds_uri(), None);
         let some = asked(&[("CYCLONEDDS_URI", "<General/>")]).network;
         assert_eq!(some.cyclonedds_uri(), Some("<General/>"));

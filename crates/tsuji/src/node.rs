@@ -1,30 +1,54 @@
 //! Nodes: names, and what is made under them.
 
-use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use tsuji_core::names::{self, Remapped};
 use tsuji_core::{Durability, Qos};
-use tsuji_msg::{Message, Service as ServiceType, TypeName};
+use tsuji_msg::{Action, Message, Service as ServiceType, TypeName};
 use tsuji_transport::Gid;
+use tsuji_transport::deferred::{self, Locked};
 
+use crate::action::{ActionClient, ActionServer, ActionServerOptions, GoalHandle};
+use crate::clock::Clock;
 use crate::control::protocol::NodeRecord;
 use crate::endpoint::EndpointCore;
-use crate::events::{Note, PublisherEvent, SubscriptionEvent};
 use crate::executor::{Entity, ExecutorCore};
-use crate::publication::{Codec, Publication, PublicationSpec};
-use crate::reception::{Reception, ReceptionSpec};
-use crate::subscription::{EventEntity, RawEntity};
-use crate::timer::{Periodic, TimerEntity};
+use crate::lifecycle::{Lifecycle, LifecycleCore, LifecycleNode};
+use crate::lock;
+use crate::log::{Logger, RosoutCounters, logger_name};
+use crate::parameter::{ParameterKind, Parameters};
+use crate::parts::Parts;
+use crate::publisher_core::PublisherSpec;
+use crate::subscription;
+use crate::subscription_core::SubscriptionSpec;
 use crate::{
-    CallbackGroup, CallbackGroupKind, Client, ClientBuilder, Context, Error, Publisher, RawClient,
-    RawPublisher, RawSample, RawServiceBuilder, RawSubscription, Received, Result, Schedule,
-    ScheduledTimer, Service, ServiceBuilder, Subscription, Timer,
+    CallbackGroup, CallbackGroupKind, Client, ClientOptions, Context, Error, NodeBuilder,
+    Publisher, PublisherOptions, RawClient, RawPublisher, RawRequest, RawSample, RawService,
+    RawSubscription, Received, Request, Result, Service, ServiceOptions, Subscription,
+    SubscriptionOptions, Timer, TimerOptions,
 };
 
-/// A node. Clones are the same node; it leaves the graph with the last of them and of what was
-/// made under it.
+/// A node: a name in the graph, and what is made under it.
+///
+/// Clones are the same node; it leaves the graph with the last of them and of what was made under it.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tsuji::{Context, Qos};
+/// use tsuji::interfaces::std_msgs::msg::String as Text;
+///
+/// let node = Context::new()?.node_in("listener", "/robot")?;
+/// assert_eq!(node.fully_qualified_name(), "/robot/listener");
+/// let _subscription = node.create_subscription::<Text>("chatter", Qos::DEFAULT, |received| {
+///     println!("I heard: '{}'", received.view().data);
+/// })?;
+/// tsuji::spin(&node)?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
+///
+/// **Parts.** Parameters, the log on `/rosout` and ROS time are made when they are first used. They end with the last
+/// clone of the node and of what was made under it; whoever drops that waits for the last lines of the log to be
+/// published, for 1 s at most.
 ///
 /// **Liveliness.** A publisher whose liveliness is automatic is alive for as long as its process
 /// exists: a process that is stopped (SIGSTOP) or hangs counts as alive, whatever the lease. To find
@@ -34,9 +58,18 @@ use crate::{
 /// other threads, such as those that spin, the child must do nothing but `exec` or `_exit`: a lock
 /// that one of them held, the allocator's for example, stays locked in the child. So start processes
 /// with [`std::process::Command`], or fork before the first context is made.
+///
+/// # Errors
+///
+/// What is made under a node fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if a name, a type or a QoS
+/// is not valid, [`ErrorKind::Closed`](crate::ErrorKind::Closed) when the context is shut down or in a forked child,
+/// and [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the process has 16,384 endpoints and the like, or the
+/// node's executor runs 4095 callbacks.
 #[derive(Clone)]
 pub struct Node {
     core: Arc<NodeCore>,
+    /// Kept by all but those who are of the parts themselves.
+    parts: Option<Arc<Parts>>,
 }
 
 pub(crate) struct NodeCore {
@@ -47,6 +80,9 @@ pub(crate) struct NodeCore {
     full_name: String,
     group: CallbackGroup,
     running: Mutex<Running>,
+    parts: Weak<Parts>,
+    /// Who has put it under management.
+    managed: Mutex<Weak<LifecycleCore>>,
 }
 
 /// What executors run for this node.
@@ -57,8 +93,18 @@ struct Running {
 }
 
 impl Node {
-    pub(crate) fn new(context: &Context, name: &str, namespace: &str) -> Result<Self> {
-        context.host().open("create a node")?;
+    /// Begins to make the node `name`, where it is to have more or less than [`Context::node`] gives it.
+    pub fn builder(name: impl Into<String>) -> NodeBuilder {
+        NodeBuilder::new(name)
+    }
+
+    pub(crate) fn new(
+        context: &Context,
+        name: &str,
+        namespace: &str,
+        parts: Parts,
+    ) -> Result<Self> {
+        context.session().open("create a node")?;
         let rules = context.remap_rules();
         let name = names::remap_node(rules, name).unwrap_or(name);
         let namespace = names::remap_namespace(rules, name).unwrap_or(namespace);
@@ -69,7 +115,8 @@ impl Node {
         };
         names::validate_node(name).map_err(|error| Error::invalid(error.to_string()))?;
         names::validate_namespace(&namespace).map_err(|error| Error::invalid(error.to_string()))?;
-        let gid = context.host().new_gid();
+        let gid = context.session().new_gid();
+        let parts = Arc::new(parts);
         let core = NodeCore {
             context: context.clone(),
             gid,
@@ -78,154 +125,380 @@ impl Node {
             full_name: crate::graph::full_name(&namespace, name),
             group: CallbackGroup::new(CallbackGroupKind::MutuallyExclusive),
             running: Mutex::default(),
+            parts: Arc::downgrade(&parts),
+            managed: Mutex::default(),
         };
-        let record = NodeRecord { gid: gid.0, name: name.to_owned(), namespace };
-        let host = context.host();
-        host.directory().add_node(host, record);
-        host.tell();
-        Ok(Self { core: Arc::new(core) })
+        let enclave = context.enclave().to_owned();
+        let record = NodeRecord { gid: gid.0, name: name.to_owned(), namespace, enclave };
+        let session = context.session();
+        session.graph_cache().add_node(session, record);
+        session.tell();
+        Ok(Self { core: Arc::new(core), parts: Some(parts) })
     }
 
-    /// Its name, without namespace.
+    /// The same node for what is of its parts, which it does not keep.
+    pub(crate) fn bare(&self) -> Self {
+        Self { core: Arc::clone(&self.core), parts: None }
+    }
+
+    pub(crate) fn parts(&self) -> Result<Arc<Parts>> {
+        let left = || Error::closed(format!("node {}: it has left", self.core.full_name));
+        self.parts.clone().or_else(|| self.core.parts.upgrade()).ok_or_else(left)
+    }
+
+    /// Returns the node's name, without namespace.
     pub fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// Its namespace, `/` or such as `/robot`.
+    /// Returns the node's namespace, `/` or such as `/robot`.
     pub fn namespace(&self) -> &str {
         &self.core.namespace
     }
 
-    /// Namespace and name, such as `/robot/camera`.
+    /// Returns namespace and name, such as `/robot/camera`.
     pub fn fully_qualified_name(&self) -> &str {
         &self.core.full_name
     }
 
-    /// The context that it lives in.
+    /// Returns the context that the node lives in.
     pub fn context(&self) -> &Context {
         &self.core.context
     }
 
-    /// Begins to make a publisher of messages of type `M`.
-    pub fn publisher<M: Message>(&self, topic: &str) -> PublisherBuilder<'_, Publisher<M>> {
-        let raw = RawType { name: M::TYPE_NAME.to_owned(), hash: M::TYPE_HASH.to_owned() };
-        let mut builder = PublisherBuilder::new(self, topic, raw);
-        builder.codec = Some(Codec::of::<M>());
-        builder.fixed_bytes = M::FIXED_SIZE.map(|bytes| bytes as u64);
-        builder
+    /// Creates a publisher of messages of type `M`, with a QoS or [`PublisherOptions`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_publisher<M: Message>(
+        &self,
+        topic: &str,
+        options: impl Into<PublisherOptions>,
+    ) -> Result<Publisher<M>> {
+        let spec = PublisherSpec::of::<M>();
+        let raw = RawPublisher::create(self, topic, RawType::of::<M>(), options.into(), spec)?;
+        Ok(Publisher::new(raw))
     }
 
-    /// Begins to make a subscription to messages of type `M`.
-    pub fn subscription<M: Message>(&self, topic: &str) -> SubscriptionBuilder<'_, M> {
-        let raw = RawType { name: M::TYPE_NAME.to_owned(), hash: M::TYPE_HASH.to_owned() };
-        SubscriptionBuilder {
-            raw: RawSubscriptionBuilder::new(self, topic, raw),
-            message: PhantomData,
-        }
-    }
-
-    /// A publisher with this QoS.
-    pub fn create_publisher<M: Message>(&self, topic: &str, qos: Qos) -> Result<Publisher<M>> {
-        self.publisher::<M>(topic).qos(qos).build()
-    }
-
-    /// A subscription with this QoS, whose samples go to `callback` while the node is spun.
+    /// Creates a subscription to messages of type `M`, with a QoS or [`SubscriptionOptions`]; `callback` gets them while
+    /// the node is spun.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
     pub fn create_subscription<M: Message>(
         &self,
         topic: &str,
-        qos: Qos,
-        callback: impl FnMut(Received<M>) + Send + 'static,
+        options: impl Into<SubscriptionOptions>,
+        mut callback: impl FnMut(Received<M>) + Send + 'static,
     ) -> Result<Subscription<M>> {
-        self.subscription::<M>(topic).qos(qos).callback(callback)
+        let each = Box::new(move |sample, taken| {
+            if let Some(received) = Received::new(sample, taken) {
+                callback(received);
+            }
+        });
+        self.typed_subscription(topic, options.into(), Some(each))
     }
 
-    /// Begins to make a publisher of serialised messages, of a type known at run time only.
-    pub fn raw_publisher(&self, topic: &str, of: RawType) -> PublisherBuilder<'_, RawPublisher> {
-        PublisherBuilder::new(self, topic, of)
+    /// Creates a subscription to messages of type `M`, with a QoS or [`SubscriptionOptions`], that is asked for them:
+    /// with a look, waiting or awaiting.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_polled_subscription<M: Message>(
+        &self,
+        topic: &str,
+        options: impl Into<SubscriptionOptions>,
+    ) -> Result<Subscription<M>> {
+        self.typed_subscription(topic, options.into(), None)
     }
 
-    /// Begins to make a subscription to serialised messages, of a type known at run time only.
-    pub fn raw_subscription(&self, topic: &str, of: RawType) -> RawSubscriptionBuilder<'_> {
-        RawSubscriptionBuilder::new(self, topic, of)
+    fn typed_subscription<M: Message>(
+        &self,
+        topic: &str,
+        options: SubscriptionOptions,
+        each: Option<subscription::Each>,
+    ) -> Result<Subscription<M>> {
+        let spec = SubscriptionSpec::of::<M>();
+        let raw = RawSubscription::create(self, topic, RawType::of::<M>(), options, spec, each)?;
+        Ok(Subscription::new(raw))
     }
 
-    /// Begins to make a server of services of type `S`.
-    pub fn service<S: ServiceType>(&self, name: &str) -> ServiceBuilder<'_, S> {
-        ServiceBuilder::new(self.raw_service(name, service_type::<S>()))
+    /// Creates a publisher of serialised messages, of a type known at run time only.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_raw_publisher(
+        &self,
+        topic: &str,
+        of: impl Into<RawType>,
+        options: impl Into<PublisherOptions>,
+    ) -> Result<RawPublisher> {
+        RawPublisher::create(self, topic, of.into(), options.into(), PublisherSpec::default())
     }
 
-    /// Begins to make a client of services of type `S`.
-    pub fn client<S: ServiceType>(&self, name: &str) -> ClientBuilder<'_, Client<S>> {
-        ClientBuilder::of_type(self, name, service_type::<S>())
+    /// Creates a subscription to serialised messages, of a type known at run time only; `callback` gets them while the
+    /// node is spun.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_raw_subscription(
+        &self,
+        topic: &str,
+        of: impl Into<RawType>,
+        options: impl Into<SubscriptionOptions>,
+        mut callback: impl FnMut(RawSample) + Send + 'static,
+    ) -> Result<RawSubscription> {
+        let each = Box::new(move |sample, taken| {
+            if let Some(sample) = RawSample::new(sample, taken) {
+                callback(sample);
+            }
+        });
+        let spec = SubscriptionSpec::default();
+        RawSubscription::create(self, topic, of.into(), options.into(), spec, Some(each))
     }
 
-    /// A server with the default QoS, whose `callback` answers requests while the node is spun.
+    /// Creates a subscription to serialised messages, of a type known at run time only, that is asked for them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_polled_raw_subscription(
+        &self,
+        topic: &str,
+        of: impl Into<RawType>,
+        options: impl Into<SubscriptionOptions>,
+    ) -> Result<RawSubscription> {
+        let spec = SubscriptionSpec::default();
+        RawSubscription::create(self, topic, of.into(), options.into(), spec, None)
+    }
+
+    /// Creates a server of services of type `S`, by a name or [`ServiceOptions`]; `callback` answers each request while
+    /// the node is spun. A reply that cannot be sent is counted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors); [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) also if
+    /// durability is transient local.
     pub fn create_service<S: ServiceType>(
         &self,
-        name: &str,
-        callback: impl FnMut(Arc<S::Request>) -> S::Response + Send + 'static,
+        options: impl Into<ServiceOptions>,
+        mut callback: impl FnMut(Arc<S::Request>) -> S::Response + Send + 'static,
     ) -> Result<Service<S>> {
-        self.service::<S>(name).callback(callback)
+        self.create_deferred_service(options, move |request: Request<S>| {
+            let response = callback(request.message());
+            // Whoever left needs no answer; it is counted.
+            let _ = request.respond(response);
+        })
     }
 
-    /// A client with the default QoS.
-    pub fn create_client<S: ServiceType>(&self, name: &str) -> Result<Client<S>> {
-        self.client::<S>(name).build()
+    /// Creates a server of services of type `S`; `callback` gets each request while the node is spun, and answers it
+    /// then, or gives it to whoever answers it later.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create_service`](Self::create_service).
+    pub fn create_deferred_service<S: ServiceType>(
+        &self,
+        options: impl Into<ServiceOptions>,
+        callback: impl FnMut(Request<S>) + Send + 'static,
+    ) -> Result<Service<S>> {
+        Service::create(self, options.into(), Some(callback))
     }
 
-    /// Begins to make a server of serialised messages, of a type known at run time only.
-    pub fn raw_service(&self, name: &str, of: RawType) -> RawServiceBuilder<'_> {
-        RawServiceBuilder::new(self, name, of)
+    /// Creates a server of services of type `S` that is asked for requests.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create_service`](Self::create_service).
+    pub fn create_polled_service<S: ServiceType>(
+        &self,
+        options: impl Into<ServiceOptions>,
+    ) -> Result<Service<S>> {
+        Service::create(self, options.into(), None::<fn(Request<S>)>)
     }
 
-    /// Begins to make a client of serialised messages, of a type known at run time only.
-    pub fn raw_client(&self, name: &str, of: RawType) -> ClientBuilder<'_, RawClient> {
-        ClientBuilder::new(self, name, of)
+    /// Creates a client of services of type `S`, by a name or [`ClientOptions`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create_service`](Self::create_service).
+    pub fn create_client<S: ServiceType>(
+        &self,
+        options: impl Into<ClientOptions>,
+    ) -> Result<Client<S>> {
+        Client::create(self, options.into())
     }
 
-    /// Calls `callback` every `period` while the node is spun. A call that is late is made once;
-    /// the ones missed meanwhile are not made up for.
+    /// Creates a server of serialised messages, of a type known at run time only; `callback` gets each request while the
+    /// node is spun, and answers it then, or gives it to whoever answers it later.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create_service`](Self::create_service).
+    pub fn create_raw_service(
+        &self,
+        options: impl Into<ServiceOptions>,
+        of: impl Into<RawType>,
+        callback: impl FnMut(RawRequest) + Send + 'static,
+    ) -> Result<RawService> {
+        RawService::of_bytes(self, options.into(), of.into(), Some(callback))
+    }
+
+    /// Creates a server of serialised messages, of a type known at run time only, that is asked for requests.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create_service`](Self::create_service).
+    pub fn create_polled_raw_service(
+        &self,
+        options: impl Into<ServiceOptions>,
+        of: impl Into<RawType>,
+    ) -> Result<RawService> {
+        RawService::of_bytes(self, options.into(), of.into(), None::<fn(RawRequest)>)
+    }
+
+    /// Creates a client of serialised messages, of a type known at run time only.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create_service`](Self::create_service).
+    pub fn create_raw_client(
+        &self,
+        options: impl Into<ClientOptions>,
+        of: impl Into<RawType>,
+    ) -> Result<RawClient> {
+        RawClient::of_bytes(self, options.into(), of.into())
+    }
+
+    /// Creates a timer, by a period of steady time or [`TimerOptions`], that calls `callback` while the node is spun.
+    ///
+    /// The first call is one period from now. A call that is late is made once; the ones missed meanwhile are not
+    /// made up for.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the period is 0, or by the system's clock;
+    /// [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the node's executor runs 4095 callbacks already.
     pub fn create_timer(
         &self,
-        period: Duration,
+        options: impl Into<TimerOptions>,
         callback: impl FnMut() + Send + 'static,
     ) -> Result<Timer> {
-        self.create_timer_in(&self.core.group, period, callback)
+        Timer::create(self, options.into(), Box::new(callback))
     }
 
-    /// The same, in a callback group.
-    pub fn create_timer_in(
+    /// Creates a server of actions of type `A`, by a name or [`ActionServerOptions`]; `pursue` is called with each goal on
+    /// a thread of its own, which may have pursued others before.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_action_server<A: Action>(
         &self,
-        group: &CallbackGroup,
-        period: Duration,
-        callback: impl FnMut() + Send + 'static,
-    ) -> Result<Timer> {
-        if period.is_zero() {
-            return Err(Error::invalid("a timer's period is 0; allowed: at least 1 ns"));
+        options: impl Into<ActionServerOptions<A>>,
+        pursue: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
+    ) -> Result<ActionServer<A>> {
+        ActionServer::pursue(self, options.into(), pursue)
+    }
+
+    /// Creates a server of actions of type `A`; `begin` is called with each goal by the executor, or by whoever ends the
+    /// one before it, and hands it to whoever pursues it. Nobody is told that the goal is being pursued before it returns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_deferred_action_server<A: Action>(
+        &self,
+        options: impl Into<ActionServerOptions<A>>,
+        begin: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
+    ) -> Result<ActionServer<A>> {
+        ActionServer::begin(self, options.into(), begin)
+    }
+
+    /// Creates a client of the action `name`, of type `A`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_action_client<A: Action>(&self, name: &str) -> Result<ActionClient<A>> {
+        ActionClient::new(self, name)
+    }
+
+    /// Returns the node's parameters, which are served from the first use on.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the node was made
+    /// [without](NodeBuilder::without_parameters); at the first use [`ErrorKind::Invalid`](crate::ErrorKind::Invalid)
+    /// if an argument or a file of the context is not what ROS allows, with the line, and those of [what is made
+    /// under a node](Self#errors).
+    pub fn parameters(&self) -> Result<Parameters> {
+        self.parts()?.parameters(self)
+    }
+
+    /// Declares a parameter, of the type of its default, and returns its value: what the context's arguments or the
+    /// [overrides](NodeBuilder::parameter_overrides) give, or else the default.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`parameters`](Self::parameters) and of [`Parameters::declare`].
+    pub fn declare_parameter<T: ParameterKind>(&self, name: &str, default: T) -> Result<T> {
+        self.parameters()?.declare(name, default)
+    }
+
+    /// Returns the node's clock, of ROS time, which may be [simulated](crate::clock) where the parameter `use_sim_time`
+    /// says so.
+    ///
+    /// The parameter is declared and followed from the first use on, until the node leaves. Of a node
+    /// [without parameters](NodeBuilder::without_parameters) it is the system's time.
+    ///
+    /// # Errors
+    ///
+    /// At the first use those of [`parameters`](Self::parameters); [`ErrorKind::Invalid`](crate::ErrorKind::Invalid)
+    /// also if `use_sim_time` is no boolean, or a callback of parameters asks for the clock first, [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if the thread that
+    /// listens to `/clock` cannot be started.
+    pub fn clock(&self) -> Result<Clock> {
+        self.parts()?.clock(self)
+    }
+
+    /// Returns the node's logger: `robot.drive` of `/robot/drive`. From the first use on its log goes to `/rosout`.
+    ///
+    /// With [`--disable-rosout-logs`](Context::logging), or [without](NodeBuilder::without_rosout), it goes to the
+    /// terminal alone. Of two nodes of one name the later has what both say, until it goes; then nobody has.
+    pub fn logger(&self) -> Logger {
+        match self.parts() {
+            Ok(parts) => parts.logger(self),
+            Err(_) => self.context().logging().logger(&logger_name(self)),
         }
-        let periodic = Periodic::new(period);
-        let entity = Arc::new(TimerEntity::new(periodic, group.clone(), Box::new(callback)));
-        let entity_dyn: Arc<dyn Entity> = Arc::<TimerEntity<Periodic>>::clone(&entity);
-        self.run(&entity_dyn)?;
-        Ok(Timer::new(self.clone(), entity))
     }
 
-    /// Calls `callback` when `schedule` says so, while the node is spun: by a clock that `tsuji` does not know, for
-    /// example. In the node's own callback group where none is named.
-    pub fn create_scheduled_timer(
-        &self,
-        group: Option<&CallbackGroup>,
-        schedule: Arc<dyn Schedule>,
-        callback: impl FnMut() + Send + 'static,
-    ) -> Result<ScheduledTimer> {
-        let group = group.unwrap_or(&self.core.group).clone();
-        let entity: Arc<dyn Entity> =
-            Arc::new(TimerEntity::new(schedule, group, Box::new(callback)));
-        self.run(&entity)?;
-        Ok(ScheduledTimer::new(self.clone(), entity))
+    /// Returns what has become of the lines of the node's log on `/rosout`.
+    pub fn rosout_counters(&self) -> RosoutCounters {
+        let parts = self.parts().ok().filter(|_| self.context().session().is_current());
+        parts.map(|it| it.rosout_counters()).unwrap_or_default()
     }
 
-    /// A new callback group.
+    /// Puts the node under management, unconfigured: whoever starts a robot [configures and
+    /// activates](crate::lifecycle) it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if it is under management already; else those of [what is
+    /// made under a node](Self#errors).
+    pub fn manage(&self, callbacks: impl Lifecycle) -> Result<LifecycleNode> {
+        LifecycleNode::new(self, callbacks)
+    }
+
+    pub(crate) fn managed(&self) -> Locked<'_, Weak<LifecycleCore>> {
+        deferred::lock(&self.core.managed)
+    }
+
+    /// Creates a callback group.
     pub fn create_callback_group(&self, kind: CallbackGroupKind) -> CallbackGroup {
         CallbackGroup::new(kind)
     }
@@ -266,9 +539,8 @@ impl Node {
         }
     }
 
-    /// Lets the executor that runs this node look anew at what is due, because a [`Schedule`] has changed. Never
-    /// waits.
-    pub fn wake(&self) {
+    /// Lets the executor that runs this node look anew at what is due. Never waits.
+    pub(crate) fn wake(&self) {
         let executor = self.running().executor.as_ref().and_then(Weak::upgrade);
         if let Some(executor) = executor {
             executor.wake();
@@ -283,7 +555,7 @@ impl Node {
     }
 
     /// What every endpoint under this node has, once it is sure that there may be one.
-    fn endpoint(
+    pub(crate) fn endpoint(
         &self,
         operation: &str,
         what: Remapped,
@@ -294,9 +566,9 @@ impl Node {
         let topic = self.resolve(what, name)?;
         let of = of.parse().map_err(|why| Error::invalid(format!("{topic}: {why}")))?;
         qos.validate().map_err(|error| Error::invalid(format!("{topic}: {error}")))?;
-        let host = self.context().host();
-        host.open(operation)?;
-        Ok(EndpointCore::new(host, self.core.gid, topic, of, qos))
+        let session = self.context().session();
+        session.open(operation)?;
+        Ok(EndpointCore::new(session, self.core.gid, topic, of, qos))
     }
 
     /// The two halves of a client or of a server: what its requests go through, and its replies.
@@ -325,7 +597,7 @@ impl Node {
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
-        self.core.running.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.core.running)
     }
 }
 
@@ -337,28 +609,48 @@ impl std::fmt::Debug for Node {
 
 impl Drop for NodeCore {
     fn drop(&mut self) {
-        let host = self.context.host();
-        if host.open("leave").is_ok() {
-            host.directory().remove_node(host, self.gid);
-            host.tell();
+        let session = self.context.session();
+        if session.open("leave").is_ok() {
+            session.graph_cache().remove_node(session, self.gid);
+            session.tell();
         }
     }
 }
 
-fn service_type<S: ServiceType>() -> RawType {
-    RawType { name: S::TYPE_NAME.to_owned(), hash: S::TYPE_HASH.to_owned() }
-}
-
 /// A message or service type known at run time only.
+///
+/// ```no_run
+/// use tsuji::{Context, Qos, RawType};
+///
+/// let node = Context::new()?.node("recorder")?;
+/// let of = RawType::new("std_msgs/msg/String");
+/// let subscription = node.create_polled_raw_subscription("chatter", of, Qos::SENSOR_DATA)?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawType {
-    /// Such as `std_msgs/msg/String` or `std_srvs/srv/SetBool`, of at most 255 bytes.
+    /// Name of the type, such as `std_msgs/msg/String` or `std_srvs/srv/SetBool`; at most 255 bytes.
     pub name: String,
-    /// `RIHS01_` and 64 hexadecimal digits; empty fits any.
+    /// Hash of the type, `RIHS01_` and 64 hexadecimal digits; empty fits any.
     pub hash: String,
 }
 
 impl RawType {
+    /// Creates the type of this name, whatever its hash. A name alone will do where a type is asked for.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), hash: String::new() }
+    }
+
+    /// Returns the type of the messages `M`.
+    pub fn of<M: Message>() -> Self {
+        Self { name: M::TYPE_NAME.to_owned(), hash: M::TYPE_HASH.to_owned() }
+    }
+
+    /// Returns the type of the services `S`.
+    pub fn of_service<S: ServiceType>() -> Self {
+        Self { name: S::TYPE_NAME.to_owned(), hash: S::TYPE_HASH.to_owned() }
+    }
+
     /// The same with the name written out, or what is wrong with it.
     fn parse(self) -> Result<Self, String> {
         let Self { name, hash } = self;
@@ -378,291 +670,17 @@ impl RawType {
     }
 }
 
+impl From<&str> for RawType {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<&Self> for RawType {
+    fn from(of: &Self) -> Self {
+        of.clone()
+    }
+}
+
 /// As long as a topic's name may be.
 const NAME_BYTES_MAX: usize = 255;
-
-/// What a publisher will be.
-pub struct PublisherBuilder<'a, P> {
-    node: &'a Node,
-    topic: String,
-    raw: RawType,
-    qos: Qos,
-    codec: Option<Codec>,
-    fixed_bytes: Option<u64>,
-    expected_bytes: Option<u64>,
-    max_blocking: Duration,
-    on_event: Option<Box<dyn FnMut(PublisherEvent) + Send>>,
-    note: Option<Note<PublisherEvent>>,
-    publisher: PhantomData<P>,
-}
-
-impl<'a, P> PublisherBuilder<'a, P> {
-    fn new(node: &'a Node, topic: &str, raw: RawType) -> Self {
-        Self {
-            node,
-            topic: topic.to_owned(),
-            raw,
-            qos: Qos::DEFAULT,
-            codec: None,
-            fixed_bytes: None,
-            expected_bytes: None,
-            max_blocking: MAX_BLOCKING_DEFAULT,
-            on_event: None,
-            note: None,
-            publisher: PhantomData,
-        }
-    }
-
-    /// What it offers. [`Qos::DEFAULT`] if not said.
-    #[must_use]
-    pub fn qos(mut self, qos: Qos) -> Self {
-        self.qos = qos;
-        self
-    }
-
-    /// About how many bytes a sample will have, until the first ones show it.
-    #[must_use]
-    pub fn expected_size(mut self, bytes: u64) -> Self {
-        self.expected_bytes = Some(bytes);
-        self
-    }
-
-    /// How long a reliable publish or loan waits for room before it answers Busy. 100 ms if not said.
-    #[must_use]
-    pub fn max_blocking(mut self, at_most: Duration) -> Self {
-        self.max_blocking = at_most;
-        self
-    }
-
-    /// Is called with what the publisher should know, while the node is spun.
-    #[must_use]
-    pub fn on_event(mut self, callback: impl FnMut(PublisherEvent) + Send + 'static) -> Self {
-        self.on_event = Some(Box::new(callback));
-        self
-    }
-
-    /// Is told of the same by the thread that comes upon it, spun or not, while tsuji holds locks: it may take
-    /// note and trigger a [`GuardCondition`](crate::GuardCondition), and must not wait nor call anything else of
-    /// tsuji.
-    #[must_use]
-    pub fn note_events(mut self, note: impl Fn(&PublisherEvent) + Send + Sync + 'static) -> Self {
-        self.note = Some(Box::new(note));
-        self
-    }
-
-    fn make(self) -> Result<RawPublisher> {
-        let operation = "create a publisher";
-        let core =
-            self.node.endpoint(operation, Remapped::Topic, &self.topic, self.raw, self.qos)?;
-        let host = self.node.context().host();
-        let spec = PublicationSpec {
-            codec: self.codec,
-            fixed_bytes: self.fixed_bytes,
-            expected_bytes: self.expected_bytes,
-            max_blocking: self.max_blocking,
-        };
-        let publication = Arc::new(Publication::new(core, spec)?);
-        if let Some(note) = self.note {
-            publication.events.note(note);
-        }
-        let mut entity: Option<Arc<dyn Entity>> = None;
-        if let Some(on_event) = self.on_event {
-            let cell = Arc::new(host.bells().claim_cell()?);
-            publication.events.listen(Arc::clone(&cell));
-            let source = Arc::clone(&publication);
-            let pop = Box::new(move || source.events.pop());
-            let group = self.node.core.group.clone();
-            let events: Arc<dyn Entity> = Arc::new(EventEntity::new(cell, group, pop, on_event));
-            self.node.run(&events)?;
-            entity = Some(events);
-        }
-        host.directory().add_publication(host, &publication);
-        host.tell();
-        if self.qos.deadline.is_some() || self.qos.liveliness_lease.is_some() {
-            host.nudge.give();
-        }
-        Ok(RawPublisher::new(self.node.clone(), publication, entity))
-    }
-}
-
-impl<M: Message> PublisherBuilder<'_, Publisher<M>> {
-    /// Makes the publisher.
-    pub fn build(self) -> Result<Publisher<M>> {
-        Ok(Publisher::new(self.make()?))
-    }
-}
-
-impl PublisherBuilder<'_, RawPublisher> {
-    /// Makes the publisher.
-    pub fn build(self) -> Result<RawPublisher> {
-        self.make()
-    }
-}
-
-/// What a subscription will be.
-pub struct SubscriptionBuilder<'a, M> {
-    raw: RawSubscriptionBuilder<'a>,
-    message: PhantomData<M>,
-}
-
-impl<M: Message> SubscriptionBuilder<'_, M> {
-    /// What it asks for. [`Qos::DEFAULT`] if not said.
-    #[must_use]
-    pub fn qos(mut self, qos: Qos) -> Self {
-        self.raw = self.raw.qos(qos);
-        self
-    }
-
-    /// The callback group. The node's own, which is mutually exclusive, if not said.
-    #[must_use]
-    pub fn group(mut self, group: &CallbackGroup) -> Self {
-        self.raw = self.raw.group(group);
-        self
-    }
-
-    /// Is called with what the subscription should know, while the node is spun.
-    #[must_use]
-    pub fn on_event(mut self, callback: impl FnMut(SubscriptionEvent) + Send + 'static) -> Self {
-        self.raw = self.raw.on_event(callback);
-        self
-    }
-
-    /// Makes the subscription; `callback` gets its samples while the node is spun.
-    pub fn callback(
-        mut self,
-        mut callback: impl FnMut(Received<M>) + Send + 'static,
-    ) -> Result<Subscription<M>> {
-        self.raw.spec = ReceptionSpec::of::<M>();
-        let each = Box::new(move |sample, now_ns| {
-            if let Some(received) = Received::new(sample, now_ns) {
-                callback(received);
-            }
-        });
-        Ok(Subscription::new(self.raw.make(Some(each))?))
-    }
-
-    /// Makes the subscription, to be asked for samples.
-    pub fn build(mut self) -> Result<Subscription<M>> {
-        self.raw.spec = ReceptionSpec::of::<M>();
-        Ok(Subscription::new(self.raw.make(None)?))
-    }
-}
-
-/// What a subscription to serialised messages will be.
-pub struct RawSubscriptionBuilder<'a> {
-    node: &'a Node,
-    topic: String,
-    raw: RawType,
-    qos: Qos,
-    group: CallbackGroup,
-    on_event: Option<Box<dyn FnMut(SubscriptionEvent) + Send>>,
-    note: Option<Note<SubscriptionEvent>>,
-    spec: ReceptionSpec,
-}
-
-impl<'a> RawSubscriptionBuilder<'a> {
-    fn new(node: &'a Node, topic: &str, raw: RawType) -> Self {
-        Self {
-            node,
-            topic: topic.to_owned(),
-            raw,
-            qos: Qos::DEFAULT,
-            group: node.core.group.clone(),
-            on_event: None,
-            note: None,
-            spec: ReceptionSpec::default(),
-        }
-    }
-
-    /// What it asks for. [`Qos::DEFAULT`] if not said.
-    #[must_use]
-    pub fn qos(mut self, qos: Qos) -> Self {
-        self.qos = qos;
-        self
-    }
-
-    /// The callback group. The node's own, which is mutually exclusive, if not said.
-    #[must_use]
-    pub fn group(mut self, group: &CallbackGroup) -> Self {
-        self.group = group.clone();
-        self
-    }
-
-    /// Is called with what the subscription should know, while the node is spun.
-    #[must_use]
-    pub fn on_event(mut self, callback: impl FnMut(SubscriptionEvent) + Send + 'static) -> Self {
-        self.on_event = Some(Box::new(callback));
-        self
-    }
-
-    /// Is told of the same by the thread that comes upon it, spun or not, while tsuji holds locks: it may take
-    /// note and trigger a [`GuardCondition`](crate::GuardCondition), and must not wait nor call anything else of
-    /// tsuji.
-    #[must_use]
-    pub fn note_events(
-        mut self,
-        note: impl Fn(&SubscriptionEvent) + Send + Sync + 'static,
-    ) -> Self {
-        self.note = Some(Box::new(note));
-        self
-    }
-
-    /// Whether it gets nothing from publishers of its own context. It does if not said.
-    #[must_use]
-    pub fn ignore_local(mut self, ignores: bool) -> Self {
-        self.spec.ignores_local = ignores;
-        self
-    }
-
-    /// Makes the subscription; `callback` gets its samples while the node is spun.
-    pub fn callback(
-        self,
-        mut callback: impl FnMut(RawSample) + Send + 'static,
-    ) -> Result<RawSubscription> {
-        self.make(Some(Box::new(move |sample, now_ns| {
-            if let Some(sample) = RawSample::new(sample, now_ns) {
-                callback(sample);
-            }
-        })))
-    }
-
-    /// Makes the subscription, to be asked for samples.
-    pub fn build(self) -> Result<RawSubscription> {
-        self.make(None)
-    }
-
-    fn make(self, each: Option<crate::subscription::Each>) -> Result<RawSubscription> {
-        let operation = "create a subscription";
-        let core =
-            self.node.endpoint(operation, Remapped::Topic, &self.topic, self.raw, self.qos)?;
-        let host = self.node.context().host();
-        let reception = Arc::new(Reception::new(core, self.spec)?);
-        if let Some(note) = self.note {
-            reception.events.note(note);
-        }
-        let mut entities: Vec<Arc<dyn Entity>> = Vec::new();
-        if let Some(each) = each {
-            let entity = RawEntity::new(Arc::clone(&reception), self.group.clone(), each);
-            entities.push(Arc::new(entity));
-        }
-        if let Some(on_event) = self.on_event {
-            let cell = Arc::new(host.bells().claim_cell()?);
-            reception.events.listen(Arc::clone(&cell));
-            let source = Arc::clone(&reception);
-            let pop = Box::new(move || source.events.pop());
-            entities.push(Arc::new(EventEntity::new(cell, self.group, pop, on_event)));
-        }
-        for entity in &entities {
-            self.node.run(entity)?;
-        }
-        host.directory().add_reception(host, &reception);
-        host.tell();
-        if self.qos.deadline.is_some() {
-            host.nudge.give();
-        }
-        Ok(RawSubscription::new(self.node.clone(), reception, entities))
-    }
-}
-
-/// How long a publish waits for room where nobody says.
-pub(crate) const MAX_BLOCKING_DEFAULT: Duration = Duration::from_millis(100);

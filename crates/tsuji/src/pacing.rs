@@ -14,8 +14,8 @@ pub(crate) fn after(start_ns: u64, period: Duration) -> u64 {
     start_ns.saturating_add(nanos(period))
 }
 
-/// How long a road over an engine stays open that no flow has any more. It may be wanted again soon.
-pub(crate) const ROAD_IDLE_MAX: Duration = Duration::from_secs(5);
+/// How long a link over an engine stays open that no flow has any more. It may be wanted again soon.
+pub(crate) const LINK_IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// Counts the periods in which no sample came, as a QoS states them.
 #[derive(Debug)]

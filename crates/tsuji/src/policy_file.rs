@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use tsuji_core::{Policy, TransportSettings};
-use tsuji_platform::watch::FileWatch;
 use tsuji_policy::FILE_BYTES_MAX;
 
 use crate::{Error, Result, registry};
+use tsuji_transport::deferred::{self, Locked, told};
 
 /// Where the policy of a participant comes from.
 #[derive(Debug)]
@@ -45,8 +45,11 @@ impl PolicyFile {
         let bytes = self
             .read()
             .map_err(|error| Error::invalid(format!("policy file {}", self.name)).because(error))?;
-        tsuji_policy::load(&self.name, &bytes, registry::KNOWN)
-            .map_err(|errors| Error::invalid(errors.to_string()))
+        let refused = |errors: tsuji_policy::PolicyErrors| Error::invalid(errors.to_string());
+        let file = tsuji_policy::PolicyFile::parse(&self.name, &bytes, registry::KNOWN);
+        let file = file.map_err(refused)?;
+        file.warnings().iter().for_each(|it| told::warn!("{it}"));
+        file.resolve().map_err(refused)
     }
 
     /// The policy that the file says now, if a context could start with it.
@@ -67,15 +70,9 @@ impl PolicyFile {
         Ok(bytes)
     }
 
-    /// News of the file, if it can be watched.
-    pub(crate) fn watch(&self) -> Option<FileWatch> {
-        if !self.is_regular {
-            return None;
-        }
-        let failed = |error: &io::Error| {
-            tracing::warn!(%error, "the policy file {} is not watched: changes of it are taken at the next start", self.name);
-        };
-        FileWatch::new(&self.path).inspect_err(failed).ok()
+    /// Where the file is, if it can change.
+    pub(crate) fn followed(&self) -> Option<&Path> {
+        self.is_regular.then_some(&self.path)
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
@@ -83,8 +80,8 @@ impl PolicyFile {
     }
 
     /// One reader at a time, so that nobody puts an older policy in the place of a newer one.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> Locked<'_, Told> {
+        deferred::lock(&self.told)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -103,7 +100,7 @@ impl Told {
         }
         self.in_doubt = !self.in_doubt;
         if !self.in_doubt {
-            tracing::warn!("{text}; the policy in force stays");
+            told::warn!("{text}; the policy in force stays");
             self.trouble = Some(text);
         }
         self.in_doubt
@@ -119,7 +116,7 @@ impl Told {
     pub(crate) fn restart(&mut self, file: &str, parts: Vec<String>) {
         if parts != self.restart && !parts.is_empty() {
             let parts = parts.join(", ");
-            tracing::warn!("{file}: what it says of {parts} is taken at the next start");
+            told::warn!("{file}: what it says of {parts} is taken at the next start");
         }
         self.restart = parts;
     }

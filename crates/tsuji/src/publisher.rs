@@ -6,17 +6,33 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tsuji_core::names::Remapped;
 use tsuji_core::{Qos, Reliability};
 use tsuji_msg::{InPlace, Message};
 use tsuji_platform::clock;
 use tsuji_transport::{Bytes, Gid, Loan};
 
 use crate::executor::Entity;
+use crate::options::EndpointOptions;
 use crate::pacing::after;
-use crate::publication::{Outgoing, Publication, PublisherCounters};
-use crate::{Error, ErrorKind, Node, Result};
+use crate::publisher_core::{Outgoing, PublisherCore, PublisherCounters, PublisherSpec};
+use crate::subscription::EventEntity;
+use crate::{Error, ErrorKind, Node, PublisherOptions, RawType, Result};
 
 /// Publishes messages of type `M`. Shared between threads by reference.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tsuji::{Context, Qos};
+/// use tsuji::interfaces::std_msgs::msg::String as Text;
+///
+/// let node = Context::new()?.node("talker")?;
+/// let publisher = node.create_publisher::<Text>("chatter", Qos::DEFAULT)?;
+/// publisher.wait_for_subscriptions(1, Duration::from_secs(5))?;
+/// publisher.publish(Text { data: "hello".into() })?;
+/// publisher.wait_for_acknowledgements(Duration::from_secs(1))?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 ///
 /// A reliable publish that finds no room (a subscription that keeps all and is full, or memory
 /// that is all in use) waits for at most the publisher's `max_blocking`, then answers Busy. One of
@@ -35,16 +51,30 @@ impl<M: Message> Publisher<M> {
         Self { raw, message: PhantomData }
     }
 
-    /// Publishes a message: `M` or `Arc<M>` reach subscriptions in this process by reference, `&M`
-    /// is copied if there are such, a [`LoanedMessage`] goes as it stands. For other processes a
-    /// message is serialised once, straight into the memory that carries it.
+    /// Publishes a message: `M`, `&M`, `Arc<M>` or a [`LoanedMessage`].
+    ///
+    /// `M` and `Arc<M>` reach subscriptions in this process by reference, `&M` is copied if there are such, a
+    /// [`LoanedMessage`] goes as it stands. For other processes a message is serialised once, straight into the
+    /// memory that carries it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Busy`] or [`ErrorKind::Exhausted`] if a reliable publish finds no room within `max_blocking`;
+    /// [`ErrorKind::TooLarge`] if the message is larger than a link carries; [`ErrorKind::Invalid`] if it breaks a
+    /// limit of its type; [`ErrorKind::Closed`] when the context is shut down, in a forked child, or if all that
+    /// listened are gone when there is room.
     pub fn publish(&self, message: impl Publishable<M>) -> Result<()> {
         message.publish_by(self)
     }
 
-    /// Lends memory for a message whose long array has `elements`. All but the array's contents is
-    /// taken from `template`. Waits for memory as a publish does: whoever holds all of it in loans of
-    /// its own waits in vain.
+    /// Lends memory for a message whose long array has `elements`.
+    ///
+    /// All but the array's contents is taken from `template`. Waits for memory as a publish does: whoever holds all
+    /// of it in loans of its own waits in vain.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RawPublisher::loan_bytes`]; [`ErrorKind::Invalid`] if `template` breaks a limit of its type.
     pub fn loan(&self, template: &M, elements: usize) -> Result<LoanedMessage<M>>
     where
         M: InPlace,
@@ -69,32 +99,36 @@ impl<M> std::fmt::Debug for Publisher<M> {
     }
 }
 
-/// What [`Publisher::publish`] takes.
+/// A value that [`Publisher::publish`] takes.
 pub trait Publishable<M> {
     /// Publishes itself.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Publisher::publish`].
     fn publish_by(self, publisher: &Publisher<M>) -> Result<()>;
 }
 
 impl<M: Message> Publishable<M> for M {
     fn publish_by(self, publisher: &Publisher<M>) -> Result<()> {
         // A subscription in this process wants it shared; others only look at it.
-        if publisher.raw.publication.has_readers_by_value() {
-            return publisher.raw.publication.publish(&Outgoing::Shared(Arc::new(self)));
+        if publisher.raw.publisher_core.has_readers_by_value() {
+            return publisher.raw.publisher_core.publish(&Outgoing::Shared(Arc::new(self)));
         }
-        publisher.raw.publication.publish(&Outgoing::Borrowed(&self))
+        publisher.raw.publisher_core.publish(&Outgoing::Borrowed(&self))
     }
 }
 
 impl<M: Message> Publishable<M> for &M {
     fn publish_by(self, publisher: &Publisher<M>) -> Result<()> {
-        publisher.raw.publication.publish(&Outgoing::Borrowed(self))
+        publisher.raw.publisher_core.publish(&Outgoing::Borrowed(self))
     }
 }
 
 impl<M: Message> Publishable<M> for Arc<M> {
     fn publish_by(self, publisher: &Publisher<M>) -> Result<()> {
         let shared: Arc<dyn Any + Send + Sync> = self;
-        publisher.raw.publication.publish(&Outgoing::Shared(shared))
+        publisher.raw.publisher_core.publish(&Outgoing::Shared(shared))
     }
 }
 
@@ -107,6 +141,20 @@ impl<M: Message> Publishable<M> for LoanedMessage<M> {
 /// A message in the memory that will carry it. Dropping it unpublished gives the memory back.
 ///
 /// The memory holds an old sample until it is drawn over.
+///
+/// ```no_run
+/// use tsuji::{Context, Qos};
+/// use tsuji::interfaces::sensor_msgs::msg::Image;
+///
+/// let node = Context::new()?.node("camera")?;
+/// let publisher = node.create_publisher::<Image>("image", Qos::SENSOR_DATA)?;
+/// // All of a picture but its pixels.
+/// let template = Image { width: 640, height: 480, step: 640, encoding: "mono8".into(), ..Image::default() };
+/// let mut loan = publisher.loan(&template, 640 * 480)?;
+/// loan.data_mut().fill(128);
+/// publisher.publish(loan)?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct LoanedMessage<M> {
     loan: Loan,
@@ -115,12 +163,12 @@ pub struct LoanedMessage<M> {
 }
 
 impl<M> LoanedMessage<M> {
-    /// The bytes of the long array, little endian, to be drawn.
+    /// Returns the bytes of the long array, little endian, to be drawn.
     pub fn data_mut(&mut self) -> &mut [u8] {
         &mut self.loan[self.data.clone()]
     }
 
-    /// The whole message, serialised.
+    /// Returns the whole message, serialised.
     pub fn bytes(&self) -> &[u8] {
         &self.loan
     }
@@ -141,81 +189,151 @@ impl<M> DerefMut for LoanedMessage<M> {
 }
 
 /// Publishes serialised messages. Also what every [`Publisher`] derefs to.
+///
+/// ```no_run
+/// use tsuji::{Context, Qos};
+///
+/// let node = Context::new()?.node("talker")?;
+/// let publisher = node.create_raw_publisher("count", "std_msgs/msg/UInt32", Qos::DEFAULT)?;
+/// // The header of CDR, little endian, and the number 7.
+/// publisher.publish_bytes(&[0, 1, 0, 0, 7, 0, 0, 0])?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 pub struct RawPublisher {
     node: Node,
-    pub(crate) publication: Arc<Publication>,
+    pub(crate) publisher_core: Arc<PublisherCore>,
     entity: Option<Arc<dyn Entity>>,
 }
 
 impl RawPublisher {
     pub(crate) fn new(
         node: Node,
-        publication: Arc<Publication>,
+        publisher_core: Arc<PublisherCore>,
         entity: Option<Arc<dyn Entity>>,
     ) -> Self {
-        Self { node, publication, entity }
+        Self { node, publisher_core, entity }
+    }
+
+    /// The publisher of a topic, of messages as `spec` says.
+    pub(crate) fn create(
+        node: &Node,
+        topic: &str,
+        of: RawType,
+        options: PublisherOptions,
+        spec: PublisherSpec,
+    ) -> Result<Self> {
+        let EndpointOptions { qos, group, on_event, of_kind } = options;
+        let core = node.endpoint("create a publisher", Remapped::Topic, topic, of, qos)?;
+        let session = node.context().session();
+        let (expected_bytes, max_blocking) = (of_kind.expected_bytes, of_kind.max_blocking);
+        let spec = PublisherSpec { expected_bytes, max_blocking, ..spec };
+        let publisher_core = Arc::new(PublisherCore::new(core, spec)?);
+        if let Some(note) = of_kind.note {
+            publisher_core.events.note(note);
+        }
+        let mut entity: Option<Arc<dyn Entity>> = None;
+        if let Some(on_event) = on_event {
+            let cell = Arc::new(session.bells().claim_cell()?);
+            publisher_core.events.listen(Arc::clone(&cell));
+            let source = Arc::clone(&publisher_core);
+            let pop = Box::new(move || source.events.pop());
+            let group = group.unwrap_or_else(|| node.group().clone());
+            let events: Arc<dyn Entity> = Arc::new(EventEntity::new(cell, group, pop, on_event));
+            node.run(&events)?;
+            entity = Some(events);
+        }
+        session.graph_cache().add_publisher_core(session, &publisher_core);
+        session.tell();
+        if qos.deadline.is_some() || qos.liveliness_lease.is_some() {
+            session.waker.give();
+        }
+        Ok(Self::new(node.clone(), publisher_core, entity))
     }
 
     /// Publishes a message in CDR with its header of 4 bytes. It is copied once.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if `message` is shorter than 4 bytes; else as [`publish_frozen`](Self::publish_frozen).
     pub fn publish_bytes(&self, message: &[u8]) -> Result<()> {
         self.check_length(message)?;
-        self.publication.publish(&Outgoing::Copied(message))
+        self.publisher_core.publish(&Outgoing::Copied(message))
     }
 
-    /// Lends memory of the road that will carry the sample, and waits for it as a publish does.
-    /// Write CDR with its header there.
+    /// Lends memory of `len` bytes of the link that will carry the sample, and waits for it as a publish does.
+    ///
+    /// Write CDR with its header of 4 bytes there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Busy`] or [`ErrorKind::Exhausted`] if there is no memory, of a reliable publisher after
+    /// `max_blocking`; [`ErrorKind::TooLarge`] if the link never lends so much; [`ErrorKind::Closed`] when the
+    /// context is shut down or in a forked child.
     pub fn loan_bytes(&self, len: usize) -> Result<Loan> {
         self.loan(len)
     }
 
     /// Publishes a loan.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if it is shorter than 4 bytes; else as [`publish_frozen`](Self::publish_frozen).
     pub fn publish_loan(&self, loan: Loan) -> Result<()> {
         self.check_length(&loan)?;
         self.publish_frozen(loan.freeze())
     }
 
     /// Publishes bytes that somebody shares, such as those of a received sample.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Busy`] or [`ErrorKind::Exhausted`] if a reliable publish finds no room within `max_blocking`;
+    /// [`ErrorKind::TooLarge`] if the message is larger than a link carries; [`ErrorKind::Invalid`] if a link
+    /// refuses it as no CDR; [`ErrorKind::Closed`] when the context is shut down, in a forked child, or if all that
+    /// listened are gone when there is room.
     pub fn publish_frozen(&self, bytes: Bytes) -> Result<()> {
-        self.publication.publish(&Outgoing::Bytes(bytes))
+        self.publisher_core.publish(&Outgoing::Bytes(bytes))
     }
 
-    /// How many subscriptions are connected.
+    /// Returns how many subscriptions are connected.
     pub fn matched(&self) -> usize {
-        self.publication.readers()
+        self.publisher_core.readers()
     }
 
     /// Waits until at least `count` subscriptions are connected.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timeout`] if there are fewer after `timeout`, [`ErrorKind::Closed`] when the context is shut
+    /// down or in a forked child.
     pub fn wait_for_subscriptions(&self, count: usize, timeout: Duration) -> Result<()> {
-        let gid = self.publication.gid;
-        let waited = self
-            .node
-            .context()
-            .host()
-            .wait_for(timeout, |directory| (count <= directory.readers(gid)).then_some(()))?;
+        let gid = self.publisher_core.gid;
+        let waited =
+            self.node.context().session().wait_for(timeout, |graph_cache| {
+                (count <= graph_cache.readers(gid)).then_some(())
+            })?;
         waited.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Timeout,
-                format!(
-                    "{}: {} of {count} subscriptions within {timeout:?}",
-                    self.topic(),
-                    self.matched()
-                ),
-            )
+            let what = format!("{}: {} of {count} subscriptions", self.topic(), self.matched());
+            Error::new(ErrorKind::Timeout, what).within(timeout)
         })
     }
 
-    /// Waits until all that was published has come to every subscription, for at most `timeout`; then it answers
-    /// [`Timeout`](ErrorKind::Timeout). Best effort waits for nothing.
+    /// Waits until all that was published has come to every subscription. Best effort waits for nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timeout`] if something is still on its way after `timeout`, [`ErrorKind::Closed`] when the
+    /// context is shut down or in a forked child.
     pub fn wait_for_acknowledgements(&self, timeout: Duration) -> Result<()> {
         let give_up_ns = after(clock::monotonic_ns(), timeout);
         let mut pause = Duration::from_micros(100);
         while self.qos().reliability == Reliability::Reliable
-            && !self.publication.is_acknowledged()?
+            && !self.publisher_core.is_acknowledged()?
         {
             let left_ns = give_up_ns.saturating_sub(clock::monotonic_ns());
             if left_ns == 0 {
-                let what = format!("{}: not all is acknowledged within {timeout:?}", self.topic());
-                return Err(Error::new(ErrorKind::Timeout, what));
+                let what = format!("{}: not all is acknowledged", self.topic());
+                return Err(Error::new(ErrorKind::Timeout, what).within(timeout));
             }
             // Engines tell nobody, so they are asked.
             std::thread::sleep(pause.min(Duration::from_nanos(left_ns)));
@@ -224,42 +342,46 @@ impl RawPublisher {
         Ok(())
     }
 
-    /// The full topic name.
+    /// Returns the full topic name.
     pub fn topic(&self) -> &str {
-        &self.publication.topic
+        &self.publisher_core.topic
     }
 
-    /// The type's name.
+    /// Returns the name of the type, such as `std_msgs/msg/String`.
     pub fn type_name(&self) -> &str {
-        &self.publication.type_name
+        &self.publisher_core.type_name
     }
 
-    /// What it offers.
+    /// Returns the QoS that the publisher offers.
     pub fn qos(&self) -> &Qos {
-        &self.publication.qos
+        &self.publisher_core.qos
     }
 
-    /// Its number.
+    /// Returns the global identifier of this publisher: 16 bytes, as in the graph.
     pub fn gid(&self) -> Gid {
-        self.publication.gid
+        self.publisher_core.gid
     }
 
-    /// What it has done so far.
+    /// Returns what the publisher has done so far.
     pub fn counters(&self) -> PublisherCounters {
-        self.publication.counters()
+        self.publisher_core.counters()
     }
 
-    /// Shows that it is alive, where its liveliness is manual.
+    /// Shows that the publisher is alive, where its liveliness is manual.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] when the context is shut down or in a forked child.
     pub fn assert_liveliness(&self) -> Result<()> {
-        let host = self.node.context().host();
-        host.open("assert liveliness")?;
-        self.publication.assert_liveliness();
-        host.directory().assert_alive(self.publication.gid);
+        let session = self.node.context().session();
+        session.open("assert liveliness")?;
+        self.publisher_core.assert_liveliness();
+        session.graph_cache().assert_alive(self.publisher_core.gid);
         Ok(())
     }
 
     fn loan(&self, len: usize) -> Result<Loan> {
-        self.publication.loan(len)
+        self.publisher_core.loan(len)
     }
 
     fn check_length(&self, message: &[u8]) -> Result<()> {
@@ -276,15 +398,15 @@ impl RawPublisher {
 
 impl Drop for RawPublisher {
     fn drop(&mut self) {
-        let host = self.node.context().host();
-        if !host.is_current() {
+        let session = self.node.context().session();
+        if !session.is_current() {
             return;
         }
         if let Some(entity) = &self.entity {
             self.node.run_no_more(entity);
         }
-        host.directory().remove_local(host, self.publication.gid);
-        host.tell();
+        session.graph_cache().remove_local(session, self.publisher_core.gid);
+        session.tell();
     }
 }
 

@@ -15,6 +15,7 @@ use tsuji_platform::{network as interfaces, process};
 use tsuji_policy::units::parse_size;
 use tsuji_ros::user_data::{ParticipantUserData, TsujiParticipant};
 use tsuji_transport::bell::Bells;
+use tsuji_transport::deferred::told;
 use tsuji_transport::inproc::InProcess;
 use tsuji_transport::wire::Wire;
 use tsuji_transport::{PeerId, Transport};
@@ -26,7 +27,7 @@ use crate::control::protocol;
 use crate::network::{Network, Reach, leads_away};
 use crate::{Error, Result};
 
-/// Every transport that a policy may name, in this build or not.
+/// Names of every transport that a policy may name, in this build or not.
 pub const KNOWN: &[&str] = &["inproc", "shm", "cyclonedds", "fastdds", "zenoh"];
 
 /// What became of the transports of this build when a process started.
@@ -37,7 +38,7 @@ pub(crate) struct Opened {
     pub(crate) failed: Vec<Failed>,
     /// What was asked for, with the engine that it has become.
     pub(crate) network: Network,
-    /// What speaks to plain nodes beside the engine that finds them.
+    /// What speaks to foreign nodes beside the engine that finds them.
     pub(crate) wire_engines: Option<WireEngines>,
 }
 
@@ -89,7 +90,7 @@ impl fmt::Debug for Arrange {
 
 /// Opens every transport of this build, with its settings from `policy`. `folder` is that of the domain.
 ///
-/// Where Fast DDS is to speak to plain nodes it joins here, so that Cyclone DDS does where it cannot.
+/// Where Fast DDS is to speak to foreign nodes it joins here, so that Cyclone DDS does where it cannot.
 pub(crate) fn open(
     id: PeerId,
     folder: &Path,
@@ -137,7 +138,7 @@ pub(crate) fn open(
 }
 
 /// The transports of shared libraries: those that the policy declares, and those of [`PLUGINS`] whose library is
-/// found. But for the one that speaks to plain nodes they start with the first flow that needs them.
+/// found. But for the one that speaks to foreign nodes they start with the first flow that needs them.
 struct Plugins<'a> {
     id: PeerId,
     folder: &'a Path,
@@ -163,8 +164,8 @@ impl Plugins<'_> {
         match opened {
             Ok(fast) => (asked.clone(), Some(fast)),
             Err(reason) => {
-                tracing::warn!(
-                    "Cyclone DDS speaks to plain ROS 2 nodes alone, and Fast DDS does not as engine={} asks: \
+                told::warn!(
+                    "Cyclone DDS speaks to foreign ROS 2 nodes alone, and Fast DDS does not as engine={} asks: \
                      {reason}; what it needs is in docs/transports.md, and `scripts/fastdds install` \
                      builds and installs its plug-in",
                     asked.engine()
@@ -191,8 +192,8 @@ impl Plugins<'_> {
             Ok(_) => asked.clone(),
             Err(Failed { reason, .. }) => {
                 let network = asked.without_zenoh();
-                tracing::warn!(
-                    "interop={}, and not {}: plain ROS 2 nodes on Zenoh are not met: {reason}; what it needs is \
+                told::warn!(
+                    "interop={}, and not {}: foreign ROS 2 nodes on Zenoh are not met: {reason}; what it needs is \
                      in docs/transports.md, and `scripts/zenoh install` builds and installs its plug-in",
                     network.interop(),
                     asked.interop()
@@ -283,7 +284,7 @@ impl Plugins<'_> {
         network: &Network,
     ) -> tsuji_transport::Result<EngineTransport> {
         for other in &located.hidden {
-            tracing::warn!(
+            told::warn!(
                 transport = %name, taken = %located.path.display(), "not taken: {}", other.display()
             );
         }
@@ -313,7 +314,7 @@ impl Plugins<'_> {
         let known = self.interfaces;
         let is_on_wire = about.peers != Peers::TSUJI;
         let is_zenoh = about.id.as_str() == PLUGIN_ZENOH.0;
-        let reach = if is_zenoh { network.reach_of_plain(known) } else { network.reach(known) };
+        let reach = if is_zenoh { network.reach_of_foreign(known) } else { network.reach(known) };
         let mut reach = reaching(network.domain(), reach);
         let settings = self.policy.settings(&about.id).into_iter().flat_map(|it| &it.settings);
         // Those of the network tsuji itself obeys, as those of Cyclone DDS.
@@ -334,17 +335,17 @@ impl Plugins<'_> {
         } else if is_on_wire && !is_zenoh {
             warn_if_alone(&reach, known);
         }
-        let CycloneConfig { domain, interfaces, peers, no_multicast, .. } = reach;
+        let CycloneConfig { domain, interfaces, peers, no_multicast, .. } = reach.now(known);
         let (hosts, names): (_, Vec<_>) =
             peers.into_iter().partition(|it| it.parse::<Ipv4Addr>().is_ok());
         for name in names.iter().filter(|_| is_on_wire) {
-            tracing::warn!(
+            told::warn!(
                 "the host {name:?} is not looked for by {}; allowed: IPv4 addresses",
                 about.id
             );
         }
         PluginConfig {
-            // Plain nodes on Zenoh meet by a router, also on a host that has no other interface.
+            // Foreign nodes on Zenoh meet by a router, also on a host that has no other interface.
             host_only: interfaces == ["lo"] && !(is_zenoh && is_on_wire),
             user_data: if is_on_wire { user_data(self.id, network, is_second) } else { Vec::new() },
             interfaces,
@@ -541,7 +542,7 @@ const OF_THE_NETWORK: [&str; 4] = ["interfaces", "peers", "multicast", READERS];
 /// Says so if no host but this one can find the engine, nor be found by it.
 fn warn_if_alone(config: &CycloneConfig, interfaces: &[Interface]) {
     if is_alone(config, interfaces) {
-        tracing::warn!(
+        told::warn!(
             "other hosts are not found: no interface that leads to them carries multicast, and no \
              peer is named; name them in ROS_STATIC_PEERS, or as root: ip link set NAME multicast on"
         );
@@ -560,7 +561,7 @@ fn is_alone(config: &CycloneConfig, interfaces: &[Interface]) -> bool {
         && (config.no_multicast || !leading().any(has_multicast))
 }
 
-/// Whether subscriptions are shown to plain nodes on this transport's wire before there is a publisher out there.
+/// Whether subscriptions are shown to foreign nodes on this transport's wire before there is a publisher out there.
 pub(crate) fn shows_subscriptions(policy: &Policy, transport: &TransportId) -> bool {
     let mut settings = policy.settings(transport).into_iter().flat_map(|it| &it.settings);
     settings.any(|it| (&*it.key, &*it.value) == (READERS, AT_ONCE))
@@ -576,10 +577,10 @@ fn reaching(domain: u32, reach: Reach) -> CycloneConfig {
     match reach {
         Reach::Loopback => CycloneConfig::on_loopback(domain),
         Reach::LoopbackAlone { peers } => {
-            tracing::info!(
-                "no interface but loopback is up; RTPS is spoken over it alone, with multicast"
+            told::info!(
+                "no interface but loopback is up; RTPS is spoken over it alone, with multicast, until another is"
             );
-            CycloneConfig { peers, ..CycloneConfig::on_loopback(domain) }
+            CycloneConfig { peers, loopback_until_up: true, ..everywhere }
         }
         Reach::Host { mut peers, and_loopback } => {
             peers.push("127.0.0.1".to_owned());
@@ -596,7 +597,7 @@ fn user_data(id: PeerId, network: &Network, is_second: bool) -> Vec<u8> {
     let host = if host.is_empty() { "?".to_owned() } else { host };
     let version = protocol::VERSION;
     let tsuji = TsujiParticipant { process: id.0, version, host, is_second };
-    let enclave = network.speaks().then(|| "/".to_owned());
+    let enclave = network.speaks().then(|| network.enclave().to_owned());
     // Nothing in it is refused; and what is said here is a help, no condition.
     ParticipantUserData { enclave, tsuji: Some(tsuji) }.write().unwrap_or_default()
 }
@@ -683,7 +684,9 @@ mod tests {
     fn how_far_the_engine_is_sent() {
         let peers = vec!["192.0.2.9".to_owned()];
         let alone = reaching(7, Reach::LoopbackAlone { peers: peers.clone() });
-        assert_eq!(alone, CycloneConfig { peers: peers.clone(), ..CycloneConfig::on_loopback(7) });
+        let on_loopback = CycloneConfig { peers: peers.clone(), ..CycloneConfig::on_loopback(7) };
+        let now = CycloneConfig { loopback_until_up: false, ..alone.now(&[]) };
+        assert_eq!((alone.loopback_until_up, now), (true, on_loopback));
         let links = reaching(7, Reach::Links { peers: peers.clone() });
         assert_eq!((links.peers, links.interfaces, links.no_multicast), (peers, vec![], false));
     }
@@ -692,13 +695,15 @@ mod tests {
     fn who_the_participant_says_it_is() {
         let said = |interop| {
             let policy = tsuji_policy::builtin_default();
-            let program = Said { domain: Some(7), interop: Some(interop), ..Said::default() };
+            let enclave = Some("/robot".to_owned());
+            let program =
+                Said { domain: Some(7), interop: Some(interop), enclave, ..Said::default() };
             let asked = Network::ask(program, &policy, |_| None).unwrap();
             let said = user_data(PeerId([9; 16]), &asked.network, false);
             ParticipantUserData::parse(&said).unwrap()
         };
         let (rtps, none) = (said(Interop::Rtps), said(Interop::None));
-        assert_eq!((rtps.enclave.as_deref(), none.enclave), (Some("/"), None));
+        assert_eq!((rtps.enclave.as_deref(), none.enclave), (Some("/robot"), None));
         assert_eq!(rtps.tsuji.as_ref().map(|it| it.process), Some([9; 16]));
         assert_eq!(rtps.tsuji, none.tsuji);
     }

@@ -1,29 +1,33 @@
 //! Servers: requests that come, and the replies to them.
 
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tsuji_core::Qos;
-use tsuji_msg::{Message, Service as ServiceType};
+use tsuji_core::{History, Qos};
+use tsuji_msg::Service as ServiceType;
+use tsuji_platform::report;
 use tsuji_transport::bell::Cell;
+use tsuji_transport::deferred::{self, Locked};
 use tsuji_transport::{Bytes, Gid, Sample};
 
+use crate::arrivals::{Inbox, Listener, NewMessageCallback, Tally};
 use crate::content::Content;
 use crate::events::ServiceEvent;
 use crate::executor::Entity;
-use crate::news::{Inbox, Listener, NewsCallback};
-use crate::node::MAX_BLOCKING_DEFAULT;
-use crate::publication::{Asked, Codec, Outgoing, Publication, PublicationSpec};
-use crate::reception::{Reception, ReceptionSpec};
+use crate::latency::Taken;
+use crate::options::EndpointOptions;
+use crate::publisher_core::{Asked, Outgoing, PublisherCore, PublisherSpec};
 use crate::subscription::EventEntity;
-use crate::wait_list::sealed::Source;
+use crate::subscription_core::{SubscriptionCore, SubscriptionSpec};
+use crate::wait_list::sealed::{Owner, Source};
 use crate::{
     CallbackGroup, Error, MessageInfo, Node, RawPublisher, RawSample, RawSubscription, RawType,
-    Received, Result, SubscriptionCounters, Waitable,
+    Received, Result, ServiceOptions, SubscriptionCounters, Waitable,
 };
 
-/// What a server has done so far.
+/// Counts of what a server has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceCounters {
@@ -35,6 +39,8 @@ pub struct ServiceCounters {
     pub expired: u64,
     /// Requests that never came, as may be by best effort.
     pub lost: u64,
+    /// Requests pushed out by newer ones, where the [depth is kept](ServiceOptions::keep_depth).
+    pub displaced: u64,
     /// Replies sent.
     pub answered: u64,
     /// Replies that could not be sent: the client had left, or took none for 100 ms.
@@ -45,7 +51,19 @@ pub struct ServiceCounters {
     pub open: u64,
 }
 
-/// Answers requests of services of type `S`.
+/// Answers requests of services of type `S`. It leaves the service when it is dropped.
+///
+/// ```no_run
+/// use tsuji::Context;
+/// use tsuji::interfaces::example_interfaces::srv::{AddTwoInts, AddTwoIntsResponse};
+///
+/// let node = Context::new()?.node("adder")?;
+/// let _service = node.create_service::<AddTwoInts>("add_two_ints", |request| {
+///     AddTwoIntsResponse { sum: request.a + request.b }
+/// })?;
+/// tsuji::spin(&node)?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 ///
 /// Up to 1024 requests wait in a server, of each client in another process, and of all clients in its
 /// own process together. A client that finds no room waits: whatever depth the QoS announces, a
@@ -58,7 +76,30 @@ pub struct Service<S> {
 }
 
 impl<S: ServiceType> Service<S> {
-    /// The oldest request that was not taken, if there is one. Never blocks.
+    pub(crate) fn create(
+        node: &Node,
+        options: ServiceOptions,
+        callback: Option<impl FnMut(Request<S>) + Send + 'static>,
+    ) -> Result<Self> {
+        let specs = (SubscriptionSpec::of::<S::Request>(), PublisherSpec::of::<S::Response>());
+        let each = callback.map(|mut callback| -> Each {
+            Box::new(move |sample, taken, held| {
+                if let Some(request) = Request::new(sample, taken, held) {
+                    callback(request);
+                }
+            })
+        });
+        let raw = RawService::create(node, options, &RawType::of_service::<S>(), specs, each)?;
+        Ok(Self { raw, service: PhantomData })
+    }
+
+    /// Takes the oldest request that was not taken, if there is one. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) when the context is shut down or in a forked child,
+    /// [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if there is no memory to map a request that came by
+    /// shared memory, [`ErrorKind::Unexpected`](crate::ErrorKind::Unexpected) if an engine fails.
     pub fn take(&self) -> Result<Option<Request<S>>> {
         self.raw.take_as(Request::new)
     }
@@ -81,33 +122,53 @@ impl<S> std::fmt::Debug for Service<S> {
 /// A request, to be answered now or later, from any thread.
 ///
 /// Dropped without a reply it is counted, and its client waits until its time is up.
+///
+/// ```no_run
+/// use tsuji::Context;
+/// use tsuji::interfaces::example_interfaces::srv::{AddTwoInts, AddTwoIntsResponse};
+///
+/// let node = Context::new()?.node("adder")?;
+/// let service = node.create_polled_service::<AddTwoInts>("add_two_ints")?;
+/// while let Some(request) = service.take()? {
+///     let sum = request.view().a + request.view().b;
+///     request.respond(AddTwoIntsResponse { sum })?;
+/// }
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 pub struct Request<S: ServiceType> {
     received: Received<S::Request>,
     held: Held,
 }
 
 impl<S: ServiceType> Request<S> {
-    fn new(sample: Sample, now_ns: u64, held: Held) -> Option<Self> {
-        Some(Self { received: Received::new(sample, now_ns)?, held })
+    fn new(sample: Sample, taken: Taken, held: Held) -> Option<Self> {
+        Some(Self { received: Received::new(sample, taken)?, held })
     }
 
-    /// What is known of it besides its contents: the client is its publisher.
+    /// Returns times and number of the request; its publisher is the client.
     pub fn info(&self) -> &MessageInfo {
         self.received.info()
     }
 
-    /// The request in place, without a copy.
+    /// Returns the request in place, without a copy.
     pub fn view(&self) -> <S::Request as tsuji_msg::wire::Wire>::View<'_> {
         self.received.view()
     }
 
-    /// The request as a value: the client's own, or a copy.
+    /// Returns the request as a value: the client's own, or a copy.
     pub fn message(&self) -> Arc<S::Request> {
         self.received.message()
     }
 
-    /// Sends the reply, `&Response`, `Response` or `Arc<Response>`. Closed when the client has left,
-    /// or the server; Busy when the client takes no replies for 100 ms.
+    /// Sends the reply, `&Response`, `Response` or `Arc<Response>`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the client has left, or the server, when the context is
+    /// shut down or in a forked child; [`ErrorKind::Busy`](crate::ErrorKind::Busy) or
+    /// [`ErrorKind::Exhausted`](crate::ErrorKind::Exhausted) if there is no room for it for 100 ms, by best effort
+    /// at once; [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if it is larger than the link carries;
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if it breaks a limit of its type.
     pub fn respond<'r>(self, response: impl Into<Content<'r, S::Response>>) -> Result<()> {
         self.held.respond(&response.into().into())
     }
@@ -129,33 +190,50 @@ pub struct RawRequest {
 }
 
 impl RawRequest {
-    fn new(sample: Sample, now_ns: u64, held: Held) -> Option<Self> {
-        Some(Self { sample: RawSample::new(sample, now_ns)?, held })
+    fn new(sample: Sample, taken: Taken, held: Held) -> Option<Self> {
+        Some(Self { sample: RawSample::new(sample, taken)?, held })
     }
 
-    /// What is known of it besides its contents: the client is its publisher.
+    /// Returns times and number of the request; its publisher is the client.
     pub fn info(&self) -> &MessageInfo {
         &self.sample.info
     }
 
-    /// CDR with its header of 4 bytes; not checked to be valid.
+    /// Returns the request in CDR with its header of 4 bytes; not checked to be valid.
     pub fn bytes(&self) -> &Bytes {
         &self.sample.bytes
     }
 
-    /// Its client, and its number among that one's requests.
+    /// Returns the client of the request, and the request's number among those of that client.
     pub fn id(&self) -> (Gid, u64) {
         let asked = self.held.request.map(|it| (it.client, it.number.1));
         asked.unwrap_or((self.sample.info.publisher, self.sample.info.sequence))
     }
 
-    /// Sends the reply in CDR with its header of 4 bytes. Fails as [`Request::respond`] does.
+    /// Sends the reply in CDR with its header of 4 bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Request::respond`]; [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if `response` is shorter
+    /// than 4 bytes.
     pub fn respond_bytes(self, response: &[u8]) -> Result<()> {
         self.held.respond(&Outgoing::Copied(response))
     }
 }
 
 /// Answers serialised requests. Also what every [`Service`] derefs to.
+///
+/// ```no_run
+/// use tsuji::Context;
+///
+/// let node = Context::new()?.node("motor")?;
+/// let service = node.create_polled_raw_service("stop", "std_srvs/srv/Trigger")?;
+/// while let Some(request) = service.take_bytes()? {
+///     // The header of CDR, little endian, `success: true` and an empty message.
+///     request.respond_bytes(&[0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0])?;
+/// }
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 pub struct RawService {
     requests: RawSubscription,
     /// Leaves the service with the rest.
@@ -168,7 +246,11 @@ impl Waitable for RawService {}
 
 impl Source for RawService {
     fn cell(&self) -> &Arc<Cell> {
-        &self.core.reception.news
+        &self.core.subscription_core.news
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        Owner(&self.core.subscription_core.session)
     }
 
     fn is_ready(&self) -> bool {
@@ -178,28 +260,115 @@ impl Source for RawService {
 
 impl Drop for RawService {
     fn drop(&mut self) {
-        if self.core.reception.host.is_current() {
+        let session = &self.core.subscription_core.session;
+        if session.is_current() {
             self.listener.end(self.requests.node().context());
+            // At once, so that the graph changes once; the halves find that they have left.
+            let mut graph_cache = session.graph_cache();
+            graph_cache.remove_local(session, self.core.subscription_core.gid);
+            graph_cache.remove_local(session, self.core.publisher_core.gid);
         }
     }
 }
 
 impl RawService {
-    /// The oldest request that was not taken, as bytes, if there is one. Never blocks. A value by
-    /// reference has no bytes and is not answered here.
+    pub(crate) fn of_bytes(
+        node: &Node,
+        options: ServiceOptions,
+        of: RawType,
+        callback: Option<impl FnMut(RawRequest) + Send + 'static>,
+    ) -> Result<Self> {
+        let each = callback.map(|mut callback| -> Each {
+            Box::new(move |sample, taken, held| {
+                if let Some(request) = RawRequest::new(sample, taken, held) {
+                    callback(request);
+                }
+            })
+        });
+        Self::create(node, options, &of, Default::default(), each)
+    }
+
+    /// The server of a service, of requests and replies as `specs` say; `each` gets the requests while the node is spun.
+    fn create(
+        node: &Node,
+        options: ServiceOptions,
+        of: &RawType,
+        specs: (SubscriptionSpec, PublisherSpec),
+        each: Option<Each>,
+    ) -> Result<Self> {
+        let EndpointOptions { qos, group, on_event, of_kind } = options;
+        let session = node.context().session();
+        let [requests, replies] = node.halves("create a service", &of_kind.name, of, qos)?;
+        let publisher_core = Arc::new(PublisherCore::new(replies, specs.1)?);
+        let subscription_core = Arc::new(SubscriptionCore::new(requests, specs.0)?);
+        let group = group.unwrap_or_else(|| node.group().clone());
+        let mut entities: Vec<Arc<dyn Entity>> = Vec::new();
+        if let Some(on_event) = on_event {
+            let cell = Arc::new(session.bells().claim_cell()?);
+            subscription_core.events.listen(Arc::clone(&cell));
+            publisher_core.events.listen(Arc::clone(&cell));
+            let (requests, replies) = (Arc::clone(&subscription_core), Arc::clone(&publisher_core));
+            let pop = Box::new(move || {
+                let of_requests = || requests.events.find_pop(ServiceEvent::of_requests);
+                of_requests().or_else(|| replies.events.find_pop(ServiceEvent::of_replies))
+            });
+            entities.push(Arc::new(EventEntity::new(cell, group.clone(), pop, on_event)));
+        }
+        let depth = match qos.history {
+            History::KeepLast(depth) if of_kind.keeps_depth => Some(depth as usize),
+            _ => None,
+        };
+        let core = Arc::new(ServiceCore {
+            subscription_core: Arc::clone(&subscription_core),
+            publisher_core: Arc::clone(&publisher_core),
+            counters: Mutex::default(),
+            newest: depth.map(|depth| Newest { depth, requests: Mutex::default() }),
+        });
+        if let Some(each) = each {
+            let entity = Entry { core: Arc::clone(&core), group, each: Mutex::new(each) };
+            entities.push(Arc::new(entity));
+        }
+        for entity in &entities {
+            node.run(entity)?;
+        }
+        let mut graph_cache = session.graph_cache();
+        graph_cache.add_publisher_core(session, &publisher_core);
+        graph_cache.add_subscription_core(session, &subscription_core);
+        drop(graph_cache);
+        session.tell();
+        Ok(Self {
+            requests: RawSubscription::new(node.clone(), subscription_core, entities),
+            _replies: RawPublisher::new(node.clone(), publisher_core, None),
+            core,
+            listener: Listener::default(),
+        })
+    }
+
+    /// Takes the oldest request that was not taken, as bytes, if there is one. Never blocks.
+    ///
+    /// A value by reference has no bytes and is passed over.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Service::take`].
     pub fn take_bytes(&self) -> Result<Option<RawRequest>> {
         self.take_as(RawRequest::new)
     }
 
     /// The oldest of which `known` makes something.
-    fn take_as<T>(&self, known: impl Fn(Sample, u64, Held) -> Option<T>) -> Result<Option<T>> {
-        let known = |(sample, now_ns, held)| known(sample, now_ns, held);
+    fn take_as<T>(&self, known: impl Fn(Sample, Taken, Held) -> Option<T>) -> Result<Option<T>> {
+        let known = |(sample, taken, held)| known(sample, taken, held);
         self.listener.take(|| self.core.take(), known)
     }
 
-    /// From now on `callback` hears how many requests have come, as
-    /// [`RawSubscription::on_news`](crate::RawSubscription::on_news) says.
-    pub fn on_news(&self, callback: Option<NewsCallback>) -> Result<()> {
+    /// Sets a callback that hears how many requests have come since it was called last; `None` ends it.
+    ///
+    /// It is called as that of [`RawSubscription::on_new_message`] is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RawSubscription::on_new_message`].
+    pub fn on_new_request(&self, callback: Option<NewMessageCallback>) -> Result<()> {
         self.requests.check_no_callback()?;
         self.listener.set(
             self.requests.node().context(),
@@ -208,35 +377,35 @@ impl RawService {
         )
     }
 
-    /// The full name of the service.
+    /// Returns the full name of the service.
     pub fn name(&self) -> &str {
         self.requests.topic()
     }
 
-    /// The type's name.
+    /// Returns the name of the service's type, such as `std_srvs/srv/SetBool`.
     pub fn type_name(&self) -> &str {
         self.requests.type_name()
     }
 
-    /// What it offers and asks for.
+    /// Returns the QoS that the server offers and asks for.
     pub fn qos(&self) -> &Qos {
         self.requests.qos()
     }
 
-    /// Its number, that of its half for requests.
+    /// Returns the global identifier of the server's half for requests: 16 bytes, as in the graph.
     pub fn gid(&self) -> Gid {
         self.requests.gid()
     }
 
-    /// How many clients can send it requests.
+    /// Returns how many clients can send requests to the server.
     pub fn clients(&self) -> usize {
         self.requests.matched()
     }
 
-    /// What it has done so far.
+    /// Returns what the server has done so far.
     pub fn counters(&self) -> ServiceCounters {
         // A forked child may find the lock held for ever.
-        if !self.core.reception.host.is_current() {
+        if !self.core.subscription_core.session.is_current() {
             return ServiceCounters::default();
         }
         let SubscriptionCounters { invalid, expired, lost, displaced, .. } =
@@ -256,207 +425,77 @@ impl std::fmt::Debug for RawService {
     }
 }
 
-/// What a server will be.
-pub struct ServiceBuilder<'a, S> {
-    raw: RawServiceBuilder<'a>,
-    service: PhantomData<S>,
-}
-
-impl<'a, S: ServiceType> ServiceBuilder<'a, S> {
-    pub(crate) fn new(mut raw: RawServiceBuilder<'a>) -> Self {
-        raw.spec = ReceptionSpec::of::<S::Request>();
-        raw.codec = Some(Codec::of::<S::Response>());
-        raw.fixed_bytes = <S::Response as Message>::FIXED_SIZE.map(|bytes| bytes as u64);
-        Self { raw, service: PhantomData }
-    }
-
-    /// What it offers and asks for: [`Qos::DEFAULT`] if not said, as every service of ROS 2 does.
-    /// Durability must be volatile. Its history is announced only: all requests and replies are kept.
-    #[must_use]
-    pub fn qos(mut self, qos: Qos) -> Self {
-        self.raw = self.raw.qos(qos);
-        self
-    }
-
-    /// The callback group. The node's own, which is mutually exclusive, if not said.
-    #[must_use]
-    pub fn group(mut self, group: &CallbackGroup) -> Self {
-        self.raw = self.raw.group(group);
-        self
-    }
-
-    /// Is called with what the server should know, while the node is spun.
-    #[must_use]
-    pub fn on_event(mut self, callback: impl FnMut(ServiceEvent) + Send + 'static) -> Self {
-        self.raw = self.raw.on_event(callback);
-        self
-    }
-
-    /// Makes the server; `callback` answers each request while the node is spun. A reply that cannot
-    /// be sent is counted.
-    pub fn callback(
-        self,
-        mut callback: impl FnMut(Arc<S::Request>) -> S::Response + Send + 'static,
-    ) -> Result<Service<S>> {
-        self.deferred(move |request| {
-            let response = callback(request.message());
-            // Whoever left needs no answer; it is counted.
-            let _ = request.respond(response);
-        })
-    }
-
-    /// Makes the server; `callback` gets each request while the node is spun, and answers it then, or
-    /// gives it to whoever answers it later.
-    pub fn deferred(
-        self,
-        mut callback: impl FnMut(Request<S>) + Send + 'static,
-    ) -> Result<Service<S>> {
-        let raw = self.raw.make(Some(Box::new(move |sample, now_ns, held| {
-            if let Some(request) = Request::new(sample, now_ns, held) {
-                callback(request);
-            }
-        })))?;
-        Ok(Service { raw, service: PhantomData })
-    }
-
-    /// Makes the server, to be asked for requests.
-    pub fn build(self) -> Result<Service<S>> {
-        Ok(Service { raw: self.raw.make(None)?, service: PhantomData })
-    }
-}
-
-/// What a server of serialised messages will be.
-pub struct RawServiceBuilder<'a> {
-    node: &'a Node,
-    name: String,
-    of: RawType,
-    qos: Qos,
-    group: CallbackGroup,
-    on_event: Option<Box<dyn FnMut(ServiceEvent) + Send>>,
-    spec: ReceptionSpec,
-    codec: Option<Codec>,
-    fixed_bytes: Option<u64>,
-}
-
-impl<'a> RawServiceBuilder<'a> {
-    pub(crate) fn new(node: &'a Node, name: &str, of: RawType) -> Self {
-        Self {
-            node,
-            name: name.to_owned(),
-            of,
-            qos: Qos::DEFAULT,
-            group: node.group().clone(),
-            on_event: None,
-            spec: ReceptionSpec::default(),
-            codec: None,
-            fixed_bytes: None,
-        }
-    }
-
-    /// As of [`ServiceBuilder::qos`].
-    #[must_use]
-    pub fn qos(mut self, qos: Qos) -> Self {
-        self.qos = qos;
-        self
-    }
-
-    /// The callback group. The node's own, which is mutually exclusive, if not said.
-    #[must_use]
-    pub fn group(mut self, group: &CallbackGroup) -> Self {
-        self.group = group.clone();
-        self
-    }
-
-    /// Is called with what the server should know, while the node is spun.
-    #[must_use]
-    pub fn on_event(mut self, callback: impl FnMut(ServiceEvent) + Send + 'static) -> Self {
-        self.on_event = Some(Box::new(callback));
-        self
-    }
-
-    /// Makes the server; `callback` gets each request while the node is spun, and answers it then, or
-    /// gives it to whoever answers it later.
-    pub fn deferred(
-        self,
-        mut callback: impl FnMut(RawRequest) + Send + 'static,
-    ) -> Result<RawService> {
-        self.make(Some(Box::new(move |sample, now_ns, held| {
-            if let Some(request) = RawRequest::new(sample, now_ns, held) {
-                callback(request);
-            }
-        })))
-    }
-
-    /// Makes the server, to be asked for requests.
-    pub fn build(self) -> Result<RawService> {
-        self.make(None)
-    }
-
-    fn make(self, each: Option<Each>) -> Result<RawService> {
-        let host = self.node.context().host();
-        let [requests, replies] =
-            self.node.halves("create a service", &self.name, &self.of, self.qos)?;
-        let spec = PublicationSpec {
-            codec: self.codec,
-            fixed_bytes: self.fixed_bytes,
-            expected_bytes: None,
-            max_blocking: MAX_BLOCKING_DEFAULT,
-        };
-        let publication = Arc::new(Publication::new(replies, spec)?);
-        let reception = Arc::new(Reception::new(requests, self.spec)?);
-        let mut entities: Vec<Arc<dyn Entity>> = Vec::new();
-        if let Some(on_event) = self.on_event {
-            let cell = Arc::new(host.bells().claim_cell()?);
-            reception.events.listen(Arc::clone(&cell));
-            publication.events.listen(Arc::clone(&cell));
-            let (requests, replies) = (Arc::clone(&reception), Arc::clone(&publication));
-            let pop = Box::new(move || {
-                let of_requests = || requests.events.find_pop(ServiceEvent::of_requests);
-                of_requests().or_else(|| replies.events.find_pop(ServiceEvent::of_replies))
-            });
-            entities.push(Arc::new(EventEntity::new(cell, self.group.clone(), pop, on_event)));
-        }
-        let core = Arc::new(ServiceCore {
-            reception: Arc::clone(&reception),
-            publication: Arc::clone(&publication),
-            counters: Mutex::default(),
-        });
-        if let Some(each) = each {
-            let entity =
-                Entry { core: Arc::clone(&core), group: self.group, each: Mutex::new(each) };
-            entities.push(Arc::new(entity));
-        }
-        for entity in &entities {
-            self.node.run(entity)?;
-        }
-        let mut directory = host.directory();
-        directory.add_publication(host, &publication);
-        directory.add_reception(host, &reception);
-        drop(directory);
-        host.tell();
-        Ok(RawService {
-            requests: RawSubscription::new(self.node.clone(), reception, entities),
-            _replies: RawPublisher::new(self.node.clone(), publication, None),
-            core,
-            listener: Listener::default(),
-        })
-    }
-}
-
-/// What is done with each request, and the time at which it was taken.
-type Each = Box<dyn FnMut(Sample, u64, Held) + Send>;
+/// What is done with each request, and when it was taken.
+type Each = Box<dyn FnMut(Sample, Taken, Held) + Send>;
 
 /// What requests need to be answered.
 struct ServiceCore {
-    reception: Arc<Reception>,
-    publication: Arc<Publication>,
+    subscription_core: Arc<SubscriptionCore>,
+    publisher_core: Arc<PublisherCore>,
     counters: Mutex<ServiceCounters>,
+    /// Where no more than a depth is kept.
+    newest: Option<Newest>,
+}
+
+/// The newest requests, with the time at which each was sorted in.
+struct Newest {
+    depth: usize,
+    requests: Mutex<Requests>,
+}
+
+#[derive(Default)]
+struct Requests {
+    waiting: VecDeque<(Sample, Taken)>,
+    /// How many were among them and are not any more.
+    left: u64,
+}
+
+impl Requests {
+    fn pop(&mut self) -> Option<(Sample, Taken)> {
+        let request = self.waiting.pop_front()?;
+        self.left += 1;
+        Some(request)
+    }
 }
 
 impl ServiceCore {
+    /// The oldest request that is kept.
+    fn next(&self) -> Result<Option<(Sample, Taken)>> {
+        let Some(newest) = &self.newest else { return self.subscription_core.take() };
+        self.sort_in(newest)?;
+        Ok(newest.lock().pop())
+    }
+
+    /// Moves what has come to the newest, and answers how many there are.
+    fn sort_in(&self, newest: &Newest) -> Result<Tally> {
+        // Locked throughout, so that they stay in order. What is the user's waits until that is over.
+        let mut requests = newest.lock();
+        let mut displaced = 0;
+        while let Some(request) = self.subscription_core.take()? {
+            if newest.depth <= requests.waiting.len() {
+                deferred::drop_later(requests.pop());
+                displaced += 1;
+            }
+            requests.waiting.push_back(request);
+        }
+        let now = Tally { waiting: requests.waiting.len(), left: requests.left, is_wrong: false };
+        drop(requests);
+        if displaced != 0 {
+            let mut counters = self.lock();
+            let is_first = counters.displaced == 0;
+            counters.displaced += displaced;
+            drop(counters);
+            if is_first {
+                let (service, depth) = (&self.subscription_core.topic, newest.depth);
+                report::warn!(%service, depth, "more requests wait than the depth of the server: the oldest are dropped");
+            }
+        }
+        Ok(now)
+    }
+
     /// The oldest request, unless the user holds as many as may be.
-    fn take(self: &Arc<Self>) -> Result<Option<(Sample, u64, Held)>> {
-        self.reception.open("take a request")?;
+    fn take(self: &Arc<Self>) -> Result<Option<(Sample, Taken, Held)>> {
+        self.subscription_core.open("take a request")?;
         let mut counters = self.lock();
         if HELD_MAX <= counters.open {
             return Ok(None);
@@ -465,12 +504,12 @@ impl ServiceCore {
         drop(counters);
         // From here on its place is given back when it is dropped.
         let mut held = Held { core: Arc::clone(self), request: None };
-        let Some((sample, now_ns)) = self.reception.take()? else { return Ok(None) };
+        let Some((sample, taken)) = self.next()? else { return Ok(None) };
         let envelope = &sample.envelope;
         let number = envelope.related.unwrap_or((envelope.gid, envelope.sequence));
         held.request = Some(Asked { client: envelope.gid, number });
         self.lock().received += 1;
-        Ok(Some((sample, now_ns, held)))
+        Ok(Some((sample, taken, held)))
     }
 
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
@@ -481,12 +520,26 @@ impl ServiceCore {
 
 impl Inbox for ServiceCore {
     fn cell(&self) -> &Arc<Cell> {
-        &self.reception.news
+        &self.subscription_core.news
     }
 
     fn waiting(&self, most: usize) -> usize {
         let places = HELD_MAX.saturating_sub(self.lock().open);
-        self.reception.waiting(most).min(usize::try_from(places).unwrap_or(usize::MAX))
+        self.tally(most).waiting.min(usize::try_from(places).unwrap_or(usize::MAX))
+    }
+
+    fn tally(&self, most: usize) -> Tally {
+        match self.newest.as_ref().map(|newest| self.sort_in(newest)) {
+            None => self.subscription_core.tally(most),
+            // What is wrong is told to whoever takes.
+            Some(now) => now.unwrap_or_else(|_| Tally { is_wrong: true, ..Tally::default() }),
+        }
+    }
+}
+
+impl Newest {
+    fn lock(&self) -> Locked<'_, Requests> {
+        deferred::lock(&self.requests)
     }
 }
 
@@ -499,19 +552,19 @@ struct Held {
 
 impl Held {
     fn respond(mut self, response: &Outgoing<'_>) -> Result<()> {
-        let publication = &self.core.publication;
-        publication.open("reply")?;
+        let publisher_core = &self.core.publisher_core;
+        publisher_core.open("reply")?;
         if let Outgoing::Copied(bytes) = response
             && bytes.len() < 4
         {
             return Err(Error::invalid(format!(
                 "reply on {}: {} bytes; allowed: CDR with its header of 4 bytes",
-                publication.topic,
+                publisher_core.topic,
                 bytes.len()
             )));
         }
         let Some(asked) = self.request.take() else { return Ok(()) };
-        let sent = publication.reply(asked, response);
+        let sent = publisher_core.reply(asked, response);
         let mut counters = self.core.lock();
         match sent {
             Ok(()) => counters.answered += 1,
@@ -524,7 +577,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if !self.core.reception.host.is_current() {
+        if !self.core.subscription_core.session.is_current() {
             return;
         }
         let mut counters = self.core.lock();
@@ -533,7 +586,7 @@ impl Drop for Held {
         counters.unanswered += u64::from(self.request.is_some());
         drop(counters);
         if was_full {
-            self.core.reception.news.ring();
+            self.core.subscription_core.news.ring();
         }
     }
 }
@@ -553,14 +606,14 @@ struct Entry {
 
 impl Entity for Entry {
     fn cell(&self) -> Option<&Arc<Cell>> {
-        Some(&self.core.reception.news)
+        Some(&self.core.subscription_core.news)
     }
 
     fn run(&self, more: &mut dyn FnMut()) {
         // An error says that it is closed; whoever closed it knows.
-        if let Ok(Some((sample, now_ns, held))) = self.core.take() {
+        if let Ok(Some((sample, taken, held))) = self.core.take() {
             more();
-            (self.each.lock().unwrap_or_else(PoisonError::into_inner))(sample, now_ns, held);
+            (self.each.lock().unwrap_or_else(PoisonError::into_inner))(sample, taken, held);
         }
     }
 

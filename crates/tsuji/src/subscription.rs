@@ -11,48 +11,60 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use tsuji_core::Qos;
+use tsuji_core::names::Remapped;
 use tsuji_msg::Message;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{Bytes, Envelope, Gid, Payload, Sample};
 
+use crate::arrivals::{Listener, NewMessageCallback};
 use crate::executor::Entity;
-use crate::news::{Listener, NewsCallback};
-use crate::reception::{Reception, SubscriptionCounters};
-use crate::wait_list::sealed::Source;
-use crate::{CallbackGroup, Error, ErrorKind, Node, Result, Waitable};
+use crate::latency::{Latency, Taken};
+use crate::options::EndpointOptions;
+use crate::subscription_core::{SubscriptionCore, SubscriptionCounters, SubscriptionSpec};
+use crate::wait_list::sealed::{Owner, Source};
+use crate::{
+    CallbackGroup, Error, ErrorKind, Node, RawType, Result, SubscriptionOptions, Waitable,
+};
 
-/// What is done with each sample, and the time at which it was taken.
-pub(crate) type Each = Box<dyn FnMut(Sample, u64) + Send>;
+/// What is done with each sample, and when it was taken.
+pub(crate) type Each = Box<dyn FnMut(Sample, Taken) + Send>;
 
-/// What is known of a received message besides its contents.
+/// Times, publisher and number of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageInfo {
-    /// When it was published, in nanoseconds since the Unix epoch.
+    /// Time of publishing, in nanoseconds since the Unix epoch, by the publisher's clock. 0 or less
+    /// where it does not say.
     pub source_wall_ns: i64,
-    /// The same on this host's monotonic clock.
-    pub source_mono_ns: u64,
-    /// When it was taken, on this host's monotonic clock.
+    /// Time of publishing on this process's monotonic clock, in nanoseconds. `None` where that is not known: what
+    /// comes by an engine does not carry it, and processes of two time namespaces have two such clocks.
+    pub source_mono_ns: Option<u64>,
+    /// Time of taking on this host's monotonic clock, in nanoseconds.
     pub received_mono_ns: u64,
-    /// The publisher.
+    /// Global identifier of the publisher.
     pub publisher: Gid,
-    /// The publisher's number for it, from 1.
+    /// Number of the message among those of its publisher, from 1.
     pub sequence: u64,
+    latency: Option<Latency>,
 }
 
 impl MessageInfo {
-    fn new(envelope: &Envelope, received_mono_ns: u64) -> Self {
+    fn new(envelope: &Envelope, taken: Taken) -> Self {
         Self {
             source_wall_ns: envelope.wall_ns,
-            source_mono_ns: envelope.mono_ns,
-            received_mono_ns,
+            source_mono_ns: Some(envelope.mono_ns).filter(|ns| *ns != 0),
+            received_mono_ns: taken.mono_ns,
             publisher: envelope.gid,
             sequence: envelope.sequence,
+            latency: taken.latency,
         }
     }
 
-    /// From publish to take.
-    pub fn latency(&self) -> Duration {
-        Duration::from_nanos(self.received_mono_ns.saturating_sub(self.source_mono_ns))
+    /// Returns the time from publish to take, with the clock that measured it.
+    ///
+    /// That is the monotonic clock where both ends share it, else the wall clocks. `None` where a publisher that is not
+    /// tsuji's says no time.
+    pub fn latency(&self) -> Option<Latency> {
+        self.latency
     }
 }
 
@@ -71,8 +83,8 @@ enum Content<M> {
 
 impl<M: Message> Received<M> {
     /// Bytes must have been checked to be a valid message. `None` for a value of another type.
-    pub(crate) fn new(sample: Sample, now_ns: u64) -> Option<Self> {
-        let info = MessageInfo::new(&sample.envelope, now_ns);
+    pub(crate) fn new(sample: Sample, taken: Taken) -> Option<Self> {
+        let info = MessageInfo::new(&sample.envelope, taken);
         let content = match sample.payload {
             Payload::Typed(value) => Content::Value(value.downcast().ok()?),
             Payload::Bytes(bytes) => Content::Bytes(bytes),
@@ -80,12 +92,12 @@ impl<M: Message> Received<M> {
         Some(Self { info, content })
     }
 
-    /// What is known of it besides its contents.
+    /// Returns times, publisher and number of the message.
     pub fn info(&self) -> &MessageInfo {
         &self.info
     }
 
-    /// The message in place, without a copy.
+    /// Returns the message in place, without a copy.
     pub fn view(&self) -> M::View<'_> {
         match &self.content {
             Content::Value(value) => value.view(),
@@ -96,7 +108,7 @@ impl<M: Message> Received<M> {
         }
     }
 
-    /// The message as a value: the publisher's own, or a copy.
+    /// Returns the message as a value: the publisher's own, or a copy.
     pub fn message(&self) -> Arc<M> {
         match &self.content {
             Content::Value(value) => Arc::clone(value),
@@ -107,7 +119,7 @@ impl<M: Message> Received<M> {
         }
     }
 
-    /// The bytes in CDR, unless it came as a value.
+    /// Returns the bytes in CDR with their header of 4 bytes; `None` if the message came as a value.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.content {
             Content::Value(_) => None,
@@ -115,7 +127,7 @@ impl<M: Message> Received<M> {
         }
     }
 
-    /// Whether it is the publisher's own value.
+    /// Returns true if it is the publisher's own value.
     pub fn is_by_reference(&self) -> bool {
         matches!(self.content, Content::Value(_))
     }
@@ -130,17 +142,17 @@ impl<M: Message> std::fmt::Debug for Received<M> {
 /// A received message as bytes.
 #[derive(Clone, Debug)]
 pub struct RawSample {
-    /// What is known of it besides its contents.
+    /// Times, publisher and number of the message.
     pub info: MessageInfo,
-    /// CDR with its header of 4 bytes; not checked to be valid.
+    /// The message in CDR with its header of 4 bytes; not checked to be valid.
     pub bytes: Bytes,
 }
 
 impl RawSample {
-    pub(crate) fn new(sample: Sample, now_ns: u64) -> Option<Self> {
+    pub(crate) fn new(sample: Sample, taken: Taken) -> Option<Self> {
         match sample.payload {
             Payload::Bytes(bytes) => {
-                Some(Self { info: MessageInfo::new(&sample.envelope, now_ns), bytes })
+                Some(Self { info: MessageInfo::new(&sample.envelope, taken), bytes })
             }
             // Publishers hand values to subscriptions of Rust types only.
             Payload::Typed(_) => None,
@@ -148,7 +160,37 @@ impl RawSample {
     }
 }
 
-/// Receives messages of type `M`.
+/// Receives messages of type `M`. It leaves the topic when it is dropped.
+///
+/// Messages go to a callback, as in the example of [`SubscriptionOptions`](crate::SubscriptionOptions), or are
+/// asked for:
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tsuji::{Context, Qos};
+/// use tsuji::interfaces::std_msgs::msg::String as Text;
+///
+/// let node = Context::new()?.node("listener")?;
+/// let subscription = node.create_polled_subscription::<Text>("chatter", Qos::DEFAULT)?;
+/// subscription.wait_for_publishers(1, Duration::from_secs(5))?;
+/// while let Some(received) = subscription.take()? {
+///     println!("I heard: '{}'", received.view().data);
+/// }
+/// # Ok::<_, tsuji::Error>(())
+/// ```
+///
+/// or awaited, by any runtime:
+///
+/// ```no_run
+/// use tsuji::Subscription;
+/// use tsuji::interfaces::std_msgs::msg::String as Text;
+///
+/// async fn listen(subscription: &Subscription<Text>) -> tsuji::Result<()> {
+///     loop {
+///         println!("I heard: '{}'", subscription.recv().await?.view().data);
+///     }
+/// }
+/// ```
 #[must_use = "it leaves the topic when it is dropped"]
 pub struct Subscription<M> {
     raw: RawSubscription,
@@ -160,21 +202,29 @@ impl<M: Message> Subscription<M> {
         Self { raw, message: PhantomData }
     }
 
-    /// The oldest message that was not taken, if there is one. Never blocks.
+    /// Takes the oldest message that was not taken, if there is one. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] when the context is shut down or in a forked child, [`ErrorKind::Exhausted`] if there
+    /// is no memory to map a message that came by shared memory, [`ErrorKind::Unexpected`] if an engine fails.
     pub fn take(&self) -> Result<Option<Received<M>>> {
         self.raw.take_as(Received::new)
     }
 
-    /// The next message, to be awaited. Works with any runtime. Several tasks may await at once: each
-    /// message goes to one of them.
+    /// Awaits the next message, with any runtime. The future fails as [`take`](Self::take) does.
     ///
-    /// A subscription that is awaited leaves the [`WaitSet`](crate::WaitSet) that it was added to, and
-    /// one that is added to a wait set wakes nobody any more.
+    /// Several tasks may await at once: each message goes to one of them.
+    ///
+    /// It may be awaited, be in [`WaitSet`](crate::WaitSet)s and have a callback of
+    /// [`on_new_message`](RawSubscription::on_new_message) at once: all are woken, and whoever takes first gets the
+    /// message. The future fails with [`ErrorKind::Invalid`] where messages go to a callback of the subscription.
     pub fn recv(&self) -> Recv<'_, M> {
         Recv { subscription: self }
     }
 
-    /// All messages to come, as a stream. It ends when the context is shut down.
+    /// Returns all messages to come, as a stream. It ends when [`recv`](Self::recv) would fail, as when the context
+    /// is shut down.
     pub fn stream(&self) -> Messages<'_, M> {
         Messages { subscription: self }
     }
@@ -210,7 +260,7 @@ impl<M> std::fmt::Debug for Subscription<M> {
     }
 }
 
-/// The next message, when awaited.
+/// Future of the next message, made by [`Subscription::recv`].
 #[derive(Debug)]
 pub struct Recv<'a, M> {
     subscription: &'a Subscription<M>,
@@ -224,7 +274,7 @@ impl<M: Message> Future for Recv<'_, M> {
     }
 }
 
-/// The messages of a subscription, as a stream.
+/// Stream of the messages of a subscription, made by [`Subscription::stream`].
 #[derive(Debug)]
 pub struct Messages<'a, M> {
     subscription: &'a Subscription<M>,
@@ -242,9 +292,21 @@ impl<M: Message> Stream for Messages<'_, M> {
 }
 
 /// Receives serialised messages. Also what every [`Subscription`] derefs to.
+///
+/// ```no_run
+/// use tsuji::{Context, Qos};
+///
+/// let node = Context::new()?.node("recorder")?;
+/// let of = "std_msgs/msg/String";
+/// let subscription = node.create_polled_raw_subscription("chatter", of, Qos::DEFAULT)?;
+/// while let Some(sample) = subscription.take_bytes()? {
+///     println!("{} bytes, {:?}", sample.bytes.len(), sample.info.latency());
+/// }
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 pub struct RawSubscription {
     node: Node,
-    pub(crate) reception: Arc<Reception>,
+    pub(crate) subscription_core: Arc<SubscriptionCore>,
     entities: Vec<Arc<dyn Entity>>,
     waker: Mutex<Option<Arc<WakerEntity>>>,
     listener: Listener,
@@ -253,86 +315,144 @@ pub struct RawSubscription {
 impl RawSubscription {
     pub(crate) fn new(
         node: Node,
-        reception: Arc<Reception>,
+        subscription_core: Arc<SubscriptionCore>,
         entities: Vec<Arc<dyn Entity>>,
     ) -> Self {
-        Self { node, reception, entities, waker: Mutex::default(), listener: Listener::default() }
+        Self {
+            node,
+            subscription_core,
+            entities,
+            waker: Mutex::default(),
+            listener: Listener::default(),
+        }
     }
 
-    /// The oldest message that was not taken, as bytes, if there is one. Never blocks. A value by
-    /// reference has no bytes and is not answered here.
+    /// The subscription to a topic, to messages as `spec` says, which `each` gets while the node is spun.
+    pub(crate) fn create(
+        node: &Node,
+        topic: &str,
+        of: RawType,
+        options: SubscriptionOptions,
+        spec: SubscriptionSpec,
+        each: Option<Each>,
+    ) -> Result<Self> {
+        let EndpointOptions { qos, group, on_event, of_kind } = options;
+        let core = node.endpoint("create a subscription", Remapped::Topic, topic, of, qos)?;
+        let session = node.context().session();
+        let spec = SubscriptionSpec { ignores_local: of_kind.ignores_local, ..spec };
+        let subscription_core = Arc::new(SubscriptionCore::new(core, spec)?);
+        if let Some(note) = of_kind.note {
+            subscription_core.events.note(note);
+        }
+        let group = group.unwrap_or_else(|| node.group().clone());
+        let mut entities: Vec<Arc<dyn Entity>> = Vec::new();
+        if let Some(each) = each {
+            let entity = RawEntity::new(Arc::clone(&subscription_core), group.clone(), each);
+            entities.push(Arc::new(entity));
+        }
+        if let Some(on_event) = on_event {
+            let cell = Arc::new(session.bells().claim_cell()?);
+            subscription_core.events.listen(Arc::clone(&cell));
+            let source = Arc::clone(&subscription_core);
+            let pop = Box::new(move || source.events.pop());
+            entities.push(Arc::new(EventEntity::new(cell, group, pop, on_event)));
+        }
+        for entity in &entities {
+            node.run(entity)?;
+        }
+        session.graph_cache().add_subscription_core(session, &subscription_core);
+        session.tell();
+        if qos.deadline.is_some() {
+            session.waker.give();
+        }
+        Ok(Self::new(node.clone(), subscription_core, entities))
+    }
+
+    /// Takes the oldest message that was not taken, as bytes, if there is one. Never blocks.
+    ///
+    /// A value by reference has no bytes and is passed over.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Subscription::take`].
     pub fn take_bytes(&self) -> Result<Option<RawSample>> {
         self.take_as(RawSample::new)
     }
 
     /// The oldest of which `known` makes something.
-    fn take_as<T>(&self, known: impl Fn(Sample, u64) -> Option<T>) -> Result<Option<T>> {
-        self.listener.take(|| self.reception.take(), |(sample, now_ns)| known(sample, now_ns))
+    fn take_as<T>(&self, known: impl Fn(Sample, Taken) -> Option<T>) -> Result<Option<T>> {
+        self.listener.take(|| self.subscription_core.take(), |(sample, taken)| known(sample, taken))
     }
 
-    /// Whether there is a message to be taken; it may turn out to be invalid.
+    /// Returns true if there is a message to be taken; it may turn out to be invalid.
     pub fn is_ready(&self) -> bool {
-        self.reception.is_ready()
+        self.subscription_core.is_ready()
     }
 
-    /// From now on `callback` hears how many messages have come, those included that wait now; `None` ends
-    /// that, and returns when it does not run any more, but for a call from inside it. It is called by a
-    /// thread that the context has from the first such callback on. Whoever is told of a message asks for it
-    /// once, or it will not be told of others. It must not panic; a panic is only reported.
-    pub fn on_news(&self, callback: Option<NewsCallback>) -> Result<()> {
+    /// Sets a callback that hears how many messages have come since it was called last; `None` ends it.
+    ///
+    /// Those are included that wait now, and those that others take or newer ones push out before it runs. `None`
+    /// returns when it does not run any more, but for a call from inside it. It is called by a thread that the
+    /// context has from the first such callback on. Where all is kept it hears of at most 64 ahead of what is
+    /// taken. It must not panic; a panic is only reported.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if messages go to a callback of the subscription; [`ErrorKind::Exhausted`] if the
+    /// thread cannot be started, or has 4095 callbacks already; [`ErrorKind::Closed`] if it would be started in a
+    /// forked child.
+    pub fn on_new_message(&self, callback: Option<NewMessageCallback>) -> Result<()> {
         self.check_no_callback()?;
-        let inbox = Arc::<Reception>::clone(&self.reception);
+        let inbox = Arc::<SubscriptionCore>::clone(&self.subscription_core);
         self.listener.set(self.node.context(), inbox, callback)
     }
 
-    /// How many publishers are connected.
+    /// Returns how many publishers are connected.
     pub fn matched(&self) -> usize {
-        self.reception.writers()
+        self.subscription_core.writers()
     }
 
     /// Waits until at least `count` publishers are connected.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timeout`] if there are fewer after `timeout`, [`ErrorKind::Closed`] when the context is shut
+    /// down or in a forked child.
     pub fn wait_for_publishers(&self, count: usize, timeout: Duration) -> Result<()> {
-        let gid = self.reception.gid;
-        let waited = self
-            .node
-            .context()
-            .host()
-            .wait_for(timeout, |directory| (count <= directory.writers(gid)).then_some(()))?;
+        let gid = self.subscription_core.gid;
+        let waited =
+            self.node.context().session().wait_for(timeout, |graph_cache| {
+                (count <= graph_cache.writers(gid)).then_some(())
+            })?;
         waited.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Timeout,
-                format!(
-                    "{}: {} of {count} publishers within {timeout:?}",
-                    self.topic(),
-                    self.matched()
-                ),
-            )
+            let what = format!("{}: {} of {count} publishers", self.topic(), self.matched());
+            Error::new(ErrorKind::Timeout, what).within(timeout)
         })
     }
 
-    /// The full topic name.
+    /// Returns the full topic name.
     pub fn topic(&self) -> &str {
-        &self.reception.topic
+        &self.subscription_core.topic
     }
 
-    /// The type's name.
+    /// Returns the name of the type, such as `std_msgs/msg/String`.
     pub fn type_name(&self) -> &str {
-        &self.reception.type_name
+        &self.subscription_core.type_name
     }
 
-    /// What it asks for.
+    /// Returns the QoS that the subscription asks for.
     pub fn qos(&self) -> &Qos {
-        &self.reception.qos
+        &self.subscription_core.qos
     }
 
-    /// Its number.
+    /// Returns the global identifier of this subscription: 16 bytes, as in the graph.
     pub fn gid(&self) -> Gid {
-        self.reception.gid
+        self.subscription_core.gid
     }
 
-    /// What it has seen so far.
+    /// Returns what the subscription has seen so far.
     pub fn counters(&self) -> SubscriptionCounters {
-        self.reception.counters()
+        self.subscription_core.counters()
     }
 
     pub(crate) fn node(&self) -> &Node {
@@ -342,7 +462,7 @@ impl RawSubscription {
     pub(crate) fn has_callback(&self) -> bool {
         self.entities
             .iter()
-            .any(|it| it.cell().is_some_and(|cell| Arc::ptr_eq(cell, &self.reception.news)))
+            .any(|it| it.cell().is_some_and(|cell| Arc::ptr_eq(cell, &self.subscription_core.news)))
     }
 
     /// Refuses to hand to others what goes to a callback.
@@ -359,18 +479,21 @@ impl RawSubscription {
     /// Wakes `waker` when there may be a message. The first call starts the context's thread for
     /// this, which sleeps while nothing comes.
     fn wake_when_ready(&self, waker: &Waker) -> Result<()> {
+        self.waker_entity()?.add(waker);
+        Ok(())
+    }
+
+    fn waker_entity(&self) -> Result<Arc<WakerEntity>> {
         let mut known = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entity) = &*known {
-            entity.add(waker);
-            return Ok(());
+            return Ok(Arc::clone(entity));
         }
         self.check_no_callback()?;
-        let entity = Arc::new(WakerEntity::new(Arc::clone(&self.reception.news)));
-        entity.add(waker);
+        let entity = Arc::new(WakerEntity::new(Arc::clone(&self.subscription_core.news)));
         let entity_dyn: Arc<dyn Entity> = Arc::<WakerEntity>::clone(&entity);
         self.node.context().waking()?.attach(&entity_dyn)?;
-        *known = Some(entity);
-        Ok(())
+        *known = Some(Arc::clone(&entity));
+        Ok(entity)
     }
 }
 
@@ -378,18 +501,22 @@ impl Waitable for RawSubscription {}
 
 impl Source for RawSubscription {
     fn cell(&self) -> &Arc<Cell> {
-        &self.reception.news
+        &self.subscription_core.news
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        Owner(&self.subscription_core.session)
     }
 
     fn is_ready(&self) -> bool {
-        self.reception.is_ready()
+        self.subscription_core.is_ready()
     }
 }
 
 impl Drop for RawSubscription {
     fn drop(&mut self) {
-        let host = self.node.context().host();
-        if !host.is_current() {
+        let session = self.node.context().session();
+        if !session.is_current() {
             return;
         }
         self.entities.iter().for_each(|entity| self.node.run_no_more(entity));
@@ -401,8 +528,8 @@ impl Drop for RawSubscription {
                 waking.detach(&entity);
             }
         }
-        host.directory().remove_local(host, self.reception.gid);
-        host.tell();
+        session.graph_cache().remove_local(session, self.subscription_core.gid);
+        session.tell();
     }
 }
 
@@ -414,27 +541,31 @@ impl std::fmt::Debug for RawSubscription {
 
 /// Hands each sample of a subscription to its callback.
 pub(crate) struct RawEntity {
-    reception: Arc<Reception>,
+    subscription_core: Arc<SubscriptionCore>,
     group: CallbackGroup,
     each: Mutex<Each>,
 }
 
 impl RawEntity {
-    pub(crate) fn new(reception: Arc<Reception>, group: CallbackGroup, each: Each) -> Self {
-        Self { reception, group, each: Mutex::new(each) }
+    pub(crate) fn new(
+        subscription_core: Arc<SubscriptionCore>,
+        group: CallbackGroup,
+        each: Each,
+    ) -> Self {
+        Self { subscription_core, group, each: Mutex::new(each) }
     }
 }
 
 impl Entity for RawEntity {
     fn cell(&self) -> Option<&Arc<Cell>> {
-        Some(&self.reception.news)
+        Some(&self.subscription_core.news)
     }
 
     fn run(&self, more: &mut dyn FnMut()) {
         // An error says that it is closed; whoever closed it knows.
-        if let Ok(Some((sample, now_ns))) = self.reception.take() {
+        if let Ok(Some((sample, taken))) = self.subscription_core.take() {
             more();
-            (self.each.lock().unwrap_or_else(PoisonError::into_inner))(sample, now_ns);
+            (self.each.lock().unwrap_or_else(PoisonError::into_inner))(sample, taken);
         }
     }
 
@@ -497,12 +628,15 @@ impl WakerEntity {
     }
 
     fn add(&self, waker: &Waker) {
+        // A waker is the user's, and may do anything when it is copied or dropped.
+        let waker = waker.clone();
         let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
-        if wakers.iter().any(|it| it.will_wake(waker)) {
+        if wakers.iter().any(|it| it.will_wake(&waker)) {
+            drop(wakers);
             return;
         }
         let oldest = if WAKERS_MAX <= wakers.len() { wakers.pop_front() } else { None };
-        wakers.push_back(waker.clone());
+        wakers.push_back(waker);
         drop(wakers);
         if let Some(oldest) = oldest {
             oldest.wake();

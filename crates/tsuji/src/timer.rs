@@ -1,4 +1,4 @@
-//! Timers on the monotonic clock, and on any other that whoever knows it keeps.
+//! Timers on the monotonic clock, and on any other whose schedule is kept elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,44 +9,71 @@ use tsuji_transport::bell::Cell;
 
 use crate::executor::Entity;
 use crate::pacing::nanos;
-use crate::{CallbackGroup, Node};
+use crate::{CallbackGroup, Error, Node, Result, TimerOptions};
 
-/// Calls back again and again, until dropped.
+/// Calls back again and again by a clock, until dropped.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tsuji::Context;
+///
+/// let node = Context::new()?.node("watchdog")?;
+/// let timer = node.create_timer(Duration::from_millis(100), || println!("no sign of life for 100 ms"))?;
+/// // A sign of life.
+/// timer.reset();
+/// tsuji::spin(&node)?;
+/// # Ok::<_, tsuji::Error>(())
+/// ```
 #[must_use = "it ends when it is dropped"]
 pub struct Timer {
     node: Node,
-    entity: Arc<TimerEntity<Periodic>>,
+    schedule: Arc<dyn Schedule>,
+    entity: Arc<dyn Entity>,
 }
 
 impl Timer {
-    pub(crate) fn new(node: Node, entity: Arc<TimerEntity<Periodic>>) -> Self {
-        Self { node, entity }
+    pub(crate) fn create(
+        node: &Node,
+        options: TimerOptions,
+        callback: Box<dyn FnMut() + Send>,
+    ) -> Result<Self> {
+        let TimerOptions { period, clock, group } = options;
+        if period.is_zero() {
+            return Err(Error::invalid("a timer's period is 0; allowed: at least 1 ns"));
+        }
+        let schedule: Arc<dyn Schedule> = match &clock {
+            Some(clock) => clock.schedule(node, period)?,
+            None => Arc::new(Periodic::new(period)),
+        };
+        let group = group.unwrap_or_else(|| node.group().clone());
+        let entity: Arc<dyn Entity> =
+            Arc::new(TimerEntity::new(Arc::clone(&schedule), group, callback));
+        node.run(&entity)?;
+        Ok(Self { node: node.clone(), schedule, entity })
     }
 
     /// Begins a new period now.
     pub fn reset(&self) {
-        self.entity.schedule.reset();
+        self.schedule.reset();
         self.node.wake();
     }
 
-    /// Calls back no more, until [`reset`](Self::reset).
+    /// Ends the calls, until [`reset`](Self::reset).
     pub fn cancel(&self) {
-        self.entity.schedule.cancel();
+        self.schedule.cancel();
     }
 
-    /// The time from one call to the next.
+    /// Returns the time from one call to the next, by the timer's clock.
     pub fn period(&self) -> Duration {
-        Duration::from_nanos(self.entity.schedule.period_ns)
+        Duration::from_nanos(self.schedule.period_ns())
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if !self.node.context().host().is_current() {
-            return;
+        if self.node.context().session().is_current() {
+            self.node.run_no_more(&self.entity);
         }
-        let entity: Arc<dyn Entity> = Arc::<TimerEntity<Periodic>>::clone(&self.entity);
-        self.node.run_no_more(&entity);
     }
 }
 
@@ -56,54 +83,36 @@ impl std::fmt::Debug for Timer {
     }
 }
 
-/// When a [`ScheduledTimer`] calls back, such as by a clock that others move.
+/// Times at which a [`Timer`] calls back, such as by a clock that others move.
 ///
-/// The threads of an executor ask it whenever they look for what is ready, so it must not wait. Whoever makes it due
-/// sooner than it has said calls [`Node::wake`] after that.
-pub trait Schedule: Send + Sync {
-    /// When it is due, in nanoseconds of the monotonic clock: 0 is now, `u64::MAX` not before a [`Node::wake`].
+/// The threads of an executor ask it whenever they look for what is ready, with no lock held, so it should not
+/// wait. Whoever makes it due sooner than it has said calls [`Node::wake`] after that.
+pub(crate) trait Schedule: Send + Sync {
+    /// When it is due next, in nanoseconds of the monotonic clock: 0 is now, `u64::MAX` not before a [`Node::wake`].
     fn due_ns(&self) -> u64;
 
-    /// Whether to call back now. It is asked before each call, and plans the next where it says so.
+    /// Whether the timer is to call back now. It is asked before each call, and plans the next where it says so.
     fn begin(&self) -> bool;
+
+    /// Begins a new period.
+    fn reset(&self);
+
+    /// Is not due until the next [`reset`](Self::reset).
+    fn cancel(&self);
+
+    /// From one call to the next.
+    fn period_ns(&self) -> u64;
 }
 
-/// Calls back when its [`Schedule`] says so, until dropped.
-#[must_use = "it ends when it is dropped"]
-pub struct ScheduledTimer {
-    node: Node,
-    entity: Arc<dyn Entity>,
-}
-
-impl ScheduledTimer {
-    pub(crate) fn new(node: Node, entity: Arc<dyn Entity>) -> Self {
-        Self { node, entity }
-    }
-}
-
-impl Drop for ScheduledTimer {
-    fn drop(&mut self) {
-        if self.node.context().host().is_current() {
-            self.node.run_no_more(&self.entity);
-        }
-    }
-}
-
-impl std::fmt::Debug for ScheduledTimer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ScheduledTimer").field("node", &self.node).finish_non_exhaustive()
-    }
-}
-
-pub(crate) struct TimerEntity<S> {
-    schedule: S,
+struct TimerEntity {
+    schedule: Arc<dyn Schedule>,
     group: CallbackGroup,
     callback: Mutex<Box<dyn FnMut() + Send>>,
 }
 
-impl<S> TimerEntity<S> {
-    pub(crate) fn new(
-        schedule: S,
+impl TimerEntity {
+    fn new(
+        schedule: Arc<dyn Schedule>,
         group: CallbackGroup,
         callback: Box<dyn FnMut() + Send>,
     ) -> Self {
@@ -111,7 +120,7 @@ impl<S> TimerEntity<S> {
     }
 }
 
-impl<S: Schedule> Entity for TimerEntity<S> {
+impl Entity for TimerEntity {
     fn cell(&self) -> Option<&Arc<Cell>> {
         None
     }
@@ -131,16 +140,6 @@ impl<S: Schedule> Entity for TimerEntity<S> {
     }
 }
 
-impl Schedule for Arc<dyn Schedule> {
-    fn due_ns(&self) -> u64 {
-        (**self).due_ns()
-    }
-
-    fn begin(&self) -> bool {
-        (**self).begin()
-    }
-}
-
 /// Due again and again on the monotonic clock.
 pub(crate) struct Periodic {
     period_ns: u64,
@@ -156,15 +155,6 @@ impl Periodic {
         let period_ns = nanos(period);
         let next_ns = clock::monotonic_ns().saturating_add(period_ns);
         Self { period_ns, next_ns: AtomicU64::new(next_ns) }
-    }
-
-    fn reset(&self) {
-        let next_ns = clock::monotonic_ns().saturating_add(self.period_ns);
-        self.next_ns.store(next_ns, Ordering::Release);
-    }
-
-    fn cancel(&self) {
-        self.next_ns.store(NEVER, Ordering::Release);
     }
 }
 
@@ -187,6 +177,19 @@ impl Schedule for Periodic {
             self.next_ns.compare_exchange(due_ns, next_ns, Ordering::AcqRel, Ordering::Relaxed);
         taken.is_ok()
     }
+
+    fn reset(&self) {
+        let next_ns = clock::monotonic_ns().saturating_add(self.period_ns);
+        self.next_ns.store(next_ns, Ordering::Release);
+    }
+
+    fn cancel(&self) {
+        self.next_ns.store(NEVER, Ordering::Release);
+    }
+
+    fn period_ns(&self) -> u64 {
+        self.period_ns
+    }
 }
 
 #[cfg(test)]
@@ -203,8 +206,8 @@ mod tests {
         let calling = Arc::clone(&called_ns);
         let note = move || calling.store(clock::monotonic_ns(), Ordering::Release);
         let group = CallbackGroup::new(CallbackGroupKind::MutuallyExclusive);
-        let period = Periodic::new(Duration::from_micros(20));
-        let timer = TimerEntity::new(period, group, Box::new(note));
+        let schedule = Arc::new(Periodic::new(Duration::from_micros(20)));
+        let timer = TimerEntity::new(schedule, group, Box::new(note));
         let (looks, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
         let mut early = None;
         std::thread::scope(|scope| {
@@ -218,7 +221,7 @@ mod tests {
                 timer.schedule.cancel();
                 // The look that is under way may call back yet, the one after it does not.
                 let looked = looks.load(Ordering::Acquire) + 2;
-                let passed_ns = clock::monotonic_ns() + timer.schedule.period_ns;
+                let passed_ns = clock::monotonic_ns() + timer.schedule.period_ns();
                 while looks.load(Ordering::Acquire) < looked || clock::monotonic_ns() < passed_ns {
                     std::hint::spin_loop();
                 }
@@ -230,7 +233,7 @@ mod tests {
                     std::hint::spin_loop();
                     first_ns = called_ns.load(Ordering::Acquire);
                 }
-                if first_ns < reset_ns + timer.schedule.period_ns {
+                if first_ns < reset_ns + timer.schedule.period_ns() {
                     early = Some(first_ns - reset_ns);
                     break;
                 }

@@ -6,19 +6,30 @@ use std::time::Duration;
 use tsuji_platform::clock;
 use tsuji_transport::bell::{Bell, Cell, ENTITIES_MAX};
 
-use crate::host::Host;
-use crate::{Context, Error, ErrorKind, Result};
+use crate::executor::{Entity, ExecutorCore};
+use crate::session::Session;
+use crate::{CallbackGroup, CallbackGroupKind, Context, Error, ErrorKind, Executor, Result};
 
 pub(crate) mod sealed {
     use std::sync::Arc;
 
     use tsuji_transport::bell::Cell;
 
+    use crate::session::Session;
+
+    /// A participant, to be compared.
+    #[expect(unnameable_types, reason = "nobody else can ask for one")]
+    #[derive(Debug)]
+    pub struct Owner<'a>(pub(crate) &'a Arc<Session>);
+
     /// What can be waited for.
     #[expect(unnameable_types, reason = "nobody else can make a Waitable")]
     pub trait Source {
         /// Is rung when it may have become ready.
         fn cell(&self) -> &Arc<Cell>;
+
+        /// The participant that it belongs to.
+        fn owner(&self) -> Owner<'_>;
 
         /// Whether it is ready now. It may be found empty all the same.
         fn is_ready(&self) -> bool;
@@ -28,47 +39,86 @@ pub(crate) mod sealed {
     }
 }
 
-/// What a [`WaitList`] waits for: subscriptions, services and clients without callbacks, and guard
-/// conditions.
+/// An entity that a [`WaitList`] waits for: a subscription, service or client without callbacks, or a guard
+/// condition.
 pub trait Waitable: sealed::Source {}
 
 /// Sleeps until one of those is ready that each call names anew, as `rmw_wait` asks.
 ///
+/// ```no_run
+/// use std::time::Duration;
+/// use tsuji::{Context, Qos, WaitList};
+/// use tsuji::interfaces::std_msgs::msg::String as Text;
+///
+/// let context = Context::new()?;
+/// let node = context.node("listener")?;
+/// let (chatter, news) = (
+///     node.create_polled_subscription::<Text>("chatter", Qos::DEFAULT)?,
+///     node.create_polled_subscription::<Text>("news", Qos::DEFAULT)?,
+/// );
+/// let mut list = WaitList::new(&context)?;
+/// for at in list.wait(&[&*chatter, &*news], Some(Duration::from_secs(5)))? {
+///     let subscription = [&chatter, &news][*at];
+///     if let Some(received) = subscription.take()? {
+///         println!("{}: {}", subscription.topic(), received.view().data);
+///     }
+/// }
+/// # Ok::<_, tsuji::Error>(())
+/// ```
+///
 /// Something is ready as long as there is something to be taken, however often it is asked. A call that
-/// names the same as the last one costs no more than to look. What two lists wait for at once wakes the
-/// one that began last.
+/// names the same as the last one costs no more than to look. What several lists wait for at once wakes
+/// all of them; whoever takes first gets what there is, and the others go on waiting. What belongs to another
+/// participant, as of another domain, wakes it by a thread that the list starts for that one.
 pub struct WaitList {
-    host: Arc<Host>,
+    session: Arc<Session>,
     bell: Bell,
     guard: Arc<Cell>,
     /// Who was named last, by place.
     named: Vec<Named>,
     ready: Vec<usize>,
+    /// Who looks after what belongs to other participants.
+    others: Vec<(Arc<Session>, Arc<ExecutorCore>)>,
 }
 
 struct Named {
     cell: Arc<Cell>,
+    /// What rings here: itself, or what is rung for it.
+    rings: Arc<Cell>,
+    /// Who does the latter.
+    by: Option<(Arc<ExecutorCore>, Arc<dyn Entity>)>,
     /// It was ready when it was looked at last, or has been rung since.
     may_be_ready: bool,
 }
 
 impl WaitList {
-    /// A list that has waited for nothing yet.
+    /// Creates a list that has waited for nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Exhausted`] if the process has 64 executors, wait sets and the like, or 16,384 endpoints and
+    /// the like; [`ErrorKind::Closed`] in a forked child.
     pub fn new(context: &Context) -> Result<Self> {
-        let host = Arc::clone(context.host());
-        let (bell, guard) = host.guarded_bell(GUARD)?;
-        Ok(Self { host, bell, guard, named: Vec::new(), ready: Vec::new() })
+        let session = Arc::clone(context.session());
+        let (bell, guard) = session.guarded_bell(GUARD)?;
+        Ok(Self { session, bell, guard, named: Vec::new(), ready: Vec::new(), others: Vec::new() })
     }
 
-    /// The places of those that are ready, in rising order; waits for one for at most `timeout`, or
-    /// without an end. When the time is up the answer is empty, when the context is shut down it is Closed.
-    /// At most 4095 can be named.
+    /// Waits until something is ready, for at most `timeout` or, with `None`, without an end, and returns the
+    /// places of those that are, in rising order.
+    ///
+    /// When the time is up the answer is empty. At most 4095 can be named.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] when the context is shut down or in a forked child; [`ErrorKind::Exhausted`] if more
+    /// than 4095 are named, or the means to wait for those of another participant are used up.
     pub fn wait(
         &mut self,
         entities: &[&dyn Waitable],
         timeout: Option<Duration>,
     ) -> Result<&[usize]> {
-        self.host.open("wait")?;
+        self.session.open("wait")?;
         self.name(entities)?;
         let give_up_ns = timeout.map(|it| crate::pacing::after(clock::monotonic_ns(), it));
         self.ready.clear();
@@ -80,8 +130,8 @@ impl WaitList {
                 }
             });
             for (place, (it, entity)) in named.iter_mut().zip(entities).enumerate() {
-                // What rings elsewhere, at another place or for another list, is not heard of here.
-                if it.may_be_ready || !it.cell.is_attached(bell, place as u16) {
+                // What is named twice rings as the one of the places.
+                if it.may_be_ready || !it.rings.is_attached(bell, place as u16) {
                     it.may_be_ready = entity.is_ready();
                     if it.may_be_ready {
                         self.ready.push(place);
@@ -97,7 +147,7 @@ impl WaitList {
                 return Ok(&self.ready);
             }
             self.bell.wait(left.map(Duration::from_nanos));
-            self.host.open("wait")?;
+            self.session.open("wait")?;
         }
     }
 
@@ -109,45 +159,111 @@ impl WaitList {
                 format!("wait for {}; allowed: at most {GUARD}", entities.len()),
             ));
         }
-        let Self { bell, named, .. } = self;
-        let is_same = |place: usize, it: &Named| {
+        let is_same = |bell: &Bell, place: usize, it: &Named| {
             let asked = entities.get(place).map(|entity| entity.cell());
             asked.is_some_and(|cell| Arc::ptr_eq(cell, &it.cell))
-                && it.cell.is_attached(bell, place as u16)
+                && it.rings.is_attached(bell, place as u16)
         };
         // All that go before any comes: it may be the same at another place.
-        for (place, it) in named.iter().enumerate().filter(|(place, it)| !is_same(*place, it)) {
-            it.cell.detach_from(bell, place as u16);
+        let Self { bell, named, .. } = self;
+        for (place, it) in named.iter().enumerate().filter(|(place, it)| !is_same(bell, *place, it))
+        {
+            it.leave(bell, place);
         }
         named.truncate(entities.len());
         for (place, entity) in entities.iter().enumerate() {
-            let cell = entity.cell();
-            if cell.is_attached(bell, place as u16) {
+            if self.named.get(place).is_some_and(|it| is_same(&self.bell, place, it)) {
                 continue;
             }
-            let new = Named::new(cell);
-            match named.get_mut(place) {
+            let new = self.come(*entity)?;
+            new.rings.attach(&self.bell, place as u16);
+            match self.named.get_mut(place) {
                 Some(it) => *it = new,
-                None => named.push(new),
+                None => self.named.push(new),
             }
-            cell.attach(bell, place as u16);
         }
         Ok(())
+    }
+
+    fn come(&mut self, entity: &dyn Waitable) -> Result<Named> {
+        let cell = Arc::clone(entity.cell());
+        if cell.is_beside(&self.bell) {
+            let rings = Arc::clone(&cell);
+            return Ok(Named { cell, rings, by: None, may_be_ready: true });
+        }
+        let sealed::Owner(session) = entity.owner();
+        let known = self.others.iter().find(|(it, _)| Arc::ptr_eq(it, session));
+        let core = match known {
+            Some((_, core)) => Arc::clone(core),
+            None => {
+                let named = &self.named;
+                // A list may outlive participants that come and go: each has a thread here.
+                self.others.retain(|(_, core)| {
+                    let mut used = named.iter().filter_map(|it| it.by.as_ref());
+                    let is_used = used.any(|(it, _)| Arc::ptr_eq(it, core));
+                    if !is_used {
+                        core.end();
+                    }
+                    is_used
+                });
+                let core = Executor::start_waking(session)?;
+                self.others.push((Arc::clone(session), Arc::clone(&core)));
+                core
+            }
+        };
+        let rings = Arc::new(self.session.bells().claim_cell()?);
+        let group = CallbackGroup::new(CallbackGroupKind::Reentrant);
+        let (from, to) = (Arc::clone(&cell), Arc::clone(&rings));
+        let passing: Arc<dyn Entity> = Arc::new(Passing { from, to, group });
+        core.attach(&passing)?;
+        Ok(Named { cell, rings, by: Some((core, passing)), may_be_ready: true })
     }
 }
 
 impl Named {
-    fn new(cell: &Arc<Cell>) -> Self {
-        Self { cell: Arc::clone(cell), may_be_ready: true }
+    /// It rings as this place no more.
+    fn leave(&self, bell: &Bell, place: usize) {
+        if let Some((core, passing)) = &self.by {
+            core.detach(passing);
+        }
+        if self.rings.is_attached(bell, place as u16) {
+            self.rings.detach_from(bell);
+        }
+    }
+}
+
+/// Rings in one participant what was rung in another.
+struct Passing {
+    from: Arc<Cell>,
+    to: Arc<Cell>,
+    group: CallbackGroup,
+}
+
+impl Entity for Passing {
+    fn cell(&self) -> Option<&Arc<Cell>> {
+        Some(&self.from)
+    }
+
+    fn run(&self, _more: &mut dyn FnMut()) {
+        self.to.ring();
+    }
+
+    fn group(&self) -> &CallbackGroup {
+        &self.group
     }
 }
 
 impl Drop for WaitList {
     fn drop(&mut self) {
-        for (place, it) in self.named.iter().enumerate() {
-            it.cell.detach_from(&self.bell, place as u16);
+        if !self.session.is_current() {
+            // A forked child has none of the threads, and none of the locks that it could trust.
+            return;
         }
-        self.guard.detach();
+        for (place, it) in self.named.iter().enumerate() {
+            it.leave(&self.bell, place);
+        }
+        self.others.iter().for_each(|(_, core)| core.end());
+        self.guard.detach_from(&self.bell);
     }
 }
 

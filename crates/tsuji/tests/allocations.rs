@@ -63,7 +63,7 @@ fn nothing_is_allocated_for_a_sample() {
     let image = Arc::new(Image { data: vec![1; 100_000], ..Image::default() });
 
     let publisher = node.create_publisher::<Image>("near", keep_last(4)).unwrap();
-    let near = node.subscription::<Image>("near").qos(keep_last(4)).build().unwrap();
+    let near = node.create_polled_subscription::<Image>("near", keep_last(4)).unwrap();
     let allocated = count(|_| {
         publisher.publish(Arc::clone(&image)).unwrap();
         assert!(near.take().unwrap().unwrap().is_by_reference());
@@ -92,7 +92,7 @@ fn nothing_is_allocated_for_a_sample() {
 
     let publisher = node.create_publisher::<Image>("far", keep_last(4)).unwrap();
     let reader = two.node("reader").unwrap();
-    let far = reader.subscription::<Image>("far").qos(keep_last(4)).build().unwrap();
+    let far = reader.create_polled_subscription::<Image>("far", keep_last(4)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     far.wait_for_publishers(1, HANG).unwrap();
     let template = Image { width: 10, encoding: "mono8".into(), ..Image::default() };

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use house::{Child, Folder, HANG, Watchdog, keep_all, keep_last, take_until, tell};
 use tsuji::{
-    Context, Durability, ErrorKind, KNOWN_TRANSPORTS, Message, Node, Publisher, Qos, RouteState,
-    Subscription,
+    Context, Durability, ErrorKind, KNOWN_TRANSPORTS, LatencyClock, Message, Node, Publisher,
+    PublisherOptions, Qos, RouteState, Subscription,
 };
 use tsuji_core::Policy;
 use tsuji_interfaces::sensor_msgs::msg::Image;
@@ -33,7 +33,7 @@ fn child() {
     let last = last.strip_prefix("until ").map(|it| it.parse::<u8>().unwrap());
     let context = house::context();
     let node = context.node("viewer").unwrap();
-    let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("image", keep_all()).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     tell("ready");
     let mut next = 0;
@@ -66,8 +66,12 @@ fn a_process_that_stands_still_makes_the_publisher_wait() {
     let folder = Folder::new();
     let (child, context) = beside_a_child(&folder, "view until 100");
     let node = context.node("camera").unwrap();
-    let publisher = node.publisher::<Image>("image").qos(keep_all()).max_blocking(Duration::ZERO);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<Image>(
+            "image",
+            PublisherOptions::default().qos(keep_all()).max_blocking(Duration::ZERO),
+        )
+        .unwrap();
     child.expect("ready");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     child.signal(libc::SIGSTOP);
@@ -98,7 +102,7 @@ fn pictures_arrive_whole_through_a_receive_buffer_that_is_too_small() {
     let _watchdog = Watchdog::start("a small receive buffer");
     let folder = Folder::new();
     let builder = Context::builder().runtime_dir(&folder.0).domain(house::DOMAIN);
-    let builder = builder.policy(policy()).interop(tsuji::core::Interop::Rtps);
+    let builder = builder.policy(policy()).interop(tsuji::Interop::Rtps);
     let context = builder.isolated().build().unwrap();
     let path = folder.0.join("policy.xml");
     std::fs::write(&path, POLICY).unwrap();
@@ -129,8 +133,12 @@ fn a_patient_publisher_is_woken_when_the_other_goes_on() {
     let folder = Folder::new();
     let (child, context) = beside_a_child(&folder, "view until 100");
     let node = context.node("camera").unwrap();
-    let publisher = node.publisher::<Image>("image").qos(keep_all()).max_blocking(HANG);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<Image>(
+            "image",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     child.expect("ready");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     child.signal(libc::SIGSTOP);
@@ -152,15 +160,15 @@ fn a_patient_publisher_is_woken_when_the_other_goes_on() {
 #[test]
 fn nothing_is_lost_between_a_near_and_a_far_subscription() {
     let two = Two::start("near and far");
-    let (publisher, far, far_node) = two.flow(keep_all());
+    let (publisher, far, remote_node) = two.flow(keep_all());
     let near_node = two.one.node("near").unwrap();
-    let near = near_node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let near = near_node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     near.wait_for_publishers(1, HANG).unwrap();
     const LAST: u64 = 50_000;
     std::thread::scope(|scope| {
         scope.spawn(|| (1..=LAST).for_each(|data| publisher.publish(UInt64 { data }).unwrap()));
         scope.spawn(|| assert!(take_to(&near_node, &near, LAST).into_iter().eq(1..=LAST)));
-        assert!(take_to(&far_node, &far, LAST).into_iter().eq(1..=LAST));
+        assert!(take_to(&remote_node, &far, LAST).into_iter().eq(1..=LAST));
     });
     assert_eq!((publisher.counters().failed, far.counters().lost), (0, 0));
 }
@@ -170,9 +178,9 @@ fn pictures_near_and_far_arrive_all() {
     let two = Two::start("pictures near and far");
     let publisher: Publisher<Image> =
         patient(&two.one.node("camera").unwrap(), "image", keep_all());
-    let (near_node, far_node) = (two.one.node("near").unwrap(), two.two.node("far").unwrap());
-    let view = |node: &Node| node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
-    let (near, far) = (view(&near_node), view(&far_node));
+    let (near_node, remote_node) = (two.one.node("near").unwrap(), two.two.node("far").unwrap());
+    let view = |node: &Node| node.create_polled_subscription::<Image>("image", keep_all()).unwrap();
+    let (near, far) = (view(&near_node), view(&remote_node));
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     near.wait_for_publishers(1, HANG).unwrap();
     far.wait_for_publishers(1, HANG).unwrap();
@@ -183,7 +191,7 @@ fn pictures_near_and_far_arrive_all() {
                 publisher.publish(Image { data, ..Image::default() }).unwrap();
             }
         });
-        for (node, subscription) in [(&near_node, &near), (&far_node, &far)] {
+        for (node, subscription) in [(&near_node, &near), (&remote_node, &far)] {
             scope.spawn(move || {
                 let mut next = 0;
                 take_until(node, subscription, |received| {
@@ -234,8 +242,12 @@ fn a_process_that_is_away_longer_than_its_lease_is_met_again() {
     let folder = Folder::new();
     let (child, context) = beside_a_child(&folder, "view for ever");
     let node = context.node("camera").unwrap();
-    let publisher = node.publisher::<Image>("image").qos(keep_all()).max_blocking(Duration::ZERO);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<Image>(
+            "image",
+            PublisherOptions::default().qos(keep_all()).max_blocking(Duration::ZERO),
+        )
+        .unwrap();
     child.expect("ready");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     child.signal(libc::SIGSTOP);
@@ -282,7 +294,7 @@ impl Two {
     fn flow(&self, qos: Qos) -> (Publisher<UInt64>, Subscription<UInt64>, Node) {
         let publisher = patient(&self.one.node("a").unwrap(), "t", qos);
         let node = self.two.node("b").unwrap();
-        let subscription = node.subscription::<UInt64>("t").qos(qos).build().unwrap();
+        let subscription = node.create_polled_subscription::<UInt64>("t", qos).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
         (publisher, subscription, node)
@@ -291,7 +303,8 @@ impl Two {
 
 /// A publisher that waits for room for as long as a test may take.
 fn patient<M: Message>(node: &Node, topic: &str, qos: Qos) -> Publisher<M> {
-    node.publisher::<M>(topic).qos(qos).max_blocking(HANG).build().unwrap()
+    node.create_publisher::<M>(topic, PublisherOptions::default().qos(qos).max_blocking(HANG))
+        .unwrap()
 }
 
 fn take_to(node: &Node, subscription: &Subscription<UInt64>, last: u64) -> Vec<u64> {
@@ -322,12 +335,27 @@ fn all_of_a_reliable_flow_arrives_in_order() {
 }
 
 #[test]
+fn the_latency_of_a_message_is_by_the_wall_clock() {
+    let two = Two::start("latency");
+    let (publisher, subscription, node) = two.flow(keep_all());
+    publisher.publish(UInt64 { data: 1 }).unwrap();
+    take_until(&node, &subscription, |received| {
+        let info = received.info();
+        let latency = info.latency().unwrap();
+        assert_eq!((info.source_mono_ns, latency.clock), (None, LatencyClock::Wall));
+        // Not the time since the machine was started.
+        assert!(latency.ns.unsigned_abs() < 60_000_000_000, "{latency}");
+        true
+    });
+}
+
+#[test]
 fn pictures_arrive_whole() {
     let two = Two::start("pictures");
     let publisher: Publisher<Image> =
         patient(&two.one.node("camera").unwrap(), "image", keep_all());
     let node = two.two.node("viewer").unwrap();
-    let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("image", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     for (round, len) in [1, 1000, 64_999, 65_001, 2_359_296, 8_000_003].into_iter().enumerate() {
@@ -348,7 +376,7 @@ fn large_samples_in_a_burst_wait_for_each_other() {
     let publisher: Publisher<Image> =
         patient(&two.one.node("camera").unwrap(), "image", keep_all());
     let node = two.two.node("viewer").unwrap();
-    let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("image", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     std::thread::scope(|scope| {
@@ -378,7 +406,7 @@ fn a_late_joiner_gets_what_it_is_owed_and_what_follows() {
     let node = two.two.node("b").unwrap();
     for round in 0..3 {
         let last = 8 + round;
-        let subscription = node.subscription::<UInt64>("t").qos(qos).build().unwrap();
+        let subscription = node.create_polled_subscription::<UInt64>("t", qos).unwrap();
         assert_eq!(take_to(&node, &subscription, last), (last - 4..=last).collect::<Vec<_>>());
         publisher.publish(UInt64 { data: last + 1 }).unwrap();
         assert_eq!(take_to(&node, &subscription, last + 1), [last + 1]);
@@ -388,17 +416,50 @@ fn a_late_joiner_gets_what_it_is_owed_and_what_follows() {
 }
 
 #[test]
+fn a_late_joiner_that_keeps_all_gets_all() {
+    let two = Two::start("a late joiner that keeps all");
+    let qos = Qos { durability: Durability::TransientLocal, ..keep_all() };
+    let publisher = patient(&two.one.node("a").unwrap(), "t", qos);
+    (1..=5000).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+    let node = two.two.node("b").unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", qos).unwrap();
+    assert_eq!(take_to(&node, &subscription, 5000), (1..=5000).collect::<Vec<_>>());
+    publisher.publish(UInt64 { data: 5001 }).unwrap();
+    assert_eq!(take_to(&node, &subscription, 5001), [5001]);
+    let counters = subscription.counters();
+    assert_eq!((counters.lost, counters.displaced, counters.duplicates), (0, 0, 0));
+}
+
+#[test]
+fn what_is_displaced_behind_the_engine_is_counted_at_the_publisher() {
+    let two = Two::start("displaced behind the engine");
+    let (publisher, subscription, _node) = two.flow(keep_last(2));
+    // One by one: of a burst the engine itself keeps the last alone, and what it lets go of is lost.
+    let publish = |count| {
+        for data in 0..count {
+            publisher.publish(UInt64 { data }).unwrap();
+            publisher.wait_for_acknowledgements(HANG).unwrap();
+        }
+    };
+    publish(10);
+    house::wait_until("all have come", || subscription.counters().displaced == 8);
+    house::wait_until("the publisher knows", || publisher.counters().displaced == 8);
+    publish(12);
+    house::wait_until("the publisher knows of more", || publisher.counters().displaced == 20);
+}
+
+#[test]
 fn a_full_subscription_makes_the_publisher_wait() {
     let two = Two::start("a full subscription");
     let publisher = two.one.node("a").unwrap();
     let publisher = publisher
-        .publisher::<UInt64>("t")
-        .qos(keep_all())
-        .max_blocking(Duration::from_millis(20))
-        .build()
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(keep_all()).max_blocking(Duration::from_millis(20)),
+        )
         .unwrap();
     let node = two.two.node("b").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     let mut sent = 0;
@@ -415,19 +476,19 @@ fn a_full_subscription_makes_the_publisher_wait() {
 }
 
 #[test]
-fn subscriptions_of_one_topic_take_different_roads() {
-    let two = Two::start("two roads");
-    let (publisher, far, far_node) = two.flow(keep_last(100));
+fn subscriptions_of_one_topic_take_different_links() {
+    let two = Two::start("two links");
+    let (publisher, far, remote_node) = two.flow(keep_last(100));
     let near_node = two.one.node("near").unwrap();
-    let near = near_node.subscription::<UInt64>("t").qos(keep_last(100)).build().unwrap();
+    let near = near_node.create_polled_subscription::<UInt64>("t", keep_last(100)).unwrap();
     near.wait_for_publishers(1, HANG).unwrap();
     (1..=100).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
     assert_eq!(take_to(&near_node, &near, 100), (1..=100).collect::<Vec<_>>());
-    assert_eq!(take_to(&far_node, &far, 100), (1..=100).collect::<Vec<_>>());
-    let mut roads: Vec<_> =
+    assert_eq!(take_to(&remote_node, &far, 100), (1..=100).collect::<Vec<_>>());
+    let mut links: Vec<_> =
         two.one.routes(HANG).unwrap().into_iter().filter_map(|it| it.transport).collect();
-    roads.sort();
-    assert_eq!(roads, ["cyclonedds", "inproc"]);
+    links.sort();
+    assert_eq!(links, ["cyclonedds", "inproc"]);
 }
 
 #[test]
@@ -437,7 +498,7 @@ fn a_process_that_ends_is_forgotten_and_another_takes_its_place() {
     let publisher = one.node("a").unwrap().create_publisher::<UInt64>("t", keep_last(10)).unwrap();
     for round in 1..=3 {
         let node = other.node("b").unwrap();
-        let subscription = node.subscription::<UInt64>("t").qos(keep_last(10)).build().unwrap();
+        let subscription = node.create_polled_subscription::<UInt64>("t", keep_last(10)).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
         publisher.publish(UInt64 { data: round }).unwrap();

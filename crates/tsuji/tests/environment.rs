@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use house::{Child, Folder, HANG, Watchdog, keep_all, take_until, tell, wait_until};
-use tsuji::core::Interop;
+use tsuji::Interop;
 use tsuji::{Context, ErrorKind, RouteReport, RouteState};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
@@ -31,8 +31,8 @@ fn talk() {
     let context = || Context::builder().isolated().build().unwrap();
     let (one, two) = (context(), context());
     let (talker, listener) = (one.node("talker").unwrap(), two.node("listener").unwrap());
-    let publisher = talker.publisher::<UInt64>("t").qos(keep_all()).build().unwrap();
-    let subscription = listener.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let publisher = talker.create_publisher::<UInt64>("t", keep_all()).unwrap();
+    let subscription = listener.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     publisher.publish(UInt64 { data: 7 }).unwrap();
@@ -45,7 +45,7 @@ fn talk() {
     };
     wait_until("a route", || routes().iter().any(is_final));
     let route = routes().remove(0);
-    let rejected = route.rejected.iter().map(|(road, why)| format!("{road}: {why}"));
+    let rejected = route.rejected.iter().map(|(link, why)| format!("{link}: {why}"));
     let rejected = rejected.collect::<Vec<_>>().join("; ").replace('\n', " ");
     tell(&format!("by {} not {rejected}", route.transport.unwrap()));
 }
@@ -189,7 +189,7 @@ fn what_is_meant_for_the_engine_reaches_it() {
 }
 
 #[test]
-fn what_the_engine_refuses_leaves_the_other_roads() {
+fn what_the_engine_refuses_leaves_the_other_links() {
     let check = |uri: &str, expect: &str| {
         let variables = [(RANGE, "LOCALHOST"), ("CYCLONEDDS_URI", uri)];
         let said = talked(&[], "cyclonedds shm", &variables);

@@ -8,9 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tsuji::{Context, Durability, ErrorKind, Executor, History, Qos, Reliability, RouteState};
+use tsuji::{
+    Context, Durability, ErrorKind, Executor, History, LatencyClock, PublisherOptions, Qos,
+    Reliability, RouteState, SubscriptionOptions,
+};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::{String as Text, UInt64};
+use tsuji_transport::Transport;
+use tsuji_transport::faulty::{Faults, Faulty};
 
 /// Only there to end a hung test.
 const HANG: Duration = Duration::from_secs(30);
@@ -47,7 +52,7 @@ fn a_value_reaches_a_subscription_in_the_process_by_reference() {
     let context = folder.process();
     let node = context.node("both").unwrap();
     let publisher = node.create_publisher::<Text>("chatter", Qos::DEFAULT).unwrap();
-    let subscription = node.subscription::<Text>("/chatter").build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("/chatter", Qos::DEFAULT).unwrap();
     assert_eq!((publisher.matched(), subscription.matched()), (1, 1));
     let message = Arc::new(Text { data: "hello".into() });
     publisher.publish(Arc::clone(&message)).unwrap();
@@ -55,6 +60,10 @@ fn a_value_reaches_a_subscription_in_the_process_by_reference() {
     assert!(Arc::ptr_eq(&received.message(), &message));
     assert_eq!(received.view().data, "hello");
     assert_eq!(received.info().sequence, 1);
+    let latency = received.info().latency().unwrap();
+    let sent_ns = received.info().source_mono_ns.unwrap();
+    assert_eq!(latency.clock, LatencyClock::Monotonic);
+    assert_eq!(latency.ns as u64, received.info().received_mono_ns - sent_ns);
     publisher.publish(&*message).unwrap();
     publisher.publish(Text { data: "again".into() }).unwrap();
     assert_eq!(subscription.take().unwrap().unwrap().view().data, "hello");
@@ -73,7 +82,7 @@ fn a_picture_drawn_in_a_loan_is_seen_in_place_by_another_process() {
     let publisher = one.node("camera").unwrap().create_publisher::<Image>("image", Qos::DEFAULT);
     let publisher = publisher.unwrap();
     let viewer = two.node("viewer").unwrap();
-    let subscription = viewer.subscription::<Image>("image").build().unwrap();
+    let subscription = viewer.create_polled_subscription::<Image>("image", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     let template = Image { width: 640, height: 480, encoding: "mono8".into(), ..Image::default() };
@@ -93,6 +102,9 @@ fn a_picture_drawn_in_a_loan_is_seen_in_place_by_another_process() {
         assert_eq!((view.width, view.height, view.encoding), (640, 480, "mono8"));
         assert!(view.data.len() == 640 * 480 && view.data.iter().all(|byte| *byte == round));
         assert!(!received.is_by_reference());
+        let latency = received.info().latency().unwrap();
+        assert_eq!(latency.clock, LatencyClock::Monotonic, "one time namespace");
+        assert!(latency.duration() < HANG, "{latency}");
     }
     let routes = one.routes(HANG).unwrap();
     assert_eq!(routes[0].transport.as_deref(), Some("shm"));
@@ -149,7 +161,7 @@ fn a_late_joiner_gets_what_transient_local_keeps() {
     let late = two.node("late").unwrap();
     let same = one.node("same").unwrap();
     for (node, depth, expect) in [(&late, 5, "789"), (&late, 2, "89"), (&same, 10, "789")] {
-        let subscription = node.subscription::<Text>("map").qos(qos(depth)).build().unwrap();
+        let subscription = node.create_polled_subscription::<Text>("map", qos(depth)).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
         let mut set = tsuji::WaitSet::new(node.context()).unwrap();
         set.add(&subscription).unwrap();
@@ -162,7 +174,8 @@ fn a_late_joiner_gets_what_transient_local_keeps() {
         }
         assert_eq!(got, expect);
     }
-    let volatile = two.node("v").unwrap().subscription::<Text>("map").build().unwrap();
+    let volatile =
+        two.node("v").unwrap().create_polled_subscription::<Text>("map", Qos::DEFAULT).unwrap();
     volatile.wait_for_publishers(1, HANG).unwrap();
     publisher.publish(Text { data: "new".into() }).unwrap();
     let mut set = tsuji::WaitSet::new(&two).unwrap();
@@ -184,13 +197,13 @@ fn keep_all_holds_the_publisher_back_and_loses_nothing() {
     let publisher = one
         .node("fast")
         .unwrap()
-        .publisher::<UInt64>("flood")
-        .qos(keep_all())
-        .max_blocking(HANG)
-        .build()
+        .create_publisher::<UInt64>(
+            "flood",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
         .unwrap();
     let reader = two.node("slow").unwrap();
-    let subscription = reader.subscription::<UInt64>("flood").qos(keep_all()).build().unwrap();
+    let subscription = reader.create_polled_subscription::<UInt64>("flood", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -224,13 +237,13 @@ fn a_full_keep_all_subscription_answers_busy_after_the_wait() {
         let publisher = one
             .node("p")
             .unwrap()
-            .publisher::<UInt64>("t")
-            .qos(keep_all())
-            .max_blocking(Duration::from_millis(5))
-            .build()
+            .create_publisher::<UInt64>(
+                "t",
+                PublisherOptions::default().qos(keep_all()).max_blocking(Duration::from_millis(5)),
+            )
             .unwrap();
         let subscription =
-            two.node("s").unwrap().subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+            two.node("s").unwrap().create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         let mut sent = 0;
         let error = loop {
@@ -260,16 +273,21 @@ fn qos_that_does_not_fit_is_told_to_both_sides() {
     let talker = one.node("talker").unwrap();
     let best_effort = Qos { reliability: Reliability::BestEffort, ..Qos::DEFAULT };
     let _publisher = talker
-        .publisher::<Text>("t")
-        .qos(best_effort)
-        .on_event(move |event| to_publisher.lock().unwrap().push(format!("pub {event:?}")))
-        .build()
+        .create_publisher::<Text>(
+            "t",
+            PublisherOptions::default()
+                .qos(best_effort)
+                .on_event(move |event| to_publisher.lock().unwrap().push(format!("pub {event:?}"))),
+        )
         .unwrap();
     let listener = two.node("listener").unwrap();
     let _subscription = listener
-        .subscription::<Text>("t")
-        .on_event(move |event| to_subscription.lock().unwrap().push(format!("sub {event:?}")))
-        .build()
+        .create_polled_subscription::<Text>(
+            "t",
+            SubscriptionOptions::default().on_event(move |event| {
+                to_subscription.lock().unwrap().push(format!("sub {event:?}"))
+            }),
+        )
         .unwrap();
     let is_told = || {
         let told = told.lock().unwrap();
@@ -293,8 +311,10 @@ fn a_topic_with_two_types_does_not_match_and_says_why() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let publisher = one.node("a").unwrap().create_publisher::<Text>("t", Qos::DEFAULT).unwrap();
-    let _other = two.node("b").unwrap().subscription::<UInt64>("t").build().unwrap();
-    let _good = two.node("c").unwrap().subscription::<Text>("t").build().unwrap();
+    let _other =
+        two.node("b").unwrap().create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
+    let _good =
+        two.node("c").unwrap().create_polled_subscription::<Text>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let routes = one.routes(HANG).unwrap();
     let mut states: Vec<_> = routes.iter().map(|it| (it.state, it.mismatches.join(" "))).collect();
@@ -311,7 +331,7 @@ fn the_picture_flow_of_thirty_milliseconds_does_not_stop_after_ten() {
     let context = folder.process();
     let node = context.node("n").unwrap();
     let publisher = node.create_publisher::<Image>("image", Qos::DEFAULT).unwrap();
-    let subscription = node.subscription::<Image>("image").build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("image", Qos::DEFAULT).unwrap();
     let image = Arc::new(Image { data: vec![7; 640 * 480 * 3], ..Image::default() });
     let mut received = 0;
     for round in 0..500u64 {
@@ -335,7 +355,8 @@ fn a_process_that_leaves_is_noticed() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let publisher = one.node("a").unwrap().create_publisher::<Text>("t", Qos::DEFAULT).unwrap();
-    let subscription = two.node("b").unwrap().subscription::<Text>("t").build().unwrap();
+    let subscription =
+        two.node("b").unwrap().create_polled_subscription::<Text>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     assert_eq!(one.graph().nodes.len(), 2);
     drop(subscription);
@@ -353,7 +374,7 @@ fn frozen_bytes_are_published_again_and_again() {
     let (one, two) = (folder.process(), folder.process());
     let publisher = one.node("w").unwrap().create_publisher::<UInt64>("t", keep_all()).unwrap();
     let reader = two.node("r").unwrap();
-    let subscription = reader.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = reader.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     let cdr = |data: u64| {
@@ -375,4 +396,259 @@ fn frozen_bytes_are_published_again_and_again() {
         loans.into_iter().for_each(|mut loan| loan.copy_from_slice(&cdr(8)));
     }
     assert_eq!(subscription.counters().duplicates, 0);
+}
+
+/// Keeps all, also for those who join later.
+fn keep_all_latched() -> Qos {
+    Qos { durability: Durability::TransientLocal, ..keep_all() }
+}
+
+fn take_so_many<M: tsuji::Message>(
+    subscription: &tsuji::Subscription<M>,
+    context: &Context,
+    count: usize,
+    of: impl Fn(&M) -> u64,
+) -> Vec<u64> {
+    let mut set = tsuji::WaitSet::new(context).unwrap();
+    set.add(subscription).unwrap();
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        match subscription.take().unwrap() {
+            Some(received) => taken.push(of(&received.message())),
+            None => assert!(!set.wait(HANG).unwrap().is_empty(), "{} of {count}", taken.len()),
+        }
+    }
+    taken
+}
+
+#[test]
+fn whoever_keeps_all_gets_all_that_was_published_before() {
+    const BEFORE: u64 = 5000;
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let node = one.node("map").unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(keep_all_latched()).max_blocking(HANG),
+        )
+        .unwrap();
+    (1..=BEFORE).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+    for (round, context) in [&one, &two, &one].into_iter().enumerate() {
+        let last = BEFORE + round as u64;
+        let late = context.node("late").unwrap();
+        let subscription =
+            late.create_polled_subscription::<UInt64>("t", keep_all_latched()).unwrap();
+        std::thread::scope(|scope| {
+            // It waits until the late joiner has got what it is owed.
+            scope.spawn(|| publisher.publish(UInt64 { data: last + 1 }).unwrap());
+            let taken = take_so_many(&subscription, context, last as usize + 1, |it| it.data);
+            assert!(taken.iter().copied().eq(1..=last + 1), "{:?}", &taken[..10]);
+        });
+        let counters = subscription.counters();
+        assert_eq!((counters.lost, counters.displaced, counters.duplicates), (0, 0, 0));
+    }
+    let counters = publisher.counters();
+    assert_eq!((counters.failed, counters.displaced, counters.history_displaced), (0, 0, 0));
+}
+
+#[test]
+fn who_does_not_take_what_it_is_owed_holds_the_publisher_back() {
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("n").unwrap();
+    let qos = keep_all_latched();
+    let publisher = node.create_publisher::<UInt64>("t", qos).unwrap();
+    (1..=3000).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+    let late = node.create_polled_subscription::<UInt64>("t", qos).unwrap();
+    let error = publisher.publish(UInt64 { data: 0 }).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert!(why.contains("late joiner"), "{error}: {why}");
+    // One that goes holds nobody back.
+    drop(late);
+    publisher.publish(UInt64 { data: 3001 }).unwrap();
+}
+
+#[test]
+fn a_history_that_keeps_all_is_full_at_its_limit_and_says_so() {
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("n").unwrap();
+    let publisher = node
+        .create_publisher::<Image>(
+            "t",
+            PublisherOptions::default()
+                .qos(keep_all_latched())
+                .max_blocking(Duration::from_millis(1)),
+        )
+        .unwrap();
+    let picture = |bytes| Image { data: vec![0; bytes], ..Image::default() };
+    (0..3).for_each(|_| publisher.publish(picture(80 << 20)).unwrap());
+    let error = publisher.publish(picture(80 << 20)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert!(why.contains("allowed: 100000 samples and 256 MiB"), "{error}: {why}");
+    assert_eq!((publisher.counters().published, publisher.counters().dropped), (3, 1));
+    publisher.publish(picture(1 << 20)).unwrap();
+
+    // Who takes his chances holds nobody back, and is told what nobody will get any more.
+    let qos = Qos { reliability: Reliability::BestEffort, ..keep_all_latched() };
+    let publisher = node.create_publisher::<Image>("u", qos).unwrap();
+    (0..4).for_each(|_| publisher.publish(picture(80 << 20)).unwrap());
+    let counters = publisher.counters();
+    assert_eq!((counters.published, counters.history_displaced), (4, 1));
+}
+
+#[test]
+fn a_text_that_is_not_utf_8_is_counted_and_told() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let (node, listener) = (one.node("n").unwrap(), two.node("l").unwrap());
+    let raw = tsuji::RawType {
+        name: <Text as tsuji::Message>::TYPE_NAME.to_owned(),
+        hash: <Text as tsuji::Message>::TYPE_HASH.to_owned(),
+    };
+    let publisher = node.create_raw_publisher("t", raw, Qos::DEFAULT).unwrap();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&events);
+    let texts = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&texts);
+    let subscription = listener
+        .create_subscription::<Text>(
+            "t",
+            SubscriptionOptions::default().on_event(move |event| told.lock().unwrap().push(event)),
+            move |received| heard.lock().unwrap().push(received.view().data.to_owned()),
+        )
+        .unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish_bytes(b"\0\x01\0\0\x03\0\0\0a\xff\0").unwrap();
+    publisher.publish_bytes(b"\0\x01\0\0\x03\0\0\0ok\0").unwrap();
+    let mut executor = Executor::new(&two).unwrap();
+    executor.add(&listener).unwrap();
+    let publisher_gid = publisher.gid();
+    let is_told = || {
+        let events = events.lock().unwrap();
+        events.iter().find_map(|event| match event {
+            tsuji::SubscriptionEvent::InvalidMessage { publisher, why, total } => {
+                Some((*publisher, why.clone(), *total))
+            }
+            _ => None,
+        })
+    };
+    executor.spin_until(|| is_told().is_some() && !texts.lock().unwrap().is_empty()).unwrap();
+    let why = "data: byte 9: a string is not UTF-8".to_owned();
+    assert_eq!(is_told(), Some((Some(publisher_gid), why, 1)));
+    assert_eq!(*texts.lock().unwrap(), ["ok"]);
+    let counters = subscription.counters();
+    assert_eq!((counters.invalid, counters.received, counters.lost), (1, 1, 0));
+    let route = one.routes(HANG).unwrap().remove(0);
+    assert_eq!((route.invalid, route.samples), (1, 1));
+}
+
+#[test]
+fn what_a_subscription_displaces_is_counted_at_the_publisher() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let qos = Qos { history: History::KeepLast(3), ..Qos::DEFAULT };
+    let (node, far) = (one.node("n").unwrap(), two.node("far").unwrap());
+    for reader in [&node, &far] {
+        // Of two publishers each has room for as many as are kept, and all together have no more.
+        let publishers = [(); 2].map(|()| node.create_publisher::<UInt64>("t", qos).unwrap());
+        let subscription = reader.create_polled_subscription::<UInt64>("t", qos).unwrap();
+        subscription.wait_for_publishers(2, HANG).unwrap();
+        for publisher in &publishers {
+            (0..3).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+        }
+        assert!(subscription.is_ready());
+        assert_eq!(subscription.counters().displaced, 3);
+        let displaced = || publishers.iter().map(|it| it.counters().displaced).sum::<u64>();
+        let start = std::time::Instant::now();
+        while displaced() != 3 {
+            assert!(start.elapsed() < HANG, "{}", displaced());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn what_is_displaced_of_one_that_has_left_hides_nothing_of_another() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let qos = Qos { history: History::KeepLast(3), ..Qos::DEFAULT };
+    let (node, far) = (one.node("n").unwrap(), two.node("far").unwrap());
+    for reader in [&node, &far] {
+        let publishers = [(); 3].map(|()| node.create_publisher::<UInt64>("left", qos).unwrap());
+        let subscription = reader.create_polled_subscription::<UInt64>("left", qos).unwrap();
+        subscription.wait_for_publishers(3, HANG).unwrap();
+        let publish = |publisher: &tsuji::Publisher<UInt64>| {
+            (0..3).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+            assert!(subscription.is_ready());
+        };
+        let [leaves, second, third] = publishers;
+        publish(&leaves);
+        drop(leaves);
+        let start = std::time::Instant::now();
+        while subscription.matched() != 2 {
+            assert!(start.elapsed() < HANG, "it has left");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        publish(&second);
+        assert_eq!(subscription.counters().displaced, 3);
+        // Nothing but the next displacement is to wake whoever tells of it.
+        std::thread::sleep(Duration::from_millis(50));
+        publish(&third);
+        assert_eq!(subscription.counters().displaced, 6);
+        while second.counters().displaced != 3 {
+            assert!(start.elapsed() < HANG, "{}", second.counters().displaced);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(third.counters().displaced, 0);
+    }
+}
+
+#[test]
+fn what_was_displaced_before_a_break_is_not_counted_again() {
+    let folder = Folder::new();
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&made);
+    let builder = Context::builder().runtime_dir(&folder.0).domain(7).isolated();
+    let builder = builder.transports(move |built| {
+        let shm = built.into_iter().filter(|it| it.id().as_str() == "shm");
+        let faulty: Vec<_> = shm.map(|it| Faulty::in_place_of(it, 1)).collect();
+        keep.lock().unwrap().clone_from(&faulty);
+        faulty.into_iter().map(|it| Arc::new(it) as Arc<dyn Transport>).collect()
+    });
+    let (one, two) = (builder.build().unwrap(), folder.process());
+    let qos = Qos { history: History::KeepLast(3), ..Qos::DEFAULT };
+    let (node, far) = (one.node("n").unwrap(), two.node("far").unwrap());
+    let publishers = [(); 2].map(|()| node.create_publisher::<UInt64>("broken", qos).unwrap());
+    let subscription = far.create_polled_subscription::<UInt64>("broken", qos).unwrap();
+    let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let start = std::time::Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < HANG, "{what}: {:?}", subscription.counters());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    for round in 1..=3 {
+        wait_until("all have met", &|| {
+            subscription.matched() == 2 && publishers.iter().all(|it| it.matched() == 1)
+        });
+        for publisher in &publishers {
+            (0..3).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+            assert!(subscription.is_ready());
+        }
+        let displaced = || publishers.iter().map(|it| it.counters().displaced).sum::<u64>();
+        let expect = subscription.counters().displaced;
+        assert!(3 * round <= expect, "{expect}");
+        wait_until("all is told", &|| expect <= displaced());
+        assert_eq!(displaced(), expect, "round {round}");
+        let set = |faults| made.lock().unwrap().iter().for_each(|it: &Faulty| it.set(faults));
+        set(Faults { cut: true, ..Faults::NONE });
+        // What is refused was not sent.
+        publishers.iter().for_each(|it| drop(it.publish(UInt64 { data: 0 })));
+        wait_until("all have parted", &|| subscription.matched() == 0);
+        set(Faults::NONE);
+    }
 }

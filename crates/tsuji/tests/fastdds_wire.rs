@@ -1,4 +1,4 @@
-//! Tsuji with Fast DDS as what speaks RTPS: to plain ROS 2 nodes of ros2-client, and to tsuji. Where the
+//! Tsuji with Fast DDS as what speaks RTPS: to foreign ROS 2 nodes of ros2-client, and to tsuji. Where the
 //! plug-in was not built (`scripts/fastdds`) these tests do nothing, but with `TSUJI_FASTDDS` set they fail.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -10,15 +10,15 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use house::foreign::{Plain, Topic, next};
+use house::links::{ends, settled_on};
 use house::log::Log;
-use house::plain::{Plain, Topic, next};
-use house::roads::{ends, settled_on};
 use house::{Folder, HANG, Watchdog, best_effort, keep_all, keep_last, take_until, wait_until};
 use ros2_client::Side;
-use tsuji::core::{
+use tsuji::{Context, Durability, Message, Qos, Role, RouteReport};
+use tsuji_core::{
     DraftPolicy, Interop, Origin, Policy, RtpsEngine, TransportId, TransportSettings,
 };
-use tsuji::{Context, Durability, Message, Qos, Role, RouteReport};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
@@ -38,15 +38,15 @@ fn side(domain: u32) -> Option<Side> {
 }
 
 #[test]
-fn a_plain_talker_is_heard_in_order_and_without_a_gap() {
+fn a_foreign_talker_is_heard_in_order_and_without_a_gap() {
     let Some(side) = side(70) else { return };
-    ros2_client::a_plain_talker_is_heard_in_order_and_without_a_gap(side);
+    ros2_client::a_foreign_talker_is_heard_in_order_and_without_a_gap(side);
 }
 
 #[test]
-fn a_plain_listener_hears_beside_one_of_tsuji() {
+fn a_foreign_listener_hears_beside_one_of_tsuji() {
     let Some(side) = side(71) else { return };
-    ros2_client::a_plain_listener_hears_beside_one_of_tsuji(side);
+    ros2_client::a_foreign_listener_hears_beside_one_of_tsuji(side);
 }
 
 #[test]
@@ -74,9 +74,9 @@ fn a_talker_killed_in_a_picture_leaves_no_trace_of_it() {
 }
 
 #[test]
-fn plain_servers_answer_and_plain_clients_are_answered() {
+fn foreign_servers_answer_and_foreign_clients_are_answered() {
     let Some(side) = side(76) else { return };
-    ros2_client::plain_servers_answer_and_plain_clients_are_answered(side);
+    ros2_client::foreign_servers_answer_and_foreign_clients_are_answered(side);
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn each_sees_the_others_nodes_and_topics() {
     ros2_client::each_sees_the_others_nodes_and_topics(side);
 }
 
-/// The plain node is on Cyclone DDS, which sees what is said of tsuji's endpoints. That it goes Fast DDS sees
+/// The foreign node is on Cyclone DDS, which sees what is said of tsuji's endpoints. That it goes Fast DDS sees
 /// at the end of its lease.
 #[test]
-fn a_plain_node_on_cyclone_dds_hears_is_heard_and_leaves() {
+fn a_foreign_node_on_cyclone_dds_hears_is_heard_and_leaves() {
     let Some(side) = side(80) else { return };
-    let _watchdog = Watchdog::start("a plain node on Cyclone DDS");
+    let _watchdog = Watchdog::start("a foreign node on Cyclone DDS");
     let folder = Folder::new();
     let context = side.context(&folder);
     let node = context.node("here").unwrap();
@@ -124,7 +124,7 @@ fn a_plain_node_on_cyclone_dds_hears_is_heard_and_leaves() {
     assert_eq!(next(&*inlet).1[..], text("before").to_vec().unwrap()[..]);
     let talker = plain.talker(&theirs, keep_all());
     for qos in [keep_all(), best_effort(100)] {
-        let subscription = node.subscription::<Text>("theirs").qos(qos).build().unwrap();
+        let subscription = node.create_polled_subscription::<Text>("theirs", qos).unwrap();
         talker.wait_for_readers(1);
         subscription.wait_for_publishers(1, HANG).unwrap();
         talker.say(&text("one"));
@@ -140,7 +140,7 @@ fn a_plain_node_on_cyclone_dds_hears_is_heard_and_leaves() {
     wait_until("it is gone", || context.routes(HANG).unwrap().is_empty());
 }
 
-/// A context that has no road to other processes but the one that speaks.
+/// A context that has no link to other processes but the one that speaks.
 fn alone_on_the_wire(side: Side, folder: &Folder) -> Context {
     let builder = side.builder(folder).transports(|mut built| {
         built.retain(|it| it.id().as_str() == "fastdds");
@@ -164,7 +164,7 @@ fn processes_of_tsuji_call_each_other_over_the_wire() {
         for client in 0..2 {
             let node = here.node(&format!("client_{client}")).unwrap();
             scope.spawn(move || {
-                let client = node.client::<AddTwoInts>("add").build().unwrap();
+                let client = node.create_client::<AddTwoInts>("add").unwrap();
                 client.wait_for_service(HANG).unwrap();
                 for number in 0..100 {
                     let request = AddTwoIntsRequest { a: number, b: 1000 };
@@ -181,9 +181,9 @@ fn processes_of_tsuji_call_each_other_over_the_wire() {
     spinner.join().unwrap().unwrap();
 }
 
-/// Calls while each half of a service stands still on any road, and while each changes its road alone.
+/// Calls while each half of a service stands still on any link, and while each changes its link alone.
 #[test]
-fn calls_are_answered_whatever_roads_the_halves_of_a_service_take() {
+fn calls_are_answered_whatever_links_the_halves_of_a_service_take() {
     let Some(side) = side(85) else { return };
     let _watchdog = Watchdog::start("the halves of a service");
     let folder = Folder::new();
@@ -191,15 +191,15 @@ fn calls_are_answered_whatever_roads_the_halves_of_a_service_take() {
     // Who publishes decides, so requests follow the policy of the client, and replies that of the server.
     let process = |name: &str| {
         let (file, new) = (folder.0.join(name), folder.0.join("new"));
-        let write = move |path: &Path, road: &str| {
-            let rule = format!(r#"<rule topic="/add" use="{road}"/>"#);
+        let write = move |path: &Path, link: &str| {
+            let rule = format!(r#"<rule topic="/add" use="{link}"/>"#);
             std::fs::write(path, side.policy(&rule)).unwrap();
         };
         write(&file, "shm");
         let builder = Context::builder().runtime_dir(&folder.0).domain(side.domain);
         let builder = builder.policy_file(&file).interop(Interop::Rtps).isolated();
-        let change = move |road: &str| {
-            write(&new, road);
+        let change = move |link: &str| {
+            write(&new, link);
             std::fs::rename(&new, &file).unwrap();
         };
         (builder.build().unwrap(), change)
@@ -210,7 +210,7 @@ fn calls_are_answered_whatever_roads_the_halves_of_a_service_take() {
     let _service = served.create_service::<AddTwoInts>("add", answer).unwrap();
     let spinner = thread::spawn(move || tsuji::spin(&served));
     let node = here.node("client").unwrap();
-    let client = node.client::<AddTwoInts>("add").build().unwrap();
+    let client = node.create_client::<AddTwoInts>("add").unwrap();
     client.wait_for_service(HANG).unwrap();
     let mut number = 0;
     let mut call = || {
@@ -218,15 +218,15 @@ fn calls_are_answered_whatever_roads_the_halves_of_a_service_take() {
         let request = AddTwoIntsRequest { a: number, b: 1000 };
         assert_eq!(client.call(request, HANG).unwrap().sum, number + 1000);
     };
-    let roads = ["fastdds", "shm", "cyclonedds"];
-    for (requests, replies) in roads.into_iter().flat_map(|it| roads.map(|other| (it, other))) {
+    let links = ["fastdds", "shm", "cyclonedds"];
+    for (requests, replies) in links.into_iter().flat_map(|it| links.map(|other| (it, other))) {
         let halves = [(&requests_by, Role::Request, requests), (&replies_by, Role::Reply, replies)];
-        for (change, role, road) in halves {
-            change(road);
+        for (change, role, link) in halves {
+            change(link);
             let has_changed = || {
                 let routes = here.routes(HANG).unwrap();
                 let mut half = routes.iter().filter(|it| it.topic == "/add" && it.role == role);
-                half.all(|it| it.transport.as_deref() == Some(road) && it.changing_to.is_none())
+                half.all(|it| it.transport.as_deref() == Some(link) && it.handover_to.is_none())
             };
             while !has_changed() {
                 call();
@@ -244,7 +244,7 @@ fn flows_of_tsuji_go_by_the_wire_and_by_the_engine_beside_it() {
     let _watchdog = Watchdog::start("both engines");
     let folder = Folder::new();
     let (here, there) = (side.context(&folder), side.context(&folder));
-    // What comes before the plain node's engine has matched is then owed to it.
+    // What comes before the foreign node's engine has matched is then owed to it.
     let latched = Qos { durability: Durability::TransientLocal, ..keep_all() };
     let (publisher, subscription) = ends(&here, &there, latched);
     let plain = Plain::join(side.domain);
@@ -252,15 +252,15 @@ fn flows_of_tsuji_go_by_the_wire_and_by_the_engine_beside_it() {
     let inlet = plain.inlet(&topic, latched);
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     let mut number = 0;
-    for road in ["fastdds", "cyclonedds", "shm"] {
-        let set = here.set_route("/n", Some(road), HANG).unwrap();
+    for link in ["fastdds", "cyclonedds", "shm"] {
+        let set = here.set_route("/n", Some(link), HANG).unwrap();
         assert!(set.iter().all(|it| it.outcome.is_ok()), "{set:?}");
         let is_on_it = || {
             let routes = here.routes(HANG).unwrap();
             let near = routes.iter().find(|it| it.topic == "/n" && it.peer == "tsuji");
-            near.is_some_and(|it| it.transport.as_deref() == Some(road))
+            near.is_some_and(|it| it.transport.as_deref() == Some(link))
         };
-        wait_until(road, is_on_it);
+        wait_until(link, is_on_it);
         for _ in 0..100 {
             number += 1;
             publisher.publish(UInt64 { data: number }).unwrap();
@@ -268,7 +268,7 @@ fn flows_of_tsuji_go_by_the_wire_and_by_the_engine_beside_it() {
                 let received = subscription.take().unwrap();
                 received.inspect(|it| assert_eq!(it.view().data, number)).is_some()
             });
-            // The plain node gets each once, whatever road there is beside.
+            // The foreign node gets each once, whatever link there is beside.
             assert_eq!(next(&*inlet).1[4..], number.to_le_bytes());
         }
     }
@@ -316,7 +316,7 @@ fn without_its_plugin_cyclone_dds_speaks() {
         let builder = builder.policy(policy.clone()).rtps_engine(engine);
         let context = builder.interop(Interop::Rtps).isolated().build().unwrap();
         assert_eq!(context.rtps_engine(), RtpsEngine::CycloneDds);
-        let told = log.with("Cyclone DDS speaks to plain ROS 2 nodes");
+        let told = log.with("Cyclone DDS speaks to foreign ROS 2 nodes");
         assert_eq!(told.len(), count, "{told:?}");
         let newest = told.last().unwrap();
         assert!(newest.contains("/nowhere/libtsuji_transport_fastdds.so"), "{told:?}");

@@ -1,4 +1,4 @@
-//! Roads that lose, repeat and delay samples: what a subscription then counts, tells and delivers.
+//! Links that lose, repeat and delay samples: what a subscription then counts, tells and delivers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod house;
@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use house::{Folder, HANG, keep_all, keep_last, take_until};
-use tsuji::transport::bell::Cell;
-use tsuji::transport::faulty::{FaultCounts, Faults, Faulty};
-use tsuji::transport::{
-    Endpoint, Error, ErrorKind as TransportErrorKind, Greeting, PeerId, Reader, Result, Transport,
-    Writer,
-};
 use tsuji::{
     Context, ErrorKind, Executor, Node, Publisher, Qos, RawType, RouteReport, RouteState,
-    Subscription, SubscriptionEvent,
+    Subscription, SubscriptionEvent, SubscriptionOptions,
 };
 use tsuji_core::{Capability, TransportId};
 use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji_transport::bell::Cell;
+use tsuji_transport::faulty::{FaultCounts, Faults, Faulty};
+use tsuji_transport::{
+    Endpoint, Error, ErrorKind as TransportErrorKind, Handshake, PeerId, Reader, Result, Transport,
+    Writer,
+};
 
 const LOSE: Faults = Faults { loss: 1.0, ..Faults::NONE };
 const REPEAT: Faults = Faults { duplicate: 1.0, ..Faults::NONE };
@@ -67,10 +67,12 @@ impl Flow {
         let told = Arc::new(Mutex::new(Vec::new()));
         let keep = Arc::clone(&told);
         let subscription = node
-            .subscription::<UInt64>("t")
-            .qos(qos)
-            .on_event(move |event| keep.lock().unwrap().push(event))
-            .build()
+            .create_polled_subscription::<UInt64>(
+                "t",
+                SubscriptionOptions::default()
+                    .qos(qos)
+                    .on_event(move |event| keep.lock().unwrap().push(event)),
+            )
             .unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
@@ -108,7 +110,7 @@ impl Flow {
 }
 
 /// The `k`-th of ten samples is lost on its way.
-fn check_loss(processes: usize, k: u64, road: &str) {
+fn check_loss(processes: usize, k: u64, link: &str) {
     let _watchdog = house::Watchdog::start("a lost sample");
     let flow = Flow::new(processes, keep_last(100));
     for number in 1..=10 {
@@ -121,7 +123,7 @@ fn check_loss(processes: usize, k: u64, road: &str) {
     assert_eq!((counters.received, counters.lost, counters.displaced), (9, 1, 0));
     flow.is_told(&SubscriptionEvent::MessageLost { total: 1 });
     let route = flow.route();
-    assert_eq!(route.transport.as_deref(), Some(road));
+    assert_eq!(route.transport.as_deref(), Some(link));
     assert_eq!((route.sent, route.samples, route.lost, route.displaced), (10, 9, 1, 0));
 
     // The next loss adds to it.
@@ -179,7 +181,7 @@ fn a_repeated_sample_is_counted_and_not_delivered() {
     }
 }
 
-/// A delay holds back all that follows, so that the order of a publisher is kept on every road; a
+/// A delay holds back all that follows, so that the order of a publisher is kept on every link; a
 /// wait is no loss.
 #[test]
 fn delayed_samples_come_late_and_in_order() {
@@ -205,13 +207,13 @@ fn is_loss(event: &SubscriptionEvent) -> bool {
 }
 
 #[test]
-fn a_road_that_cannot_be_opened_is_struck_out_with_the_reason() {
+fn a_link_that_cannot_be_opened_is_struck_out_with_the_reason() {
     let folder = Folder::new();
     let (context, faulty) = faulty_process(&folder);
     faulty[0].set(CUT);
     let node = context.node("a").unwrap();
     let publisher = node.create_publisher::<UInt64>("t", keep_last(10)).unwrap();
-    let subscription = node.subscription::<UInt64>("t").build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     publisher.publish(UInt64 { data: 1 }).unwrap();
     take_until(&node, &subscription, |_| true);
@@ -220,31 +222,31 @@ fn a_road_that_cannot_be_opened_is_struck_out_with_the_reason() {
     let refused = ("faulty-inproc".to_owned(), "exhausted: cut by a fault".to_owned());
     assert!(route.rejected.contains(&refused), "{route:?}");
 
-    // A cut of the only road that is left is the publisher's to know.
+    // A cut of the only link that is left is the publisher's to know.
     faulty[1].set(CUT);
     let error = publisher.publish(UInt64 { data: 2 }).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Closed);
     assert_eq!(faulty[1].counts(), FaultCounts::default());
 }
 
-/// Who only ever lends and publishes loans leaves a road that has failed too.
+/// Who only ever lends and publishes loans leaves a link that has failed too.
 #[test]
-fn a_loan_on_a_road_that_has_failed_is_of_another() {
-    let _watchdog = house::Watchdog::start("a loan on a failed road");
+fn a_loan_on_a_link_that_has_failed_is_of_another() {
+    let _watchdog = house::Watchdog::start("a loan on a failed link");
     let folder = Folder::new();
     let (context, faulty) = faulty_process(&folder);
     let node = context.node("a").unwrap();
     let ty = RawType { name: "std_msgs/msg/UInt64".to_owned(), hash: String::new() };
-    let publisher = node.raw_publisher("t", ty.clone()).qos(keep_all()).build().unwrap();
-    let subscription = node.raw_subscription("t", ty).qos(keep_all()).build().unwrap();
+    let publisher = node.create_raw_publisher("t", ty.clone(), keep_all()).unwrap();
+    let subscription = node.create_polled_raw_subscription("t", ty, keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let message = [0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
-    for road in ["faulty-inproc", "faulty-shm"] {
+    for link in ["faulty-inproc", "faulty-shm"] {
         let mut loan = publisher.loan_bytes(message.len()).unwrap();
         loan.copy_from_slice(&message);
         publisher.publish_loan(loan).unwrap();
         let route = context.routes(HANG).unwrap().remove(0);
-        assert_eq!(route.transport.as_deref(), Some(road), "{route:?}");
+        assert_eq!(route.transport.as_deref(), Some(link), "{route:?}");
         faulty[0].set(CUT);
     }
     house::wait_until("both have come", || {
@@ -280,11 +282,11 @@ impl Transport for Poor {
     fn figures(&self) -> Vec<(&'static str, u64)> {
         self.inner.figures()
     }
-    fn greeting(&self, peer: PeerId) -> Result<Greeting> {
-        self.inner.greeting(peer)
+    fn handshake(&self, peer: PeerId) -> Result<Handshake> {
+        self.inner.handshake(peer)
     }
-    fn meet(&self, peer: PeerId, greeting: Greeting) -> Result<Vec<u8>> {
-        self.inner.meet(peer, greeting)
+    fn meet(&self, peer: PeerId, handshake: Handshake) -> Result<Vec<u8>> {
+        self.inner.meet(peer, handshake)
     }
     fn confirm(&self, peer: PeerId, answer: &[u8]) -> Result<()> {
         self.inner.confirm(peer, answer)
@@ -313,7 +315,7 @@ fn poor_process(folder: &Folder) -> (Context, Arc<AtomicBool>) {
     (context.build().unwrap(), is_poor)
 }
 
-/// What runs out on either side, or on the only one, excludes no road for ever.
+/// What runs out on either side, or on the only one, excludes no link for ever.
 fn check_a_passing_shortage(processes: usize) {
     let _watchdog = house::Watchdog::start("a passing shortage");
     let folder = Folder::new();
@@ -324,7 +326,7 @@ fn check_a_passing_shortage(processes: usize) {
     };
     let publisher = one.node("a").unwrap().create_publisher::<UInt64>("t", keep_all()).unwrap();
     let node = two.node("b").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     let wait_for_refusal = || {
         house::wait_until("it is refused", || {
             let routes = one.routes(HANG).unwrap();
@@ -373,20 +375,20 @@ fn a_program_leaves_out_transports() {
     assert_eq!(only_shm.transports().len(), 1);
     let node = only_shm.node("a").unwrap();
     let publisher = node.create_publisher::<UInt64>("t", keep_last(10)).unwrap();
-    let subscription = node.subscription::<UInt64>("t").build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     let reader = none.node("b").unwrap();
-    let _unreached = reader.subscription::<UInt64>("t").build().unwrap();
+    let _unreached = reader.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     publisher.publish(UInt64 { data: 1 }).unwrap();
     take_until(&node, &subscription, |_| true);
     only_shm.wait_for_graph(HANG, |graph| (graph.endpoints.len() == 3).then_some(())).unwrap();
     house::wait_until("both flows are decided", || {
         let routes = only_shm.routes(HANG).unwrap();
-        let mut roads: Vec<_> = routes.iter().map(|it| (it.state, &*it.because)).collect();
-        roads.sort_by_key(|(state, _)| *state == RouteState::NoRoute);
-        roads.len() == 2
-            && roads[0].0 == RouteState::Active
-            && roads[1].1.contains("not working: not in this build")
+        let mut links: Vec<_> = routes.iter().map(|it| (it.state, &*it.because)).collect();
+        links.sort_by_key(|(state, _)| *state == RouteState::NoRoute);
+        links.len() == 2
+            && links[0].0 == RouteState::Active
+            && links[1].1.contains("not working: not in this build")
     });
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use house::{Child, Folder, HANG, heard, keep_all, take_until, tell};
-use tsuji::{Context, ErrorKind, Executor, Qos, Result, WaitSet};
+use tsuji::{Context, ErrorKind, Executor, PublisherOptions, Qos, Result, WaitSet};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
@@ -107,8 +107,8 @@ fn fork_and_use_all() {
             sink.fetch_add(1, Ordering::Relaxed);
         })
         .unwrap();
-    let taken = node.subscription::<UInt64>("in").qos(keep_all()).build().unwrap();
-    let own = node.subscription::<UInt64>("out").qos(keep_all()).build().unwrap();
+    let taken = node.create_polled_subscription::<UInt64>("in", keep_all()).unwrap();
+    let own = node.create_polled_subscription::<UInt64>("out", keep_all()).unwrap();
     let timer = node.create_timer(Duration::from_secs(3600), || ()).unwrap();
     let mut executor = Executor::new(&context).unwrap();
     executor.add(&node).unwrap();
@@ -144,7 +144,7 @@ fn fork_and_use_all() {
         closed(executor.spin_once(HANG));
         closed(context.node("child"));
         closed(node.create_publisher::<UInt64>("x", Qos::DEFAULT));
-        closed(node.subscription::<UInt64>("x").build());
+        closed(node.create_polled_subscription::<UInt64>("x", Qos::DEFAULT));
         closed(context.routes(HANG));
         closed(context.settle(HANG));
         closed(WaitSet::new(&context));
@@ -197,14 +197,14 @@ fn a_forked_childs_calls_are_closed_and_its_end_harms_nothing() {
     let context = folder.process();
     let node = context.node("peer").unwrap();
     let publisher = node.create_publisher::<UInt64>("in", keep_all()).unwrap();
-    let subscription = node.subscription::<UInt64>("out").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("out", keep_all()).unwrap();
     let mut child = Child::start(&folder, "fork and use all");
     child.expect("the forked child is done");
     child.expect("forked");
     assert_eq!(publisher.matched(), 2);
     publisher.publish(UInt64 { data: 1 }).unwrap();
     take_until(&node, &subscription, |received| received.view().data == 2);
-    assert_eq!(context.strangers(), []);
+    assert_eq!(context.unreachable_peers(), []);
     child.say("end");
     child.finish();
 }
@@ -213,7 +213,7 @@ fn fork_and_call() {
     let context = house::context();
     let node = context.node("parent").unwrap();
     let client = node.create_client::<AddTwoInts>("add").unwrap();
-    let service = node.service::<AddTwoInts>("own").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("own").unwrap();
     let own = node.create_client::<AddTwoInts>("own").unwrap();
     client.wait_for_service(HANG).unwrap();
     let request = AddTwoIntsRequest { a: 1, b: 2 };
@@ -335,7 +335,7 @@ fn a_fork_in_a_callback_ends_the_childs_spin_and_not_the_parents() {
 fn fork_a_child_that_stays() {
     let context = house::context();
     let node = context.node("parent").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     let tester: i32 = std::env::var("TSUJI_TESTER").unwrap().parse().unwrap();
     let stays = fork(|| {
@@ -353,8 +353,12 @@ fn a_death_is_noticed_although_a_forked_child_lives_on() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("peer").unwrap();
-    let publisher =
-        node.publisher::<UInt64>("t").qos(keep_all()).max_blocking(HANG).build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     let tester = std::process::id().to_string();
     let environment = [("TSUJI_TESTER", &*tester)];
     let child = Child::start_with(&folder, "fork a child that stays", &environment);

@@ -1,4 +1,4 @@
-//! Flows whose road changes while samples flow: nothing is lost, repeated or out of order.
+//! Flows whose link changes while samples flow: nothing is lost, repeated or out of order.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod house;
@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use house::roads::{
+use house::links::{
     POLICY, Sender, Taker, assert_all_came, breakable, ends, keep_many, local_flows, process,
     route, set, settled_on, start,
 };
 use house::{Folder, HANG, Random, Watchdog, best_effort, keep_all, keep_last};
-use tsuji::transport::faulty::Faults;
-use tsuji::{Context, Durability, ErrorKind, Qos, RouteChange, RouteReport};
+use tsuji::{Context, Durability, ErrorKind, PublisherOptions, Qos, RouteChange, RouteReport};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji_transport::faulty::Faults;
 
 /// What the children do.
 #[test]
 #[ignore = "a child process of the other tests"]
 fn child() {
-    house::roads::play(&house::role(), &house::context());
+    house::links::play(&house::role(), &house::context());
 }
 
 fn back_and_forth(qos: Qos, between: [&str; 2], processes: usize, changes: usize) {
@@ -109,20 +109,20 @@ fn changes_that_overtake_each_other_lose_nothing() {
 
 /// Two publishers and three subscriptions: in one process, on the host, and over the network.
 #[test]
-fn several_publishers_and_subscriptions_change_their_roads() {
+fn several_publishers_and_subscriptions_change_their_links() {
     let _watchdog = Watchdog::start("several publishers and subscriptions");
     let folder = Folder::new();
     let (one, two, three) = (process(&folder), process(&folder), process(&folder));
     let publisher = |context: &Context, name: &str| {
         let node = context.node(name).unwrap();
-        node.publisher::<Image>("many").qos(keep_last(1000)).build().unwrap()
+        node.create_publisher::<Image>("many", keep_last(1000)).unwrap()
     };
     let publishers = [publisher(&one, "first"), publisher(&two, "second")];
     let subscriptions: Vec<_> = [&one, &two, &three]
         .iter()
         .map(|context| {
             let node = context.node("taker").unwrap();
-            let it = node.subscription::<Image>("many").qos(keep_last(1000)).build().unwrap();
+            let it = node.create_polled_subscription::<Image>("many", keep_last(1000)).unwrap();
             it.wait_for_publishers(2, HANG).unwrap();
             it
         })
@@ -172,7 +172,7 @@ fn several_publishers_and_subscriptions_change_their_roads() {
         house::wait_until("they have changed", || {
             local_flows(&one, "/many")
                 .iter()
-                .all(|it| it.transport.as_deref() == Some(to) && it.changing_to.is_none())
+                .all(|it| it.transport.as_deref() == Some(to) && it.handover_to.is_none())
         });
     }
     stop.store(true, Ordering::Release);
@@ -183,9 +183,9 @@ fn several_publishers_and_subscriptions_change_their_roads() {
     }
 }
 
-/// Breaks the road of a flow between two processes, and mends it again.
+/// Breaks the link of a flow between two processes, and mends it again.
 fn broken_and_mended(faults: Faults, why: &str) {
-    let _watchdog = Watchdog::start("a broken road");
+    let _watchdog = Watchdog::start("a broken link");
     let folder = Folder::new();
     let ((here, break_it), there) = (breakable(&folder), process(&folder));
     let (publisher, subscription) = ends(&here, &there, keep_many());
@@ -210,25 +210,25 @@ fn broken_and_mended(faults: Faults, why: &str) {
 }
 
 #[test]
-fn a_flow_goes_on_by_another_road_when_its_own_fails_and_returns() {
+fn a_flow_goes_on_by_another_link_when_its_own_fails_and_returns() {
     broken_and_mended(Faults { cut: true, ..Faults::default() }, "cut by a fault");
 }
 
 #[test]
-fn a_flow_goes_on_by_another_road_when_memory_runs_out_and_returns() {
+fn a_flow_goes_on_by_another_link_when_memory_runs_out_and_returns() {
     broken_and_mended(Faults { starved: true, ..Faults::default() }, "starved by a fault");
 }
 
-/// A publisher with two roads of which one fails in the middle of a send: the reader of that one gets the
-/// sample by its next road, the other gets it once.
+/// A publisher with two links of which one fails in the middle of a send: the reader of that one gets the
+/// sample by its next link, the other gets it once.
 #[test]
-fn a_road_that_fails_beside_another_owes_nothing() {
-    let _watchdog = Watchdog::start("a road that fails beside another");
+fn a_link_that_fails_beside_another_owes_nothing() {
+    let _watchdog = Watchdog::start("a link that fails beside another");
     let folder = Folder::new();
     let ((here, break_it), there) = (breakable(&folder), process(&folder));
     let (publisher, far) = ends(&here, &there, keep_many());
     let node = here.node("near").unwrap();
-    let near = node.subscription::<UInt64>("n").qos(keep_many()).build().unwrap();
+    let near = node.create_polled_subscription::<UInt64>("n", keep_many()).unwrap();
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     near.wait_for_publishers(1, HANG).unwrap();
     let sending = Sender::start(publisher, Duration::from_micros(100));
@@ -259,8 +259,8 @@ fn pictures_go_by_the_network_while_shared_memory_is_full() {
     let folder = Folder::new();
     let (here, there) = (process(&folder), process(&folder));
     let (sender, taker) = (here.node("sender").unwrap(), there.node("taker").unwrap());
-    let publisher = sender.publisher::<Image>("p").qos(keep_last(10)).build().unwrap();
-    let subscription = taker.subscription::<Image>("p").qos(keep_last(10)).build().unwrap();
+    let publisher = sender.create_publisher::<Image>("p", keep_last(10)).unwrap();
+    let subscription = taker.create_polled_subscription::<Image>("p", keep_last(10)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let picture =
         |number: u32| Image { height: number, data: vec![7; 5 << 20], ..Image::default() };
@@ -283,7 +283,7 @@ fn pictures_go_by_the_network_while_shared_memory_is_full() {
         }
     };
     let mut held = Vec::new();
-    let on = |road: &str| route(&there, "/p").unwrap().transport.as_deref() == Some(road);
+    let on = |link: &str| route(&there, "/p").unwrap().transport.as_deref() == Some(link);
     while on("shm") {
         pass(&mut held, true);
     }
@@ -315,12 +315,12 @@ fn a_flow_follows_the_sizes_that_are_really_sent() {
     };
     let (here, there) = (context(), context());
     let (sender, taker) = (here.node("sender").unwrap(), there.node("taker").unwrap());
-    let publisher = sender.publisher::<Image>("p").qos(keep_last(100)).build().unwrap();
-    let subscription = taker.subscription::<Image>("p").qos(keep_last(100)).build().unwrap();
+    let publisher = sender.create_publisher::<Image>("p", keep_last(100)).unwrap();
+    let subscription = taker.create_polled_subscription::<Image>("p", keep_last(100)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let mut next = 0;
-    let mut pass_until_on = |bytes: usize, road: &str| {
-        house::wait_until(road, || {
+    let mut pass_until_on = |bytes: usize, link: &str| {
+        house::wait_until(link, || {
             let image = Image { height: next, data: vec![7; bytes], ..Image::default() };
             publisher.publish(image).unwrap();
             let mut number = None;
@@ -330,7 +330,7 @@ fn a_flow_follows_the_sizes_that_are_really_sent() {
             });
             assert_eq!(number, Some(next));
             next += 1;
-            route(&there, "/p").unwrap().transport.as_deref() == Some(road)
+            route(&there, "/p").unwrap().transport.as_deref() == Some(link)
         });
     };
     pass_until_on(200_000, "shm");
@@ -344,7 +344,7 @@ fn a_flow_follows_the_sizes_that_are_really_sent() {
 }
 
 #[test]
-fn calls_are_answered_while_the_roads_of_a_service_change() {
+fn calls_are_answered_while_the_links_of_a_service_change() {
     let _watchdog = Watchdog::start("a service");
     let folder = Folder::new();
     let (here, there) = (process(&folder), process(&folder));
@@ -375,7 +375,7 @@ fn calls_are_answered_while_the_roads_of_a_service_change() {
             house::wait_until("both ways have changed", || {
                 let routes = there.routes(HANG).unwrap();
                 let mut ways = routes.iter().filter(|it| it.topic == "/add");
-                ways.all(|it| it.transport.as_deref() == Some(to) && it.changing_to.is_none())
+                ways.all(|it| it.transport.as_deref() == Some(to) && it.handover_to.is_none())
             });
         }
     });
@@ -428,7 +428,7 @@ fn what_a_publisher_sent_that_is_killed_in_a_change_comes_in_order() {
         let folder = Folder::new();
         let there = process(&folder);
         let node = there.node("taker").unwrap();
-        let subscription = node.subscription::<UInt64>("n").qos(keep_many()).build().unwrap();
+        let subscription = node.create_polled_subscription::<UInt64>("n", keep_many()).unwrap();
         let publisher = start(&folder, "publish");
         publisher.expect("there");
         let to = ["cyclonedds", "shm"][round % 2];
@@ -458,7 +458,7 @@ fn a_subscription_that_is_killed_in_a_change_does_not_hold_its_publisher_up() {
     let folder = Folder::new();
     let here = process(&folder);
     let node = here.node("sender").unwrap();
-    let publisher = node.publisher::<UInt64>("n").qos(keep_last(1000)).build().unwrap();
+    let publisher = node.create_publisher::<UInt64>("n", keep_last(1000)).unwrap();
     for round in 0..10 {
         let taker = start(&folder, "take");
         taker.expect("there");
@@ -527,21 +527,29 @@ fn what_cannot_be_set_is_refused_with_the_reason() {
     let node = context.node("a").unwrap();
     let publisher = node.create_publisher::<UInt64>("later", keep_last(1)).unwrap();
     let other = process(&folder);
-    let _subscription = other.node("b").unwrap().subscription::<UInt64>("later").build().unwrap();
+    let _subscription = other
+        .node("b")
+        .unwrap()
+        .create_polled_subscription::<UInt64>("later", Qos::DEFAULT)
+        .unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     assert_eq!(route(&context, "/later").unwrap().pinned.as_deref(), Some("shm"));
 }
 
-/// What comes by the new road before it is said that it carries stays in its place.
+/// What comes by the new link before it is said that it carries stays in its place.
 #[test]
-fn a_flow_changes_its_road_at_full_speed() {
+fn a_flow_changes_its_link_at_full_speed() {
     let _watchdog = Watchdog::start("full speed");
     let folder = Folder::new();
     let context = process(&folder);
     let node = context.node("both").unwrap();
-    let builder = node.publisher::<UInt64>("n").qos(keep_all()).max_blocking(HANG);
-    let publisher = builder.build().unwrap();
-    let subscription = node.subscription::<UInt64>("n").qos(keep_all()).build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "n",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let sending = Sender::start(publisher, Duration::ZERO);
     let taking = Taker::start(subscription, u64::MAX);
@@ -555,15 +563,15 @@ fn a_flow_changes_its_road_at_full_speed() {
     assert_eq!((counters.received, counters.lost, counters.duplicates), (sent, 0, 0));
 }
 
-/// Nobody needs to publish for a flow to come to rest on its new road.
+/// Nobody needs to publish for a flow to come to rest on its new link.
 #[test]
 fn a_flow_settles_in_silence() {
     let _watchdog = Watchdog::start("silence");
     let folder = Folder::new();
     let context = process(&folder);
     let node = context.node("both").unwrap();
-    let publisher = node.publisher::<UInt64>("n").build().unwrap();
-    let subscription = node.subscription::<UInt64>("n").build().unwrap();
+    let publisher = node.create_publisher::<UInt64>("n", Qos::DEFAULT).unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     for (sent, to) in ["shm", "inproc", "shm", "inproc"].into_iter().enumerate() {
         let data = sent as u64;

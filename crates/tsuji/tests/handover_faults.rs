@@ -1,4 +1,4 @@
-//! What must hold when several things go wrong while a flow changes its road.
+//! What must hold when several things go wrong while a flow changes its link.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod house;
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use house::roads::{
+use house::links::{
     Sender, Taker, assert_all_came, breakable, ends, policy, process, route, set, settled_on, start,
 };
 use house::{Child, Folder, HANG, Random, Watchdog, best_effort, keep_all, keep_last, tell};
-use tsuji::transport::Transport;
-use tsuji::transport::faulty::{Faults, Faulty};
-use tsuji::{Context, Durability, Publisher, Qos};
+use tsuji::{Context, Durability, Publisher, PublisherOptions, Qos};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji_transport::Transport;
+use tsuji_transport::faulty::{Faults, Faulty};
 
 /// What the children do.
 #[test]
@@ -24,7 +24,7 @@ fn child() {
     match house::role().as_str() {
         "count_ticks" => count_ticks(),
         "spam" => spam(),
-        role => house::roads::play(role, &house::context()),
+        role => house::links::play(role, &house::context()),
     }
 }
 
@@ -36,15 +36,15 @@ fn cut() -> Faults {
     Faults { cut: true, ..Faults::default() }
 }
 
-/// The road of a topic's flow.
+/// The link of a topic's flow.
 fn on(context: &Context, topic: &str) -> Option<String> {
     route(context, topic).and_then(|it| it.transport)
 }
 
-/// A road whose engine takes long to start at one end keeps nobody waiting who publishes, or takes, on the road
+/// A link whose engine takes long to start at one end keeps nobody waiting who publishes, or takes, on the link
 /// that the flow has.
-fn carries_while_another_road_opens(is_sender_slow: bool) {
-    let _watchdog = Watchdog::start("a road opens slowly");
+fn carries_while_another_link_opens(is_sender_slow: bool) {
+    let _watchdog = Watchdog::start("a link opens slowly");
     let folder = Folder::new();
     let ((here, its), (there, theirs)) = (with_an_engine(&folder), with_an_engine(&folder));
     let slow = if is_sender_slow { its } else { theirs };
@@ -84,13 +84,13 @@ fn with_an_engine(folder: &Folder) -> (Context, Arc<Faulty>) {
 }
 
 #[test]
-fn a_flow_is_published_while_its_next_road_opens() {
-    carries_while_another_road_opens(true);
+fn a_flow_is_published_while_its_next_link_opens() {
+    carries_while_another_link_opens(true);
 }
 
 #[test]
-fn a_flow_is_taken_while_its_next_road_opens() {
-    carries_while_another_road_opens(false);
+fn a_flow_is_taken_while_its_next_link_opens() {
+    carries_while_another_link_opens(false);
 }
 
 /// A flow that is decided while shared memory is short comes back when there is memory again.
@@ -114,20 +114,20 @@ fn decided_while_short_returns() {
     }
 }
 
-/// A reliable publisher that does not like to wait leaves a road that has no memory.
+/// A reliable publisher that does not like to wait leaves a link that has no memory.
 #[test]
-fn impatient_publisher_leaves_exhausted_road() {
+fn impatient_publisher_leaves_exhausted_link() {
     let folder = Folder::new();
     let ((here, fault), there) = (breakable(&folder), process(&folder));
     let node = here.node("a").unwrap();
     let publisher = node
-        .publisher::<UInt64>("n")
-        .qos(keep_last(10))
-        .max_blocking(Duration::from_millis(5))
-        .build()
+        .create_publisher::<UInt64>(
+            "n",
+            PublisherOptions::default().qos(keep_last(10)).max_blocking(Duration::from_millis(5)),
+        )
         .unwrap();
     let _s =
-        there.node("b").unwrap().subscription::<UInt64>("n").qos(keep_last(10)).build().unwrap();
+        there.node("b").unwrap().create_polled_subscription::<UInt64>("n", keep_last(10)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     fault("shm", starved());
     recovers(&publisher, &there, || publisher.publish(UInt64 { data: 1 }).is_ok());
@@ -135,7 +135,7 @@ fn impatient_publisher_leaves_exhausted_road() {
 
 /// So does one of best effort that publishes loans.
 #[test]
-fn best_effort_loans_leave_exhausted_road() {
+fn best_effort_loans_leave_exhausted_link() {
     let folder = Folder::new();
     let ((here, fault), there) = (breakable(&folder), process(&folder));
     let (publisher, _s) = ends(&here, &there, best_effort(10));
@@ -160,8 +160,8 @@ fn depth_one_is_the_newest_after_a_change() {
     let folder = Folder::new();
     let context = process(&folder);
     let node = context.node("both").unwrap();
-    let publisher = node.publisher::<UInt64>("n").qos(keep_last(1)).build().unwrap();
-    let subscription = node.subscription::<UInt64>("n").qos(keep_last(1)).build().unwrap();
+    let publisher = node.create_publisher::<UInt64>("n", keep_last(1)).unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", keep_last(1)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     publisher.publish(UInt64 { data: 0 }).unwrap();
     set(&context, "/n", Some("shm"));
@@ -170,19 +170,19 @@ fn depth_one_is_the_newest_after_a_change() {
     assert_eq!(subscription.take().unwrap().unwrap().view().data, 100);
 }
 
-/// A subscription that keeps all and takes nothing holds its publisher back, however often roads change.
+/// A subscription that keeps all and takes nothing holds its publisher back, however often links change.
 #[test]
 fn keep_all_stays_bounded() {
     let folder = Folder::new();
     let context = process(&folder);
     let node = context.node("both").unwrap();
     let publisher = node
-        .publisher::<UInt64>("n")
-        .qos(keep_all())
-        .max_blocking(Duration::from_millis(30))
-        .build()
+        .create_publisher::<UInt64>(
+            "n",
+            PublisherOptions::default().qos(keep_all()).max_blocking(Duration::from_millis(30)),
+        )
         .unwrap();
-    let subscription = node.subscription::<UInt64>("n").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let mut next = 0;
     for change in 0..20 {
@@ -206,9 +206,9 @@ fn changes_pin_no_memory() {
     let _w = Watchdog::start("t6");
     let folder = Folder::new();
     let (here, there) = (process(&folder), process(&folder));
-    let publisher =
-        here.node("a").unwrap().publisher::<Image>("p").qos(keep_last(4)).build().unwrap();
-    let _s = there.node("b").unwrap().subscription::<Image>("p").qos(keep_last(4)).build().unwrap();
+    let publisher = here.node("a").unwrap().create_publisher::<Image>("p", keep_last(4)).unwrap();
+    let _s =
+        there.node("b").unwrap().create_polled_subscription::<Image>("p", keep_last(4)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     for change in 0..40u32 {
         let to = ["shm", "cyclonedds"][change as usize % 2];
@@ -245,8 +245,8 @@ fn two_that_set_at_once_agree() {
         .map(|it| {
             let node = it.node("n").unwrap();
             (
-                node.publisher::<UInt64>("n").build().unwrap(),
-                node.subscription::<UInt64>("n").build().unwrap(),
+                node.create_publisher::<UInt64>("n", Qos::DEFAULT).unwrap(),
+                node.create_polled_subscription::<UInt64>("n", Qos::DEFAULT).unwrap(),
             )
         })
         .collect();
@@ -270,7 +270,7 @@ fn two_that_set_at_once_agree() {
     }
 }
 
-/// A wire that fails while nobody but plain nodes could listen there does not stop a publisher for ever.
+/// A wire that fails while nobody but foreign nodes could listen there does not stop a publisher for ever.
 #[test]
 fn idle_wire_that_fails_blocks_nobody() {
     let folder = Folder::new();
@@ -280,7 +280,7 @@ fn idle_wire_that_fails_blocks_nobody() {
         .runtime_dir(&folder.0)
         .domain(house::DOMAIN + 60)
         .policy(policy())
-        .interop(tsuji::core::Interop::Rtps);
+        .interop(tsuji::Interop::Rtps);
     let context = builder
         .transports(move |built| {
             let faulty: Vec<_> = built.into_iter().map(|it| Faulty::in_place_of(it, 1)).collect();
@@ -295,8 +295,8 @@ fn idle_wire_that_fails_blocks_nobody() {
     };
     let qos = Qos { durability: Durability::TransientLocal, ..keep_last(10) };
     let node = context.node("both").unwrap();
-    let publisher = node.publisher::<UInt64>("n").qos(qos).build().unwrap();
-    let subscription = node.subscription::<UInt64>("n").qos(qos).build().unwrap();
+    let publisher = node.create_publisher::<UInt64>("n", qos).unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", qos).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     publisher.publish(UInt64 { data: 0 }).unwrap();
@@ -314,7 +314,7 @@ fn idle_wire_that_fails_blocks_nobody() {
     assert!(subscription.take().unwrap().is_some());
 }
 
-/// One that stands still in a change does not stop the publisher for others when the next road fails.
+/// One that stands still in a change does not stop the publisher for others when the next link fails.
 #[test]
 fn stopped_in_a_change_then_broken() {
     let folder = Folder::new();
@@ -386,7 +386,7 @@ fn check_counters(changes: usize) {
     assert_eq!(counters.received + counters.displaced + counters.lost, sent, "{counters:?}");
 }
 
-/// What is latched comes once, whatever its road.
+/// What is latched comes once, whatever its link.
 #[test]
 fn latched_comes_once() {
     let folder = Folder::new();
@@ -402,7 +402,7 @@ fn latched_comes_once() {
         std::thread::sleep(Duration::from_millis(100));
         assert!(subscription.take().unwrap().is_none());
         let late =
-            there.node("late").unwrap().subscription::<UInt64>("n").qos(qos).build().unwrap();
+            there.node("late").unwrap().create_polled_subscription::<UInt64>("n", qos).unwrap();
         house::wait_until("it comes to a late one", || late.take().unwrap().is_some());
         assert!(late.take().unwrap().is_none());
     }
@@ -480,7 +480,7 @@ fn spam() {
     let here = process(&folder);
     let child = start(&folder, "publish_nothing");
     child.expect("there");
-    house::wait_until("they meet", || here.neighbours().len() == 1);
+    house::wait_until("they meet", || here.peer_processes().len() == 1);
     child.signal(libc::SIGSTOP);
     let spam = |count| {
         (0..count).for_each(|at| {
@@ -499,9 +499,9 @@ fn spam() {
     tell(&grown.to_string());
 }
 
-/// Calls are answered however often the roads change.
+/// Calls are answered however often the links change.
 #[test]
-fn calls_while_roads_change() {
+fn calls_while_links_change() {
     use tsuji_interfaces::example_interfaces::srv::{
         AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
     };
@@ -544,7 +544,7 @@ fn calls_while_roads_change() {
     assert!(failed.is_empty(), "of {calls}: {failed:#?}");
 }
 
-/// One that stands still does not keep others waiting when their common road fails.
+/// One that stands still does not keep others waiting when their common link fails.
 #[test]
 fn stopped_and_then_broken() {
     let folder = Folder::new();
@@ -560,7 +560,7 @@ fn stopped_and_then_broken() {
     while publisher.publish(UInt64 { data: 1 }).is_err() {}
     let (took, dropped) = (begin.elapsed(), publisher.counters().dropped);
     child.signal(libc::SIGCONT);
-    // Sooner than for a road that is opened while its flow has another.
+    // Sooner than for a link that is opened while its flow has another.
     assert!(took < Duration::from_secs(5), "{took:?}, {dropped} dropped");
 }
 
@@ -570,7 +570,7 @@ fn unset_stays_unset() {
     let folder = Folder::new();
     let here = process(&folder);
     let child = start(&folder, "publish_nothing");
-    house::wait_until("they meet", || here.neighbours().len() == 1);
+    house::wait_until("they meet", || here.peer_processes().len() == 1);
     std::thread::sleep(Duration::from_millis(300));
     set(&here, "/n", Some("cyclonedds"));
     child.signal(libc::SIGSTOP);

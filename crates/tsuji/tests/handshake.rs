@@ -1,5 +1,5 @@
-//! Processes that are killed while they agree with others on their flows: between the greeting, the
-//! ticket and the connection. Those that live keep nothing of them, and match whoever comes next.
+//! Processes that are killed while they agree with others on their flows: between the handshake, the
+//! address and the connection. Those that live keep nothing of them, and match whoever comes next.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
 
@@ -49,7 +49,7 @@ fn publishers(node: &Node) -> Vec<Publisher<UInt64>> {
 
 fn subscriptions(node: &Node) -> Vec<Subscription<UInt64>> {
     let topics = (0..ENDPOINTS).map(|number| format!("t{number}"));
-    topics.map(|it| node.subscription(&it).qos(keep_last(3)).build().unwrap()).collect()
+    topics.map(|it| node.create_polled_subscription(&it, keep_last(3)).unwrap()).collect()
 }
 
 fn send_on_each(publishers: &[Publisher<UInt64>]) {
@@ -171,7 +171,7 @@ fn check<S: Survivor>(seed: u64) {
     assert_eq!(context.routes(HANG).unwrap(), []);
     match_whole(&survivor, &folder);
     wait_until_alone(&survivor, &context);
-    assert_eq!(context.strangers(), []);
+    assert_eq!(context.unreachable_peers(), []);
 }
 
 /// A child that is not killed matches on every topic, and samples flow. Answers how long it takes

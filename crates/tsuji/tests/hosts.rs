@@ -16,7 +16,7 @@ use house::log::Log;
 use house::relay::{self, LinkSpec};
 use house::wait_until;
 use house::{Child, Folder, HANG, Watchdog, heard, keep_all, keep_last, take_until, tell};
-use tsuji::{Client, Durability, Node, Publisher, Qos, Service, Subscription};
+use tsuji::{Client, Durability, Node, Publisher, PublisherOptions, Qos, Service, Subscription};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
@@ -90,17 +90,27 @@ impl Actor {
         let number = |word: &str| word.parse::<u64>().unwrap();
         match words {
             ["advertise", topic] => {
-                let publisher = self.node.publisher(topic).qos(qos(topic)).max_blocking(HANG);
-                self.publishers.insert((*topic).into(), Arc::new(publisher.build().unwrap()));
+                self.publishers.insert(
+                    (*topic).into(),
+                    Arc::new(
+                        self.node
+                            .create_publisher(
+                                topic,
+                                PublisherOptions::default().qos(qos(topic)).max_blocking(HANG),
+                            )
+                            .unwrap(),
+                    ),
+                );
             }
             ["subscribe", topic] => {
-                let subscription = self.node.subscription(topic).qos(qos(topic)).build().unwrap();
+                let subscription = self.node.create_polled_subscription(topic, qos(topic)).unwrap();
                 self.subscriptions.insert((*topic).into(), subscription);
             }
             ["subscribe_to_many", count] => {
                 for number in 0..number(count) {
                     let topic = format!("many{number}");
-                    let subscription = self.node.subscription(&topic).build().unwrap();
+                    let subscription =
+                        self.node.create_polled_subscription(&topic, Qos::DEFAULT).unwrap();
                     self.subscriptions.insert(topic, subscription);
                 }
             }
@@ -156,7 +166,7 @@ impl Actor {
             ["call", service, a, b] => {
                 let node = &self.node;
                 let client = self.clients.entry((*service).into());
-                let client = client.or_insert_with(|| node.create_client(service).unwrap());
+                let client = client.or_insert_with(|| node.create_client(*service).unwrap());
                 client.wait_for_service(HANG).unwrap();
                 let request = AddTwoIntsRequest { a: number(a) as i64, b: number(b) as i64 };
                 return match client.call(request, HANG) {
@@ -211,8 +221,8 @@ impl Actor {
             }
             ["shut_down"] => context.shutdown(),
             ["settle"] => return context.settle(HANG).unwrap().to_string(),
-            ["neighbours"] => return context.neighbours().len().to_string(),
-            ["strangers"] => return format!("{:?}", context.strangers()),
+            ["peers"] => return context.peer_processes().len().to_string(),
+            ["unreachable_peers"] => return format!("{:?}", context.unreachable_peers()),
             other => panic!("{other:?}"),
         }
         "done".to_owned()
@@ -317,7 +327,7 @@ fn check_all(a: &mut Process, b: &mut Process) {
         assert_eq!(a.ask(&format!("call two/add {number} {}", number + 1)), sum);
         assert_eq!(b.ask(&format!("call one/add {} {number}", number + 1)), sum);
     }
-    assert_eq!([a.ask("strangers"), b.ask("strangers")], ["[]", "[]"]);
+    assert_eq!([a.ask("unreachable_peers"), b.ask("unreachable_peers")], ["[]", "[]"]);
 }
 
 const PICTURE: usize = 2_360_000;
@@ -380,7 +390,7 @@ fn without_multicast_and_peers_each_host_is_alone() {
     exchange(&mut a, &mut c, "t", [1, 100], 8);
     assert_eq!([a.ask("settle"), b.ask("settle")], ["1", "0"]);
     b.does("readers t 0");
-    assert_eq!([a.ask("neighbours"), b.ask("neighbours")], ["1", "0"]);
+    assert_eq!([a.ask("peers"), b.ask("peers")], ["1", "0"]);
     let said = b.ask("log multicast");
     assert!(said.contains("ROS_STATIC_PEERS"), "{said}");
 }
@@ -760,14 +770,16 @@ fn processes_of_another_host_that_come_and_go_leave_nothing() {
     }
 }
 
-/// The engine keeps the address that it had at the start.
+/// The engine keeps the address that it had when it joined, so the network is joined anew.
 #[test]
-fn while_an_address_is_another_flows_of_the_host_go_on() {
+fn an_address_that_changes_is_joined_anew() {
     let _watchdog = Watchdog::start("an address that changes");
     let Some((one, two)) = two_machines() else { return };
     let (mut a, mut b) = (Process::on(&one, "one"), Process::on(&two, "two"));
     let mut c = Process::on(&one, "three");
-    a.all_do(&["advertise t", "advertise near"]);
+    a.all_do(&["advertise t", "advertise near", "advertise latched"]);
+    a.does("publish latched 1 50 1000");
+    assert_eq!(a.ask("published latched"), "0");
     b.does("subscribe t");
     c.does("subscribe near");
     a.all_do(&["readers t 1", "readers near 1"]);
@@ -776,21 +788,47 @@ fn while_an_address_is_another_flows_of_the_host_go_on() {
     let change = |from: &str, to: &str| {
         one.run(&format!("ip addr del {from}/24 dev {LINK}; ip addr add {to}/24 dev {LINK}"));
     };
-    change(one.address, "10.77.0.11");
-    b.does("writers t 0");
-    // It is said once what has happened, and not of every datagram.
-    let said = a.ask("log started again");
-    assert!(said.contains("udp/"), "{said}");
-    exchange(&mut a, &mut c, "near", [1, 100], PICTURE);
-    assert_eq!(a.ask("call three/add 1 2"), "3");
-    change("10.77.0.11", one.address);
-    a.does("readers t 1");
-    b.does("writers t 1");
-    exchange(&mut a, &mut b, "t", [101, 200], 1000);
-    assert_eq!(a.ask("call two/add 1 2"), "3");
+    for (round, [from, to]) in (0..).zip([[one.address, "10.77.0.11"], ["10.77.0.11", one.address]])
+    {
+        change(from, to);
+        b.does("writers t 0");
+        exchange(&mut a, &mut c, "near", [1 + 100 * round, 100 + 100 * round], PICTURE);
+        assert_eq!(a.ask("call three/add 1 2"), "3");
+        a.does("readers t 1");
+        b.does("writers t 1");
+        exchange(&mut a, &mut b, "t", [101 + 100 * round, 200 + 100 * round], 1000);
+        assert_eq!(a.ask("call two/add 1 2"), "3");
+        assert_eq!(b.ask("call one/add 1 2"), "3");
+    }
+    b.all_do(&["subscribe latched", "take latched 1 50 1000", "empty latched"]);
 }
 
-/// What a newcomer is told is more than the wire keeps for whoever is slow to listen.
+#[test]
+fn a_process_that_is_there_before_its_network_meets_others_later() {
+    let _watchdog = Watchdog::start("a network that comes later");
+    let Some((one, two)) = two_machines() else { return };
+    one.run(&format!("ip addr flush dev {LINK}; ip link set {LINK} down"));
+    let (mut a, mut b) = (Process::on(&one, "one"), Process::on(&two, "two"));
+    let mut c = Process::on(&one, "three");
+    a.all_do(&["advertise t", "subscribe back", "advertise latched", "advertise near"]);
+    b.all_do(&["subscribe t", "advertise back", "subscribe latched"]);
+    c.does("subscribe near");
+    a.all_do(&["publish latched 1 50 1000", "readers near 1"]);
+    assert_eq!(a.ask("published latched"), "0");
+    exchange(&mut a, &mut c, "near", [1, 100], 1000);
+    a.does("readers t 0");
+    one.run(&format!("ip addr add {}/24 dev {LINK}; ip link set {LINK} up", one.address));
+    a.all_do(&["readers t 1", "writers back 1"]);
+    b.all_do(&["readers back 1", "writers t 1"]);
+    b.does("take latched 1 50 1000");
+    exchange(&mut a, &mut b, "t", [1, 100], 1000);
+    exchange(&mut b, &mut a, "back", [1, 100], 1000);
+    exchange(&mut a, &mut c, "near", [101, 200], 1000);
+    assert_eq!(a.ask("call two/add 1 2"), "3");
+    assert_eq!(b.ask("call one/add 1 2"), "3");
+}
+
+/// What a new process is told is more than the wire keeps for whoever is slow to listen.
 #[test]
 fn a_process_with_very_many_endpoints_is_met() {
     let _watchdog = Watchdog::start("very many endpoints");

@@ -1,5 +1,6 @@
-//! An engine that nothing needs any more is shut down: its threads are gone, and come back with the next flow. Alone
-//! in its binary, since it counts the threads of the whole process.
+//! An engine that nothing needs any more is shut down: its threads are gone, and come back with the next flow. And who
+//! waits for what does not come wakes nobody for it. Alone in its binary, since it counts the threads of the whole
+//! process, and how often they wake.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod house;
@@ -7,9 +8,9 @@ mod house;
 use std::path::Path;
 use std::time::Duration;
 
-use house::roads::{Sender, Taker, assert_all_came, ends, set, settled_on};
+use house::links::{Sender, Taker, assert_all_came, ends, set, settled_on};
 use house::{Child, Folder, HANG, Watchdog, keep_all, keep_last, tell, threads, wait_until};
-use tsuji::{Context, EngineReport, EngineState};
+use tsuji::{Context, Durability, EngineReport, EngineState, Qos};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
 /// What the children do.
@@ -19,10 +20,12 @@ fn child() {
     let role = house::role();
     let folder = Folder::new();
     match role.split_once(": ") {
+        None if role == "owes a late joiner" => owes_a_late_joiner(&folder),
         None => stays_on_the_wire(&folder),
         Some(("both ends of", engine)) => goes_and_comes(&folder, engine),
         Some(("one end of", engine)) => one_end_goes_and_comes(&folder, engine),
         Some(("dies in the end of", _)) => dies_in_the_end_of(),
+        Some(("displaces by", engine)) => displaces_by(&folder, engine),
         Some(other) => panic!("{other:?}"),
     }
     tell("done");
@@ -103,17 +106,17 @@ fn one_end_goes_and_comes(folder: &Folder, engine: &str) {
     let (one, other) = (goes.node("goes").unwrap(), stays.node("stays").unwrap());
     let flows = [("there", &one, &other), ("back", &other, &one)];
     let flows = flows.map(|(topic, from, to)| {
-        let publisher = from.publisher::<UInt64>(topic).qos(keep_all()).build().unwrap();
-        let subscription = to.subscription::<UInt64>(topic).qos(keep_all()).build().unwrap();
+        let publisher = from.create_publisher::<UInt64>(topic, keep_all()).unwrap();
+        let subscription = to.create_polled_subscription::<UInt64>(topic, keep_all()).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
         let sending = Sender::start(publisher, Duration::from_micros(200));
         (sending, Taker::start(subscription, u64::MAX))
     });
-    let go_by = |road: &str| {
+    let go_by = |link: &str| {
         for topic in ["/there", "/back"] {
-            set(&stays, topic, Some(road));
-            settled_on(&stays, topic, road);
+            set(&stays, topic, Some(link));
+            settled_on(&stays, topic, link);
         }
         flows.iter().for_each(|(_, taking)| taking.wait_for_more());
     };
@@ -142,7 +145,7 @@ fn dies_in_the_end_of() {
     let folder = std::env::var_os("TSUJI_RUNTIME_DIR").unwrap();
     let context = process_in(Path::new(&folder), "0.05");
     let node = context.node("dies").unwrap();
-    let subscription = node.subscription::<UInt64>("n").qos(keep_last(100)).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", keep_last(100)).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     tell("there");
     let is_ending = || {
@@ -191,7 +194,7 @@ fn dies_and_harms_nobody(engine: &str) {
 }
 
 fn stays_on_the_wire(folder: &Folder) {
-    use tsuji::core::Interop;
+    use tsuji::Interop;
     let text = "<tsuji><transport name=\"cyclonedds\"><set key=\"interfaces\" value=\"lo\"/>
         <set key=\"multicast\" value=\"true\"/><set key=\"idle_seconds\" value=\"0.001\"/></transport></tsuji>";
     let policy = tsuji_policy::load("test", text.as_bytes(), tsuji::KNOWN_TRANSPORTS).unwrap();
@@ -205,7 +208,79 @@ fn stays_on_the_wire(folder: &Folder) {
     wait_until("the publisher is gone from the wire", || shown().users <= 2);
     // The wire keeps it, however long nothing else does.
     assert_eq!((shown().state, shown().starts), (EngineState::Running, 1), "{:?}", shown());
-    assert!(shown().because.contains("plain ROS 2 nodes"), "{:?}", shown());
+    assert!(shown().because.contains("foreign ROS 2 nodes"), "{:?}", shown());
+}
+
+/// How often the threads of this process that are called so have slept: all, where it is empty.
+fn slept(name: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let statuses = tasks.flat_map(|it| std::fs::read_to_string(it.path().join("status")));
+    let counts = statuses.filter_map(|status| {
+        let of = |key: &str| Some(status.lines().find_map(|it| it.strip_prefix(key))?.trim());
+        let is_meant = of("Name:")?.starts_with(name);
+        of("voluntary_ctxt_switches:")?.parse::<u64>().ok().filter(|_| is_meant)
+    });
+    counts.sum()
+}
+
+/// How often they have read and written: a thread that wakes itself does not sleep.
+fn read_and_wrote() -> u64 {
+    let all = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let counts = ["syscr: ", "syscw: "].map(|key| {
+        let count = all.lines().find_map(|it| it.strip_prefix(key));
+        count.map_or(0, |it| it.parse::<u64>().unwrap())
+    });
+    counts.iter().sum()
+}
+
+fn owes_a_late_joiner(folder: &Folder) {
+    const COUNT: u64 = 3000;
+    let (here, there) = (process(folder), process(folder));
+    let qos = Qos { durability: Durability::TransientLocal, ..keep_all() };
+    let publisher = here.node("n").unwrap().create_publisher::<UInt64>("owed", qos).unwrap();
+    (1..=COUNT).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+    for context in [&here, &there] {
+        let node = context.node("late").unwrap();
+        let late = node.create_polled_subscription::<UInt64>("owed", qos).unwrap();
+        late.wait_for_publishers(1, HANG).unwrap();
+        wait_until("nobody is woken for what it does not take", || {
+            // The look itself reads much.
+            let (slept_before, before) = (slept(""), read_and_wrote());
+            std::thread::sleep(Duration::from_secs(1));
+            let woken = read_and_wrote() - before;
+            woken + slept("") - slept_before < 100
+        });
+        let mut next = 1;
+        house::take_until(&node, &late, |received| {
+            assert_eq!(received.view().data, next);
+            next += 1;
+            COUNT < next
+        });
+        let counters = late.counters();
+        assert_eq!((counters.received, counters.lost, counters.displaced), (COUNT, 0, 0));
+    }
+    assert_eq!((publisher.counters().failed, publisher.counters().displaced), (0, 0));
+}
+
+fn displaces_by(folder: &Folder, engine: &str) {
+    const COUNT: u64 = 2000;
+    let (here, there) = (process(folder), process(folder));
+    let (sender, taker) = (here.node("sender").unwrap(), there.node("taker").unwrap());
+    let publisher = sender.create_publisher::<UInt64>("displaced", keep_last(10)).unwrap();
+    let subscription = taker.create_polled_subscription::<UInt64>("displaced", keep_last(10));
+    let subscription = subscription.unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    set(&there, "/displaced", Some(engine));
+    settled_on(&there, "/displaced", engine);
+    let before = slept("tsuji-control");
+    for data in 0..COUNT {
+        publisher.publish(UInt64 { data }).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let woken = slept("tsuji-control") - before;
+    assert!(woken < COUNT / 2, "woken {woken} times for {COUNT} samples");
+    wait_until("all is counted", || publisher.counters().displaced == COUNT - 10);
+    drop(subscription);
 }
 
 fn alone(name: &'static str, role: &str) {
@@ -265,6 +340,16 @@ fn has_fast_dds() -> bool {
 }
 
 #[test]
-fn an_engine_by_which_plain_nodes_are_spoken_to_stays() {
+fn a_late_joiner_that_does_not_take_wakes_nobody() {
+    alone("a late joiner that does not take", "owes a late joiner");
+}
+
+#[test]
+fn what_is_displaced_by_an_engine_is_not_told_one_by_one() {
+    alone("what is displaced by an engine", "displaces by: cyclonedds");
+}
+
+#[test]
+fn an_engine_by_which_foreign_nodes_are_spoken_to_stays() {
     alone("an engine stays", "on the wire");
 }

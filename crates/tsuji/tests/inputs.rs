@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use house::{Child, Folder, HANG, Random, best_effort, descriptors, heard, keep_all, keep_last};
 use house::{resident_kib, take_until, tell, wait_until};
-use tsuji::{Context, ErrorKind, Executor, History, Message, Qos, RawType};
+use tsuji::{Context, ErrorKind, Executor, History, Message, PublisherOptions, Qos, RawType};
 use tsuji_interfaces::sensor_msgs::msg::{Image, PointCloud2};
 use tsuji_interfaces::std_msgs::msg::{String as Text, UInt64};
 
@@ -57,7 +57,7 @@ fn check_lies<M: Message>(valid: &M, isolated: bool) {
     let valid = valid.to_vec().unwrap();
     let lies = lies(&valid, &mut Random(7));
     let node = one.node("liar").unwrap();
-    let publisher = node.raw_publisher("t", raw_type::<M>()).qos(keep_all()).build().unwrap();
+    let publisher = node.create_raw_publisher("t", raw_type::<M>(), keep_all()).unwrap();
     let listener = two.node("listener").unwrap();
     let seen = Arc::new(Mutex::new(0u64));
     let sink = Arc::clone(&seen);
@@ -117,20 +117,20 @@ fn truncated_and_lying_samples_are_counted_and_never_handed_over() {
 }
 
 #[test]
-fn a_message_of_64_megabytes_passes_on_every_road() {
+fn a_message_of_64_megabytes_passes_on_every_link() {
     const BYTES: usize = 64 << 20;
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let node = one.node("large").unwrap();
     let publisher = node.create_publisher::<Image>("image", keep_last(1)).unwrap();
-    let near = node.subscription::<Image>("image").qos(keep_last(1)).build().unwrap();
-    let far_node = two.node("far").unwrap();
-    let far = far_node.subscription::<Image>("image").qos(keep_last(1)).build().unwrap();
+    let near = node.create_polled_subscription::<Image>("image", keep_last(1)).unwrap();
+    let remote_node = two.node("far").unwrap();
+    let far = remote_node.create_polled_subscription::<Image>("image", keep_last(1)).unwrap();
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     let image = Arc::new(Image { data: vec![5; BYTES], ..Image::default() });
     let check = |value: u8| {
         assert_eq!(near.take().unwrap().unwrap().view().data.len(), BYTES);
-        take_until(&far_node, &far, |received| {
+        take_until(&remote_node, &far, |received| {
             let data = received.view().data;
             data.len() == BYTES && data[0] == value && data[BYTES - 1] == value
         });
@@ -153,7 +153,7 @@ fn sixteen_subscriptions() {
     let context = house::context();
     let node = context.node("many").unwrap();
     let subscriptions: Vec<_> = (0..16)
-        .map(|_| node.subscription::<Image>("image").qos(keep_all()).build().unwrap())
+        .map(|_| node.create_polled_subscription::<Image>("image", keep_all()).unwrap())
         .collect();
     tell("there");
     for subscription in &subscriptions {
@@ -175,8 +175,12 @@ fn sixty_four_subscriptions_in_several_processes_get_everything() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("one").unwrap();
-    let publisher =
-        node.publisher::<Image>("image").qos(keep_all()).max_blocking(HANG).build().unwrap();
+    let publisher = node
+        .create_publisher::<Image>(
+            "image",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     let mut children: Vec<_> = (0..4).map(|_| Child::start(&folder, "16 subscriptions")).collect();
     children.iter().for_each(|child| drop(child.expect("there")));
     publisher.wait_for_subscriptions(64, HANG).unwrap();
@@ -201,7 +205,9 @@ fn thousand_subscriptions() {
     let node = context.node("many").unwrap();
     let (before, memory) = (descriptors(), resident_kib());
     let subscriptions: Vec<_> = (0..TOPICS)
-        .map(|number| node.subscription::<UInt64>(&format!("t{number}")).build().unwrap())
+        .map(|number| {
+            node.create_polled_subscription::<UInt64>(&format!("t{number}"), Qos::DEFAULT).unwrap()
+        })
         .collect();
     tell("there");
     for (number, subscription) in subscriptions.iter().enumerate() {
@@ -264,7 +270,10 @@ fn what_can_never_work_is_refused_with_what_is_allowed() {
         let made = node.create_publisher::<UInt64>(wrong, Qos::DEFAULT);
         let text = format!("{wrong:?}");
         check_error(made, &[text.trim_matches('"')]);
-        assert!(node.subscription::<UInt64>(wrong).build().is_err(), "{wrong:?}");
+        assert!(
+            node.create_polled_subscription::<UInt64>(wrong, Qos::DEFAULT).is_err(),
+            "{wrong:?}"
+        );
     }
     for wrong in ["", "1st", "a/b", "with space", "a-b"] {
         check_error(context.node(wrong), &[wrong]);
@@ -278,7 +287,7 @@ fn what_can_never_work_is_refused_with_what_is_allowed() {
     check_error(publisher(Qos { deadline: Some(long), ..Qos::DEFAULT }), &["/t", "deadline"]);
     let zero = Some(std::time::Duration::ZERO);
     check_error(publisher(Qos { lifespan: zero, ..Qos::DEFAULT }), &["/t", "lifespan", "0"]);
-    let subscription = node.subscription::<UInt64>("t").qos(keep_last(0)).build();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_last(0));
     check_error(subscription, &["/t", "depth 0", "allowed: 1 to"]);
     for domain in [233, u32::MAX] {
         let built = Context::builder().domain(domain).runtime_dir(&folder.0).build();
@@ -320,8 +329,8 @@ fn an_unknown_type_is_carried_as_bytes_and_another_hash_does_not_match() {
     let unknown = RawType { name: "my_msgs/msg/Unknown".into(), hash: String::new() };
     let writer = one.node("w").unwrap();
     let reader = two.node("r").unwrap();
-    let publisher = writer.raw_publisher("t", unknown.clone()).build().unwrap();
-    let subscription = reader.raw_subscription("t", unknown).build().unwrap();
+    let publisher = writer.create_raw_publisher("t", unknown.clone(), Qos::DEFAULT).unwrap();
+    let subscription = reader.create_polled_raw_subscription("t", unknown, Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     publisher.publish_bytes(&[0, 1, 0, 0, 1, 2, 3]).unwrap();
     wait_until("it arrives", || {
@@ -329,8 +338,8 @@ fn an_unknown_type_is_carried_as_bytes_and_another_hash_does_not_match() {
     });
     let hash = format!("RIHS01_{}", "00".repeat(32));
     let other = RawType { hash: hash.clone(), ..raw_type::<UInt64>() };
-    let _wrong = writer.raw_publisher("hashed", other).build().unwrap();
-    let typed = reader.subscription::<UInt64>("hashed").build().unwrap();
+    let _wrong = writer.create_raw_publisher("hashed", other, Qos::DEFAULT).unwrap();
+    let typed = reader.create_polled_subscription::<UInt64>("hashed", Qos::DEFAULT).unwrap();
     let routes = loop {
         let routes = one.routes(HANG).unwrap();
         if routes.len() == 2 {
@@ -351,7 +360,7 @@ fn best_effort_that_finds_no_room_is_dropped_and_counted() {
     let qos = Qos { history: History::KeepAll, ..best_effort(1) };
     let publisher = node.create_publisher::<UInt64>("t", qos).unwrap();
     let reader = two.node("r").unwrap();
-    let subscription = reader.subscription::<UInt64>("t").qos(qos).build().unwrap();
+    let subscription = reader.create_polled_subscription::<UInt64>("t", qos).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     (0..3000).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
     let mut taken = 0;
@@ -378,10 +387,10 @@ fn a_type_that_cannot_be_told_of_is_refused() {
         (of("my_msgs/msg/A", &"0".repeat(300_000)), &["64 hexadecimal digits"]),
     ];
     for (raw, words) in refused {
-        check_error(node.raw_publisher("t", raw.clone()).build(), words);
-        check_error(node.raw_subscription("t", raw.clone()).build(), words);
+        check_error(node.create_raw_publisher("t", raw.clone(), Qos::DEFAULT), words);
+        check_error(node.create_polled_raw_subscription("t", raw.clone(), Qos::DEFAULT), words);
     }
-    let short = node.raw_publisher("t", of("my_msgs/A", "")).build().unwrap();
+    let short = node.create_raw_publisher("t", of("my_msgs/A", ""), Qos::DEFAULT).unwrap();
     assert_eq!(short.type_name(), "my_msgs/msg/A");
-    node.raw_publisher("t", of("my_msgs/srv/A_Request", "")).build().unwrap();
+    node.create_raw_publisher("t", of("my_msgs/srv/A_Request", ""), Qos::DEFAULT).unwrap();
 }

@@ -12,7 +12,10 @@ use house::{
     Child, Folder, HANG, Random, Watchdog, best_effort, figure, heard, keep_all, keep_last,
 };
 use house::{take_until, tell, wait_until};
-use tsuji::{ErrorKind, Executor, PublisherEvent, Qos, SubscriptionEvent, WaitSet};
+use tsuji::{
+    ErrorKind, Executor, PublisherEvent, PublisherOptions, Qos, SubscriptionEvent,
+    SubscriptionOptions, WaitSet,
+};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
@@ -44,7 +47,9 @@ fn child() {
 fn publish_at_full_speed(qos: Qos) {
     let context = house::context();
     let node = context.node("fast").unwrap();
-    let publisher = node.publisher::<UInt64>("t").qos(qos).max_blocking(HANG).build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>("t", PublisherOptions::default().qos(qos).max_blocking(HANG))
+        .unwrap();
     let images = node.create_publisher::<Image>("image", keep_last(2)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     tell("publishing");
@@ -74,7 +79,7 @@ fn hold_a_loan() {
 fn hold_views() {
     let context = house::context();
     let node = context.node("holder").unwrap();
-    let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("image", keep_all()).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     let mut views = Vec::new();
     take_until(&node, &subscription, |received| {
@@ -88,7 +93,7 @@ fn hold_views() {
 fn receive(qos: Qos) {
     let context = house::context();
     let node = context.node("reader").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(qos).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", qos).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     let mut is_first = true;
     take_until(&node, &subscription, |_| {
@@ -103,7 +108,7 @@ fn receive(qos: Qos) {
 fn do_not_read(qos: Qos) {
     let context = house::context();
     let node = context.node("idle").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(qos).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", qos).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     tell("there");
     while heard() == "read" {
@@ -122,13 +127,13 @@ fn publishers_killed_at_full_speed_leave_nothing_and_stop_nobody() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
-    let subscription = node.subscription::<UInt64>("t").build().unwrap();
-    let images = node.subscription::<Image>("image").build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
+    let images = node.create_polled_subscription::<Image>("image", Qos::DEFAULT).unwrap();
     // A flow between two that live goes on all the while.
     let other = folder.process();
     let steady = other.node("steady").unwrap();
     let publisher = steady.create_publisher::<UInt64>("steady", keep_all()).unwrap();
-    let watcher = node.subscription::<UInt64>("steady").qos(keep_all()).build().unwrap();
+    let watcher = node.create_polled_subscription::<UInt64>("steady", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let mut set = WaitSet::new(&context).unwrap();
     let mut random = Random(1);
@@ -190,12 +195,16 @@ fn subscribers_killed_while_receiving_leave_nothing_and_stop_nobody() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
-    let publisher =
-        node.publisher::<UInt64>("t").qos(keep_all()).max_blocking(HANG).build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     // A reader that keeps all, in another process that lives: it must get each sample.
     let other = folder.process();
     let reader = other.node("reader").unwrap();
-    let subscription = reader.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = reader.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let is_over = AtomicBool::new(false);
     let sent = AtomicU64::new(0);
@@ -254,7 +263,7 @@ fn a_publisher_killed_while_it_holds_a_loan_is_only_gone() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
-    let subscription = node.subscription::<Image>("image").build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("image", Qos::DEFAULT).unwrap();
     for _ in 0..5 {
         let child = Child::start(&folder, "hold a loan");
         child.expect("holding");
@@ -276,8 +285,12 @@ fn memory_held_by_a_killed_process_comes_back() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
-    let publisher =
-        node.publisher::<Image>("image").qos(keep_all()).max_blocking(HANG).build().unwrap();
+    let publisher = node
+        .create_publisher::<Image>(
+            "image",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     let mut reserved = Vec::new();
     for _ in 0..6 {
         let child = Child::start(&folder, "hold 50 views");
@@ -304,8 +317,12 @@ fn a_publisher_that_waits_for_a_killed_subscriber_is_released() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
-    let publisher =
-        node.publisher::<UInt64>("t").qos(keep_all()).max_blocking(HANG).build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     for _ in 0..5 {
         let child = Child::start(&folder, "do not read but keep all");
         child.expect("there");
@@ -330,7 +347,7 @@ fn all_that_a_killed_publisher_sent_whole_arrives() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     let mut random = Random(3);
     for _ in 0..20 {
         let child = Child::start(&folder, "publish all at full speed");
@@ -358,7 +375,9 @@ fn a_subscription_that_does_not_read_keeps_what_its_history_says() {
     let node = context.node("survivor").unwrap();
     let qos = keep_all();
     let no_wait = Duration::from_millis(1);
-    let publisher = node.publisher::<UInt64>("t").qos(qos).max_blocking(no_wait).build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>("t", PublisherOptions::default().qos(qos).max_blocking(no_wait))
+        .unwrap();
     let mut child = Child::start(&folder, "do not read");
     child.expect("there");
     (0..5000).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
@@ -392,10 +411,10 @@ fn a_stopped_process_goes_on_where_it_was() {
     let context = folder.process();
     let node = context.node("survivor").unwrap();
     let publisher = node
-        .publisher::<UInt64>("t")
-        .qos(keep_all())
-        .max_blocking(Duration::from_millis(1))
-        .build()
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(keep_all()).max_blocking(Duration::from_millis(1)),
+        )
         .unwrap();
     let mut child = Child::start(&folder, "do not read but keep all");
     let last = Child::start(&folder, "receive");
@@ -439,7 +458,7 @@ fn a_killed_process_leaves_a_socket_that_the_next_start_removes() {
     let context = folder.process();
     assert_eq!(context.settle(HANG).unwrap(), 0);
     assert_eq!(folder.sockets().len(), 1, "its own");
-    assert_eq!(context.strangers(), []);
+    assert_eq!(context.unreachable_peers(), []);
     drop(context);
     assert_eq!(folder.sockets().len(), 0);
 }
@@ -461,14 +480,15 @@ fn two_hundred_dead_sockets_do_not_hold_a_start_up() {
     make_old(&half_open);
     assert_eq!(folder.sockets().len(), 201);
     let (one, two) = (folder.process(), folder.process());
-    let subscription = one.node("a").unwrap().subscription::<UInt64>("t").build().unwrap();
+    let subscription =
+        one.node("a").unwrap().create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     let node = two.node("b").unwrap();
     let publisher = node.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     publisher.publish(UInt64 { data: 1 }).unwrap();
     take_until(&one.node("c").unwrap(), &subscription, |_| true);
     assert_eq!(folder.sockets().len(), 2, "{:?}", folder.sockets());
-    assert_eq!(one.strangers(), []);
+    assert_eq!(one.unreachable_peers(), []);
 }
 
 /// A socket at `path` that nobody listens at any more.
@@ -494,16 +514,20 @@ fn both_ends_are_told_of_a_death() {
     let (of_publisher, of_subscription) = (Arc::clone(&told), Arc::clone(&told));
     let lease = Qos { liveliness_lease: Some(Duration::from_secs(3600)), ..Qos::DEFAULT };
     let _publisher = node
-        .publisher::<UInt64>("t")
-        .qos(keep_last(1))
-        .on_event(move |event| of_publisher.lock().unwrap().push(format!("{event:?}")))
-        .build()
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default()
+                .qos(keep_last(1))
+                .on_event(move |event| of_publisher.lock().unwrap().push(format!("{event:?}"))),
+        )
         .unwrap();
     let _subscription = node
-        .subscription::<Image>("image")
-        .qos(Qos { liveliness_lease: None, ..lease })
-        .on_event(move |event| of_subscription.lock().unwrap().push(format!("{event:?}")))
-        .build()
+        .create_polled_subscription::<Image>(
+            "image",
+            SubscriptionOptions::default()
+                .qos(Qos { liveliness_lease: None, ..lease })
+                .on_event(move |event| of_subscription.lock().unwrap().push(format!("{event:?}"))),
+        )
         .unwrap();
     let reader = Child::start(&folder, "receive");
     let writer = Child::start(&folder, "hold a loan");

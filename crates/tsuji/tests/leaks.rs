@@ -61,10 +61,9 @@ fn ten_thousand_endpoints() {
             };
             let topic = format!("t{}", number % 25);
             publishers.push(node.create_publisher::<Text>(&topic, qos).unwrap());
-            let subscription = other.subscription::<Text>(&topic).qos(qos);
             subscriptions.push(match number % 2 {
-                0 => subscription.build().unwrap(),
-                _ => subscription.callback(|_| ()).unwrap(),
+                0 => other.create_polled_subscription::<Text>(&topic, qos).unwrap(),
+                _ => other.create_subscription::<Text>(&topic, qos, |_| ()).unwrap(),
             });
         }
         publishers.iter().for_each(|it| it.wait_for_subscriptions(1, HANG).unwrap());
@@ -114,8 +113,8 @@ fn ten_thousand_endpoints() {
     };
     // A last endpoint sweeps what the ones before left.
     drop(node.create_publisher::<Text>("sweep", Qos::DEFAULT).unwrap());
-    let _sweep = other.subscription::<Text>("sweep").build().unwrap();
-    let _near = node.subscription::<Text>("sweep").build().unwrap();
+    let _sweep = other.create_polled_subscription::<Text>("sweep", Qos::DEFAULT).unwrap();
+    let _near = node.create_polled_subscription::<Text>("sweep", Qos::DEFAULT).unwrap();
     let last = node.create_publisher::<Text>("sweep", Qos::DEFAULT).unwrap();
     last.wait_for_subscriptions(2, HANG).unwrap();
     last.publish(Text::default()).unwrap();
@@ -132,7 +131,7 @@ fn a_thousand_contexts() {
     for round in 0..300u64 {
         let context = folder.process();
         let reader = context.node("short").unwrap();
-        let subscription = reader.subscription::<UInt64>("t").build().unwrap();
+        let subscription = reader.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         publisher.publish(UInt64 { data: round }).unwrap();
         take_until(&reader, &subscription, |_| true);
@@ -153,7 +152,7 @@ fn a_subscription_that_is_never_read() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("idle").unwrap();
-    let subscription = node.subscription::<Text>("never_read").qos(keep_last(3)).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("never_read", keep_last(3)).unwrap();
     let all = || (arenas_mapped(), descriptors(), figure(&context, "reserved_bytes"));
     let mut early = (0, 0, 0);
     for round in 0..20 {

@@ -10,8 +10,8 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::{Command, Stdio};
 
 use house::{Child, Folder, HANG, Watchdog, heard, keep_all, take_until, tell, wait_until};
-use tsuji::core::Interop;
-use tsuji::{Context, KNOWN_TRANSPORTS, Publisher, Qos};
+use tsuji::Interop;
+use tsuji::{Context, KNOWN_TRANSPORTS, Publisher, PublisherOptions, Qos};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 use tsuji_platform::multicast::GroupSocket;
 
@@ -40,31 +40,37 @@ fn policy(settings: &[(&str, &str)]) -> String {
 
 const ON_LOOPBACK: &[(&str, &str)] = &[("interfaces", "lo"), ("multicast", "true")];
 
-/// A process that speaks to plain nodes.
+/// A process that speaks to foreign nodes.
 fn process(folder: &Folder, domain: u32, policy: &str) -> Context {
     let policy = tsuji_policy::load("test", policy.as_bytes(), KNOWN_TRANSPORTS).unwrap();
     let builder = Context::builder().runtime_dir(&folder.0).domain(domain).policy(policy);
     builder.interop(Interop::Rtps).isolated().build().unwrap()
 }
 
-fn standing(context: &Context) -> Option<String> {
+fn activity(context: &Context) -> Option<String> {
     let reports = context.transports();
-    reports.into_iter().find(|it| it.name == "cyclonedds").unwrap().standing
+    reports.into_iter().find(|it| it.name == "cyclonedds").unwrap().activity
 }
 
 /// Waits until the wire is joined, and answers why it was.
 #[track_caller]
 fn joined(context: &Context) -> String {
-    wait_until("the wire is joined", || standing(context).unwrap() != LISTENS);
-    standing(context).unwrap()
+    wait_until("the wire is joined", || activity(context).unwrap() != LISTENS);
+    activity(context).unwrap()
 }
 
 /// A process of another folder that has joined from the beginning, with a publisher.
 fn other(folder: &Folder, domain: u32) -> (Context, Publisher<UInt64>) {
     let context = process(folder, domain, &policy(ON_LOOPBACK).replace("memory", "latency"));
     let node = context.node("other").unwrap();
-    let publisher = node.publisher::<UInt64>("other").qos(keep_all()).max_blocking(HANG);
-    (context, publisher.build().unwrap())
+    (
+        context,
+        node.create_publisher::<UInt64>(
+            "other",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap(),
+    )
 }
 
 #[track_caller]
@@ -92,13 +98,13 @@ fn be_alone_then_not() {
     let context = house::context();
     let node = context.node("alone").unwrap();
     let publisher = node.create_publisher::<UInt64>("t", keep_all()).unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
-    let other = node.subscription::<UInt64>("other").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
+    let other = node.create_polled_subscription::<UInt64>("other", keep_all()).unwrap();
     // What stays in the process, and looking for others, needs no engine.
     publisher.publish(UInt64 { data: 1 }).unwrap();
     assert_eq!(subscription.take().unwrap().unwrap().view().data, 1);
     assert_eq!(context.settle(HANG).unwrap(), 0);
-    assert_eq!((standing(&context).as_deref(), has_engine()), (Some(LISTENS), false));
+    assert_eq!((activity(&context).as_deref(), has_engine()), (Some(LISTENS), false));
     let (threads, resident_kib) = (house::threads(), house::resident_kib());
     tell("alone");
     let why = joined(&context);
@@ -136,17 +142,17 @@ fn no_engine_is_there_before_anybody_else_is() {
 }
 
 #[test]
-fn two_who_only_listen_find_each_other_by_their_knocks() {
+fn two_who_only_listen_find_each_other_by_their_connect_attempts() {
     let _watchdog = Watchdog::start("two who only listen");
     let (here, there) = (Folder::new(), Folder::new());
     let one = process(&here, 46, &policy(ON_LOOPBACK));
     // In the folder of the first nobody has to be woken.
     let near = process(&here, 46, &policy(ON_LOOPBACK));
     assert_eq!(near.settle(HANG).unwrap(), 1);
-    assert_eq!(standing(&one).as_deref(), Some(LISTENS));
-    assert_eq!(standing(&near).as_deref(), Some(LISTENS));
+    assert_eq!(activity(&one).as_deref(), Some(LISTENS));
+    assert_eq!(activity(&near).as_deref(), Some(LISTENS));
     let node = one.node("one").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     let two = process(&there, 46, &policy(ON_LOOPBACK));
     let publisher = two.node("two").unwrap().create_publisher::<UInt64>("t", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
@@ -172,11 +178,11 @@ fn garbage_is_passed_over() {
         group.send(datagram).unwrap();
     }
     assert_eq!(context.settle(HANG).unwrap(), 0);
-    assert_eq!(standing(&context).as_deref(), Some(LISTENS));
+    assert_eq!(activity(&context).as_deref(), Some(LISTENS));
     // What comes after all that is the first to be heeded.
     group.send(b"RTPS\x02\x01\0\0tsji________").unwrap();
     let why = joined(&context);
-    assert_eq!(why, "joined because another process of tsuji at 127.0.0.1 knocked");
+    assert_eq!(why, "joined because another process of tsuji at 127.0.0.1 tried to connect");
 }
 
 #[test]
@@ -185,7 +191,7 @@ fn a_port_that_somebody_keeps_is_told() {
     let folder = Folder::new();
     let port = 7400 + 250 * 48;
     let _alone = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
-    let why = standing(&process(&folder, 48, &policy(ON_LOOPBACK))).unwrap();
+    let why = activity(&process(&folder, 48, &policy(ON_LOOPBACK))).unwrap();
     let expect = format!("joined at once because nothing can be heard at 239.255.0.1:{port}: ");
     assert!(why.starts_with(&expect), "{why}");
     assert!(why.contains("in use"), "{why}");
@@ -197,7 +203,7 @@ fn whoever_cannot_hear_others_joins_at_once() {
     let (folder, there) = (Folder::new(), Folder::new());
     let check = |policy: &str, expect: Option<&str>| {
         let context = process(&folder, 49, policy);
-        assert_eq!(standing(&context).as_deref(), expect, "{policy}");
+        assert_eq!(activity(&context).as_deref(), expect, "{policy}");
         // It has.
         let (_context, _publisher) = other(&there, 49);
         check_other_is_found(&context);
@@ -215,7 +221,7 @@ fn a_flow_that_needs_the_engine_ends_the_listening() {
     let policy = policy(ON_LOOPBACK).replace("<transport", rule);
     let (one, two) = (process(&folder, 50, &policy), process(&folder, 50, &policy));
     let node = two.node("two").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     let publisher = one.node("one").unwrap().create_publisher::<UInt64>("t", keep_all()).unwrap();
     assert_eq!(two.settle(HANG).unwrap(), 1);
     publisher.wait_for_subscriptions(1, HANG).unwrap();
@@ -240,7 +246,7 @@ fn send() {
     // The network is made meanwhile.
     heard();
     let context = house::context();
-    assert_eq!(standing(&context).as_deref(), Some(LISTENS));
+    assert_eq!(activity(&context).as_deref(), Some(LISTENS));
     tell("listens");
     let node = context.node("sender").unwrap();
     let publisher = node.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
@@ -253,7 +259,7 @@ fn receive() {
     heard();
     let context = house::context();
     let node = context.node("receiver").unwrap();
-    let subscription = node.subscription::<UInt64>("t").build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     take_until(&node, &subscription, |received| received.view().data == 11);
     tell_why(&context);
 }
@@ -309,8 +315,8 @@ fn two_hosts_where_both_only_listen_find_each_other() {
     two.say("go");
     let why = [one.line(), two.line()];
     assert!(why[0].contains(" at 10.45.0.2 ") && why[1].contains(" at 10.45.0.1 "), "{why:?}");
-    // The first may knock again when the second has just begun to listen.
-    assert!(why.iter().any(|it| it.ends_with("knocked")), "{why:?}");
+    // The first may try again when the second has just begun to listen.
+    assert!(why.iter().any(|it| it.ends_with("tried to connect")), "{why:?}");
     for mut child in [one, two] {
         child.say("end");
         child.finish();

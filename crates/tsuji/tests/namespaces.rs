@@ -1,5 +1,5 @@
 //! Memory that is full, small, private or read-only, namespaces that share one thing and not the
-//! other, and users that are not the same: the roads that can work do, the others say why not.
+//! other, and users that are not the same: the links that can work do, the others say why not.
 //!
 //! What changes mounts or users needs privileges. Where they lack, a test says so and does nothing.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -13,7 +13,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use house::{Child, Folder, HANG, heard, keep_all, take_until, tell};
-use tsuji::{Context, ErrorKind, Qos, RouteState};
+use tsuji::{
+    Context, ErrorKind, Executor, LatencyClock, PublisherOptions, Qos, RouteState,
+    SubscriptionEvent, SubscriptionOptions,
+};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
@@ -30,15 +33,16 @@ fn child() {
             Err(error) => tell(&format!("{:?} {error}", error.kind())),
         },
         "set a route" => set_a_route(),
+        "speak from another time" => speak_from_another_time(),
         other => panic!("{other}"),
     }
 }
 
-/// Sets the road of a topic whose publisher is another user's, and says what each process answers.
+/// Sets the link of a topic whose publisher is another user's, and says what each process answers.
 fn set_a_route() {
     let context = house::context();
     let node = context.node("meddler").unwrap();
-    let subscription = node.subscription::<Image>("theirs").build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("theirs", Qos::DEFAULT).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     for setting in context.set_route("/theirs", Some("cyclonedds"), HANG).unwrap() {
         if setting.process.pid != std::process::id() {
@@ -47,6 +51,28 @@ fn set_a_route() {
     }
     tell("all");
     heard();
+}
+
+/// Publishes a number and, when it was heard, hears one. Its monotonic clock is another.
+fn speak_from_another_time() {
+    let context = house::context();
+    let node = context.node("another_time").unwrap();
+    let publisher = node.create_publisher::<UInt64>("from", timed()).unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("to", keep_all()).unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    publisher.publish(UInt64 { data: 1 }).unwrap();
+    take_until(&node, &subscription, |received| {
+        let latency = received.info().latency().unwrap();
+        tell(&format!("{} {}", latency.clock, latency.ns));
+        true
+    });
+    heard();
+}
+
+/// What promises a sample in every tenth of a second.
+fn timed() -> Qos {
+    Qos { deadline: Some(Duration::from_millis(100)), ..keep_all() }
 }
 
 /// Whether this machine lets the test do what it needs.
@@ -87,10 +113,14 @@ fn fill_the_memory() {
     let (one, two) = two_contexts();
     let node = one.node("writer").unwrap();
     let qos = keep_all();
-    let publisher = node.publisher::<Image>("image").qos(qos).max_blocking(Duration::ZERO);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<Image>(
+            "image",
+            PublisherOptions::default().qos(qos).max_blocking(Duration::ZERO),
+        )
+        .unwrap();
     let reader = two.node("reader").unwrap();
-    let subscription = reader.subscription::<Image>("image").qos(qos).build().unwrap();
+    let subscription = reader.create_polled_subscription::<Image>("image", qos).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let picture = large(5);
     let mut refused = 0;
@@ -112,8 +142,8 @@ fn fill_the_memory() {
         let error = publisher.publish(large(100)).unwrap_err();
         assert!(error.to_string().contains("memory"), "{error}");
         refused += 1;
-        // Small samples and the pointer road do not need what is full.
-        let inside = node.subscription::<Image>("inside").build().unwrap();
+        // Small samples and the pointer link do not need what is full.
+        let inside = node.create_polled_subscription::<Image>("inside", Qos::DEFAULT).unwrap();
         let publisher_inside = node.create_publisher::<Image>("inside", Qos::DEFAULT).unwrap();
         publisher_inside.publish(picture.clone()).unwrap();
         assert!(inside.take().unwrap().unwrap().is_by_reference());
@@ -137,7 +167,7 @@ fn find_no_memory() {
     let node = one.node("writer").unwrap();
     let publisher = node.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
     let reader = two.node("reader").unwrap();
-    let _subscription = reader.subscription::<UInt64>("t").build().unwrap();
+    let _subscription = reader.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     let route = loop {
         one.settle(HANG).unwrap();
         let route = one.routes(HANG).unwrap().pop();
@@ -146,11 +176,11 @@ fn find_no_memory() {
         }
         let _ = one.wait_for_graph(Duration::from_millis(10), |_| None::<()>);
     };
-    // The next road is taken, and it is said why not this one.
+    // The next link is taken, and it is said why not this one.
     assert_eq!(route.transport.as_deref(), Some("cyclonedds"), "{route:?}");
     let (_, rejected) = route.rejected.iter().find(|(it, _)| it == "shm").unwrap();
     publisher.publish(UInt64 { data: 1 }).unwrap();
-    let inside = node.subscription::<UInt64>("t").build().unwrap();
+    let inside = node.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     publisher.publish(UInt64 { data: 2 }).unwrap();
     assert_eq!(inside.take().unwrap().unwrap().view().data, 2);
     assert!(rejected.contains(&trouble), "{rejected}, but {trouble}");
@@ -208,7 +238,7 @@ fn send_pictures_back() {
     let context = house::context();
     let node = context.node("mirror").unwrap();
     let publisher = node.create_publisher::<Image>("back", keep_all()).unwrap();
-    let subscription = node.subscription::<Image>("there").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("there", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     take_until(&node, &subscription, |received| {
         publisher.publish_bytes(received.bytes().unwrap()).unwrap();
@@ -226,7 +256,7 @@ fn check_exchange(wrapper: &[&str], folder: &Folder, context: &Context) {
     }
     let node = context.node("one").unwrap();
     let publisher = node.create_publisher::<Image>("there", keep_all()).unwrap();
-    let subscription = node.subscription::<Image>("back").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("back", keep_all()).unwrap();
     let mut child = Child::start_in(wrapper, &folder.0, "send pictures back", &[]);
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     for number in (1..=5u32).rev() {
@@ -245,7 +275,7 @@ fn check_exchange(wrapper: &[&str], folder: &Folder, context: &Context) {
         assert_eq!((&*route.scope, route.samples), ("local", 5), "{route:?}");
         topics.push(&*route.topic);
     }
-    assert_eq!(topics, ["/back", "/there"], "{:?}", context.strangers());
+    assert_eq!(topics, ["/back", "/there"], "{:?}", context.unreachable_peers());
     child.say("end");
     child.finish();
 }
@@ -335,7 +365,7 @@ fn group_folder() -> Folder {
 fn users_of_a_group_meet_in_the_groups_folder() {
     let one = ["setpriv", "--reuid", "12345", "--regid", "23456", "--clear-groups"];
     let two = ["setpriv", "--reuid", "12346", "--regid", "23456", "--clear-groups"];
-    let outside = ["setpriv", "--reuid", "12347", "--regid", "12347", "--clear-groups"];
+    let foreign = ["setpriv", "--reuid", "12347", "--regid", "12347", "--clear-groups"];
     if !is_allowed(&one) {
         return;
     }
@@ -344,7 +374,7 @@ fn users_of_a_group_meet_in_the_groups_folder() {
     // This process was there before, which the other user must be able to connect to.
     check_exchange(&one, &folder, &context);
     check_exchange(&two, &folder, &context);
-    let child = Child::start_in(&outside, &folder.0, "try to start", &[]);
+    let child = Child::start_in(&foreign, &folder.0, "try to start", &[]);
     let told = child.line();
     assert!(told.starts_with("Invalid run-time folder"), "{told}");
     child.finish();
@@ -355,7 +385,7 @@ fn users_of_a_group_meet_in_the_groups_folder() {
 }
 
 #[test]
-fn a_user_of_the_group_sets_no_roads_of_others() {
+fn a_user_of_the_group_sets_no_links_of_others() {
     let other = ["setpriv", "--reuid", "12345", "--regid", "23456", "--clear-groups"];
     if !is_allowed(&other) {
         return;
@@ -428,4 +458,53 @@ fn a_read_only_run_time_folder_is_an_error_that_says_so() {
         assert!(told.contains("Read-only") && told.contains("/mnt"), "{told}");
         child.finish();
     }
+}
+
+#[test]
+fn processes_of_two_time_namespaces_do_not_compare_their_monotonic_clocks() {
+    const AHEAD: &[&str] = &["unshare", "-T", "--monotonic", "100000"];
+    if !is_allowed(AHEAD) {
+        return;
+    }
+    let _watchdog = house::Watchdog::start("two time namespaces");
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("here").unwrap();
+    let (events, told) = std::sync::mpsc::channel();
+    let options = SubscriptionOptions::default().qos(timed()).on_event(move |event| {
+        let _ = events.send(event);
+    });
+    let subscription = node.create_polled_subscription::<UInt64>("from", options).unwrap();
+    let publisher = node.create_publisher::<UInt64>("to", keep_all()).unwrap();
+    let mut child = Child::start_in(AHEAD, &folder.0, "speak from another time", &[]);
+
+    take_until(&node, &subscription, |received| {
+        let info = received.info();
+        let latency = info.latency().unwrap();
+        assert_eq!((info.source_mono_ns, latency.clock), (None, LatencyClock::Wall));
+        assert!(latency.ns.unsigned_abs() < 60_000_000_000, "{latency}");
+        true
+    });
+    let routes = context.routes(HANG).unwrap();
+    let route = routes.iter().find(|it| it.topic == "/from").unwrap();
+    assert_eq!(route.transport.as_deref(), Some("shm"), "{}", route.because);
+    let latency = route.latency.as_ref().unwrap();
+    assert!(latency.clock == "wall" && latency.max_us < 60e6, "{latency:?}");
+
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    publisher.publish(UInt64 { data: 2 }).unwrap();
+    let line = child.line();
+    let (clock, ns) = line.split_once(' ').unwrap();
+    assert_eq!(clock, "wall");
+    assert!(ns.parse::<i64>().unwrap().unsigned_abs() < 60_000_000_000, "{ns}");
+
+    // By its own clock the sample was sent in the far future, and the deadline would never pass.
+    let mut executor = Executor::new(&context).unwrap();
+    executor.add(&node).unwrap();
+    house::wait_until("the deadline is missed", || {
+        executor.spin_once(Duration::from_millis(100)).unwrap();
+        told.try_iter().any(|it| matches!(it, SubscriptionEvent::DeadlineMissed { .. }))
+    });
+    child.say("");
+    child.finish();
 }

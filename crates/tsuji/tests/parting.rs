@@ -26,7 +26,7 @@ fn child() {
 fn be_there() {
     let context = house::context();
     let node = context.node("other").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
     tell("there");
     while heard() == "look" {
         let graph = context.graph();
@@ -39,6 +39,9 @@ fn be_there() {
 }
 
 fn be_stuck() {
+    // Whoever runs the tests in the background has it ignored.
+    // SAFETY: the default is no function.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
     let context = house::context();
     context.shutdown_on_signals().unwrap();
     tell("waiting");
@@ -73,7 +76,7 @@ fn a_sample_outlives_its_context() {
     let writer = one.node("writer").unwrap();
     let reader = two.node("reader").unwrap();
     let publisher = writer.create_publisher::<Image>("image", keep_last(2)).unwrap();
-    let subscription = reader.subscription::<Image>("image").build().unwrap();
+    let subscription = reader.create_polled_subscription::<Image>("image", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let picture = |byte: u8| Image { data: vec![byte; 1 << 20], ..Image::default() };
     publisher.publish(picture(1)).unwrap();
@@ -82,10 +85,10 @@ fn a_sample_outlives_its_context() {
     let held = held.unwrap();
     drop((subscription, reader, two));
     one.wait_for_graph(HANG, |graph| (graph.nodes.len() == 1).then_some(())).unwrap().unwrap();
-    // Somebody else reads, so that what is published goes the same road.
+    // Somebody else reads, so that what is published goes the same link.
     let three = folder.process();
     let other = three.node("other").unwrap();
-    let subscription = other.subscription::<Image>("image").qos(keep_last(1)).build().unwrap();
+    let subscription = other.create_polled_subscription::<Image>("image", keep_last(1)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     for byte in 2..100 {
         publisher.publish(picture(byte)).unwrap();
@@ -103,12 +106,12 @@ fn a_link_that_could_not_be_made_is_made_later() {
     child.expect("none left");
     let context = folder.process();
     let _node = context.node("newcomer").unwrap();
-    // It knocked and was shut out; it goes on trying.
+    // It tried to connect and was shut out; it goes on trying.
     assert_eq!(context.graph().nodes.len(), 1);
     child.say("take them back");
     child.expect("some again");
     context.wait_for_graph(HANG, |graph| (graph.nodes.len() == 2).then_some(())).unwrap().unwrap();
-    assert_eq!(context.strangers(), []);
+    assert_eq!(context.unreachable_peers(), []);
 }
 
 /// A stopped process is told what is there when it goes on, not all that came and went meanwhile,
@@ -119,7 +122,7 @@ fn much_comes_and_goes_while_a_process_is_stopped() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("survivor").unwrap();
-    let publisher = node.publisher::<UInt64>("t").qos(keep_all()).build().unwrap();
+    let publisher = node.create_publisher::<UInt64>("t", keep_all()).unwrap();
     let mut child = Child::start(&folder, "be there");
     child.expect("there");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
@@ -139,7 +142,7 @@ fn much_comes_and_goes_while_a_process_is_stopped() {
     });
 }
 
-/// Neighbours that are killed leave sockets, which the survivor takes away.
+/// Peers that are killed leave sockets, which the survivor takes away.
 #[test]
 fn a_survivor_takes_the_sockets_of_the_dead_away() {
     let _watchdog = Watchdog::start("sockets of the dead");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use house::roads::{Sender, Taker, assert_all_came, ends, keep_many, set, settled_on};
+use house::links::{Sender, Taker, assert_all_came, ends, keep_many, set, settled_on};
 use house::{Child, Folder, HANG, Watchdog, keep_all, keep_last};
 use tsuji::{Context, Qos};
 use tsuji_core::Policy;
@@ -27,7 +27,7 @@ fn example() -> &'static Path {
 #[test]
 #[ignore = "a child process of the other tests"]
 fn child() {
-    house::roads::play(&house::role(), &house::context());
+    house::links::play(&house::role(), &house::context());
 }
 
 /// Everything over loopback, and the example, whose sockets are in `folder`.
@@ -113,32 +113,32 @@ fn is_built(name: &str) -> bool {
     true
 }
 
-/// The roads between processes that there are here, with all plug-ins.
-fn roads() -> Vec<&'static str> {
-    let mut roads = vec!["shm", "cyclonedds", "example"];
-    roads.extend(["fastdds", "zenoh"].into_iter().filter(|it| is_built(it)));
-    roads
+/// The links between processes that there are here, with all plug-ins.
+fn links() -> Vec<&'static str> {
+    let mut links = vec!["shm", "cyclonedds", "example"];
+    links.extend(["fastdds", "zenoh"].into_iter().filter(|it| is_built(it)));
+    links
 }
 
-/// A process, and others that it reaches by a road each, itself in process among them.
-fn on_every_road(folder: &Folder) -> (Context, Vec<Context>) {
+/// A process, and others that it reaches by a link each, itself in process among them.
+fn on_every_link(folder: &Folder) -> (Context, Vec<Context>) {
     let here = process(folder, &[]);
-    let mut others: Vec<Context> = roads().into_iter().map(|it| process(folder, &[it])).collect();
+    let mut others: Vec<Context> = links().into_iter().map(|it| process(folder, &[it])).collect();
     others.push(here.clone());
     (here, others)
 }
 
-/// A publisher whose readers are on every road there is, and each gets each sample once.
+/// A publisher whose readers are on every link there is, and each gets each sample once.
 #[test]
-fn one_publisher_feeds_subscriptions_on_every_road() {
-    let _watchdog = Watchdog::start("every road");
+fn one_publisher_feeds_subscriptions_on_every_link() {
+    let _watchdog = Watchdog::start("every link");
     let folder = Folder::new();
-    let (here, others) = on_every_road(&folder);
+    let (here, others) = on_every_link(&folder);
     let publisher =
-        here.node("sender").unwrap().publisher::<UInt64>("n").qos(keep_all()).build().unwrap();
+        here.node("sender").unwrap().create_publisher::<UInt64>("n", keep_all()).unwrap();
     let subscribe = |context: &Context| {
         let node = context.node("taker").unwrap();
-        node.subscription::<UInt64>("n").qos(keep_all()).build().unwrap()
+        node.create_polled_subscription::<UInt64>("n", keep_all()).unwrap()
     };
     let subscriptions: Vec<_> = others.iter().map(subscribe).collect();
     publisher.wait_for_subscriptions(subscriptions.len(), HANG).unwrap();
@@ -148,7 +148,7 @@ fn one_publisher_feeds_subscriptions_on_every_road() {
     let mut taken: Vec<String> =
         here.routes(HANG).unwrap().into_iter().filter_map(|it| it.transport).collect();
     taken.sort();
-    let mut expect = [roads(), vec!["inproc"]].concat();
+    let mut expect = [links(), vec!["inproc"]].concat();
     expect.sort_unstable();
     assert_eq!(taken, expect);
     let sending = Sender::start(publisher, Duration::from_micros(200));
@@ -160,18 +160,18 @@ fn one_publisher_feeds_subscriptions_on_every_road() {
     }
 }
 
-/// A subscription that takes from publishers on every road there is, in the order of each.
+/// A subscription that takes from publishers on every link there is, in the order of each.
 #[test]
-fn one_subscription_takes_from_publishers_on_every_road() {
+fn one_subscription_takes_from_publishers_on_every_link() {
     const SENT: u64 = 1000;
-    let _watchdog = Watchdog::start("every road");
+    let _watchdog = Watchdog::start("every link");
     let folder = Folder::new();
-    let (here, others) = on_every_road(&folder);
+    let (here, others) = on_every_link(&folder);
     let node = here.node("taker").unwrap();
-    let subscription = node.subscription::<UInt64>("n").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", keep_all()).unwrap();
     let publish = |context: &Context| {
         let node = context.node("sender").unwrap();
-        node.publisher::<UInt64>("n").qos(keep_all()).build().unwrap()
+        node.create_publisher::<UInt64>("n", keep_all()).unwrap()
     };
     let publishers: Vec<_> = others.iter().map(publish).collect();
     subscription.wait_for_publishers(publishers.len(), HANG).unwrap();
@@ -216,7 +216,7 @@ fn kill_publishers(folder: &Folder, plugin: &'static str) {
     let _watchdog = Watchdog::start("a publisher is killed");
     let here = process(folder, &[plugin]);
     let node = here.node("taker").unwrap();
-    let subscription = node.subscription::<UInt64>("n").qos(keep_many()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", keep_many()).unwrap();
     for _ in 0..3 {
         let child = start(folder, "publish", plugin);
         child.expect("there");

@@ -1,32 +1,37 @@
 //! A policy file that changes while samples flow.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
 
 mod house;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use house::links::assert_all_came;
 use house::log::Log;
-use house::roads::assert_all_came;
 use house::{Folder, HANG, Watchdog, keep_last, wait_until};
-use tsuji::core::Interop;
-use tsuji::{Context, ContextBuilder, ErrorKind, Publisher, RouteReport, RouteState, Subscription};
+use tsuji::Interop;
+use tsuji::{
+    Context, ContextBuilder, ErrorKind, Publisher, Qos, RouteReport, RouteState, Subscription,
+};
 use tsuji_interfaces::std_msgs::msg::{String as Text, UInt64};
 
 /// A policy file with a rule for everything.
-fn file(rule: &str, road: &str) -> String {
+fn file(rule: &str, link: &str) -> String {
     format!(
         r#"<tsuji>
   <transport name="cyclonedds">
     <set key="interfaces" value="lo"/>
     <set key="multicast" value="true"/>
   </transport>
-  <rule name="{rule}" priority="10" use="{road}"/>
+  <rule name="{rule}" priority="10" use="{link}"/>
 </tsuji>"#
     )
 }
@@ -58,8 +63,8 @@ impl Robot {
         let path = folder.0.join(name);
         let context = builder(&folder, &path).isolated().build().unwrap();
         let node = context.node("a").unwrap();
-        let publisher = node.publisher::<Text>("t").build().unwrap();
-        let subscription = node.subscription::<Text>("t").build().unwrap();
+        let publisher = node.create_publisher::<Text>("t", Qos::DEFAULT).unwrap();
+        let subscription = node.create_polled_subscription::<Text>("t", Qos::DEFAULT).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         let robot = Self { context, path, publisher, _subscription: subscription, folder };
         robot.decided_by("one");
@@ -103,8 +108,8 @@ fn an_edited_file_moves_a_flow_that_goes_on() {
     let process = || builder(&folder, &path).isolated().build().unwrap();
     let (here, there) = (process(), process());
     let (sender, taker) = (here.node("sender").unwrap(), there.node("taker").unwrap());
-    let publisher = sender.publisher::<UInt64>("n").qos(keep_last(1000)).build().unwrap();
-    let subscription = taker.subscription::<UInt64>("n").qos(keep_last(1000)).build().unwrap();
+    let publisher = sender.create_publisher::<UInt64>("n", keep_last(1000)).unwrap();
+    let subscription = taker.create_polled_subscription::<UInt64>("n", keep_last(1000)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
@@ -126,15 +131,15 @@ fn an_edited_file_moves_a_flow_that_goes_on() {
         }
         next
     };
-    let settled = |rule: &str, road: &str, take: &mut dyn FnMut() -> u64| -> RouteReport {
+    let settled = |rule: &str, link: &str, take: &mut dyn FnMut() -> u64| -> RouteReport {
         let mut settled = None;
-        wait_until(&format!("{rule}: {road}"), || {
+        wait_until(&format!("{rule}: {link}"), || {
             take();
             let routes = there.routes(HANG).unwrap();
             let is_so = |it: &RouteReport| {
                 it.topic == "/n"
                     && it.state == RouteState::Active
-                    && it.transport.as_deref() == Some(road)
+                    && it.transport.as_deref() == Some(link)
                     && it.because.contains(&format!("rule {rule:?}"))
                     && it.changes.iter().all(|change| change.is_settled)
             };
@@ -145,15 +150,15 @@ fn an_edited_file_moves_a_flow_that_goes_on() {
     };
     settled("start", "shm", &mut take);
     for round in 0..10 {
-        let road = if round % 2 == 0 { "cyclonedds" } else { "shm" };
+        let link = if round % 2 == 0 { "cyclonedds" } else { "shm" };
         let rule = format!("round {round}");
-        fs::write(&path, file(&rule, road)).unwrap();
-        let route = settled(&rule, road, &mut take);
+        fs::write(&path, file(&rule, link)).unwrap();
+        let route = settled(&rule, link, &mut take);
         let last = route.changes.last().unwrap();
-        assert_eq!((&*last.to, &*last.why), (road, "the policy file has changed"), "{route:#?}");
+        assert_eq!((&*last.to, &*last.why), (link, "the policy file has changed"), "{route:#?}");
         // Some go by it.
         let (from, mut now) = (route.samples, 0);
-        wait_until("samples by this road", || {
+        wait_until("samples by this link", || {
             take();
             let routes = there.routes(HANG).unwrap();
             now = routes.iter().find(|it| it.topic == "/n").unwrap().samples;
@@ -339,6 +344,95 @@ fn contexts_of_one_process_follow_one_file() {
     let other = folder.0.join("other.xml");
     fs::write(&other, silent("other")).unwrap();
     assert_eq!(builder(&other).build().unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+/// A program without a subscriber of `tracing`, with what it writes to standard error.
+struct Program {
+    process: std::process::Child,
+    input: Option<std::process::ChildStdin>,
+    answers: Receiver<String>,
+    errors: Receiver<String>,
+}
+
+impl Program {
+    fn start(folder: &Folder, path: &Path, variables: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env("TSUJI_RUNTIME_DIR", &folder.0).env("ROS_DOMAIN_ID", house::DOMAIN.to_string());
+        command.env("TSUJI_POLICY", path).envs(variables.iter().copied()).stderr(Stdio::piped());
+        let said = |line: String| line.split_once("@ ").map(|(_, said)| said.to_owned());
+        let (mut process, input, answers) = house::spawn(command, said);
+        let errors = BufReader::new(process.stderr.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in errors.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let program = Self { process, input, answers, errors: lines };
+        assert!(program.answers.recv_timeout(HANG).unwrap().starts_with("pid "));
+        assert_eq!(program.answers.recv_timeout(HANG).unwrap(), "ready");
+        program
+    }
+
+    /// Waits until its policy has this rule.
+    fn has_rule(&mut self, rule: &str) {
+        wait_until(rule, || {
+            writeln!(self.input.as_mut().unwrap(), "rule").unwrap();
+            self.answers.recv_timeout(HANG).unwrap() == rule
+        });
+    }
+
+    /// Ends it, and answers what it has written that was not read yet.
+    fn finish(mut self) -> Vec<String> {
+        self.input = None;
+        assert!(self.process.wait().unwrap().success());
+        self.errors.iter().collect()
+    }
+}
+
+#[test]
+#[ignore = "a child of the tests here"]
+fn child() {
+    house::role();
+    let context = house::context();
+    house::tell("ready");
+    while house::heard() == "rule" {
+        house::tell(context.policy().rules()[0].name.as_deref().unwrap());
+    }
+}
+
+#[test]
+fn a_program_that_collects_no_events_has_the_warnings_on_standard_error() {
+    let _watchdog = Watchdog::start("standard error");
+    let folder = Folder::new();
+    fs::create_dir_all(&folder.0).unwrap();
+    let path = folder.0.join("robot.xml");
+    fs::write(&path, file("one", "shm")).unwrap();
+    let mut program = Program::start(&folder, &path, &[]);
+    let mut silent = Program::start(&folder, &path, &[("TSUJI_WARNINGS", "off")]);
+    let shown = path.display();
+    fs::write(&path, file("bad", "sharm")).unwrap();
+    let line = program.errors.recv_timeout(HANG).unwrap();
+    let expect = format!("tsuji: warning: {shown}:6:39: \"sharm\" is not a transport");
+    assert!(line.starts_with(&expect) && line.ends_with("; the policy in force stays"), "{line}");
+    fs::remove_file(&path).unwrap();
+    let line = program.errors.recv_timeout(HANG).unwrap();
+    assert!(
+        line.contains("No such file") && line.ends_with("; the policy in force stays"),
+        "{line}"
+    );
+    let mended = file("two", "shm").replace("\"lo\"", "\"any\"");
+    fs::write(&path, mended).unwrap();
+    let line = program.errors.recv_timeout(HANG).unwrap();
+    let expect = format!(
+        "tsuji: warning: {shown}: what it says of transport cyclonedds is taken at the next start"
+    );
+    assert_eq!(line, expect);
+    for program in [&mut program, &mut silent] {
+        program.has_rule("two");
+    }
+    assert_eq!((program.finish(), silent.finish()), (Vec::new(), Vec::new()));
 }
 
 /// What was warned of that names this folder.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use house::{Child, Folder, HANG, Watchdog, best_effort, heard, keep_all, keep_last, take_until};
 use house::{tell, wait_until};
 use tsuji::{
-    Context, Durability, ErrorKind, Executor, Liveliness, Node, Publisher, PublisherEvent, Qos,
-    Subscription, SubscriptionEvent,
+    Context, Durability, ErrorKind, Executor, Liveliness, Node, Publisher, PublisherEvent,
+    PublisherOptions, Qos, Subscription, SubscriptionEvent, SubscriptionOptions,
 };
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::UInt64;
@@ -76,10 +76,18 @@ fn both_sides_are_told_of_missed_deadlines() {
         let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
         let (of_publisher, of_subscription) = (Told::new(), Told::new());
         let qos = Qos { deadline: Some(SHORT), ..Qos::DEFAULT };
-        let publisher = writer.publisher::<UInt64>("t").qos(qos).on_event(of_publisher.listener());
-        let publisher = publisher.build().unwrap();
-        let subscription = reader.subscription::<UInt64>("t").qos(qos);
-        let subscription = subscription.on_event(of_subscription.listener()).build().unwrap();
+        let publisher = writer
+            .create_publisher::<UInt64>(
+                "t",
+                PublisherOptions::default().qos(qos).on_event(of_publisher.listener()),
+            )
+            .unwrap();
+        let subscription = reader
+            .create_polled_subscription::<UInt64>(
+                "t",
+                SubscriptionOptions::default().qos(qos).on_event(of_subscription.listener()),
+            )
+            .unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         publisher.publish(UInt64 { data: 1 }).unwrap();
         let missed_twice = |event: &PublisherEvent| matches!(event, PublisherEvent::DeadlineMissed { total } if 2 <= *total);
@@ -101,11 +109,20 @@ fn manual_liveliness_is_lost_and_comes_back() {
         let two = if remote { folder.process() } else { one.clone() };
         let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
         let (of_publisher, of_subscription) = (Told::new(), Told::new());
-        let publisher =
-            writer.publisher::<UInt64>("t").qos(manual(SHORT)).on_event(of_publisher.listener());
-        let publisher = publisher.build().unwrap();
-        let subscription = reader.subscription::<UInt64>("t").qos(manual(SHORT));
-        let subscription = subscription.on_event(of_subscription.listener()).build().unwrap();
+        let publisher = writer
+            .create_publisher::<UInt64>(
+                "t",
+                PublisherOptions::default().qos(manual(SHORT)).on_event(of_publisher.listener()),
+            )
+            .unwrap();
+        let subscription = reader
+            .create_polled_subscription::<UInt64>(
+                "t",
+                SubscriptionOptions::default()
+                    .qos(manual(SHORT))
+                    .on_event(of_subscription.listener()),
+            )
+            .unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         let (mut writers, mut readers) = (executor(&writer), executor(&reader));
         let changed = |alive, not_alive| {
@@ -163,8 +180,12 @@ impl Promise {
             let qos = Qos { deadline: Some(period), history: keep_last(1000).history, ..lease };
             let told = Told::new();
             let publisher = writer.create_publisher("t", qos).unwrap();
-            let subscription = reader.subscription("t").qos(qos);
-            let subscription = subscription.on_event(told.listener()).build().unwrap();
+            let subscription = reader
+                .create_polled_subscription(
+                    "t",
+                    SubscriptionOptions::default().qos(qos).on_event(told.listener()),
+                )
+                .unwrap();
             publisher.wait_for_subscriptions(1, HANG).unwrap();
             subscription.wait_for_publishers(1, HANG).unwrap();
             let executor = executor(&reader);
@@ -274,8 +295,12 @@ fn a_killed_publisher_is_not_alive() {
     let context = folder.process();
     let node = context.node("r").unwrap();
     let told = Told::new();
-    let subscription = node.subscription::<UInt64>("t").qos(manual(HANG));
-    let subscription = subscription.on_event(told.listener()).build().unwrap();
+    let subscription = node
+        .create_polled_subscription::<UInt64>(
+            "t",
+            SubscriptionOptions::default().qos(manual(HANG)).on_event(told.listener()),
+        )
+        .unwrap();
     let mut child = Child::start(&folder, "publish when told");
     child.expect("there");
     child.say("publish");
@@ -301,7 +326,7 @@ fn what_has_outlived_its_lifespan_is_not_delivered_but_counted() {
         let qos = Qos { lifespan: Some(SHORT), ..keep_all() };
         let publisher = node.create_publisher::<UInt64>("t", qos).unwrap();
         let reader = two.node("r").unwrap();
-        let subscription = reader.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+        let subscription = reader.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         (0..5).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
         // The passing of time is what is tested.
@@ -318,13 +343,13 @@ fn what_has_outlived_its_lifespan_is_not_delivered_but_counted() {
 }
 
 #[test]
-fn the_depth_is_that_of_the_subscription_over_all_publishers_and_roads() {
+fn the_depth_is_that_of_the_subscription_over_all_publishers_and_links() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let own = one.node("own").unwrap();
     let nodes = [own.clone(), one.node("same").unwrap(), two.node("other").unwrap()];
     for depth in [1, 3, 7] {
-        let subscription = own.subscription::<UInt64>("t").qos(keep_last(depth)).build().unwrap();
+        let subscription = own.create_polled_subscription::<UInt64>("t", keep_last(depth)).unwrap();
         let publishers: Vec<_> = nodes
             .iter()
             .map(|node| node.create_publisher::<UInt64>("t", keep_last(50)).unwrap())
@@ -355,13 +380,17 @@ fn a_late_joiner_that_keeps_all_gets_all_that_is_kept() {
     let (one, two) = (folder.process(), folder.process());
     let latched = |qos| Qos { durability: Durability::TransientLocal, ..qos };
     let node = one.node("w").unwrap();
-    let publisher =
-        node.publisher::<UInt64>("t").qos(latched(keep_all())).max_blocking(HANG).build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(latched(keep_all())).max_blocking(HANG),
+        )
+        .unwrap();
     (0..300).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
     for context in [&one, &two] {
         let reader = context.node("r").unwrap();
         let qos = latched(keep_all());
-        let subscription = reader.subscription::<UInt64>("t").qos(qos).build().unwrap();
+        let subscription = reader.create_polled_subscription::<UInt64>("t", qos).unwrap();
         let mut next = 0;
         take_until(&reader, &subscription, |received| {
             assert_eq!(received.view().data, next);
@@ -370,7 +399,15 @@ fn a_late_joiner_that_keeps_all_gets_all_that_is_kept() {
         });
         assert_eq!(subscription.counters().lost, 0);
     }
-    // While it joins, the publisher goes on: nothing is missed and nothing comes twice.
+    // While it joins, another publisher goes on that keeps as many as find room: nothing is missed and nothing comes
+    // twice.
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "u",
+            PublisherOptions::default().qos(latched(keep_last(1000))).max_blocking(HANG),
+        )
+        .unwrap();
+    (0..300).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _end = house::SetAtEnd(&is_over);
@@ -387,7 +424,7 @@ fn a_late_joiner_that_keeps_all_gets_all_that_is_kept() {
             let context = if round % 2 == 0 { &one } else { &two };
             let reader = context.node("late").unwrap();
             let qos = latched(keep_all());
-            let subscription = reader.subscription::<UInt64>("t").qos(qos).build().unwrap();
+            let subscription = reader.create_polled_subscription::<UInt64>("u", qos).unwrap();
             let (mut last, mut count) = (None, 0);
             take_until(&reader, &subscription, |received| {
                 let data = received.view().data;
@@ -409,12 +446,20 @@ fn matches_are_told_as_they_come_and_go() {
     let (one, two) = (folder.process(), folder.process());
     let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
     let (of_publisher, of_subscription) = (Told::new(), Told::new());
-    let publisher = writer.publisher::<UInt64>("t").on_event(of_publisher.listener());
-    let publisher = publisher.build().unwrap();
-    let watching = reader.subscription::<UInt64>("t").on_event(of_subscription.listener());
-    let _watching = watching.build().unwrap();
+    let publisher = writer
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().on_event(of_publisher.listener()),
+        )
+        .unwrap();
+    let _watching = reader
+        .create_polled_subscription::<UInt64>(
+            "t",
+            SubscriptionOptions::default().on_event(of_subscription.listener()),
+        )
+        .unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
-    let other = reader.subscription::<UInt64>("t").build().unwrap();
+    let other = reader.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     drop(other);
     wait_until("one is gone", || publisher.matched() == 1);
@@ -433,7 +478,7 @@ fn matches_are_told_as_they_come_and_go() {
 }
 
 #[test]
-fn roads_that_come_and_go_bring_each_subscription_all_from_its_beginning_on() {
+fn links_that_come_and_go_bring_each_subscription_all_from_its_beginning_on() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let node = one.node("w").unwrap();
@@ -445,8 +490,10 @@ fn roads_that_come_and_go_bring_each_subscription_all_from_its_beginning_on() {
     for round in 0..40 {
         let which = [0, 1, 0, 1, 1, 0, 1, 0][round % 8];
         if subscriptions[which].take().is_none() {
-            let builder = readers[which].subscription::<UInt64>("t").qos(keep_all());
-            subscriptions[which] = Some((builder.build().unwrap(), sent));
+            subscriptions[which] = Some((
+                readers[which].create_polled_subscription::<UInt64>("t", keep_all()).unwrap(),
+                sent,
+            ));
         }
         let count = subscriptions.iter().flatten().count();
         wait_until("all are matched", || publisher.matched() == count);
@@ -471,11 +518,15 @@ fn a_best_effort_subscription_never_holds_a_reliable_publisher_back() {
         let one = folder.process();
         let two = if remote { folder.process() } else { one.clone() };
         let node = one.node("w").unwrap();
-        let publisher =
-            node.publisher::<UInt64>("t").qos(keep_all()).max_blocking(HANG).build().unwrap();
+        let publisher = node
+            .create_publisher::<UInt64>(
+                "t",
+                PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+            )
+            .unwrap();
         let reader = two.node("r").unwrap();
         let qos = best_effort(4);
-        let subscription = reader.subscription::<UInt64>("t").qos(qos).build().unwrap();
+        let subscription = reader.create_polled_subscription::<UInt64>("t", qos).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         (0..5000).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
         let mut got = Vec::new();
@@ -527,16 +578,20 @@ fn a_reliable_loan_waits_for_memory_and_one_of_best_effort_does_not() {
     let folder = Folder::new();
     let (one, two) = (modest_process(&folder), folder.process());
     let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
-    let subscription = reader.subscription::<Image>("t").qos(best_effort(8)).build().unwrap();
+    let subscription = reader.create_polled_subscription::<Image>("t", best_effort(8)).unwrap();
     let publisher = |qos, max_blocking| {
-        let publisher = writer.publisher::<Image>("t").qos(qos).max_blocking(max_blocking);
-        let publisher = publisher.build().unwrap();
+        let publisher = writer
+            .create_publisher::<Image>(
+                "t",
+                PublisherOptions::default().qos(qos).max_blocking(max_blocking),
+            )
+            .unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         publisher
     };
     let mut held = Vec::new();
     let hasty = publisher(keep_last(8), SHORT);
-    // A flow that begins without memory takes another road.
+    // A flow that begins without memory takes another link.
     let careless = publisher(best_effort(8), Duration::MAX);
     let patient = publisher(keep_last(8), Duration::MAX);
     let error = hold_all_memory(&hasty, &subscription, &mut held);
@@ -579,10 +634,14 @@ fn what_best_effort_gives_up_is_lost_to_its_subscriptions() {
     let folder = Folder::new();
     let (one, two) = (modest_process(&folder), folder.process());
     let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
-    let subscription = reader.subscription::<Image>("t").qos(best_effort(8)).build().unwrap();
+    let subscription = reader.create_polled_subscription::<Image>("t", best_effort(8)).unwrap();
     let publisher = |qos| {
-        let publisher = writer.publisher::<Image>("t").qos(qos).max_blocking(SHORT);
-        let publisher = publisher.build().unwrap();
+        let publisher = writer
+            .create_publisher::<Image>(
+                "t",
+                PublisherOptions::default().qos(qos).max_blocking(SHORT),
+            )
+            .unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         publisher
     };
@@ -617,33 +676,42 @@ fn what_best_effort_gives_up_is_lost_to_its_subscriptions() {
 }
 
 #[test]
-fn a_late_joiner_that_cannot_be_given_the_history_gets_what_follows() {
+fn a_late_joiner_gets_the_history_when_there_is_memory_for_it() {
     let _watchdog = Watchdog::start("a history that does not fit");
     let folder = Folder::new();
     let (one, two) = (modest_process(&folder), folder.process());
     let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
     let latched = Qos { durability: Durability::TransientLocal, ..keep_last(8) };
     let publisher = writer.create_publisher::<Image>("latched", latched).unwrap();
-    // Nobody listens, so it is kept as a value.
+    // Nobody listens, so it is kept on the heap.
     publisher.publish(Image { data: vec![1; LARGE], ..Image::default() }).unwrap();
 
-    let greedy = reader.subscription::<Image>("t").qos(keep_last(8)).build().unwrap();
-    let filler = writer.publisher::<Image>("t").qos(keep_last(8)).max_blocking(SHORT);
-    let filler = filler.build().unwrap();
+    let greedy = reader.create_polled_subscription::<Image>("t", keep_last(8)).unwrap();
+    let filler = writer
+        .create_publisher::<Image>(
+            "t",
+            PublisherOptions::default().qos(keep_last(8)).max_blocking(SHORT),
+        )
+        .unwrap();
     filler.wait_for_subscriptions(1, HANG).unwrap();
-    // No more fit, but nobody was refused: a flow that begins after that takes another road.
+    // No more fit, but nobody was refused: a flow that begins after that takes another link.
     let mut held = Vec::new();
     for _ in 0..LARGE_MAX {
         filler.publish(filler.loan(&Image::default(), LARGE).unwrap()).unwrap();
         held.extend(greedy.take().unwrap());
     }
 
-    let late = reader.subscription::<Image>("latched").qos(latched).build().unwrap();
+    let late = reader.create_polled_subscription::<Image>("latched", latched).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
-    assert_eq!((publisher.matched(), publisher.counters().failed), (1, 1));
+    assert_eq!((publisher.matched(), publisher.counters().failed), (1, 0));
     held.clear();
     publisher.publish(Image { height: 2, ..Image::default() }).unwrap();
-    take_until(&reader, &late, |received| received.view().height == 2);
+    let mut heights = Vec::new();
+    take_until(&reader, &late, |received| {
+        heights.push(received.view().height);
+        heights.ends_with(&[2])
+    });
+    assert_eq!(heights, [0, 2]);
     drop(late);
     wait_until("it has left", || publisher.matched() == 0);
 }
@@ -655,8 +723,12 @@ fn a_sign_of_life_is_no_sample_in_time() {
     let node = folder.process().node("w").unwrap();
     let told = Told::new();
     let qos = Qos { deadline: Some(SHORT), ..manual(HANG) };
-    let publisher = node.publisher::<UInt64>("t").qos(qos).on_event(told.listener());
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(qos).on_event(told.listener()),
+        )
+        .unwrap();
     let mut executor = executor(&node);
     let missed_often = |event: &PublisherEvent| matches!(event, PublisherEvent::DeadlineMissed { total } if 5 <= *total);
     while !told.has(missed_often) {

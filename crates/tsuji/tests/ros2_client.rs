@@ -1,4 +1,4 @@
-//! Plain ROS 2 nodes of ros2-client, and tsuji on Cyclone DDS.
+//! Foreign ROS 2 nodes of ros2-client, and tsuji on Cyclone DDS.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod house;
@@ -6,20 +6,20 @@ mod house;
 mod ros2_client;
 
 use ros2_client::Side;
-use tsuji::core::RtpsEngine;
+use tsuji::RtpsEngine;
 
 fn side(domain: u32) -> Side {
     Side { engine: RtpsEngine::CycloneDds, domain }
 }
 
 #[test]
-fn a_plain_talker_is_heard_in_order_and_without_a_gap() {
-    ros2_client::a_plain_talker_is_heard_in_order_and_without_a_gap(side(20));
+fn a_foreign_talker_is_heard_in_order_and_without_a_gap() {
+    ros2_client::a_foreign_talker_is_heard_in_order_and_without_a_gap(side(20));
 }
 
 #[test]
-fn a_plain_listener_hears_beside_one_of_tsuji() {
-    ros2_client::a_plain_listener_hears_beside_one_of_tsuji(side(21));
+fn a_foreign_listener_hears_beside_one_of_tsuji() {
+    ros2_client::a_foreign_listener_hears_beside_one_of_tsuji(side(21));
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn a_talker_killed_in_a_picture_leaves_no_trace_of_it() {
 }
 
 #[test]
-fn plain_servers_answer_and_plain_clients_are_answered() {
-    ros2_client::plain_servers_answer_and_plain_clients_are_answered(side(26));
+fn foreign_servers_answer_and_foreign_clients_are_answered() {
+    ros2_client::foreign_servers_answer_and_foreign_clients_are_answered(side(26));
 }
 
 #[test]

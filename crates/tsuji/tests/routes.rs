@@ -23,7 +23,8 @@ fn traits_are_those_of_now_and_the_reason_keeps_those_of_the_decision() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let publisher = one.node("a").unwrap().create_publisher::<Text>("t", Qos::DEFAULT).unwrap();
-    let _subscription = two.node("b").unwrap().subscription::<Text>("t").build().unwrap();
+    let _subscription =
+        two.node("b").unwrap().create_polled_subscription::<Text>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let before = route(&two);
     assert_eq!((&*before.size, &*before.size_origin), ("small", "a prior by type"));
@@ -40,14 +41,14 @@ fn traits_are_those_of_now_and_the_reason_keeps_those_of_the_decision() {
 }
 
 #[test]
-fn flows_without_a_road_have_traits_too() {
+fn flows_without_a_link_have_traits_too() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let publisher =
         one.node("a").unwrap().create_publisher::<Text>("t", house::best_effort(5)).unwrap();
     let reader = two.node("b").unwrap();
-    let _subscription = reader.subscription::<Text>("t").build().unwrap();
-    let _fits = reader.subscription::<Text>("t").qos(house::best_effort(5)).build().unwrap();
+    let _subscription = reader.create_polled_subscription::<Text>("t", Qos::DEFAULT).unwrap();
+    let _fits = reader.create_polled_subscription::<Text>("t", house::best_effort(5)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     (0..10).for_each(|_| publisher.publish(text(300_000)).unwrap());
     let routes = one.routes(HANG).unwrap();
@@ -65,7 +66,7 @@ fn what_was_sent_stands_beside_what_was_received() {
     // Nobody was there to whom it could be sent.
     (0..5).for_each(|_| publisher.publish(text(1)).unwrap());
     let node = two.node("b").unwrap();
-    let subscription = node.subscription::<Text>("t").qos(keep_last(10)).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("t", keep_last(10)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let counts = || {
         let it = route(&one);
@@ -90,7 +91,7 @@ fn what_a_late_joiner_is_owed_counts_as_sent_to_it() {
     let publisher = one.node("a").unwrap().create_publisher::<Text>("t", latched).unwrap();
     (0..5).for_each(|_| publisher.publish(text(1)).unwrap());
     let node = two.node("b").unwrap();
-    let subscription = node.subscription::<Text>("t").qos(latched).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("t", latched).unwrap();
     let mut taken = 0;
     house::take_until(&node, &subscription, |_| {
         taken += 1;

@@ -16,8 +16,8 @@ use std::time::Duration;
 use futures_core::Stream;
 use house::{Folder, HANG, Random, Watchdog, keep_all, keep_last, wait_until};
 use tsuji::{
-    CallbackGroupKind, Context, ErrorKind, Executor, ParameterArgument, Qos, Severity, Timer,
-    WaitSet,
+    CallbackGroupKind, Context, ErrorKind, Executor, ParameterArgument, PublisherOptions, Qos,
+    Severity, SubscriptionOptions, Timer, WaitSet,
 };
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
@@ -50,7 +50,7 @@ fn messages_are_awaited_and_streamed() {
     let publisher = node.create_publisher::<UInt64>("t", keep_all()).unwrap();
     let reader = two.node("reader").unwrap();
     let subscriptions: Vec<_> = (0..4)
-        .map(|_| reader.subscription::<UInt64>("t").qos(keep_all()).build().unwrap())
+        .map(|_| reader.create_polled_subscription::<UInt64>("t", keep_all()).unwrap())
         .collect();
     publisher.wait_for_subscriptions(4, HANG).unwrap();
     std::thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn a_future_that_is_pending_ends_with_the_context() {
     for _ in 0..50 {
         let context = folder.process();
         let node = context.node("reader").unwrap();
-        let subscription = node.subscription::<UInt64>("t").build().unwrap();
+        let subscription = node.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| block_on(subscription.recv()));
             context.shutdown();
@@ -107,7 +107,8 @@ fn one_wait_set_watches_two_hundred_subscriptions() {
     for number in 0..200 {
         let topic = format!("t{number}");
         let publisher = writer.create_publisher::<UInt64>(&topic, Qos::DEFAULT).unwrap();
-        let subscription = reader.subscription::<UInt64>(&topic).build().unwrap();
+        let subscription =
+            reader.create_polled_subscription::<UInt64>(&topic, Qos::DEFAULT).unwrap();
         assert_eq!(set.add(&subscription).unwrap(), number);
         publishers.push(publisher);
         subscriptions.push(subscription);
@@ -164,16 +165,18 @@ fn exclusive_groups_exclude_and_reentrant_ones_overlap() {
     let mut kept = Vec::new();
     for _ in 0..3 {
         let (inside, runs) = (Arc::clone(&inside), Arc::clone(&runs));
-        let subscription = node.subscription::<UInt64>("t").qos(keep_all()).group(&exclusive);
         kept.push(
-            subscription
-                .callback(move |_| {
+            node.create_subscription::<UInt64>(
+                "t",
+                SubscriptionOptions::default().qos(keep_all()).group(&exclusive),
+                move |_| {
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
                     std::thread::yield_now();
                     inside.fetch_sub(1, Ordering::SeqCst);
                     runs.fetch_add(1, Ordering::SeqCst);
-                })
-                .unwrap(),
+                },
+            )
+            .unwrap(),
         );
     }
     // Three callbacks that wait for each other can only end when they overlap.
@@ -183,13 +186,15 @@ fn exclusive_groups_exclude_and_reentrant_ones_overlap() {
         let (barrier, met) = (Arc::clone(&barrier), Arc::clone(&met));
         let topic = format!("overlap{number}");
         kept.push(
-            node.subscription::<UInt64>(&topic)
-                .group(&reentrant)
-                .callback(move |_| {
+            node.create_subscription::<UInt64>(
+                &topic,
+                SubscriptionOptions::default().group(&reentrant),
+                move |_| {
                     barrier.wait();
                     met.fetch_add(1, Ordering::SeqCst);
-                })
-                .unwrap(),
+                },
+            )
+            .unwrap(),
         );
         node.create_publisher::<UInt64>(&topic, Qos::DEFAULT)
             .unwrap()
@@ -312,9 +317,13 @@ fn shutting_down_in_a_callback_ends_every_spin() {
         let (node, other) = (context.node("n").unwrap(), context.node("other").unwrap());
         let ender = context.clone();
         let _timer = node.create_timer(Duration::from_millis(1), move || ender.shutdown()).unwrap();
-        let publisher = node.publisher::<UInt64>("full").qos(keep_all()).max_blocking(HANG);
-        let publisher = publisher.build().unwrap();
-        let full = node.subscription::<UInt64>("full").qos(keep_all()).build().unwrap();
+        let publisher = node
+            .create_publisher::<UInt64>(
+                "full",
+                PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+            )
+            .unwrap();
+        let full = node.create_polled_subscription::<UInt64>("full", keep_all()).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| tsuji::spin(&other).unwrap());
             let blocked = scope.spawn(|| {
@@ -333,7 +342,7 @@ fn shutting_down_in_a_callback_ends_every_spin() {
 }
 
 #[test]
-fn contexts_of_one_process_share_the_pointer_road_and_isolated_ones_do_not() {
+fn contexts_of_one_process_share_the_pointer_link_and_isolated_ones_do_not() {
     let folder = Folder::new();
     let build = || Context::builder().runtime_dir(&folder.0).domain(9);
     let (one, two) = (build().build().unwrap(), build().build().unwrap());
@@ -342,7 +351,11 @@ fn contexts_of_one_process_share_the_pointer_road_and_isolated_ones_do_not() {
     let node = one.node("writer").unwrap();
     let publisher = node.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
     let subscribe = |context: &Context| {
-        context.node("reader").unwrap().subscription::<UInt64>("t").build().unwrap()
+        context
+            .node("reader")
+            .unwrap()
+            .create_polled_subscription::<UInt64>("t", Qos::DEFAULT)
+            .unwrap()
     };
     let (near, far, not) = (subscribe(&two), subscribe(&apart), subscribe(&elsewhere));
     publisher.wait_for_subscriptions(2, HANG).unwrap();
@@ -354,10 +367,10 @@ fn contexts_of_one_process_share_the_pointer_road_and_isolated_ones_do_not() {
         true
     });
     assert_eq!((not.matched(), publisher.matched()), (0, 2));
-    let mut roads: Vec<_> =
+    let mut links: Vec<_> =
         one.routes(HANG).unwrap().into_iter().filter_map(|route| route.transport).collect();
-    roads.sort();
-    assert_eq!(roads, ["inproc", "shm"]);
+    links.sort();
+    assert_eq!(links, ["inproc", "shm"]);
     // A second context of the same participant must not have another policy.
     let policy = folder.0.join("policy.xml");
     std::fs::write(&policy, "<tsuji prefer=\"memory\"/>").unwrap();
@@ -403,6 +416,9 @@ fn arguments_remap_names() {
         "--ros-args --log-level",
         "--ros-args --log-level loud",
         "--ros-args --log-level arm:=loud",
+        "--ros-args --log-config-file",
+        "--ros-args -e",
+        "--ros-args --enclave",
         "--ros-args --log-config-file x --what",
         "--ros-args --what",
         "--ros-args -r a:=b!",
@@ -410,6 +426,29 @@ fn arguments_remap_names() {
         let arguments = wrong.split_whitespace().map(str::to_owned);
         let built = Context::builder().runtime_dir(&folder.0).isolated().args(arguments).build();
         assert_eq!(built.unwrap_err().kind(), ErrorKind::Invalid, "{wrong}");
+    }
+}
+
+#[test]
+fn a_program_without_arguments_of_its_own_refuses_them() {
+    let folder = Folder::new();
+    let build = |line: &str| {
+        let arguments = line.split_whitespace().map(str::to_owned);
+        let builder = Context::builder().runtime_dir(&folder.0).domain(1).isolated();
+        builder.args(arguments).only_ros_args().build()
+    };
+    for line in ["", "--ros-args -r a:=b", "--ros-args -r __node:=x --"] {
+        build(line).unwrap();
+    }
+    for (line, expect) in [
+        ("-r a:=b", "\"-r\""),
+        ("--help", "\"--help\""),
+        ("--ros-args -r a:=b -- more", "\"more\""),
+    ] {
+        let error = build(line).unwrap_err();
+        let expect = format!("{expect}: this program has no arguments of its own; allowed: ");
+        assert!(error.to_string().starts_with(&expect), "{line}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
     }
 }
 
@@ -526,9 +565,9 @@ fn everything_may_be_dropped_in_any_order() {
         let (context, other) = (folder.process(), folder.process());
         let node = context.node("n").unwrap();
         let publisher = node.create_publisher::<UInt64>("t", keep_all()).unwrap();
-        let near = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
-        let far_node = other.node("far").unwrap();
-        let far = far_node.subscription::<UInt64>("t").qos(keep_last(4)).build().unwrap();
+        let near = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
+        let remote_node = other.node("far").unwrap();
+        let far = remote_node.create_polled_subscription::<UInt64>("t", keep_last(4)).unwrap();
         publisher.wait_for_subscriptions(2, HANG).unwrap();
         let called = node.create_subscription::<UInt64>("t", keep_all(), |_| ()).unwrap();
         let timer = node.create_timer(Duration::from_millis(1), || ()).unwrap();
@@ -550,7 +589,7 @@ fn everything_may_be_dropped_in_any_order() {
             Box::new(context),
             Box::new(other),
             Box::new(node),
-            Box::new(far_node),
+            Box::new(remote_node),
             Box::new(publisher),
             Box::new(near),
             Box::new(far),
@@ -609,7 +648,7 @@ fn a_context_under_other_arguments_is_of_the_same_participant() {
     let (node, renamed) = (context.node("n").unwrap(), other.node("n").unwrap());
     assert_eq!((node.name(), renamed.name()), ("n", "other"));
     let publisher = node.create_publisher::<UInt64>("u", keep_last(1)).unwrap();
-    let subscription = renamed.subscription::<UInt64>("t").build().unwrap();
+    let subscription = renamed.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     publisher.publish(UInt64 { data: 7 }).unwrap();
     wait_until("it has come", || subscription.is_ready());

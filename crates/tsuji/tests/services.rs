@@ -1,4 +1,4 @@
-//! Services: requests that find their servers and replies that find their clients, on every road, and
+//! Services: requests that find their servers and replies that find their clients, on every link, and
 //! what a caller is told when they do not.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "children speak by it")]
@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use house::{Child, Folder, HANG, SetAtEnd, Watchdog, best_effort, heard, tell, wait_until};
 use tsuji::{
-    CallbackGroupKind, Client, ClientEvent, Context, EndpointKind, Error, ErrorKind, Executor,
-    Node, Qos, RawType, Request, Role, RouteState, Service, ServiceEvent, ServiceType, WaitSet,
+    CallbackGroupKind, Client, ClientEvent, ClientOptions, Context, EndpointKind, Error, ErrorKind,
+    Executor, Node, Qos, RawType, Request, Role, RouteState, Service, ServiceEvent, ServiceOptions,
+    ServiceType, WaitSet,
 };
 use tsuji_interfaces::diagnostic_msgs::srv::{
     AddDiagnostics, AddDiagnosticsRequest, AddDiagnosticsResponse,
@@ -55,7 +56,7 @@ fn serve() {
 fn take_and_stay_silent() {
     let context = house::context();
     let node = context.node("silent").unwrap();
-    let service = node.service::<AddTwoInts>("add").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
     tell("there");
     let _request = next(&node, &service);
     tell("holding");
@@ -142,7 +143,7 @@ fn in_one_process_request_and_response_are_the_same_values() {
     let node = context.node("both").unwrap();
     let client = node.create_client::<AddTwoInts>("add").unwrap();
     assert!(!client.is_ready());
-    let service = node.service::<AddTwoInts>("/add").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("/add").unwrap();
     assert!(client.is_ready());
     assert_eq!((client.name(), client.type_name()), ("/add", "example_interfaces/srv/AddTwoInts"));
     let request = Arc::new(sum_of(2, 40));
@@ -228,8 +229,8 @@ fn of_several_servers_the_first_reply_counts() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let (slow, fast) = (one.node("slow").unwrap(), two.node("fast").unwrap());
-    let slow_service = slow.service::<AddTwoInts>("add").build().unwrap();
-    let fast_service = fast.service::<AddTwoInts>("add").build().unwrap();
+    let slow_service = slow.create_polled_service::<AddTwoInts>("add").unwrap();
+    let fast_service = fast.create_polled_service::<AddTwoInts>("add").unwrap();
     // One server is in its own process, the other is not.
     let client = two.node("caller").unwrap().create_client::<AddTwoInts>("add").unwrap();
     wait_until("both are ready", || client.servers() == 2);
@@ -262,8 +263,7 @@ fn threads_call_at_once_through_one_client() {
         // All are asked before any is answered, the last first.
         let held = Mutex::new(Vec::new());
         let service = node
-            .service::<AddTwoInts>("add")
-            .deferred(move |request| {
+            .create_deferred_service::<AddTwoInts>("add", move |request| {
                 let mut held = held.lock().unwrap();
                 held.push(request);
                 if held.len() == CALLS as usize {
@@ -298,7 +298,7 @@ fn more_clients_wait_than_there_are_doorbells() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let node = one.node("server").unwrap();
-    let service = node.service::<AddTwoInts>("add").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
     let calling = two.node("caller").unwrap();
     thread::scope(|scope| {
         let calls: Vec<_> = (0..CLIENTS)
@@ -383,7 +383,7 @@ fn a_client_killed_in_the_middle_of_a_call_stops_nobody() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("server").unwrap();
-    let service = node.service::<AddTwoInts>("add").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
     let other = folder.process().node("other").unwrap().create_client::<AddTwoInts>("add").unwrap();
     other.wait_for_service(HANG).unwrap();
     let client = Child::start(&folder, "call and wait");
@@ -409,11 +409,11 @@ fn a_reply_after_the_time_is_counted_and_not_mistaken() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let node = one.node("server").unwrap();
-    let service = node.service::<AddTwoInts>("add").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
     let client = two.node("caller").unwrap().create_client::<AddTwoInts>("add").unwrap();
     client.wait_for_service(HANG).unwrap();
     let error = client.call(sum_of(1, 1), Duration::from_millis(5));
-    is_kind(error, ErrorKind::Timeout, "no reply within 5ms");
+    is_kind(error, ErrorKind::Timeout, "no reply within 0.005 s");
     assert_eq!((client.counters().timed_out, client.counters().open), (1, 0));
     let dropped = client.send(sum_of(2, 2)).unwrap();
     drop(dropped);
@@ -476,9 +476,9 @@ fn a_callback_calls_through_the_executor_that_runs_it() {
     let node = context.node("both").unwrap();
     let servers = node.create_callback_group(CallbackGroupKind::MutuallyExclusive);
     let _add = node
-        .service::<AddTwoInts>("add")
-        .group(&servers)
-        .callback(|request| add(&request))
+        .create_service::<AddTwoInts>(ServiceOptions::new("add").group(&servers), |request| {
+            add(&request)
+        })
         .unwrap();
     // A server whose callback is itself a client.
     let client = node.create_client::<AddTwoInts>("add").unwrap();
@@ -533,15 +533,16 @@ fn another_type_is_told_on_both_sides() {
     let (of_client, client_events) = channel();
     let serving = one.node("server").unwrap();
     let _service = serving
-        .service::<SetBool>("s")
-        .on_event(move |event| of_service.send(event).unwrap())
-        .callback(|_: Arc<SetBoolRequest>| SetBoolResponse::default())
+        .create_service::<SetBool>(
+            ServiceOptions::new("s").on_event(move |event| of_service.send(event).unwrap()),
+            |_: Arc<SetBoolRequest>| SetBoolResponse::default(),
+        )
         .unwrap();
     let calling = two.node("caller").unwrap();
     let client = calling
-        .client::<AddTwoInts>("s")
-        .on_event(move |event| of_client.send(event).unwrap())
-        .build()
+        .create_client::<AddTwoInts>(
+            ClientOptions::new("s").on_event(move |event| of_client.send(event).unwrap()),
+        )
         .unwrap();
     let (told_service, told_client) = spun(&serving, || {
         spun(&calling, || {
@@ -558,7 +559,7 @@ fn another_type_is_told_on_both_sides() {
     is_kind(
         client.call(sum_of(1, 1), Duration::from_millis(1)),
         ErrorKind::NoServer,
-        &format!("no server is ready within 1ms; /server: {types}"),
+        &format!("no server is ready within 0.001 s; /server: {types}"),
     );
     let routes = two.routes(HANG).unwrap();
     assert!(routes.iter().all(|it| it.state == RouteState::Incompatible), "{routes:?}");
@@ -571,9 +572,12 @@ fn a_qos_that_does_not_fit_is_told() {
     let context = folder.process();
     let node = context.node("n").unwrap();
     let server = |name: &str, qos: Qos| {
-        node.service::<AddTwoInts>(name).qos(qos).callback(|it| add(&it)).unwrap()
+        node.create_service::<AddTwoInts>(ServiceOptions::new(name).qos(qos), |it| add(&it))
+            .unwrap()
     };
-    let client = |name: &str, qos: Qos| node.client::<AddTwoInts>(name).qos(qos).build().unwrap();
+    let client = |name: &str, qos: Qos| {
+        node.create_client::<AddTwoInts>(ClientOptions::new(name).qos(qos)).unwrap()
+    };
     let unreliable = "reliability: offered best_effort, requested reliable";
     // Requests that may be lost do not reach a server that wants all, nor replies a client.
     let _one = server("one", Qos::DEFAULT);
@@ -586,7 +590,7 @@ fn a_qos_that_does_not_fit_is_told() {
     let both = client("two", best_effort(10));
     spun(&node, || assert_eq!(both.call(sum_of(1, 1), HANG).unwrap().sum, 2));
     let latched = Qos { durability: tsuji::Durability::TransientLocal, ..Qos::DEFAULT };
-    let refused = node.client::<AddTwoInts>("one").qos(latched).build();
+    let refused = node.create_client::<AddTwoInts>(ClientOptions::new("one").qos(latched));
     is_kind(refused, ErrorKind::Invalid, "allowed for a service: volatile");
 }
 
@@ -598,7 +602,7 @@ fn a_service_and_a_topic_of_one_name_do_not_meet() {
     let publisher = node.create_publisher::<UInt64>("x", Qos::DEFAULT).unwrap();
     let _service = node.create_service::<AddTwoInts>("x", |it| add(&it)).unwrap();
     let client = node.create_client::<AddTwoInts>("x").unwrap();
-    let subscription = node.subscription::<UInt64>("x").build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("x", Qos::DEFAULT).unwrap();
     assert_eq!((publisher.matched(), subscription.matched(), client.servers()), (1, 1, 1));
     let graph = context.graph();
     let shown = |all: &[tsuji::EndpointInfo]| -> Vec<(EndpointKind, String)> {
@@ -631,7 +635,7 @@ fn open_requests_have_a_limit_on_both_sides() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let node = one.node("server").unwrap();
-    let service = node.service::<AddTwoInts>("add").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
     let nodes = [two.node("a").unwrap(), two.node("b").unwrap()];
     let clients = nodes.map(|node| node.create_client::<AddTwoInts>("add").unwrap());
     let mut pending = Vec::new();
@@ -671,7 +675,7 @@ fn whoever_waits_is_told_of_the_end() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let node = one.node("server").unwrap();
-    let service = node.service::<AddTwoInts>("add").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
     let client = two.node("caller").unwrap().create_client::<AddTwoInts>("add").unwrap();
     client.wait_for_service(HANG).unwrap();
     // A server that leaves in good order; what it said before is still heard.
@@ -684,7 +688,7 @@ fn whoever_waits_is_told_of_the_end() {
     assert_eq!(answered.wait(HANG).unwrap().sum, 2);
     is_kind(deferred.respond(AddTwoIntsResponse { sum: 4 }), ErrorKind::Closed, "/add");
     // The client's own context.
-    let service = node.service::<AddTwoInts>("add").build().unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
     client.wait_for_service(HANG).unwrap();
     thread::scope(|scope| {
         let calls: Vec<_> = (0..3)
@@ -717,7 +721,7 @@ fn a_call_waits_for_a_server_that_comes() {
     is_kind(
         client.call(sum_of(1, 1), Duration::ZERO),
         ErrorKind::NoServer,
-        "no server is ready within 0ns",
+        "no server is ready within 0 s",
     );
     let began = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -744,16 +748,16 @@ fn bytes_and_values_understand_each_other() {
     use tsuji::Message;
     let node = one.node("server").unwrap();
     let _raw = node
-        .raw_service("raw", raw())
-        .deferred(|request| {
+        .create_raw_service("raw", raw(), |request| {
             let sum = add(&AddTwoIntsRequest::deserialize(request.bytes()).unwrap());
             request.respond_bytes(&sum.to_vec().unwrap()).unwrap();
         })
         .unwrap();
     let _typed = node.create_service::<AddTwoInts>("typed", |it| add(&it)).unwrap();
     let _broken = node
-        .raw_service("broken", raw())
-        .deferred(|request| request.respond_bytes(&[0, 1, 0, 0, 9]).unwrap())
+        .create_raw_service("broken", raw(), |request| {
+            request.respond_bytes(&[0, 1, 0, 0, 9]).unwrap()
+        })
         .unwrap();
     for context in [one.clone(), folder.process()] {
         let calling = context.node("caller").unwrap();
@@ -761,7 +765,7 @@ fn bytes_and_values_understand_each_other() {
             for name in ["raw", "typed"] {
                 let typed = calling.create_client::<AddTwoInts>(name).unwrap();
                 assert_eq!(typed.call(sum_of(1, 2), HANG).unwrap().sum, 3);
-                let bytes = calling.raw_client(name, raw()).build().unwrap();
+                let bytes = calling.create_raw_client(name, raw()).unwrap();
                 let request = sum_of(3, 4).to_vec().unwrap();
                 let reply = bytes.call_bytes(&request, HANG).unwrap();
                 assert_eq!(AddTwoIntsResponse::deserialize(&reply).unwrap().sum, 7);

@@ -13,7 +13,9 @@ use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::time::Duration;
 
 use house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until};
-use tsuji::{Durability, ErrorKind, Message, Publisher, Qos, Subscription, WaitSet};
+use tsuji::{
+    Durability, ErrorKind, Message, Publisher, PublisherOptions, Qos, Subscription, WaitSet,
+};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 use tsuji_msg::cdr::{Reader, Sink, Writer};
 use tsuji_msg::{CdrError, Wire};
@@ -28,10 +30,14 @@ fn threads_that_share_a_publisher_lose_nothing_beside_another() {
         let one = folder.process();
         let two = if remote { folder.process() } else { one.clone() };
         let (writer, reader) = (one.node("w").unwrap(), two.node("r").unwrap());
-        let subscription = reader.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
+        let subscription = reader.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
         let publisher = || {
-            let publisher = writer.publisher::<UInt64>("t").qos(keep_all()).max_blocking(HANG);
-            publisher.build().unwrap()
+            writer
+                .create_publisher::<UInt64>(
+                    "t",
+                    PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+                )
+                .unwrap()
         };
         let (shared, other) = (publisher(), publisher());
         shared.wait_for_subscriptions(1, HANG).unwrap();
@@ -61,9 +67,13 @@ fn threads_that_share_a_publisher_lose_nothing_beside_another() {
 fn full_flow(folder: &Folder, max_blocking: Duration) -> (Publisher<UInt64>, Subscription<UInt64>) {
     let context = folder.process();
     let node = context.node("n").unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
-    let publisher = node.publisher::<UInt64>("t").qos(keep_all()).max_blocking(max_blocking);
-    let publisher = publisher.build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(keep_all()).max_blocking(max_blocking),
+        )
+        .unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     (0..1024).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
     (publisher, subscription)
@@ -121,9 +131,13 @@ fn whoever_cannot_wait_for_room_is_told_busy() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("n").unwrap();
-    let _subscription = node.subscription::<UInt64>("t").qos(keep_all()).build().unwrap();
-    let publisher = node.publisher::<UInt64>("t").qos(keep_all()).max_blocking(Duration::MAX);
-    let publisher = publisher.build().unwrap();
+    let _subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "t",
+            PublisherOptions::default().qos(keep_all()).max_blocking(Duration::MAX),
+        )
+        .unwrap();
     (0..1024).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
     let mut sets = Vec::new();
     let error = loop {
@@ -153,7 +167,7 @@ fn two_that_await_one_subscription_are_both_woken() {
     let folder = Folder::new();
     let context = folder.process();
     let node = context.node("n").unwrap();
-    let subscription = node.subscription::<UInt64>("t").build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
     let publisher = node.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let (tell, told) = channel();
@@ -244,7 +258,7 @@ fn what_is_pushed_out_may_call_its_own_ends_when_dropped() {
     *AT_DROP.lock().unwrap() = None;
 
     // Out of the queue of a subscription.
-    let subscription = node.subscription::<Nosy>("t").qos(keep_last(2)).build().unwrap();
+    let subscription = node.create_polled_subscription::<Nosy>("t", keep_last(2)).unwrap();
     let subscription = Arc::new(subscription);
     let publishers = [(); 2].map(|()| node.create_publisher::<Nosy>("t", keep_last(2)).unwrap());
     subscription.wait_for_publishers(2, HANG).unwrap();

@@ -57,7 +57,7 @@ fn soak_no_wake_up_is_lost() {
     let end = |context: &Context, sends: &str, hears: &str| {
         let node = context.node("end").unwrap();
         let publisher = node.create_publisher::<UInt64>(sends, keep_all()).unwrap();
-        let subscription = node.subscription::<UInt64>(hears).qos(keep_all()).build().unwrap();
+        let subscription = node.create_polled_subscription::<UInt64>(hears, keep_all()).unwrap();
         (publisher, subscription)
     };
     let (ping, pong): (_, (Publisher<UInt64>, Subscription<UInt64>)) =
@@ -111,7 +111,7 @@ fn soak_endpoints_come_and_go() {
     let (mut rounds, mut first) = (0u64, None);
     while Instant::now() < give_up {
         let subscription =
-            listener.subscription::<UInt64>("count").qos(keep_all()).build().unwrap();
+            listener.create_polled_subscription::<UInt64>("count", keep_all()).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
         let mut set = WaitSet::new(&two).unwrap();
         set.add(&subscription).unwrap();

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use house::roads::{set, settled_on, start};
+use house::links::{set, settled_on, start};
 use house::{Child, Folder, HANG, Random, Watchdog, keep_all, keep_last, tell, wait_until};
 use tsuji::{
     Context, ErrorKind, GuardCondition, Node, Qos, RawClient, RawPublisher, RawService,
-    RawSubscription, RawType, WaitList, Waitable,
+    RawSubscription, RawType, SubscriptionOptions, WaitList, Waitable,
 };
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
@@ -25,11 +25,11 @@ fn adding() -> RawType {
 }
 
 fn publisher(node: &Node, topic: &str, qos: Qos) -> RawPublisher {
-    node.raw_publisher(topic, text()).qos(qos).build().unwrap()
+    node.create_raw_publisher(topic, text(), qos).unwrap()
 }
 
 fn subscription(node: &Node, topic: &str, qos: Qos) -> RawSubscription {
-    node.raw_subscription(topic, text()).qos(qos).build().unwrap()
+    node.create_polled_raw_subscription(topic, text(), qos).unwrap()
 }
 
 fn message(number: u32) -> [u8; 8] {
@@ -48,7 +48,7 @@ fn number(bytes: &[u8]) -> u32 {
 fn child() {
     match house::role().as_str() {
         "serve two of three" => serve_two_of_three(),
-        role => house::roads::play(role, &house::context()),
+        role => house::links::play(role, &house::context()),
     }
 }
 
@@ -56,7 +56,7 @@ fn child() {
 fn serve_two_of_three() {
     let context = house::context();
     let server = context.node("server").unwrap();
-    let service = server.raw_service("add", adding()).build().unwrap();
+    let service = server.create_polled_raw_service("add", adding()).unwrap();
     let mut list = WaitList::new(&context).unwrap();
     let mut held = Vec::new();
     while held.is_empty() {
@@ -323,6 +323,45 @@ fn a_change_of_the_graph_ends_a_wait() {
     see(false);
 }
 
+/// After each change one wait ends, and the next does not: nothing else makes a program look at the graph again.
+#[test]
+fn a_change_of_the_graph_ends_one_wait() {
+    let _watchdog = Watchdog::start("one wait");
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("stays").unwrap();
+    let guard = context.graph_guard().unwrap();
+    let mut list = WaitList::new(&context).unwrap();
+    let mut told = |at_most: Duration| !ready(&mut list, &[&guard], at_most).is_empty();
+    let quiet = Duration::from_millis(200);
+    let mut once = |what: &str| {
+        assert!(told(HANG), "{what}");
+        assert!(!told(quiet), "{what}: told twice");
+    };
+    let passer_by = context.node("passer_by").unwrap();
+    once("a node comes");
+    drop(passer_by);
+    once("a node goes");
+    let publisher = publisher(&node, "t", keep_last(1));
+    once("a publisher comes");
+    let subscription = subscription(&node, "t", keep_last(1));
+    once("a subscription comes");
+    // That is not of the graph.
+    publisher.publish_bytes(&message(1)).unwrap();
+    drop(publisher);
+    once("a publisher goes");
+    drop(subscription);
+    once("a subscription goes");
+    let service = node.create_polled_raw_service("add", adding()).unwrap();
+    once("a server comes");
+    let client = node.create_raw_client("add", adding()).unwrap();
+    once("a client comes");
+    drop(service);
+    once("a server goes");
+    drop(client);
+    once("a client goes");
+}
+
 #[test]
 fn local_publishers_are_ignored_where_that_is_asked() {
     let folder = Folder::new();
@@ -330,8 +369,13 @@ fn local_publishers_are_ignored_where_that_is_asked() {
     let node = one.node("both").unwrap();
     let here = publisher(&node, "t", keep_last(10));
     let there = publisher(&two.node("other").unwrap(), "t", keep_last(10));
-    let subscription =
-        node.raw_subscription("t", text()).qos(keep_last(10)).ignore_local(true).build().unwrap();
+    let subscription = node
+        .create_polled_raw_subscription(
+            "t",
+            text(),
+            SubscriptionOptions::default().qos(keep_last(10)).ignore_local(true),
+        )
+        .unwrap();
     there.wait_for_subscriptions(1, HANG).unwrap();
     here.publish_bytes(&message(1)).unwrap();
     there.publish_bytes(&message(2)).unwrap();
@@ -345,9 +389,9 @@ fn local_publishers_are_ignored_where_that_is_asked() {
 fn what_was_published_is_acknowledged_by_those_who_have_it() {
     let _watchdog = Watchdog::start("acknowledgements");
     let folder = Folder::new();
-    let one = house::roads::process(&folder);
+    let one = house::links::process(&folder);
     let node = one.node("writer").unwrap();
-    let publisher = node.publisher::<UInt64>("n").qos(keep_last(1000)).build().unwrap();
+    let publisher = node.create_publisher::<UInt64>("n", keep_last(1000)).unwrap();
     publisher.wait_for_acknowledgements(Duration::ZERO).unwrap();
     let child = start(&folder, "take");
     child.expect("there");
@@ -379,7 +423,7 @@ struct Teller {
 }
 
 impl Teller {
-    fn new() -> (Self, tsuji::NewsCallback) {
+    fn new() -> (Self, tsuji::NewMessageCallback) {
         let told = Arc::new(AtomicUsize::new(0));
         let teller = Self { told: Arc::clone(&told) };
         let callback = move |count| {
@@ -413,14 +457,14 @@ fn a_callback_hears_of_every_message() {
         (0..3).for_each(|at| publisher.publish_bytes(&message(at)).unwrap());
         wait_until("some wait", || subscription.is_ready());
         let (teller, callback) = Teller::new();
-        subscription.on_news(Some(callback)).unwrap();
+        subscription.on_new_message(Some(callback)).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| (3..500).for_each(|at| publisher.publish_bytes(&message(at)).unwrap()));
             let taken =
                 teller.take(500, || Some(number(&subscription.take_bytes().unwrap()?.bytes)));
             assert!(taken.into_iter().eq(0..500));
         });
-        subscription.on_news(None).unwrap();
+        subscription.on_new_message(None).unwrap();
         publisher.publish_bytes(&message(500)).unwrap();
         wait_until("it is there", || subscription.is_ready());
         assert_eq!(teller.told.load(Ordering::Acquire), 0);
@@ -438,7 +482,7 @@ fn a_callback_hears_of_no_more_than_what_came() {
         let subscription = subscription(&two.node("reader").unwrap(), "t", qos);
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         let (teller, callback) = Teller::new();
-        subscription.on_news(Some(callback)).unwrap();
+        subscription.on_new_message(Some(callback)).unwrap();
         for _ in 0..ROUNDS {
             (0..3).for_each(|at| publisher.publish_bytes(&message(at)).unwrap());
             let mut taken = 0;
@@ -461,17 +505,17 @@ fn a_callback_hears_of_what_is_taken_with_its_type() {
     let folder = Folder::new();
     let node = folder.process().node("both").unwrap();
     let publisher = node.create_publisher::<UInt64>("t", keep_last(10)).unwrap();
-    let subscription = node.subscription::<UInt64>("t").qos(keep_last(10)).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", keep_last(10)).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let (teller, callback) = Teller::new();
-    subscription.on_news(Some(callback)).unwrap();
+    subscription.on_new_message(Some(callback)).unwrap();
     for data in 0..10 {
         publisher.publish(UInt64 { data }).unwrap();
         teller.take(1, || subscription.take().unwrap());
     }
     // What goes to another callback is not told of.
     let called = node.create_subscription::<UInt64>("t", keep_last(10), |_| ()).unwrap();
-    let error = called.on_news(Some(Box::new(|_| ()))).unwrap_err();
+    let error = called.on_new_message(Some(Box::new(|_| ()))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
@@ -488,14 +532,14 @@ fn a_callback_that_panics_keeps_nobody_from_being_told() {
         called.store(true, Ordering::Release);
         panic!("on purpose");
     };
-    panics.on_news(Some(Box::new(callback))).unwrap();
+    panics.on_new_message(Some(Box::new(callback))).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     publisher.publish_bytes(&message(0)).unwrap();
     wait_until("it is called", || is_called.load(Ordering::Acquire));
-    panics.on_news(None).unwrap();
+    panics.on_new_message(None).unwrap();
     assert!(panics.take_bytes().unwrap().is_some());
     let (teller, callback) = Teller::new();
-    panics.on_news(Some(callback)).unwrap();
+    panics.on_new_message(Some(callback)).unwrap();
     publisher.publish_bytes(&message(1)).unwrap();
     teller.take(1, || panics.take_bytes().unwrap());
 }
@@ -514,14 +558,14 @@ fn a_callback_replaces_itself_while_another_thread_takes_it_away() {
     let callback = move |_| {
         inside.store(true, Ordering::Release);
         wait_until("the other waits for this", || sleeps(thread.load(Ordering::Acquire)));
-        weak.upgrade().unwrap().on_news(Some(Box::new(|_| ()))).unwrap();
+        weak.upgrade().unwrap().on_new_message(Some(Box::new(|_| ()))).unwrap();
     };
-    subscription.on_news(Some(Box::new(callback))).unwrap();
+    subscription.on_new_message(Some(Box::new(callback))).unwrap();
     publisher.publish_bytes(&message(0)).unwrap();
     wait_until("it is called", || is_inside.load(Ordering::Acquire));
     // SAFETY: it asks for a number.
     other.store(unsafe { libc::gettid() } as usize, Ordering::Release);
-    subscription.on_news(None).unwrap();
+    subscription.on_new_message(None).unwrap();
 }
 
 /// Whether a thread of this process sleeps.
@@ -544,26 +588,26 @@ fn what_one_callback_was_told_of_the_next_is_not() {
     let publish = |count| (0..count).for_each(|at| publisher.publish_bytes(&message(at)).unwrap());
     publish(2);
     let (first, callback) = Teller::new();
-    subscription.on_news(Some(callback)).unwrap();
+    subscription.on_new_message(Some(callback)).unwrap();
     told(&first, 2);
-    subscription.on_news(None).unwrap();
+    subscription.on_new_message(None).unwrap();
     publish(3);
     // One that is asked for while nobody is told is one less.
     assert!(subscription.take_bytes().unwrap().is_some());
     let (second, callback) = Teller::new();
-    subscription.on_news(Some(callback)).unwrap();
+    subscription.on_new_message(Some(callback)).unwrap();
     told(&second, 3);
     let guard = GuardCondition::new(node.context()).unwrap();
     (0..3).for_each(|_| guard.trigger());
     let (third, callback) = Teller::new();
-    guard.on_news(node.context(), Some(callback)).unwrap();
+    guard.on_trigger(node.context(), Some(callback)).unwrap();
     told(&third, 3);
     guard.trigger();
     told(&third, 4);
     guard.clear();
     guard.trigger();
     told(&third, 5);
-    guard.on_news(node.context(), None).unwrap();
+    guard.on_trigger(node.context(), None).unwrap();
     assert_eq!((first.told.load(Ordering::Acquire), second.told.load(Ordering::Acquire)), (2, 3));
 }
 
@@ -572,7 +616,7 @@ fn a_server_killed_with_a_request_in_its_hands_loses_that_one_alone() {
     let _watchdog = Watchdog::start("a killed server");
     let folder = Folder::new();
     let context = folder.process();
-    let client = context.node("client").unwrap().raw_client("add", adding()).build().unwrap();
+    let client = context.node("client").unwrap().create_raw_client("add", adding()).unwrap();
     for round in 1..=3 {
         let server = Child::start(&folder, "serve two of three");
         client.wait_for_service(HANG).unwrap();
@@ -594,10 +638,10 @@ fn a_server_killed_with_a_request_in_its_hands_loses_that_one_alone() {
 fn a_request_that_nobody_hears_keeps_its_number() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
-    let client = one.node("client").unwrap().raw_client("add", adding()).build().unwrap();
+    let client = one.node("client").unwrap().create_raw_client("add", adding()).unwrap();
     assert_eq!(client.post_bytes(&message(0)).unwrap(), 1);
     assert_eq!(client.post_bytes(&message(0)).unwrap(), 2);
-    let service = two.node("server").unwrap().raw_service("add", adding()).build().unwrap();
+    let service = two.node("server").unwrap().create_polled_raw_service("add", adding()).unwrap();
     client.wait_for_service(HANG).unwrap();
     assert_eq!(client.post_bytes(&message(0)).unwrap(), 3);
     assert_eq!(ready(&mut WaitList::new(&two).unwrap(), &[&service], HANG), [0]);
@@ -632,8 +676,8 @@ fn a_callback_that_is_taken_away_does_not_run_any_more() {
             let callback = move |_| {
                 late.fetch_add(usize::from(seen.load(Ordering::Acquire)), Ordering::AcqRel);
             };
-            subscription.on_news(Some(Box::new(callback))).unwrap();
-            subscription.on_news(None).unwrap();
+            subscription.on_new_message(Some(Box::new(callback))).unwrap();
+            subscription.on_new_message(None).unwrap();
             is_gone.store(true, Ordering::Release);
         }
         stop.store(true, Ordering::Release);
@@ -645,16 +689,17 @@ fn a_callback_that_is_taken_away_does_not_run_any_more() {
     let calls = Arc::clone(&called);
     let callback = move |_| {
         *calls.lock().unwrap() += 1;
-        inside.upgrade().unwrap().on_news(None).unwrap();
+        inside.upgrade().unwrap().on_new_message(None).unwrap();
     };
     publisher.publish_bytes(&message(0)).unwrap();
-    subscription.on_news(Some(Box::new(callback))).unwrap();
+    subscription.on_new_message(Some(Box::new(callback))).unwrap();
     wait_until("it is called", || *called.lock().unwrap() == 1);
 }
 
 fn service_ends(client: &Context, server: &Context) -> (RawClient, RawService) {
-    let service = server.node("server").unwrap().raw_service("add", adding()).build().unwrap();
-    let client = client.node("client").unwrap().raw_client("add", adding()).build().unwrap();
+    let service =
+        server.node("server").unwrap().create_polled_raw_service("add", adding()).unwrap();
+    let client = client.node("client").unwrap().create_raw_client("add", adding()).unwrap();
     client.wait_for_service(HANG).unwrap();
     (client, service)
 }
@@ -724,9 +769,9 @@ fn callbacks_hear_of_requests_and_replies() {
     let (one, two) = (folder.process(), folder.process());
     let (client, service) = service_ends(&one, &two);
     let (requests, callback) = Teller::new();
-    service.on_news(Some(callback)).unwrap();
+    service.on_new_request(Some(callback)).unwrap();
     let (replies, callback) = Teller::new();
-    client.on_news(Some(callback)).unwrap();
+    client.on_new_response(Some(callback)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for at in 0..200 {
@@ -744,6 +789,168 @@ fn callbacks_hear_of_requests_and_replies() {
         let got = replies.take(200, || Some(number(&client.take_bytes().unwrap()?.1.bytes)));
         assert!(got.into_iter().eq(0..200));
     });
+}
+
+/// Beside a list that takes, callbacks hear of all that comes, whichever was first there.
+#[test]
+fn a_callback_hears_of_all_that_a_list_takes() {
+    const ALL: usize = 20;
+    let _watchdog = Watchdog::start("a callback beside a list");
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    for is_set_first in [true, false] {
+        for qos in [keep_last(10), keep_all()] {
+            let publisher = publisher(&one.node("writer").unwrap(), "t", qos);
+            let subscription = subscription(&two.node("reader").unwrap(), "t", qos);
+            let (client, service) = service_ends(&two, &two);
+            publisher.wait_for_subscriptions(1, HANG).unwrap();
+            let set = || {
+                [0, 1, 2].map(|at| {
+                    let (teller, callback) = Teller::new();
+                    let set = match at {
+                        0 => subscription.on_new_message(Some(callback)),
+                        1 => service.on_new_request(Some(callback)),
+                        _ => client.on_new_response(Some(callback)),
+                    };
+                    set.unwrap();
+                    teller
+                })
+            };
+            let mut list = WaitList::new(&two).unwrap();
+            let first = is_set_first.then(set);
+            assert!(
+                ready(&mut list, &[&subscription, &service, &client], Duration::ZERO).is_empty()
+            );
+            let tellers = first.unwrap_or_else(set);
+            for at in 0..ALL {
+                publisher.publish_bytes(&message(at as u32)).unwrap();
+                assert_eq!(ready(&mut list, &[&subscription, &service, &client], HANG), [0]);
+                assert_eq!(number(&subscription.take_bytes().unwrap().unwrap().bytes), at as u32);
+                client.post_bytes(&message(at as u32)).unwrap();
+                assert_eq!(ready(&mut list, &[&subscription, &service, &client], HANG), [1]);
+                let request = service.take_bytes().unwrap().unwrap();
+                request.respond_bytes(&message(at as u32)).unwrap();
+                assert_eq!(ready(&mut list, &[&subscription, &service, &client], HANG), [2]);
+                assert!(client.take_bytes().unwrap().is_some());
+            }
+            for teller in &tellers {
+                wait_until("all are told", || teller.told.load(Ordering::Acquire) == ALL);
+            }
+            // A list that is gone takes nothing away, and what nobody takes is told too.
+            drop(list);
+            (0..3 * ALL as u32).for_each(|at| publisher.publish_bytes(&message(at)).unwrap());
+            wait_until("the rest is told", || tellers[0].told.load(Ordering::Acquire) == 4 * ALL);
+        }
+    }
+}
+
+/// Whoever waits for what lasts is told, however many they are.
+#[test]
+fn what_lasts_wakes_every_list_and_the_callback() {
+    const ROUNDS: usize = 2000;
+    const LISTS: usize = 3;
+    let _watchdog = Watchdog::start("several lists");
+    let folder = Folder::new();
+    let context = folder.process();
+    let guard = GuardCondition::lasting(&context).unwrap();
+    let (teller, callback) = Teller::new();
+    let turn = std::sync::Barrier::new(LISTS + 1);
+    std::thread::scope(|scope| {
+        for _ in 0..LISTS {
+            scope.spawn(|| {
+                let mut list = WaitList::new(&context).unwrap();
+                for _ in 0..ROUNDS {
+                    assert_eq!(ready(&mut list, &[&guard], HANG), [0]);
+                    assert_eq!(ready(&mut list, &[&guard], HANG), [0], "until it is cleared");
+                    turn.wait();
+                    turn.wait();
+                }
+            });
+        }
+        guard.on_trigger(&context, Some(callback)).unwrap();
+        for round in 1..=ROUNDS {
+            guard.trigger();
+            turn.wait();
+            wait_until("it is told", || teller.told.load(Ordering::Acquire) == round);
+            guard.clear();
+            turn.wait();
+        }
+    });
+    guard.on_trigger(&context, None).unwrap();
+}
+
+/// What is taken while nobody is told is not told later.
+#[test]
+fn a_callback_begins_with_what_waits() {
+    let _watchdog = Watchdog::start("beginning again");
+    let folder = Folder::new();
+    let node = folder.process().node("both").unwrap();
+    let publisher = publisher(&node, "t", keep_last(5));
+    let subscription = subscription(&node, "t", keep_last(5));
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let publish = |count| (0..count).for_each(|at| publisher.publish_bytes(&message(at)).unwrap());
+    for _ in 0..3 {
+        publish(9);
+        while subscription.take_bytes().unwrap().is_some() {}
+        publish(7);
+        let (teller, callback) = Teller::new();
+        subscription.on_new_message(Some(callback)).unwrap();
+        let told = |count| {
+            wait_until("it is told", || teller.told.load(Ordering::Acquire) == count);
+        };
+        assert_eq!(teller.told.load(Ordering::Acquire), 5, "at once");
+        publish(4);
+        told(9);
+        while subscription.take_bytes().unwrap().is_some() {}
+        publish(1);
+        told(10);
+        subscription.on_new_message(None).unwrap();
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let std::task::Poll::Ready(result) = future.as_mut().poll(&mut context) {
+            return result;
+        }
+        std::thread::park();
+    }
+}
+
+/// Awaited, in wait sets and with a callback at once.
+#[test]
+fn who_awaits_a_message_is_woken_beside_others() {
+    let _watchdog = Watchdog::start("awaiting beside others");
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("both").unwrap();
+    let publisher = node.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("t", Qos::DEFAULT).unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let mut set = tsuji::WaitSet::new(&context).unwrap();
+    assert_eq!(set.add(&subscription).unwrap(), 0);
+    assert_eq!(set.add(&subscription).unwrap(), 1);
+    let (teller, callback) = Teller::new();
+    subscription.on_new_message(Some(callback)).unwrap();
+    for round in 1..=50 {
+        while !set.wait(Duration::ZERO).unwrap().is_empty() {}
+        std::thread::scope(|scope| {
+            let awaiting = scope.spawn(|| block_on(subscription.recv()).unwrap());
+            publisher.publish(UInt64 { data: round as u64 }).unwrap();
+            assert_eq!(set.wait(HANG).unwrap(), [0, 1]);
+            assert_eq!(awaiting.join().unwrap().message().data, round as u64);
+        });
+        wait_until("it is told", || teller.told.load(Ordering::Acquire) == round);
+    }
 }
 
 /// Whoever asks a client for anything reads the replies that have come, on any thread.
@@ -793,4 +1000,79 @@ fn replies_are_collected_in_order_whoever_has_read_them() {
     });
     let disorder = got.windows(2).find(|pair| pair[1] != pair[0] + 1);
     assert_eq!(disorder, None);
+}
+
+#[test]
+fn a_wait_finds_what_lasts_ready_when_its_callback_has_returned() {
+    let _watchdog = Watchdog::start("heard first");
+    let folder = Folder::new();
+    let context = folder.process();
+    let guard = GuardCondition::lasting(&context).unwrap();
+    let mut list = WaitList::new(&context).unwrap();
+    let [is_inside, may_return, has_heard] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
+    let theirs = [&is_inside, &may_return, &has_heard].map(Arc::clone);
+    let callback = move |_| {
+        theirs[0].store(true, Ordering::Release);
+        wait_until("it may return", || theirs[1].load(Ordering::Acquire));
+        theirs[2].store(true, Ordering::Release);
+    };
+    guard.on_trigger(&context, Some(Box::new(callback))).unwrap();
+    guard.trigger();
+    wait_until("it is called", || is_inside.load(Ordering::Acquire));
+    assert!(ready(&mut list, &[&guard], Duration::ZERO).is_empty());
+    std::thread::scope(|scope| {
+        scope.spawn(|| may_return.store(true, Ordering::Release));
+        assert_eq!(ready(&mut list, &[&guard], HANG), [0]);
+    });
+    assert!(has_heard.load(Ordering::Acquire));
+    guard.clear();
+    assert!(ready(&mut list, &[&guard], Duration::ZERO).is_empty());
+    for _ in 0..1000 {
+        has_heard.store(false, Ordering::Release);
+        guard.trigger();
+        assert_eq!(ready(&mut list, &[&guard], HANG), [0]);
+        assert!(has_heard.load(Ordering::Acquire));
+        guard.clear();
+    }
+    guard.on_trigger(&context, None).unwrap();
+    guard.trigger();
+    assert_eq!(ready(&mut list, &[&guard], Duration::ZERO), [0]);
+}
+
+/// One list waits for what belongs to contexts of several domains.
+#[test]
+fn a_list_waits_for_several_domains() {
+    let _watchdog = Watchdog::start("several domains");
+    let folder = Folder::new();
+    let [one, two] = [21, 22]
+        .map(|domain| Context::builder().runtime_dir(&folder.0).domain(domain).build().unwrap());
+    let ends = [&one, &two].map(|context| {
+        let node = context.node("both").unwrap();
+        let ends = (publisher(&node, "t", keep_last(10)), subscription(&node, "t", keep_last(10)));
+        ends.0.wait_for_subscriptions(1, HANG).unwrap();
+        ends
+    });
+    let guards = [&one, &two].map(|context| GuardCondition::new(context).unwrap());
+    for context in [&one, &two] {
+        let mut list = WaitList::new(context).unwrap();
+        for round in 0..200 {
+            let (at, other) = (round % 2, 1 - round % 2);
+            let entities: [&dyn Waitable; 4] =
+                [&ends[0].1, &guards[other], &ends[1].1, &guards[at]];
+            assert!(ready(&mut list, &entities, Duration::ZERO).is_empty());
+            std::thread::scope(|scope| {
+                scope.spawn(|| ends[at].0.publish_bytes(&message(round as u32)).unwrap());
+                assert_eq!(ready(&mut list, &entities, HANG), [2 * at]);
+            });
+            assert_eq!(number(&ends[at].1.take_bytes().unwrap().unwrap().bytes), round as u32);
+            std::thread::scope(|scope| {
+                scope.spawn(|| guards[at].trigger());
+                assert_eq!(ready(&mut list, &entities, HANG), [3]);
+            });
+        }
+    }
+    let node = two.node("lonely").unwrap();
+    let error = tsuji::Executor::new(&one).unwrap().add(&node).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(tsuji::WaitSet::new(&one).unwrap().add(&ends[1].1).is_err());
 }

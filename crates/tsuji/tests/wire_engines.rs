@@ -1,4 +1,4 @@
-//! Both engines on the wire of RTPS, `engine="both"`, with plain nodes on each of them. Where the plug-in over Fast DDS
+//! Both engines on the wire of RTPS, `engine="both"`, with foreign nodes on each of them. Where the plug-in over Fast DDS
 //! was not built (`scripts/fastdds`) these tests do nothing, but with `TSUJI_FASTDDS` set they fail.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use house::plain::{Listener, Plain, Topic, next};
-use house::roads::Sender;
+use house::foreign::{Listener, Plain, Topic, next};
+use house::links::Sender;
 use house::{
     Child, Folder, HANG, SetAtEnd, Watchdog, best_effort, heard, keep_all, keep_last, take_until,
     tell, wait_until,
 };
 use ros2_client::Side;
-use tsuji::core::{Policy, RtpsEngine};
-use tsuji::{Context, Durability, Message, Qos, Role, RouteReport, RouteState};
+use tsuji::{Context, Durability, Message, PublisherOptions, Qos, Role, RouteReport, RouteState};
+use tsuji::{Policy, RtpsEngine};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
@@ -54,11 +54,11 @@ fn flows(context: &Context, vendor: &str) -> Vec<RouteReport> {
 }
 
 #[track_caller]
-fn wait_for_road(context: &Context, vendor: &str, road: &str) {
-    wait_until(road, || {
+fn wait_for_link(context: &Context, vendor: &str, link: &str) {
+    wait_until(link, || {
         let flows = flows(context, vendor);
-        let is_on = |it: &RouteReport| it.transport.as_deref() == Some(road);
-        !flows.is_empty() && flows.iter().all(|it| is_on(it) && it.changing_to.is_none())
+        let is_on = |it: &RouteReport| it.transport.as_deref() == Some(link);
+        !flows.is_empty() && flows.iter().all(|it| is_on(it) && it.handover_to.is_none())
     });
 }
 
@@ -140,25 +140,29 @@ fn listeners_go_over_to_the_engine_that_all_of_them_hear() {
     let folder = Folder::new();
     let Some(context) = process(&folder, 60, BY_VENDOR) else { return };
     let node = context.node("talker").unwrap();
-    let publisher = node.publisher::<UInt64>("n").qos(keep_last(2000)).max_blocking(HANG);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "n",
+            PublisherOptions::default().qos(keep_last(2000)).max_blocking(HANG),
+        )
+        .unwrap();
     let topic = Topic::of::<UInt64>("n");
     let (fast, cyclone) = (Plain::join_fast(60), Plain::join(60));
     let near = Ear::start(fast.inlet(&topic, keep_all()));
-    wait_for_road(&context, "fast", "fastdds");
+    wait_for_link(&context, "fast", "fastdds");
     let sending = Sender::start(publisher, Duration::from_micros(500));
     near.wait_for_more();
     for _ in 0..3 {
         let other = Ear::start(cyclone.inlet(&topic, keep_all()));
-        wait_for_road(&context, "cyclone", "cyclonedds");
-        wait_for_road(&context, "fast", "cyclonedds");
+        wait_for_link(&context, "cyclone", "cyclonedds");
+        wait_for_link(&context, "fast", "cyclonedds");
         let route = flows(&context, "fast").remove(0);
         let why = route.rejected.iter().find(|(it, _)| it == "fastdds").unwrap();
         assert!(why.1.contains("another subscription needs cyclonedds"), "{why:?}");
         near.wait_for_more();
         other.wait_for_more();
         drop(other);
-        wait_for_road(&context, "fast", "fastdds");
+        wait_for_link(&context, "fast", "fastdds");
         near.wait_for_more();
     }
     let history = flows(&context, "fast").remove(0).changes;
@@ -184,21 +188,25 @@ fn the_user_sets_the_engine_while_samples_flow() {
     let folder = Folder::new();
     let Some(context) = process(&folder, 61, BY_VENDOR) else { return };
     let node = context.node("talker").unwrap();
-    let publisher = node.publisher::<UInt64>("n").qos(keep_last(2000)).max_blocking(HANG);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "n",
+            PublisherOptions::default().qos(keep_last(2000)).max_blocking(HANG),
+        )
+        .unwrap();
     let topic = Topic::of::<UInt64>("n");
-    let plains = [Plain::join_fast(61), Plain::join_fast(61)];
-    let ears = plains.each_ref().map(|it| Ear::start(it.inlet(&topic, keep_all())));
+    let foreign_readers = [Plain::join_fast(61), Plain::join_fast(61)];
+    let ears = foreign_readers.each_ref().map(|it| Ear::start(it.inlet(&topic, keep_all())));
     publisher.wait_for_subscriptions(2, HANG).unwrap();
-    let loose = plains[0].inlet(&topic, best_effort(1000));
+    let loose = foreign_readers[0].inlet(&topic, best_effort(1000));
     publisher.wait_for_subscriptions(3, HANG).unwrap();
-    wait_for_road(&context, "fast", "fastdds");
+    wait_for_link(&context, "fast", "fastdds");
     let sending = Sender::start(publisher, Duration::from_micros(500));
     for change in 0..10 {
-        let road = ["cyclonedds", "fastdds"][change % 2];
-        let set = context.set_route("/n", Some(road), HANG).unwrap();
+        let link = ["cyclonedds", "fastdds"][change % 2];
+        let set = context.set_route("/n", Some(link), HANG).unwrap();
         assert!(set.iter().all(|it| it.outcome == Ok(3)), "{set:?}");
-        wait_for_road(&context, "fast", road);
+        wait_for_link(&context, "fast", link);
         ears.iter().for_each(Ear::wait_for_more);
     }
     let sent = sending.finish();
@@ -229,14 +237,14 @@ fn large_samples_keep_their_order_while_the_engine_changes() {
     let Some(context) = process(&folder, 66, BY_VENDOR) else { return };
     let node = context.node("talker").unwrap();
     let publisher = node
-        .publisher::<UInt64MultiArray>("n")
-        .qos(keep_last(20))
-        .max_blocking(HANG)
-        .build()
+        .create_publisher::<UInt64MultiArray>(
+            "n",
+            PublisherOptions::default().qos(keep_last(20)).max_blocking(HANG),
+        )
         .unwrap();
     let fast = Plain::join_fast(66);
     let inlet = fast.inlet(&Topic::of::<UInt64MultiArray>("n"), keep_all());
-    wait_for_road(&context, "fast", "fastdds");
+    wait_for_link(&context, "fast", "fastdds");
     let sample = |number: u64| {
         let data = vec![number; ELEMENTS];
         UInt64MultiArray { data, ..UInt64MultiArray::default() }
@@ -260,10 +268,10 @@ fn large_samples_keep_their_order_while_the_engine_changes() {
         let publishing = scope.spawn(publish);
         let at_end = SetAtEnd(&is_done);
         for change in 0..10 {
-            let road = ["cyclonedds", "fastdds"][change % 2];
-            let set = context.set_route("/n", Some(road), HANG).unwrap();
+            let link = ["cyclonedds", "fastdds"][change % 2];
+            let set = context.set_route("/n", Some(link), HANG).unwrap();
             assert!(set.iter().all(|it| it.outcome.is_ok()), "{set:?}");
-            wait_for_road(&context, "fast", road);
+            wait_for_link(&context, "fast", link);
             ear.wait_for(20);
         }
         drop(at_end);
@@ -273,21 +281,21 @@ fn large_samples_keep_their_order_while_the_engine_changes() {
 }
 
 /// A publisher with several listeners on Fast DDS goes, and so do listeners of another, when they have stood for longer
-/// than a road is kept at least.
+/// than a link is kept at least.
 #[test]
 fn publishers_and_listeners_end_whatever_stands_beside_them() {
     let _watchdog = Watchdog::start("ends");
     let folder = Folder::new();
     let Some(context) = process(&folder, 68, BY_VENDOR) else { return };
     let node = context.node("talker").unwrap();
-    let publish = |topic| node.publisher::<UInt64>(topic).qos(keep_all()).build().unwrap();
+    let publish = |topic| node.create_publisher::<UInt64>(topic, keep_all()).unwrap();
     let (going, staying) = (publish("going"), publish("staying"));
     let fast = Plain::join_fast(68);
     let listen = |topic| fast.inlet(&Topic::of::<UInt64>(topic), keep_all());
     let inlets: Vec<_> = (0..4).flat_map(|_| [listen("going"), listen("staying")]).collect();
     going.wait_for_subscriptions(4, HANG).unwrap();
     staying.wait_for_subscriptions(4, HANG).unwrap();
-    wait_for_road(&context, "fast", "fastdds");
+    wait_for_link(&context, "fast", "fastdds");
     let calm = flows(&context, "fast").iter().map(|it| it.since_wall_ns).max().unwrap();
     wait_until("they have stood", || calm + 1_100_000_000 < tsuji_platform::clock::wall_ns());
     drop(going);
@@ -318,15 +326,19 @@ fn a_listener_killed_on_the_way_over_costs_the_others_nothing() {
     let folder = Folder::new();
     let Some(context) = process(&folder, 69, BY_VENDOR) else { return };
     let node = context.node("talker").unwrap();
-    let publisher = node.publisher::<UInt64>("n").qos(keep_last(5000)).max_blocking(HANG);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<UInt64>(
+            "n",
+            PublisherOptions::default().qos(keep_last(5000)).max_blocking(HANG),
+        )
+        .unwrap();
     let fast = Plain::join_fast(69);
     let ear = Ear::start(fast.inlet(&Topic::of::<UInt64>("n"), keep_all()));
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let dying = Child::start(&folder, "69");
     dying.expect("there");
     publisher.wait_for_subscriptions(2, HANG).unwrap();
-    wait_for_road(&context, "fast", "fastdds");
+    wait_for_link(&context, "fast", "fastdds");
     let sending = Sender::start(publisher, Duration::from_micros(500));
     dying.expect("hears");
     // Nothing is waited for before the first has matched for long enough, so it dies before, or while that is done.
@@ -358,7 +370,7 @@ fn what_late_joiners_are_owed_stays_with_the_first_engine() {
     let fast = Plain::join_fast(62);
     let inlet = fast.inlet(&Topic::of::<UInt64>("n"), latched);
     assert_eq!(next(&*inlet).1[4..], 5_u64.to_le_bytes());
-    wait_for_road(&context, "fast", "cyclonedds");
+    wait_for_link(&context, "fast", "cyclonedds");
     let route = flows(&context, "fast").remove(0);
     let why = route.rejected.iter().find(|(it, _)| it == "fastdds").unwrap();
     assert!(why.1.contains("late joiners"), "{why:?}");
@@ -372,13 +384,13 @@ fn talkers_are_heard_by_their_own_engines() {
     let folder = Folder::new();
     let Some(context) = process(&folder, 63, BY_VENDOR) else { return };
     let node = context.node("listener").unwrap();
-    let subscription = node.subscription::<UInt64>("n").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<UInt64>("n", keep_all()).unwrap();
     let topic = Topic::of::<UInt64>("n");
     let (fast, cyclone) = (Plain::join_fast(63), Plain::join(63));
     let talkers = [fast.talker(&topic, keep_all()), cyclone.talker(&topic, keep_all())];
     subscription.wait_for_publishers(2, HANG).unwrap();
-    wait_for_road(&context, "fast", "fastdds");
-    wait_for_road(&context, "cyclone", "cyclonedds");
+    wait_for_link(&context, "fast", "fastdds");
+    wait_for_link(&context, "cyclone", "cyclonedds");
     // The one on Fast DDS is heard by both engines.
     talkers[0].wait_for_readers(2);
     talkers[1].wait_for_readers(1);
@@ -416,7 +428,7 @@ fn services_of_both_mappings_are_spoken() {
     let asks = fast.talker(&Topic::requests("ours", ty), keep_all());
     let replies = fast.listener(&Topic::replies("ours", ty), keep_all());
     asks.wait_for_readers(1);
-    wait_for_road(&context, "fast", "fastdds");
+    wait_for_link(&context, "fast", "fastdds");
     for number in 1..=20 {
         let request = AddTwoIntsRequest { a: number, b: 1000 };
         asks.write_related(&request.to_vec().unwrap(), Some((Listener::GID, 0)));
@@ -428,7 +440,7 @@ fn services_of_both_mappings_are_spoken() {
     let taken = fast.listener(&Topic::requests("theirs", ty), keep_all());
     let answers = fast.talker(&Topic::replies("theirs", ty), keep_all());
     let client_node = context.node("client").unwrap();
-    let client = client_node.client::<AddTwoInts>("theirs").build().unwrap();
+    let client = client_node.create_client::<AddTwoInts>("theirs").unwrap();
     client.wait_for_service(HANG).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -470,9 +482,9 @@ fn where_the_second_engine_does_not_work_the_first_goes_on() {
     let policy = Policy::new(draft).unwrap();
     let context = side.builder(&folder).policy(policy).build().unwrap();
     let node = context.node("talker").unwrap();
-    let publisher = node.publisher::<UInt64>("n").qos(keep_all()).build().unwrap();
+    let publisher = node.create_publisher::<UInt64>("n", keep_all()).unwrap();
     let ty = AddTwoIntsRequest::TYPE_NAME.trim_end_matches("_Request");
-    let client = node.client::<AddTwoInts>("theirs").build().unwrap();
+    let client = node.create_client::<AddTwoInts>("theirs").unwrap();
     let fast = Plain::join_fast(67);
     let inlet = fast.inlet(&Topic::of::<UInt64>("n"), keep_all());
     let _server = (
@@ -480,7 +492,7 @@ fn where_the_second_engine_does_not_work_the_first_goes_on() {
         fast.talker(&Topic::replies("theirs", ty), keep_all()),
     );
     publisher.wait_for_subscriptions(1, HANG).unwrap();
-    wait_for_road(&context, "fast", "cyclonedds");
+    wait_for_link(&context, "fast", "cyclonedds");
     wait_until("it listens", || {
         publisher.publish(UInt64 { data: 1 }).unwrap();
         inlet.take().unwrap().is_some()
@@ -498,7 +510,7 @@ fn the_second_engine_starts_when_there_is_somebody_for_it() {
     let folder = Folder::new();
     let Some(here) = process(&folder, 65, BY_VENDOR) else { return };
     let there = process(&folder, 65, BY_VENDOR).unwrap();
-    let (publisher, subscription) = house::roads::ends(&here, &there, keep_all());
+    let (publisher, subscription) = house::links::ends(&here, &there, keep_all());
     let cyclone = Plain::join(65);
     let inlet = cyclone.inlet(&Topic::of::<UInt64>("n"), keep_all());
     publisher.wait_for_subscriptions(2, HANG).unwrap();
@@ -514,7 +526,7 @@ fn the_second_engine_starts_when_there_is_somebody_for_it() {
     publisher.wait_for_subscriptions(3, HANG).unwrap();
     wait_until("both start it", || is_running(&here) == 2);
     // The node on Cyclone DDS keeps the topic with that.
-    wait_for_road(&here, "fast", "cyclonedds");
+    wait_for_link(&here, "fast", "cyclonedds");
     for number in 0..100_u64 {
         publisher.publish(UInt64 { data: number }).unwrap();
         for plain in [&inlet, &near] {

@@ -14,13 +14,14 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
 
+use house::foreign::{Plain, Topic, next};
 use house::log::Log;
-use house::plain::{Plain, Topic, next};
 use house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until, wait_until};
-use tsuji::core::{DraftPolicy, Interop, Origin, Policy, TransportId, TransportSettings};
 use tsuji::{
-    Context, ContextBuilder, Durability, EndpointKind, Message, Qos, RouteReport, RouteState,
+    Context, ContextBuilder, Durability, EndpointKind, Message, PublisherOptions, Qos, RouteReport,
+    RouteState,
 };
+use tsuji_core::{DraftPolicy, Interop, Origin, Policy, TransportId, TransportSettings};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
@@ -148,7 +149,7 @@ impl Side {
         context
     }
 
-    /// A context that has no road to other processes but Zenoh.
+    /// A context that has no link to other processes but Zenoh.
     fn alone(&self, folder: &Folder) -> Context {
         let builder = self.builder(folder).transports(|mut built| {
             built.retain(|it| it.id().as_str() == "zenoh");
@@ -164,11 +165,11 @@ fn routes(context: &Context, topic: &str) -> Vec<RouteReport> {
     routes
 }
 
-fn assert_is_plain(route: &RouteReport) {
+fn assert_is_foreign(route: &RouteReport) {
     assert_eq!(route.state, RouteState::Active, "{route:?}");
     assert_eq!(route.transport.as_deref(), Some("zenoh"));
     assert_eq!((route.peer.as_str(), route.scope.as_str()), ("zenoh", "remote"));
-    assert!(route.because.contains("plain nodes on Zenoh"), "{}", route.because);
+    assert!(route.because.contains("foreign nodes on Zenoh"), "{}", route.because);
 }
 
 fn text(data: &str) -> Text {
@@ -182,13 +183,13 @@ fn adder(it: Arc<AddTwoIntsRequest>) -> AddTwoIntsResponse {
 const LATCHED: Qos = Qos { durability: Durability::TransientLocal, ..Qos::DEFAULT };
 
 #[test]
-fn a_plain_talker_is_heard_in_order_and_without_a_gap() {
+fn a_foreign_talker_is_heard_in_order_and_without_a_gap() {
     let Some(side) = Side::start(60) else { return };
     let _watchdog = Watchdog::start("a plain talker");
     let folder = Folder::new();
     let context = side.context(&folder);
     let node = context.node("listener").unwrap();
-    let subscription = node.subscription::<Text>("chatter").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
     let mut talker = side.peer("talk /chatter 300");
     subscription.wait_for_publishers(1, HANG).unwrap();
     talker.expect("matched");
@@ -200,7 +201,7 @@ fn a_plain_talker_is_heard_in_order_and_without_a_gap() {
         number == 300
     });
     let [route] = &routes(&context, "/chatter")[..] else { panic!("one flow") };
-    assert_is_plain(route);
+    assert_is_foreign(route);
     assert_eq!(route.publisher.vendor.as_deref(), Some("Zenoh"));
     assert_eq!((route.samples, route.lost, route.duplicates), (300, 0, 0));
     talker.kill();
@@ -209,16 +210,20 @@ fn a_plain_talker_is_heard_in_order_and_without_a_gap() {
 }
 
 #[test]
-fn a_plain_listener_hears_beside_one_of_tsuji() {
+fn a_foreign_listener_hears_beside_one_of_tsuji() {
     let Some(side) = Side::start(61) else { return };
     let _watchdog = Watchdog::start("a plain listener");
     let folder = Folder::new();
     let (here, there) = (side.context(&folder), side.context(&folder));
     let node = here.node("talker").unwrap();
-    let publisher = node.publisher::<Text>("chatter").qos(keep_all()).max_blocking(HANG);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<Text>(
+            "chatter",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     let near_node = there.node("near").unwrap();
-    let near = near_node.subscription::<Text>("chatter").qos(keep_all()).build().unwrap();
+    let near = near_node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
     let listener = side.peer("listen /chatter");
     publisher.wait_for_subscriptions(2, HANG).unwrap();
     near.wait_for_publishers(1, HANG).unwrap();
@@ -241,18 +246,18 @@ fn a_plain_listener_hears_beside_one_of_tsuji() {
     let mut routes = routes(&here, "/chatter");
     routes.sort_by_key(|route| route.transport.clone());
     let [near, plain] = &routes[..] else { panic!("two flows: {routes:?}") };
-    assert_is_plain(plain);
+    assert_is_foreign(plain);
     assert_eq!(near.transport.as_deref(), Some("shm"));
 }
 
 #[test]
-fn two_plain_talkers_of_one_topic_are_told_apart() {
+fn two_foreign_talkers_of_one_topic_are_told_apart() {
     let Some(side) = Side::start(62) else { return };
     let _watchdog = Watchdog::start("two talkers");
     let folder = Folder::new();
     let context = side.context(&folder);
     let node = context.node("listener").unwrap();
-    let subscription = node.subscription::<Text>("chatter").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
     let mut talkers = [side.peer("talk /chatter 100"), side.peer("talk /chatter 100")];
     subscription.wait_for_publishers(2, HANG).unwrap();
     for talker in &mut talkers {
@@ -275,7 +280,7 @@ fn two_plain_talkers_of_one_topic_are_told_apart() {
 }
 
 #[test]
-fn plain_late_joiners_get_what_was_said_before() {
+fn foreign_late_joiners_get_what_was_said_before() {
     let Some(side) = Side::start(63) else { return };
     let _watchdog = Watchdog::start("late joiners");
     let folder = Folder::new();
@@ -318,7 +323,7 @@ fn plain_late_joiners_get_what_was_said_before() {
 }
 
 #[test]
-fn late_joiners_get_what_plain_talkers_said_before() {
+fn late_joiners_get_what_foreign_talkers_said_before() {
     let Some(side) = Side::start(58) else { return };
     let _watchdog = Watchdog::start("what plain talkers said before");
     let folder = Folder::new();
@@ -326,7 +331,7 @@ fn late_joiners_get_what_plain_talkers_said_before() {
     let node = context.node("map").unwrap();
     let talker = side.peer("latch /theirs 3");
     talker.expect("sent 3");
-    let subscription = node.subscription::<Text>("theirs").qos(LATCHED).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("theirs", LATCHED).unwrap();
     let mut number = 0;
     take_until(&node, &subscription, |received| {
         number += 1;
@@ -336,13 +341,13 @@ fn late_joiners_get_what_plain_talkers_said_before() {
 }
 
 #[test]
-fn plain_servers_answer_and_plain_clients_are_answered() {
+fn foreign_servers_answer_and_foreign_clients_are_answered() {
     let Some(side) = Side::start(64) else { return };
-    let _watchdog = Watchdog::start("plain services");
+    let _watchdog = Watchdog::start("foreign services");
     let folder = Folder::new();
     let context = side.context(&folder);
     let node = context.node("adder").unwrap();
-    let client = node.client::<AddTwoInts>("theirs").build().unwrap();
+    let client = node.create_client::<AddTwoInts>("theirs").unwrap();
     let server = side.peer("serve /theirs");
     client.wait_for_service(HANG).unwrap();
     for number in 0..50 {
@@ -350,7 +355,7 @@ fn plain_servers_answer_and_plain_clients_are_answered() {
         assert_eq!(response.sum, number + 1000);
         assert_eq!(server.expect("asked"), format!("asked {number} 1000"));
     }
-    routes(&context, "/theirs").iter().for_each(assert_is_plain);
+    routes(&context, "/theirs").iter().for_each(assert_is_foreign);
 
     let _service = node.create_service::<AddTwoInts>("ours", adder).unwrap();
     let spinning = node.clone();
@@ -431,10 +436,10 @@ fn processes_of_tsuji_meet_and_call_each_other_over_the_wire() {
     let served = there.node("adder").unwrap();
     let _service = served.create_service::<AddTwoInts>("add", adder).unwrap();
     let heard = there.node("listener").unwrap();
-    let subscription = heard.subscription::<Text>("chatter").qos(keep_all()).build().unwrap();
+    let subscription = heard.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
     let spinner = thread::spawn(move || tsuji::spin(&served));
     let node = here.node("client").unwrap();
-    let client = node.client::<AddTwoInts>("add").build().unwrap();
+    let client = node.create_client::<AddTwoInts>("add").unwrap();
     client.wait_for_service(HANG).unwrap();
     for number in 0..100 {
         let response = client.call(AddTwoIntsRequest { a: number, b: 1000 }, HANG).unwrap();
@@ -470,7 +475,7 @@ fn processes_of_tsuji_on_other_hosts_are_met_over_the_wire() {
     let node = here.node("talker").unwrap();
     let publisher = node.create_publisher::<Text>("far", keep_all()).unwrap();
     let heard = there.node("listener").unwrap();
-    let subscription = heard.subscription::<Text>("far").qos(keep_all()).build().unwrap();
+    let subscription = heard.create_polled_subscription::<Text>("far", keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     let mut number = 0;
     thread::scope(|scope| {
@@ -499,7 +504,7 @@ fn one_publisher_feeds_nodes_on_dds_and_on_zenoh() {
     assert_eq!(context.interop(), Interop::Both);
     let node = context.node("talker").unwrap();
     let publisher = node.create_publisher::<Text>("ours", keep_all()).unwrap();
-    let subscription = node.subscription::<Text>("theirs").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("theirs", keep_all()).unwrap();
     let on_dds = Plain::join(side.domain);
     let inlet = on_dds.inlet(&Topic::of::<Text>("ours"), keep_all());
     let talker = on_dds.talker(&Topic::of::<Text>("theirs"), keep_all());
@@ -546,7 +551,7 @@ fn without_its_plugin_the_rest_speaks() {
         let context = builder.interop(asked).isolated().build().unwrap();
         assert_eq!(context.interop(), came);
     }
-    let told = log.with("plain ROS 2 nodes on Zenoh are not met");
+    let told = log.with("foreign ROS 2 nodes on Zenoh are not met");
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("/nowhere/libtsuji_transport_zenoh.so"), "{told:?}");
     assert!(told[0].contains("scripts/zenoh install"), "{told:?}");

@@ -225,7 +225,7 @@ impl Tap for End {
         let state = shared.lock();
         let reader = state.readers.get(&self.id);
         reader.map_or_else(Vec::new, |it| {
-            it.writers.keys().chain(it.plains.keys()).copied().collect()
+            it.writers.keys().chain(it.foreign_sources.keys()).copied().collect()
         })
     }
 

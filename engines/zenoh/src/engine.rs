@@ -39,7 +39,7 @@ mod gathering;
 mod sending;
 use gathering::{Came, Gatherer};
 pub(crate) use sending::{Class, Job, To};
-use sending::{Lane, SMALL_BYTES_MAX};
+use sending::{SMALL_BYTES_MAX, SendQueue};
 
 /// What a writer has on its way at most that is not acknowledged; one sample more fits always. Beyond it the
 /// writer answers Busy.
@@ -112,7 +112,7 @@ pub(crate) struct State {
     pub(crate) remotes: HashMap<Prefix, Remote>,
     pub(crate) writers: HashMap<[u8; 4], WriterState>,
     pub(crate) readers: HashMap<[u8; 4], ReaderState>,
-    lanes: [Lane; 2],
+    queues: [SendQueue; 2],
     /// What is to be acknowledged: the writer, the reader and the number.
     owed: HashMap<(Guid, [u8; 4]), i64>,
     owed_since: Option<Instant>,
@@ -160,7 +160,7 @@ pub(crate) struct WriterState {
 pub(crate) struct Link {
     pub(crate) is_reliable: bool,
     /// It is not tsuji's, and acknowledges nothing.
-    pub(crate) is_plain: bool,
+    pub(crate) is_foreign: bool,
     pub(crate) acknowledged: i64,
 }
 
@@ -182,9 +182,9 @@ pub(crate) struct ReaderState {
     is_large: bool,
     pub(crate) role: Role,
     /// Writers that match and are not tsuji's, and samples of those that are not known yet.
-    pub(crate) plains: HashMap<Guid, PlainSource>,
+    pub(crate) foreign_sources: HashMap<Guid, PlainSource>,
     pub(crate) early: Early,
-    /// Replies that came of plain servers.
+    /// Replies that came of foreign servers.
     pub(crate) answers: i64,
     /// Sessions whose nodes are to be told, to a reader of these.
     pub(crate) dirty: BTreeSet<Prefix>,
@@ -210,9 +210,9 @@ impl Ear {
         *crate::lock(&self.0) = None;
     }
 
-    fn news(&self) {
+    fn data_available(&self) {
         if let Some(listener) = &*crate::lock(&self.0) {
-            listener.news();
+            listener.data_available();
         }
     }
 
@@ -302,7 +302,7 @@ impl Participant {
         ];
         let on_wire = [
             (format!("{CONTROL}/{domain}/*/*"), Shared::see_tsuji as fn(&Shared, &Sample)),
-            (format!("{TOKENS}/{domain}/**"), Shared::see_plain),
+            (format!("{TOKENS}/{domain}/**"), Shared::see_foreign),
         ];
         let on_wire = on_wire.into_iter().filter(|_| is_on_wire);
         for (key, callback) in of_tsuji.into_iter().chain(on_wire) {
@@ -455,7 +455,7 @@ impl Shared {
         drop(ended);
         matched.iter().for_each(|ear| ear.matched());
         news.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        news.iter().for_each(|ear| ear.news());
+        news.iter().for_each(|ear| ear.data_available());
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -565,7 +565,7 @@ impl Shared {
         let first_kept = writer.kept.front().filter(|_| is_owed).map(|it| it.number);
         let start = first_kept.map_or(writer.written, |first| first - 1);
         let is_reliable = reader.qos.reliability == Reliability::Reliable;
-        let link = Link { is_reliable, is_plain: false, acknowledged: start };
+        let link = Link { is_reliable, is_foreign: false, acknowledged: start };
         writer.readers.insert(guid, link);
         let said = |what, number, source_ns| Said {
             what,
@@ -617,7 +617,7 @@ impl Shared {
             let Attachment { number, source_ns, writer } = attachment;
             self.deliver(reader, writer, number, (source_ns, related), sample.payload());
         } else {
-            self.arrive_plain(reader, attachment, sample.payload());
+            self.arrive_foreign(reader, attachment, sample.payload());
         }
     }
 
@@ -663,7 +663,7 @@ impl Shared {
             self.wake(&mut state, Class::Small);
         }
         drop(state);
-        ear.news();
+        ear.data_available();
     }
 
     /// What another session says to this one.
@@ -709,11 +709,11 @@ impl Shared {
 
     fn note_acknowledged(&self, said: &Said) {
         let mut state = self.lock();
-        let State { writers, lanes, .. } = &mut *state;
+        let State { writers, queues, .. } = &mut *state;
         let Some(writer) = writers.get_mut(&said.writer) else { return };
         let Some(link) = writer.readers.get_mut(&name(said.from, said.reader)) else { return };
         link.acknowledged = link.acknowledged.max(said.number).min(writer.written);
-        lanes[writer.class as usize].on_the_way_bytes -= writer.forget_acknowledged();
+        queues[writer.class as usize].on_the_way_bytes -= writer.forget_acknowledged();
         self.progress.notify_all();
     }
 
@@ -796,12 +796,12 @@ impl Shared {
     }
 
     fn unmatch(&self, state: &mut State, is_gone: impl Fn(&Guid) -> bool, calls: &mut Calls) {
-        let State { writers, readers, lanes, owed, .. } = &mut *state;
+        let State { writers, readers, queues, owed, .. } = &mut *state;
         for writer in writers.values_mut() {
             let before = writer.readers.len();
             writer.readers.retain(|guid, _| !is_gone(guid));
             if writer.readers.len() < before {
-                lanes[writer.class as usize].on_the_way_bytes -= writer.forget_acknowledged();
+                queues[writer.class as usize].on_the_way_bytes -= writer.forget_acknowledged();
                 calls.matched.push(Arc::clone(&writer.ear));
             }
         }
@@ -840,9 +840,9 @@ impl Shared {
         let removed = state.writers.remove(&id);
         let hidden = state.wire.hide(id);
         if let Some(writer) = &removed {
-            let lane = &mut state.lanes[writer.class as usize];
-            lane.on_the_way_bytes -= writer.pending_bytes;
-            lane.queued_bytes -= writer.queued_bytes;
+            let queue = &mut state.queues[writer.class as usize];
+            queue.on_the_way_bytes -= writer.pending_bytes;
+            queue.queued_bytes -= writer.queued_bytes;
         }
         drop(state);
         drop((removed, hidden));
@@ -867,7 +867,7 @@ impl ReaderState {
             writers: HashMap::new(),
             arrived: VecDeque::new(),
             is_large: false,
-            plains: HashMap::new(),
+            foreign_sources: HashMap::new(),
             early: Early::default(),
             answers: 0,
             dirty: BTreeSet::new(),

@@ -1,6 +1,6 @@
 //! Samples over Zenoh, with the keys and attachments of rmw_zenoh. It knows no message types, and
 //! opens no session before the first endpoint. ROS names it knows where nodes of rmw_zenoh are met, which `wire` shows
-//! as tsuji knows plain nodes.
+//! as tsuji knows foreign nodes.
 //!
 //! Endpoints are found by their tokens. A writer's end alone decides which readers of tsuji match, and
 //! says so to each reader's end behind which the samples come; so the two never disagree.

@@ -53,7 +53,7 @@ impl Bell {
 const CUT: Duration = Duration::from_secs(60);
 
 impl Listener for Bell {
-    fn news(&self) {
+    fn data_available(&self) {
         self.ring();
     }
 
@@ -289,7 +289,7 @@ struct Notes {
 }
 
 impl Listener for Notes {
-    fn news(&self) {
+    fn data_available(&self) {
         let tap = self.tap.lock().unwrap().clone();
         while let Some(arrived) = tap.as_ref().and_then(|it| it.take().unwrap()) {
             self.all.0.lock().unwrap().push((self.topic, arrived.number));
@@ -572,7 +572,7 @@ fn requests_without_an_attachment_end_without_an_answer() {
 }
 
 #[test]
-fn what_a_plain_node_does_not_read_is_bounded_and_costs_others_nothing() {
+fn what_a_foreign_node_does_not_read_is_bounded_and_costs_others_nothing() {
     let (here, stranger, domain) = with_a_stranger();
     let heard = Arc::new(Bell::default());
     let said = format!("typehash={HASH};");

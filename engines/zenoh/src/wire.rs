@@ -1,4 +1,4 @@
-//! Nodes of rmw_zenoh, in the terms in which tsuji knows plain nodes: participants, endpoints under the names of RTPS,
+//! Nodes of rmw_zenoh, in the terms in which tsuji knows foreign nodes: participants, endpoints under the names of RTPS,
 //! messages of who owns what. And what tsuji's nodes are to them: tokens.
 //!
 //! A session is a participant. A server is a reader of requests and a writer of replies, a client the other way
@@ -49,7 +49,7 @@ const ENTITIES_MAX: usize = 200_000;
 const EARLY_MAX: usize = 1024;
 const EARLY_BYTES_MAX: usize = 16 << 20;
 
-/// Requests of plain clients that a server has not answered. Beyond it the oldest end without an answer.
+/// Requests of foreign clients that a server has not answered. Beyond it the oldest end without an answer.
 const PENDING_MAX: usize = 4096;
 
 /// A server has this time to answer. Rmw_zenoh waits without end; a client that has left ends its
@@ -147,7 +147,7 @@ impl Early {
     }
 }
 
-/// A plain writer that matches a reader here.
+/// A foreign writer that matches a reader here.
 #[derive(Default)]
 pub(crate) struct PlainSource {
     /// What it calls itself.
@@ -268,7 +268,7 @@ impl Wire {
         calls.news.extend(self.lookout.clone());
     }
 
-    fn is_plain(&self, name: &Guid) -> bool {
+    fn is_foreign(&self, name: &Guid) -> bool {
         name.first_chunk().is_some_and(|prefix| self.sessions.contains_key(prefix))
     }
 
@@ -376,14 +376,14 @@ impl WriterState {
     pub(crate) fn match_plains(&mut self, wire: &Wire) {
         for (prefix, session) in &wire.sessions {
             for ((id, _), plain) in &session.entities {
-                self.match_plain(*prefix, *id, &plain.entity);
+                self.match_foreign(*prefix, *id, &plain.entity);
             }
         }
     }
 
-    fn match_plain(&mut self, prefix: Prefix, id: u32, entity: &Entity) -> bool {
+    fn match_foreign(&mut self, prefix: Prefix, id: u32, entity: &Entity) -> bool {
         let found = matched(Kind::Writer, &self.role, &self.announced, prefix, id, entity);
-        let link = Link { is_reliable: false, is_plain: true, acknowledged: 0 };
+        let link = Link { is_reliable: false, is_foreign: true, acknowledged: 0 };
         found.is_some_and(|theirs| self.readers.insert(theirs, link).is_none())
     }
 }
@@ -400,13 +400,13 @@ impl ReaderState {
         for (prefix, session) in &wire.sessions {
             for ((id, _), plain) in &session.entities {
                 let asked =
-                    self.match_plain((own, domain), *prefix, &session.name, *id, &plain.entity);
+                    self.match_foreign((own, domain), *prefix, &session.name, *id, &plain.entity);
                 asks.extend(asked.flatten());
             }
         }
     }
 
-    fn match_plain(
+    fn match_foreign(
         &mut self,
         (own, domain): ([u8; 4], u32),
         prefix: Prefix,
@@ -415,13 +415,13 @@ impl ReaderState {
         entity: &Entity,
     ) -> Option<Option<HistoryAsk>> {
         let found = matched(Kind::Reader, &self.role, &self.announced, prefix, id, entity)?;
-        if self.plains.contains_key(&found) {
+        if self.foreign_sources.contains_key(&found) {
             return None;
         }
         let is_owed =
             self.role == Role::Topic && self.announced.qos.durability == Durability::TransientLocal;
         let awaiting = is_owed.then(Early::default);
-        self.plains.insert(found, PlainSource { awaiting, ..PlainSource::default() });
+        self.foreign_sources.insert(found, PlainSource { awaiting, ..PlainSource::default() });
         let max = match self.announced.qos.history {
             History::KeepLast(depth) => format!("?_max={depth}"),
             History::KeepAll => String::new(),
@@ -432,9 +432,9 @@ impl ReaderState {
         Some(is_owed.then_some(HistoryAsk { reader: own, writer: found, selector }))
     }
 
-    /// Puts a sample of a plain writer where the reader takes it from, unless it came before.
-    fn push_plain(&mut self, writer: Guid, attachment: Attachment, bytes: Bytes) -> bool {
-        let Some(source) = self.plains.get_mut(&writer) else { return false };
+    /// Puts a sample of a foreign writer where the reader takes it from, unless it came before.
+    fn push_foreign(&mut self, writer: Guid, attachment: Attachment, bytes: Bytes) -> bool {
+        let Some(source) = self.foreign_sources.get_mut(&writer) else { return false };
         let Attachment { number, source_ns, writer: gid } = attachment;
         if source.gid != Some(gid) {
             (source.gid, source.last) = (Some(gid), None);
@@ -491,7 +491,7 @@ impl Shared {
     }
 
     /// A token of rmw_zenoh has come, or is gone.
-    pub(crate) fn see_plain(&self, sample: &Sample) {
+    pub(crate) fn see_foreign(&self, sample: &Sample) {
         let key = sample.key_expr().as_str();
         let session = key.split('/').nth(2).and_then(|it| it.parse::<ZenohId>().ok());
         if session.is_some_and(|it| is_own(&it.to_le_bytes())) {
@@ -505,11 +505,11 @@ impl Shared {
                 let prefix = prefix(session);
                 match sample.kind() {
                     SampleKind::Put => {
-                        self.add_plain(&mut state, prefix, token, gid_of(key), &mut calls);
+                        self.add_foreign(&mut state, prefix, token, gid_of(key), &mut calls);
                     }
                     SampleKind::Delete => {
                         let at = (token.id, token.entity == Entity::Node);
-                        self.remove_plain(&mut state, prefix, at, &mut calls);
+                        self.remove_foreign(&mut state, prefix, at, &mut calls);
                     }
                 }
             }
@@ -518,7 +518,7 @@ impl Shared {
         self.make(calls);
     }
 
-    fn add_plain(
+    fn add_foreign(
         &self,
         state: &mut State,
         prefix: Prefix,
@@ -531,7 +531,7 @@ impl Shared {
         let known = state.wire.sessions.get(&prefix).and_then(|it| it.entities.get(&at));
         match known {
             Some(known) if known.entity == entity && known.node == node => return,
-            Some(_) => self.remove_plain(state, prefix, at, calls),
+            Some(_) => self.remove_foreign(state, prefix, at, calls),
             None => (),
         }
         let qos = entity.announced().and_then(|it| WireQos::new(&it.qos).ok());
@@ -570,14 +570,14 @@ impl Shared {
             wire.tell(Found::Endpoint(found), calls);
         }
         for writer in writers.values_mut() {
-            if writer.match_plain(prefix, id, &entity) {
+            if writer.match_foreign(prefix, id, &entity) {
                 calls.matched.push(Arc::clone(&writer.ear));
             }
         }
         let mut early = Vec::new();
         for (own, reader) in readers.iter_mut() {
             let place = (*own, self.domain);
-            if let Some(ask) = reader.match_plain(place, prefix, &session_name, id, &entity) {
+            if let Some(ask) = reader.match_foreign(place, prefix, &session_name, id, &entity) {
                 calls.matched.push(Arc::clone(&reader.ear));
                 calls.asks.extend(ask);
                 early.extend(reader.early.take().into_iter().map(|it| (*own, it)));
@@ -589,13 +589,19 @@ impl Shared {
         session.name = session_name;
         session.entities.insert(at, Plain { node, entity, hash });
         for (reader, (attachment, bytes)) in early {
-            self.deliver_plain(state, reader, attachment, bytes, calls);
+            self.deliver_foreign(state, reader, attachment, bytes, calls);
         }
         self.nodes_changed(state, prefix, calls);
         self.take_early_requests(state, calls);
     }
 
-    fn remove_plain(&self, state: &mut State, prefix: Prefix, at: (u32, bool), calls: &mut Calls) {
+    fn remove_foreign(
+        &self,
+        state: &mut State,
+        prefix: Prefix,
+        at: (u32, bool),
+        calls: &mut Calls,
+    ) {
         let wire = &mut state.wire;
         let Some(session) = wire.sessions.get_mut(&prefix) else { return };
         let Some(gone) = session.entities.remove(&at) else { return };
@@ -616,7 +622,7 @@ impl Shared {
                 }
             }
             for reader in readers.values_mut().filter(|_| is_writer) {
-                if reader.plains.remove(&gone).is_some() {
+                if reader.foreign_sources.remove(&gone).is_some() {
                     calls.matched.push(Arc::clone(&reader.ear));
                 }
             }
@@ -645,7 +651,7 @@ impl Shared {
     }
 
     /// A sample that is not of a writer of tsuji which the reader knows.
-    pub(crate) fn arrive_plain(&self, reader: [u8; 4], attachment: Attachment, payload: &ZBytes) {
+    pub(crate) fn arrive_foreign(&self, reader: [u8; 4], attachment: Attachment, payload: &ZBytes) {
         // Of tsuji, but not for this reader.
         let is_tsujis = |state: &State| {
             let prefix = attachment.writer.first_chunk();
@@ -656,11 +662,11 @@ impl Shared {
         }
         let bytes = bytes_of(payload);
         let mut calls = Calls::default();
-        self.deliver_plain(&mut self.lock(), reader, attachment, bytes, &mut calls);
+        self.deliver_foreign(&mut self.lock(), reader, attachment, bytes, &mut calls);
         self.make(calls);
     }
 
-    fn deliver_plain(
+    fn deliver_foreign(
         &self,
         state: &mut State,
         id: [u8; 4],
@@ -675,7 +681,7 @@ impl Shared {
         match wire.resolve(attachment.writer, is_it, Kind::Writer) {
             None => reader.early.push(attachment, bytes),
             Some(writer) => {
-                if reader.push_plain(writer, attachment, bytes) {
+                if reader.push_foreign(writer, attachment, bytes) {
                     calls.news.push(Arc::clone(&reader.ear));
                 }
             }
@@ -720,13 +726,13 @@ impl Shared {
         let is_it = |it: &Entity| matches!(it, Entity::Writer(it) if it.is_same(announced));
         // Another writer of that session has answered as well.
         kept.retain(|(it, _)| wire.resolve(it.writer, is_it, Kind::Writer) == Some(writer));
-        let source = reader.plains.get_mut(&writer);
+        let source = reader.foreign_sources.get_mut(&writer);
         let Some(live) = source.and_then(|it| it.awaiting.take()) else { return };
         let mut live = live;
         kept.extend(live.take());
         kept.sort_by_key(|(it, _)| it.number);
         for (attachment, bytes) in kept {
-            reader.push_plain(writer, attachment, bytes);
+            reader.push_foreign(writer, attachment, bytes);
         }
         calls.news.push(Arc::clone(&reader.ear));
         drop(state);
@@ -734,7 +740,7 @@ impl Shared {
     }
 
     /// Writes a request to servers of rmw_zenoh, or a reply to a client. Answers whether that was all.
-    pub(crate) fn write_plain(
+    pub(crate) fn write_foreign(
         &self,
         state: &mut State,
         id: [u8; 4],
@@ -747,12 +753,12 @@ impl Shared {
         let Some(writer) = writers.get_mut(&id) else { return false };
         match &writer.role {
             Role::Request(half) => {
-                let servers = writer.readers.iter().filter(|(_, it)| it.is_plain);
+                let servers = writer.readers.iter().filter(|(_, it)| it.is_foreign);
                 let Some(server) = servers.map(|(name, _)| *name).min() else { return false };
                 let attachment = Attachment { number, source_ns, writer: name(self.prefix, id) };
                 let key = half.service.data_key(self.domain);
                 let to = To::Ask(Request { key, end: half.end.clone(), number, server });
-                let is_all = writer.readers.values().all(|it| it.is_plain);
+                let is_all = writer.readers.values().all(|it| it.is_foreign);
                 let attachment = attachment.to_bytes().to_vec();
                 let job = Job {
                     writer: id,
@@ -767,7 +773,7 @@ impl Shared {
             }
             Role::Reply(_) => {
                 let Some(Related { name, number }) = related else { return false };
-                if !wire.is_plain(&name) {
+                if !wire.is_foreign(&name) {
                     // Its client may have left.
                     return false;
                 }

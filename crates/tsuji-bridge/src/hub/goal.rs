@@ -10,17 +10,18 @@ use std::time::Instant;
 use tsuji::{Node, Qos, RawClient, RawSubscription, Waitable};
 use tsuji_codec::Format;
 use tsuji_platform::process;
-use tsuji_rosbridge::{Encoding, Outgoing, Values};
+use tsuji_rosbridge::{Encoding, Level, Outgoing, Values};
 
 use super::service::SERVER_PATIENCE;
 use crate::body::{self, OwnedBody, wall_now};
-use crate::member::{Delivery, Kept, Member};
+use crate::connected_client::{ConnectedClient, Delivery, Kept, UNKNOWN};
+use crate::plain::Plain;
 use crate::types::ActionType;
 
 /// A goal of a client.
 #[derive(Debug)]
 pub(crate) struct Goal {
-    pub(crate) member: Arc<Member>,
+    pub(crate) member: Arc<ConnectedClient>,
     /// By which the client's state knows it.
     pub(crate) key: u64,
     pub(crate) action: Arc<str>,
@@ -36,7 +37,7 @@ type GoalId = [u8; 16];
 
 /// A goal that has not ended.
 struct Open {
-    member: Arc<Member>,
+    member: Arc<ConnectedClient>,
     key: u64,
     feedback: bool,
     delivery: Delivery,
@@ -59,6 +60,13 @@ impl Open {
 
     fn fail(&self, why: &str) {
         self.end(Values::Text(why), UNKNOWN, false);
+    }
+
+    /// Tells the client that feedback has come which it does not get.
+    fn tell_unreadable(&self, action: &str, why: &str) {
+        let id = self.member.lock().client.asking.id(self.key).cloned();
+        let why = format!("action_feedback: {action}: it is none of its type: {why}");
+        self.member.remark(Level::Error, id.as_ref(), &why);
     }
 }
 
@@ -142,18 +150,16 @@ impl Goals {
         let node = &self.node;
         let made = || {
             let client =
-                |part: &str, ty| node.raw_client(&format!("{action}/_action/{part}"), ty).build();
+                |part: &str, ty| node.create_raw_client(format!("{action}/_action/{part}"), ty);
             tsuji::Result::Ok(Asked {
                 send_goal: client("send_goal", ty.send_goal.raw.clone())?,
                 get_result: client("get_result", ty.get_result.raw.clone())?,
                 cancel_goal: client("cancel_goal", ty.cancel_goal.raw.clone())?,
-                feedback: node
-                    .raw_subscription(
-                        &format!("{action}/_action/feedback"),
-                        ty.feedback_message.raw(),
-                    )
-                    .qos(Qos::DEFAULT)
-                    .build()?,
+                feedback: node.create_polled_raw_subscription(
+                    &format!("{action}/_action/feedback"),
+                    ty.feedback_message.raw(),
+                    Qos::DEFAULT,
+                )?,
                 name: Arc::clone(action),
                 ty: Arc::clone(ty),
                 waiting: Vec::new(),
@@ -206,7 +212,7 @@ impl Goals {
             _ => asked.take_feedback(),
         };
         if let Err(error) = drained {
-            tracing::warn!(action = &*asked.name, %error, "nothing can be taken of an action");
+            tracing::warn!(action = %Plain(&asked.name), error = %Plain(error), "nothing can be taken of an action");
         }
     }
 }
@@ -289,9 +295,13 @@ impl Asked {
                 continue;
             };
             let whole = self.ty.feedback_message.written(&sample.bytes, open.member.encoding);
-            let Ok(feedback) = whole.and_then(|it| member(&it, open.member.encoding, "feedback"))
-            else {
-                continue;
+            let feedback = match whole.and_then(|it| member(&it, open.member.encoding, "feedback"))
+            {
+                Ok(feedback) => feedback,
+                Err(why) => {
+                    open.tell_unreadable(&self.name, &why);
+                    continue;
+                }
             };
             let mut state = open.member.lock();
             let Some((name, _)) = state.client.asking.context(open.key) else { continue };
@@ -310,7 +320,7 @@ impl Asked {
 fn cancel(client: &RawClient, id: &GoalId) {
     let request = [&[0, 1, 0, 0][..], id, &[0; 8]].concat();
     if let Err(error) = client.post_bytes(&request) {
-        tracing::warn!(%error, "a goal cannot be cancelled");
+        tracing::warn!(error = %Plain(error), "a goal cannot be cancelled");
     }
 }
 
@@ -337,6 +347,3 @@ const PARTS: usize = 4;
 
 /// CDR begins with so many bytes.
 const HEADER_BYTES: usize = 4;
-
-/// `action_msgs/GoalStatus` for what nobody knows.
-const UNKNOWN: i8 = 0;

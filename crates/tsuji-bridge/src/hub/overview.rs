@@ -1,4 +1,4 @@
-//! What clients ask of the bridge itself: the roads of all flows, as `tsuji routes` tells them, and what the bridge has done. By
+//! What clients ask of the bridge itself: the transports of all flows, as `tsuji routes` tells them, and what the bridge has done. By
 //! name these are services of rosapi, so that whoever may ask that may ask this.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::{Counters, Statistics};
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// Every topic, and every flow with its road and why it is that.
+    /// Every topic, and every flow with its transport and why it is that.
     Routes,
     /// What the bridge has done so far.
     Bridge,

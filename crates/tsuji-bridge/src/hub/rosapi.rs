@@ -2,6 +2,7 @@
 //!
 //! Names and fields are those of rosapi_msgs; types of fields are told as rosapi of ROS 2 tells them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -9,7 +10,8 @@ use tsuji::{EndpointInfo, EndpointKind, Graph};
 use tsuji_msg::TypeDescription;
 use tsuji_msg::definition::{Base, FieldType, Literal, Shape};
 
-use super::parameter;
+use crate::own;
+use crate::settings::Settings;
 use crate::types::{Types, of_kind};
 
 /// What is looked at for an answer.
@@ -21,43 +23,18 @@ pub(super) struct World<'a> {
     pub(super) shows_service: &'a dyn Fn(&str) -> bool,
     /// The time by the clock of ROS, in nanoseconds.
     pub(super) now_ns: i64,
-    pub(super) distro: &'a str,
+    pub(super) settings: &'a Settings,
+    /// Whose services these are.
+    pub(super) node: &'a str,
 }
 
-/// The services that are answered here at once, without what stands before the last slash.
-pub(super) const SERVICES: &[&str] = &[
-    "topics",
-    "topics_for_type",
-    "topic_type",
-    "topics_and_raw_types",
-    "publishers",
-    "subscribers",
-    "services",
-    "services_for_type",
-    "service_type",
-    "service_request_details",
-    "service_response_details",
-    "service_providers",
-    "service_node",
-    "nodes",
-    "node_details",
-    "action_servers",
-    "action_type",
-    "action_goal_details",
-    "action_result_details",
-    "action_feedback_details",
-    "message_details",
-    "get_time",
-    "get_ros_version",
-];
-
-/// What clients call them: `/rosapi/topics`, whatever stands before.
+/// What clients call a service that is answered here: `/rosapi/topics`, whatever stands before.
 pub(super) fn service_of(name: &str) -> Option<&'static str> {
     let short = name.strip_prefix('/').unwrap_or(name).strip_prefix("rosapi/")?;
-    SERVICES.iter().chain(parameter::SERVICES).copied().find(|it| *it == short)
+    own::SERVICES.iter().map(|it| it.0).find(|it| *it == short)
 }
 
-/// The response of one of [`SERVICES`], or what is the matter.
+/// The response of one of [`own::SERVICES`] but those of parameters, or what is the matter.
 pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<Value, String> {
     let text = |field: &str| match (&args[field], args.as_array().map(Vec::as_slice)) {
         (Value::String(text), _) => Ok(text.as_str()),
@@ -102,31 +79,37 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             json!({ "subscribers": world.nodes_of(EndpointKind::Subscription, &topic) })
         }
         "services" => {
-            let services = world.services().into_iter().map(|it| it.topic.as_str());
+            let services = world.services().into_iter().map(|it| it.0);
             json!({ "services": services.collect::<BTreeSet<_>>() })
         }
         "services_for_type" => {
             let wanted = of_kind(text("type")?, "srv");
-            let services = world.services().into_iter().filter(|it| it.type_name == wanted);
-            json!({ "services": services.map(|it| it.topic.as_str()).collect::<BTreeSet<_>>() })
+            let services = world.services().into_iter().filter(|it| it.1 == wanted);
+            json!({ "services": services.map(|it| it.0).collect::<BTreeSet<_>>() })
         }
         "service_type" => {
             let service = full(text("service")?);
-            let found = world.services().into_iter().find(|it| it.topic == service);
-            json!({ "type": found.map_or("", |it| it.type_name.as_str()) })
+            let found = world.services().into_iter().find(|it| it.0 == service);
+            json!({ "type": found.map_or(Cow::Borrowed(""), |it| it.1) })
         }
         // Of ROS 1's rosapi this is the services of a type, and of ROS 2's as well.
         "service_providers" => {
             let wanted = text("service")?;
             let ty = of_kind(wanted, "srv");
-            let is_one = |it: &&EndpointInfo| it.type_name == ty || it.topic == full(wanted);
-            let nodes = world.services().into_iter().filter(is_one).map(|it| it.node.as_str());
+            let is_one = |it: &Provided<'_>| it.1 == ty || it.0 == full(wanted);
+            let nodes = world.services().into_iter().filter(is_one).map(|it| it.2);
             json!({ "providers": nodes.collect::<BTreeSet<_>>() })
         }
         "service_node" => {
             let service = full(text("service")?);
-            let found = world.services().into_iter().find(|it| it.topic == service);
-            json!({ "node": found.map_or("", |it| it.node.as_str()) })
+            let found = world.services().into_iter().find(|it| it.0 == service);
+            json!({ "node": found.map_or("", |it| it.2) })
+        }
+        "interfaces" => {
+            let shipped = tsuji_interfaces::names().map(str::to_owned);
+            let others = world.settings.interfaces.iter().cloned();
+            let all = shipped.chain(others).chain(own::interfaces());
+            json!({ "interfaces": all.collect::<BTreeSet<_>>() })
         }
         "nodes" => {
             let nodes = world.graph.nodes.iter().map(|it| it.fully_qualified_name());
@@ -134,10 +117,11 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
         }
         "node_details" => {
             let node = full(text("node")?);
+            let services = world.services().into_iter().filter(|it| it.2 == node).map(|it| it.0);
             json!({
                 "subscribing": world.of_node(EndpointKind::Subscription, &node),
                 "publishing": world.of_node(EndpointKind::Publisher, &node),
-                "services": world.of_node(EndpointKind::Server, &node),
+                "services": services.collect::<BTreeSet<_>>(),
             })
         }
         "action_servers" => {
@@ -188,10 +172,13 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             // roslibpy reads the names of ROS 1.
             json!({ "time": { "sec": sec, "nanosec": nanosec, "secs": sec, "nsecs": nanosec } })
         }
-        "get_ros_version" => json!({ "version": 2, "distro": world.distro }),
-        _ => return Err(format!("{service} is none of rosapi; there are {}", SERVICES.join(", "))),
+        "get_ros_version" => json!({ "version": 2, "distro": world.settings.distro }),
+        _ => return Err(format!("{service} is none of rosapi")),
     })
 }
+
+/// A service, its type and its node.
+type Provided<'a> = (Cow<'a, str>, Cow<'a, str>, &'a str);
 
 impl World<'_> {
     /// Topics that are not hidden, of types that `fits` says, each with its type.
@@ -206,9 +193,17 @@ impl World<'_> {
         topics
     }
 
-    fn services(&self) -> Vec<&EndpointInfo> {
+    /// Services that are not hidden, and those of rosapi.
+    fn services(&self) -> Vec<Provided<'_>> {
         let servers = self.graph.services.iter().filter(|it| it.kind == EndpointKind::Server);
-        servers.filter(|it| !is_hidden(&it.topic) && (self.shows_service)(&it.topic)).collect()
+        let others = servers
+            .filter(|it| !is_hidden(&it.topic))
+            .map(|it| (Cow::Borrowed(&*it.topic), Cow::Borrowed(&*it.type_name), &*it.node));
+        let own = own::SERVICES.iter().map(|(service, ty)| {
+            let name = format!("/rosapi/{service}");
+            (Cow::Owned(name), Cow::Owned(format!("rosapi_msgs/srv/{ty}")), self.node)
+        });
+        others.chain(own).filter(|it| (self.shows_service)(&it.0)).collect()
     }
 
     fn nodes_of(&self, kind: EndpointKind, topic: &str) -> BTreeSet<&str> {
@@ -217,13 +212,9 @@ impl World<'_> {
     }
 
     fn of_node(&self, kind: EndpointKind, node: &str) -> BTreeSet<&str> {
-        let all = self.graph.endpoints.iter().chain(&self.graph.services);
+        let all = self.graph.endpoints.iter();
         let found = all.filter(|it| it.kind == kind && it.node == node && !is_hidden(&it.topic));
-        let shows = |it: &&EndpointInfo| match kind {
-            EndpointKind::Server | EndpointKind::Client => (self.shows_service)(&it.topic),
-            _ => (self.shows_topic)(&it.topic),
-        };
-        found.filter(shows).map(|it| it.topic.as_str()).collect()
+        found.filter(|it| (self.shows_topic)(&it.topic)).map(|it| it.topic.as_str()).collect()
     }
 }
 

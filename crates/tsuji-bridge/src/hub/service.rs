@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tsuji::{
-    Context, EndpointKind, ErrorKind, Node, RawClient, RawRequest, RawSample, RawService, Waitable,
+    Context, EndpointKind, ErrorKind, Gid, Node, RawClient, RawRequest, RawSample, RawService,
+    Waitable,
 };
 use tsuji_rosbridge::access::{Act, UserKey};
 use tsuji_rosbridge::client::Kind;
@@ -16,7 +17,8 @@ use super::overview::{self, Overview};
 use super::parameter::{self, Asked, Gathering, Next, Step, Wanted};
 use super::rosapi::{self, World};
 use crate::body::{self, OwnedBody, wall_now};
-use crate::member::{Delivery, Kept, Member};
+use crate::connected_client::{ConnectedClient, Delivery, Kept};
+use crate::plain::Plain;
 use crate::settings::Settings;
 use crate::tree;
 use crate::types::{ServiceType, Types};
@@ -24,7 +26,7 @@ use crate::types::{ServiceType, Types};
 /// What a client calls.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) member: Arc<Member>,
+    pub(crate) member: Arc<ConnectedClient>,
     /// By which the client's state knows it.
     pub(crate) key: u64,
     pub(crate) service: Arc<str>,
@@ -46,7 +48,7 @@ struct Open {
 /// A client that waits for a response.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
-    pub(super) member: Arc<Member>,
+    pub(super) member: Arc<ConnectedClient>,
     key: u64,
     delivery: Delivery,
 }
@@ -94,6 +96,7 @@ impl Asking {
 /// Everything that clients call.
 pub(super) struct Callers {
     node: Node,
+    node_name: String,
     types: Arc<Types>,
     settings: Arc<Settings>,
     overview: Overview,
@@ -122,7 +125,8 @@ impl Callers {
         overview: Overview,
     ) -> Self {
         let (all, steps, gathered) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { node, types, settings, overview, all, steps, gathered, next: 0 }
+        let node_name = node.fully_qualified_name().to_owned();
+        Self { node, node_name, types, settings, overview, all, steps, gathered, next: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -211,23 +215,32 @@ impl Callers {
         if let Some(at) = self.all.iter().position(is_it) {
             return Ok(&mut self.all[at]);
         }
-        let found = || {
-            let graph = context.graph();
-            let mut servers = graph.services.into_iter();
-            servers
-                .find(|it| it.kind == EndpointKind::Server && it.topic == **service)
-                .map(|it| it.type_name)
+        let servers = context.graph().services.into_iter();
+        let mut served = servers
+            .filter(|it| it.kind == EndpointKind::Server && it.topic == **service)
+            .map(|it| it.type_name)
+            .peekable();
+        let ty = match wanted {
+            // A client of another type would wait for nothing, and show in the graph.
+            Some(wanted) => match served.peek().cloned() {
+                Some(other) if !served.any(|it| it == wanted.raw.name) => {
+                    return Err(format!("service {service} is of type {other}"));
+                }
+                _ => wanted,
+            },
+            None => {
+                let ty = served.next();
+                let ty = ty.ok_or_else(|| format!("service {service} does not exist"))?;
+                self.types.service(&ty)?
+            }
         };
-        let ty = ty.map(str::to_owned).or_else(found);
-        let ty = ty.ok_or_else(|| format!("service {service} does not exist"))?;
-        let ty = self.types.service(&ty)?;
         if CALLERS_MAX <= self.all.len() {
             self.all.retain(|it| !it.is_idle());
         }
         if CALLERS_MAX <= self.all.len() {
             return Err(format!("{CALLERS_MAX} services are being called; one more is not"));
         }
-        let client = self.node.raw_client(service, ty.raw.clone()).build();
+        let client = self.node.create_raw_client(&**service, ty.raw.clone());
         let client = client.map_err(|error| error.to_string())?;
         let (name, waiting, sent) = (Arc::clone(service), Vec::new(), HashMap::new());
         self.all.push(Caller { name, ty, client, waiting, sent });
@@ -260,7 +273,8 @@ impl Callers {
             shows_topic: &|topic| access.decide(user, Act::Subscribe, topic).is_ok(),
             shows_service: &|service| access.decide(user, Act::CallService, service).is_ok(),
             now_ns: tsuji_platform::clock::wall_ns(),
-            distro: &self.settings.distro,
+            settings: &self.settings,
+            node: &self.node_name,
         };
         rosapi::answer(short, &args, &world).map(Some)
     }
@@ -350,7 +364,7 @@ impl Callers {
                 }
                 Ok(None) => return None,
                 Err(error) => {
-                    tracing::warn!(service = &*caller.name, %error, "a reply could not be taken");
+                    tracing::warn!(service = %Plain(&caller.name), error = %Plain(error), "a reply could not be taken");
                     return None;
                 }
             }
@@ -392,6 +406,30 @@ impl Callers {
             self.fail(open, &why);
         }
         self.go_on(context);
+    }
+
+    /// Tells a client whose call will have no response.
+    pub(super) fn end_unanswered(&mut self, unanswered: Unanswered) {
+        let Unanswered { client, number, why } = unanswered;
+        let caller = self.all.iter_mut().find(|it| it.client.gid() == client);
+        if let Some(open) = caller.and_then(|it| it.sent.remove(&number)) {
+            self.fail(open, &why);
+        }
+    }
+
+    /// Tells the clients whose calls no server can answer any more.
+    pub(super) fn end_lost(&mut self) {
+        let mut lost = Vec::new();
+        for caller in self.all.iter_mut().filter(|it| !it.sent.is_empty()) {
+            // What has been answered and not taken is open too.
+            if caller.client.counters().open == 0 {
+                let why = said_of(&caller.name, GONE);
+                lost.extend(caller.sent.drain().map(|(_, open)| (open, why.clone())));
+            }
+        }
+        for (open, why) in lost {
+            self.fail(open, &why);
+        }
     }
 
     /// Forgets what a client has called.
@@ -461,12 +499,35 @@ pub(super) struct Servers {
     node: Node,
     all: Vec<Server>,
     /// Requests that clients have and have not answered.
-    open: HashMap<u64, (RawRequest, Arc<ServiceType>, u64)>,
+    open: HashMap<u64, Request>,
+    unanswered: Vec<Unanswered>,
     next: u64,
 }
 
+/// A request that a client has.
+struct Request {
+    raw: RawRequest,
+    name: Arc<str>,
+    ty: Arc<ServiceType>,
+    member: u64,
+}
+
+/// A request that will have no answer. ROS has no word for that, but whoever called through this bridge is told.
+pub(super) struct Unanswered {
+    client: Gid,
+    number: u64,
+    why: String,
+}
+
+impl Unanswered {
+    fn new(request: &RawRequest, why: String) -> Self {
+        let (client, number) = request.id();
+        Self { client, number, why }
+    }
+}
+
 struct Server {
-    member: Arc<Member>,
+    member: Arc<ConnectedClient>,
     name: Arc<str>,
     ty: Arc<ServiceType>,
     service: RawService,
@@ -474,7 +535,8 @@ struct Server {
 
 impl Servers {
     pub(super) fn new(node: Node) -> Self {
-        Self { node, all: Vec::new(), open: HashMap::new(), next: 0 }
+        let (all, open, unanswered) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { node, all, open, unanswered, next: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -488,7 +550,7 @@ impl Servers {
     /// Lets a client serve.
     pub(super) fn open(
         &mut self,
-        member: Arc<Member>,
+        member: Arc<ConnectedClient>,
         name: Arc<str>,
         ty: Arc<ServiceType>,
         id: Option<Id<'static>>,
@@ -496,9 +558,10 @@ impl Servers {
         let is_taken = self.all.iter().any(|it| it.name == name);
         let service = match is_taken {
             true => Err("another client serves it".to_owned()),
-            false => {
-                self.node.raw_service(&name, ty.raw.clone()).build().map_err(|it| it.to_string())
-            }
+            false => self
+                .node
+                .create_polled_raw_service(&*name, ty.raw.clone())
+                .map_err(|it| it.to_string()),
         };
         match service {
             Ok(service) => self.all.push(Server { member, name, ty, service }),
@@ -518,18 +581,36 @@ impl Servers {
 
     /// A client serves no more.
     pub(super) fn close(&mut self, member: u64, name: &str) {
-        self.all.retain(|it| it.member.number != member || *it.name != *name);
+        self.remove(|it| it.member.number == member && *it.name == *name);
     }
 
     /// A client has gone.
     pub(super) fn gone(&mut self, member: u64) {
-        self.all.retain(|it| it.member.number != member);
-        self.open.retain(|_, (.., of)| *of != member);
+        self.remove(|it| it.member.number == member);
+        let had = self.open.extract_if(|_, it| it.member == member);
+        let unanswered = had.map(|(_, it)| Unanswered::new(&it.raw, said_of(&it.name, GONE)));
+        self.unanswered.extend(unanswered);
     }
 
-    /// A request that no client will answer.
-    pub(super) fn forget(&mut self, number: u64) {
-        self.open.remove(&number);
+    /// Ends services, with the requests that nobody has taken.
+    fn remove(&mut self, is_it: impl Fn(&Server) -> bool) {
+        for Server { name, service, .. } in self.all.extract_if(.., |it| is_it(it)) {
+            while let Ok(Some(request)) = service.take_bytes() {
+                self.unanswered.push(Unanswered::new(&request, said_of(&name, GONE)));
+            }
+        }
+    }
+
+    /// A request that no client will answer, and why.
+    pub(super) fn forget(&mut self, number: u64, why: &str) {
+        if let Some(Request { raw, name, .. }) = self.open.remove(&number) {
+            self.unanswered.push(Unanswered::new(&raw, said_of(&name, why)));
+        }
+    }
+
+    /// The requests that will have no answer, since the last time.
+    pub(super) fn take_unanswered(&mut self) -> Vec<Unanswered> {
+        std::mem::take(&mut self.unanswered)
     }
 
     /// Hands on the requests that have come.
@@ -540,7 +621,7 @@ impl Servers {
                 Ok(Some(request)) => request,
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::warn!(service = &*server.name, %error, "a request could not be taken");
+                    tracing::warn!(service = %Plain(&server.name), error = %Plain(error), "a request could not be taken");
                     return;
                 }
             };
@@ -548,7 +629,9 @@ impl Servers {
             let args = match ty.request.written(request.bytes(), member.encoding) {
                 Ok(args) => args,
                 Err(why) => {
-                    tracing::warn!(service = &**name, why, "a request that is none of its type");
+                    tracing::warn!(service = %Plain(name), why = %Plain(&why), "a request that is none of its type");
+                    let why = format!("the request is none of its type: {why}");
+                    self.unanswered.push(Unanswered::new(&request, why));
                     continue;
                 }
             };
@@ -564,44 +647,66 @@ impl Servers {
             );
             drop(state);
             if begun.is_err() {
-                tracing::warn!(service = &**name, "a request was dropped: its client has too many");
+                tracing::warn!(service = %Plain(name), "a request was dropped: its client has too many");
+                self.unanswered.push(Unanswered::new(&request, said_of(name, TOO_MANY)));
                 continue;
             }
-            self.open.insert(number, (request, Arc::clone(ty), member.number));
+            let (name, ty) = (Arc::clone(name), Arc::clone(ty));
+            let open = Request { raw: request, name, ty, member: member.number };
+            self.open.insert(number, open);
             let args = Values::Encoded(&args);
-            member.answer(&Outgoing::CallService { id: &id, service: name, args });
+            member.answer(&Outgoing::CallService { id: &id, service: &server.name, args });
         }
     }
 
     /// Sends what a client has answered.
     pub(super) fn respond(
         &mut self,
-        member: &Member,
+        member: &ConnectedClient,
         number: u64,
         id: Option<&Id<'_>>,
         values: &OwnedBody,
         result: bool,
     ) {
-        let Some((request, ty, _)) = self.open.remove(&number) else { return };
-        let refuse = |field, found: String, expected: &'static str| {
-            member.refuse(&Refusal::new("service_response", id, Some(field), found, expected));
-        };
+        let Some(Request { raw, name, ty, .. }) = self.open.remove(&number) else { return };
         if !result {
-            // ROS has no word for a failure: whoever asked waits until its time is up.
-            tracing::warn!(service = %ty.raw.name, "a client says that its service has failed");
-            return;
+            // ROS has no word for a failure: who asked by other ways than this bridge waits until its time is up.
+            tracing::warn!(service = %Plain(&name), "a client says that its service has failed");
+            let why = tree::text(values.body()).unwrap_or_else(|| said_of(&name, FAILED));
+            return self.unanswered.push(Unanswered::new(&raw, why));
         }
         let mut response = Vec::new();
         match body::read(&ty.response.plan, values.body(), wall_now(), &mut response) {
             Ok(()) => {
-                if let Err(error) = request.respond_bytes(&response) {
-                    refuse("id", error.to_string(), "a client that still waits");
+                if let Err(error) = raw.respond_bytes(&response) {
+                    let (found, expected) = (error.to_string(), "a client that still waits");
+                    let operation = "service_response";
+                    member.refuse(&Refusal::new(operation, id, Some("id"), found, expected));
                 }
             }
-            Err(error) => refuse("values", error.to_string(), "a response of its type"),
+            Err(error) => {
+                let refusal = body::refusal("service_response", id, "values", &error);
+                let why = format!("the response is none of its type: {error}");
+                self.unanswered.push(Unanswered::new(&raw, why));
+                member.refuse(&refusal);
+            }
         }
     }
 }
+
+/// What is said of the server of a service.
+fn said_of(name: &str, what: &str) -> String {
+    format!("the server of {name} {what}")
+}
+
+/// Of a server that has left, or serves no more.
+pub(crate) const GONE: &str = "has gone";
+
+/// Of one that was asked and says nothing.
+pub(crate) const LATE: &str = "has not answered in time";
+
+const TOO_MANY: &str = "has too many requests";
+const FAILED: &str = "says that it has failed";
 
 /// A client that serves has so long to answer; then the request is forgotten.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);

@@ -9,6 +9,7 @@ use tungstenite::handshake::server::create_response;
 
 use crate::deflate::Agreed;
 use crate::page::{File, Page};
+use crate::plain::Plain;
 
 /// What came so far.
 #[derive(Debug, Default)]
@@ -79,7 +80,7 @@ impl Reading {
             && !rules.origins.iter().any(|it| it.eq_ignore_ascii_case(origin))
             && !is_own(origin, request.headers(), rules.is_tls)
         {
-            tracing::warn!(origin, "refused a WebSocket: its page is not among the origins");
+            tracing::warn!(origin = %Plain(origin), "refused a WebSocket: its page is not among the origins");
             return refused(StatusCode::FORBIDDEN, "this origin may not connect");
         }
         match create_response(&request) {
@@ -137,6 +138,10 @@ fn file(request: &Request<()>, rules: &Rules<'_>) -> Answer {
         return refused(StatusCode::METHOD_NOT_ALLOWED, "allowed are GET and HEAD");
     }
     let path = request.uri().path();
+    if let Some(place) = rules.page.moved(path) {
+        let (status, more) = (StatusCode::PERMANENT_REDIRECT, format!("Location: {place}\r\n"));
+        return response(status, "text/plain; charset=utf-8", &more, b"", true);
+    }
     let Some(File { media_type, tag, bytes, .. }) = rules.page.file(path) else {
         return refused(StatusCode::NOT_FOUND, &format!("nothing is at {path}"));
     };

@@ -11,11 +11,11 @@ use super::http::{Answer, Reading, Rules};
 use super::outgoing::{Form, Outgoing};
 use super::stream::Stream;
 use super::websocket::{Broken, Came, Message, WebSocket, no_text};
+use crate::connected_client::Gone;
 use crate::deflate::NotInflated;
 use crate::desk::Desk;
-use crate::member::Gone;
 use crate::session::{Arrived, Session, Verdict};
-use crate::settings::Carrier;
+use crate::settings::Protocol;
 use tsuji_rosbridge::{Piece, StreamSplitter};
 
 /// A connection.
@@ -73,14 +73,14 @@ impl Link {
         place: usize,
         stream: Stream,
         peer: SocketAddr,
-        carrier: Carrier,
+        protocol: Protocol,
         desk: &mut Desk,
     ) -> Self {
         let now = desk.now();
-        let (phase, session) = match carrier {
-            Carrier::WebSocket | Carrier::Udp => (Phase::Request(Reading::default()), None),
-            Carrier::Tcp => {
-                let session = desk.session(place, peer, carrier);
+        let (phase, session) = match protocol {
+            Protocol::WebSocket | Protocol::Udp => (Phase::Request(Reading::default()), None),
+            Protocol::Tcp => {
+                let session = desk.session(place, peer, protocol);
                 (Phase::Tcp(Box::new(desk.splitter())), Some(session))
             }
         };
@@ -315,7 +315,7 @@ impl Link {
             return self.end(code_of(Gone::CrowdedOut), Gone::CrowdedOut.why(), desk);
         }
         let Ok(peer) = self.stream.socket().peer_addr() else { return self.stop(desk.now()) };
-        let session = desk.session(self.place, peer, Carrier::WebSocket);
+        let session = desk.session(self.place, peer, Protocol::WebSocket);
         if is_deflated {
             session.member().deflate();
         }

@@ -14,7 +14,7 @@ use super::UDP_PLACES;
 use super::flood::Flood;
 use crate::desk::Desk;
 use crate::session::{Arrived, Session, Verdict};
-use crate::settings::Carrier;
+use crate::settings::Protocol;
 
 /// The socket, and who speaks to it.
 pub(super) struct Udp {
@@ -207,7 +207,7 @@ impl Udp {
             }
             let place = self.next_place;
             self.next_place += 1;
-            let session = desk.session(place, address, Carrier::Udp);
+            let session = desk.session(place, address, Protocol::Udp);
             self.by_place.insert(place, address);
             self.clients.insert(address, Client { session, place, heard: desk.now(), due: None });
         }

@@ -195,7 +195,7 @@ fn contains(message: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn rosapi_answers_in_bson_by_every_carrier() {
+fn rosapi_answers_in_bson_by_every_protocol() {
     let world = World::with(Settings { bson_only: true, ..Settings::default() });
     let mut client = world.client();
     let call = bson(

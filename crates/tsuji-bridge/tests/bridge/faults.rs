@@ -17,7 +17,7 @@ fn fragment(num: u32, data: &str) -> Value {
 #[test]
 fn a_client_that_vanishes_within_a_fragment_leaves_nothing_to_the_next() {
     let world = World::new();
-    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let heard = world.node.create_polled_subscription::<Text>("/chatter", KEEP_ALL).unwrap();
     let (first, second) = (text("of one").to_string(), text("of the other").to_string());
     let mut gone = world.client();
     gone.say(&fragment(0, &first[..20]));
@@ -79,7 +79,7 @@ fn a_million_braces_by_tcp_end_their_connection_and_no_other() {
 #[test]
 fn half_a_message_is_no_message() {
     let world = World::new();
-    let heard = world.node.subscription::<Text>("/chatter").qos(KEEP_ALL).build().unwrap();
+    let heard = world.node.create_polled_subscription::<Text>("/chatter", KEEP_ALL).unwrap();
     let advertise = json!({ "op": "advertise", "topic": "/chatter", "type": "std_msgs/String" });
     let whole = text("whole").to_string();
     // By TCP it is waited for until nobody is left to send the rest.

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
-use tsuji::core::Interop;
+use tsuji::Interop;
 use tsuji::{Context, Node};
-use tsuji_bridge::{Bridge, Carrier, Place, Settings, TlsFiles};
+use tsuji_bridge::{Bridge, Place, Protocol, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
 use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::stream::MaybeTlsStream;
@@ -55,7 +55,7 @@ impl World {
         Self::with(Settings::default())
     }
 
-    /// As `settings` says, but on free ports of loopback, by every carrier.
+    /// As `settings` says, but on free ports of loopback, by every protocol.
     pub(crate) fn with(settings: Settings) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -85,8 +85,8 @@ impl World {
         *self.spinning.lock().unwrap() = Some(spinning);
     }
 
-    pub(crate) fn address(&self, carrier: Carrier) -> std::net::SocketAddr {
-        self.bridge.bound().iter().find(|it| it.carrier == carrier).unwrap().address
+    pub(crate) fn address(&self, protocol: Protocol) -> std::net::SocketAddr {
+        self.bridge.bound().iter().find(|it| it.protocol == protocol).unwrap().address
     }
 
     /// Ends the context of the bridge, as nobody should.
@@ -100,7 +100,7 @@ impl World {
     }
 
     pub(crate) fn client(&self) -> Client {
-        let address = self.address(Carrier::WebSocket);
+        let address = self.address(Protocol::WebSocket);
         let (socket, _) = tungstenite::connect(format!("ws://{address}/")).unwrap();
         let MaybeTlsStream::Plain(stream) = socket.get_ref() else { unreachable!() };
         stream.set_read_timeout(Some(WATCHDOG)).unwrap();
@@ -134,14 +134,14 @@ impl World {
     }
 
     pub(crate) fn tcp(&self) -> Tcp {
-        let stream = TcpStream::connect(self.address(Carrier::Tcp)).unwrap();
+        let stream = TcpStream::connect(self.address(Protocol::Tcp)).unwrap();
         stream.set_read_timeout(Some(WATCHDOG)).unwrap();
         Tcp { stream, read: Vec::new() }
     }
 
     pub(crate) fn udp(&self) -> UdpSocket {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(self.address(Carrier::Udp)).unwrap();
+        socket.connect(self.address(Protocol::Udp)).unwrap();
         socket.set_read_timeout(Some(WATCHDOG)).unwrap();
         socket
     }

@@ -4,20 +4,20 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tsuji::action::{GoalId, GoalStatus};
 use tsuji::{RawClient, RawSubscription, RawType, WaitList, Waitable};
 use tsuji_core::Qos;
 use tsuji_interfaces::action_msgs::msg::GoalInfo;
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
 use tsuji_interfaces::unique_identifier_msgs::msg::UUID;
 use tsuji_msg::{ActionDescription, DynamicMessage, EchoStyle, List, ServiceDescription, Value};
-use tsuji_node::action::{GoalId, GoalStatus};
 use tsuji_platform::process;
 
 use crate::completions;
 use crate::failure::{Told, Usage};
 use crate::interfaces::Interfaces;
 use crate::output::Output;
-use crate::service::full_name;
+use crate::service::{full_name, told_within};
 use crate::session::{A_WHILE, Globals, LOOK_AGAIN, Session};
 use crate::topic::publish::now;
 use crate::topic::seconds;
@@ -31,11 +31,19 @@ pub(crate) struct Args {
     #[arg(value_name = "ACTION", value_parser = full_name, add = completions::actions())]
     action: String,
     /// The type, such as example_interfaces/action/Fibonacci
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completions::action_types())]
     type_name: String,
     /// The goal, in YAML
-    #[arg(value_name = "GOAL", default_value = "{}")]
+    #[arg(
+        value_name = "GOAL",
+        default_value = "{}",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
     goal: String,
+    /// Take the goal from standard input, which is read to its end
+    #[arg(long, conflicts_with = "goal")]
+    stdin: bool,
     /// Print what the server says meanwhile
     #[arg(short, long)]
     feedback: bool,
@@ -51,7 +59,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let interfaces = Interfaces::from_environment();
     let ty = interfaces.action(&args.type_name)?;
-    let goal = DynamicMessage::from_yaml_at(&ty.goal, &args.goal, now())
+    let said = crate::topic::publish::said(&args.goal, args.stdin)?;
+    let goal = DynamicMessage::from_yaml_at(&ty.goal, &said, now())
         .map_err(|error| Usage(format!("the goal is no {}: {error}", ty.goal.name())))?;
     let id = GoalId(process::random_token()?);
     let session = Session::open(globals)?;
@@ -97,15 +106,16 @@ impl<'a> Asker<'a> {
             |it: &ServiceDescription| RawType { name: it.name.to_string(), hash: it.hash.clone() };
         let message = &ty.feedback_message;
         let heard = RawType { name: message.name().to_string(), hash: message.hash().to_owned() };
-        let feedback = node.raw_subscription(&part("feedback"), heard).qos(Qos::DEFAULT);
+        let feedback =
+            || node.create_polled_raw_subscription(&part("feedback"), heard, Qos::DEFAULT);
         Ok(Self {
             args,
             session,
             ty,
             id,
-            send_goal: node.raw_client(&part("send_goal"), of(&ty.send_goal)).build()?,
-            get_result: node.raw_client(&part("get_result"), of(&ty.get_result)).build()?,
-            feedback: args.feedback.then(|| feedback.build()).transpose()?,
+            send_goal: node.create_raw_client(part("send_goal"), of(&ty.send_goal))?,
+            get_result: node.create_raw_client(part("get_result"), of(&ty.get_result))?,
+            feedback: args.feedback.then(feedback).transpose()?,
         })
     }
 
@@ -114,10 +124,13 @@ impl<'a> Asker<'a> {
         let began = Instant::now();
         let left = || self.args.timeout.map_or(A_WHILE, |it| it.saturating_sub(began.elapsed()));
         self.say("Waiting for an action server to become available...", out)?;
-        self.send_goal.wait_for_service(left())?;
-        self.get_result.wait_for_service(left())?;
+        let told =
+            |error| told_within(error, &self.send_goal, &self.args.action, self.args.timeout);
+        self.send_goal.wait_for_service(left()).map_err(told)?;
+        self.get_result.wait_for_service(left()).map_err(told)?;
         if let Some(feedback) = &self.feedback {
-            feedback.wait_for_publishers(1, left())?;
+            let whole = self.args.timeout.unwrap_or(A_WHILE);
+            feedback.wait_for_publishers(1, left()).map_err(|error| error.of_whole(whole))?;
         }
         // Of two servers one may be ready before the other.
         let known = super::actions(&self.session.graph()).remove(&self.args.action);
@@ -131,7 +144,7 @@ impl<'a> Asker<'a> {
         self.say(&format!("Sending goal:\n     {}", goal.to_yaml(EchoStyle::default())), out)?;
         let mut request = self.request(&self.ty.send_goal)?;
         request.set("goal", Value::Message(goal.clone()))?;
-        let reply = self.send_goal.call_bytes(&request.encode()?, left())?;
+        let reply = self.send_goal.call_bytes(&request.encode()?, left()).map_err(told)?;
         let response = DynamicMessage::decode(&self.ty.send_goal.response, &reply)?;
         let is_accepted = *response.get("accepted")? == Value::Bool(true);
         if is_accepted {
@@ -169,7 +182,7 @@ impl<'a> Asker<'a> {
             let Value::Message(feedback) = message.get("feedback")?.into_owned() else { continue };
             match self.args.json {
                 true => out.line(json!({ "feedback": feedback.to_json(Default::default()) }))?,
-                false => out.line(format_args!(
+                false => out.lines(format_args!(
                     "Feedback:\n    {}",
                     feedback.to_yaml(EchoStyle::default())
                 ))?,
@@ -193,7 +206,7 @@ impl<'a> Asker<'a> {
                     out.line(json!({ "status": word, "result": result }))?;
                 }
                 false => {
-                    out.line(format_args!(
+                    out.lines(format_args!(
                         "Result:\n    {}",
                         result.to_yaml(EchoStyle::default())
                     ))?;
@@ -222,7 +235,7 @@ impl<'a> Asker<'a> {
     /// Says how it stands, in the words of `ros2`, where not only JSON is wanted.
     fn say(&self, text: &str, out: &mut Output) -> anyhow::Result<()> {
         if !self.args.json {
-            out.line(text)?;
+            out.lines(text)?;
             out.flush()?;
         }
         Ok(())

@@ -25,7 +25,7 @@ const OF_ENGINES: &[(&str, &str)] = &[
 
 const SET_BY_TSUJI: &str = "no effect; tsuji sets all that Fast DDS does itself";
 
-const TO_NOBODY: &str = "no effect while no plain ROS 2 node is spoken to";
+const TO_NOBODY: &str = "no effect while no foreign ROS 2 node is spoken to";
 
 /// `interop` and `engine` are what came of what was asked for, where a context could be made.
 pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> Vec<Finding> {
@@ -45,13 +45,13 @@ pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> V
     findings.extend(value("AMENT_PREFIX_PATH").map(|it| ament(&it)));
     findings.extend(security());
     findings.extend(value("RMW_IMPLEMENTATION").map(|it| {
-        let text = format!("{it}: no effect; tsuji chooses the road of each flow itself");
+        let text = format!("{it}: no effect; tsuji chooses the transport of each flow itself");
         finding("RMW_IMPLEMENTATION", State::Note, text)
     }));
     findings.extend(value("CYCLONEDDS_URI").map(|it| match engine {
         RtpsEngine::CycloneDds | RtpsEngine::Both => cyclone(&it, speaks_rtps),
         RtpsEngine::FastDds => {
-            let text = format!("{it}: no effect; Fast DDS speaks to plain ROS 2 nodes");
+            let text = format!("{it}: no effect; Fast DDS speaks to foreign ROS 2 nodes");
             finding("CYCLONEDDS_URI", State::Note, text)
         }
     }));
@@ -63,7 +63,7 @@ pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> V
     findings
 }
 
-/// Which plain ROS 2 nodes are spoken to.
+/// Which foreign ROS 2 nodes are spoken to.
 fn interop(said: Option<&str>, came: Option<Interop>, engine: RtpsEngine) -> Finding {
     const NAME: &str = "TSUJI_INTEROP";
     let word = said.map(str::parse::<Interop>).transpose();
@@ -78,12 +78,12 @@ fn interop(said: Option<&str>, came: Option<Interop>, engine: RtpsEngine) -> Fin
         None => "not set: as the policy says".to_owned(),
     };
     let comes = match came {
-        Some(Interop::None) => "; no plain ROS 2 node is spoken to".to_owned(),
-        Some(Interop::Zenoh) => "; plain ROS 2 nodes are spoken to by Zenoh".to_owned(),
+        Some(Interop::None) => "; no foreign ROS 2 node is spoken to".to_owned(),
+        Some(Interop::Zenoh) => "; foreign ROS 2 nodes are spoken to by Zenoh".to_owned(),
         Some(it @ (Interop::Rtps | Interop::Both)) => {
             let engine = product(engine);
             let zenoh = if it == Interop::Both { ", and by Zenoh" } else { "" };
-            format!("; plain ROS 2 nodes are spoken to by RTPS, with {engine}{zenoh}")
+            format!("; foreign ROS 2 nodes are spoken to by RTPS, with {engine}{zenoh}")
         }
         None => String::new(),
     };
@@ -123,7 +123,8 @@ fn engine(said: &str, speaks_rtps: bool, came: RtpsEngine) -> Finding {
         Ok(_) if !speaks_rtps => finding(ENGINE, State::Note, format!("{said}: {TO_NOBODY}")),
         Ok(asked) if asked != came => {
             let came = product(came);
-            let text = format!("{said}: {came} speaks to plain ROS 2 nodes, since Fast DDS cannot");
+            let text =
+                format!("{said}: {came} speaks to foreign ROS 2 nodes, since Fast DDS cannot");
             finding(ENGINE, State::Warning, text).mend("scripts/fastdds install")
         }
         Ok(_) => finding(ENGINE, State::Good, format!("{said}: obeyed")),
@@ -140,7 +141,7 @@ fn distro(said: &str) -> Finding {
                 finding(NAME, State::Warning, text).mend("export ROS_DISTRO=jazzy")
             }
             None => {
-                let text = format!("{said}: obeyed; plain ROS 2 nodes are taken for this one's");
+                let text = format!("{said}: obeyed; foreign ROS 2 nodes are taken for this one's");
                 finding(NAME, State::Good, text)
             }
         },
@@ -182,7 +183,7 @@ fn discovery(value: impl Fn(&str) -> Option<String>, speaks_rtps: bool) -> Vec<F
         DiscoveryRange::Localhost => {
             "this host and static peers are met, by unicast without multicast"
         }
-        DiscoveryRange::Off => "no plain ROS 2 node is spoken to",
+        DiscoveryRange::Off => "no foreign ROS 2 node is spoken to",
         DiscoveryRange::SystemDefault => {
             "whoever multicast finds is met, static peers are not asked"
         }
@@ -339,7 +340,7 @@ mod tests {
         check(&[(peers, "192.0.2.9;far")], &[(peers, State::Good, None)]);
         check(&[(peers, "a b")], &[(peers, State::Warning, Some("unset ROS_STATIC_PEERS"))]);
         let findings = discovery(of(&[(peers, "far")]), false);
-        assert_eq!(findings[0].found, "far: no effect while no plain ROS 2 node is spoken to");
+        assert_eq!(findings[0].found, "far: no effect while no foreign ROS 2 node is spoken to");
     }
 
     #[test]
@@ -350,21 +351,20 @@ mod tests {
             assert_eq!(finding.mend.is_some(), state != State::Good, "{finding:?}");
         };
         let (rtps, none) = (Some(Interop::Rtps), Some(Interop::None));
-        let by_rtps = "not set: as the policy says; plain ROS 2 nodes are spoken to by RTPS, with \
+        let by_rtps = "not set: as the policy says; foreign ROS 2 nodes are spoken to by RTPS, with \
                        Cyclone DDS";
         check(None, rtps, State::Good, by_rtps);
-        let to_nobody = "none: obeyed; no plain ROS 2 node is spoken to";
+        let to_nobody = "none: obeyed; no foreign ROS 2 node is spoken to";
         check(Some("none"), none, State::Good, to_nobody);
-        let both = "both: the plug-in over Zenoh is not found; plain ROS 2 nodes are spoken to by RTPS, \
+        let both = "both: the plug-in over Zenoh is not found; foreign ROS 2 nodes are spoken to by RTPS, \
                     with Cyclone DDS";
         check(Some("both"), rtps, State::Warning, both);
-        let both =
-            "both: obeyed; plain ROS 2 nodes are spoken to by RTPS, with Cyclone DDS, and by Zenoh";
+        let both = "both: obeyed; foreign ROS 2 nodes are spoken to by RTPS, with Cyclone DDS, and by Zenoh";
         check(Some("both"), Some(Interop::Both), State::Good, both);
-        let zenoh = "zenoh: obeyed; plain ROS 2 nodes are spoken to by Zenoh";
+        let zenoh = "zenoh: obeyed; foreign ROS 2 nodes are spoken to by Zenoh";
         check(Some("zenoh"), Some(Interop::Zenoh), State::Good, zenoh);
         let missing = "zenoh: the plug-in over Zenoh is not found, or ROS_AUTOMATIC_DISCOVERY_RANGE is OFF; \
-                       no plain ROS 2 node is spoken to";
+                       no foreign ROS 2 node is spoken to";
         check(Some("zenoh"), none, State::Warning, missing);
         let off = "rtps: not obeyed while ROS_AUTOMATIC_DISCOVERY_RANGE is OFF";
         check(Some("rtps"), none, State::Warning, off);
@@ -380,13 +380,13 @@ mod tests {
             assert_eq!((finding.state, finding.found.as_str()), (state, text), "{said}");
         };
         check("fastdds", true, fast, State::Good, "fastdds: obeyed");
-        let other = "fastdds: Cyclone DDS speaks to plain ROS 2 nodes, since Fast DDS cannot";
+        let other = "fastdds: Cyclone DDS speaks to foreign ROS 2 nodes, since Fast DDS cannot";
         check("fastdds", true, cyclone, State::Warning, other);
-        let nobody = "fastdds: no effect while no plain ROS 2 node is spoken to";
+        let nobody = "fastdds: no effect while no foreign ROS 2 node is spoken to";
         check("fastdds", false, fast, State::Note, nobody);
         let wrong = "\"fast\" is not a known engine; allowed: cyclonedds, fastdds, both";
         check("fast", true, cyclone, State::Broken, wrong);
-        let by_fast = "rtps: obeyed; plain ROS 2 nodes are spoken to by RTPS, with Fast DDS";
+        let by_fast = "rtps: obeyed; foreign ROS 2 nodes are spoken to by RTPS, with Fast DDS";
         assert_eq!(interop(Some("rtps"), Some(Interop::Rtps), fast).found, by_fast);
     }
 

@@ -1,6 +1,6 @@
 //! What the kernel and the limits of this process give.
 //!
-//! Read from `/proc` and `/sys`, so that nothing is used up by looking.
+//! Read from `/proc` and `/sys`, or tried for a moment.
 
 use std::fs;
 use std::io::Write;
@@ -8,6 +8,8 @@ use std::path::Path;
 
 use tsuji::TransportReport;
 use tsuji_core::Policy;
+use tsuji_platform::limit::{Counted, Limit, limit};
+use tsuji_platform::watch;
 
 use super::{Finding, State};
 use crate::figures;
@@ -20,7 +22,8 @@ const MEMFD: (u32, u32) = (3, 17);
 const POPULATE: (u32, u32) = (5, 14);
 
 pub(super) fn examine(policy: &Policy, reports: &[TransportReport]) -> Vec<Finding> {
-    let mut findings = vec![kernel(), open_files()];
+    let mut findings = vec![kernel(), open_files(), watches()];
+    findings.extend(odd_limits());
     findings.extend(memory(reports));
     let settings = policy.transports().iter().flat_map(|it| &it.settings);
     // Transports say what their settings mean; a folder is a folder for all of them.
@@ -84,24 +87,65 @@ fn kernel() -> Finding {
 }
 
 fn open_files() -> Finding {
-    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let mut words = line.unwrap_or_default().split_whitespace();
-    let mut limit = || match words.next() {
-        Some("unlimited") => Some(u64::MAX),
-        word => word?.parse().ok(),
+    let Limit { soft, hard } = limit(Counted::Descriptors);
+    let Some(soft) = soft else {
+        return Finding::new("machine", "open files", State::Good, "no limit");
     };
-    let (Some(soft), Some(hard)) = (limit(), limit()) else {
-        return Finding::new("machine", "open files", State::Note, "the limit cannot be read");
-    };
-    let finding = |state| Finding::new("machine", "open files", state, format!("at most {soft}"));
-    match soft {
-        _ if soft >= FILES_WANTED => finding(State::Good),
-        _ if hard >= FILES_WANTED => finding(State::Warning).mend(format!("ulimit -n {FILES_WANTED}")),
-        _ => finding(State::Warning).mend(format!(
-            "as root: echo '* hard nofile {FILES_WANTED}' > /etc/security/limits.d/tsuji.conf, then log in again"
-        )),
+    let most = hard.unwrap_or(u64::MAX);
+    let mut found = format!("at most {soft}");
+    if soft < most {
+        let most = hard.map_or_else(|| "no limit".to_owned(), |it| it.to_string());
+        found.push_str(&format!("; a process that meets many raises it by itself, up to {most}"));
     }
+    if FILES_WANTED <= most {
+        return Finding::new("machine", "open files", State::Good, found);
+    }
+    let text = format!("{found}; a process needs some three for each other one that it meets");
+    Finding::new("machine", "open files", State::Warning, text).mend(format!(
+        "as root: echo '* hard nofile {FILES_WANTED}' > /etc/security/limits.d/tsuji.conf, then log in again"
+    ))
+}
+
+/// Limits that most processes do not have.
+fn odd_limits() -> Vec<Finding> {
+    let limited = |counted, what, flag: &str, consequence: &str| {
+        let bytes = limit(counted).soft?;
+        let found =
+            format!("at most {}, as `ulimit {flag}` says: {consequence}", figures::bytes(bytes));
+        let finding = Finding::new("machine", what, State::Warning, found);
+        Some(finding.mend(format!("ulimit {flag} unlimited")))
+    };
+    let limits = [
+        limited(
+            Counted::FileBytes,
+            "file size",
+            "-f",
+            "shared memory and recordings beyond it are refused",
+        ),
+        limited(
+            Counted::AddressBytes,
+            "address space",
+            "-v",
+            "shared memory of others that does not fit is not mapped, and its samples wait",
+        ),
+    ];
+    limits.into_iter().flatten().collect()
+}
+
+/// Instances of inotify. One process of a domain needs one, for all.
+fn watches() -> Finding {
+    const WHAT: &str = "inotify";
+    if watch::is_to_be_had() {
+        return Finding::new("machine", WHAT, State::Good, "files can be watched");
+    }
+    let most = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap_or_default();
+    let text = format!(
+        "this user has all instances that it may have (fs.inotify.max_user_instances {}): one process of each domain \
+         looks every second at policy files and sockets instead",
+        most.trim()
+    );
+    Finding::new("machine", WHAT, State::Note, text)
+        .mend("as root: sysctl -w fs.inotify.max_user_instances=1024")
 }
 
 /// A folder that a transport takes its memory from.

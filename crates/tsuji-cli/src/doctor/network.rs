@@ -2,6 +2,7 @@
 //!
 //! Here is judged what [`facts`] finds.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
@@ -32,6 +33,11 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 const PORT_BASE: u32 = 7400;
 const DOMAIN_GAIN: u32 = 250;
 const MULTICAST_OFFSETS: u32 = 1;
+
+const UNICAST_OFFSET: u32 = 10;
+const PORTS_OF_INDEX: u32 = 2;
+/// As many have ports of their own; the last domain has fewer.
+const INDICES: u32 = 120;
 
 /// Holders of ports that are named. Further ones are counted.
 const HOLDERS_SHOWN_MAX: usize = 4;
@@ -134,8 +140,8 @@ fn links(interfaces: &[Interface]) -> Vec<Finding> {
     let is_alone = is_loopback_alone(interfaces);
     let mut findings = Vec::new();
     if is_alone {
-        let text = "none is up but loopback: RTPS reaches only programs in this network namespace; a container \
-                    reaches further with the network of its host";
+        let text = "none is up but loopback: RTPS reaches only programs in this network namespace until another is, which \
+                    running processes join then; a container reaches further with the network of its host";
         let mend = "docker run --network host, or ip link set INTERFACE up";
         findings.push(finding("interfaces", State::Note, text).mend(mend));
     }
@@ -248,6 +254,16 @@ fn ports(domain: u32, held: &[Held], is_shared: impl Fn(u16) -> Option<bool>) ->
         port.is_some_and(|port| is_shared(port) == Some(false))
     });
     let Some(alone) = alone else {
+        if INDICES <= indices_taken(first, held) {
+            let text = format!(
+                "{formula}: all {INDICES} participants that the domain has on a host are there; further ones take \
+                 ports that the system chooses, and whoever looks for them by their address, as with \
+                 ROS_STATIC_PEERS, does not find them; held by {}",
+                holders(held)
+            );
+            return finding(what, State::Warning, text)
+                .mend("take another ROS_DOMAIN_ID for some of them");
+        }
         let text =
             format!("{formula}: held by {}, as by RTPS programs of this domain", holders(held));
         return finding(what, State::Good, text);
@@ -265,6 +281,13 @@ fn ports(domain: u32, held: &[Held], is_shared: impl Fn(u16) -> Option<bool>) ->
         ),
     };
     finding(what, State::Warning, text).mend(mend)
+}
+
+/// How many participants have ports by their index.
+fn indices_taken(first: u32, held: &[Held]) -> u32 {
+    let index = |it: &Held| Some(it.port.checked_sub(first + UNICAST_OFFSET)? / PORTS_OF_INDEX);
+    let taken: BTreeSet<u32> = held.iter().filter_map(index).filter(|it| *it < INDICES).collect();
+    taken.len() as u32
 }
 
 fn holders(held: &[Held]) -> String {
@@ -419,6 +442,17 @@ mod tests {
         let mend =
             "as root: ss -lunp 'sport = 7401' names it; or take another ROS_DOMAIN_ID everywhere";
         check(&ports(0, &hidden, alone), State::Warning, "may not look at", Some(mend));
+    }
+
+    #[test]
+    fn a_domain_with_all_its_participants() {
+        let held = |count: u32| -> Vec<Held> {
+            (0..count).map(|it| Held { port: 7410 + 2 * it, by: None }).collect()
+        };
+        let shared = |_| Some(true);
+        assert_eq!(ports(0, &held(119), shared).state, State::Good);
+        let mend = "take another ROS_DOMAIN_ID for some of them";
+        check(&ports(0, &held(120), shared), State::Warning, "all 120 participants", Some(mend));
     }
 
     #[test]

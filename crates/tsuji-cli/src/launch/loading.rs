@@ -94,7 +94,7 @@ impl Loading {
             threads: Vec::new(),
         };
         for (name, components) in all {
-            let client = node.client(&format!("{name}/_container/load_node")).build()?;
+            let client = node.create_client(format!("{name}/_container/load_node"))?;
             let container = Arc::new(Container::default());
             let is_own = own.contains(&name.as_str());
             let loader = Loader {
@@ -286,7 +286,7 @@ impl Loader {
     }
 
     fn load(&self, component: &Loadable) -> Result<String, NotLoaded> {
-        let messages = |all: &[tsuji_node::parameter::Parameter]| {
+        let messages = |all: &[tsuji::parameter::Parameter]| {
             all.iter().cloned().map(ParameterMessage::from).collect()
         };
         let what = &component.what;

@@ -200,9 +200,7 @@ fn write(out: &mut Output, json: bool, said: &Said) -> io::Result<()> {
         Said::Line { number, label, line, .. } => {
             let colour = COLOURS[number % COLOURS.len()];
             let label = out.paint.text(colour, format_args!("[{label}]"));
-            write!(out, "{label} ")?;
-            out.write_all(line)?;
-            out.write_all(b"\n")
+            out.program_line(label, line)
         }
     }
 }

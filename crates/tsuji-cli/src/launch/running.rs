@@ -15,6 +15,7 @@ use serde_json::json;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use tsuji_launch::{End, Order, Plan, Process, Signal, Supervised, Supervision};
 use tsuji_platform::child::{self, Reaped};
+use tsuji_platform::signals;
 
 use super::guard::Guard;
 use super::loading::Loading;
@@ -64,13 +65,17 @@ pub(super) fn run(
     })?;
     let voice = report.voice();
     let log = match plan.processes.iter().any(|it| it.output.is_kept()) {
-        true => Some(log_folder().context("cannot make a folder for what processes print")?),
+        true => Some(log_folder()?),
         false => None,
     };
     if let Some(folder) = &log {
         let text = format!("All log files can be found below {}", folder.display());
         let event = json!({ "event": "log", "folder": folder });
         voice.event(Level::Info, "launch", text, event);
+    }
+    for (text, place) in &plan.messages {
+        let event = json!({ "event": "message", "message": text, "place": place.to_string() });
+        voice.event(Level::Info, "launch.user", text.clone(), event);
     }
     let loading = match components.is_empty() {
         true => None,
@@ -143,7 +148,9 @@ fn is_printed(print: Finish, happened: &Receiver<Happened>, is_interrupted: bool
 }
 
 fn hear_signals(sender: Sender<Happened>) -> anyhow::Result<()> {
-    let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGCHLD]);
+    let signals = signal_hook::iterator::Signals::new(
+        signals::heard(&[SIGINT, SIGTERM, SIGHUP]).into_iter().chain([SIGCHLD]),
+    );
     let mut signals = signals.context("cannot hear signals")?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {

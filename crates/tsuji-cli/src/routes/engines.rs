@@ -15,7 +15,7 @@ pub(super) fn run(json: bool, session: &Session, out: &mut Output) -> anyhow::Re
     // This command is there for a moment only.
     all.retain(|it| it.process.token != token);
     if json {
-        return Ok(out.line(serde_json::to_string_pretty(&all)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&all)?)?);
     }
     let lines = lines(&all, out.columns(), out.paint);
     Ok(lines.into_iter().try_for_each(|line| out.line(line))?)

@@ -1,4 +1,4 @@
-//! The roads that flows have had.
+//! The transports that flows have had.
 
 use tsuji::{RouteChange, RouteReport};
 use tsuji_platform::clock;
@@ -13,7 +13,7 @@ const RECENT_NS: i64 = 10_000_000_000;
 /// Of one flow.
 const RECENT_MAX: usize = 3;
 
-/// Each flow, and below it its roads.
+/// Each flow, and below it its transports.
 pub(super) fn lines(
     args: &Args,
     routes: &[RouteReport],
@@ -30,7 +30,7 @@ pub(super) fn lines(
         let title = width.map_or_else(|| title.clone(), |width| shorten_end(&title, width));
         lines.push(paint.text(Colour::Strong, title));
         if route.changes.is_empty() {
-            lines.push(paint.text(Colour::Dim, "  no road yet"));
+            lines.push(paint.text(Colour::Dim, "  no transport yet"));
             continue;
         }
         lines.extend(changes(&route.changes, width, paint));
@@ -104,7 +104,7 @@ pub(super) fn recent(route: &RouteReport, width: Option<usize>, paint: Paint) ->
         let took = figures::duration(it.opening_us + it.settling_us);
         let course = match it.is_settled {
             true => format!("took {took}, {} held", it.held),
-            false => "the old road is not empty yet".to_owned(),
+            false => "the old transport is not empty yet".to_owned(),
         };
         let line = format!("  {time}  {from} → {}: {}; {course}", it.to, it.why);
         paint.text(

@@ -3,19 +3,20 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use tsuji::{ErrorKind, RawClient, RawType};
+use tsuji::{ClientOptions, ErrorKind, RawClient, RawType};
 use tsuji_core::Qos;
 use tsuji_msg::{DynamicMessage, ServiceDescription};
 
 use crate::completions;
 use crate::failure::Usage;
+use crate::figures;
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
 use crate::python;
 use crate::qos::QosFlags;
 use crate::session::{A_WHILE, Globals, LOOK_AGAIN, Session};
 use crate::topic::publish::{now, rate};
-use crate::topic::{join, seconds};
+use crate::topic::seconds;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// The values of the request, in YAML
     #[arg(value_name = "VALUES", allow_hyphen_values = true)]
     values: Option<String>,
+    /// Take the values from standard input, which is read to its end
+    #[arg(long, conflicts_with = "values")]
+    stdin: bool,
     /// Call again and again, so many times a second
     #[arg(short, long, value_name = "HZ", value_parser = rate)]
     rate: Option<Duration>,
@@ -62,6 +66,7 @@ fn is_yaml(text: &str) -> bool {
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let (stated, values) = args.words()?;
+    let values = &crate::topic::publish::said(values, args.stdin)?;
     let began = Instant::now();
     let interfaces = Interfaces::from_environment();
     // A type that is unknown is better told before waiting for the service.
@@ -81,8 +86,15 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     request()?;
     let raw = RawType { name: service.name.to_string(), hash: service.hash.clone() };
     let node = session.hidden_node()?;
-    let builder = node.raw_client(&args.service, raw).qos(args.qos.over(Qos::DEFAULT)?);
-    let mut caller = Caller { args, service: &service, client: builder.build()?, began };
+    let mut caller = Caller {
+        args,
+        service: &service,
+        client: node.create_raw_client(
+            ClientOptions::new(&args.service).qos(args.qos.over(Qos::DEFAULT)?),
+            raw,
+        )?,
+        began,
+    };
     caller.wait_for_service(out)?;
     loop {
         let called = Instant::now();
@@ -112,20 +124,15 @@ fn only_type(args: &Args, session: &Session, out: &mut Output) -> anyhow::Result
         };
         match session.context.wait_for_graph(args.timeout.unwrap_or(A_WHILE), appear) {
             Ok(Some(found)) => types = found,
-            Ok(None) => anyhow::bail!("call {}: no server in time", args.service),
+            Ok(None) => {
+                let within = figures::seconds(args.timeout.unwrap_or(A_WHILE));
+                anyhow::bail!("call {}: no server is ready within {within}", args.service)
+            }
             // Waiting fails when the context is shut down, which is how a command ends.
             Err(_) => return Ok(None),
         }
     }
-    if types.len() > 1 {
-        let text = format!(
-            "Cannot call service '{}', as it has more than one type: [{}]; name one",
-            args.service,
-            join(&types)
-        );
-        return Err(Usage(text).into());
-    }
-    Ok(types.into_iter().next())
+    super::only_type("call", &args.service, types)
 }
 
 /// In the words of `ros2`.
@@ -167,25 +174,51 @@ impl Caller<'_> {
         // As `ros2` does, the request is shown when there is somebody to make it to.
         while let Err(error) = self.client.wait_for_service(self.left()) {
             if error.kind() != ErrorKind::NoServer || self.args.timeout.is_some() {
-                return Err(error.into());
+                return Err(self.told(error));
             }
         }
         if !self.args.json {
-            out.line(format_args!("requester: making request: {}\n", python::repr(request)))?;
+            out.lines(format_args!("requester: making request: {}\n", python::repr(request)))?;
             out.flush()?;
         }
-        let reply = self.client.call_bytes(&bytes, self.left())?;
+        let reply = self.client.call_bytes(&bytes, self.left()).map_err(|it| self.told(it))?;
         let response = DynamicMessage::decode(&self.service.response, &reply)?;
         if self.args.json {
             out.line(response.to_json(Default::default()))?;
         } else {
-            out.line(format_args!("response:\n{}\n", python::repr(&response)))?;
+            out.lines(format_args!("response:\n{}\n", python::repr(&response)))?;
         }
         Ok(out.flush()?)
+    }
+
+    fn told(&self, error: tsuji::Error) -> anyhow::Error {
+        told_within(error, &self.client, &self.args.service, self.args.timeout)
     }
 
     /// The time that is left for this call.
     fn left(&self) -> Duration {
         self.args.timeout.map_or(A_WHILE, |it| it.saturating_sub(self.began.elapsed()))
+    }
+}
+
+/// An error of a call with the time that was asked for, and not what was left of it then.
+pub(crate) fn told_within(
+    error: tsuji::Error,
+    client: &RawClient,
+    name: &str,
+    timeout: Option<Duration>,
+) -> anyhow::Error {
+    let Some(within) = timeout.map(figures::seconds) else { return error.into() };
+    match error.kind() {
+        ErrorKind::NoServer => {
+            let why = [format!("call {name}: no server is ready within {within}")];
+            anyhow::anyhow!(
+                why.into_iter().chain(client.obstacles()).collect::<Vec<_>>().join("; ")
+            )
+        }
+        ErrorKind::Timeout => anyhow::anyhow!(
+            "call {name}: no reply within {within}; the request was sent, and may be performed"
+        ),
+        _ => error.into(),
     }
 }

@@ -8,17 +8,16 @@ use tsuji_msg::definition::{Base, Shape};
 use tsuji_msg::{DynamicMessage, TypeDescription, Value};
 
 use super::listener::{self, Listener};
-use super::measure::{self, Meter, Summary, Times};
-use crate::completions;
+use super::measure::{self, By, Measured, Meter, SPREAD, Summary, Times, Topics};
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
 use crate::session::{Globals, Session};
+use crate::table::Column;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The topic
-    #[arg(value_name = "TOPIC", value_parser = super::full_name, add = completions::topics())]
-    topic: String,
+    #[command(flatten)]
+    topics: Topics,
     /// The most messages that the average is over
     #[arg(short, long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     window: u32,
@@ -27,18 +26,38 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+pub(crate) fn run(
+    args: &Args,
+    globals: &Globals,
+    use_sim_time: bool,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     let session = Session::open(globals)?;
-    let Some(name) = listener::type_to_measure(&session, &args.topic)? else { return Ok(()) };
-    let ty = Interfaces::from_environment().message(&name)?;
-    if !has_header(&ty) {
-        // The words of `ros2`, which finds out with the first message.
-        anyhow::bail!("msg does not have header: {ty} has no field `std_msgs/Header header`");
+    let by = By::new(&session, use_sim_time)?;
+    let interfaces = Interfaces::from_environment();
+    let mut listener = Listener::of_nothing(&session, &session.hidden_node()?)?;
+    let mut measured = Vec::new();
+    for topic in args.topics.names(&session.graph())? {
+        let Some(name) = listener::type_to_measure(&session, &topic)? else { return Ok(()) };
+        let ty = interfaces.message(&name)?;
+        if !has_header(&ty) {
+            if args.topics.are_all() {
+                continue;
+            }
+            // The words of `ros2`, which finds out with the first message.
+            anyhow::bail!("msg does not have header: {ty} has no field `std_msgs/Header header`");
+        }
+        let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
+        listener.measure(&topic, raw)?;
+        let meter =
+            Delay { topic: topic.clone(), ty, delays: Times::new(args.window), last_ns: None };
+        measured.push(Measured::new(topic, meter));
     }
-    let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
-    let mut listener = Listener::measuring(&session, &args.topic, raw)?;
-    let mut meter = Delay { topic: &args.topic, ty, delays: Times::new(args.window) };
-    measure::run(&mut meter, &session, &mut listener, args.json, out)
+    if measured.is_empty() {
+        anyhow::bail!("none of the topics has messages with a field `std_msgs/Header header`");
+    }
+    measure::tell_subscribed(&measured, args.json, out)?;
+    measure::run(measured, &by, &session, &mut listener, args.json, out)
 }
 
 fn has_header(ty: &TypeDescription) -> bool {
@@ -48,16 +67,19 @@ fn has_header(ty: &TypeDescription) -> bool {
 }
 
 /// The times from the stamps of the last messages to their arrival.
-struct Delay<'a> {
-    topic: &'a str,
+struct Delay {
+    topic: String,
     ty: Arc<TypeDescription>,
     delays: Times,
+    last_ns: Option<i64>,
 }
 
-impl Meter for Delay<'_> {
+impl Meter for Delay {
     const ONLY_OF_NEWS: bool = true;
+    const COLUMNS: &'static [Column] =
+        &[Column::number("delay"), SPREAD[0], SPREAD[1], SPREAD[2], SPREAD[3]];
 
-    fn arrived(&mut self, sample: &RawSample) -> anyhow::Result<bool> {
+    fn arrived(&mut self, sample: &RawSample, by: &By) -> anyhow::Result<bool> {
         let message = match DynamicMessage::decode(&self.ty, &sample.bytes) {
             Ok(message) => message,
             Err(error) => {
@@ -68,16 +90,24 @@ impl Meter for Delay<'_> {
                 return Ok(false);
             }
         };
+        let Some(at_ns) = by.stamp_ns(&sample.info) else { return Ok(false) };
+        if matches!(by, By::Simulation(_))
+            && self.last_ns.replace(at_ns).is_some_and(|it| at_ns < it)
+        {
+            measure::tell_reset();
+            self.delays.clear();
+        }
         let (seconds, nanos) = stamp(&message)?;
         let stamp_ns = seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-        self.delays.push(listener::received_wall_ns(&sample.info).saturating_sub(stamp_ns));
+        self.delays.push(at_ns.saturating_sub(stamp_ns));
         Ok(true)
     }
 
-    fn summary(&self) -> Option<Summary> {
+    fn summary(&mut self, _: &By) -> Option<Summary> {
         let delays = self.delays.figures()?;
         Some(Summary {
             text: format!("average delay: {:.3}\n{}", delays.mean, delays.spread()),
+            cells: delays.cells(delays.mean),
             json: json!({
                 "delay_s": delays.mean,
                 "min_s": delays.min,

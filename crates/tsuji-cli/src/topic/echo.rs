@@ -1,23 +1,23 @@
 //! `tsuji topic echo`.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tsuji::{
-    EndpointInfo, EndpointKind, Graph, MessageInfo, RawSample, RawType, SubscriptionCounters,
-};
+use tsuji::{EndpointInfo, EndpointKind, Graph, RawType, SubscriptionCounters};
 use tsuji_core::{Durability, Qos, Reliability};
-use tsuji_msg::{Detail, DynamicMessage, EchoStyle, List, TypeDescription, Value};
+use tsuji_msg::DynamicMessage;
 
-use super::listener::{Listener, received_wall_ns};
+use super::listener::Listener;
 use crate::completions;
-use crate::failure::Usage;
+use crate::figures;
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
-use crate::python;
 use crate::qos::QosFlags;
 use crate::session::{A_WHILE, Globals, Session};
+
+mod part;
+mod printer;
+pub(crate) use printer::{Printer, Style};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -30,39 +30,26 @@ pub(crate) struct Args {
     /// Print the first message and end
     #[arg(long)]
     once: bool,
-    /// End after so many seconds without a message
-    #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
+    /// End after so many seconds; without a message by then it is an error
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
-    /// Print arrays as a note of their type and length
-    #[arg(long)]
-    no_arr: bool,
-    /// Print texts as a note of their length
-    #[arg(long)]
-    no_str: bool,
-    /// Print all of arrays and texts
-    #[arg(short, long)]
-    full_length: bool,
-    /// Elements and letters that are printed of an array or a text
-    #[arg(short = 'l', long, value_name = "N", default_value_t = 128)]
-    truncate_length: usize,
-    /// Print only this part, such as pose.position or poses[0].x
+    /// Print only this part, such as pose.position or poses[0].x; several where it is said again
     #[arg(long, value_name = "PATH")]
-    field: Option<String>,
-    /// Print each message as one line of values with commas between them
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
-    /// Print each message as one line of JSON
-    #[arg(long)]
-    json: bool,
-    /// Print each message as one line of YAML
-    #[arg(long, conflicts_with_all = ["csv", "json"])]
-    flow_style: bool,
+    field: Vec<String>,
+    #[command(flatten)]
+    style: Style,
     /// Print the bytes of each message as they came, in the notation of Python
-    #[arg(long, conflicts_with_all = ["csv", "json", "flow_style", "field"])]
+    #[arg(long, conflicts_with_all = ["csv", "json", "flow_style", "field", "no_arr", "no_str", "full_length", "truncate_length"])]
     raw: bool,
-    /// Print when each message was published and received, and its number
-    #[arg(long, conflicts_with = "json")]
-    include_message_info: bool,
+    /// Clear the terminal before each message
+    #[arg(short, long)]
+    clear: bool,
+    /// The name of the node that subscribes
+    #[arg(short, long, value_name = "NAME")]
+    node_name: Option<String>,
+    /// Refused: an expression of Python
+    #[arg(long, value_name = "EXPRESSION", hide = true, value_parser = super::no_filter)]
+    filter: Option<String>,
     /// Say at once that messages were lost, and not only at the end
     #[arg(long)]
     lost_messages: bool,
@@ -75,25 +62,32 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let interfaces = Interfaces::from_environment();
-    // A type that is unknown is better told before waiting for the topic.
+    // What is wrong with a path or a type is better told before waiting for the topic.
+    args.field.iter().try_for_each(|it| part::check(it))?;
     let stated = args.type_name.as_deref().map(|it| interfaces.message(it)).transpose()?;
+    let stated = stated.map(|it| Printer::new(&args.style, &args.field, &it)).transpose()?;
     let session = Session::open(globals)?;
-    let ty = match stated {
-        Some(ty) => ty,
-        None => match type_of_topic(&args.topic, &session)? {
-            Some(name) => interfaces.message(&name)?,
+    let end = args.timeout.map(|it| Instant::now() + it);
+    let printer = match stated {
+        Some(printer) => printer,
+        None => match type_of_topic(args, &session)? {
+            Some(name) => Printer::new(&args.style, &args.field, &interfaces.message(&name)?)?,
             None => return Ok(()),
         },
     };
-    let printer = Printer::new(args, &ty)?;
     let graph = session.graph();
     if !super::is_published(&graph, &args.topic) {
         super::not_published(&args.topic);
     }
     let qos = fitting_qos(args, &graph)?;
+    let ty = &printer.ty;
     let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
-    let mut listener = Listener::open(&session, &args.topic, raw, qos)?;
-    let result = echo(args, &session, &mut listener, &printer, out);
+    let node = match &args.node_name {
+        Some(name) => session.context.node(name)?,
+        None => session.hidden_node()?,
+    };
+    let mut listener = Listener::of_node(&session, &node, &args.topic, raw, qos)?;
+    let result = echo(args, &session, &mut listener, &printer, end, out);
     if !args.no_lost_messages {
         tell_losses(&listener);
     }
@@ -105,47 +99,97 @@ fn echo(
     session: &Session,
     listener: &mut Listener,
     printer: &Printer<'_>,
+    end: Option<Instant>,
     out: &mut Output,
 ) -> anyhow::Result<()> {
-    let mut heard = Instant::now();
     let mut lost_before = 0;
-    while session.context.is_ok() {
-        listener.wait(args.timeout.map_or(A_WHILE, |it| it.saturating_sub(heard.elapsed())))?;
+    let mut heard = Heard::default();
+    let left = || end.map_or(A_WHILE, |it| it.saturating_duration_since(Instant::now()));
+    while session.context.is_ok() && !left().is_zero() {
+        listener.wait(left())?;
         while let Some(sample) = listener.take() {
-            heard = Instant::now();
-            if args.raw {
-                printer.print_raw(&sample, out)?;
-            } else {
-                match DynamicMessage::decode(&printer.ty, &sample.bytes) {
-                    Ok(message) => printer.print(&message, &sample.info, out)?,
-                    Err(error) => output::warning(format_args!(
-                        "a message on {} was no valid {}: {error}",
-                        args.topic, printer.ty
-                    )),
-                }
+            if args.clear && out.is_terminal() {
+                out.control("\x1b[H\x1b[2J")?;
             }
+            let printed = if args.raw {
+                printer.print_raw(&sample, out)
+            } else {
+                let message = DynamicMessage::decode(&printer.ty, &sample.bytes);
+                let message = message.map_err(|error| {
+                    let (topic, ty) = (&args.topic, &printer.ty);
+                    anyhow::anyhow!("a message on {topic} was no valid {ty}: {error}")
+                });
+                message.and_then(|it| printer.print(&it, &sample.info, out))
+            };
+            heard.of(printed)?;
             if args.once || !session.context.is_ok() {
-                return Ok(out.flush()?);
+                out.flush()?;
+                return heard.result();
             }
         }
         let lost = listener.counters().lost;
         if args.lost_messages && lost_before < lost {
             let change = lost - lost_before;
             // The words of `ros2`.
-            out.line(format_args!(
+            out.lines(format_args!(
                 "A message was lost!!!\n\ttotal count change:{change}\n\ttotal count: {lost}"
             ))?;
         }
         lost_before = lost;
         out.flush()?;
-        if let Some(timeout) = args.timeout
-            && timeout <= heard.elapsed()
-            && session.context.is_ok()
-        {
-            anyhow::bail!("no message on {} for {timeout:?}", args.topic);
+    }
+    if let Some(timeout) = args.timeout
+        && heard.is_nothing()
+        && session.context.is_ok()
+    {
+        anyhow::bail!("no message on {} within {}", args.topic, figures::seconds(timeout));
+    }
+    heard.result()
+}
+
+/// What became of the messages that came.
+#[derive(Default)]
+struct Heard {
+    printed: u64,
+    unprinted: u64,
+    /// Why the last one that was not printed was not.
+    why: String,
+}
+
+impl Heard {
+    /// Takes in what became of one. That nobody reads any more is for the caller.
+    fn of(&mut self, printed: anyhow::Result<()>) -> anyhow::Result<()> {
+        match printed {
+            Ok(()) => self.printed += 1,
+            Err(error) if error.is::<std::io::Error>() => return Err(error),
+            Err(error) => {
+                self.unprinted += 1;
+                let why = format!("{error:#}");
+                // One that repeats itself is told once.
+                if why != self.why {
+                    output::warning(&why);
+                }
+                self.why = why;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.printed + self.unprinted == 0
+    }
+
+    fn result(&self) -> anyhow::Result<()> {
+        match (self.printed, self.unprinted) {
+            (0, 1) => anyhow::bail!("nothing is printed: the one message that came could not be"),
+            (0, unprinted @ 2..) => {
+                anyhow::bail!(
+                    "nothing is printed: none of the {unprinted} messages that came could be"
+                )
+            }
+            _ => Ok(()),
         }
     }
-    Ok(())
 }
 
 fn tell_losses(listener: &Listener) {
@@ -159,11 +203,12 @@ fn tell_losses(listener: &Listener) {
 }
 
 /// The one type of the topic.
-fn type_of_topic(topic: &str, session: &Session) -> anyhow::Result<Option<String>> {
+fn type_of_topic(args: &Args, session: &Session) -> anyhow::Result<Option<String>> {
+    let topic = &args.topic;
     if super::types(&session.graph(), topic).is_empty() {
         super::not_published(topic);
     }
-    super::only_type(session, topic, "echo", "; name one behind the topic")
+    super::only_type(session, topic, "echo", "; name one behind the topic", args.timeout)
 }
 
 /// What the flags say; where they leave it open, what every publisher there is can satisfy.
@@ -190,167 +235,4 @@ fn fitting_qos(args: &Args, graph: &Graph) -> anyhow::Result<Qos> {
         qos.durability = Durability::TransientLocal;
     }
     Ok(qos)
-}
-
-/// Prints messages of one type as the flags say.
-struct Printer<'a> {
-    ty: Arc<TypeDescription>,
-    style: EchoStyle,
-    args: &'a Args,
-}
-
-impl<'a> Printer<'a> {
-    fn new(args: &'a Args, ty: &Arc<TypeDescription>) -> anyhow::Result<Self> {
-        let detail = |summary| if summary { Detail::Summary } else { Detail::Full };
-        let style = EchoStyle {
-            limit: (!args.full_length).then_some(args.truncate_length),
-            arrays: detail(args.no_arr),
-            strings: detail(args.no_str),
-        };
-        if let Some(path) = &args.field {
-            check_path(path, ty)?;
-        }
-        Ok(Self { ty: ty.clone(), style, args })
-    }
-
-    fn print_raw(&self, sample: &RawSample, out: &mut Output) -> anyhow::Result<()> {
-        self.print_info(&sample.info, out)?;
-        Ok(out.line(format_args!("{}\n---", python::bytes(&sample.bytes)))?)
-    }
-
-    /// In the order of Python's YAML writer. A number of reception is unknown there too.
-    fn print_info(&self, info: &MessageInfo, out: &mut Output) -> anyhow::Result<()> {
-        if !self.args.include_message_info {
-            return Ok(());
-        }
-        let (sequence, source) = (info.sequence, info.source_wall_ns);
-        let received = received_wall_ns(info);
-        Ok(out.line(format_args!(
-            "publication_sequence_number: {sequence}\nreceived_timestamp: {received}\n\
-             reception_sequence_number: null\nsource_timestamp: {source}\n---"
-        ))?)
-    }
-
-    fn print(
-        &self,
-        message: &DynamicMessage,
-        info: &MessageInfo,
-        out: &mut Output,
-    ) -> anyhow::Result<()> {
-        let part = match &self.args.field {
-            None => Value::Message(message.clone()),
-            Some(path) => match message.get(path) {
-                Ok(value) => value.into_owned(),
-                // The path is right for the type, so an array is shorter than it asks for.
-                Err(error) => {
-                    output::warning(error);
-                    return Ok(());
-                }
-            },
-        };
-        if self.args.json {
-            return Ok(out.line(part.to_json(Default::default()))?);
-        }
-        if self.args.csv {
-            let mut values = Vec::new();
-            if self.args.include_message_info {
-                let (source, sequence) = (info.source_wall_ns, info.sequence);
-                values.push(format!("{source},{},{sequence},None", received_wall_ns(info)));
-            }
-            self.csv(&part, &mut values);
-            return Ok(out.line(values.join(","))?);
-        }
-        self.print_info(info, out)?;
-        match &part {
-            Value::Message(message) if self.args.flow_style => {
-                write!(out, "{}", message.to_yaml_flow(self.style))?;
-            }
-            Value::Message(message) => write!(out, "{}", message.to_yaml(self.style))?,
-            Value::List(List::Message(items)) => {
-                for item in self.limited(items) {
-                    write!(out, "{}", list_item(&item.to_yaml(self.style)))?;
-                }
-            }
-            Value::Text(text) => out.line(text)?,
-            Value::List(list) => {
-                let items = (0..list.len()).filter_map(|at| list.get(at)).collect::<Vec<_>>();
-                let shown: Vec<String> =
-                    self.limited(&items).iter().map(|it| python::scalar_repr(it, false)).collect();
-                let rest = if shown.len() < items.len() { ", ..." } else { "" };
-                out.line(format_args!("[{}{rest}]", shown.join(", ")))?;
-            }
-            value => out.line(python::scalar_repr(value, false))?,
-        }
-        Ok(out.line("---")?)
-    }
-
-    fn limited<'b, T>(&self, items: &'b [T]) -> &'b [T] {
-        &items[..items.len().min(self.style.limit.unwrap_or(usize::MAX))]
-    }
-
-    /// The values of a message in their order, those inside others included.
-    fn csv(&self, value: &Value, values: &mut Vec<String>) {
-        match value {
-            Value::Message(message) => {
-                message.fields().for_each(|(_, value)| self.csv(value, values))
-            }
-            Value::List(list) if self.args.no_arr => {
-                values.push(format!("<array of {}>", list.len()))
-            }
-            Value::List(list) => {
-                let shown = list.len().min(self.style.limit.unwrap_or(usize::MAX));
-                (0..shown).filter_map(|at| list.get(at)).for_each(|it| self.csv(&it, values));
-                if shown < list.len() {
-                    values.push("...".to_owned());
-                }
-            }
-            Value::Text(text) if self.args.no_str => {
-                values.push(format!("<string of {}>", text.len()))
-            }
-            Value::Text(text) if text.contains([',', '"', '\n']) => {
-                values.push(format!("\"{}\"", text.replace('"', "\"\"")));
-            }
-            Value::Text(text) => values.push(text.clone()),
-            value => values.push(python::scalar_repr(value, false)),
-        }
-    }
-}
-
-/// Refuses a path that no message of the type has. Indices are the messages' own affair.
-fn check_path(path: &str, ty: &Arc<TypeDescription>) -> anyhow::Result<()> {
-    let mut ty = ty.clone();
-    let mut walked = String::new();
-    for step in path.split('.') {
-        let name = step.split('[').next().unwrap_or(step);
-        let Some((_, field)) = ty.field(name) else {
-            let names: Vec<&str> = ty.fields().iter().map(|it| it.name.as_str()).collect();
-            let text = format!(
-                "--field {path}: {ty} has no field \"{name}\"; allowed: {}",
-                names.join(", ")
-            );
-            return Err(Usage(text).into());
-        };
-        walked.push_str(step);
-        match field.ty.base.nested() {
-            Some(nested) => ty = nested.clone(),
-            None if walked == path => return Ok(()),
-            None => {
-                let text = format!("--field {path}: {walked} is {} and has no fields", field.ty);
-                return Err(Usage(text).into());
-            }
-        }
-        walked.push('.');
-    }
-    Ok(())
-}
-
-/// A message's lines as one element of a list.
-fn list_item(yaml: &str) -> String {
-    let mut text = String::new();
-    for (at, line) in yaml.lines().enumerate() {
-        text.push_str(if at == 0 { "- " } else { "  " });
-        text.push_str(line);
-        text.push('\n');
-    }
-    text
 }

@@ -34,10 +34,16 @@ pub(crate) fn type_of(args: &TypeArgs, globals: &Globals, out: &mut Output) -> a
     if types.is_empty() { Err(Told(1).into()) } else { Ok(()) }
 }
 
-pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+pub(crate) fn run(
+    args: &Args,
+    globals: &Globals,
+    include_hidden: bool,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    let include_hidden = include_hidden || args.include_hidden_topics;
     let graph = Session::open(globals)?.graph();
     let of_type = graph.endpoints.iter().filter(|it| it.type_name == args.type_name);
-    let shown = of_type.filter(|it| args.include_hidden_topics || !is_hidden(&it.topic));
+    let shown = of_type.filter(|it| include_hidden || !is_hidden(&it.topic));
     let topics: BTreeSet<&str> = shown.map(|it| it.topic.as_str()).collect();
     if args.count_topics {
         return Ok(out.line(topics.len())?);

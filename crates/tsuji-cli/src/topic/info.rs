@@ -1,7 +1,9 @@
 //! `tsuji topic info`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value as Json, json};
-use tsuji::{EndpointInfo, EndpointKind};
+use tsuji::{EndpointInfo, EndpointKind, Graph};
 
 use crate::completions;
 use crate::failure::Told;
@@ -23,7 +25,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let session = Session::open(globals)?;
+    let is_enough = |_: &Graph| !args.verbose && !args.json;
+    let session = Session::open_named(globals, is_enough)?;
     let graph = session.graph();
     let types = super::types(&graph, &args.topic);
     if types.is_empty() {
@@ -44,17 +47,9 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
             "subscriptions": subscriptions.iter().map(|it| endpoint_json(it)).collect::<Vec<_>>(),
             "incompatible": misfits.iter().map(Misfit::json).collect::<Vec<_>>(),
         });
-        return Ok(out.line(serde_json::to_string_pretty(&json)?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&json)?)?);
     }
-    let types: Vec<&String> = types.iter().collect();
-    match types.as_slice() {
-        [one] => out.line(format_args!("Type: {one}"))?,
-        // As a Python list, which is what `ros2` prints.
-        many => {
-            let quoted: Vec<String> = many.iter().map(|it| format!("'{it}'")).collect();
-            out.line(format_args!("Type: [{}]", quoted.join(", ")))?;
-        }
-    }
+    out.line(format_args!("Type: {}", types_said(&types)))?;
     let ends = [("Publisher", &publishers), ("Subscription", &subscriptions)];
     for (name, endpoints) in ends {
         if args.verbose {
@@ -87,8 +82,17 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     Ok(())
 }
 
+/// One type, or several as a Python list, which is what `ros2` prints.
+pub(crate) fn types_said(types: &BTreeSet<String>) -> String {
+    if let (1, Some(one)) = (types.len(), types.first()) {
+        return one.clone();
+    }
+    let quoted: Vec<String> = types.iter().map(|it| format!("'{it}'")).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
 /// The lines of `ros2 topic info -v`, and which process it is.
-fn show(endpoint: &EndpointInfo, out: &mut Output) -> anyhow::Result<()> {
+pub(crate) fn show(endpoint: &EndpointInfo, out: &mut Output) -> anyhow::Result<()> {
     let (namespace, name) = split(&endpoint.node);
     let kind = match endpoint.kind {
         EndpointKind::Publisher => "PUBLISHER",
@@ -113,7 +117,7 @@ fn show(endpoint: &EndpointInfo, out: &mut Output) -> anyhow::Result<()> {
         process.program, process.pid, process.host
     ))?;
     if let Some(vendor) = &endpoint.vendor {
-        out.line(format_args!("Middleware: {vendor}, a plain ROS 2 node"))?;
+        out.line(format_args!("Middleware: {vendor}, a foreign ROS 2 node"))?;
     }
     Ok(())
 }
@@ -151,7 +155,7 @@ fn misfits<'a>(
     misfits
 }
 
-fn endpoint_json(endpoint: &EndpointInfo) -> Json {
+pub(crate) fn endpoint_json(endpoint: &EndpointInfo) -> Json {
     let (namespace, name) = split(&endpoint.node);
     let qos = &endpoint.qos;
     let nanos = |it: Option<std::time::Duration>| {

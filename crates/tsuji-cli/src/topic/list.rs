@@ -35,10 +35,16 @@ struct Topic {
     subscriptions: usize,
 }
 
-pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+pub(crate) fn run(
+    args: &Args,
+    globals: &Globals,
+    include_hidden: bool,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    let include_hidden = include_hidden || args.include_hidden_topics;
     let session = Session::open(globals)?;
     let mut topics = topics(&session.graph());
-    topics.retain(|name, _| args.include_hidden_topics || !is_hidden(name));
+    topics.retain(|name, _| include_hidden || !is_hidden(name));
     if args.count_topics {
         return Ok(out.line(topics.len())?);
     }
@@ -46,7 +52,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         let topics = topics.iter().map(|(name, it)| {
             json!({ "topic": name, "types": it.types, "publishers": it.publishers, "subscriptions": it.subscriptions })
         });
-        return Ok(out.line(serde_json::to_string_pretty(&topics.collect::<Vec<_>>())?)?);
+        return Ok(out.lines(serde_json::to_string_pretty(&topics.collect::<Vec<_>>())?)?);
     }
     if args.verbose {
         counted(&topics, "Published", "publisher", |it| it.publishers, out)?;

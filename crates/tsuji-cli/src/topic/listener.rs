@@ -1,11 +1,11 @@
 //! Receiving whatever type a topic has.
 
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use tsuji::{
-    Executor, MessageInfo, RawSample, RawSubscription, RawType, SubscriptionCounters,
-    SubscriptionEvent,
+    Executor, MessageInfo, Node, RawSample, RawSubscription, RawType, SubscriptionCounters,
+    SubscriptionEvent, SubscriptionOptions,
 };
 use tsuji_core::{History, Qos, Reliability};
 use tsuji_platform::clock;
@@ -13,11 +13,13 @@ use tsuji_platform::clock;
 use crate::output;
 use crate::session::Session;
 
-/// A subscription, and the samples that came.
+/// Subscriptions, and the samples that came.
 pub(crate) struct Listener {
     executor: Executor,
-    subscription: RawSubscription,
-    samples: Receiver<RawSample>,
+    node: Node,
+    subscriptions: Vec<RawSubscription>,
+    sender: Sender<(usize, RawSample)>,
+    samples: Receiver<(usize, RawSample)>,
 }
 
 impl Listener {
@@ -28,39 +30,56 @@ impl Listener {
         of: RawType,
         qos: Qos,
     ) -> anyhow::Result<Self> {
-        let node = session.hidden_node()?;
-        // What a turn of the executor brings is taken before the next, so this stays short.
-        let (sender, samples) = mpsc::channel();
-        let name = topic.to_owned();
-        let subscription = node
-            .raw_subscription(topic, of)
-            .qos(qos)
-            .on_event(move |event| tell(&name, event))
-            .callback(move |sample| {
-                // The receiver is gone only when the command ends.
-                let _ = sender.send(sample);
-            })?;
-        let mut executor = Executor::new(&session.context)?;
-        executor.add(&node)?;
-        Ok(Self { executor, subscription, samples })
+        Self::of_node(session, &session.hidden_node()?, topic, of, qos)
     }
 
-    /// Subscribes to a topic whose messages are measured and not read, once it has a type; `None`
-    /// when the command is to end before.
-    pub(super) fn of_any_type(session: &Session, topic: &str) -> anyhow::Result<Option<Self>> {
-        let Some(name) = type_to_measure(session, topic)? else { return Ok(None) };
-        // Any version of the type will do.
-        Self::measuring(session, topic, RawType { name, hash: String::new() }).map(Some)
+    /// The same by a node that others see.
+    pub(super) fn of_node(
+        session: &Session,
+        node: &Node,
+        topic: &str,
+        of: RawType,
+        qos: Qos,
+    ) -> anyhow::Result<Self> {
+        let mut listener = Self::of_nothing(session, node)?;
+        listener.add(topic, of, qos)?;
+        Ok(listener)
+    }
+
+    /// Is there for subscriptions that are added.
+    pub(super) fn of_nothing(session: &Session, node: &Node) -> anyhow::Result<Self> {
+        // What a turn of the executor brings is taken before the next, so this stays short.
+        let (sender, samples) = mpsc::channel();
+        let mut executor = Executor::new(&session.context)?;
+        executor.add(node)?;
+        Ok(Self { executor, node: node.clone(), subscriptions: Vec::new(), sender, samples })
+    }
+
+    /// Subscribes to one more topic.
+    fn add(&mut self, topic: &str, of: RawType, qos: Qos) -> anyhow::Result<()> {
+        let (sender, number, name) =
+            (self.sender.clone(), self.subscriptions.len(), topic.to_owned());
+        let subscription = self.node.create_raw_subscription(
+            topic,
+            of,
+            SubscriptionOptions::default().qos(qos).on_event(move |event| tell(&name, event)),
+            move |sample| {
+                // The receiver is gone only when the command ends.
+                let _ = sender.send((number, sample));
+            },
+        )?;
+        self.subscriptions.push(subscription);
+        Ok(())
     }
 
     /// Subscribes to a topic whose messages are measured, of any reliability.
-    pub(super) fn measuring(session: &Session, topic: &str, of: RawType) -> anyhow::Result<Self> {
+    pub(super) fn measure(&mut self, topic: &str, of: RawType) -> anyhow::Result<()> {
         let qos = Qos {
             reliability: Reliability::BestEffort,
             history: History::KeepLast(MEASURED_DEPTH),
             ..Qos::DEFAULT
         };
-        Self::open(session, topic, of, qos)
+        self.add(topic, of, qos)
     }
 
     /// Waits until something happened, at most so long.
@@ -70,12 +89,17 @@ impl Listener {
 
     /// The oldest sample that was not taken.
     pub(crate) fn take(&self) -> Option<RawSample> {
+        self.take_numbered().map(|(_, sample)| sample)
+    }
+
+    /// The same with the number of its subscription, in the order in which they were made.
+    pub(super) fn take_numbered(&self) -> Option<(usize, RawSample)> {
         self.samples.try_recv().ok()
     }
 
-    /// What the subscription has seen so far.
+    /// What the first subscription has seen so far.
     pub(crate) fn counters(&self) -> SubscriptionCounters {
-        self.subscription.counters()
+        self.subscriptions.first().map(RawSubscription::counters).unwrap_or_default()
     }
 }
 
@@ -88,7 +112,7 @@ pub(super) fn type_to_measure(session: &Session, topic: &str) -> anyhow::Result<
     if !super::is_published(&session.graph(), topic) {
         super::not_published(topic);
     }
-    super::only_type(session, topic, "measure", "")
+    super::only_type(session, topic, "measure", "", None)
 }
 
 /// When a sample came, in nanoseconds since the Unix epoch.

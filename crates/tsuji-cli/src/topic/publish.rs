@@ -3,9 +3,14 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tsuji::{Context, ErrorKind, Executor, PublisherEvent, RawPublisher, RawType};
+use tsuji::{
+    Context, ErrorKind, Executor, Node, PublisherEvent, PublisherOptions, RawPublisher, RawType,
+    Timer, TimerOptions,
+};
 use tsuji_core::Qos;
 use tsuji_msg::{DynamicMessage, Now};
 
@@ -15,7 +20,7 @@ use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
 use crate::python;
 use crate::qos::QosFlags;
-use crate::session::{Globals, LOOK_AGAIN, Session};
+use crate::session::{A_WHILE, Globals, LOOK_AGAIN, Session, SimulatedTime};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -49,9 +54,9 @@ pub(crate) struct Args {
     /// Publish one message and end
     #[arg(short = '1', long, conflicts_with = "times")]
     once: bool,
-    /// Publish so many messages and end
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    times: Option<u64>,
+    /// Publish so many messages and end; 0 is without end
+    #[arg(short, long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    times: u64,
     /// Wait until so many subscriptions match; without it 1 with --once and --times, else 0
     #[arg(short, long, value_name = "N")]
     wait_matching_subscriptions: Option<usize>,
@@ -68,7 +73,29 @@ pub(crate) struct Args {
     qos: QosFlags,
 }
 
-pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
+impl Args {
+    /// How many messages there are; `None` is without end.
+    fn count(&self) -> Option<u64> {
+        if self.once { Some(1) } else { Some(self.times).filter(|it| *it != 0) }
+    }
+
+    /// How many subscriptions are waited for.
+    fn wanted(&self) -> usize {
+        let is_short = self.count().is_some();
+        self.wait_matching_subscriptions.unwrap_or_else(|| usize::from(is_short))
+    }
+}
+
+pub(crate) fn run(
+    args: &Args,
+    globals: &Globals,
+    use_sim_time: bool,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    if args.max_wait_time_secs.is_some() && args.wanted() == 0 {
+        let text = "--max-wait-time-secs option is only effective with --wait-matching-subscriptions, --once or --times";
+        return Err(Usage(text.to_owned()).into());
+    }
     let ty = Interfaces::from_environment().message(&args.type_name)?;
     let texts = texts(args)?;
     let stamped = texts.iter().map(|text| DynamicMessage::from_yaml_at(&ty, text, now()));
@@ -83,19 +110,32 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     };
     let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
     let topic = args.topic.clone();
-    let publisher = node
-        .raw_publisher(&args.topic, raw)
-        .qos(args.qos.over(Qos::DEFAULT)?)
-        .expected_size(largest as u64)
-        .on_event(move |event| tell(&topic, event))
-        .build()?;
+    let publisher = node.create_raw_publisher(
+        &args.topic,
+        raw,
+        PublisherOptions::default()
+            .qos(args.qos.over(Qos::DEFAULT)?)
+            .expected_size(largest as u64)
+            .on_event(move |event| tell(&topic, event)),
+    )?;
     let mut executor = Executor::new(&session.context)?;
     executor.add(&node)?;
-    let mut talker = Talker { context: session.context.clone(), publisher, executor };
+    let simulated = use_sim_time.then(|| session.simulated_time()).transpose()?;
+    let mut talker =
+        Talker { context: session.context.clone(), node, publisher, executor, simulated };
     if talker.has_whom_to_talk_to(args, out)? {
         talk(args, &texts, messages, &mut talker, out)?;
     }
     Ok(())
+}
+
+/// What a command is told, or what stands on its standard input.
+pub(crate) fn said(words: &str, stdin: bool) -> anyhow::Result<String> {
+    if !stdin {
+        return Ok(words.to_owned());
+    }
+    let text = io::read_to_string(io::stdin());
+    Ok(text.map_err(|error| Usage(format!("cannot read standard input: {error}")))?)
 }
 
 /// The values of each message.
@@ -135,25 +175,24 @@ fn talk(
         .collect();
     out.line("publisher: beginning loop")?;
     out.flush()?;
-    let times = if args.once { Some(1) } else { args.times };
-    let mut next = Instant::now();
+    let times = args.count();
+    let mut pace = talker.pace(args.rate)?;
     let mut count = 0;
     while talker.context.is_ok() && times.is_none_or(|times| count < times) {
         let at = count as usize % messages.len();
         count += 1;
         if !is_fixed[at] {
-            messages[at] = DynamicMessage::from_yaml_at(messages[at].ty(), &texts[at], now())?;
+            messages[at] =
+                DynamicMessage::from_yaml_at(messages[at].ty(), &texts[at], talker.now())?;
         }
         let message = &messages[at];
         if args.print != 0 && count % args.print == 0 {
-            out.line(format_args!("publishing #{count}: {}\n", python::repr(message)))?;
+            out.lines(format_args!("publishing #{count}: {}\n", python::repr(message)))?;
             out.flush()?;
         }
         talker.publish(&message.encode()?)?;
-        // After a delay the rate goes on from now; what was missed is not made up for in a burst.
-        next = (next + args.rate).max(Instant::now());
         if times.is_none_or(|times| count < times) {
-            talker.pause_until(next)?;
+            talker.keep(&mut pace)?;
         }
     }
     talker.pause_until(Instant::now() + args.keep_alive)
@@ -162,15 +201,25 @@ fn talk(
 /// The publisher, and what runs its events.
 struct Talker {
     context: Context,
+    node: Node,
     publisher: RawPublisher,
     executor: Executor,
+    /// Time as `/clock` tells it, where that is asked for.
+    simulated: Option<SimulatedTime>,
+}
+
+/// When the next message is due.
+enum Pace {
+    /// At this moment, and then after so long each.
+    Machine { next: Instant, period: Duration },
+    /// Whenever the timer has ticked, which simulated time drives.
+    Simulation { ticks: Arc<AtomicU64>, _timer: Timer },
 }
 
 impl Talker {
     /// Waits for the subscriptions that were asked for. `false` when the command is to end.
     fn has_whom_to_talk_to(&mut self, args: &Args, out: &mut Output) -> anyhow::Result<bool> {
-        let is_short = args.once || args.times.is_some();
-        let wanted = args.wait_matching_subscriptions.unwrap_or_else(|| usize::from(is_short));
+        let wanted = args.wanted();
         let began = Instant::now();
         let mut told = Duration::ZERO;
         while self.publisher.matched() < wanted {
@@ -209,6 +258,44 @@ impl Talker {
         Ok(())
     }
 
+    fn pace(&self, period: Duration) -> anyhow::Result<Pace> {
+        let Some(time) = &self.simulated else {
+            return Ok(Pace::Machine { next: Instant::now(), period });
+        };
+        let ticks = Arc::new(AtomicU64::new(0));
+        let counting = Arc::clone(&ticks);
+        let tick = move || {
+            counting.fetch_add(1, Ordering::AcqRel);
+        };
+        let timer = self.node.create_timer(TimerOptions::new(period).clock(time.clock()), tick)?;
+        Ok(Pace::Simulation { ticks, _timer: timer })
+    }
+
+    /// Waits until the next message is due.
+    fn keep(&mut self, pace: &mut Pace) -> anyhow::Result<()> {
+        match pace {
+            Pace::Machine { next, period } => {
+                // After a delay the rate goes on from now; what was missed is not made up for in a burst.
+                *next = (*next + *period).max(Instant::now());
+                self.pause_until(*next)
+            }
+            Pace::Simulation { ticks, .. } => {
+                while self.context.is_ok() && ticks.swap(0, Ordering::AcqRel) == 0 {
+                    self.executor.spin_once(A_WHILE)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The time that messages are stamped with.
+    fn now(&self) -> Now {
+        match &self.simulated {
+            Some(time) => stamp(time.now_ns()),
+            None => now(),
+        }
+    }
+
     fn pause_until(&mut self, end: Instant) -> anyhow::Result<()> {
         while self.context.is_ok() {
             let left = end.saturating_duration_since(Instant::now());
@@ -239,6 +326,14 @@ fn tell(topic: &str, event: PublisherEvent) {
 pub(crate) fn now() -> Now {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Now { sec: i32::try_from(since.as_secs()).unwrap_or(i32::MAX), nanosec: since.subsec_nanos() }
+}
+
+fn stamp(ns: i64) -> Now {
+    let (sec, nanosec) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
+    Now {
+        sec: i32::try_from(sec).unwrap_or(i32::MAX),
+        nanosec: u32::try_from(nanosec).unwrap_or_default(),
+    }
 }
 
 /// A rate as the time between two messages.

@@ -1,8 +1,8 @@
 //! `tsuji action`.
 
+use tsuji::action::{ActionServerOptions, GoalHandle};
 use tsuji::{Context, RawType};
 use tsuji_interfaces::example_interfaces::action::{Fibonacci, FibonacciFeedback, FibonacciResult};
-use tsuji_node::action::{ActionServer, GoalHandle};
 
 use crate::support::{WATCHDOG, World, spun};
 
@@ -20,14 +20,23 @@ fn actions_are_listed_as_ros2_lists_them() {
     // What takes goals is what makes an action of it.
     let of = || RawType { name: format!("{FIBONACCI}_SendGoal"), hash: String::new() };
     let (serving, asking) = (context.node("serving").unwrap(), context.node("asking").unwrap());
-    let _server = serving.raw_service("fibonacci/_action/send_goal", of()).build().unwrap();
-    let _client = asking.raw_client("fibonacci/_action/send_goal", of()).build().unwrap();
+    let _server = serving.create_polled_raw_service("fibonacci/_action/send_goal", of()).unwrap();
+    let _client = asking.create_raw_client("fibonacci/_action/send_goal", of()).unwrap();
     let check = |arguments: &[&str], expect: &str| {
         assert_eq!(world.run(&[&["action"], arguments].concat()).good(), expect);
     };
     check(&["list"], "/fibonacci\n");
     check(&["list", "-t"], &format!("/fibonacci [{FIBONACCI}]\n"));
     check(&["list", "-c"], "1\n");
+    check(&["type", "fibonacci"], &format!("{FIBONACCI}\n"));
+    check(&["find", FIBONACCI], "/fibonacci\n");
+    check(&["find", "-c", "test_msgs/action/Fibonacci"], "0\n");
+    assert_eq!(world.run(&["action", "type", "/nobody"]).bad(1), "");
+    let info = world.run(&["node", "info", "/serving"]).good();
+    assert!(
+        info.ends_with(&format!("  Service Servers:\n  Service Clients:\n  Action Servers:\n    /fibonacci: {FIBONACCI}\n  Action Clients:\n")),
+        "{info}"
+    );
     let both =
         "Action: /fibonacci\nAction clients: 1\n    /asking\nAction servers: 1\n    /serving\n";
     check(&["info", "fibonacci"], both);
@@ -72,11 +81,15 @@ fn a_goal_is_sent_followed_and_canceled() {
     assert!(error.contains("std_msgs/msg/String"), "{error}");
     let ended = world.run(&[&arguments[..], &["--timeout", "0.05"]].concat());
     assert_eq!(ended.code, Some(1));
-    assert!(ended.err.contains("/fibonacci/_action/send_goal: no server is ready"), "{ended:?}");
+    assert!(ended.err.contains("call /fibonacci: no server is ready within 0.05 s"), "{ended:?}");
     let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
     let node = context.unwrap().node("serving").unwrap();
-    let server = ActionServer::<Fibonacci>::builder(&node, "fibonacci");
-    let server = server.on_goal(|_, goal| goal.order < 10).pursue(pursue).unwrap();
+    let server = node
+        .create_action_server(
+            ActionServerOptions::<Fibonacci>::new("fibonacci").on_goal(|_, goal| goal.order < 10),
+            pursue,
+        )
+        .unwrap();
     spun(&node, || {
         let send = |more: &[&str]| world.run(&[&arguments[..], more].concat());
         let out = send(&["{order: 3}"]).good();

@@ -65,7 +65,7 @@ fn who_may_not_is_told_and_noted() {
     assert_eq!((&status["level"], &status["id"]), (&json!("error"), &json!("a")), "{status}");
     assert!(status["msg"].as_str().unwrap().contains("[/allowed/*]"), "{status}");
     let ended = bridge.stop();
-    assert!(ended.err.contains("may not publish \"/chatter\""), "{ended:?}");
+    assert!(ended.err.contains(r#"may not publish \"/chatter\""#), "{ended:?}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn users_of_a_file_may_do_what_it_says() {
     let status: Value = serde_json::from_slice(&buffer[..count]).unwrap();
     assert_eq!((&status["level"], &status["id"]), (&json!("error"), &json!("a")), "{status}");
     let ended = bridge.stop();
-    assert!(ended.err.contains("\"arm\" may not publish \"/leg\""), "{ended:?}");
+    assert!(ended.err.contains(r#"\"arm\" may not publish \"/leg\""#), "{ended:?}");
     // Everybody can read it.
     assert!(ended.err.contains("chmod o-rwx"), "{ended:?}");
     assert!(!ended.err.contains("sesame"), "{ended:?}");
@@ -218,4 +218,34 @@ fn clients_go_on_when_the_server_was_killed_and_is_back() {
         assert!(3 <= counts["connected"].as_u64().unwrap(), "{counts}");
     });
     assert_eq!(echo.stop().code, Some(0));
+}
+
+#[test]
+fn with_json_warnings_are_json_too_and_keep_no_control_characters() {
+    let world = World::new();
+    let (mut bridge, port) = bridge(&world, &["--services-glob", "[]"]);
+    let mut client = client(port);
+    client
+        .write_all(br#"{"op":"call_service","id":"c","service":"/a\u001b[2J\nb","timeout":-1}"#)
+        .unwrap();
+    bridge.err("may not");
+    let ended = bridge.stop();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for line in ended.err.lines() {
+        let told: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(told["level"], "warning", "{line}");
+        let message = told["message"].as_str().unwrap();
+        assert!(message.contains("\\u{1b}[2J\\nb"), "{message}");
+        assert!(!message.chars().any(char::is_control), "{message}");
+    }
+    assert!(!ended.err.is_empty());
+}
+
+#[test]
+fn a_time_of_zero_and_less_is_no_time_out() {
+    let world = World::new();
+    for timeout in ["0", "-1", "-0.5"] {
+        let (bridge, _) = bridge(&world, &["--default-call-service-timeout", timeout]);
+        assert_eq!(bridge.stop().code, Some(0), "{timeout}");
+    }
 }

@@ -47,7 +47,7 @@ fn components_are_loaded_listed_and_unloaded_as_ros2_does() {
         ],
         "2  /left/eye\n",
     );
-    check(&["list", "eyes"], "  1  /talker\n  2  /left/eye\n");
+    check(&["list", "eyes"], "1  /talker\n2  /left/eye\n");
     check(&["list"], "/eyes\n  1  /talker\n  2  /left/eye\n");
     check(&["list", "--containers-only"], "/eyes\n");
     let get = |name: &str| world.run(&["param", "get", "/left/eye", name, "--hide-type"]).good();
@@ -146,6 +146,10 @@ fn types_are_those_that_ship_and_those_of_installed_packages() {
         world.run_with(&prefix, &["component", "types"]).good(),
         format!("composition\n  composition::Talker\n{ours}")
     );
+    assert_eq!(
+        world.run_with(&prefix, &["component", "types", "composition"]).good(),
+        "composition::Talker\n"
+    );
     let types = world.run_with(&prefix, &["component", "types", "composition", "--json"]).json();
     assert_eq!((types.as_array().unwrap().len(), &types[0]["container"]), (1, &"rclcpp".into()));
     let error = world.run(&["component", "types", "composition"]).bad(1);
@@ -173,7 +177,7 @@ fn a_viewer_that_is_loaded_beside_the_camera_has_its_pictures_by_pointer() {
     };
     viewer("/screen", "outer");
     screen.err("the first picture is number ");
-    let road = |node: &str| {
+    let transport = |node: &str| {
         let routes = world.run_until(&["routes", "--json"], |it| {
             let flow = |it: &serde_json::Value| {
                 it["subscription"]["node"] == node && it["samples"].as_u64().unwrap_or(0) > 2
@@ -184,14 +188,36 @@ fn a_viewer_that_is_loaded_beside_the_camera_has_its_pictures_by_pointer() {
         let found = routes.as_array().unwrap().iter().find(|it| it["subscription"]["node"] == node);
         found.unwrap().clone()
     };
-    assert_eq!(road("/outer")["transport"], "shm");
+    assert_eq!(transport("/outer")["transport"], "shm");
     viewer("/eyes", "inner");
     camera.err("the first picture is number ");
     world.run(&["component", "unload", "/screen", "1"]).good();
-    let route = road("/inner");
+    let route = transport("/inner");
     assert_eq!(route["transport"], "inproc");
     assert_eq!((&route["lost"], &route["duplicates"]), (&0.into(), &0.into()));
     let told = camera.stop();
     assert_eq!(told.code, Some(0));
     assert!(!told.err.contains("comes after"), "{told:?}");
+}
+
+#[test]
+fn components_of_the_command_log_on_rosout_and_have_parameters() {
+    let world = World::new();
+    let mut log = world.start(&["log", "--node", "/viewer"]);
+    let mut eyes =
+        world.start(&["component", "standalone", "tsuji_components", "Viewer", "--name", "eyes"]);
+    eyes.out("Container '/eyes'");
+    eyes.err("0 pictures");
+    log.out("[viewer]: 0 pictures");
+    // What uses parameters has them, and ROS time among them where that is used.
+    let said = world.run(&["param", "list", "/viewer"]).bad(1);
+    assert!(said.contains("'/viewer' has no parameter services"), "{said}");
+    world.run(&["component", "load", "/eyes", "tsuji_components", "Camera"]).good();
+    let parameters = world.run(&["param", "list", "/camera"]).good();
+    assert!(parameters.contains("rate") && parameters.contains("use_sim_time"), "{parameters}");
+    let topics = world.run(&["topic", "info", "/rosout", "-v"]).good();
+    for node in ["viewer", "eyes"] {
+        assert!(topics.contains(&format!("Node name: {node}")), "{topics}");
+    }
+    assert_eq!(eyes.stop().code, Some(0));
 }

@@ -23,15 +23,8 @@ fn a_machine_that_is_well() {
     let world = World::new();
     let out = world.run(&["doctor"]);
     assert_eq!((out.code, out.err.as_str()), (Some(0), ""), "{out:?}");
-    let areas = [
-        "policy",
-        "machine",
-        "run-time folder",
-        "transports",
-        "neighbours",
-        "network",
-        "environment",
-    ];
+    let areas =
+        ["policy", "machine", "run-time folder", "transports", "peers", "network", "environment"];
     for area in areas {
         assert!(out.out.lines().any(|it| it == area), "{out:?}");
     }
@@ -44,9 +37,9 @@ fn a_machine_that_is_well() {
         let is_told = found.contains("not installed") && mend == format!("scripts/{name} install");
         assert!(state == "ok" || state == "note" && is_told, "{found}; {mend}");
     }
-    assert_eq!(finding(&json, "neighbours", "domain 0").1, "nobody else in this domain");
+    assert_eq!(finding(&json, "peers", "domain 0").1, "nobody else in this domain");
     let _publisher = world.start(&["topic", "pub", "/x", TEXT]);
-    let met = |it: &Ended| finding(&it.json(), "neighbours", "domain 0").1 == "1 other process met";
+    let met = |it: &Ended| finding(&it.json(), "peers", "domain 0").1 == "1 other process met";
     world.run_until(&["doctor", "--json"], met);
 }
 
@@ -96,7 +89,7 @@ fn a_folder_that_is_none() {
     let json = ended.json();
     let (state, _, mend) = finding(&json, "run-time folder", "path");
     assert_eq!((state, mend), ("broken".to_owned(), format!("rm {}", world.run_time().display())));
-    assert_eq!(finding(&json, "neighbours", "join").0, "broken");
+    assert_eq!(finding(&json, "peers", "join").0, "broken");
 }
 
 #[test]
@@ -107,6 +100,32 @@ fn a_folder_that_is_said_relative_is_the_one_in_which_processes_meet() {
     let (state, found, _) = finding(&json, "run-time folder", "path");
     let folder = world.run_time().display().to_string();
     assert!(state == "ok" && found.starts_with(&folder), "{found}");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "says that it did not run")]
+fn who_watches_for_all_is_told_and_whether_it_is_stopped() {
+    let world = World::new();
+    let doctor = || world.run(&["doctor", "--json"]).json();
+    let is_told = |json: &serde_json::Value| json.to_string().contains("\"watcher\"");
+    assert!(!is_told(&doctor()));
+    let mut publisher = world.start(&["topic", "pub", "/x", TEXT]);
+    publisher.out("publishing #1");
+    let pid = publisher.id();
+    let json = doctor();
+    if !is_told(&json) {
+        assert!(!fs::read_to_string("/proc/locks").is_ok_and(|it| it.contains(&pid.to_string())));
+        eprintln!("this system shows no locks: not run");
+        return;
+    }
+    let (state, found, _) = finding(&json, "run-time folder", "watcher");
+    assert_eq!(state, "ok");
+    assert!(found.ends_with(&format!(" (pid {pid}) watches for all of domain 0")), "{found}");
+    publisher.freeze();
+    let (state, found, mend) = finding(&doctor(), "run-time folder", "watcher");
+    publisher.signal("CONT");
+    assert_eq!((state.as_str(), mend), ("warning", format!("kill -CONT {pid}")));
+    assert!(found.contains("and is stopped"), "{found}");
 }
 
 #[test]
@@ -145,7 +164,7 @@ fn somebody_who_cannot_be_met() {
     let _listener = UnixListener::bind(&path).unwrap();
     let ended = world.run(&["doctor", "--json"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let (state, found, mend) = finding(&ended.json(), "neighbours", "not met");
+    let (state, found, mend) = finding(&ended.json(), "peers", "not met");
     assert_eq!(state, "warning");
     assert!(found.starts_with(&path.display().to_string()), "{found}");
     assert!(!mend.is_empty());
@@ -193,8 +212,11 @@ fn the_environment() {
         ("ROS_SECURITY_ENABLE", "true"),
     ];
     let ended = world.run_with(&variables, &["doctor", "--json"]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // It tries what a process does: with this CYCLONEDDS_URI no foreign node is met.
+    assert_eq!(ended.code, Some(1), "{ended:?}");
     let json = ended.json();
+    let (state, found, _) = finding(&json, "transports", "cyclonedds");
+    assert!(state == "broken" && found.contains("can't open configuration file"), "{found}");
     let state = |name: &str| finding(&json, "environment", name).0;
     assert_eq!(finding(&json, "environment", "ROS_DOMAIN_ID").1, "7: obeyed");
     assert_eq!(state("ROS_LOCALHOST_ONLY"), "note");
@@ -232,7 +254,7 @@ fn who_is_spoken_to() {
     assert_eq!(code, Some(1));
     let (state, _, mend) = finding(&wrong, "environment", "TSUJI_INTEROP");
     assert_eq!((state.as_str(), mend.as_str()), ("broken", "unset TSUJI_INTEROP"));
-    assert_eq!(finding(&wrong, "neighbours", "join").0, "broken");
+    assert_eq!(finding(&wrong, "peers", "join").0, "broken");
     let off = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF");
     let (code, off) = json(&[("TSUJI_INTEROP", "rtps"), off]);
     assert_eq!(code, Some(0));

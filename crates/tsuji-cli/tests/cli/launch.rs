@@ -1,14 +1,16 @@
 //! `tsuji launch`: real processes, among them this test program again as nodes.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tsuji::Context;
+use tsuji::parameter::Parameter;
+use tsuji::{Context, Qos};
 use tsuji_interfaces::composition_interfaces::srv::{LoadNode, LoadNodeRequest, LoadNodeResponse};
 use tsuji_interfaces::std_msgs::msg::String as Text;
-use tsuji_node::parameter::{Parameter, Parameters};
 
 use crate::support::{Running, WATCHDOG, World, spun};
 
@@ -43,13 +45,13 @@ fn is_a_node_when_it_is_asked_to_be() {
     let context = Context::builder().args(words).isolated().build().unwrap();
     context.shutdown_on_signals().unwrap();
     let node = context.node(&role).unwrap();
-    let parameters = Parameters::new(&node).unwrap();
+    let parameters = node.parameters().unwrap();
     println!("I am {}", node.fully_qualified_name());
     match role.as_str() {
         "talker" => {
             let text = parameters.declare("text", "hello".to_owned()).unwrap();
             let times = parameters.declare("times", 1i64).unwrap();
-            let publisher = node.publisher::<Text>("chatter").build().unwrap();
+            let publisher = node.create_publisher::<Text>("chatter", Qos::DEFAULT).unwrap();
             let _timer = node.create_timer(Duration::from_millis(20), move || {
                 let _ = publisher.publish(Text { data: format!("{text} times {times}") });
             });
@@ -57,7 +59,7 @@ fn is_a_node_when_it_is_asked_to_be() {
         }
         "listener" => {
             let hears = |it: tsuji::Received<Text>| println!("heard {}", it.view().data);
-            let _hears = node.create_subscription::<Text>("chatter", tsuji::Qos::DEFAULT, hears);
+            let _hears = node.create_subscription::<Text>("chatter", Qos::DEFAULT, hears);
             let _ = tsuji::spin(&node);
         }
         role => panic!("no role {role}"),
@@ -253,7 +255,7 @@ fn the_end_of_one_is_that_of_all_if_the_file_says_so() {
 fn output_goes_where_the_file_says() {
     let world = World::new();
     let text = r#"<launch><executable cmd="sh -c 'echo to out; echo to err 1>&amp;2'" name="kept"/>
-        <executable cmd="sh -c 'echo to out; head -c 100000 /dev/zero | tr \\0 x; echo'" output="both" name="both"/></launch>"#;
+        <executable cmd="sh -c 'echo to out; head -c 100000 /dev/zero | tr \\\\0 x; echo'" output="both" name="both"/></launch>"#;
     let file = world.write("t.launch.xml", text);
     let logs = world.path("logs");
     let logs = logs.to_str().unwrap();
@@ -292,13 +294,13 @@ fn what_cannot_be_started_is_told_and_nothing_is() {
     check(
         r#"<nodes exec="sh"/>"#,
         &[],
-        r#":2:2: "nodes" is not an element here; did you mean "node"?"#,
+        r#":2:2: "nodes" is not an element here (did you mean "node"?)"#,
     );
     check(r#"<node exec="sh" outputs="log"/>"#, &[], r#""outputs" is not an attribute of "node""#);
     check(
         r#"<node exec="sh"><param name="a" value="[1, x]"/></node>"#,
         &[],
-        "t.launch.xml:2: a:=[1, x]:1:5: a: found `x`, of type string; allowed:",
+        "\"x\" is of another type than the first of its array",
     );
     check(
         r#"<node exec="sh"><param name="a" value="x" type="int"/></node>"#,
@@ -322,8 +324,31 @@ fn what_cannot_be_started_is_told_and_nothing_is() {
     );
     let error = world.run(&["launch", "none.xml"]).bad(2);
     assert!(error.contains("none.xml:1:1: \"launch\" cannot be read: No such file"), "{error}");
+    // A pipe that nobody writes to keeps nobody waiting.
+    let pipe = world.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let error = world.run(&["launch", "pipe"]).bad(2);
+    assert!(
+        error.contains("pipe:1:1: \"launch\" cannot be read: it is no regular file"),
+        "{error}"
+    );
+    check(r#"<node exec="sh"><param from="$(dirname)/pipe"/></node>"#, &[], "pipe\" is not a file");
     let error = world.run(&["launch", "pkg", "none.xml"]).bad(2);
-    assert!(error.contains("there is no file none.xml in share/pkg"), "{error}");
+    assert!(
+        error.contains("package pkg is not known, nor any other: AMENT_PREFIX_PATH is not set"),
+        "{error}"
+    );
+    for (name, text, language) in [
+        ("a.launch.py", "import launch\n", "Python"),
+        ("a.launch.yaml", "launch: []\n", "YAML"),
+        ("a.launch", "from launch import LaunchDescription\n", "Python"),
+    ] {
+        world.write(name, text);
+        let error = world.run(&["launch", name]).bad(2);
+        let expect =
+            format!("{name}\" is a launch file in {language}, and only those in XML are supported");
+        assert!(error.contains(&expect) && error.contains("ros2 launch"), "{error}");
+    }
     // What the kernel refuses ends what was started before.
     script(&world, "odd", "#!/no/such/interpreter\n");
     let text = r#"<launch><executable cmd="sleep 1000" output="screen"/><node exec="odd" output="screen"/></launch>"#;
@@ -331,6 +356,102 @@ fn what_cannot_be_started_is_told_and_nothing_is() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.out.contains("[odd-2]: cannot be started: "), "{ended:?}");
     assert!(ended.out.contains("sending signal 'SIGINT' to process[sleep-1]"), "{ended:?}");
+}
+
+#[test]
+fn files_of_a_package_are_found_wherever_they_are_in_it() {
+    let world = World::new();
+    for package in ["demo", "demo_robot", "other"] {
+        world.write(&format!("ros/share/ament_index/resource_index/packages/{package}"), "");
+    }
+    let text = r#"<launch><executable cmd="echo found" output="screen"/></launch>"#;
+    world.write("ros/share/demo/launch/robots/arm/deep.launch.xml", text);
+    world.write("ros/share/demo/top.launch.xml", text);
+    world.write("ros/share/demo/launch/twice.launch.xml", text);
+    world.write("ros/share/demo/more/twice.launch.xml", text);
+    world.write("ros/share/other/x.txt", "");
+    let prefix = world.path("ros");
+    let variables = [("AMENT_PREFIX_PATH", prefix.to_str().unwrap())];
+    let run = |words: &[&str]| world.run_with(&variables, &[&["launch"], words].concat());
+    for file in ["deep.launch.xml", "top.launch.xml", "launch/twice.launch.xml"] {
+        let found = run(&["demo", file]).good();
+        assert!(found.contains("[echo-1] found\n"), "{file}: {found}");
+    }
+    // A folder whose name is not UTF-8 hides no other.
+    let prefixes = [b"/\xff:".as_slice(), prefix.as_os_str().as_bytes()].concat();
+    let mut command = world.command(&["launch", "demo", "top.launch.xml"]);
+    command.env("AMENT_PREFIX_PATH", OsStr::from_bytes(&prefixes));
+    assert!(Running::new(&mut command).end().good().contains("[echo-1] found\n"));
+    let refused = |words: &[&str], expect: &[&str]| {
+        let error = run(words).bad(2);
+        for expect in expect {
+            assert!(error.contains(expect), "{words:?}: {error}");
+        }
+    };
+    refused(
+        &["demo", "twice.launch.xml"],
+        &[
+            "the file twice.launch.xml is more than once in the share folder of package demo: ",
+            "ros/share/demo/launch/twice.launch.xml, ",
+            "ros/share/demo/more/twice.launch.xml; name one of them by its path",
+        ],
+    );
+    refused(
+        &["demo", "depe.launch.xml"],
+        &[
+            "there is no file depe.launch.xml in the share folder of package demo, ",
+            "its launch files: deep.launch.xml, top.launch.xml, twice.launch.xml",
+        ],
+    );
+    refused(&["other", "x.launch.xml"], &["it has no launch files"]);
+    refused(
+        &["dmeo", "top.launch.xml"],
+        &["package dmeo is not known; AMENT_PREFIX_PATH has ", "; did you mean demo?"],
+    );
+    refused(
+        &["demo"],
+        &["demo is a package, and no file is named; its launch files: deep.launch.xml"],
+    );
+    world.write("demo", "");
+    refused(
+        &["demo", "top.launch.xml"],
+        &["\"top.launch.xml\" is not an argument; it is NAME:=VALUE"],
+    );
+}
+
+#[test]
+fn a_folder_of_logs_that_cannot_be_made_is_named() {
+    let world = World::new();
+    let file = world.write("t.xml", r#"<launch><executable cmd="true"/></launch>"#);
+    world.write("file", "");
+    let home = world.path("file");
+    let run = |variables: &[(&str, &str)]| {
+        let error = world.run_with(variables, &["launch", file.to_str().unwrap()]).bad(1);
+        error.lines().collect::<Vec<_>>().join(" ")
+    };
+    let error = run(&[("HOME", home.to_str().unwrap())]);
+    let expect = format!("cannot make the folder {}/.ros/log/launch-", home.display());
+    assert!(error.contains(&expect) && error.contains("ROS_LOG_DIR"), "{error}");
+    let error = run(&[("HOME", "")]);
+    assert!(error.contains("none of ROS_LOG_DIR, ROS_HOME, HOME is set"), "{error}");
+}
+
+#[test]
+fn what_a_file_says_and_words_before_processes() {
+    let world = World::new();
+    let text = r#"<launch><log message="hello $(env NOBODY 'you all')"/>
+        <executable cmd="echo said"/><executable cmd="echo dir=$(log_dir)" launch-prefix=""/></launch>"#;
+    let file = world.write("t.xml", text);
+    let said = world
+        .run(&["launch", file.to_str().unwrap(), "-a", "--launch-prefix", "echo 'a b'"])
+        .good();
+    assert!(said.contains("[INFO] [launch.user]: hello you all\n"), "{said}");
+    assert!(said.contains("[echo-1] a b "), "{said}");
+    let folder = said.split("All log files can be found below ").nth(1).unwrap();
+    let folder = folder.lines().next().unwrap();
+    assert!(said.contains(&format!("[echo-2] dir={folder}\n")), "{said}");
+    let planned = world.run(&["launch", file.to_str().unwrap(), "--dry-run"]).good();
+    assert!(planned.starts_with("says: hello you all\n"), "{planned}");
 }
 
 #[test]

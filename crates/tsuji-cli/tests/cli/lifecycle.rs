@@ -1,7 +1,7 @@
 //! `tsuji lifecycle`.
 
 use tsuji::Context;
-use tsuji_node::lifecycle::{Lifecycle, LifecycleNode, Outcome, State};
+use tsuji::lifecycle::{Lifecycle, LifecycleNode, Outcome, State};
 
 use crate::support::{World, spun};
 
@@ -20,7 +20,7 @@ fn served(world: &World, body: impl FnOnce()) {
     let context = context.unwrap();
     let node = context.node_in("arm", "/robot").unwrap();
     let _plain = context.node("plain").unwrap();
-    let _managed = LifecycleNode::new(&node, Stubborn).unwrap();
+    let _managed = node.manage(Stubborn).unwrap();
     spun(&node, body);
 }
 

@@ -2,29 +2,26 @@
 
 use serde_json::Value;
 use tracing_subscriber::layer::SubscriberExt;
-use tsuji::Context;
-use tsuji_node::log::Logging;
-use tsuji_node::{WholeNode, debug, error, info, warn};
+use tsuji::{Context, Node, debug, error, info, warn};
 
 use crate::support::{World, spun};
 
 /// A node of this process that logs while `body` runs.
-fn logging(world: &World, arguments: &[&str], body: impl FnOnce(&WholeNode)) {
+fn logging(world: &World, arguments: &[&str], body: impl FnOnce(&Node)) {
     let arguments = ["program", "--ros-args"].iter().chain(arguments).map(|&it| it.to_owned());
     let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated();
     let context = context.args(arguments).build().unwrap();
-    let logging = Logging::new(&context);
-    let builder = WholeNode::builder(&context, &logging, "drive").namespace("/robot");
-    let whole = builder.logger_service().build().unwrap();
-    let subscriber = tracing_subscriber::registry().with(logging.rosout_layer());
-    tracing::subscriber::with_default(subscriber, || spun(whole.node(), || body(&whole)));
+    let node = Node::builder("drive").namespace("/robot").logger_service();
+    let node = node.build(&context).unwrap();
+    let subscriber = tracing_subscriber::registry().with(context.logging().rosout_layer());
+    tracing::subscriber::with_default(subscriber, || spun(&node, || body(&node)));
 }
 
 #[test]
 fn lines_are_followed_from_the_last_ones_on() {
     let world = World::new();
-    logging(&world, &[], |whole| {
-        let logger = whole.logger();
+    logging(&world, &[], |node| {
+        let logger = node.logger();
         info!(logger, "before anybody listened");
         let mut all = world.start(&["log", "--location"]);
         all.out("[robot.drive]: before anybody listened (cli::log at ");
@@ -67,8 +64,8 @@ fn lines_are_followed_from_the_last_ones_on() {
 #[test]
 fn a_level_is_set_by_the_service() {
     let world = World::new();
-    logging(&world, &["--log-level", "robot.drive:=error"], |whole| {
-        let logger = whole.logger();
+    logging(&world, &["--log-level", "robot.drive:=error"], |node| {
+        let logger = node.logger();
         let mut listening = world.start(&["log"]);
         error!(logger, "first");
         listening.out("first");

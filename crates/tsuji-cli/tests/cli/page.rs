@@ -185,7 +185,7 @@ fn image(encoding: &str, width: u32, height: u32, data: Vec<u8>) -> Image {
 const WIDTH: u32 = 320;
 const HEIGHT: u32 = 240;
 
-/// Blue, green and red of a pixel: two roads that cross, and something that drives on one of them.
+/// Blue, green and red of a pixel: two transports that cross, and something that drives on one of them.
 fn scene(x: u32, y: u32, at: u32) -> [u8; 3] {
     let car = (4 * at) % (WIDTH + 40);
     let is_car = (110..130).contains(&y) && x + 40 >= car && x + 10 < car;

@@ -1,7 +1,7 @@
 //! `tsuji param`.
 
-use tsuji::Context;
-use tsuji_node::parameter::{ParameterDescriptor, ParameterRange, Parameters};
+use tsuji::parameter::{ParameterDescriptor, ParameterRange, Parameters};
+use tsuji::{Context, Node};
 
 use crate::support::{World, spun};
 
@@ -11,7 +11,7 @@ fn served(world: &World, body: impl FnOnce(&Parameters)) {
     let context = context.unwrap();
     let node = context.node_in("camera", "/robot").unwrap();
     let _silent = context.node("silent").unwrap();
-    let parameters = Parameters::new(&node).unwrap();
+    let parameters = node.parameters().unwrap();
     let range = Some(ParameterRange::FloatingPoint { from: 0.0, to: 1.0, step: 0.25 });
     let described = ParameterDescriptor {
         description: "seconds".into(),
@@ -116,9 +116,107 @@ fn parameters_are_set_dumped_and_loaded() {
         );
         assert_eq!(load(&[]).good(), "Set parameter sizes successful\n");
         assert_eq!(load(&["--json"]).json()[0]["successful"], true);
+        // Values are those of YAML 1.1, and an empty array has the type of its parameter.
+        set("sizes", "[010, 1_000]").good();
+        assert_eq!(parameters.get::<Vec<i64>>("sizes").unwrap(), [8, 1000]);
+        set("sizes", "[]").good();
+        assert_eq!(parameters.get::<Vec<i64>>("sizes").unwrap(), [0i64; 0]);
+        world.write("all.yaml", "/**:\n  ros__parameters:\n    modes: []\n    sizes: [010]\n");
+        load(&[]).good();
+        assert_eq!(parameters.get::<Vec<String>>("modes").unwrap(), [""; 0]);
+        assert_eq!(parameters.get::<Vec<i64>>("sizes").unwrap(), [8]);
+        let dumped = world.run(&["param", "dump", "/robot/camera"]).good();
+        assert!(dumped.contains("\n    modes: []\n"), "{dumped}");
         let bad = world.write("bad.yaml", "/**:\n  ros__parameters:\n    sizes: [1, 2.0]\n");
         let error = world.run(&["param", "load", "/robot/camera", bad.to_str().unwrap()]).bad(2);
         assert!(error.contains("bad.yaml:3:16: sizes: found `2.0`, of type double"), "{error}");
+    });
+}
+
+#[test]
+fn texts_that_yaml_takes_for_something_else_are_texts() {
+    let world = World::new();
+    let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
+    let node = Node::builder("camera").allow_undeclared_parameters();
+    let node = node.build(&context.unwrap()).unwrap();
+    let parameters = node.parameters().unwrap();
+    parameters.declare("text", "old".to_owned()).unwrap();
+    spun(&node, || {
+        for text in ["", " ", "~", "null", "y", "N", "yes it is"] {
+            assert_eq!(
+                world.run(&["param", "set", "/camera", "text", text]).good(),
+                "Set parameter successful\n",
+                "{text:?}"
+            );
+            assert_eq!(parameters.get::<String>("text").unwrap(), text);
+        }
+        assert_eq!(
+            world.run(&["param", "set", "/camera", "text", ""]).good(),
+            "Set parameter successful\n"
+        );
+        assert_eq!(world.run(&["param", "get", "/camera", "text"]).good(), "String value is: \n");
+        let json = world.run(&["param", "get", "/camera", "text", "--json"]).json();
+        assert_eq!((&json["type"], &json["value"]), (&"string".into(), &"".into()));
+    });
+}
+
+#[test]
+fn parameters_of_all_nodes_and_by_expressions() {
+    let world = World::new();
+    let error = world.run(&["param", "get", "exposure.time"]).bad(1);
+    assert_eq!(
+        error,
+        "error: no node has a parameter 'exposure.time'; allowed: [NODE] PARAMETER\n"
+    );
+    served(&world, |_| {
+        let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
+        let node = context.unwrap().node("arm").unwrap();
+        let parameters = node.parameters().unwrap();
+        parameters.declare("name", "left".to_owned()).unwrap();
+        spun(&node, || {
+            let get = |more: &[&str]| world.run(&[&["param", "get", "name"], more].concat());
+            let both = "/arm:\n  String value is: left\n/robot/camera:\n  String value is: y\n";
+            world.run_until(&["param", "get", "name"], |it| it.out == both && it.err.is_empty());
+            assert_eq!(get(&["--hide-type"]).good(), "/arm:\n  left\n/robot/camera:\n  y\n");
+            let json = get(&["--json"]).json();
+            assert_eq!(
+                (&json[1]["node"], &json[1]["value"]),
+                (&"/robot/camera".into(), &"y".into())
+            );
+            let one = world.run(&["param", "get", "exposure.time"]).good();
+            assert_eq!(one, "/robot/camera:\n  Double value is: 0.5\n");
+            let list = |more: &[&str]| world.run(&[&["param", "list"], more].concat());
+            assert_eq!(
+                list(&["--filter", "expo.*"]).good(),
+                "/robot/camera:\n  exposure.auto\n  exposure.time\n"
+            );
+            // Bound to the beginning and not to the end, as Python's `match`.
+            assert_eq!(list(&["/robot/camera", "--filter", "s|time"]).good(), "  sizes\n");
+            assert!(list(&["--filter", "("]).bad(2).contains("unclosed group"));
+        });
+    });
+}
+
+#[test]
+fn parameters_are_deleted_where_the_node_allows_it() {
+    let world = World::new();
+    let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
+    let node = Node::builder("camera").allow_undeclared_parameters();
+    let node = node.build(&context.unwrap()).unwrap();
+    let parameters = node.parameters().unwrap();
+    let dynamic = ParameterDescriptor { dynamic_typing: true, ..Default::default() };
+    parameters.declare_with("loose", 1i64, dynamic).unwrap();
+    parameters.declare("fixed", 1i64).unwrap();
+    spun(&node, || {
+        assert_eq!(
+            world.run(&["param", "delete", "/camera", "loose"]).good(),
+            "Deleted parameter successfully\n"
+        );
+        assert!(!parameters.has("loose"));
+        let error = world.run(&["param", "delete", "/camera", "fixed"]).bad(1);
+        assert!(error.starts_with("error: Deleting parameter failed: "), "{error}");
+        let ended = world.run(&["param", "delete", "/camera", "fixed", "--json"]);
+        assert_eq!((ended.code, &ended.json()["successful"]), (Some(1), &false.into()));
     });
 }
 
@@ -130,6 +228,12 @@ fn what_cannot_be_asked_is_told() {
         error,
         "error: Node not found: '/camera'; `tsuji node list` lists those there are\n"
     );
+    // One that is not spun answers nobody, and the time is told as it was given.
+    let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
+    let idle = context.unwrap().node("idle").unwrap();
+    let _parameters = idle.parameters().unwrap();
+    let error = world.run(&["param", "get", "/idle", "x", "--timeout", "0.3"]).bad(1);
+    assert!(error.contains(": no reply within 0.3 s; the request was sent"), "{error}");
     served(&world, |_| {
         let error = world.run(&["param", "list", "/silent", "--timeout", "0.1"]).bad(1);
         assert!(error.starts_with("error: '/silent' has no parameter services"), "{error}");
@@ -140,7 +244,7 @@ fn what_cannot_be_asked_is_told() {
         // A second node of the name: whichever answers first would be believed.
         let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
         let node = context.unwrap().node_in("camera", "/robot").unwrap();
-        let _parameters = Parameters::new(&node).unwrap();
+        let _parameters = node.parameters().unwrap();
         let arguments = ["param", "get", "/robot/camera", "key"];
         let ended = world.run_until(&arguments, |ended| ended.code == Some(1));
         assert!(ended.err.contains("2 nodes of this name are there; allowed: one"), "{ended:?}");

@@ -11,8 +11,8 @@ const BAD: &str = r#"<tsuji prefer="speed">
 const BAD_ERRORS: &str = r#"bad.xml:1:16: "speed" is not a preference; allowed: latency, memory
 bad.xml:2:24: "huge" is not a size; allowed: small, large
 bad.xml:2:43: "far" is not a scope; allowed: intra, local, remote
-bad.xml:2:53: "sharm" is not a transport; did you mean "shm"?; allowed: inproc, shm, cyclonedds, fastdds, zenoh
-bad.xml:3:4: "transprt" is not an element here; did you mean "transport"?; allowed: size, topic, rule, forbid, transport
+bad.xml:2:53: "sharm" is not a transport (did you mean "shm"?); allowed: inproc, shm, cyclonedds, fastdds, zenoh
+bad.xml:3:4: "transprt" is not an element here (did you mean "transport"?); allowed: size, topic, rule, forbid, transport
 error: bad.xml: 5 errors, the whole file is refused
 "#;
 

@@ -58,13 +58,20 @@ fn python_reads_a_split_recording() {
     if !is_there() {
         return;
     }
-    let world = World::new();
-    let recorder = world.start(&["record", "/chatter", "-o", "drive", "--max-bag-size", "60"]);
-    let words = "topic pub -w 1 -r 1000 -p 0 -t 20 --keep-alive 1 /chatter";
-    let words: Vec<&str> = words.split(' ').chain([TEXT, "{data: hello}"]).collect();
-    world.run(&words).good();
-    assert_eq!(recorder.stop().code, Some(0));
-    assert_eq!(peer(&world, "rosbags", "drive"), Some("/chatter hello 5\n".repeat(20)));
+    for distro in ["humble", "iron", "jazzy", "kilted"] {
+        let world = World::new();
+        let words = ["record", "/chatter", "-o", "drive", "--max-bag-size", "60"];
+        let recorder = Running::new(world.command(&words).env("ROS_DISTRO", distro));
+        let words = "topic pub -w 1 -r 1000 -p 0 -t 20 --keep-alive 1 /chatter";
+        let words: Vec<&str> = words.split(' ').chain([TEXT, "{data: hello}"]).collect();
+        world.run(&words).good();
+        assert_eq!(recorder.stop().code, Some(0));
+        assert_eq!(
+            peer(&world, "rosbags", "drive"),
+            Some("/chatter hello 5\n".repeat(20)),
+            "{distro}"
+        );
+    }
 }
 
 #[test]
@@ -72,9 +79,13 @@ fn what_python_writes_is_played_here() {
     if !is_there() {
         return;
     }
-    for (word, file) in
-        [("write-mcap", "a.mcap"), ("write-rosbags", "bag"), ("write-rosbags", "packed")]
-    {
+    for (word, file) in [
+        ("write-mcap", "a.mcap"),
+        ("write-rosbags", "bag"),
+        ("write-rosbags", "before"),
+        ("write-rosbags", "packed"),
+        ("write-rosbags", "each"),
+    ] {
         let world = World::new();
         peer(&world, word, file);
         let info = world.run(&["bag", "info", "--check", "--json", file]);

@@ -1,4 +1,4 @@
-//! `tsuji param` towards a plain ROS 2 node, one of ros2-client on RustDDS. The program is built by `make test`, which says
+//! `tsuji param` towards a foreign ROS 2 node, one of ros2-client on RustDDS. The program is built by `make test`, which says
 //! where it is in `TSUJI_PEER_ROS2_CLIENT`; without it nothing is done, but in CI that fails.
 
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! `tsuji route`, and what `tsuji routes` shows of roads that change.
+//! `tsuji route`, and what `tsuji routes` shows of transports that change.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn flow(world: &World, flags: &[&str]) -> [Running; 2] {
     [publisher, echo]
 }
 
-fn road(ended: &Ended) -> Json {
+fn transport(ended: &Ended) -> Json {
     ended.json()[0]["transport"].clone()
 }
 
@@ -51,9 +51,13 @@ fn a_topic_is_set_and_left_to_the_policy_again() {
     assert!(!world.run(&["routes", "--why"]).good().contains("    set  "));
 
     let history = world.run(&["routes", "--history"]).good();
-    let roads: Vec<Vec<&str>> =
+    let transports: Vec<Vec<&str>> =
         history.lines().skip(2).map(|it| it.split_whitespace().skip(1).take(2).collect()).collect();
-    assert_eq!(roads, [["-", "shm"], ["shm", "cyclonedds"], ["cyclonedds", "shm"]], "{history}");
+    assert_eq!(
+        transports,
+        [["-", "shm"], ["shm", "cyclonedds"], ["cyclonedds", "shm"]],
+        "{history}"
+    );
     assert!(history.starts_with("/chatter  /talker (tsuji "), "{history}");
     assert!(history.contains("the user has set it\n"), "{history}");
     let narrow = world.run_with(&[("COLUMNS", "80")], &["routes", "--history"]).good();
@@ -78,7 +82,10 @@ fn what_cannot_be_set_is_said() {
     );
     assert!(refused.out.starts_with(&expect), "{refused:?}");
     let unable = world.run(&["route", "set", "/chatter", "inproc"]).good();
-    assert!(unable.contains("  shm   not inproc: out of reach: the peer is local\n"), "{unable}");
+    assert!(
+        unable.contains("  shm        not inproc: out of reach: the peer is local\n"),
+        "{unable}"
+    );
     let unknown = world.run(&["route", "set", "/later", "shm"]);
     let expect =
         "/later: no flow here; shm is set in 2 processes, for as long as one of them lives\n";
@@ -94,7 +101,7 @@ fn what_was_set_before_a_flow_begins_counts() {
     world.run_until(&["topic", "list"], |it| it.out == "/chatter\n");
     assert_eq!(world.run(&["route", "set", "/chatter", "cyclonedds"]).code, Some(1));
     let _publisher = world.start(&["topic", "pub", "-r", "50", "/chatter", TEXT]);
-    world.run_until(&["routes", "--json"], |it| road(it) == "cyclonedds");
+    world.run_until(&["routes", "--json"], |it| transport(it) == "cyclonedds");
 }
 
 #[test]
@@ -108,9 +115,9 @@ fn a_policy_file_that_is_edited_moves_the_flow_and_watch_shows_it() {
     fs::write(&file, r#"<tsuji><rule name="mine" priority="5" use="cyclonedds"/></tsuji>"#)
         .unwrap();
     watch.out("Z  shm → cyclonedds: the policy file has changed; ");
-    world.run_until(&["routes", "--json"], |it| road(it) == "cyclonedds");
+    world.run_until(&["routes", "--json"], |it| transport(it) == "cyclonedds");
     fs::write(&file, "<tsuji><rool/></tsuji>").unwrap();
     publisher.err("WARNING: mine.xml:1:9: \"rool\" is not an element here");
-    assert_eq!(road(&world.run(&["routes", "--json"])), "cyclonedds");
+    assert_eq!(transport(&world.run(&["routes", "--json"])), "cyclonedds");
     assert_eq!(watch.stop().code, Some(0));
 }

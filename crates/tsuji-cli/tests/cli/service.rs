@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tsuji::{Context, Node, RawType, ServiceType};
+use tsuji::{Context, Node, Qos, RawType, ServiceType};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
 use tsuji_interfaces::std_srvs::srv::{Empty, EmptyResponse, SetBool};
 
-use crate::support::{World, spun};
+use crate::support::{WATCHDOG, World, spun};
 
 const ADD: &str = "example_interfaces/srv/AddTwoInts";
 
@@ -36,6 +36,8 @@ fn services_are_listed_as_ros2_lists_them() {
         };
         check(&["list"], "/add\n/switch\n");
         check(&["list", "--include-hidden-services"], "/_hidden\n/add\n/switch\n");
+        check(&["--include-hidden-services", "list"], "/_hidden\n/add\n/switch\n");
+        check(&["--include-hidden-services", "find", "std_srvs/srv/Empty"], "/_hidden\n");
         check(&["list", "-t"], &format!("/add [{ADD}]\n/switch [std_srvs/srv/SetBool]\n"));
         check(&["list", "--count-services"], "2\n");
         check(&["type", "/add"], &format!("{ADD}\n"));
@@ -52,11 +54,30 @@ fn services_are_listed_as_ros2_lists_them() {
         assert_eq!(
             world.run(&["node", "info", "/server"]).good(),
             format!(
-                "/server\n  Subscribers:\n  Publishers:\n  Service Servers:\n    \
-                 /_hidden: std_srvs/srv/Empty\n    /add: {ADD}\n  Service Clients:\n    \
-                 /switch: std_srvs/srv/SetBool\n"
+                "/server\n  Subscribers:\n  Publishers:\n  Service Servers:\n    /add: {ADD}\n  Service Clients:\n    \
+                 /switch: std_srvs/srv/SetBool\n  Action Servers:\n  Action Clients:\n"
             )
         );
+        let all = world.run(&["node", "info", "/server", "--include-hidden"]).good();
+        assert!(all.contains("Servers:\n    /_hidden: std_srvs/srv/Empty\n    /add: "), "{all}");
+        check(&["info", "/add"], &format!("Type: {ADD}\nClients count: 0\nServices count: 1\n"));
+        check(
+            &["info", "switch"],
+            "Type: std_srvs/srv/SetBool\nClients count: 1\nServices count: 0\n",
+        );
+        let verbose = world.run(&["service", "info", "-v", "/add"]).good();
+        assert!(
+            verbose.contains("\nNode name: server\n")
+                && verbose.contains("\nEndpoint type: SERVER\n"),
+            "{verbose}"
+        );
+        let json = world.run(&["service", "info", "/add", "--json"]).json();
+        assert_eq!(
+            (&json["types"][0], &json["servers"][0]["node"]),
+            (&ADD.into(), &"server".into())
+        );
+        let error = world.run(&["service", "info", "/nobody"]).bad(1);
+        assert_eq!(error, "error: Unknown service '/nobody'\n");
     });
 }
 
@@ -101,7 +122,7 @@ fn a_call_that_cannot_be_made_says_why() {
     assert!(ended.err.starts_with("error: call /add: no server is ready within"), "{ended:?}");
     let ended = world.run(&["service", "call", "/add", "--timeout", "0.05"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), waiting), "{ended:?}");
-    assert_eq!(ended.err, "error: call /add: no server in time\n");
+    assert_eq!(ended.err, "error: call /add: no server is ready within 0.05 s\n");
     let error = world.run(&["service", "call", "/add", "std_srvs/srv/SetBol"]).bad(2);
     assert!(error.contains("did you mean std_srvs/srv/SetBool or "), "{error}");
     let error = world.run(&["service", "call", "/add", ADD, "{c: 1}"]).bad(2);
@@ -119,7 +140,7 @@ fn a_call_that_cannot_be_made_says_why() {
         assert!(ended.err.contains(&types), "{ended:?}");
         // One that does not answer.
         let silent = RawType { name: SetBool::TYPE_NAME.into(), hash: SetBool::TYPE_HASH.into() };
-        let _silent = node.raw_service("silent", silent).build().unwrap();
+        let _silent = node.create_polled_raw_service("silent", silent).unwrap();
         let ended = world.run(&["service", "call", "/silent", "--timeout", "2"]);
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.out.contains("SetBool_Request(data=False)"), "{ended:?}");
@@ -140,4 +161,35 @@ fn routes_tell_requests_from_replies() {
         let json = world.run(&["routes", "--json"]).json();
         assert_eq!((&json[0]["role"], &json[1]["role"]), (&"request".into(), &"reply".into()));
     });
+}
+
+#[test]
+fn what_introspection_tells_of_a_service() {
+    let world = World::new();
+    let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
+    let node = context.unwrap().node("server").unwrap();
+    let service = tsuji_msg::TypeSet::new(tsuji_interfaces::Shipped).load_service(ADD).unwrap();
+    let raw =
+        RawType { name: service.event.name().to_string(), hash: service.event.hash().to_owned() };
+    let publisher = node.create_raw_publisher("/add/_service_event", raw, Qos::DEFAULT).unwrap();
+    let text = "{info: {event_type: 2, sequence_number: 7}, response: [{sum: 3}]}";
+    let event =
+        tsuji_msg::DynamicMessage::from_yaml(&service.event, text).unwrap().encode().unwrap();
+    let echo = |more: &[&str]| world.start(&[&["service", "echo", "/add", ADD], more].concat());
+    let mut all = [echo(&[]), echo(&["--json"]), echo(&["--csv"]), echo(&["--flow-style"])];
+    publisher.wait_for_subscriptions(4, WATCHDOG).unwrap();
+    publisher.publish_bytes(&event).unwrap();
+    all[0].out("---");
+    all[1].out("\"event_type\":2");
+    all[2].out("2,0,0,");
+    all[3].out("event_type: RESPONSE_SENT, ");
+    let [yaml, ..] = all;
+    let out = yaml.stop().good();
+    assert!(out.starts_with("info:\n  event_type: RESPONSE_SENT\n  stamp:\n"), "{out}");
+    assert!(
+        out.ends_with("  sequence_number: 7\nrequest: []\nresponse:\n- sum: 3\n---\n"),
+        "{out}"
+    );
+    let mut alone = world.start(&["service", "echo", "/nobody", ADD]);
+    alone.err("WARNING: No publishers on topic '/nobody/_service_event'; is service introspection on the client or server enabled?");
 }

@@ -193,7 +193,8 @@ impl Running {
         }
     }
 
-    fn signal(&self, name: &str) {
+    /// Sends it a signal, such as `HUP`.
+    pub(crate) fn signal(&self, name: &str) {
         let kill = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }

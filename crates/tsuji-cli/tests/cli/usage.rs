@@ -1,6 +1,9 @@
 //! What is refused, and how.
 
-use crate::support::World;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::support::{Running, World, tsuji};
 
 #[test]
 fn a_domain_out_of_range() {
@@ -50,14 +53,17 @@ fn values_that_are_none() {
     };
     check(
         "{liner: {x: 1}}",
-        "found the name `liner`; expected a field of geometry_msgs/msg/Twist: linear, angular (line 1, column 9)",
+        "found the name `liner`; expected a field of geometry_msgs/msg/Twist: linear, angular (line 1, column 2)",
     );
     check(
         "{linear: {x: fast}}",
         "field `linear.x`: found `fast`; expected float64 (line 1, column 14)",
     );
-    let malformed = refused("{linear: [1");
-    assert!(malformed.contains("expected YAML (line "), "{malformed}");
+    check(
+        "{linear: [1",
+        "found what YAML does not allow (while parsing a flow sequence, expected ',' or ']'); expected YAML \
+         (line 1, column 12)",
+    );
 }
 
 #[test]
@@ -117,6 +123,19 @@ fn every_command_has_help_with_an_example() {
         "topic delay",
         "topic type",
         "topic find",
+        "service info",
+        "service echo",
+        "action type",
+        "action find",
+        "param get",
+        "param delete",
+        "pkg list",
+        "pkg executables",
+        "pkg prefix",
+        "pkg xml",
+        "run",
+        "multicast send",
+        "multicast receive",
         "component list",
         "component load",
         "component unload",
@@ -155,21 +174,89 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
-fn tuning_has_the_help_of_the_laboratory_and_keeps_what_is_there() {
+fn every_help_fits_its_terminal() {
     let world = World::new();
-    let help = world.run(&["tune", "--help"]).good();
-    assert!(help.contains("tsuji tune [OPTIONS]"), "{help}");
-    let file = world.write("mine.xml", "mine");
-    let error = world.run(&["tune", "--output", file.to_str().unwrap()]).bad(1);
-    assert!(error.contains("mine.xml is there already; allowed: --force"), "{error}");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    let mut commands = vec![Vec::new()];
+    let mut wide = Vec::new();
+    let mut seen = 0;
+    while let Some(command) = commands.pop() {
+        let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = |columns| world.run_with(&[("COLUMNS", columns)], &words).good();
+        for (columns, width) in [("80", 80), ("300", 100)] {
+            let help = help(columns);
+            let lines = help.lines().filter(|it| width < it.chars().count());
+            wide.extend(lines.map(|it| format!("{words:?} at {columns}: {it}")));
+        }
+        // No example is broken, so that each can be copied.
+        let examples = |help: &str| Some(help.split_once("\nExample")?.1.to_owned());
+        if examples(&help("80")) != examples(&help("300")) {
+            wide.push(format!("{words:?}: an example is broken"));
+        }
+        let help = help("80");
+        let below = help.lines().skip_while(|it| *it != "Commands:").skip(1);
+        let below = below.take_while(|it| !it.is_empty()).filter(|it| !it.starts_with("   "));
+        for name in below.filter_map(|it| it.split_whitespace().next()) {
+            // The laboratory has a help of its own, and `help` that of the others.
+            if !["lab", "tune", "help"].contains(&name) {
+                commands.push([&command[..], &[name.to_owned()]].concat());
+            }
+        }
+        seen += 1;
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+    assert!(80 < seen, "{seen}");
+}
+
+/// A copy of the command in `folder`, and the words that start it.
+fn copied(folder: &Path) -> Vec<String> {
+    std::fs::create_dir(folder).unwrap();
+    let copy = folder.join("tsuji");
+    let words = tsuji();
+    let mut words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    let original = words.pop().unwrap();
+    // On another file system a link is refused.
+    if std::fs::hard_link(&original, &copy).is_err() {
+        std::fs::copy(&original, &copy).unwrap();
+    }
+    words.push(copy.to_str().unwrap().to_owned());
+    words
+}
+
+/// A program in the place of the laboratory that says what it was given.
+fn stand_in(folder: &Path, name: &str) {
+    let text = format!("#!/bin/sh\nprintf '%s|' {name} \"$TSUJI_LAB_CALLER\" \"$@\"\nexit 7\n");
+    let path = folder.join("tsuji-lab");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
-fn the_laboratory_has_a_help_of_its_own() {
+fn the_laboratory_is_a_program_of_its_own() {
     let world = World::new();
-    let help = world.run(&["lab", "--help"]).good();
-    assert!(help.contains("Usage: tsuji lab all") && help.contains("tsuji lab passing"), "{help}");
-    let error = world.run(&["lab", "nonsense"]).bad(2);
-    assert!(error.contains("nonsense"), "{error}");
+    let own = world.path("own");
+    let tsuji = copied(&own);
+    let path = world.path("path");
+    std::fs::create_dir(&path).unwrap();
+    let searched = format!("{}:/usr/bin:/bin", path.to_str().unwrap());
+    let run = |words: &[&str]| {
+        let words = tsuji.iter().map(String::as_str).chain(words.iter().copied());
+        Running::new(world.foreign(words).env("PATH", &searched)).end()
+    };
+    for command in ["lab", "tune"] {
+        let error = run(&[command, "--help"]).bad(1);
+        let said = format!("`tsuji {command}` needs the program tsuji-lab");
+        assert!(error.contains(&said) && error.contains("cargo install"), "{error}");
+    }
+    stand_in(&path, "path");
+    let version = env!("CARGO_PKG_VERSION");
+    let ended = run(&["lab", "latency", "--quick", "--json=a b", "-h"]);
+    assert_eq!(ended.out, format!("path|{version}|latency|--quick|--json=a b|-h|\n"), "{ended:?}");
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    stand_in(&own, "own");
+    let ended = run(&["tune", "--force"]);
+    assert_eq!(ended.out, format!("own|{version}|tune|--force|\n"), "{ended:?}");
+    // It completes its own words.
+    let words = tsuji.iter().map(String::as_str).chain(["--", "tsuji", "lab", "la"]);
+    let ended = Running::new(world.foreign(words).env("TSUJI_COMPLETE", "bash")).end();
+    assert_eq!(ended.out, "own||--|tsuji|lab|la|\n", "{ended:?}");
 }

@@ -28,7 +28,7 @@ fn says(arguments: &[&str], words: impl Fn(&str) -> Vec<String>) -> String {
 #[test]
 fn roslib_publishes_subscribes_serves_calls_and_asks() {
     let Some(folder) = clients() else { return };
-    let expected = "hello none 🦀\nhello cbor 🦀\nhello png 🦀\nsum 3\nservice /nobody does not exist\ntopics true\nparams true\n\
+    let expected = "hello none 🦀\nhello cbor 🦀\nhello png 🦀\nlatched one one one\nbinary b true 2 false\nsum 3\nservice /nobody does not exist\ntopics true\nparams true\n\
                     {\"x\":\"double\",\"y\":\"double\",\"z\":\"double\"}\n";
     let words =
         |port: &str| ["node", &format!("{folder}/roslib.mjs"), port].map(str::to_owned).to_vec();
@@ -54,7 +54,6 @@ fn roslibpy_publishes_subscribes_serves_calls_and_asks() {
         let python = format!("{folder}/python/bin/python");
         vec![python, format!("{SCRIPTS}/roslibpy_client.py"), port.to_owned()]
     });
-    let expected =
-        "heard hello 0 hello 49\nsum 42\ntopics True\ntype std_msgs/msg/String\ntime True\n";
+    let expected = "heard hello 0 hello 49\nlatched\nsum 42\ntopics True\ntype std_msgs/msg/String\ntime True\n";
     assert_eq!(said, expected);
 }

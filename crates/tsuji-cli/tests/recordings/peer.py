@@ -64,9 +64,11 @@ def write_rosbags(path):
 
     store = get_typestore(Stores.ROS2_JAZZY)
     text = store.types["std_msgs/msg/String"]
-    writer = Writer(Path(path), version=9, storage_plugin=StoragePlugin.MCAP)
+    writer = Writer(Path(path), version=8 if "before" in path else 9, storage_plugin=StoragePlugin.MCAP)
     if "packed" in path:
         writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
+    if "each" in path:
+        writer.set_compression(CompressionMode.MESSAGE, CompressionFormat.ZSTD)
     with writer:
         connection = writer.add_connection("/chatter", text.__msgtype__, typestore=store)
         for number in range(COUNT):

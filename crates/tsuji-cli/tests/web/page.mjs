@@ -34,7 +34,7 @@ let mayFail = false;
 const extensions = new Map();
 
 // A page of its own, which may ask nobody but the bridge.
-const open = async (to, options = {}, scheme = 'http') => {
+const open = async (to, options = {}, scheme = 'http', path = '/') => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(WATCHDOG);
@@ -52,7 +52,7 @@ const open = async (to, options = {}, scheme = 'http') => {
   const isHere = (url) => new URL(url).host === `127.0.0.1:${to}` || url.startsWith('blob:') || url.startsWith('data:');
   page.on('request', (it) => { if (!isHere(it.url())) complaints.push(`asked for ${it.url()}`); });
   page.on('websocket', (it) => { if (!isHere(it.url())) complaints.push(`connected to ${it.url()}`); });
-  const answer = await page.goto(`${scheme}://127.0.0.1:${to}/`);
+  const answer = await page.goto(`${scheme}://127.0.0.1:${to}${path}`);
   assert.equal(answer.status(), 200);
   return page;
 };
@@ -116,7 +116,7 @@ const told = await flow.textContent();
 assert.match(told, /shm|inproc|cyclonedds/);
 assert.match(told, /Not (shm|inproc|cyclonedds)/);
 assert.match(told, /\d sent, \d+ taken/);
-assert.match(await page.locator('#routes-roads').textContent(), /flows?/);
+assert.match(await page.locator('#routes-transports').textContent(), /flows?/);
 await page.screenshot({ path: `${shots}/routes-light.png` });
 // What is open stays open while everything is told anew.
 const before = await flow.locator('dl').textContent();
@@ -252,6 +252,15 @@ await page.locator('#publish-message').fill('{}');
 await page.getByRole('button', { name: 'Publish once' }).click();
 await text(page, 'publish-wrong', /advertise: type/);
 assert.equal(await page.locator('#publish-done').textContent(), '');
+// What nobody publishes yet can be chosen all the same.
+await until(page, () => [...document.querySelectorAll('#known-types option')].some((it) => it.value === 'nav_msgs/msg/Path'));
+await page.locator('#publish-message').fill('');
+await fill(page, 'publish-type', 'nav_msgs/msg/Path');
+await until(page, () => document.getElementById('publish-message').value.includes('"poses"'));
+await page.getByRole('button', { name: 'Publish once' }).click();
+await text(page, 'publish-done', /^Published 1 message on \/new\.$/);
+// What the page itself asked to be left out is not called dropped.
+assert.match(await page.locator('#counters').textContent(), / 0 dropped · [1-9]\d* throttled /);
 done('publishes, and says what was refused');
 
 // By the keyboard alone: to the tabs, to the last of them, and a service called.
@@ -349,7 +358,7 @@ const guarded = await open(guardedPort, { ignoreHTTPSErrors: true }, 'https');
 await text(guarded, 'state', /^token needed$/);
 await guarded.locator('#token-input').fill('open');
 await guarded.keyboard.press('Enter');
-await text(guarded, 'token-wrong', /token of nobody/);
+await text(guarded, 'token-wrong', /^Wrong token\.$/);
 await accessible(guarded, 'token');
 await guarded.screenshot({ path: `${shots}/token-light.png` });
 await guarded.locator('#token-input').fill('sesame');
@@ -368,6 +377,13 @@ await connected(guarded);
 await guarded.context().close();
 done('by a token, through TLS, deflated');
 
+// A proxy may hand its path on: there WebSockets are beside the page too.
+const below = await open(guardedPort, { ignoreHTTPSErrors: true }, 'https', '/ws');
+assert.equal(new URL(below.url()).pathname, '/ws/');
+await text(below, 'state', /^token needed$/);
+await below.context().close();
+done('below a path');
+
 // The bridge goes and comes back.
 await tab(page, 'topics');
 const isOpen = await page.locator('#topic').isVisible();
@@ -375,9 +391,12 @@ assert.ok(isOpen);
 mayFail = true;
 console.log('the bridge may go');
 await text(page, 'state', /^not connected, trying again$/);
+await text(page, 'stale', /^Stale: these figures are of .+\./);
+await accessible(page, 'stale');
 await page.screenshot({ path: `${shots}/lost-light.png` });
 console.log('it is seen to have gone');
 await connected(page);
+await until(page, () => document.getElementById('stale').hidden);
 mayFail = false;
 await page.evaluate(() => { document.getElementById('topic-message').textContent = ''; });
 await text(page, 'topic-message', /"z": 1/);

@@ -1,6 +1,7 @@
 // A client with roslib: publishes and subscribes in every form, serves and calls, and asks rosapi. Says a line for each.
 // `scripts/web-clients` puts it beside the package.
 import * as ROSLIB from 'roslib';
+import WebSocket from 'ws';
 
 const [port] = process.argv.slice(2);
 
@@ -21,6 +22,27 @@ for (const compression of ['none', 'cbor', 'png']) {
   console.log((await message).data);
   topic.unsubscribe();
 }
+
+// What is latched comes to each client, whenever it comes.
+const map = new ROSLIB.Topic({ ros, name: '/map', messageType: 'std_msgs/String', latch: true, queue_size: 1 });
+map.publish({ data: 'one' });
+const clients = [];
+for (let at = 0; at < 3; at += 1) {
+  const client = new ROSLIB.Ros({ url: `ws://127.0.0.1:${port}` });
+  await heard('connection', (done) => client.on('connection', done));
+  const topic = new ROSLIB.Topic({ ros: client, name: '/map', messageType: 'std_msgs/String', throttle_rate: 100, queue_length: 1 });
+  clients.push((await heard('/map', (done) => topic.subscribe(done))).data);
+}
+console.log(`latched ${clients.join(' ')}`);
+
+// As clients of Unity and .NET do: JSON in binary frames.
+const binary = new WebSocket(`ws://127.0.0.1:${port}`);
+await heard('open', (done) => binary.on('open', done));
+const answer = heard('answer', (done) => binary.on('message', (data, isBinary) => done([JSON.parse(data), isBinary])));
+binary.send(Buffer.from(`\ufeff${JSON.stringify({ op: 'call_service', id: 'b', service: '/rosapi/get_ros_version' })}`));
+const [{ id, result, values }, isBinary] = await answer;
+console.log(`binary ${id} ${result} ${values.version} ${isBinary}`);
+binary.close();
 
 const service = { ros, name: '/add', serviceType: 'example_interfaces/AddTwoInts' };
 const server = new ROSLIB.Service(service);

@@ -27,6 +27,17 @@ for number in range(50):
 assert all_heard.wait(WATCHDOG_S), len(heard)
 print('heard', heard[0], heard[-1])
 
+# What is latched comes to each client, whenever it comes.
+latched = roslibpy.Topic(ros, '/map', 'std_msgs/String', latch=True, queue_size=1)
+latched.publish(roslibpy.Message({'data': 'one'}))
+for number in range(3):
+    client = roslibpy.Ros(host='127.0.0.1', port=int(sys.argv[1]))
+    client.run(timeout=WATCHDOG_S)
+    has_come = threading.Event()
+    roslibpy.Topic(client, '/map', 'std_msgs/String').subscribe(lambda _: has_come.set())
+    assert has_come.wait(WATCHDOG_S), f'client {number} has not got what is latched'
+print('latched')
+
 
 def add(request, response):
     response['sum'] = request['a'] + request['b']

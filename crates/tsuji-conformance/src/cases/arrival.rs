@@ -187,8 +187,8 @@ pub fn readers_are_limited_as_declared(world: World) {
         .collect();
     if declared <= TRIED_MAX {
         let reader = world.reader("limit", Keep::Last(1));
-        let ticket = reader.reader.accept(world.one().id, writer.gid).unwrap();
-        refused(writer.writer.connect(&ticket), ErrorKind::Exhausted);
+        let address = reader.reader.accept(world.one().id, writer.gid).unwrap();
+        refused(writer.writer.connect(&address), ErrorKind::Exhausted);
         assert_eq!(writer.send(10).readers, declared);
         assert!(reader.take().is_none());
         // A place is free again when nothing that was sent to it is held.
@@ -250,8 +250,8 @@ pub fn a_process_reaches_itself_or_is_refused(world: World) {
         assert_eq!(reader.numbers(), [1]);
         return;
     }
-    let ticket = reader.reader.accept(process.id, writer.gid);
-    let connected = ticket.and_then(|ticket| writer.writer.connect(&ticket));
+    let address = reader.reader.accept(process.id, writer.gid);
+    let connected = address.and_then(|address| writer.writer.connect(&address));
     assert!(connected.is_err(), "intra is not declared, and connects");
     assert_eq!(writer.send(100).readers, 0);
 }

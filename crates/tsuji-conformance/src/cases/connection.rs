@@ -12,9 +12,9 @@ pub fn connecting_twice_sends_once(world: World) {
     assert_eq!(writer.writer.readers(), 1);
     assert_eq!(writer.send(10), Sent { readers: 1, displaced: 0 });
     assert_eq!(reader.numbers(), [1]);
-    let ticket = reader.reader.accept(world.one().id, writer.gid).unwrap();
-    writer.writer.connect(&ticket).unwrap();
-    writer.writer.connect(&ticket).unwrap();
+    let address = reader.reader.accept(world.one().id, writer.gid).unwrap();
+    writer.writer.connect(&address).unwrap();
+    writer.writer.connect(&address).unwrap();
     writer.send(10);
     assert_eq!(reader.numbers(), [2]);
     writer.writer.disconnect(reader.gid);
@@ -79,13 +79,13 @@ pub fn send_to_reaches_only_one(world: World) {
 }
 
 /// Sending to a reader that is not connected is refused, and reaches nobody.
-pub fn send_to_a_stranger_is_refused(world: World) {
+pub fn send_to_a_unknown_peer_is_refused(world: World) {
     if !world.capability().directed {
         let (writer, reader) = world.pair("undirected", Keep::All(10));
         return refused(writer.try_send_to(reader.gid, 10), ErrorKind::Unsupported);
     }
-    let (writer, reader) = world.pair("stranger", Keep::All(10));
-    let other = world.reader("stranger", Keep::All(10));
+    let (writer, reader) = world.pair("unknown_peer", Keep::All(10));
+    let other = world.reader("unknown_peer", Keep::All(10));
     refused(writer.try_send_to(other.gid, 10), ErrorKind::Closed);
     writer.writer.disconnect(reader.gid);
     refused(writer.try_send_to(reader.gid, 10), ErrorKind::Closed);

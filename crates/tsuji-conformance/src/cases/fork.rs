@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use tsuji_transport::{Error, ErrorKind, Greeting, Payload};
+use tsuji_transport::{Error, ErrorKind, Handshake, Payload};
 
 use crate::payload::{self, assert_whole};
 use crate::world::{Keep, World};
@@ -22,7 +22,7 @@ pub fn a_forked_child_is_refused(
 ) {
     let (writer, reader) = world.pair("forked", Keep::All(8));
     let other = world.reader("forked", Keep::All(8));
-    let ticket = other.reader.accept(world.one().id, writer.gid).unwrap();
+    let address = other.reader.accept(world.one().id, writer.gid).unwrap();
     let endpoint = writer.endpoint();
     writer.send_many(4, 70_000);
     let held = reader.take().unwrap();
@@ -53,7 +53,7 @@ pub fn a_forked_child_is_refused(
         if lends {
             closed("loan", writer.writer.loan(10).err());
         }
-        closed("connect", writer.writer.connect(&ticket).err());
+        closed("connect", writer.writer.connect(&address).err());
         closed("take", reader.reader.take().err());
         closed("accept", reader.reader.accept(world.one().id, writer.gid).err());
         for process in [world.one(), world.two()] {
@@ -62,8 +62,8 @@ pub fn a_forked_child_is_refused(
             closed("open_writer", transport.open_writer(&endpoint, cell()).err());
             closed("open_reader", transport.open_reader(&endpoint, cell()).err());
             if !world.is_shared() {
-                closed("greeting", transport.greeting(world.one().id).err());
-                closed("meet", transport.meet(world.one().id, Greeting::default()).err());
+                closed("handshake", transport.handshake(world.one().id).err());
+                closed("meet", transport.meet(world.one().id, Handshake::default()).err());
                 closed("confirm", transport.confirm(world.one().id, &[]).err());
             }
             transport.part(world.one().id);

@@ -259,7 +259,7 @@ pub fn a_dead_writers_samples_are_delivered(world: World) {
 }
 
 /// The death of somebody unknown disturbs no flow.
-pub fn a_stranger_that_parts_changes_nothing(world: World) {
+pub fn a_unknown_peer_that_parts_changes_nothing(world: World) {
     let (writer, reader) = world.pair("undisturbed", Keep::All(3));
     writer.send_many(3, 70_000);
     let held = reader.take().unwrap();

@@ -362,7 +362,7 @@ pub fn threads_under_stress(world: World) {
             .collect();
         sending.into_iter().for_each(|it| it.join().unwrap());
         are_done.store(true, Ordering::SeqCst);
-        readers.iter().for_each(|(_, reader)| reader.news.ring());
+        readers.iter().for_each(|(_, reader)| reader.arrivals.ring());
     });
 }
 

@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
 use tsuji_platform::memory::{Backing, Segment};
-use tsuji_transport::{Bytes, ErrorKind, Greeting, Loan, Payload, PeerId, Reader, Ticket, Writer};
+use tsuji_transport::{
+    Address, Bytes, ErrorKind, Handshake, Loan, Payload, PeerId, Reader, Writer,
+};
 
 use crate::payload::Words;
 use crate::world::{Keep, Process, World, name, refused};
@@ -131,64 +133,64 @@ pub fn too_large_is_refused(world: World) {
     assert_eq!(reader.numbers(), [writer.sent()]);
 }
 
-/// Tickets that nobody gave are refused, and existing flows go on.
-pub fn garbage_tickets_are_refused(world: World) {
-    let (writer, reader) = world.pair("tickets", Keep::All(4));
-    let other = world.reader("tickets", Keep::All(4));
-    let ticket = other.reader.accept(world.one().id, writer.gid).unwrap();
+/// Addresses that nobody gave are refused, and existing flows go on.
+pub fn garbage_addresses_are_refused(world: World) {
+    let (writer, reader) = world.pair("addresses", Keep::All(4));
+    let other = world.reader("addresses", Keep::All(4));
+    let address = other.reader.accept(world.one().id, writer.gid).unwrap();
     let mut words = Words(11);
     let mut garbage: Vec<Vec<u8>> = vec![vec![], vec![0xff; 1 << 20], random(&mut words, 1 << 20)];
-    garbage.extend((0..ticket.bytes.len()).map(|len| ticket.bytes[..len].to_vec()));
-    garbage.push([&*ticket.bytes, &[0]].concat());
+    garbage.extend((0..address.bytes.len()).map(|len| address.bytes[..len].to_vec()));
+    garbage.push([&*address.bytes, &[0]].concat());
     for round in 0..1000 {
         garbage.push(random(&mut words, round % 80));
-        garbage.push(random(&mut words, ticket.bytes.len()));
+        garbage.push(random(&mut words, address.bytes.len()));
     }
     for bytes in garbage {
-        assert_refused_ticket(&*writer.writer, &Ticket { bytes, ..ticket.clone() });
+        assert_refused_address(&*writer.writer, &Address { bytes, ..address.clone() });
     }
     if !world.is_shared() {
         let unknown = PeerId(name());
-        assert_refused_ticket(&*writer.writer, &Ticket { peer: unknown, ..ticket.clone() });
-        assert!(other.reader.accept(unknown, writer.gid).is_err(), "accepted a stranger");
+        assert_refused_address(&*writer.writer, &Address { peer: unknown, ..address.clone() });
+        assert!(other.reader.accept(unknown, writer.gid).is_err(), "accepted an unknown_peer");
     }
     assert_eq!((writer.writer.readers(), writer.send(10).readers), (1, 1));
-    writer.writer.connect(&ticket).unwrap();
+    writer.writer.connect(&address).unwrap();
     writer.send(10);
     assert_eq!((reader.numbers(), other.numbers()), (vec![1, 2], vec![2]));
 }
 
-/// A ticket outlives its reader, and is then worth nothing.
-pub fn a_ticket_of_a_dropped_reader_is_refused(world: World) {
+/// An address outlives its reader, and is then worth nothing.
+pub fn a_address_of_a_dropped_reader_is_refused(world: World) {
     let writer = world.writer("late");
     let reader = world.reader("late", Keep::All(4));
-    let ticket = reader.reader.accept(world.one().id, writer.gid).unwrap();
+    let address = reader.reader.accept(world.one().id, writer.gid).unwrap();
     drop(reader);
     // Somebody else may have its place by now.
     let next = world.reader("late", Keep::All(4));
-    assert_refused_ticket(&*writer.writer, &ticket);
+    assert_refused_address(&*writer.writer, &address);
     writer.send(10);
     assert!(next.take().is_none());
 }
 
-/// A greeting that is not one is refused; the process that it came from may still greet properly.
+/// A handshake that is not one is refused; the process that it came from may still handshake properly.
 ///
 /// A transport that serves everybody introduces nobody; there it only must not mind.
-pub fn garbage_greetings_are_refused(world: World) {
+pub fn garbage_handshakes_are_refused(world: World) {
     let (writer, reader) = world.pair("greeted", Keep::All(4));
-    let (two, stranger) = (world.two(), world.stranger());
-    let real = || stranger.transport.greeting(two.id).unwrap();
+    let (two, unknown_peer) = (world.two(), world.unknown_peer());
+    let real = || unknown_peer.transport.handshake(two.id).unwrap();
     let mut words = Words(12);
     let (len, count) = (real().bytes.len(), real().fds.len());
     let mut garbage = vec![
-        Greeting::default(),
-        Greeting { bytes: random(&mut words, 1 << 20), fds: vec![] },
-        Greeting { bytes: random(&mut words, len), fds: real().fds },
-        Greeting { bytes: vec![0; len + 1], fds: real().fds },
+        Handshake::default(),
+        Handshake { bytes: random(&mut words, 1 << 20), fds: vec![] },
+        Handshake { bytes: random(&mut words, len), fds: real().fds },
+        Handshake { bytes: vec![0; len + 1], fds: real().fds },
     ];
     garbage.extend((0..len).map(|short| {
         let real = real();
-        Greeting { bytes: real.bytes[..short].to_vec(), fds: real.fds }
+        Handshake { bytes: real.bytes[..short].to_vec(), fds: real.fds }
     }));
     if 0 < count {
         let wrong: &[&dyn Fn() -> OwnedFd] = &[
@@ -200,27 +202,27 @@ pub fn garbage_greetings_are_refused(world: World) {
             &|| memory(1),
         ];
         for fd in wrong {
-            garbage.push(Greeting { fds: (0..count).map(|_| fd()).collect(), ..real() });
+            garbage.push(Handshake { fds: (0..count).map(|_| fd()).collect(), ..real() });
             for at in 0..count {
-                let mut greeting = real();
-                greeting.fds[at] = fd();
-                garbage.push(greeting);
+                let mut handshake = real();
+                handshake.fds[at] = fd();
+                garbage.push(handshake);
             }
         }
-        garbage.push(Greeting { fds: (0..count).map(|_| memory(1 << 22)).collect(), ..real() });
+        garbage.push(Handshake { fds: (0..count).map(|_| memory(1 << 22)).collect(), ..real() });
         garbage.extend((0..count).map(|few| {
-            let mut greeting = real();
-            greeting.fds.truncate(few);
-            greeting
+            let mut handshake = real();
+            handshake.fds.truncate(few);
+            handshake
         }));
     }
-    for (number, greeting) in garbage.into_iter().enumerate() {
-        let shown = format!("{number}: {} bytes, {:?}", greeting.bytes.len(), greeting.fds);
-        let met = two.transport.meet(stranger.id, greeting);
-        assert!(world.is_shared() || met.is_err(), "garbage greeting {shown} was accepted");
+    for (number, handshake) in garbage.into_iter().enumerate() {
+        let shown = format!("{number}: {} bytes, {:?}", handshake.bytes.len(), handshake.fds);
+        let met = two.transport.meet(unknown_peer.id, handshake);
+        assert!(world.is_shared() || met.is_err(), "garbage handshake {shown} was accepted");
     }
-    stranger.meet(two);
-    assert_flows(&stranger, two);
+    unknown_peer.meet(two);
+    assert_flows(&unknown_peer, two);
     writer.send(10);
     assert_eq!(reader.numbers(), [1]);
 }
@@ -230,9 +232,9 @@ pub fn garbage_answers_are_refused(world: World) {
     let two = world.two();
     let mut words = Words(13);
     for round in 0..20 {
-        let stranger = world.stranger();
-        let greeting = two.transport.greeting(stranger.id).unwrap();
-        let answer = stranger.transport.meet(two.id, greeting).unwrap();
+        let unknown_peer = world.unknown_peer();
+        let handshake = two.transport.handshake(unknown_peer.id).unwrap();
+        let answer = unknown_peer.transport.meet(two.id, handshake).unwrap();
         let garbage = match round {
             0 => vec![],
             1 => random(&mut words, 1 << 20),
@@ -240,11 +242,11 @@ pub fn garbage_answers_are_refused(world: World) {
             3 => [&*answer, &[0]].concat(),
             _ => random(&mut words, answer.len()),
         };
-        let confirmed = two.transport.confirm(stranger.id, &garbage);
+        let confirmed = two.transport.confirm(unknown_peer.id, &garbage);
         assert!(world.is_shared() || confirmed.is_err(), "garbage answer {round} was accepted");
         let unknown = two.transport.confirm(PeerId(name()), &answer);
         assert!(world.is_shared() || unknown.is_err(), "somebody unknown was confirmed");
-        two.transport.part(stranger.id);
+        two.transport.part(unknown_peer.id);
     }
     assert_flows(world.one(), two);
 }
@@ -262,9 +264,9 @@ fn random(words: &mut Words, len: usize) -> Vec<u8> {
 }
 
 #[track_caller]
-fn assert_refused_ticket(writer: &dyn Writer, ticket: &Ticket) {
-    match writer.connect(ticket) {
-        Ok(_) => panic!("connected by {} bytes of garbage", ticket.bytes.len()),
+fn assert_refused_address(writer: &dyn Writer, address: &Address) {
+    match writer.connect(address) {
+        Ok(_) => panic!("connected by {} bytes of garbage", address.bytes.len()),
         Err(error) => {
             let expected = matches!(error.kind(), ErrorKind::Closed | ErrorKind::Invalid);
             assert!(expected, "{error}");

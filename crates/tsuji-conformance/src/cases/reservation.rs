@@ -1,4 +1,4 @@
-//! A promise of room. It lets a sender commit on several roads, or on none.
+//! A promise of room. It lets a sender commit on several links, or on none.
 //!
 //! The limit of a reader that keeps all holds for each of its writers, or for all of them together;
 //! the seam leaves that open. The cases find out which, and hold the transport to it.
@@ -165,7 +165,7 @@ pub fn a_dropped_writer_gives_its_place_back(world: World) {
 
 /// A reservation ends with a send or a cancel, not when readers are disconnected that were never
 /// connected.
-pub fn a_reservation_survives_strangers(world: World) {
+pub fn a_reservation_survives_unknown_peers(world: World) {
     let it = Two::open(&world, Keep::All(1));
     it.one.writer.reserve(10).unwrap();
     it.one.writer.disconnect(Gid([3; 16]));

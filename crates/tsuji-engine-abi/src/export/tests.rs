@@ -55,7 +55,7 @@ impl Participant for Parts {
     }
 
     fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn Watch>> {
-        listener.news();
+        listener.data_available();
         Ok(Box::new(self.clone()))
     }
 }
@@ -103,7 +103,7 @@ impl EngineReader for Parts {
     }
 
     fn listen(&mut self, listener: Arc<dyn Listener>) -> Result<()> {
-        listener.news();
+        listener.data_available();
         Ok(())
     }
 
@@ -265,7 +265,7 @@ fn nobody_hears_of_what_was_closed_even_if_it_panicked() {
         // SAFETY: it is the counter above.
         unsafe { &*news.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
     }
-    let ear = Ear { arg: (&raw const news).cast(), on_news: count, on_match: count };
+    let ear = Ear { arg: (&raw const news).cast(), on_data: count, on_match: count };
     let endpoint = abi::Endpoint { topic: c"/clinging".as_ptr(), ..endpoint() };
     let (mut reader, mut problem) = (ptr::null_mut(), [0; abi::PROBLEM_BYTES]);
     // SAFETY: as below.
@@ -277,10 +277,10 @@ fn nobody_hears_of_what_was_closed_even_if_it_panicked() {
         );
         assert_eq!((TABLE.listen_reader)(reader, &raw const ear), 0);
         let kept = lock(&KEPT).take().unwrap();
-        kept.news();
+        kept.data_available();
         kept.matched();
         (TABLE.close_reader)(reader);
-        kept.news();
+        kept.data_available();
         kept.matched();
         assert_eq!(news.load(Ordering::Relaxed), 2);
         (TABLE.leave)(participant);
@@ -294,7 +294,7 @@ fn samples_go_through_and_are_released_once() {
     let (mut writer, mut reader) = (ptr::null_mut(), ptr::null_mut());
     let mut problem = [0; abi::PROBLEM_BYTES];
     let mut endpoint = endpoint();
-    let ear = Ear { arg: ptr::null(), on_news: called, on_match: called };
+    let ear = Ear { arg: ptr::null(), on_data: called, on_match: called };
     let count = AtomicUsize::new(0);
     let owner = (&raw const count).cast_mut().cast();
     // SAFETY: each object is used as the header has it, and what is pointed to is there.

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::queue::{OWED_BYTES_MAX, OWED_SAMPLES_MAX};
 use crate::engine::{Arrived, Guid};
 
-/// They wait for a letter, or for the reader being told of their writer. Beyond its limit the oldest
+/// They wait for a message, or for the reader being told of their writer. Beyond its limit the oldest
 /// are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Held {
@@ -25,6 +26,10 @@ pub(super) struct HeldLimit {
 impl HeldLimit {
     /// What a late joiner is owed, which comes all at once; and what waits for its number.
     pub(super) const OWED: Self = Self { samples: 1024, bytes: 16 << 20, sample_bytes: usize::MAX };
+
+    /// The same of one that keeps all: whatever a history has that keeps all.
+    pub(super) const OWED_ALL: Self =
+        Self { samples: OWED_SAMPLES_MAX, bytes: OWED_BYTES_MAX, sample_bytes: usize::MAX };
 
     /// The first samples of a writer that the reader will be told of. Most often it never is: they
     /// have come another way too.

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use super::writer::Bounds;
 use super::{ByteOrder, CdrError, CdrProblem, HEADER_SIZE, Scalar};
 use crate::wire::{Bounded, Wire};
@@ -9,13 +11,46 @@ pub struct Reader<'a> {
     body: &'a [u8],
     position: usize,
     order: ByteOrder,
+    is_lossy: bool,
 }
 
 impl<'a> Reader<'a> {
     /// Reads a sample with its encapsulation header. Bytes after the message are taken for padding.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ByteOrder::from_header`].
     pub fn new(sample: &'a [u8]) -> Result<Self, CdrError> {
         let order = ByteOrder::from_header(sample)?;
-        Ok(Self { body: sample.get(HEADER_SIZE..).unwrap_or_default(), position: 0, order })
+        let body = sample.get(HEADER_SIZE..).unwrap_or_default();
+        Ok(Self { body, position: 0, order, is_lossy: false })
+    }
+
+    /// Reads a sample with its encapsulation header, and owned texts may have U+FFFD where they are not UTF-8, or
+    /// wide ones not UTF-16.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new).
+    pub fn lossy(sample: &'a [u8]) -> Result<Self, CdrError> {
+        Ok(Self { is_lossy: true, ..Self::new(sample)? })
+    }
+
+    /// Reads an owned string.
+    #[inline]
+    pub(crate) fn owned_string(&mut self) -> Result<String, CdrError> {
+        match self.is_lossy {
+            true => Ok(self.lossy_string()?.0.into_owned()),
+            false => self.string().map(String::from),
+        }
+    }
+
+    /// Reads an owned wide string.
+    pub(crate) fn owned_wstring(&mut self) -> Result<String, CdrError> {
+        match self.is_lossy {
+            true => Ok(self.lossy_wstring()?.0),
+            false => self.wstring(),
+        }
     }
 
     /// The byte order that the header announced.
@@ -37,6 +72,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one scalar.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::Truncated`] if the bytes end before it; [`CdrProblem::Bool`] if a `bool` is neither 0 nor 1.
     #[inline]
     pub fn scalar<T: Scalar>(&mut self) -> Result<T, CdrError> {
         self.align(T::SIZE);
@@ -48,18 +87,31 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads `count` scalars into a vector, as a block when the byte order allows it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`scalar_bytes`](Self::scalar_bytes).
     pub fn scalars<T: Scalar>(&mut self, count: usize) -> Result<Vec<T>, CdrError> {
         let bytes = self.scalar_bytes::<T>(count)?;
         T::vec_from_bytes(bytes, self.order).ok_or_else(|| self.bad_bool(bytes))
     }
 
     /// Reads as many scalars as `out` has.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`scalar_bytes`](Self::scalar_bytes).
     pub fn scalars_into<T: Scalar>(&mut self, out: &mut [T]) -> Result<(), CdrError> {
         let bytes = self.scalar_bytes::<T>(out.len())?;
         if T::fill_from_bytes(out, bytes, self.order) { Ok(()) } else { Err(self.bad_bool(bytes)) }
     }
 
     /// The bytes of `count` scalars, checked and in place.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::Length`] if `count` scalars are more than the bytes left can hold; [`CdrProblem::Bool`] if a
+    /// `bool` among them is neither 0 nor 1.
     pub fn scalar_bytes<T: Scalar>(&mut self, count: usize) -> Result<&'a [u8], CdrError> {
         if count == 0 {
             return Ok(&[]);
@@ -73,6 +125,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the count of a sequence whose elements take at least `element_min` bytes each.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::Truncated`] if the bytes end before the count does; [`CdrProblem::Length`] if it claims more
+    /// elements than the bytes left can hold.
     #[inline]
     pub fn length(&mut self, element_min: usize) -> Result<usize, CdrError> {
         let count = self.scalar::<u32>()? as usize;
@@ -83,34 +140,85 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a string in place.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`lossy_string`](Self::lossy_string); [`CdrProblem::Utf8`] if the string is not UTF-8, which CDR
+    /// does not promise.
     #[inline]
     pub fn string(&mut self) -> Result<&'a str, CdrError> {
+        let text = self.string_bytes()?;
+        str::from_utf8(text).map_err(|error| {
+            let start = self.offset() - text.len() - 1;
+            CdrError::new(start + error.valid_up_to(), CdrProblem::Utf8)
+        })
+    }
+
+    /// Reads a string to be shown, and tells how many bytes it has.
+    ///
+    /// What in it is not UTF-8 is U+FFFD, as `String::from_utf8_lossy` says.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`length`](Self::length) for the count; [`CdrProblem::Terminator`] if the string does not end with
+    /// NUL. An empty one needs none.
+    #[inline]
+    pub fn lossy_string(&mut self) -> Result<(Cow<'a, str>, usize), CdrError> {
+        let text = self.string_bytes()?;
+        Ok((String::from_utf8_lossy(text), text.len()))
+    }
+
+    /// The bytes of a string, its terminator left out.
+    #[inline]
+    fn string_bytes(&mut self) -> Result<&'a [u8], CdrError> {
         let length = self.length(1)?;
         // Some writers give an empty string no terminator.
         if length == 0 {
-            return Ok("");
+            return Ok(&[]);
         }
-        let start = self.offset();
         match self.take(length)? {
-            [text @ .., 0] => str::from_utf8(text)
-                .map_err(|error| CdrError::new(start + error.valid_up_to(), CdrProblem::Utf8)),
+            [text @ .., 0] => Ok(text),
             _ => Err(CdrError::new(self.offset() - 1, CdrProblem::Terminator)),
         }
     }
 
     /// Reads a wide string.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`length`](Self::length) for the count; [`CdrProblem::Utf16`] if the string is not UTF-16, such as
+    /// half a surrogate pair.
     pub fn wstring(&mut self) -> Result<String, CdrError> {
-        let count = self.length(size_of::<u32>())?;
-        let start = self.offset();
+        let start = self.offset() + size_of::<u32>();
         let bad = || CdrError::new(start, CdrProblem::Utf16);
-        let mut units = Vec::with_capacity(count);
-        for _ in 0..count {
-            units.push(u16::try_from(self.scalar::<u32>()?).map_err(|_| bad())?);
-        }
+        let units = self.wide_units()?.into_iter().map(u16::try_from);
+        let units: Vec<u16> = units.collect::<Result<_, _>>().map_err(|_| bad())?;
         String::from_utf16(&units).map_err(|_| bad())
     }
 
+    /// Reads a wide string to be shown, and tells how many units it has. What in it is not UTF-16 is U+FFFD.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`length`](Self::length) for the count.
+    pub fn lossy_wstring(&mut self) -> Result<(String, usize), CdrError> {
+        const REPLACED: u16 = 0xfffd;
+        let units = self.wide_units()?.into_iter();
+        let units: Vec<u16> = units.map(|it| u16::try_from(it).unwrap_or(REPLACED)).collect();
+        Ok((String::from_utf16_lossy(&units), units.len()))
+    }
+
+    /// The units of a wide string, each of which has the room of a 32-bit number.
+    fn wide_units(&mut self) -> Result<Vec<u32>, CdrError> {
+        let count = self.length(size_of::<u32>())?;
+        self.scalars(count)
+    }
+
     /// Reads a field; an error names it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::read`] of `T`.
     #[inline]
     pub fn field<T: Wire>(&mut self, name: &str) -> Result<T, CdrError> {
         match T::read(self) {
@@ -120,6 +228,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a field in place; an error names it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::read_view`] of `T`.
     #[inline]
     pub fn view_field<T: Wire>(&mut self, name: &str) -> Result<T::View<'a>, CdrError> {
         match T::read_view(self) {
@@ -129,6 +241,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a field whose length, or whose elements' length, the type limits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`field`](Self::field), then those of [`Bounds::check`]. A text counts with the U+FFFD that a
+    /// [`lossy`](Self::lossy) reader puts in.
     pub fn bounded_field<T: Wire + Bounded>(
         &mut self,
         name: &str,
@@ -141,6 +258,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a field in place whose length, or whose elements' length, the type limits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`view_field`](Self::view_field), then those of [`Bounds::check`].
     pub fn bounded_view_field<T: Wire>(
         &mut self,
         name: &str,

@@ -12,13 +12,27 @@ pub trait Sink {
     const COUNTS: bool = false;
 
     /// Appends bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::NoRoom`] if the bytes do not fit. [`Slice`] ends with its memory; `Vec<u8>` and [`Count`]
+    /// never fail.
     fn put(&mut self, bytes: &[u8]) -> Result<(), CdrError>;
 
     /// Appends zeros.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`put`](Self::put).
     fn zeros(&mut self, count: usize) -> Result<(), CdrError>;
 
-    /// Appends bytes whose contents the caller fills in later. What is there now is not touched
-    /// where that is possible, and zero otherwise.
+    /// Appends bytes whose contents the caller fills in later.
+    ///
+    /// What is there now is not touched where that is possible, and zero otherwise.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`put`](Self::put).
     fn skip(&mut self, count: usize) -> Result<(), CdrError>;
 
     /// Bytes put so far, the encapsulation header included.
@@ -140,6 +154,10 @@ pub struct Writer<S> {
 
 impl<S: Sink> Writer<S> {
     /// Starts a sample: puts the encapsulation header.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sink::put`].
     pub fn new(mut sink: S, order: ByteOrder) -> Result<Self, CdrError> {
         let start = sink.position();
         sink.put(&order.header())?;
@@ -158,6 +176,10 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes one scalar.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sink::put`].
     #[inline]
     pub fn scalar<T: Scalar>(&mut self, value: T) -> Result<(), CdrError> {
         self.align(T::SIZE)?;
@@ -167,6 +189,10 @@ impl<S: Sink> Writer<S> {
 
     /// Writes scalars one after the other, as a block when the byte order allows it, without a
     /// count.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sink::put`].
     #[inline]
     pub fn scalars<T: Scalar>(&mut self, values: &[T]) -> Result<(), CdrError> {
         if values.is_empty() {
@@ -183,6 +209,10 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Leaves room for `count` scalars, without a count, and tells where in the sample it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sink::put`].
     pub fn room<T: Scalar>(&mut self, count: usize) -> Result<Range<usize>, CdrError> {
         if count > 0 {
             self.align(T::SIZE)?;
@@ -193,6 +223,11 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes the count of a sequence.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::TooLong`] if `length` is more than a 32-bit count can say, unless the sink only counts; else
+    /// those of [`Sink::put`].
     #[inline]
     pub fn length(&mut self, length: usize) -> Result<(), CdrError> {
         match u32::try_from(length) {
@@ -203,6 +238,10 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes a string with its terminator.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`length`](Self::length) for the bytes of `text` and its terminator; those of [`Sink::put`].
     #[inline]
     pub fn string(&mut self, text: &str) -> Result<(), CdrError> {
         self.length(text.len().saturating_add(1))?;
@@ -211,6 +250,10 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes a wide string: a count of UTF-16 code units and a 32-bit word for each.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`length`](Self::length) for the UTF-16 code units of `text`; those of [`Sink::put`].
     pub fn wstring(&mut self, text: &str) -> Result<(), CdrError> {
         self.length(text.encode_utf16().count())?;
         for unit in text.encode_utf16() {
@@ -220,6 +263,10 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes a field; an error names it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::write`] of `T`.
     #[inline]
     pub fn field<T: Wire>(&mut self, name: &str, value: &T) -> Result<(), CdrError> {
         match value.write(self) {
@@ -229,6 +276,10 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes a field whose length, or whose elements' length, the type limits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Bounds::check`], unless the sink only counts; else those of [`field`](Self::field).
     pub fn bounded_field<T: Wire + Bounded>(
         &mut self,
         name: &str,
@@ -263,6 +314,10 @@ pub struct Bounds {
 
 impl Bounds {
     /// Checks a value against the limits; `offset` is for the error.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::Bound`] if the value has more elements, or a longer text, than the limits allow.
     pub fn check<T: Bounded>(self, value: &T, offset: usize) -> Result<(), CdrError> {
         let over = |length: usize, bound: Option<usize>| match bound {
             Some(bound) if length > bound => {

@@ -34,18 +34,32 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// Parses the text of a `.msg` file.
+///
+/// # Errors
+///
+/// A [`ParseError`] with its place if the text is longer than [`TEXT_BYTES_MAX`], has a line of `---`, or has a
+/// line that is no field, constant or comment: a word that is no type or names one of ROS 1, a size or bound that
+/// is none, a name that is missing, not allowed or there already, a value that its type does not take.
 pub fn parse_message(text: &str) -> Result<MessageSpec, ParseError> {
     let [spec] = parse_sections(text, "message")?;
     Ok(spec)
 }
 
 /// Parses the text of a `.srv` file.
+///
+/// # Errors
+///
+/// Those of [`parse_message`], but exactly one line of `---` must be there.
 pub fn parse_service(text: &str) -> Result<ServiceSpec, ParseError> {
     let [request, response] = parse_sections(text, "service")?;
     Ok(ServiceSpec { request, response })
 }
 
 /// Parses the text of an `.action` file.
+///
+/// # Errors
+///
+/// Those of [`parse_message`], but exactly two lines of `---` must be there.
 pub fn parse_action(text: &str) -> Result<ActionSpec, ParseError> {
     let [goal, result, feedback] = parse_sections(text, "action")?;
     Ok(ActionSpec { goal, result, feedback })

@@ -2,7 +2,6 @@ use super::{DynamicMessage, List, Value};
 use crate::cdr::{Bounds, ByteOrder, CdrError, CdrProblem, Count, Reader, Sink, Writer};
 use crate::definition::{Base, FieldType, ScalarKind, Shape};
 use crate::types::TypeDescription;
-use crate::wire::{WString, Wire};
 use std::sync::Arc;
 
 type Nested = Arc<TypeDescription>;
@@ -32,18 +31,44 @@ impl Memory {
 }
 
 impl DynamicMessage {
-    /// Reads a sample of either byte order. Bytes after the message are taken for padding. The
-    /// messages in its sequences may take [`DECODED_BYTES_MAX`] of memory.
+    /// Reads a sample of either byte order.
+    ///
+    /// Bytes after the message are taken for padding. The messages in its sequences may take [`DECODED_BYTES_MAX`]
+    /// of memory.
+    ///
+    /// What in a text is not UTF-8, or in a wide one not UTF-16, is U+FFFD then: nothing promises that a text is,
+    /// and one that is not leaves the rest of the message readable.
+    ///
+    /// # Errors
+    ///
+    /// - [`CdrProblem::Encapsulation`] if the header does not announce plain CDR.
+    /// - [`CdrProblem::Truncated`] if the bytes end before the message does.
+    /// - [`CdrProblem::Length`] if a sequence or a text claims more than the bytes left can hold.
+    /// - [`CdrProblem::Bool`] if a `bool` is neither 0 nor 1; [`CdrProblem::Terminator`] if a string does not end
+    ///   with NUL.
+    /// - [`CdrProblem::Bound`] if a sequence or a text is longer than its type allows.
+    /// - [`CdrProblem::Memory`] if the messages in sequences would take more than [`DECODED_BYTES_MAX`].
     pub fn decode(ty: &Nested, sample: &[u8]) -> Result<Self, CdrError> {
         read_message(ty, &mut Reader::new(sample)?, &mut Memory { left: DECODED_BYTES_MAX })
     }
 
-    /// Header and body, little endian.
+    /// Returns the sample: header and body, little endian.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::Bound`] if a text or list is longer than its type allows, or an array has another number of
+    /// elements; [`CdrProblem::TooLong`] if a text or list has more than a 32-bit count can say;
+    /// [`CdrProblem::Type`] if a value is not of the type of its field.
     pub fn encode(&self) -> Result<Vec<u8>, CdrError> {
         self.encode_as(Vec::with_capacity(self.serialized_size()), ByteOrder::Little)
     }
 
     /// Writes header and body into a sink, such as a [`Slice`](crate::cdr::Slice) of a loan.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`encode`](Self::encode) and of [`Sink::put`]. Where the sink only counts, no text and no count is
+    /// too long.
     pub fn encode_as<S: Sink>(&self, sink: S, order: ByteOrder) -> Result<S, CdrError> {
         let mut writer = Writer::new(sink, order)?;
         write_message(self, &mut writer)?;
@@ -287,11 +312,26 @@ fn each_list_read(
 
 fn read_text(base: &Base<Nested>, reader: &mut Reader<'_>) -> Result<String, CdrError> {
     let offset = reader.offset();
-    let text = match base {
-        Base::WString { .. } => WString::read(reader)?.0,
-        _ => String::read(reader)?,
+    let (mut text, length, bound) = match base {
+        Base::WString { bound } => {
+            let (text, units) = reader.lossy_wstring()?;
+            (text, units, *bound)
+        }
+        Base::String { bound } => {
+            let (text, bytes) = reader.lossy_string()?;
+            (text.into_owned(), bytes, *bound)
+        }
+        Base::Scalar(_) | Base::Nested(_) => return Err(wrong_type(offset, base)),
     };
-    check_text(base, &text, offset)?;
+    let Some(bound) = bound.map(|bound| bound as usize) else { return Ok(text) };
+    if bound < length {
+        return Err(CdrError::new(offset, CdrProblem::Bound { length, bound }));
+    }
+    if matches!(base, Base::String { .. }) && bound < text.len() {
+        // What replaces a byte is longer than that, and what was read can be written.
+        let cut = (0..=bound).rfind(|at| text.is_char_boundary(*at));
+        text.truncate(cut.unwrap_or_default());
+    }
     Ok(text)
 }
 

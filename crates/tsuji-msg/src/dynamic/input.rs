@@ -4,7 +4,7 @@ use super::yaml::Now;
 use super::{DynamicMessage, List, Value};
 use crate::definition::{Base, FieldType, ScalarKind, Shape};
 use crate::types::TypeDescription;
-use crate::yaml::{self, Node, NodeKind, shortened};
+use crate::yaml::{Node, NodeKind, Word, python_float, python_integer, shortened};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -73,8 +73,8 @@ pub(super) fn message(
     input: Input<'_>,
     now: Option<Now>,
 ) -> Result<DynamicMessage, ValueError> {
-    if let (Some(now), Some(text)) = (now, input.plain_text())
-        && let Some(message) = stamped(ty, &text, now)
+    if let (Some(now), Some(text)) = (now, input.scalar_text())
+        && let Some(message) = stamped(ty, text, now)
     {
         return Ok(message);
     }
@@ -85,7 +85,7 @@ pub(super) fn message(
     for (name, value) in entries {
         let Some((position, field)) = ty.field(name) else {
             return Err(ValueError {
-                place: value.place(),
+                place: value.name_place(),
                 ..ValueError::unknown_field("", name, ty)
             });
         };
@@ -119,7 +119,7 @@ fn field_value(
     now: Option<Now>,
 ) -> Result<Value, ValueError> {
     if ty.shape == Shape::Single {
-        return single(&ty.base, input, now);
+        return single(&ty.base, input, now, Position::Field);
     }
     let list = list(ty, input, now)?;
     let (right, allowed) = match ty.shape {
@@ -147,8 +147,8 @@ fn list(ty: &FieldType<Nested>, input: Input<'_>, now: Option<Now>) -> Result<Li
     let Some(items) = input.items() else { return Err(input.error(format!("a sequence ({ty})"))) };
     let mut list = List::empty(&ty.base);
     for (index, item) in items.enumerate() {
-        let value =
-            single(&ty.base, item, now).map_err(|error| error.within(&format!("[{index}]")))?;
+        let value = single(&ty.base, item, now, Position::Element)
+            .map_err(|error| error.within(&format!("[{index}]")))?;
         // The value was made for this very type.
         if list.push(value).is_err() {
             return Err(item.error(ty.base.to_string()));
@@ -157,18 +157,39 @@ fn list(ty: &FieldType<Nested>, input: Input<'_>, now: Option<Now>) -> Result<Li
     Ok(list)
 }
 
-fn single(base: &Base<Nested>, input: Input<'_>, now: Option<Now>) -> Result<Value, ValueError> {
+/// Where a value stands: `ros2` turns words into texts and quoted texts into numbers in fields, and not in arrays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    Field,
+    Element,
+}
+
+fn single(
+    base: &Base<Nested>,
+    input: Input<'_>,
+    now: Option<Now>,
+    position: Position,
+) -> Result<Value, ValueError> {
     let value = match base {
         Base::Scalar(ScalarKind::Bool) => input.boolean().map(Value::Bool),
-        Base::Scalar(ScalarKind::F32) => input.float().map(|value| Value::F32(value as f32)),
-        Base::Scalar(ScalarKind::F64) => input.float().map(Value::F64),
+        Base::Scalar(ScalarKind::F32) => {
+            let value = input.float(position).map(|value| (value, value as f32));
+            value
+                .filter(|(value, single)| single.is_finite() || !value.is_finite())
+                .map(|(_, single)| Value::F32(single))
+        }
+        Base::Scalar(ScalarKind::F64) => input.float(position).map(Value::F64),
+        Base::Scalar(ScalarKind::Byte) => {
+            // A quoted digit is the byte that `ros2 topic echo` prints so.
+            let number = input.integer(Position::Element);
+            let number = number.and_then(|value| Value::integer(ScalarKind::Byte, value));
+            number.or_else(|| input.byte().map(Value::U8))
+        }
         Base::Scalar(kind) => {
-            let byte =
-                || if *kind == ScalarKind::Byte { input.byte().map(Value::U8) } else { None };
-            input.integer().and_then(|value| Value::integer(*kind, value)).or_else(byte)
+            input.integer(position).and_then(|value| Value::integer(*kind, value))
         }
         Base::String { bound } | Base::WString { bound } => {
-            let text = input.text().filter(|text| within(base, *bound, text));
+            let text = input.text(position).filter(|text| within(base, *bound, text));
             text.map(|text| Value::Text(text.into_owned()))
         }
         Base::Nested(nested) => return message(nested, input, now).map(Value::Message),
@@ -180,6 +201,9 @@ fn single(base: &Base<Nested>, input: Input<'_>, now: Option<Now>) -> Result<Val
             }
             None => input.error(kind.name()),
         },
+        _ if input.is_word_of_another_type() => {
+            input.error(format!("{base}; a text like this stands in quotes"))
+        }
         _ => input.error(base.to_string()),
     })
 }
@@ -213,6 +237,14 @@ impl<'a> Input<'a> {
             found: self.describe(),
             expected: expected.into(),
             place: self.place(),
+        }
+    }
+
+    /// Where the name of this value stands.
+    fn name_place(self) -> Option<(usize, usize)> {
+        match self {
+            Self::Yaml(node) => node.name_place.or(Some(node.place)),
+            Self::Json(_) => None,
         }
     }
 
@@ -263,11 +295,35 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A YAML scalar that is not quoted.
-    fn plain_text(self) -> Option<Cow<'a, str>> {
+    /// A scalar of YAML, quoted or not.
+    fn scalar_text(self) -> Option<&'a str> {
         match self {
-            Self::Yaml(Node { kind: NodeKind::Scalar { text, plain: true }, .. }) => {
-                Some(Cow::Borrowed(text))
+            Self::Yaml(Node { kind: NodeKind::Scalar { text, .. }, .. }) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What a scalar of YAML is to the commands of ROS 2.
+    fn word(self) -> Option<Word<'a>> {
+        match self {
+            Self::Yaml(node) => Word::of(node),
+            Self::Json(_) => None,
+        }
+    }
+
+    /// Whether it is a word of YAML that stands for something else than a text.
+    fn is_word_of_another_type(self) -> bool {
+        self.word().is_some_and(|word| !matches!(word, Word::Text(_)))
+            && self.scalar_text().is_some_and(|text| !text.is_empty())
+    }
+
+    /// The text of a scalar of YAML that may be read as a number: of any in a field, in an array of one without quotes.
+    fn number_text(self, position: Position) -> Option<&'a str> {
+        match self {
+            Self::Yaml(Node { kind: NodeKind::Scalar { text, plain }, .. })
+                if *plain || position == Position::Field =>
+            {
+                Some(text)
             }
             _ => None,
         }
@@ -276,53 +332,70 @@ impl<'a> Input<'a> {
     fn boolean(self) -> Option<bool> {
         match self {
             Self::Json(value) => value.as_bool(),
-            Self::Yaml(_) => yaml::boolean(&self.plain_text()?),
+            Self::Yaml(_) => match self.word()? {
+                Word::Bool(value) => Some(value),
+                Word::Integer(0) => Some(false),
+                Word::Integer(1) => Some(true),
+                _ => None,
+            },
         }
     }
 
-    fn integer(self) -> Option<i128> {
+    fn integer(self, position: Position) -> Option<i128> {
+        let whole = |value: f64| {
+            (value.fract() == 0.0 && value.abs() <= 2_f64.powi(53)).then_some(value as i128)
+        };
         match self {
             Self::Json(value) => {
-                let whole = |value: f64| {
-                    (value.fract() == 0.0 && value.abs() <= 2_f64.powi(53)).then_some(value as i128)
-                };
                 let signed = value.as_i64().map(i128::from);
                 signed
                     .or_else(|| value.as_u64().map(i128::from))
                     .or_else(|| value.as_f64().and_then(whole))
             }
-            Self::Yaml(_) => yaml::integer(&self.plain_text()?),
+            Self::Yaml(_) => match self.word()? {
+                Word::Integer(value) => Some(value),
+                Word::Float(value) => whole(value),
+                Word::Text(_) => python_integer(self.number_text(position)?),
+                _ => None,
+            },
         }
     }
 
-    fn float(self) -> Option<f64> {
+    fn float(self, position: Position) -> Option<f64> {
         match self {
             // JSON has no word for it, and rosbridge writes null.
             Self::Json(serde_json::Value::Null) => Some(f64::NAN),
             Self::Json(value) => value.as_f64(),
-            Self::Yaml(_) => yaml::float(&self.plain_text()?),
+            Self::Yaml(_) => match self.word()? {
+                Word::Integer(value) => Some(value as f64),
+                Word::Float(value) => Some(value),
+                // YAML 1.1 takes `1e3` for a text, and Python reads it.
+                Word::Text(_) => python_float(self.number_text(position)?),
+                _ => None,
+            },
         }
     }
 
     /// A `byte` as the one character that `ros2 topic echo` prints it as.
     fn byte(self) -> Option<u8> {
-        let Self::Yaml(Node { kind: NodeKind::Scalar { text, .. }, .. }) = self else {
-            return None;
-        };
-        let mut letters = text.chars();
+        let mut letters = self.scalar_text()?.chars();
         let letter = letters.next()?;
         letters.next().is_none().then(|| u8::try_from(u32::from(letter)).ok())?
     }
 
-    fn text(self) -> Option<Cow<'a, str>> {
+    fn text(self, position: Position) -> Option<Cow<'a, str>> {
         match self {
             Self::Json(serde_json::Value::String(text)) => Some(Cow::Borrowed(text)),
-            Self::Yaml(Node { kind: NodeKind::Scalar { text, plain }, .. })
-                if !(*plain && text.is_empty()) =>
-            {
-                Some(Cow::Borrowed(text))
-            }
-            _ => None,
+            Self::Json(_) => None,
+            Self::Yaml(_) => match self.word()? {
+                Word::Text(text) => Some(Cow::Borrowed(text)),
+                // A date is taken as Python prints it, where that is how it is written.
+                Word::Date(text) if position == Position::Field && text.len() == 10 => {
+                    Some(Cow::Owned(text))
+                }
+                word if position == Position::Field => word.python_text(),
+                _ => None,
+            },
         }
     }
 }

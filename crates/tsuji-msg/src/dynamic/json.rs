@@ -22,8 +22,17 @@ pub struct JsonStyle {
 }
 
 impl DynamicMessage {
-    /// A message from JSON. Fields that are not named keep their defaults, `null` is a NaN, and a
-    /// text is taken for an array of bytes in base64 where one is wanted.
+    /// A message from JSON.
+    ///
+    /// Fields that are not named keep their defaults, `null` is a NaN, and a text is taken for an array of bytes in
+    /// base64 where one is wanted.
+    ///
+    /// # Errors
+    ///
+    /// A [`ValueError`] with the path of the field if an object or a list is wanted and there is another value, an
+    /// object names a field that its type does not have, a value is of another kind or out of range, a text is
+    /// longer than its type allows or no base64 where bytes are wanted, or a list has more or fewer elements than
+    /// its type allows.
     pub fn from_json(ty: &Arc<TypeDescription>, json: &Json) -> Result<Self, ValueError> {
         input::message(ty, Input::Json(json), None)
     }

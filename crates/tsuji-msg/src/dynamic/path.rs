@@ -4,6 +4,11 @@ use std::borrow::Cow;
 
 impl DynamicMessage {
     /// The value at a path such as `poses[3].position.x`.
+    ///
+    /// # Errors
+    ///
+    /// A [`ValueError`] if the path does not read, names a field that the message does not have, has an index that
+    /// the list does not have, or goes on behind a value without fields or elements.
     pub fn get(&self, path: &str) -> Result<Cow<'_, Value>, ValueError> {
         let steps = steps(path)?;
         let mut message = self;
@@ -38,6 +43,11 @@ impl DynamicMessage {
     }
 
     /// Puts a value at a path such as `poses[3].position.x`. It must be of the type that is there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Self::get); a [`ValueError`] if `value` is of another type, or a list of a length that the
+    /// type does not allow. Texts are not measured here, but when they are written.
     pub fn set(&mut self, path: &str, value: Value) -> Result<(), ValueError> {
         let steps = steps(path)?;
         self.set_steps(path, &steps, value)

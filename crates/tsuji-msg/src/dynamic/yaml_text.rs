@@ -7,6 +7,7 @@ use super::{DynamicMessage, List, Value};
 use crate::definition::{Base, FieldType, ScalarKind, Shape};
 use crate::types::TypeDescription;
 use crate::yaml::{float_text, in_flow, quoted};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -30,6 +31,19 @@ pub struct EchoStyle {
     pub arrays: Detail,
     /// Texts; a summary is what `--no-str` prints.
     pub strings: Detail,
+}
+
+impl EchoStyle {
+    /// What is printed of a text: all, its beginning, or a note of its length.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.strings == Detail::Summary {
+            return format!("<string length: <{}>>", text.chars().count()).into();
+        }
+        match self.limit.and_then(|limit| text.char_indices().nth(limit)) {
+            Some((end, _)) => format!("{}...", &text[..end]).into(),
+            None => text.into(),
+        }
+    }
 }
 
 impl DynamicMessage {
@@ -82,7 +96,7 @@ impl Printer {
                 self.message(message, indent + 2, false);
             }
             Value::List(list) if self.style.arrays == Detail::Summary => {
-                let note = summary(ty, list.len());
+                let note = array_summary(ty, list.len());
                 self.scalar(&quoted(&note));
             }
             Value::List(list) if list.is_empty() => self.text.push_str(" []\n"),
@@ -140,7 +154,7 @@ impl Printer {
             let _ = write!(self.text, "{comma}{}: ", field.name);
             match value {
                 Value::List(list) if self.style.arrays == Detail::Summary => {
-                    let note = summary(&field.ty, list.len());
+                    let note = array_summary(&field.ty, list.len());
                     self.text.push_str(&in_flow(quoted(&note)));
                 }
                 value => self.flow_value(&field.ty.base, value),
@@ -192,25 +206,15 @@ impl Printer {
             Value::I64(value) => value.to_string(),
             Value::F32(value) => float_text((*value).into()),
             Value::F64(value) => float_text(*value),
-            Value::Text(value) => self.text_text(value),
+            Value::Text(value) => quoted(&self.style.text(value)),
             // Messages and lists are printed by the callers.
             Value::Message(_) | Value::List(_) => String::new(),
         }
     }
-
-    fn text_text(&self, text: &str) -> String {
-        if self.style.strings == Detail::Summary {
-            return quoted(&format!("<string length: <{}>>", text.chars().count()));
-        }
-        match self.style.limit.and_then(|limit| text.char_indices().nth(limit)) {
-            Some((end, _)) => quoted(&format!("{}...", &text[..end])),
-            None => quoted(text),
-        }
-    }
 }
 
-/// What `--no-arr` prints, with the type names of IDL.
-fn summary(ty: &FieldType<Arc<TypeDescription>>, length: usize) -> String {
+/// What `--no-arr` prints of an array with `length` elements, with the type names of IDL.
+pub fn array_summary(ty: &FieldType<Arc<TypeDescription>>, length: usize) -> String {
     let name = match &ty.base {
         Base::Scalar(ScalarKind::Bool) => "boolean".to_owned(),
         Base::Scalar(ScalarKind::Byte) => "octet".to_owned(),

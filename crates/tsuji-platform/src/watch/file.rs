@@ -1,31 +1,25 @@
-//! News of one file that others replace, by whatever links and folders lead to it.
+//! What it takes to hear of one file that others replace, by whatever links and folders lead to it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
-use rustix::io::Errno;
 
-/// Watches one file: that it is written to and closed, replaced by another, removed, made again;
-/// and the same of each link on the way to it, as of the `..data` by which Kubernetes exchanges a
-/// whole folder.
-///
-/// Not noticed is a folder further up that is renamed, and what another host writes to a file that
-/// it shares.
+/// One of the files that a [`Watch`](super::Watch) follows: that it is written to and closed, replaced by another, removed,
+/// made again; and the same of each link on the way to it, as of the `..data` by which Kubernetes exchanges a whole folder.
 #[derive(Debug)]
-pub struct FileWatch {
-    fd: OwnedFd,
+pub(super) struct Followed {
     path: PathBuf,
     places: Vec<Place>,
     /// The names that count in each folder, by the number of its watch.
     watched: BTreeMap<i32, Vec<Place>>,
+    /// What the file was when it was looked at last, where nothing tells of it.
+    seen: Option<Signature>,
 }
 
 /// A name in a folder that decides which file it is.
@@ -35,56 +29,54 @@ struct Place {
     name: OsString,
 }
 
-impl FileWatch {
-    /// Watches the file at `path`, which is absolute and need not be there, from now on. Fails if
-    /// the folder cannot be watched, as when this user has too many watches.
-    pub fn new(path: &Path) -> io::Result<Self> {
-        let fd = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
+/// What tells a file from another, and from itself after it was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Signature {
+    file: (u64, u64),
+    bytes: u64,
+    written: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Followed {
+    pub(super) fn new(path: &Path) -> Self {
         let (places, watched) = (Vec::new(), BTreeMap::new());
-        let mut watch = Self { fd, path: path.to_owned(), places, watched };
-        watch.follow()?;
-        Ok(watch)
+        Self { path: path.to_owned(), places, watched, seen: signature(path) }
     }
 
-    /// Whether, since the last call, the file may have become another or been written to. Never
-    /// blocks. A file that is only half written is not news, unless it was left so.
-    pub fn has_changed(&mut self) -> bool {
-        let mut has_changed = false;
-        let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut reader = inotify::Reader::new(&self.fd, &mut buffer);
-        loop {
-            match reader.next() {
-                Ok(event) => {
-                    let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
-                    has_changed |= is_news(&self.watched, event.wd(), name, event.events());
-                }
-                Err(Errno::INTR) => (),
-                Err(_) => break,
-            }
+    /// The numbers of the watches that it needs.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = i32> {
+        self.watched.keys().copied()
+    }
+
+    /// Whether what has happened in a watched folder may have made it another, or written to it. A file that is only half
+    /// written is not news, unless it was left so.
+    pub(super) fn is_news(&self, number: i32, name: Option<&OsStr>, flags: ReadFlags) -> bool {
+        let Some(places) = self.watched.get(&number) else { return false };
+        // Without a name it is about the folder itself.
+        let Some(name) = name else { return true };
+        let Some(place) = places.iter().find(|it| it.name == name) else { return false };
+        if !flags.contains(ReadFlags::CREATE) {
+            return true;
         }
-        if has_changed {
-            // What cannot be watched any more is looked at once again at least, and that is now.
-            let _ = self.follow();
-        }
-        has_changed
+        // Whoever makes an ordinary file closes it when it is whole. Of links and folders nothing else
+        // is heard.
+        let is_being_written = |it: Metadata| it.is_file() && it.nlink() == 1;
+        !fs::symlink_metadata(place.folder.join(name)).is_ok_and(is_being_written)
     }
 
     /// Watches what leads to the file now.
-    fn follow(&mut self) -> io::Result<()> {
+    pub(super) fn follow(&mut self, fd: &OwnedFd) -> io::Result<()> {
         for _ in 0..TRIES_MAX {
             let places = places(&self.path);
             let mut watched = BTreeMap::<i32, Vec<Place>>::new();
             let mut result = Err(io::ErrorKind::NotFound.into());
             for place in &places {
-                let added = inotify::add_watch(&self.fd, &place.folder, EVENTS);
+                let added = inotify::add_watch(fd, &place.folder, EVENTS);
                 if let Ok(number) = added {
                     watched.entry(number).or_default().push(place.clone());
                 }
                 result = added.map(|_| ()).map_err(io::Error::from);
-            }
-            for number in self.watched.keys().filter(|it| !watched.contains_key(it)) {
-                // The kernel has removed it already if the folder is gone.
-                let _ = inotify::remove_watch(&self.fd, *number);
             }
             self.watched = watched;
             // Whatever has changed before the watches were there makes no news.
@@ -94,34 +86,22 @@ impl FileWatch {
         }
         Ok(())
     }
+
+    /// Whether it is another than when it was looked at last, or was written to since.
+    pub(super) fn has_changed(&mut self) -> bool {
+        let seen = signature(&self.path);
+        std::mem::replace(&mut self.seen, seen) != seen
+    }
 }
 
-impl AsFd for FileWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-fn is_news(
-    watched: &BTreeMap<i32, Vec<Place>>,
-    number: i32,
-    name: Option<&OsStr>,
-    flags: ReadFlags,
-) -> bool {
-    if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-        return true;
-    }
-    let Some(places) = watched.get(&number) else { return false };
-    // Without a name it is about the folder itself.
-    let Some(name) = name else { return true };
-    let Some(place) = places.iter().find(|it| it.name == name) else { return false };
-    if !flags.contains(ReadFlags::CREATE) {
-        return true;
-    }
-    // Whoever makes an ordinary file closes it when it is whole. Of links and folders nothing else
-    // is heard.
-    let is_being_written = |it: Metadata| it.is_file() && it.nlink() == 1;
-    !fs::symlink_metadata(place.folder.join(name)).is_ok_and(is_being_written)
+fn signature(path: &Path) -> Option<Signature> {
+    let it = fs::metadata(path).ok()?;
+    Some(Signature {
+        file: (it.dev(), it.ino()),
+        bytes: it.size(),
+        written: (it.mtime(), it.mtime_nsec()),
+        changed: (it.ctime(), it.ctime_nsec()),
+    })
 }
 
 /// The links on the way to `path` and the file itself, or the first thing that is missing.
@@ -170,7 +150,7 @@ fn steps(path: &Path) -> Vec<OsString> {
     names
 }
 
-const EVENTS: WatchFlags = WatchFlags::CLOSE_WRITE
+pub(super) const EVENTS: WatchFlags = WatchFlags::CLOSE_WRITE
     .union(WatchFlags::CREATE)
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
@@ -189,6 +169,23 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::watch::{Watch, WatchEvent};
+
+    /// A watch of one file.
+    struct FileWatch(Watch);
+
+    impl FileWatch {
+        fn new(path: &Path) -> io::Result<Self> {
+            let mut watch = Watch::new();
+            assert!(watch.fd().is_some(), "no more inotify instances");
+            watch.add_file(path);
+            Ok(Self(watch))
+        }
+
+        fn has_changed(&mut self) -> bool {
+            self.0.events().iter().any(|it| matches!(it, WatchEvent::File(_)))
+        }
+    }
 
     struct Folder(PathBuf);
 

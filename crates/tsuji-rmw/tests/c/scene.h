@@ -161,6 +161,9 @@ void done(const char *format, ...) __attribute__((format(printf, 1, 2)));
     X(sequence)                                                                                                        \
     X(callback)                                                                                                        \
     X(events)                                                                                                          \
+    X(beside)                                                                                                          \
+    X(within)                                                                                                          \
+    X(depth)                                                                                                           \
     X(graph)                                                                                                           \
     X(guest)                                                                                                           \
     X(wrong)

@@ -25,7 +25,8 @@ impl Default for QueueLimits {
 /// The topics that a client gets, each as one stream however often it has subscribed.
 ///
 /// A stream keeps the newest samples, as many as its `queue_length`; what it pushes out is counted. Where `queue_length` is 0
-/// and there is a `throttle_rate`, a sample that comes too early is dropped at once, as in rosbridge.
+/// and there is a `throttle_rate`, a sample that comes too early is dropped at once, as in rosbridge. What publishers keep for
+/// those who come later is [offered](Self::offer_kept) beside all that.
 #[derive(Debug)]
 pub struct Subscriptions<T> {
     topics: HashMap<String, StreamKey>,
@@ -79,9 +80,9 @@ pub struct StreamStatus {
     pub waiting: usize,
     /// How many were taken, to be sent.
     pub taken: u64,
-    /// How many were pushed out by newer ones, because the client is slow or throttled.
+    /// How many were pushed out by newer ones, because the client is slow.
     pub dropped: u64,
-    /// How many came before their time while none may wait.
+    /// How many came before their time while none may wait, or were pushed out by newer ones before it.
     pub throttled: u64,
 }
 
@@ -103,6 +104,8 @@ pub enum Subscribed {
         settings: StreamSettings,
         /// Whether another quality of service was asked for than by the first, which stands: a warning.
         qos_differs: bool,
+        /// Whether it is one more, and not in the place of one with the same id.
+        is_more: bool,
     },
 }
 
@@ -132,13 +135,25 @@ struct Stream<T> {
     qos: Option<QosRequest>,
     asked: HashMap<Option<Id<'static>>, StreamSettings>,
     settings: StreamSettings,
-    /// Samples and their sizes, the oldest first.
-    queue: VecDeque<(T, usize)>,
+    /// The oldest first.
+    queue: VecDeque<Waiting<T>>,
+    /// How many of them are kept.
+    kept: usize,
     /// When a sample was let through last.
     last: Option<Duration>,
+    /// Since when a sample may go, if one may.
+    ready: Duration,
     /// Where the stream is listed, if a sample waits.
     listed: Option<Listed>,
     status: StreamStatus,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    sample: T,
+    bytes: usize,
+    /// Neither the queue length nor the throttle rate keeps it from being sent.
+    is_kept: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,10 +209,11 @@ impl<T> Subscriptions<T> {
             if self.ids >= self.ids_max && !stream.asked.contains_key(&id) {
                 return refuse("id", "one more".to_owned(), ids_allowed);
             }
-            self.ids += usize::from(stream.asked.insert(id, settings).is_none());
+            let is_more = stream.asked.insert(id, settings).is_none();
+            self.ids += usize::from(is_more);
             let qos_differs = qos.is_some() && qos != stream.qos;
             let settings = self.settle(now, key);
-            return Ok(Subscribed::Joined { key, settings, qos_differs });
+            return Ok(Subscribed::Joined { key, settings, qos_differs, is_more });
         }
         if self.topics.len() >= self.names_max {
             let expected = format!("at most {} topics", self.names_max);
@@ -215,7 +231,9 @@ impl<T> Subscriptions<T> {
             asked: HashMap::from([(id, settings)]),
             settings,
             queue: VecDeque::new(),
+            kept: 0,
             last: None,
+            ready: Duration::ZERO,
             listed: None,
             status: StreamStatus::default(),
         };
@@ -268,28 +286,45 @@ impl<T> Subscriptions<T> {
     /// Lets a sample wait, of `bytes` bytes; `false` where it was dropped because it came before its time.
     pub fn offer(&mut self, now: Duration, key: StreamKey, sample: T, bytes: usize) -> bool {
         let Some(stream) = stream_of(&mut self.slots, key) else { return false };
-        let settings = stream.settings;
-        if settings.queue_length == 0 && stream.due(now) > now {
+        if stream.settings.queue_length == 0 && stream.due(now) > now {
             stream.status.throttled += 1;
             return false;
         }
+        self.push(now, key, Waiting { sample, bytes, is_kept: false })
+    }
+
+    /// Lets a sample wait that its publisher keeps for those who come later. Whoever misses it may never get another, so that it is
+    /// sent whatever the throttle rate, and no newer one pushes it out for the queue length: only where as many wait as may where
+    /// `queue_length` is 0, or too many bytes.
+    pub fn offer_kept(&mut self, now: Duration, key: StreamKey, sample: T, bytes: usize) -> bool {
+        let samples_max = self.limits.samples_max;
+        let Some(stream) = stream_of(&mut self.slots, key) else { return false };
+        let is_kept = stream.kept < samples_max;
+        self.push(now, key, Waiting { sample, bytes, is_kept })
+    }
+
+    fn push(&mut self, now: Duration, key: StreamKey, waiting: Waiting<T>) -> bool {
+        let Some(stream) = stream_of(&mut self.slots, key) else { return false };
+        let bytes = waiting.bytes;
         while self.bytes + bytes > self.limits.bytes_max && self.bytes > 0 {
-            let Some((_, freed)) = stream.queue.pop_front() else {
+            let Some(freed) = stream.pop() else {
                 stream.status.dropped += 1;
                 return false;
             };
-            self.bytes -= freed;
+            self.bytes -= freed.bytes;
             stream.status.dropped += 1;
         }
-        if settings.queue_length == 0 {
+        if stream.settings.queue_length == 0 {
             stream.last = Some(now);
         }
-        stream.queue.push_back((sample, bytes));
+        stream.kept += usize::from(waiting.is_kept);
+        stream.queue.push_back(waiting);
         self.bytes += bytes;
-        self.bytes -= stream.shorten(self.limits.samples_max);
-        if stream.listed.is_none() {
-            self.list(now, key);
+        self.bytes -= stream.shorten(now, self.limits.samples_max);
+        if matches!(stream.listed, Some(Listed::At(_))) && stream.goes_now() {
+            self.unlist(key);
         }
+        self.list(now, key);
         true
     }
 
@@ -301,13 +336,14 @@ impl<T> Subscriptions<T> {
             self.timed.pop_first();
             if let Some(stream) = stream_of(&mut self.slots, key) {
                 stream.listed = Some(Listed::Ready);
+                stream.ready = at;
                 self.ready.push_back(key);
             }
         }
         let key = self.ready.pop_front()?;
         let stream = stream_of(&mut self.slots, key)?;
         stream.listed = None;
-        let (sample, bytes) = stream.queue.pop_front()?;
+        let Waiting { sample, bytes, .. } = stream.pop()?;
         stream.status.taken += 1;
         if stream.settings.queue_length > 0 {
             stream.last = Some(now);
@@ -330,10 +366,10 @@ impl<T> Subscriptions<T> {
             let key = StreamKey { slot: at as u32, generation: slot.generation };
             let Some(stream) = &mut slot.stream else { break };
             while 0 < left
-                && let Some((_, freed)) = stream.queue.pop_front()
+                && let Some(Waiting { bytes, .. }) = stream.pop()
             {
-                left = left.saturating_sub(freed);
-                self.bytes -= freed;
+                left = left.saturating_sub(bytes);
+                self.bytes -= bytes;
                 stream.status.dropped += 1;
                 count += 1;
             }
@@ -429,7 +465,7 @@ impl<T> Subscriptions<T> {
         });
         stream.settings = merged.unwrap_or_default();
         let settings = stream.settings;
-        self.bytes -= stream.shorten(self.limits.samples_max);
+        self.bytes -= stream.shorten(now, self.limits.samples_max);
         self.unlist(key);
         self.list(now, key);
         settings
@@ -441,13 +477,13 @@ impl<T> Subscriptions<T> {
         if stream.queue.is_empty() || stream.listed.is_some() {
             return;
         }
-        // What may not wait was let through when it came.
-        let due = if stream.settings.queue_length == 0 { now } else { stream.due(now) };
+        let due = if stream.goes_now() { now } else { stream.due(now) };
         if due > now {
             stream.listed = Some(Listed::At(due));
             self.timed.insert((due, key));
         } else {
             stream.listed = Some(Listed::Ready);
+            stream.ready = now;
             self.ready.push_back(key);
         }
     }
@@ -478,19 +514,49 @@ impl<T> Stream<T> {
         }
     }
 
+    /// Whether the first that waits need not wait for its time. What may not wait was let through when it came.
+    fn goes_now(&self) -> bool {
+        self.settings.queue_length == 0 || self.queue.front().is_some_and(|it| it.is_kept)
+    }
+
+    /// The oldest.
+    fn pop(&mut self) -> Option<Waiting<T>> {
+        let waiting = self.queue.pop_front()?;
+        self.kept -= usize::from(waiting.is_kept);
+        Some(waiting)
+    }
+
     /// What waits.
     fn bytes(&self) -> usize {
-        self.queue.iter().map(|(_, bytes)| bytes).sum()
+        self.queue.iter().map(|it| it.bytes).sum()
     }
 
     /// Drops the oldest that are too many; how many bytes that frees.
-    fn shorten(&mut self, samples_max: usize) -> usize {
+    fn shorten(&mut self, now: Duration, samples_max: usize) -> usize {
         let samples_max = match self.settings.queue_length {
             0 => samples_max,
             length => usize::try_from(length).unwrap_or(usize::MAX),
         };
-        let excess = self.queue.len().saturating_sub(samples_max.max(1));
-        self.status.dropped += excess as u64;
-        self.queue.drain(..excess).map(|(_, bytes)| bytes).sum()
+        let excess = (self.queue.len() - self.kept).saturating_sub(samples_max.max(1));
+        // Within the time in which the client wants no more than one, the newest takes the place of the others.
+        let throttle_rate = self.settings.throttle_rate;
+        let is_early = match self.listed {
+            Some(Listed::At(_)) => true,
+            Some(Listed::Ready) => now < self.ready.saturating_add(throttle_rate),
+            None => !throttle_rate.is_zero(),
+        };
+        match is_early {
+            true => self.status.throttled += excess as u64,
+            false => self.status.dropped += excess as u64,
+        }
+        if self.kept == 0 {
+            return self.queue.drain(..excess).map(|it| it.bytes).sum();
+        }
+        let mut freed = 0;
+        for _ in 0..excess {
+            let oldest = self.queue.iter().position(|it| !it.is_kept);
+            freed += oldest.and_then(|at| self.queue.remove(at)).map_or(0, |it| it.bytes);
+        }
+        freed
     }
 }

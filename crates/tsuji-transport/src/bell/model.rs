@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use tsuji_platform::memory::Backing;
 
 use super::{AWAKE, BELLS_MAX, BellMemory, CELLS_MAX};
-use crate::sync::{AtomicU32, AtomicU64, Word};
+use crate::sync::{AtomicU64, Word};
 
 #[derive(Debug)]
 pub(super) struct Page {
     bells: Vec<BellMemory>,
-    cells: Vec<AtomicU32>,
+    cells: Vec<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Page {
             ready: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         let bells = (0..BELLS_MAX).map(bell).collect();
-        let cells = (0..CELLS_MAX).map(|_| AtomicU32::new(0)).collect();
+        let cells = (0..CELLS_MAX).map(|_| AtomicU64::new(0)).collect();
         Ok((Self { bells, cells }, Share))
     }
 
@@ -37,7 +37,7 @@ impl Page {
         &self.bells[index as usize]
     }
 
-    pub(super) fn cell(&self, index: u32) -> &AtomicU32 {
+    pub(super) fn cell(&self, index: u32) -> &AtomicU64 {
         &self.cells[index as usize]
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use tsuji_platform::memory::{Backing, Mapping, Segment, whole_pages};
 
 use super::{BELLS_MAX, BellMemory, CELLS_MAX};
-use crate::sync::AtomicU32;
+use crate::sync::AtomicU64;
 
 /// All bells of a process, then all its cells. All zero is a page at rest.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Page {
     }
 
     fn bytes() -> u64 {
-        whole_pages((Self::CELLS_AT + CELLS_MAX as usize * size_of::<AtomicU32>()) as u64)
+        whole_pages((Self::CELLS_AT + CELLS_MAX as usize * size_of::<AtomicU64>()) as u64)
     }
 
     /// `index` is below [`BELLS_MAX`].
@@ -48,11 +48,11 @@ impl Page {
     }
 
     /// `index` is below [`CELLS_MAX`].
-    pub(super) fn cell(&self, index: u32) -> &AtomicU32 {
+    pub(super) fn cell(&self, index: u32) -> &AtomicU64 {
         assert!(index < CELLS_MAX, "cell {index} of {CELLS_MAX}");
         // SAFETY: the page holds `CELLS_MAX` atomics from `CELLS_AT`, which is aligned for them.
         unsafe {
-            let cells = self.mapping.base().add(Self::CELLS_AT).cast::<AtomicU32>();
+            let cells = self.mapping.base().add(Self::CELLS_AT).cast::<AtomicU64>();
             cells.add(index as usize).as_ref()
         }
     }

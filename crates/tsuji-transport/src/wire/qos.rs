@@ -23,7 +23,7 @@ use tsuji_core::{Durability, History, InvalidQos, Liveliness, Qos, Reliability};
 pub struct WireQos {
     /// As in ROS 2.
     pub reliability: Reliability,
-    /// As in ROS 2, with the two kinds that only a plain DDS program asks for.
+    /// As in ROS 2, with the two kinds that only a foreign DDS program asks for.
     pub durability: WireDurability,
     /// `None` where it was not announced: RTPS does not require it, and nothing is matched by it.
     /// An engine may put DDS's default in its place, keep last 1.
@@ -32,7 +32,7 @@ pub struct WireQos {
     pub deadline: Option<Duration>,
     /// `None` is infinite. Readers do not announce it.
     pub lifespan: Option<Duration>,
-    /// As in ROS 2, with the kind that only a plain DDS program asks for.
+    /// As in ROS 2, with the kind that only a foreign DDS program asks for.
     pub liveliness: WireLiveliness,
     /// `None` is infinite.
     pub lease: Option<Duration>,

@@ -3,9 +3,9 @@
 //!
 //! Whoever is there announces itself to a multicast group, again and again; the first that is heard
 //! there ends the listening, and the wire is joined. Two processes that only listen would never hear of
-//! each other, so each of them knocks when it begins, and twice again since datagrams get lost. A knock
+//! each other, so each of them tries to connect when it begins, and twice again since datagrams get lost. A connect attempt
 //! from elsewhere ends the listening too, and what the engine then announces ends that of the one who
-//! knocked. Processes that share a run-time folder find each other there, and pass over their knocks.
+//! tried to connect. Processes that share a run-time folder find each other there, and pass over their connect attempts.
 
 use std::fmt;
 use std::io;
@@ -16,15 +16,17 @@ use std::time::Duration;
 use tsuji_core::TransportId;
 use tsuji_platform::multicast::GroupSocket;
 use tsuji_platform::{clock, process};
-use tsuji_ros::discovery::{HEADER_BYTES, Heard, Knock};
+use tsuji_ros::discovery::{ConnectAttempt, HEADER_BYTES, Heard};
 use tsuji_transport::Transport;
+use tsuji_transport::deferred::told;
+use tsuji_transport::wire::Announcements;
 
-use crate::host::Host;
 use crate::pacing::after;
+use crate::session::Session;
 
 /// How a process came to join a wire, or why it has not.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub(crate) enum JoinState {
     /// It listens for others.
     Listens,
     /// It could not listen.
@@ -33,7 +35,7 @@ pub(crate) enum Standing {
     Joined(String),
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for JoinState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listens => f.write_str("listens for others; no engine yet"),
@@ -47,29 +49,37 @@ impl fmt::Display for Standing {
 pub(super) struct Listening {
     pub(super) transport: TransportId,
     pub(super) socket: GroupSocket,
-    knock: Knock,
+    announcements: Announcements,
+    attempt: ConnectAttempt,
     since_ns: u64,
-    /// Knocks that were sent.
-    knocks: usize,
+    /// ConnectAttempts that were sent.
+    attempts: usize,
 }
 
 impl Listening {
     /// Begins to listen; else the reason why it cannot.
-    pub(super) fn begin(host: &Host, transport: &dyn Transport) -> Result<Self, String> {
+    pub(super) fn begin(session: &Session, transport: &dyn Transport) -> Result<Self, String> {
         let wire = transport.wire().ok_or("it has no wire")?;
         let announcements = wire.announcements()?;
         let failed = |what: &str, error: io::Error| format!("{what}: {error}");
-        let place = place(host).map_err(|error| failed("the run-time folder", error))?;
+        let place = place(session).map_err(|error| failed("the run-time folder", error))?;
         let group = announcements.group;
         let socket = GroupSocket::join(group, &announcements.interfaces, announcements.hops_max)
             .map_err(|error| failed(&format!("nothing can be heard at {group}"), error))?;
         Ok(Self {
             transport: transport.id(),
             socket,
-            knock: Knock { place },
+            announcements,
+            attempt: ConnectAttempt { place },
             since_ns: clock::monotonic_ns(),
-            knocks: 0,
+            attempts: 0,
         })
+    }
+
+    /// Whether others announce themselves elsewhere by now.
+    pub(super) fn has_moved(&self, transport: &dyn Transport) -> bool {
+        let now = transport.wire().and_then(|it| it.announcements().ok());
+        now.is_some_and(|it| it != self.announcements)
     }
 
     /// Who was heard first, if somebody was.
@@ -87,9 +97,9 @@ impl Listening {
                 address => format!(" at {address}"),
             };
             match Heard::read(given, datagram.bytes) {
-                Some(Heard::Knock(knock)) if knock.place == self.knock.place => (),
-                Some(Heard::Knock(_)) => {
-                    return Some(format!("another process of tsuji{from} knocked"));
+                Some(Heard::ConnectAttempt(it)) if it.place == self.attempt.place => (),
+                Some(Heard::ConnectAttempt(_)) => {
+                    return Some(format!("another process of tsuji{from} tried to connect"));
                 }
                 Some(Heard::Participant(vendor)) => {
                     return Some(format!("a participant{from} was heard ({vendor})"));
@@ -100,32 +110,33 @@ impl Listening {
         None
     }
 
-    /// When it knocks next; `None` when it has done so often enough.
+    /// When it tries to connect next; `None` when it has done so often enough.
     pub(super) fn due_ns(&self) -> Option<u64> {
-        KNOCKS.get(self.knocks).map(|pause| after(self.since_ns, *pause))
+        CONNECT_ATTEMPTS.get(self.attempts).map(|pause| after(self.since_ns, *pause))
     }
 
-    /// Knocks if it is time.
+    /// ConnectAttempts if it is time.
     pub(super) fn on_time(&mut self, now_ns: u64) {
         if self.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return;
         }
-        self.knocks += 1;
-        if let Err(error) = self.socket.send(&self.knock.to_bytes()) {
-            tracing::warn!(transport = %self.transport, %error, "others who only listen do not hear of this process");
+        self.attempts += 1;
+        if let Err(error) = self.socket.send(&self.attempt.to_bytes()) {
+            told::warn!(transport = %self.transport, %error, "others who only listen do not hear of this process");
         }
     }
 }
 
-/// When it knocks, counted from the beginning. Whoever comes later knocks itself.
-const KNOCKS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
+/// When it tries to connect, counted from the beginning. Whoever comes later tries to connect itself.
+const CONNECT_ATTEMPTS: [Duration; 3] =
+    [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
 
 /// Datagrams that are read before others are looked at.
 const READ_BATCH: usize = 256;
 
 /// A number that processes have in common who share a run-time folder, and hardly any others.
-fn place(host: &Host) -> io::Result<u64> {
-    let folder = std::fs::metadata(host.folder())?;
+fn place(session: &Session) -> io::Result<u64> {
+    let folder = std::fs::metadata(session.folder())?;
     let boot = process::boot_id()? as u64;
     Ok(boot ^ folder.ino() ^ folder.dev().rotate_left(32))
 }

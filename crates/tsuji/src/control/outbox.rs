@@ -5,19 +5,22 @@
 //! with what came and went.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::{Discriminant, discriminant};
 use std::os::fd::OwnedFd;
 
 use crate::control::protocol::{Control, Flow};
+use crate::control::watching::WatchWord;
 
 /// Messages in the order they were said.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    letters: VecDeque<Letter>,
+    messages: VecDeque<FlowMessage>,
     /// How many are enough to look for those that are out of date.
     full: usize,
 }
 
-pub(crate) struct Letter {
+pub(crate) struct FlowMessage {
     pub(crate) frame: Vec<u8>,
     pub(crate) fds: Vec<OwnedFd>,
     about: Option<(Subject, Part)>,
@@ -29,11 +32,15 @@ enum Subject {
     Node([u8; 16]),
     Endpoint([u8; 16]),
     Flow(Flow),
+    /// What was displaced of a flow.
+    Displaced(Flow),
     Liveliness([u8; 16]),
     /// What the user has set for a topic, by the hash of its name.
     Pin(u64),
     Question,
     EngineQuestion,
+    /// A word about watching, by its kind and the hash of the file's path.
+    Watch(Discriminant<WatchWord>, u64),
 }
 
 /// Which part of the story of its subject a message is.
@@ -48,35 +55,35 @@ enum Part {
 
 impl Outbox {
     pub(crate) fn push(&mut self, control: &Control, frame: Vec<u8>, fds: Vec<OwnedFd>) {
-        self.letters.push_back(Letter { frame, fds, about: about(control) });
-        if self.full.max(FULL_MIN) < self.letters.len() {
+        self.messages.push_back(FlowMessage { frame, fds, about: about(control) });
+        if self.full.max(FULL_MIN) < self.messages.len() {
             self.drop_old_news();
-            self.full = 2 * self.letters.len();
+            self.full = 2 * self.messages.len();
         }
     }
 
-    pub(crate) fn first(&self) -> Option<&Letter> {
-        self.letters.front()
+    pub(crate) fn first(&self) -> Option<&FlowMessage> {
+        self.messages.front()
     }
 
     pub(crate) fn remove_first(&mut self) {
-        self.letters.pop_front();
+        self.messages.pop_front();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.letters.is_empty()
+        self.messages.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.letters.clear();
+        self.messages.clear();
     }
 
     /// Drops what is not true any more, and the whole story of what has come and gone meanwhile.
     fn drop_old_news(&mut self) {
-        let mut is_old = vec![false; self.letters.len()];
+        let mut is_old = vec![false; self.messages.len()];
         let mut told: HashMap<Subject, Vec<usize>> = HashMap::new();
-        for (at, letter) in self.letters.iter().enumerate() {
-            let Some((subject, part)) = letter.about else { continue };
+        for (at, message) in self.messages.iter().enumerate() {
+            let Some((subject, part)) = message.about else { continue };
             let before = told.entry(subject).or_default();
             match part {
                 Part::Beginning | Part::Middle => before.push(at),
@@ -85,7 +92,7 @@ impl Outbox {
                     before.push(at);
                 }
                 Part::End => {
-                    let first = before.first().and_then(|it| self.letters[*it].about);
+                    let first = before.first().and_then(|it| self.messages[*it].about);
                     is_old[at] = first.is_some_and(|(_, part)| part == Part::Beginning);
                     before.drain(..).for_each(|it| is_old[it] = true);
                     if let Subject::Endpoint(gid) = subject {
@@ -96,12 +103,11 @@ impl Outbox {
             }
         }
         let mut is_old = is_old.into_iter();
-        self.letters.retain(|_| !is_old.next().unwrap_or_default());
+        self.messages.retain(|_| !is_old.next().unwrap_or_default());
     }
 }
 
-fn hash(name: &str) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
+fn hash(name: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     hasher.finish()
@@ -120,15 +126,21 @@ fn about(control: &Control) -> Option<(Subject, Part)> {
         | Control::Cut { flow, .. }
         | Control::Withdrawn { flow, .. } => Some((Subject::Flow(*flow), Part::Middle)),
         Control::Pin { topic, .. } => Some((Subject::Pin(hash(topic)), Part::Whole)),
+        Control::Displaced { flow, .. } => Some((Subject::Displaced(*flow), Part::Whole)),
         Control::Done { .. } | Control::Shown { .. } | Control::Pinned { .. } => None,
         Control::Closed { flow, .. } => Some((Subject::Flow(*flow), Part::End)),
         Control::Alive(gid) => Some((Subject::Liveliness(*gid), Part::Whole)),
         // Whoever asks again does not wait for the answer to what it asked before.
         Control::AskRoutes { .. } => Some((Subject::Question, Part::Whole)),
         Control::AskEngines { .. } => Some((Subject::EngineQuestion, Part::Whole)),
+        // Each is an occasion to look, and of several that wait one is enough: a file may be written to all the time.
+        Control::Watch(word) => {
+            let subject = Subject::Watch(discriminant(word), hash(word.path()));
+            Some((subject, Part::Whole))
+        }
         // What a transport says nobody else can judge. The rest is said once, or as an answer to what
         // the other end said.
-        Control::Mail { .. } => None,
+        Control::OfTransport { .. } => None,
         Control::Hello(_)
         | Control::Met(_)
         | Control::Settled
@@ -166,13 +178,29 @@ mod tests {
             push(&mut outbox, &Control::Cut { flow, epoch: 1, ends: None, first: 1 });
             push(&mut outbox, &Control::Alive(gid(7)));
             push(&mut outbox, &Control::Closed { flow, epoch: 1 });
-            assert!(outbox.letters.len() <= FULL_MIN);
+            assert!(outbox.messages.len() <= FULL_MIN);
         }
         outbox.drop_old_news();
-        let left: Vec<_> = outbox.letters.iter().map(|it| it.about).collect();
+        let left: Vec<_> = outbox.messages.iter().map(|it| it.about).collect();
         let gone = (Subject::Node(gid(0)), Part::End);
         assert!(left[0] == Some(gone), "what was told before has to be taken back");
         assert!(left[1..] == [Some((Subject::Liveliness(gid(7)), Part::Whole))]);
+    }
+
+    #[test]
+    fn of_a_file_that_is_written_all_the_time_little_waits() {
+        let mut outbox = Outbox::default();
+        let changed = |path: &str| Control::Watch(WatchWord::Changed { path: path.into() });
+        push(&mut outbox, &Control::Watch(WatchWord::Watcher));
+        for _ in 0..100_000 {
+            push(&mut outbox, &changed("/a"));
+            push(&mut outbox, &changed("/b"));
+            push(&mut outbox, &Control::Watch(WatchWord::SocketGone));
+            assert!(outbox.messages.len() <= FULL_MIN);
+        }
+        push(&mut outbox, &Control::Watch(WatchWord::Refused { path: "/a".into() }));
+        outbox.drop_old_news();
+        assert_eq!(outbox.messages.len(), 5, "the last of each kind and file");
     }
 
     #[test]
@@ -187,6 +215,6 @@ mod tests {
             );
             push(&mut outbox, &Control::Settled);
         }
-        assert_eq!(outbox.letters.len(), 15 * FULL_MIN);
+        assert_eq!(outbox.messages.len(), 15 * FULL_MIN);
     }
 }

@@ -9,21 +9,22 @@ use serde::{Deserialize, Serialize};
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
 use tsuji_transport::Gid;
 
+use crate::control::watching::WatchWord;
 use crate::engines::ProcessEngines;
 use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
 /// One message of the control channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Control {
-    /// Who I am, and how each transport greets. The descriptors of all greetings follow in order.
+    /// Who I am, and how each transport greets. The descriptors of all handshakes follow in order.
     Hello(Hello),
-    /// How each greeting was answered, in the order of the greetings; `Err` says why it was not.
+    /// How each handshake was answered, in the order of the handshakes; `Err` says why it was not.
     Met(Vec<(String, Result<Vec<u8>, String>)>),
     /// Everything that was there at the time of Hello has been told.
     Settled,
@@ -38,22 +39,25 @@ pub(crate) enum Control {
     /// From the publisher: open your end of this flow on this transport, beside that which stands if it is
     /// not the first.
     Offer { flow: Flow, epoch: u32, is_first: bool, transport: String },
-    /// From the subscription: the ticket, or why not.
-    Answer { flow: Flow, epoch: u32, ticket: Result<Vec<u8>, Refusal> },
-    /// From the publisher: this epoch's road carries from the number `first` on. `ends` is the number
-    /// that the road before would have brought next; `None` if there was none.
+    /// From the subscription: the address, or why not.
+    Answer { flow: Flow, epoch: u32, address: Result<Vec<u8>, Refusal> },
+    /// From the publisher: this epoch's link carries from the number `first` on. `ends` is the number
+    /// that the link before would have brought next; `None` if there was none.
     Cut { flow: Flow, epoch: u32, ends: Option<u64>, first: u64 },
-    /// From the subscription: of the roads before this epoch's there is nothing more to take. So many
+    /// From the subscription: of the links before this epoch's there is nothing more to take. So many
     /// samples were held at most.
     Done { flow: Flow, epoch: u32, held: u64 },
-    /// From the subscription: something has come by this epoch's road, which was to show that it carries.
+    /// From the subscription: something has come by this epoch's link, which was to show that it carries.
     Shown { flow: Flow, epoch: u32 },
-    /// From the publisher: this epoch's road is not wanted after all.
+    /// From the publisher: this epoch's link is not wanted after all.
     Withdrawn { flow: Flow, epoch: u32 },
     /// From the publisher: the flow is over, or begins anew.
     Closed { flow: Flow, epoch: u32 },
+    /// From the subscription: so many samples of this flow were pushed out of full queues after they were sent, where
+    /// the publisher does not see it.
+    Displaced { flow: Flow, total: u64 },
     /// What a transport says to itself in the other process.
-    Mail { transport: String, bytes: Vec<u8> },
+    OfTransport { transport: String, bytes: Vec<u8> },
     /// A publisher whose liveliness is manual says that it is alive.
     Alive([u8; 16]),
     /// Tell me the halves of all flows that you know.
@@ -70,6 +74,8 @@ pub(crate) enum Control {
     Pin { question: u64, topic: String, transport: Option<String>, stamp: (u64, [u8; 16]) },
     /// So many flows were decided again, or why none.
     Pinned { question: u64, outcome: Result<u32, String> },
+    /// About who watches files for all.
+    Watch(WatchWord),
 }
 
 /// A publisher and a subscription.
@@ -114,12 +120,12 @@ pub(crate) struct Hello {
     pub(crate) pid: u32,
     pub(crate) program: String,
     pub(crate) host: String,
-    pub(crate) greetings: Vec<GreetingRecord>,
+    pub(crate) handshakes: Vec<HandshakeRecord>,
 }
 
-/// One transport's greeting.
+/// One transport's handshake.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct GreetingRecord {
+pub(crate) struct HandshakeRecord {
     pub(crate) transport: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) fds: u32,
@@ -131,6 +137,7 @@ pub(crate) struct NodeRecord {
     pub(crate) gid: [u8; 16],
     pub(crate) name: String,
     pub(crate) namespace: String,
+    pub(crate) enclave: String,
 }
 
 /// An endpoint, as others see it.
@@ -261,7 +268,7 @@ mod tests {
         assert_eq!(Qos::from(endpoint.qos), qos);
         for control in [
             Control::Endpoint(endpoint),
-            Control::Answer { flow: flow(), epoch: 7, ticket: Err(Refusal::lasting("no")) },
+            Control::Answer { flow: flow(), epoch: 7, address: Err(Refusal::lasting("no")) },
             Control::Cut { flow: flow(), epoch: 7, ends: None, first: u64::MAX },
             Control::Done { flow: flow(), epoch: 7, held: 3 },
             Control::Pin {

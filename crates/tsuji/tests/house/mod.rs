@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use tsuji::{Context, History, Node, Qos, Reliability, Subscription, WaitSet};
 
-pub(crate) mod plain;
-pub(crate) mod roads;
+pub(crate) mod foreign;
+pub(crate) mod links;
 
 /// Only there to end a hung test.
 pub(crate) const HANG: Duration = Duration::from_secs(30);
@@ -42,7 +42,9 @@ impl Folder {
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.0.join(format!("domain-{DOMAIN}")));
         let entries = entries.into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect()
+        let paths = entries.map(|entry| entry.path());
+        // The lock of whoever watches stays, and is no socket.
+        paths.filter(|path| !path.ends_with("watch.lock")).collect()
     }
 }
 
@@ -247,6 +249,20 @@ pub(crate) fn take_until<M: tsuji::Message>(
             None => assert!(!set.wait(HANG).unwrap().is_empty(), "no message comes"),
         }
     }
+}
+
+/// The next message.
+#[track_caller]
+pub(crate) fn take<M: tsuji::Message>(
+    node: &Node,
+    subscription: &Subscription<M>,
+) -> std::sync::Arc<M> {
+    let mut taken = None;
+    take_until(node, subscription, |received| {
+        taken = Some(received.message());
+        true
+    });
+    taken.unwrap()
 }
 
 /// Asks again and again, since there is no event to wait for; a watchdog ends it.

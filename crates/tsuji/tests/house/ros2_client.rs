@@ -1,4 +1,4 @@
-//! Plain ROS 2 nodes that nobody here wrote, those of ros2-client on RustDDS, as real processes, and what
+//! Foreign ROS 2 nodes that nobody here wrote, those of ros2-client on RustDDS, as real processes, and what
 //! they and tsuji do together, whatever engine speaks for tsuji. The program is built by `make test`, which
 //! says where it is in `TSUJI_PEER_ROS2_CLIENT`; without it nothing is done, but in CI that fails.
 
@@ -10,11 +10,11 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tsuji::core::{Interop, RtpsEngine};
 use tsuji::{
-    Context, ContextBuilder, Durability, EndpointKind, Message, Qos, RouteReport, RouteState,
-    Subscription,
+    Context, ContextBuilder, Durability, EndpointKind, Message, PublisherOptions, Qos, RouteReport,
+    RouteState, Subscription,
 };
+use tsuji::{Interop, RtpsEngine};
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
@@ -23,7 +23,7 @@ use tsuji_interfaces::std_msgs::msg::String as Text;
 
 use crate::house::{self, Folder, HANG, Watchdog, keep_all, keep_last, take_until, wait_until};
 
-/// Far longer than a call takes.
+/// OtherEnd longer than a call takes.
 const A_WHILE: Duration = Duration::from_secs(5);
 
 /// A node of ros2-client in a process of its own. Ends when its input does.
@@ -116,7 +116,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// The policy of those who speak to plain nodes over loopback, with these rules.
+    /// The policy of those who speak to foreign nodes over loopback, with these rules.
     #[allow(dead_code, reason = "each test binary uses its part")]
     pub(crate) fn policy(self, rules: &str) -> String {
         let transport = |name: &str| {
@@ -130,7 +130,7 @@ impl Side {
         format!(r#"<tsuji engine="{}">{all}{rules}</tsuji>"#, self.engine)
     }
 
-    /// A context that speaks to plain nodes over loopback.
+    /// A context that speaks to foreign nodes over loopback.
     pub(crate) fn builder(self, folder: &Folder) -> ContextBuilder {
         let policy = self.policy("");
         let policy =
@@ -159,11 +159,11 @@ impl Side {
     }
 
     #[track_caller]
-    pub(crate) fn assert_is_plain(self, route: &RouteReport) {
+    pub(crate) fn assert_is_foreign(self, route: &RouteReport) {
         assert_eq!(route.state, RouteState::Active, "{route:?}");
         assert_eq!(route.transport, Some(self.transport()));
         assert_eq!((route.peer.as_str(), route.scope.as_str()), ("other", "remote"));
-        assert!(route.because.contains("plain nodes on other DDS"), "{}", route.because);
+        assert!(route.because.contains("foreign nodes on other DDS"), "{}", route.because);
     }
 }
 
@@ -177,12 +177,12 @@ pub(crate) fn routes(context: &Context, topic: &str) -> Vec<RouteReport> {
 /// RustDDS sends the news of a message ahead of the message. Where it is the first news that a reader
 /// gets, the engine takes the message for one of before, as it must for volatile ones; so the first may
 /// be missing, and nothing after it.
-pub(crate) fn a_plain_talker_is_heard_in_order_and_without_a_gap(side: Side) {
+pub(crate) fn a_foreign_talker_is_heard_in_order_and_without_a_gap(side: Side) {
     let _watchdog = Watchdog::start("a plain talker");
     let folder = Folder::new();
     let context = side.context(&folder);
     let node = context.node("listener").unwrap();
-    let subscription = node.subscription::<Text>("chatter").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
     let arguments = "talk chatter --rate 500 --count 300 --wait-for 1 --hold";
     let Some(mut peer) = Peer::start(side.domain, arguments) else { return };
     peer.begin(&subscription, 1);
@@ -197,7 +197,7 @@ pub(crate) fn a_plain_talker_is_heard_in_order_and_without_a_gap(side: Side) {
         next == 301
     });
     let [route] = &routes(&context, "/chatter")[..] else { panic!("one flow") };
-    side.assert_is_plain(route);
+    side.assert_is_foreign(route);
     assert_eq!(route.publisher.vendor.as_deref(), Some("RustDDS"));
     assert!((299..=300).contains(&route.samples), "{route:?}");
     assert_eq!((route.lost, route.duplicates), (0, 0));
@@ -210,15 +210,19 @@ pub(crate) fn a_plain_talker_is_heard_in_order_and_without_a_gap(side: Side) {
     }
 }
 
-pub(crate) fn a_plain_listener_hears_beside_one_of_tsuji(side: Side) {
+pub(crate) fn a_foreign_listener_hears_beside_one_of_tsuji(side: Side) {
     let _watchdog = Watchdog::start("a plain listener");
     let folder = Folder::new();
     let (here, there) = (side.context(&folder), side.context(&folder));
     let node = here.node("talker").unwrap();
-    let publisher = node.publisher::<Text>("chatter").qos(keep_all()).max_blocking(HANG);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<Text>(
+            "chatter",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     let near_node = there.node("near").unwrap();
-    let near = near_node.subscription::<Text>("chatter").qos(keep_all()).build().unwrap();
+    let near = near_node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
     let Some(peer) = Peer::start(side.domain, "listen chatter --count 500 --depth 1000") else {
         return;
     };
@@ -242,7 +246,7 @@ pub(crate) fn a_plain_listener_hears_beside_one_of_tsuji(side: Side) {
     assert_eq!(peer.expect("done"), "done 500 lost 0");
     routes.sort_by_key(|route| route.transport.clone());
     let [plain, near] = &routes[..] else { panic!("two flows: {routes:?}") };
-    side.assert_is_plain(plain);
+    side.assert_is_foreign(plain);
     assert_eq!(plain.subscription.vendor.as_deref(), Some("RustDDS"));
     assert_eq!(near.transport.as_deref(), Some("shm"));
 }
@@ -252,10 +256,14 @@ pub(crate) fn what_comes_by_shared_memory_is_not_delivered_again(side: Side) {
     let folder = Folder::new();
     let (here, there) = (side.context(&folder), side.context(&folder));
     let node = here.node("talker").unwrap();
-    let publisher = node.publisher::<Text>("chatter").qos(keep_all()).max_blocking(HANG);
-    let publisher = publisher.build().unwrap();
+    let publisher = node
+        .create_publisher::<Text>(
+            "chatter",
+            PublisherOptions::default().qos(keep_all()).max_blocking(HANG),
+        )
+        .unwrap();
     let near_node = there.node("near").unwrap();
-    let near = near_node.subscription::<Text>("chatter").qos(keep_all()).build().unwrap();
+    let near = near_node.create_polled_subscription::<Text>("chatter", keep_all()).unwrap();
     // The talker makes the subscription listen on RTPS; the listener makes the publisher write there.
     let Some(_talker) = Peer::start(side.domain, "talk chatter --rate 1") else { return };
     let Some(listener) = Peer::start(side.domain, "listen chatter --depth 1000") else { return };
@@ -312,7 +320,7 @@ pub(crate) fn late_joiners_get_what_was_said_before_both_ways(side: Side) {
     talker.expect("sent 3");
     // The peer keeps more than its depth.
     let asked = Qos { history: tsuji::History::KeepAll, ..latched };
-    let subscription = node.subscription::<Text>("theirs").qos(asked).build().unwrap();
+    let subscription = node.create_polled_subscription::<Text>("theirs", asked).unwrap();
     let mut next = 1;
     take_until(&node, &subscription, |received| {
         assert_eq!(received.view().data.to_string(), format!("hello {next}"));
@@ -326,7 +334,7 @@ pub(crate) fn pictures_go_both_ways(side: Side) {
     let folder = Folder::new();
     let context = side.context(&folder);
     let node = context.node("viewer").unwrap();
-    let subscription = node.subscription::<Image>("theirs").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("theirs", keep_all()).unwrap();
     let arguments = "talk theirs --type sensor_msgs/Image --bytes 921600 --rate 20 --count 25 --wait-for 1 --hold";
     let Some(mut talker) = Peer::start(side.domain, arguments) else { return };
     talker.begin(&subscription, 1);
@@ -337,7 +345,7 @@ pub(crate) fn pictures_go_both_ways(side: Side) {
         taken == 20
     });
 
-    let publisher = node.publisher::<Image>("ours").qos(keep_last(20)).build().unwrap();
+    let publisher = node.create_publisher::<Image>("ours", keep_last(20)).unwrap();
     let arguments = "listen ours --type sensor_msgs/Image --count 20 --depth 20";
     let Some(listener) = Peer::start(side.domain, arguments) else { return };
     publisher.wait_for_subscriptions(1, HANG).unwrap();
@@ -353,7 +361,7 @@ pub(crate) fn a_talker_killed_in_a_picture_leaves_no_trace_of_it(side: Side) {
     let folder = Folder::new();
     let context = side.context(&folder);
     let node = context.node("viewer").unwrap();
-    let subscription = node.subscription::<Image>("image").qos(keep_all()).build().unwrap();
+    let subscription = node.create_polled_subscription::<Image>("image", keep_all()).unwrap();
     for round in 0..3 {
         let arguments =
             "talk image --type sensor_msgs/Image --bytes 4000000 --rate 0 --wait-for 1 --hold";
@@ -368,12 +376,12 @@ pub(crate) fn a_talker_killed_in_a_picture_leaves_no_trace_of_it(side: Side) {
     assert_eq!(subscription.counters().invalid, 0);
 }
 
-pub(crate) fn plain_servers_answer_and_plain_clients_are_answered(side: Side) {
-    let _watchdog = Watchdog::start("plain services");
+pub(crate) fn foreign_servers_answer_and_foreign_clients_are_answered(side: Side) {
+    let _watchdog = Watchdog::start("foreign services");
     let folder = Folder::new();
     let context = side.context(&folder);
     let node = context.node("adder").unwrap();
-    let client = node.client::<AddTwoInts>("theirs").build().unwrap();
+    let client = node.create_client::<AddTwoInts>("theirs").unwrap();
     let mapping = side.mapping();
     let Some(_server) = Peer::start(side.domain, &format!("serve theirs {mapping}")) else {
         return;

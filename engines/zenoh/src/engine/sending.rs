@@ -60,7 +60,7 @@ impl Class {
 
 /// What the writers of a class have to send.
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct SendQueue {
     /// The writers that have something to send which nobody is sending, in turn.
     ready: VecDeque<[u8; 4]>,
     /// What is queued or not acknowledged.
@@ -98,11 +98,11 @@ impl Shared {
         let Some(writer) = state.writers.get_mut(&job.writer) else { return };
         let is_its_turn = writer.jobs.is_empty() && !writer.is_sending;
         let (id, class) = (job.writer, writer.class);
-        let lane = &mut state.lanes[class as usize];
+        let queue = &mut state.queues[class as usize];
         writer.queued_bytes += job.bytes;
         writer.pending_bytes += job.bytes;
-        lane.queued_bytes += job.bytes;
-        lane.on_the_way_bytes += job.bytes;
+        queue.queued_bytes += job.bytes;
+        queue.on_the_way_bytes += job.bytes;
         writer.jobs.push_back((class, job));
         if is_its_turn {
             self.line_up(state, id, class);
@@ -113,16 +113,16 @@ impl Shared {
 
     /// The writer has something to send, and takes its turn among those of its class.
     fn line_up(&self, state: &mut State, writer: [u8; 4], class: Class) {
-        state.lanes[class as usize].ready.push_back(writer);
+        state.queues[class as usize].ready.push_back(writer);
         self.find_help(state, class);
         self.wake(state, class);
     }
 
     /// Starts the thread of the large ones, if it could not be had yet.
     fn find_help(&self, state: &mut State, class: Class) {
-        let lane = &mut state.lanes[class as usize];
-        if class == Class::Large && !lane.is_helped {
-            lane.is_helped = self.help("tsuji-zenoh-big", |it| it.send_class(Class::Large));
+        let queue = &mut state.queues[class as usize];
+        if class == Class::Large && !queue.is_helped {
+            queue.is_helped = self.help("tsuji-zenoh-big", |it| it.send_class(Class::Large));
         }
     }
 
@@ -137,7 +137,7 @@ impl Shared {
     }
 
     pub(super) fn wake(&self, state: &mut State, class: Class) {
-        if std::mem::replace(&mut state.lanes[class as usize].is_asleep, false) {
+        if std::mem::replace(&mut state.queues[class as usize].is_asleep, false) {
             self.work[class as usize].notify_one();
         }
     }
@@ -152,7 +152,7 @@ impl Shared {
     ) -> Result<()> {
         let closed = || Error::new(ErrorKind::Closed, "send");
         let mut state = self.lock();
-        let State { writers, lanes, .. } = &mut *state;
+        let State { writers, queues, .. } = &mut *state;
         let writer = writers.get_mut(&id).ok_or_else(closed)?;
         let waits = writer.readers.values().any(|it| it.is_reliable);
         if UNACKNOWLEDGED_BYTES_MAX <= writer.pending_bytes && waits {
@@ -160,7 +160,7 @@ impl Shared {
             return Err(error.about("a reader has not acknowledged what it was sent"));
         }
         if SMALL_BYTES_MAX < bytes.len() {
-            writer.become_large(lanes);
+            writer.become_large(queues);
         }
         writer.written += 1;
         let number = writer.written;
@@ -175,14 +175,14 @@ impl Shared {
         if writer.readers.is_empty() {
             return Ok(());
         }
-        if self.write_plain(&mut state, id, bytes, source_ns, number, related) {
+        if self.write_foreign(&mut state, id, bytes, source_ns, number, related) {
             return Ok(());
         }
-        let State { writers, lanes, .. } = &mut *state;
+        let State { writers, queues, .. } = &mut *state;
         let writer = writers.get_mut(&id).ok_or_else(closed)?;
         let class = writer.class;
-        let lane = &mut lanes[class as usize];
-        let is_full = QUEUED_BYTES_MAX[class as usize] < lane.queued_bytes + bytes.len();
+        let queue = &mut queues[class as usize];
+        let is_full = QUEUED_BYTES_MAX[class as usize] < queue.queued_bytes + bytes.len();
         if is_full && !waits && 0 < writer.queued_bytes {
             writer.count_dropped();
             return Ok(());
@@ -190,16 +190,16 @@ impl Shared {
         let attachment = Attachment { number, source_ns, writer: name(self.prefix, id) };
         // Who waits for room in Zenoh's queue would wait for nodes that acknowledge nothing.
         let may_wait = writer.announced.qos.reliability == Reliability::Reliable
-            && writer.readers.values().any(|it| it.is_plain);
+            && writer.readers.values().any(|it| it.is_foreign);
         let is_direct = !may_wait
             && !writer.is_sending
             && writer.jobs.is_empty()
             && class == Class::Small
-            && lane.on_the_way_bytes + bytes.len() <= DIRECT_BYTES_MAX;
+            && queue.on_the_way_bytes + bytes.len() <= DIRECT_BYTES_MAX;
         if waits {
             writer.unacknowledged.push_back((number, bytes.len()));
             writer.pending_bytes += bytes.len();
-            lane.on_the_way_bytes += bytes.len();
+            queue.on_the_way_bytes += bytes.len();
         }
         let publisher = Arc::clone(&writer.publishers[class as usize]);
         if !is_direct {
@@ -253,7 +253,7 @@ impl Shared {
             let now = Instant::now();
             if state.is_leaving {
                 let leave_by = *leave_by.get_or_insert(now + LEAVE_WITHIN);
-                let is_done = state.lanes[class as usize].ready.is_empty()
+                let is_done = state.queues[class as usize].ready.is_empty()
                     && (class == Class::Large || state.owed.is_empty());
                 if is_done || leave_by <= now {
                     return;
@@ -277,7 +277,7 @@ impl Shared {
                     }
                 }
                 state = self.lock();
-            } else if let Some(id) = state.lanes[class as usize].ready.pop_front() {
+            } else if let Some(id) = state.queues[class as usize].ready.pop_front() {
                 let Some(writer) = state.writers.get_mut(&id) else { continue };
                 let now_of = writer.class;
                 if now_of != class {
@@ -309,20 +309,20 @@ impl Shared {
                     }
                 }
                 state = self.lock();
-                let State { writers, lanes, .. } = &mut *state;
+                let State { writers, queues, .. } = &mut *state;
                 if let Some(writer) = writers.get_mut(&id) {
-                    let lane = &mut lanes[writer.class as usize];
+                    let queue = &mut queues[writer.class as usize];
                     writer.queued_bytes -= bytes;
                     writer.pending_bytes -= bytes;
-                    lane.queued_bytes -= bytes;
-                    lane.on_the_way_bytes -= bytes;
+                    queue.queued_bytes -= bytes;
+                    queue.on_the_way_bytes -= bytes;
                 }
                 self.go_on(&mut state, id);
                 self.progress.notify_all();
             } else {
                 let waits = owed_since.map(|since| (since + ACKNOWLEDGE_AFTER).duration_since(now));
                 // Whoever leaves, or owes its first acknowledgement, has to tell.
-                state.lanes[class as usize].is_asleep = true;
+                state.queues[class as usize].is_asleep = true;
                 let work = &self.work[class as usize];
                 state = match waits {
                     Some(timeout) => {
@@ -331,17 +331,17 @@ impl Shared {
                     }
                     None => work.wait(state).unwrap_or_else(PoisonError::into_inner),
                 };
-                state.lanes[class as usize].is_asleep = false;
+                state.queues[class as usize].is_asleep = false;
             }
         }
     }
 }
 
 impl WriterState {
-    fn become_large(&mut self, lanes: &mut [Lane; 2]) {
+    fn become_large(&mut self, queues: &mut [SendQueue; 2]) {
         if self.class == Class::Small {
             self.class = Class::Large;
-            let [small, large] = lanes;
+            let [small, large] = queues;
             small.on_the_way_bytes -= self.pending_bytes;
             large.on_the_way_bytes += self.pending_bytes;
             small.queued_bytes -= self.queued_bytes;

@@ -1,0 +1,530 @@
+//! The connections to other processes, near and far, and what is still to be said on them.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use tsuji_core::TransportId;
+use tsuji_platform::life::LifeSeen;
+use tsuji_platform::poll::Poll;
+use tsuji_platform::process;
+use tsuji_platform::socket::{Connection, MESSAGE_BYTES_MAX};
+use tsuji_transport::PeerId;
+use tsuji_transport::deferred::told;
+
+use crate::control::outbox::{FlowMessage, Outbox};
+use crate::control::protocol::{Control, Hello, encode};
+use crate::control::remote::RemoteChannel;
+use crate::graph::{PeerProcess, ProcessInfo};
+
+/// All connections, by a number of their own and by peer.
+#[derive(Default)]
+pub(crate) struct Channels {
+    all: HashMap<u64, Channel>,
+    by_peer: HashMap<PeerId, u64>,
+    /// The channels to processes of other hosts.
+    far: HashMap<PeerId, u64>,
+    made: u64,
+    /// Those who may hold something of this process, with a channel or without.
+    lives: HashMap<PeerId, Watched>,
+    poll: Option<Arc<Poll>>,
+    /// Whoever cannot be talked to, whatever is tried.
+    refused: HashSet<PeerId>,
+    /// Whoever talks nonsense over a wire.
+    refused_remote: HashSet<PeerId>,
+    wanted: Wanted,
+    wants_hurry: bool,
+}
+
+/// Whether to look for peers without a channel.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wanted {
+    #[default]
+    No,
+    /// A channel could not be made.
+    Later,
+    /// A channel was lost, maybe to somebody who lives.
+    Soon,
+}
+
+/// The life of a process.
+struct Watched {
+    key: u64,
+    life: LifeSeen,
+    /// It was proved that a transport reaches it, so it may hold something.
+    was_met: bool,
+}
+
+/// One connection.
+pub(crate) struct Channel {
+    pub(crate) line: Line,
+    /// The peer that this process connected to, if it did and not the other; far ones do both.
+    pub(crate) target: Option<PeerId>,
+    /// Who it is, once it has said so.
+    pub(crate) hello: Option<Hello>,
+    /// Each transport, with the obstacle if it does not reach the peer. `None` until both ends
+    /// have found out.
+    pub(crate) proofs: Option<Vec<(TransportId, Option<String>)>>,
+    pub(crate) is_settled: bool,
+    outbox: Outbox,
+    is_broken: bool,
+    wants_write: bool,
+}
+
+/// How a channel reaches the other end.
+pub(crate) enum Line {
+    /// A socket of this host.
+    Near(Connection),
+    /// The wire of a transport.
+    OtherEnd(RemoteChannel),
+}
+
+impl Line {
+    /// Sends a frame, which WouldBlock refuses for now.
+    fn send(&mut self, message: &FlowMessage) -> io::Result<()> {
+        match self {
+            Self::Near(connection) => {
+                let borrowed: Vec<_> = message.fds.iter().map(AsFd::as_fd).collect();
+                connection.send(&message.frame, &borrowed)
+            }
+            Self::OtherEnd(line) if !line.is_up() => Err(io::ErrorKind::WouldBlock.into()),
+            Self::OtherEnd(line) => line.send(&message.frame).map_err(io::Error::other),
+        }
+    }
+}
+
+impl Channels {
+    pub(crate) fn watch_with(&mut self, poll: Arc<Poll>) {
+        self.poll = Some(poll);
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        connection: Connection,
+        target: Option<PeerId>,
+    ) -> io::Result<u64> {
+        let key = LINK_KEYS + self.made;
+        self.made += 1;
+        if let Some(poll) = &self.poll {
+            poll.add(&connection, key)?;
+        }
+        self.all.insert(key, Channel::new(Line::Near(connection), target));
+        Ok(key)
+    }
+
+    /// Adds a channel to a process of another host.
+    pub(crate) fn add_remote(&mut self, line: RemoteChannel, peer: PeerId) {
+        let key = LINK_KEYS + self.made;
+        self.made += 1;
+        self.far.insert(peer, key);
+        self.all.insert(key, Channel::new(Line::OtherEnd(line), Some(peer)));
+    }
+
+    /// The channel to this process of another host.
+    pub(crate) fn remote_to(&self, peer: PeerId) -> Option<u64> {
+        self.far.get(&peer).copied()
+    }
+
+    pub(crate) fn is_remote(&self, key: u64) -> bool {
+        self.all.get(&key).is_some_and(Channel::is_remote)
+    }
+
+    /// When a channel wants to connect, on the monotonic clock.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        let far = self.far.values().filter_map(|key| self.all.get(key));
+        far.filter_map(|channel| channel.remote_channel()?.due_ns()).min()
+    }
+
+    pub(crate) fn on_time(&mut self, now_ns: u64) {
+        for key in self.far.values() {
+            if let Some(Line::OtherEnd(line)) =
+                self.all.get_mut(key).map(|channel| &mut channel.line)
+            {
+                line.on_time(now_ns);
+            }
+        }
+    }
+
+    pub(crate) fn get(&mut self, key: u64) -> Option<&mut Channel> {
+        self.all.get_mut(&key)
+    }
+
+    /// Gives the channel its peer.
+    pub(crate) fn name(&mut self, key: u64, hello: Hello) {
+        if let Some(channel) = self.all.get_mut(&key) {
+            self.by_peer.insert(PeerId(hello.token), key);
+            channel.hello = Some(hello);
+        }
+    }
+
+    /// Watches the life of a peer that is being met.
+    pub(crate) fn watch_life(&mut self, peer: PeerId, life: LifeSeen) -> io::Result<()> {
+        if self.lives.contains_key(&peer) {
+            return Ok(());
+        }
+        let key = LIFE_KEYS + self.made;
+        self.made += 1;
+        if let Some(poll) = &self.poll {
+            poll.add(&life, key)?;
+        }
+        self.lives.insert(peer, Watched { key, life, was_met: false });
+        Ok(())
+    }
+
+    pub(crate) fn whose_life(&self, key: u64) -> Option<PeerId> {
+        let found = self.lives.iter().find(|(_, watched)| watched.key == key);
+        found.map(|(peer, _)| *peer)
+    }
+
+    /// The transports have found out whether they reach this peer.
+    pub(crate) fn prove(&mut self, key: u64, proofs: Vec<(TransportId, Option<String>)>) {
+        let Some(channel) = self.all.get_mut(&key) else { return };
+        channel.proofs = Some(proofs);
+        let peer = channel.hello.as_ref().map(|hello| PeerId(hello.token));
+        if let Some(watched) = peer.and_then(|peer| self.lives.get_mut(&peer)) {
+            watched.was_met = true;
+        }
+    }
+
+    /// Whether this peer, whose channel is lost, holds nothing: it is dead, or was never met. Answers
+    /// so once.
+    pub(crate) fn has_ended(&mut self, peer: PeerId) -> bool {
+        let Some(watched) = self.lives.get(&peer) else { return false };
+        if watched.was_met && !watched.life.is_over() {
+            return false;
+        }
+        if let (Some(watched), Some(poll)) = (self.lives.remove(&peer), &self.poll) {
+            // Dropping the descriptor would do it too, unless a child shares it.
+            let _ = poll.remove(&watched.life);
+        }
+        true
+    }
+
+    /// The channel that this process made to `peer`, if it did.
+    pub(crate) fn ours_to(&self, peer: PeerId) -> Option<u64> {
+        let mut near = self.all.iter().filter(|(_, channel)| !channel.is_remote());
+        near.find(|(_, channel)| channel.target == Some(peer)).map(|(key, _)| *key)
+    }
+
+    /// Drops a channel. Answers the peer that cannot be reached any more.
+    pub(crate) fn remove(&mut self, key: u64) -> Option<PeerId> {
+        let channel = self.all.remove(&key)?;
+        match (&channel.line, &self.poll) {
+            (Line::OtherEnd(_), _) => self.far.retain(|_, it| *it != key),
+            (Line::Near(connection), poll) => {
+                if let Some(poll) = poll {
+                    // Dropping the descriptor would do it too, unless a child shares it.
+                    let _ = poll.remove(connection);
+                }
+                self.want_look(if channel.hello.is_some() { Wanted::Soon } else { Wanted::Later });
+            }
+        }
+        let peer = PeerId(channel.hello?.token);
+        if self.by_peer.get(&peer) == Some(&key) {
+            self.by_peer.remove(&peer);
+            return Some(peer);
+        }
+        None
+    }
+
+    pub(crate) fn peer(&self, key: u64) -> Option<PeerId> {
+        self.all.get(&key)?.hello.as_ref().map(|hello| PeerId(hello.token))
+    }
+
+    /// Whether this peer is on this host, as far as is proved.
+    pub(crate) fn is_near(&self, peer: PeerId) -> bool {
+        self.of(peer).is_some_and(|channel| !channel.is_remote())
+    }
+
+    /// Whether samples can be exchanged with this peer, on one transport or another.
+    pub(crate) fn is_met(&self, peer: PeerId) -> bool {
+        self.of(peer).is_some_and(|channel| channel.proofs.is_some())
+    }
+
+    /// Why a transport does not reach a peer, or `None` when it does.
+    pub(crate) fn obstacle(&self, peer: PeerId, transport: &TransportId) -> Option<String> {
+        let proofs = self.of(peer).and_then(|channel| channel.proofs.as_ref());
+        let Some(proofs) = proofs else { return Some("the process has not been met".to_owned()) };
+        match proofs.iter().find(|(id, _)| id == transport) {
+            Some((_, obstacle)) => obstacle.clone(),
+            None => Some("not in the peer's build".to_owned()),
+        }
+    }
+
+    pub(crate) fn process(&self, peer: PeerId) -> ProcessInfo {
+        let hello = self.of(peer).and_then(|channel| channel.hello.as_ref());
+        hello.map_or_else(ProcessInfo::default, introduced)
+    }
+
+    /// Whoever said who it is, or was tried.
+    pub(crate) fn peer_processes(&self) -> Vec<PeerProcess> {
+        let known = self.all.values().filter_map(|channel| {
+            let process = match (&channel.hello, channel.target) {
+                (Some(hello), _) => introduced(hello),
+                (None, Some(target)) => silent(target, &channel.line),
+                (None, None) => return None,
+            };
+            Some(PeerProcess { process, is_settled: channel.has_told_all() })
+        });
+        let mut known: Vec<_> = known.collect();
+        known.sort_by_key(|it| it.process.pid);
+        known
+    }
+
+    /// Peers that have introduced themselves.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.by_peer.keys().copied()
+    }
+
+    /// Whether everybody has told all it had at the start. Whoever tried to connect and has not said who
+    /// it is is not waited for.
+    pub(crate) fn are_settled(&self) -> bool {
+        let mut known = self.all.values().filter(|it| match &it.line {
+            Line::Near(_) => it.target.is_some() || it.hello.is_some(),
+            // One that was tried may be dead for a while.
+            Line::OtherEnd(line) => line.is_up(),
+        });
+        known.all(Channel::has_told_all)
+    }
+
+    /// Connections made by others that have not said who they are.
+    pub(crate) fn nameless(&self) -> usize {
+        self.all.values().filter(|it| it.target.is_none() && it.hello.is_none()).count()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<u64> {
+        self.all.keys().copied().collect()
+    }
+
+    /// Connections that failed while something was said on them.
+    pub(crate) fn broken(&self) -> Vec<u64> {
+        let broken = self.all.iter().filter(|(_, channel)| channel.is_broken);
+        broken.map(|(key, _)| *key).collect()
+    }
+
+    /// Whether this peer has a channel, or needs none.
+    pub(crate) fn has_channel(&self, peer: PeerId) -> bool {
+        self.is_near(peer) || self.is_refused(peer) || self.ours_to(peer).is_some()
+    }
+
+    /// Whether there is no talking to this peer on this host.
+    pub(crate) fn is_refused(&self, peer: PeerId) -> bool {
+        self.refused.contains(&peer)
+    }
+
+    /// Whether there is no talking to this peer over a wire.
+    pub(crate) fn is_refused_remote(&self, peer: PeerId) -> bool {
+        self.refused_remote.contains(&peer)
+    }
+
+    /// There will be no talking to this peer over a wire.
+    pub(crate) fn refuse_remote(&mut self, peer: PeerId) {
+        self.refused_remote.insert(peer);
+    }
+
+    /// This peer is gone: who comes by its name next is another.
+    pub(crate) fn forgive_remote(&mut self, peer: PeerId) {
+        self.refused_remote.remove(&peer);
+    }
+
+    /// There will be no talking to this peer.
+    pub(crate) fn refuse(&mut self, peer: PeerId) {
+        self.refused.insert(peer);
+    }
+
+    /// Somebody has been met, so looking for others is of use.
+    pub(crate) fn hurry(&mut self) {
+        self.wants_hurry = true;
+    }
+
+    /// Whether somebody has been met since the last call.
+    pub(crate) fn hurries(&mut self) -> bool {
+        std::mem::take(&mut self.wants_hurry)
+    }
+
+    /// Asks for another look at who is there.
+    pub(crate) fn look_again(&mut self) {
+        self.want_look(Wanted::Later);
+    }
+
+    fn want_look(&mut self, wanted: Wanted) {
+        self.wanted = self.wanted.max(wanted);
+    }
+
+    /// Whether another look was asked for since the last call.
+    pub(crate) fn wanted_look(&mut self) -> Wanted {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Keeps those refused for whom `keep` speaks.
+    pub(crate) fn retain_refused(&mut self, keep: impl Fn(&PeerId) -> bool) {
+        self.refused.retain(keep);
+    }
+
+    /// Whether this peer has, or may have, something to do with this process.
+    pub(crate) fn is_known(&self, peer: PeerId) -> bool {
+        self.lives.contains_key(&peer)
+            || self.by_peer.contains_key(&peer)
+            || self.ours_to(peer).is_some()
+    }
+
+    /// Lets go of a channel on which nothing can be said now. Its thread drops it.
+    pub(crate) fn give_up(&mut self, key: u64) {
+        if let Some(channel) = self.all.get_mut(&key) {
+            channel.is_broken = true;
+        }
+    }
+
+    pub(crate) fn send(&mut self, peer: PeerId, control: &Control) {
+        if let Some(key) = self.by_peer.get(&peer).copied() {
+            self.send_on(key, control, encode(control), Vec::new());
+        }
+    }
+
+    pub(crate) fn broadcast(&mut self, control: &Control) {
+        if self.by_peer.is_empty() {
+            return;
+        }
+        let frame = encode(control);
+        for key in self.by_peer.values().copied().collect::<Vec<_>>() {
+            // Whoever has not been told what there was before will be told everything then.
+            self.send_on(key, control, frame.clone(), Vec::new());
+        }
+    }
+
+    /// Says this to all processes of this host that have introduced themselves.
+    pub(crate) fn broadcast_near(&mut self, control: &Control) {
+        let near: Vec<_> = self.peers().filter(|peer| self.is_near(*peer)).collect();
+        near.into_iter().for_each(|peer| self.send(peer, control));
+    }
+
+    /// Whether whoever is at the other end may set the links of topics: processes of this user on this
+    /// host. Else the reason.
+    pub(crate) fn may_set_routes(&self, key: u64) -> Result<(), String> {
+        let line = self.all.get(&key).map(|channel| &channel.line);
+        let Some(Line::Near(connection)) = line else {
+            return Err("it comes from another host; allowed: this host".to_owned());
+        };
+        let user = connection.credentials().map_err(|error| error.to_string())?.user;
+        if user == process::user_id() {
+            return Ok(());
+        }
+        Err(format!("it comes from user {user}; allowed: user {}", process::user_id()))
+    }
+
+    /// Sends `frame`, the encoding of `control`, now or when the other end takes it.
+    pub(crate) fn send_on(
+        &mut self,
+        key: u64,
+        control: &Control,
+        frame: Vec<u8>,
+        fds: Vec<OwnedFd>,
+    ) {
+        let Some(channel) = self.all.get_mut(&key) else { return };
+        if MESSAGE_BYTES_MAX < frame.len() {
+            // Names are bounded where they are made. The other end could only hang up.
+            told::error!(bytes = frame.len(), ?control, "too long to be told");
+            return;
+        }
+        channel.outbox.push(control, frame, fds);
+        self.flush(key);
+    }
+
+    /// Sends what the other end takes, and asks to be told when it takes more.
+    pub(crate) fn flush(&mut self, key: u64) {
+        let Some(channel) = self.all.get_mut(&key) else { return };
+        while let Some(message) = channel.outbox.first() {
+            match channel.line.send(message) {
+                Ok(()) => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    // The reading side finds the same and removes it.
+                    channel.is_broken = true;
+                    channel.outbox.clear();
+                    break;
+                }
+            }
+            channel.outbox.remove_first();
+        }
+        let wants_write = !channel.outbox.is_empty();
+        if wants_write != channel.wants_write
+            && let (Some(poll), Line::Near(connection)) = (&self.poll, &channel.line)
+        {
+            channel.wants_write = wants_write;
+            // If it fails the channel is broken, and reading finds out.
+            let _ = poll.want_write(connection, key, wants_write);
+        }
+    }
+
+    fn of(&self, peer: PeerId) -> Option<&Channel> {
+        self.all.get(self.by_peer.get(&peer)?)
+    }
+}
+
+impl Channel {
+    fn new(line: Line, target: Option<PeerId>) -> Self {
+        Self {
+            line,
+            target,
+            hello: None,
+            proofs: None,
+            is_settled: false,
+            outbox: Outbox::default(),
+            is_broken: false,
+            wants_write: false,
+        }
+    }
+
+    pub(crate) fn remote_channel(&self) -> Option<&RemoteChannel> {
+        match &self.line {
+            Line::Near(_) => None,
+            Line::OtherEnd(line) => Some(line),
+        }
+    }
+
+    fn is_remote(&self) -> bool {
+        self.remote_channel().is_some()
+    }
+
+    fn has_told_all(&self) -> bool {
+        self.is_settled && self.proofs.is_some()
+    }
+}
+
+/// A process as it introduced itself.
+fn introduced(hello: &Hello) -> ProcessInfo {
+    ProcessInfo {
+        token: PeerId(hello.token).to_string(),
+        pid: hello.pid,
+        program: hello.program.clone(),
+        host: hello.host.clone(),
+    }
+}
+
+/// What the kernel knows of a process that has not introduced itself.
+fn silent(peer: PeerId, line: &Line) -> ProcessInfo {
+    let Line::Near(connection) = line else {
+        return ProcessInfo { token: peer.to_string(), ..ProcessInfo::default() };
+    };
+    let pid = connection.credentials().map_or(0, |it| it.pid);
+    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let path = arguments.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = path.rsplit(|byte| *byte == b'/').next().filter(|it| !it.is_empty());
+    ProcessInfo {
+        token: peer.to_string(),
+        pid,
+        program: String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned(),
+        host: process::host_name(),
+    }
+}
+
+/// Numbers of channels start here; below are the thread's own descriptors.
+const LINK_KEYS: u64 = 1000;
+/// Numbers of lives start here.
+const LIFE_KEYS: u64 = 1 << 63;
+
+/// Whether the number is a life's, and not a channel's.
+pub(crate) fn is_life(key: u64) -> bool {
+    LIFE_KEYS <= key
+}

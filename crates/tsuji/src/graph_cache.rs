@@ -1,0 +1,1000 @@
+//! Who is there, who matches whom, and which link each flow has.
+//!
+//! This file decides and keeps tables; what must be said to other processes it leaves in the
+//! outboxes of their channels, which the control thread sends.
+
+use std::collections::HashMap;
+use std::mem::discriminant;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tsuji_core::handover::{Cut, Epoch};
+use tsuji_core::{Capability, Health, Offer, Qos, Scope, Traits, TransportId, rxo};
+use tsuji_platform::clock;
+use tsuji_transport::deferred::told;
+use tsuji_transport::{Address, Gid, PeerId, Transport};
+
+use crate::Error;
+use crate::control::channel::Channels;
+use crate::control::listening::JoinState;
+use crate::control::protocol::{Control, EndpointRecord, Flow, NodeRecord, Refusal};
+use crate::control::watching::WatchWord;
+use crate::endpoint::EndpointCore;
+use crate::engines::ProcessEngines;
+use crate::events::{PublisherEvent, SubscriptionEvent};
+use crate::graph::{Role, RouteHalf, RouteState, UnreachablePeer, type_mismatch};
+use crate::pacing::{Backoff, after};
+use crate::publisher_core::{self, Asking, Connected, Joining, OtherEnd, PublisherCore, Reached};
+use crate::session::Session;
+use crate::subscription_core::SubscriptionCore;
+use foreign::Foreign;
+use pins::Pins;
+use route::{Decision, HalfOpen, Opening, Route};
+
+mod engines;
+mod foreign;
+mod handover;
+mod pins;
+mod report;
+mod route;
+mod second_engine;
+
+/// The tables of one participant.
+#[derive(Default)]
+pub(crate) struct GraphCache {
+    pub(crate) channels: Channels,
+    nodes: HashMap<Gid, Known<NodeRecord>>,
+    endpoints: HashMap<Gid, Known<EndpointRecord>>,
+    topics: HashMap<String, Vec<Gid>>,
+    publisher_cores: HashMap<Gid, Arc<PublisherCore>>,
+    subscription_cores: HashMap<Gid, Arc<SubscriptionCore>>,
+    /// Flows whose publisher lives here.
+    flows: HashMap<Flow, Route>,
+    /// When flows without a route are decided again, because something had run out; nothing is due
+    /// while one is being opened.
+    retries: HashMap<Flow, Backoff>,
+    /// Who is on the wires.
+    pub(crate) foreign: Foreign,
+    /// Where memory is preferred, how the wires of the transports were met.
+    pub(crate) join_states: HashMap<TransportId, JoinState>,
+    /// Why the wires of transports could not be joined, until they are.
+    pub(crate) join_troubles: HashMap<TransportId, String>,
+    /// How often the network of this host has changed.
+    pub(crate) network_changes: u64,
+    /// Transports on which this process has met itself.
+    met_self: Vec<TransportId>,
+    pins: Pins,
+    pub(crate) unreachable_peers: Vec<UnreachablePeer>,
+    /// Answers to questions that are under way.
+    pub(crate) answers: HashMap<u64, Answers>,
+    pub(crate) questions: u64,
+    /// What other processes of this host have said of watching, until the control thread has taken it.
+    pub(crate) watch_words: Vec<(PeerId, WatchWord)>,
+}
+
+/// What others have answered so far.
+#[derive(Default)]
+pub(crate) struct Answers {
+    pub(crate) halves: Vec<RouteHalf>,
+    pub(crate) settings: Vec<(PeerId, Result<u32, String>)>,
+    pub(crate) engines: Vec<ProcessEngines>,
+    /// Peers that have not answered all yet.
+    pub(crate) waiting: Vec<PeerId>,
+}
+
+/// Something, and the process it lives in.
+struct Known<T> {
+    record: T,
+    peer: PeerId,
+}
+
+impl GraphCache {
+    pub(crate) fn add_node(&mut self, session: &Session, record: NodeRecord) {
+        self.channels.broadcast(&Control::Node(record.clone()));
+        self.know_node(session, session.id, record);
+        self.foreign.graph_changed(session);
+    }
+
+    pub(crate) fn remove_node(&mut self, session: &Session, gid: Gid) {
+        self.channels.broadcast(&Control::NodeGone(gid.0));
+        self.nodes.remove(&gid);
+        session.graph_changed();
+        self.foreign.graph_changed(session);
+    }
+
+    pub(crate) fn add_publisher_core(
+        &mut self,
+        session: &Session,
+        publisher_core: &Arc<PublisherCore>,
+    ) {
+        let record = record(publisher_core, true);
+        // The policy may have changed since it was made.
+        publisher_core.set_size_line(session.policy().size_line_bytes());
+        self.publisher_cores.insert(publisher_core.gid, Arc::clone(publisher_core));
+        self.show_publisher_core(session, publisher_core);
+        self.add_local(session, record);
+    }
+
+    pub(crate) fn add_subscription_core(
+        &mut self,
+        session: &Session,
+        subscription_core: &Arc<SubscriptionCore>,
+    ) {
+        let record = record(subscription_core, false);
+        self.subscription_cores.insert(subscription_core.gid, Arc::clone(subscription_core));
+        self.show_subscription_core(session, subscription_core);
+        self.add_local(session, record);
+    }
+
+    /// Forgets an endpoint of this process, if it is not forgotten yet.
+    pub(crate) fn remove_local(&mut self, session: &Session, gid: Gid) {
+        if !self.publisher_cores.contains_key(&gid) && !self.subscription_cores.contains_key(&gid) {
+            return;
+        }
+        self.forget_endpoint(session, gid);
+        // Not before: whoever hears of it takes the memory back that the flows were written to.
+        self.channels.broadcast(&Control::EndpointGone(gid.0));
+        if let Some(publisher_core) = self.publisher_cores.remove(&gid) {
+            publisher_core.close();
+        }
+        if let Some(subscription_core) = self.subscription_cores.remove(&gid) {
+            subscription_core.close();
+        }
+        self.foreign.graph_changed(session);
+    }
+
+    pub(crate) fn know_node(&mut self, session: &Session, peer: PeerId, record: NodeRecord) {
+        let known = self.nodes.get(&Gid(record.gid)).map(|it| it.peer);
+        if known.is_none() && NODES_MAX <= self.nodes.len() {
+            return self.too_many(peer, &format!("nodes; at most {NODES_MAX} are known"));
+        }
+        if known.is_none_or(|it| it == peer) {
+            self.nodes.insert(Gid(record.gid), Known { record, peer });
+            session.graph_changed();
+        }
+    }
+
+    /// A node of `peer` is gone.
+    pub(crate) fn node_gone(&mut self, session: &Session, peer: PeerId, gid: Gid) {
+        if self.nodes.get(&gid).is_some_and(|known| known.peer == peer) {
+            self.nodes.remove(&gid);
+            session.graph_changed();
+        }
+    }
+
+    /// Whether this endpoint is known, and of `peer`.
+    pub(crate) fn lives_in(&self, endpoint: Gid, peer: PeerId) -> bool {
+        self.endpoints.get(&endpoint).is_some_and(|known| known.peer == peer)
+    }
+
+    /// Takes note of an endpoint, and matches it if its process has been met.
+    pub(crate) fn know_endpoint(
+        &mut self,
+        session: &Session,
+        peer: PeerId,
+        record: EndpointRecord,
+    ) {
+        let gid = Gid(record.gid);
+        if self.endpoints.contains_key(&gid) {
+            return;
+        }
+        if ENDPOINTS_MAX <= self.endpoints.len() {
+            return self.too_many(peer, &format!("endpoints; at most {ENDPOINTS_MAX} are known"));
+        }
+        if let Err(error) = Qos::from(record.qos).validate() {
+            told::warn!(topic = %record.topic, %error, "an endpoint of another process is ignored");
+            return;
+        }
+        self.topics.entry(record.topic.clone()).or_default().push(gid);
+        self.endpoints.insert(gid, Known { record, peer });
+        session.graph_changed();
+        if peer == session.id || self.is_reachable(peer) {
+            self.match_endpoint(session, gid);
+        }
+    }
+
+    /// Whether flows can begin to and from this process.
+    fn is_reachable(&self, peer: PeerId) -> bool {
+        self.channels.is_met(peer)
+            || (self.foreign.is_foreign(peer) && !self.foreign.is_awaited(peer))
+    }
+
+    /// A process has been met: what is known of it can be matched now.
+    pub(crate) fn match_peer(&mut self, session: &Session, peer: PeerId) {
+        let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
+        let theirs: Vec<Gid> = theirs.map(|(gid, _)| *gid).collect();
+        theirs.into_iter().for_each(|gid| self.match_endpoint(session, gid));
+    }
+
+    pub(crate) fn forget_endpoint(&mut self, session: &Session, gid: Gid) {
+        let Some(known) = self.endpoints.remove(&gid) else { return };
+        session.graph_changed();
+        let topic = &known.record.topic;
+        if let Some(endpoints) = self.topics.get_mut(topic) {
+            endpoints.retain(|it| *it != gid);
+            if endpoints.is_empty() {
+                self.topics.remove(topic);
+            }
+        }
+        let flows = self.flows.keys();
+        let ended = flows.filter(|flow| flow.publisher == gid.0 || flow.subscription == gid.0);
+        for flow in ended.copied().collect::<Vec<_>>() {
+            self.end_flow(session, flow);
+        }
+        self.foreign.graph_changed(session);
+        if known.record.is_publisher {
+            let subscription_cores = self.subscription_cores.values();
+            let here = subscription_cores.filter(|it| it.topic == known.record.topic);
+            for subscription_core in here.cloned().collect::<Vec<_>>() {
+                self.forget_writer(session, &subscription_core, gid, Gid(known.record.partner));
+            }
+        }
+    }
+
+    /// This publisher sends nothing more to `subscription_core`. If it is a server's, whose other half is
+    /// `partner`, it cannot answer the client any more.
+    fn forget_writer(
+        &mut self,
+        session: &Session,
+        subscription_core: &SubscriptionCore,
+        gid: Gid,
+        partner: Gid,
+    ) {
+        subscription_core.forget(gid);
+        if subscription_core.role == Role::Reply {
+            self.end_flow(session, Flow::new(subscription_core.partner, partner));
+        }
+    }
+
+    /// A process is gone: so is all that lived in it.
+    pub(crate) fn forget_peer(&mut self, session: &Session, peer: PeerId) {
+        self.nodes.retain(|_, known| known.peer != peer);
+        session.graph_changed();
+        let theirs = self.endpoints.iter().filter(|(_, known)| known.peer == peer);
+        for gid in theirs.map(|(gid, _)| *gid).collect::<Vec<_>>() {
+            self.forget_endpoint(session, gid);
+        }
+        for answers in self.answers.values_mut() {
+            answers.waiting.retain(|it| *it != peer);
+        }
+    }
+
+    /// A publisher elsewhere wants this end of a flow opened.
+    pub(crate) fn offered(
+        &mut self,
+        session: &Session,
+        peer: PeerId,
+        flow: Flow,
+        epoch: u32,
+        transport: &str,
+    ) {
+        let address = if self.lives_in(Gid(flow.publisher), peer) {
+            self.accept(session, peer, flow, Epoch(epoch), transport).map(|address| address.bytes)
+        } else {
+            Err(Refusal::lasting("the publisher is not known"))
+        };
+        self.channels.send(peer, &Control::Answer { flow, epoch, address });
+    }
+
+    /// The subscription's process has opened its end, or says why not.
+    pub(crate) fn answered(
+        &mut self,
+        session: &Session,
+        peer: PeerId,
+        flow: Flow,
+        epoch: u32,
+        address: Result<Vec<u8>, Refusal>,
+    ) {
+        let Some(route) = self.flows.get_mut(&flow) else { return };
+        let is_theirs =
+            self.endpoints.get(&Gid(flow.subscription)).is_some_and(|it| it.peer == peer);
+        if !is_theirs || route.handover.opening_epoch() != Some(Epoch(epoch)) {
+            return;
+        }
+        let is_answered = route.opening.as_ref().is_none_or(|it| it.half.is_some());
+        let Some(id) = route.handover.opening().filter(|_| !is_answered).cloned() else { return };
+        match address {
+            Ok(bytes) => {
+                let address = Address { peer, reader: Gid(flow.subscription), bytes };
+                self.open_end(session, flow, &id, address);
+            }
+            Err(refusal) => self.exclude_and_try_again(session, flow, id, refusal),
+        }
+    }
+
+    /// Opens the publisher's end, or goes on opening it, and tells the subscription's process.
+    fn open_end(&mut self, session: &Session, flow: Flow, id: &TransportId, address: Address) {
+        let epoch = self.epoch(flow);
+        match self.connect(session, flow, id, Reached::Address(&address)) {
+            Ok(Joining::Connected(connected)) => self.tell_cut(session, flow, connected),
+            Ok(Joining::OnTrial) => {
+                let until_ns = after(clock::monotonic_ns(), TRIAL_MAX);
+                self.begin_opening(session, flow, HalfOpen::OnTrial { until_ns });
+            }
+            Ok(Joining::Later) => self.begin_opening(session, flow, HalfOpen::Address(address)),
+            Err(refusal) => {
+                // What was accepted for this link is given back.
+                self.give_back(session, flow, epoch);
+                self.exclude_and_try_again(session, flow, id.clone(), refusal);
+            }
+        }
+    }
+
+    /// Tells the subscription from where on the link carries that was opened last.
+    fn tell_cut(&mut self, session: &Session, flow: Flow, connected: Connected) {
+        let Connected { first, ends, .. } = connected;
+        let epoch = self.epoch(flow);
+        self.say(session, flow.subscription, Control::Cut { flow, epoch, ends, first });
+    }
+
+    /// Says a word about a flow to the process of one of its ends, which may be this one.
+    fn say(&mut self, session: &Session, end: [u8; 16], word: Control) {
+        match self.endpoints.get(&Gid(end)).map(|known| known.peer) {
+            Some(peer) if peer == session.id => self.hear(session, word),
+            Some(peer) => self.channels.send(peer, &word),
+            None => (),
+        }
+    }
+
+    /// Does what the other end of a flow says of it.
+    pub(crate) fn hear(&mut self, session: &Session, word: Control) {
+        match word {
+            Control::Cut { flow, epoch, ends, first } => {
+                self.cut(session, flow, epoch, ends, Some(first));
+            }
+            Control::Done { flow, epoch, held } => self.done(session, flow, epoch, held),
+            Control::Shown { flow, epoch } => self.shown(session, flow, epoch),
+            Control::Withdrawn { flow, epoch } => self.withdrawn(flow, epoch),
+            Control::Closed { flow, .. } => self.closed(session, flow),
+            Control::Displaced { flow, total } => {
+                if let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) {
+                    publisher_core.note_displaced(Gid(flow.subscription), total);
+                }
+            }
+            // The others are answered, or are not about a flow that is there.
+            _ => (),
+        }
+    }
+
+    /// The transport has begun to open the link of this flow.
+    fn begin_opening(&mut self, session: &Session, flow: Flow, half: HalfOpen) {
+        if let Some(opening) = self.flows.get_mut(&flow).and_then(|it| it.opening.as_mut()) {
+            let is_same = |it: &HalfOpen| discriminant(it) == discriminant(&half);
+            let is_news = !opening.half.as_ref().is_some_and(is_same);
+            opening.half = Some(half);
+            if is_news {
+                session.waker.give();
+            }
+        }
+    }
+
+    fn go_on_opening(
+        &mut self,
+        session: &Session,
+        flow: Flow,
+        id: &TransportId,
+        opening: HalfOpen,
+    ) {
+        match opening {
+            HalfOpen::Address(address) => self.open_end(session, flow, id, address),
+            HalfOpen::ToPlain => self.open_to_foreign(session, flow, id),
+            HalfOpen::FromPlain => self.open_from_foreign(session, flow, id),
+            HalfOpen::OnTrial { .. } => (),
+        }
+    }
+
+    /// Goes on with the flows that this transport is opening.
+    pub(crate) fn go_on(&mut self, session: &Session, transport: &TransportId) {
+        for (flow, opening) in self.opening(transport) {
+            self.go_on_opening(session, flow, transport, opening);
+        }
+        let lost = self.publisher_cores.iter().flat_map(|(gid, publisher_core)| {
+            let lost = publisher_core.lost_on(transport).into_iter();
+            lost.map(|reader| Flow::new(*gid, reader))
+        });
+        for flow in lost.collect::<Vec<_>>() {
+            self.reader_lost(session, flow, transport);
+        }
+    }
+
+    fn opening(&self, transport: &TransportId) -> Vec<(Flow, HalfOpen)> {
+        let opening = self.flows.iter().filter_map(|(flow, route)| {
+            let half = route.opening.as_ref()?.half.as_ref()?;
+            (route.handover.opening() == Some(transport)).then(|| (*flow, half.clone()))
+        });
+        opening.collect()
+    }
+
+    /// Gives up links that take too long to open.
+    fn give_up(&mut self, session: &Session, now_ns: u64) {
+        let late = self.flows.iter().filter_map(|(flow, route)| {
+            let is_late = route.opening_due_ns().is_some_and(|due_ns| due_ns <= now_ns);
+            let opening = route.opening.as_ref().filter(|_| is_late)?;
+            Some((*flow, route.handover.opening()?.clone(), opening.half.clone()))
+        });
+        for (flow, id, half) in late.collect::<Vec<_>>() {
+            if let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) {
+                publisher_core.disconnect_from(&id, Gid(flow.subscription));
+            } else if let Some(subscription_core) =
+                self.subscription_cores.get(&Gid(flow.subscription))
+            {
+                subscription_core.forget(Gid(flow.publisher));
+            }
+            self.give_back(session, flow, self.epoch(flow));
+            // The engine of a foreign end that has not matched by then sees something that is not seen here.
+            let is_foreign = matches!(half, Some(HalfOpen::ToPlain | HalfOpen::FromPlain));
+            let refusal = Refusal {
+                reason: "the other end was not reached in time".to_owned(),
+                is_passing: !is_foreign || self.epoch(flow) < FOREIGN_EPOCHS_MAX,
+            };
+            self.exclude_and_try_again(session, flow, id, refusal);
+        }
+    }
+
+    /// From here on a link of this epoch carries; the one before brings nothing from `ends` on.
+    pub(crate) fn cut(
+        &mut self,
+        session: &Session,
+        flow: Flow,
+        epoch: u32,
+        ends: Option<u64>,
+        first: Option<u64>,
+    ) {
+        let Some(subscription_core) = self.subscription_cores.get(&Gid(flow.subscription)) else {
+            return;
+        };
+        if let Some((ends, first)) = ends.zip(first) {
+            return subscription_core
+                .change(Gid(flow.publisher), Cut { epoch: Epoch(epoch), ends, first });
+        }
+        subscription_core.cut(Gid(flow.publisher), first);
+        if subscription_core.role == Role::Reply
+            && let Some(server) = self.endpoints.get(&Gid(flow.publisher))
+        {
+            // Now that it can answer, it may be asked.
+            let requests = Flow::new(subscription_core.partner, Gid(server.record.partner));
+            self.match_flow(session, requests);
+        }
+    }
+
+    pub(crate) fn closed(&mut self, session: &Session, flow: Flow) {
+        let Some(subscription_core) = self.subscription_cores.get(&Gid(flow.subscription)).cloned()
+        else {
+            return;
+        };
+        let publisher = Gid(flow.publisher);
+        let partner = self.endpoints.get(&publisher).map(|known| Gid(known.record.partner));
+        self.forget_writer(session, &subscription_core, publisher, partner.unwrap_or_default());
+    }
+
+    /// What keeps each server of this service from answering the client that these are the halves of.
+    pub(crate) fn obstacles(&self, requests: Gid, replies: Gid) -> Vec<String> {
+        let client = self.endpoints.get(&requests).zip(self.endpoints.get(&replies));
+        let Some((asks, takes)) = client.map(|(a, b)| (&a.record, &b.record)) else {
+            return Vec::new();
+        };
+        let here = self.topics.get(&asks.topic).into_iter().flatten();
+        let known = here.filter_map(|gid| self.endpoints.get(gid));
+        let servers = known.filter_map(|known| {
+            let server = &known.record;
+            let mut mismatches = match (server.role, server.is_publisher) {
+                (Role::Request, false) => mismatches(asks, server),
+                (Role::Reply, true) => mismatches(server, takes),
+                _ => return None,
+            };
+            mismatches.extend(self.foreign.other_mapping(known.peer));
+            Some((server, mismatches))
+        });
+        let mut obstacles: Vec<String> = servers
+            .filter(|(_, mismatches)| !mismatches.is_empty())
+            .map(|(server, mismatches)| {
+                format!("{}: {}", self.node_name(Gid(server.node)), mismatches.join("; "))
+            })
+            .collect();
+        // A type that differs does so on both halves.
+        obstacles.sort();
+        obstacles.dedup();
+        obstacles
+    }
+
+    pub(crate) fn alive(&mut self, publisher: Gid) {
+        let Some(known) = self.endpoints.get(&publisher) else { return };
+        for gid in self.topics.get(&known.record.topic).into_iter().flatten() {
+            if let Some(subscription_core) = self.subscription_cores.get(gid) {
+                subscription_core.alive(publisher);
+            }
+        }
+    }
+
+    /// Says to all subscriptions that a publisher is alive.
+    pub(crate) fn assert_alive(&mut self, publisher: Gid) {
+        self.alive(publisher);
+        self.channels.broadcast(&Control::Alive(publisher.0));
+    }
+
+    /// What a new process is told.
+    pub(crate) fn introduction(&self, session: &Session) -> Vec<Control> {
+        let nodes = self.nodes.values().filter(|known| known.peer == session.id);
+        let endpoints = self.endpoints.values().filter(|known| known.peer == session.id);
+        let nodes = nodes.map(|known| Control::Node(known.record.clone()));
+        let endpoints = endpoints.map(|known| Control::Endpoint(known.record.clone()));
+        nodes.chain(endpoints).chain(self.told_pins()).chain([Control::Settled]).collect()
+    }
+
+    /// What a process has beyond a limit is left out, and it is said so.
+    fn too_many(&mut self, peer: PeerId, what: &str) {
+        let (path, reason) = (peer.to_string(), format!("it brings too many {what}"));
+        let unreachable_peer = UnreachablePeer { path, reason };
+        if !self.unreachable_peers.contains(&unreachable_peer)
+            && self.unreachable_peers.len() < UNREACHABLE_PEERS_MAX
+        {
+            told::warn!(peer = %unreachable_peer.path, reason = %unreachable_peer.reason, "left out");
+            self.note_unreachable_peer(unreachable_peer);
+        }
+    }
+
+    /// Remembers a process that could not be met, to be shown.
+    pub(crate) fn note_unreachable_peer(&mut self, unreachable_peer: UnreachablePeer) {
+        told::debug!(path = %unreachable_peer.path, reason = %unreachable_peer.reason, "an unreachable_peer");
+        if !self.unreachable_peers.contains(&unreachable_peer)
+            && self.unreachable_peers.len() < UNREACHABLE_PEERS_MAX
+        {
+            self.unreachable_peers.push(unreachable_peer);
+        }
+    }
+
+    /// Whoever has its socket at `path` has been met after all.
+    pub(crate) fn forget_unreachable_peer(&mut self, path: &str) {
+        self.unreachable_peers.retain(|unreachable_peer| unreachable_peer.path != path);
+    }
+
+    /// When [`on_time`](Self::on_time) wants to be called, on the monotonic clock.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        let publisher_cores = self.publisher_cores.values().filter_map(|it| it.due_ns());
+        let subscription_cores = self.subscription_cores.values().filter_map(|it| it.due_ns());
+        let retries = self.retries.values().filter_map(Backoff::due_ns);
+        let opening = self.flows.values().filter_map(Route::due_ns);
+        let channels = self.channels.due_ns().into_iter().chain(self.second_due_ns());
+        let channels = channels.chain(self.ask_due_ns());
+        publisher_cores
+            .chain(subscription_cores)
+            .chain(retries)
+            .chain(opening)
+            .chain(channels)
+            .min()
+    }
+
+    pub(crate) fn on_time(&mut self, session: &Session, now_ns: u64) {
+        self.publisher_cores.values().for_each(|it| it.on_time(now_ns));
+        self.subscription_cores.values().for_each(|it| it.on_time(now_ns));
+        self.end_trials(session, now_ns);
+        self.give_up(session, now_ns);
+        self.settle_doubts(session, now_ns);
+        self.end_waits_for_second(session, now_ns);
+        self.ask_for_nodes(session, now_ns);
+        let retries = self.retries.iter_mut();
+        let due = retries.filter(|(_, retry)| retry.is_due(now_ns));
+        let due = due.map(|(flow, retry)| {
+            retry.tried();
+            *flow
+        });
+        for flow in due.collect::<Vec<_>>() {
+            let Some(route) = self.flows.get_mut(&flow) else { continue };
+            if route.opening.is_some() {
+                // That first.
+                self.retry_later(session, flow);
+                continue;
+            }
+            route.excluded.retain(|(_, refusal)| !refusal.is_passing);
+            self.find_link(session, flow, "what had run out may be there again");
+        }
+    }
+
+    /// Something has run out, so that a flow has no route: there may be more of it later.
+    fn retry_later(&mut self, session: &Session, flow: Flow) {
+        let retry = self.retries.entry(flow);
+        retry.or_insert_with(|| Backoff::new(RETRY_FIRST, RETRY_LAST)).later();
+        session.waker.give();
+    }
+
+    /// Wakes those who wait for room, to find the end.
+    pub(crate) fn wake_publishers(&self) {
+        self.publisher_cores.values().for_each(|it| it.wake());
+    }
+
+    /// How many subscriptions a publisher of this process has.
+    pub(crate) fn readers(&self, publisher: Gid) -> usize {
+        self.publisher_cores.get(&publisher).map_or(0, |it| it.readers())
+    }
+
+    /// How many publishers a subscription of this process has.
+    pub(crate) fn writers(&self, subscription: Gid) -> usize {
+        self.subscription_cores.get(&subscription).map_or(0, |it| it.writers())
+    }
+
+    fn add_local(&mut self, session: &Session, record: EndpointRecord) {
+        self.channels.broadcast(&Control::Endpoint(record.clone()));
+        self.know_endpoint(session, session.id, record);
+        self.foreign.graph_changed(session);
+    }
+
+    /// Matches one endpoint with all others of its topic.
+    fn match_endpoint(&mut self, session: &Session, gid: Gid) {
+        let Some(known) = self.endpoints.get(&gid) else { return };
+        let is_publisher = known.record.is_publisher;
+        let others = self.topics.get(&known.record.topic).into_iter().flatten().copied();
+        for other in others.collect::<Vec<_>>() {
+            let flow = if is_publisher { Flow::new(gid, other) } else { Flow::new(other, gid) };
+            self.match_flow(session, flow);
+        }
+    }
+
+    fn match_flow(&mut self, session: &Session, flow: Flow) {
+        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        let known = self.endpoints.get(&publisher).zip(self.endpoints.get(&subscription));
+        let Some((offers, asks)) = known else { return };
+        let is_mine = |known: &Known<EndpointRecord>| known.peer == session.id;
+        let reachable = |it: &Known<EndpointRecord>| is_mine(it) || self.is_reachable(it.peer);
+        let is_flow = offers.record.is_publisher
+            && !asks.record.is_publisher
+            && offers.record.role == asks.record.role;
+        if !is_flow
+            || !(is_mine(offers) || is_mine(asks))
+            || !(reachable(offers) && reachable(asks))
+        {
+            return;
+        }
+        let is_unwanted =
+            || self.subscription_cores.get(&subscription).is_some_and(|it| it.ignores_local);
+        if self.flows.contains_key(&flow) || (is_mine(offers) && is_unwanted()) {
+            return;
+        }
+        // What half a client or server says tells nothing of whether it can answer or be answered.
+        let is_half = |it: &Known<EndpointRecord>| {
+            it.record.role != Role::Topic && it.record.partner == [0; 16]
+        };
+        if is_half(offers) || is_half(asks) {
+            return;
+        }
+        let mismatch = type_mismatch(offers.record.ty(), asks.record.ty());
+        let mut mismatches = mismatches(&offers.record, &asks.record);
+        if offers.record.role != Role::Topic {
+            let peers = [offers.peer, asks.peer].into_iter();
+            mismatches.extend(peers.filter_map(|peer| self.foreign.other_mapping(peer)));
+        }
+        if mismatch.is_some() && offers.record.role == Role::Reply {
+            // It is told of the requests.
+            return;
+        }
+        if !mismatches.is_empty() {
+            self.tell_mismatch(session, flow, mismatch, mismatches);
+            return;
+        }
+        // A server is asked only when its reply will find its way.
+        let partners = (Gid(offers.record.partner), Gid(asks.record.partner));
+        let can_be_answered = || match self.subscription_cores.get(&partners.0) {
+            Some(replies) => replies.hears(partners.1),
+            None => self
+                .flows
+                .get(&Flow::new(partners.1, partners.0))
+                .is_some_and(|route| route.state == RouteState::Active),
+        };
+        let is_decided_here = self.is_decided_here(session, publisher);
+        if is_decided_here && (offers.record.role != Role::Request || can_be_answered()) {
+            self.flows.insert(flow, Route::new());
+            self.find_link(session, flow, "the two ends have met");
+        }
+    }
+
+    /// Whether flows of this publisher are decided in this process: its own, and those of foreign nodes
+    /// to it.
+    fn is_decided_here(&self, session: &Session, publisher: Gid) -> bool {
+        let known = self.endpoints.get(&publisher);
+        known.is_some_and(|it| it.peer == session.id || self.foreign.is_foreign(it.peer))
+    }
+
+    fn tell_mismatch(
+        &mut self,
+        session: &Session,
+        flow: Flow,
+        mismatch: Option<String>,
+        mismatches: Vec<String>,
+    ) {
+        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        if let Some(publisher_core) = self.publisher_cores.get(&publisher) {
+            let topic = &publisher_core.topic;
+            if !publisher_core.events.is_heard() {
+                let reason = mismatches.join("; ");
+                told::warn!(%topic, reason, "{} does not fit", counterpart(publisher_core.role, true));
+            }
+            publisher_core.events.push(match &mismatch {
+                Some(mismatch) => {
+                    PublisherEvent::IncompatibleType { subscription, mismatch: mismatch.clone() }
+                }
+                None => {
+                    PublisherEvent::IncompatibleQos { subscription, mismatches: mismatches.clone() }
+                }
+            });
+        }
+        if self.is_decided_here(session, publisher) {
+            let mut route = Route::new();
+            route.state = RouteState::Incompatible;
+            route.choice = Some(Decision {
+                transport: None,
+                because: format!("incompatible: {}", mismatches.join("; ")),
+                rejected: Vec::new(),
+            });
+            route.mismatches = mismatches.clone();
+            self.flows.insert(flow, route);
+        }
+        if let Some(subscription_core) = self.subscription_cores.get(&subscription) {
+            let topic = &subscription_core.topic;
+            if !subscription_core.events.is_heard() {
+                let reason = mismatches.join("; ");
+                told::warn!(%topic, reason, "{} does not fit", counterpart(subscription_core.role, false));
+            }
+            subscription_core.events.push(match mismatch {
+                Some(mismatch) => SubscriptionEvent::IncompatibleType { publisher, mismatch },
+                None => SubscriptionEvent::IncompatibleQos { publisher, mismatches },
+            });
+        }
+    }
+
+    /// What is known now of a flow that is decided here.
+    fn traits(&self, session: &Session, flow: Flow) -> Option<Traits> {
+        let subscription = self.endpoints.get(&Gid(flow.subscription))?;
+        let reliability = Qos::from(subscription.record.qos).reliability;
+        if let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) {
+            let far = self.far(session, subscription.peer);
+            return Some(publisher_core.traits(far, reliability, &session.policy()));
+        }
+        let publisher = self.endpoints.get(&Gid(flow.publisher))?;
+        let far = self.far(session, publisher.peer);
+        let record = &publisher.record;
+        Some(publisher_core::traits_of_another(
+            &record.topic,
+            &record.type_name,
+            far,
+            reliability,
+            &session.policy(),
+        ))
+    }
+
+    /// Where a process is, and whose it is.
+    fn far(&self, session: &Session, peer: PeerId) -> OtherEnd {
+        let scope = match () {
+            () if peer == session.id => Scope::Intra,
+            () if self.channels.is_near(peer) => Scope::Local,
+            () => Scope::Remote,
+        };
+        OtherEnd { scope, peer: self.foreign.peer(peer) }
+    }
+
+    fn offers(&self, session: &Session, flow: Flow) -> Vec<Offer> {
+        let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
+        let peer_of = |gid| self.endpoints.get(&gid).map(|known| known.peer);
+        let far_end = if publisher_core.is_some() { flow.subscription } else { flow.publisher };
+        let peer = peer_of(Gid(far_end)).unwrap_or_default();
+        let publisher = self.endpoints.get(&Gid(flow.publisher));
+        let role = publisher.map_or(Role::Topic, |it| it.record.role);
+        let excluded = self.flows.get(&flow).map_or(&[][..], |route| &route.excluded);
+        let mut offers: Vec<Offer> = Vec::new();
+        for transport in session.transports() {
+            let id = transport.id();
+            let mut offer = Offer::new(id.clone(), transport.capability());
+            offer.readers = publisher_core.map_or(0, |it| it.readers_on(&id));
+            if let Some(wire) = transport.wire().filter(|_| session.speaks()) {
+                offer.peers = wire.peers();
+            }
+            let refused = excluded.iter().find(|(it, _)| *it == id).map(|(_, refusal)| refusal);
+            if let Some(trouble) = transport.trouble() {
+                offer.health = Health::Exhausted(trouble.into());
+            } else if let Some(Refusal { reason, is_passing }) = refused {
+                let health = if *is_passing { Health::Exhausted } else { Health::Failed };
+                offer.health = health(reason.as_str().into());
+            } else if let Some(obstacle) = self.obstacle(session, peer, role, &offer) {
+                offer.health = Health::Failed(obstacle.into());
+            }
+            offers.push(offer);
+        }
+        // Those that do not work at all are named with the reason.
+        let failed = session.failed().iter().map(|it| Offer {
+            health: Health::Failed(it.reason.as_str().into()),
+            ..Offer::new(it.transport.clone(), Capability::ANYTHING)
+        });
+        offers.extend(failed);
+        offers
+    }
+
+    /// What keeps a transport from reaching this process, if it could as far as its scopes go.
+    fn obstacle(
+        &self,
+        session: &Session,
+        peer: PeerId,
+        role: Role,
+        offer: &Offer,
+    ) -> Option<String> {
+        let scope = self.far(session, peer).scope;
+        if peer == session.id || !offer.capability.scopes.contains(scope) {
+            return None;
+        }
+        if self.foreign.is_foreign(peer) {
+            let is_second = session.is_second(&offer.transport);
+            return self.foreign.obstacle(peer, &offer.transport, is_second, role);
+        }
+        self.channels.obstacle(peer, &offer.transport)
+    }
+
+    /// Opens the subscription's end, which lives here.
+    fn accept(
+        &mut self,
+        session: &Session,
+        peer: PeerId,
+        flow: Flow,
+        epoch: Epoch,
+        transport: &str,
+    ) -> Result<Address, Refusal> {
+        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        let subscription_core = self.subscription_cores.get(&subscription);
+        let subscription_core =
+            subscription_core.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
+        let transport = session.transport(transport);
+        let transport =
+            transport.ok_or_else(|| Refusal::lasting("not in the subscription's build"))?;
+        let offered = self.endpoints.get(&publisher).map(|known| known.record.qos.into());
+        let offered = offered.unwrap_or(Qos::DEFAULT);
+        Ok(subscription_core.accept(transport, peer, publisher, epoch, &offered)?)
+    }
+
+    /// Opens the publisher's end, which lives here; answers nothing when it is to be gone on with.
+    fn connect(
+        &mut self,
+        session: &Session,
+        flow: Flow,
+        id: &TransportId,
+        reached: Reached<'_>,
+    ) -> Result<Joining, Refusal> {
+        let publisher_core = self.publisher_cores.get(&Gid(flow.publisher));
+        let publisher_core =
+            publisher_core.ok_or_else(|| Refusal::lasting("the publisher is gone"))?;
+        let asks = self.endpoints.get(&Gid(flow.subscription)).map(|known| &known.record);
+        let asks = asks.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
+        let transport: &Arc<dyn Transport> =
+            session.transport(id.as_str()).ok_or_else(|| Refusal::lasting("not in this build"))?;
+        let subscription_core = self.subscription_cores.get(&Gid(flow.subscription));
+        let value_type =
+            subscription_core.and_then(|subscription_core| subscription_core.value_type);
+        let is_urgent = self.flows.get(&flow).is_some_and(Route::is_bad);
+        let (qos, partner) = (asks.qos.into(), Gid(asks.partner));
+        let asking = Asking { qos, value_type, partner, is_urgent };
+        let joined = publisher_core.connect(transport, reached, &asking);
+        let joined =
+            joined.inspect_err(|_| publisher_core.disconnect_from(id, Gid(flow.subscription)))?;
+        if let Joining::Connected(connected) = joined {
+            if connected.ends.is_none() {
+                publisher_core.tell_matched();
+            }
+            self.carried(flow, connected.ends.is_none().then_some(connected.published_before));
+        }
+        Ok(joined)
+    }
+
+    fn exclude_and_try_again(
+        &mut self,
+        session: &Session,
+        flow: Flow,
+        id: TransportId,
+        refusal: Refusal,
+    ) {
+        let Some(route) = self.flows.get_mut(&flow) else { return };
+        if !self.retries.contains_key(&flow) {
+            told::warn!(transport = %id, reason = refusal.reason, "a link could not be opened");
+        }
+        if route.handover.opening() == Some(&id) {
+            route.handover.withdraw();
+        }
+        let why = route.opening.take().map_or_else(|| NOT_TO_BE_HAD.to_owned(), |it| it.why);
+        route.excluded.push((id, refusal));
+        self.find_link(session, flow, &why);
+    }
+
+    fn end_flow(&mut self, session: &Session, flow: Flow) {
+        let Some(route) = self.flows.remove(&flow) else { return };
+        self.retries.remove(&flow);
+        let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        let Some(publisher_core) = self.publisher_cores.get(&publisher) else {
+            // It is a foreign node's.
+            return self.closed(session, flow);
+        };
+        if let Some(id) = route.handover.opening() {
+            publisher_core.disconnect_from(id, subscription);
+        }
+        if route.handover.current().is_some() {
+            publisher_core.disconnect(subscription);
+            publisher_core.tell_matched();
+        }
+        self.close_remote_end(session, flow, route.handover.last().0);
+        self.regroup(session, flow);
+    }
+
+    /// The subscription's end of this link gets nothing any more.
+    fn close_remote_end(&mut self, session: &Session, flow: Flow, epoch: u32) {
+        self.say(session, flow.subscription, Control::Closed { flow, epoch });
+    }
+
+    /// The number of the link that was offered last.
+    fn epoch(&self, flow: Flow) -> u32 {
+        self.flows.get(&flow).map_or(0, |route| route.handover.last().0)
+    }
+
+    /// Lets a transport that connects processes connect this one with itself.
+    fn meet_self(&mut self, session: &Session, id: &TransportId) -> Result<(), Refusal> {
+        if self.met_self.contains(id) {
+            return Ok(());
+        }
+        let transport =
+            session.transport(id.as_str()).ok_or_else(|| Refusal::lasting("not in this build"))?;
+        let met = transport
+            .handshake(session.id)
+            .and_then(|handshake| transport.meet(session.id, handshake))
+            .and_then(|answer| transport.confirm(session.id, &answer));
+        met.map_err(Error::from)?;
+        self.met_self.push(id.clone());
+        Ok(())
+    }
+}
+
+/// What stands at the other end of a publisher core or a subscription core of this role.
+fn counterpart(role: Role, is_publisher_core: bool) -> &'static str {
+    match (role, is_publisher_core) {
+        (Role::Topic, true) => "a subscription",
+        (Role::Topic, false) => "a publisher",
+        (Role::Request, true) | (Role::Reply, false) => "a server",
+        (Role::Request, false) | (Role::Reply, true) => "a client",
+    }
+}
+
+/// What of type, or else of QoS, does not fit.
+fn mismatches(offers: &EndpointRecord, asks: &EndpointRecord) -> Vec<String> {
+    if let Some(mismatch) = type_mismatch(offers.ty(), asks.ty()) {
+        return vec![mismatch];
+    }
+    let checked = rxo::check(&offers.qos.into(), &asks.qos.into());
+    checked.err().into_iter().flatten().map(|it| it.to_string()).collect()
+}
+
+/// An endpoint of this process, as others see it.
+fn record(endpoint: &EndpointCore, is_publisher: bool) -> EndpointRecord {
+    EndpointRecord {
+        gid: endpoint.gid.0,
+        node: endpoint.node.0,
+        is_publisher,
+        role: endpoint.role,
+        partner: endpoint.partner.0,
+        topic: endpoint.topic.clone(),
+        type_name: endpoint.type_name.clone(),
+        type_hash: endpoint.type_hash.clone(),
+        qos: endpoint.qos.into(),
+    }
+}
+
+/// How long a transport may take to reach the other end of a flow.
+const OPENING_MAX: Duration = Duration::from_secs(5);
+/// The same while nothing goes to it, nor to others.
+const OPENING_MAX_BROKEN: Duration = Duration::from_secs(1);
+/// Decisions about a flow with a foreign node, two for each try, after which it is not tried again.
+const FOREIGN_EPOCHS_MAX: u32 = 6;
+/// How long a link that must show that it carries is waited for. After so long without a sample both
+/// ends have said to each other what they need.
+const TRIAL_MAX: Duration = Duration::from_millis(250);
+/// What set a decision off that nobody else did.
+const NOT_TO_BE_HAD: &str = "a link was not to be had";
+/// How soon a flow without a route is decided again.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_LAST: Duration = Duration::from_secs(10);
+/// Beyond so many, endpoints of other processes are not taken note of.
+const ENDPOINTS_MAX: usize = 200_000;
+/// Beyond so many, unreachable peers are only logged.
+const UNREACHABLE_PEERS_MAX: usize = 100;
+/// Beyond so many, nodes of other processes are not taken note of.
+const NODES_MAX: usize = 50_000;

@@ -1,0 +1,156 @@
+//! What the graph shows of itself: nodes, endpoints, flows.
+
+use tsuji_transport::{Gid, PeerId};
+
+use super::{GraphCache, Route};
+use crate::control::protocol::{EndpointRecord, Flow};
+use crate::graph::{
+    DecisionHalf, EndReport, EndpointInfo, EndpointKind, Graph, NodeInfo, ProcessInfo, Role,
+    RouteHalf, full_name,
+};
+use crate::session::Session;
+
+impl GraphCache {
+    pub(crate) fn graph(&self, session: &Session) -> Graph {
+        let mut nodes: Vec<NodeInfo> = self
+            .nodes
+            .iter()
+            .map(|(gid, known)| NodeInfo {
+                gid: *gid,
+                name: known.record.name.clone(),
+                namespace: known.record.namespace.clone(),
+                enclave: known.record.enclave.clone(),
+                process: self.process(session, known.peer),
+                vendor: self.foreign.vendor(known.peer),
+            })
+            .collect();
+        nodes.sort_by_key(|node| (node.fully_qualified_name(), node.gid));
+        let mut endpoints = self.shown_as(session, self.endpoints.keys(), Role::Topic);
+        // A client or a server is shown by its half for requests.
+        let mut services = self.shown_as(session, self.endpoints.keys(), Role::Request);
+        let order = |a: &EndpointInfo, b: &EndpointInfo| {
+            (&a.topic, a.kind, a.gid).cmp(&(&b.topic, b.kind, b.gid))
+        };
+        endpoints.sort_by(order);
+        services.sort_by(order);
+        Graph { nodes, endpoints, services }
+    }
+
+    /// What [`graph`](Self::graph) shows of one topic.
+    pub(crate) fn endpoints_of(&self, session: &Session, topic: &str) -> Vec<EndpointInfo> {
+        let here = self.topics.get(topic).into_iter().flatten();
+        let mut endpoints = self.shown_as(session, here, Role::Topic);
+        endpoints.sort_by_key(|it| (it.kind, it.gid));
+        endpoints
+    }
+
+    /// Those of `gids` that have this role.
+    fn shown_as<'a>(
+        &self,
+        session: &Session,
+        gids: impl Iterator<Item = &'a Gid>,
+        role: Role,
+    ) -> Vec<EndpointInfo> {
+        let known = gids.filter_map(|gid| Some((gid, self.endpoints.get(gid)?)));
+        let shown = known.filter(|(_, known)| known.record.role == role);
+        shown
+            .map(|(gid, known)| EndpointInfo {
+                gid: *gid,
+                kind: kind(&known.record),
+                topic: known.record.topic.clone(),
+                type_name: known.record.type_name.clone(),
+                type_hash: known.record.type_hash.clone(),
+                qos: known.record.qos.into(),
+                node: self.node_name(Gid(known.record.node)),
+                process: self.process(session, known.peer),
+                vendor: self.foreign.vendor(known.peer),
+            })
+            .collect()
+    }
+
+    /// What this process knows of flows.
+    pub(crate) fn halves(&self, session: &Session) -> Vec<RouteHalf> {
+        let decisions = self.flows.iter().filter_map(|(flow, route)| {
+            let publisher = self.endpoints.get(&Gid(flow.publisher))?;
+            // As they are now: what the decision was made on is told in its reason.
+            let traits = self.traits(session, *flow)?;
+            let choice = route.choice.as_ref()?;
+            Some(RouteHalf::Decision(Box::new(DecisionHalf {
+                publisher: flow.publisher,
+                subscription: flow.subscription,
+                topic: publisher.record.topic.clone(),
+                role: publisher.record.role,
+                type_name: publisher.record.type_name.clone(),
+                publisher_end: self.end(session, Gid(flow.publisher)),
+                subscription_end: self.end(session, Gid(flow.subscription)),
+                state: route.state,
+                transport: choice.transport.as_ref().map(ToString::to_string),
+                handover_to: route.handover_to(),
+                pinned: self.pinned(&publisher.record.topic),
+                changes: route.changes.iter().cloned().collect(),
+                because: choice.because.clone(),
+                rejected: choice.rejected.clone(),
+                mismatches: route.mismatches.clone(),
+                size: traits.size.to_string(),
+                size_origin: traits.size_origin.to_string(),
+                sample_bytes: traits.sample_bytes,
+                scope: traits.scope.to_string(),
+                reliability: traits.reliability.to_string(),
+                peer: traits.peer.to_string(),
+                epoch: route.handover.last().0,
+                since_wall_ns: route.since_wall_ns,
+                sent: self.sent(flow, route),
+            })))
+        });
+        let counts = self
+            .subscription_cores
+            .values()
+            .flat_map(|subscription_core| subscription_core.halves());
+        decisions.chain(counts.map(RouteHalf::Count)).collect()
+    }
+
+    /// How many samples were sent on a flow since it has its link, as far as this process knows.
+    fn sent(&self, flow: &Flow, route: &Route) -> u64 {
+        let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) else { return 0 };
+        // What a server sends, each client gets for itself.
+        publisher_core.answered(Gid(flow.subscription)).unwrap_or_else(|| {
+            let published = publisher_core.counters().published;
+            route.published_before.map_or(0, |before| published.saturating_sub(before))
+        })
+    }
+
+    fn end(&self, session: &Session, gid: Gid) -> EndReport {
+        let Some(known) = self.endpoints.get(&gid) else { return EndReport::default() };
+        let process = self.process(session, known.peer);
+        EndReport {
+            gid: gid.to_string(),
+            node: self.node_name(Gid(known.record.node)),
+            pid: process.pid,
+            program: process.program,
+            host: process.host,
+            vendor: self.foreign.vendor(known.peer),
+        }
+    }
+
+    pub(super) fn node_name(&self, gid: Gid) -> String {
+        let node = self.nodes.get(&gid).map(|known| &known.record);
+        node.map_or_else(|| "?".to_owned(), |node| full_name(&node.namespace, &node.name))
+    }
+
+    fn process(&self, session: &Session, peer: PeerId) -> ProcessInfo {
+        if peer == session.id {
+            return session.info.clone();
+        }
+        self.foreign.process(peer).unwrap_or_else(|| self.channels.process(peer))
+    }
+}
+
+/// What an endpoint is to those who look.
+fn kind(record: &EndpointRecord) -> EndpointKind {
+    match (record.role, record.is_publisher) {
+        (Role::Topic, true) => EndpointKind::Publisher,
+        (Role::Topic, false) => EndpointKind::Subscription,
+        (Role::Request, true) | (Role::Reply, false) => EndpointKind::Client,
+        (Role::Request, false) | (Role::Reply, true) => EndpointKind::Server,
+    }
+}

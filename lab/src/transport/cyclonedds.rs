@@ -1,0 +1,191 @@
+//! Cyclone DDS alone: the same library, tuning, QoS and bytes as on tsuji's transport, the receiver asleep
+//! in a wait set with a read condition, as its own examples do it. And a foreign node for tsuji to meet.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+use tsuji::{History, Message, Qos};
+use tsuji_transport_cyclonedds::CycloneConfig;
+use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
+
+use crate::account::{Account, Wrong};
+use crate::child::{answer, obey_each};
+use crate::picture::Pictures;
+use crate::route;
+use crate::transport::peer::{self, Line, Listener, Talker};
+use crate::transport::{End, Flow, LOOK_AGAIN, Sender, Spec, tsuji as ours};
+
+/// What DDS calls the type of a picture.
+pub(crate) const TYPE_NAME: &str = "sensor_msgs::msg::dds_::Image_";
+
+fn join(line: &Line, domain: u32) -> Result<Participant, String> {
+    if line.flow == Flow::Stream {
+        return Err("Cyclone DDS is measured one sample at a time".to_owned());
+    }
+    Participant::join(&CycloneConfig::on_loopback(domain)).map_err(said)
+}
+
+pub(super) fn talker(line: &Line, domain: u32) -> Result<Talking, String> {
+    let participant = join(line, domain)?;
+    let writer = participant.writer(&line.topic(), line.type_name, &line.qos).map_err(said)?;
+    Ok(Talking { writer, _participant: participant })
+}
+
+pub(super) struct Talking {
+    writer: Writer,
+    _participant: Participant,
+}
+
+impl Talker for Talking {
+    fn is_met(&mut self) -> Result<bool, String> {
+        Ok(self.writer.matched() != 0)
+    }
+
+    fn send(&mut self, sample: &[u8]) -> Result<(), String> {
+        self.writer.write(&Arc::new(sample.to_vec())).map_err(said)
+    }
+}
+
+pub(super) fn listener(line: &Line, domain: u32) -> Result<Listening, String> {
+    let participant = join(line, domain)?;
+    let reader = participant.reader(&line.topic(), line.type_name, &line.qos).map_err(said)?;
+    Ok(Listening { reader, _participant: participant })
+}
+
+pub(super) struct Listening {
+    reader: Reader,
+    _participant: Participant,
+}
+
+impl Listener for Listening {
+    fn run(self: Box<Self>, end: &End, heard: &mut dyn FnMut(&[u8])) -> Result<(), String> {
+        while !end.is_over() {
+            self.reader.wait(LOOK_AGAIN).map_err(said)?;
+            while let Some(sample) = self.reader.take().map_err(said)? {
+                heard(&sample);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends pictures from the buffers that they are drawn in.
+pub(super) fn in_place(spec: &Spec) -> Result<Box<dyn Sender>, String> {
+    let talking = talker(&Line::of(spec), route::raw_domain(&spec.folder))?;
+    let pictures = Pictures::new(spec.size);
+    let blank = ours::image(pictures.size()).to_vec().map_err(|error| error.to_string())?;
+    let frames = (0..FRAMES).map(|_| Arc::new(blank.clone())).collect();
+    Ok(Box::new(InPlace { pictures, blank, frames, has_met: false, talking }))
+}
+
+/// Frames in rotation; one is free again when the receiver has acknowledged it.
+const FRAMES: usize = 4;
+
+struct InPlace {
+    pictures: Pictures,
+    /// An image without its pixels, which are the end of it.
+    blank: Vec<u8>,
+    frames: VecDeque<Arc<Vec<u8>>>,
+    has_met: bool,
+    talking: Talking,
+}
+
+impl Sender for InPlace {
+    fn prepare(&mut self) -> Result<(), String> {
+        peer::meet_once(&mut self.has_met, &mut self.talking)?;
+        self.frames.rotate_left(1);
+        if Arc::get_mut(&mut self.frames[0]).is_none() {
+            self.frames[0] = Arc::new(self.blank.clone());
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        let frame = Arc::get_mut(&mut self.frames[0]).ok_or("the frame is in use")?;
+        let pixels = frame.len() - self.pictures.size();
+        self.pictures.draw(number, &mut frame[pixels..]);
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        self.talking.writer.write(&self.frames[0]).map_err(said)
+    }
+}
+
+/// A participant in the domain of tsuji that has one reader, and a writer that writes nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Foreign {
+    /// The folder of the run.
+    pub(crate) folder: PathBuf,
+    /// The type of both, as DDS names it.
+    pub(crate) type_name: String,
+    /// The topic that it reads, without the prefix that DDS sees.
+    pub(crate) reads: String,
+    /// The topic of the writer, if there is one.
+    pub(crate) writes: Option<String>,
+    /// Bytes of the numbered pictures that it reads and checks; 0 where it only counts them.
+    pub(crate) size: usize,
+    /// How many samples it keeps.
+    pub(crate) depth: u32,
+}
+
+/// What a foreign node answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Heard {
+    /// How many samples it has taken.
+    pub(crate) taken: u64,
+    /// What was wrong with their numbers.
+    pub(crate) wrong: Wrong,
+    /// How many readers its writer has, if it has one.
+    pub(crate) matched: Option<usize>,
+}
+
+/// Plays a foreign node. To each line it answers how many samples it has taken, what
+/// was wrong with them, and how many readers its writer has.
+pub(crate) fn run_plain(plain: Foreign) -> Result<(), String> {
+    let domain = route::domain(&plain.folder);
+    let participant = Participant::join(&CycloneConfig::on_loopback(domain)).map_err(said)?;
+    let (topic, ty) = (format!("rt/{}", plain.reads), &*plain.type_name);
+    let qos = Qos { history: History::KeepLast(plain.depth), ..Qos::DEFAULT };
+    let reader = participant.reader(&topic, ty, &qos).map_err(said)?;
+    let writer = plain
+        .writes
+        .map(|name| participant.writer(&format!("rt/{name}"), ty, &Qos::DEFAULT).map_err(said));
+    let writer = writer.transpose()?;
+    let taken = Arc::<AtomicU64>::default();
+    let wrong = Arc::<Mutex<Wrong>>::default();
+    thread::spawn({
+        let (taken, wrong) = (Arc::clone(&taken), Arc::clone(&wrong));
+        let pictures = (plain.size != 0).then(|| Pictures::new(plain.size));
+        let mut account = Account::default();
+        move || {
+            while reader.wait(LOOK_AGAIN).is_ok() {
+                while let Ok(Some(sample)) = reader.take() {
+                    if let Some(pictures) = &pictures {
+                        let pixels = sample.len().saturating_sub(pictures.size());
+                        account.enter(pictures, &sample[pixels..]);
+                        *wrong.lock().unwrap_or_else(PoisonError::into_inner) = account.wrong();
+                    }
+                    taken.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    });
+    let heard = || Heard {
+        taken: taken.load(Ordering::Relaxed),
+        wrong: *wrong.lock().unwrap_or_else(PoisonError::into_inner),
+        matched: writer.as_ref().map(Writer::matched),
+    };
+    answer(&heard());
+    obey_each(|_| Ok(heard()))?;
+    // The reader's thread does not end by itself.
+    std::process::exit(0);
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    format!("Cyclone DDS: {error}")
+}
