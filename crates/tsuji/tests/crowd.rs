@@ -8,6 +8,7 @@ mod house;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use house::log::Log;
@@ -18,6 +19,13 @@ use tsuji_platform::limit::{Counted, limit};
 
 /// So many contexts behave as so many processes; each holds some three descriptors for each other one.
 const MANY: usize = 40;
+
+/// Held by the test that runs: one makes descriptors of the whole process rare.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Instances of inotify that this process has.
 fn instances() -> usize {
@@ -42,6 +50,7 @@ fn all_meet(processes: &[(Context, Node)]) {
 
 #[test]
 fn one_process_watches_for_all() {
+    let _turn = turn();
     let _watchdog = Watchdog::start("one process watches for all");
     let log = Log::install(tracing::Level::INFO);
     let hard = limit(Counted::Descriptors).hard;
@@ -189,6 +198,7 @@ fn follow_without_inotify() {
 
 #[test]
 fn without_inotify_it_looks_by_itself() {
+    let _turn = turn();
     let _watchdog = Watchdog::start("without inotify");
     let wrapper = ["unshare", "-Ur"];
     let can_run = std::process::Command::new("unshare").args(["-Ur", "true"]).status();
