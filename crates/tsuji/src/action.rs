@@ -25,12 +25,23 @@
 //! ```
 
 mod client;
-pub use client::{ActionClient, CancelOutcome, ClientGoal};
+pub use client::{ActionClient, CancelOutcome, ClientGoal, PendingGoal};
+
+mod dynamic;
+pub use dynamic::{DynamicAction, DynamicActionType};
+
+mod form;
+pub use form::ActionForm;
+#[doc(hidden)]
+pub use form::{Said, ServiceForm, TopicForm, sealed::Sealed as SealedForm};
 
 mod goals;
 pub use goals::{GoalId, GoalStatus};
 
 mod pursuers;
+
+mod raw;
+pub use raw::{RawAction, RawActionType};
 
 mod server;
 pub use server::{

@@ -94,7 +94,7 @@ impl<S: ServiceType> Client<S> {
     ///
     /// Those of [`call`](Self::call) that come before the reply: [`ErrorKind::NoServer`] at once if no server is ready.
     pub fn send<'r>(&self, request: impl Into<Content<'r, S::Request>>) -> Result<Pending<S>> {
-        let raw = self.raw.send(&request.into().into(), MAX_BLOCKING_DEFAULT)?;
+        let raw = self.raw.send_patiently(&request.into().into())?;
         Ok(Pending { raw, service: PhantomData })
     }
 }
@@ -120,7 +120,7 @@ impl<S> std::fmt::Debug for Client<S> {
 }
 
 /// The response in a reply: the server's own value if it keeps none, else a copy.
-fn response<S: ServiceType>(reply: Sample) -> Result<S::Response> {
+pub(crate) fn response<S: ServiceType>(reply: Sample) -> Result<S::Response> {
     match reply.payload {
         Payload::Typed(value) => match value.downcast::<S::Response>() {
             Ok(value) => Ok(Arc::unwrap_or_clone(value)),
@@ -162,7 +162,7 @@ impl<S: ServiceType> Pending<S> {
     ///
     /// [`ErrorKind::Timeout`] if no reply has come by then; else as [`wait_for`](Self::wait_for).
     pub fn wait(self, timeout: Duration) -> Result<S::Response> {
-        response::<S>(self.raw.wait_for_reply(after(clock::monotonic_ns(), timeout), timeout)?)
+        response::<S>(self.raw.wait_for_sample(timeout)?)
     }
 
     /// Waits for the reply for at most `timeout`; `None` where it has not come by then, and it may be asked again.
@@ -175,9 +175,7 @@ impl<S: ServiceType> Pending<S> {
     /// reply is no valid message, [`ErrorKind::Exhausted`] if the means to wait are used up, [`ErrorKind::Closed`]
     /// when the context is shut down or in a forked child.
     pub fn wait_for(&self, timeout: Duration) -> Result<Option<S::Response>> {
-        let RawPending { core, number } = &self.raw;
-        let reply = core.calls.wait(*number, after(clock::monotonic_ns(), timeout))?;
-        reply.map(response::<S>).transpose()
+        self.raw.try_wait(timeout)?.map(response::<S>).transpose()
     }
 }
 
@@ -209,7 +207,17 @@ impl RawPending {
     ///
     /// Those of [`RawClient::call_bytes`] once the request is sent.
     pub fn wait(self, timeout: Duration) -> Result<Bytes> {
-        bytes(self.wait_for_reply(after(clock::monotonic_ns(), timeout), timeout)?)
+        bytes(self.wait_for_sample(timeout)?)
+    }
+
+    /// Waits for the reply for at most `timeout`; then the request is forgotten.
+    pub(crate) fn wait_for_sample(&self, timeout: Duration) -> Result<Sample> {
+        self.wait_for_reply(after(clock::monotonic_ns(), timeout), timeout)
+    }
+
+    /// Waits for the reply for at most `timeout`; `None` where it has not come by then, and it may be asked again.
+    pub(crate) fn try_wait(&self, timeout: Duration) -> Result<Option<Sample>> {
+        self.core.calls.wait(self.number, after(clock::monotonic_ns(), timeout))
     }
 
     /// Returns the number of the request among those of its client.
@@ -229,7 +237,7 @@ impl RawPending {
         })
     }
 
-    fn poll_reply(&self, context: &task::Context<'_>) -> Poll<Result<Sample>> {
+    pub(crate) fn poll_reply(&self, context: &task::Context<'_>) -> Poll<Result<Sample>> {
         match self.core.calls.poll(self.number, context.waker()).transpose() {
             Some(reply) => Poll::Ready(reply),
             None => Poll::Pending,
@@ -334,7 +342,7 @@ impl RawClient {
     }
 
     /// The client of a service, of requests and replies as `specs` say.
-    fn create(
+    pub(crate) fn create(
         node: &Node,
         options: ClientOptions,
         of: &RawType,
@@ -397,7 +405,7 @@ impl RawClient {
     ///
     /// Those of [`Client::send`]; [`ErrorKind::Invalid`] if the request is shorter than 4 bytes.
     pub fn send_bytes(&self, request: &[u8]) -> Result<RawPending> {
-        self.send(&self.copied(request)?, MAX_BLOCKING_DEFAULT)
+        self.send_patiently(&self.copied(request)?)
     }
 
     /// Sends a request in CDR with its header of 4 bytes, whose reply [`take_bytes`](Self::take_bytes) will
@@ -510,6 +518,11 @@ impl RawClient {
             self.name(),
             request.len()
         )))
+    }
+
+    /// Sends a request. Where servers have no room it waits for at most 100 ms.
+    pub(crate) fn send_patiently(&self, request: &Outgoing<'_>) -> Result<RawPending> {
+        self.send(request, MAX_BLOCKING_DEFAULT)
     }
 
     fn send(&self, request: &Outgoing<'_>, patience: Duration) -> Result<RawPending> {

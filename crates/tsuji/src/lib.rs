@@ -73,6 +73,7 @@ pub use tsuji_transport::{Bytes, Gid, Loan, Transport};
 pub mod action;
 pub mod clock;
 pub mod component;
+pub mod dynamic;
 pub mod lifecycle;
 pub mod log;
 pub mod parameter;

@@ -8,7 +8,10 @@ use tsuji_msg::{Action, Message, Service as ServiceType, TypeName};
 use tsuji_transport::Gid;
 use tsuji_transport::deferred::{self, Locked};
 
-use crate::action::{ActionClient, ActionServer, ActionServerOptions, GoalHandle};
+use crate::action::{
+    ActionClient, ActionServer, ActionServerOptions, DynamicAction, DynamicActionType, GoalHandle,
+    RawAction, RawActionType,
+};
 use crate::clock::Clock;
 use crate::control::protocol::NodeRecord;
 use crate::endpoint::EndpointCore;
@@ -403,7 +406,7 @@ impl Node {
         options: impl Into<ActionServerOptions<A>>,
         pursue: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
     ) -> Result<ActionServer<A>> {
-        ActionServer::pursue(self, options.into(), pursue)
+        ActionServer::pursue(self, options.into(), (), pursue)
     }
 
     /// Creates a server of actions of type `A`; `begin` is called with each goal by the executor, or by whoever ends the
@@ -417,7 +420,19 @@ impl Node {
         options: impl Into<ActionServerOptions<A>>,
         begin: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
     ) -> Result<ActionServer<A>> {
-        ActionServer::begin(self, options.into(), begin)
+        ActionServer::begin(self, options.into(), (), begin)
+    }
+
+    /// Creates a server of actions of type `A` that is [asked](ActionServer::take) for goals.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_polled_action_server<A: Action>(
+        &self,
+        options: impl Into<ActionServerOptions<A>>,
+    ) -> Result<ActionServer<A>> {
+        ActionServer::polled(self, options.into(), ())
     }
 
     /// Creates a client of the action `name`, of type `A`.
@@ -426,7 +441,77 @@ impl Node {
     ///
     /// Those of [what is made under a node](Self#errors).
     pub fn create_action_client<A: Action>(&self, name: &str) -> Result<ActionClient<A>> {
-        ActionClient::new(self, name)
+        ActionClient::new(self, name, ())
+    }
+
+    /// Creates a server of an action in bytes, of a type known at run time only; `pursue` is called with each goal on a
+    /// thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_raw_action_server(
+        &self,
+        options: impl Into<ActionServerOptions<RawAction>>,
+        of: impl Into<RawActionType>,
+        pursue: impl Fn(GoalHandle<RawAction>) + Send + Sync + 'static,
+    ) -> Result<ActionServer<RawAction>> {
+        ActionServer::pursue(self, options.into(), of.into(), pursue)
+    }
+
+    /// Creates a server of an action in bytes, of a type known at run time only, that is [asked](ActionServer::take) for
+    /// goals.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_polled_raw_action_server(
+        &self,
+        options: impl Into<ActionServerOptions<RawAction>>,
+        of: impl Into<RawActionType>,
+    ) -> Result<ActionServer<RawAction>> {
+        ActionServer::polled(self, options.into(), of.into())
+    }
+
+    /// Creates a client of the action `name` in bytes, of a type known at run time only.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_raw_action_client(
+        &self,
+        name: &str,
+        of: impl Into<RawActionType>,
+    ) -> Result<ActionClient<RawAction>> {
+        ActionClient::new(self, name, of.into())
+    }
+
+    /// Creates a server of an action with dynamic messages, of a type known at run time only; `pursue` is called with
+    /// each goal on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_dynamic_action_server(
+        &self,
+        options: impl Into<ActionServerOptions<DynamicAction>>,
+        of: impl Into<DynamicActionType>,
+        pursue: impl Fn(GoalHandle<DynamicAction>) + Send + Sync + 'static,
+    ) -> Result<ActionServer<DynamicAction>> {
+        ActionServer::pursue(self, options.into(), of.into(), pursue)
+    }
+
+    /// Creates a client of the action `name` with dynamic messages, of a type known at run time only.
+    ///
+    /// # Errors
+    ///
+    /// Those of [what is made under a node](Self#errors).
+    pub fn create_dynamic_action_client(
+        &self,
+        name: &str,
+        of: impl Into<DynamicActionType>,
+    ) -> Result<ActionClient<DynamicAction>> {
+        ActionClient::new(self, name, of.into())
     }
 
     /// Returns the node's parameters, which are served from the first use on.

@@ -260,6 +260,10 @@ impl RawPublisher {
         self.publisher_core.publish(&Outgoing::Copied(message))
     }
 
+    pub(crate) fn publish_said(&self, message: &Outgoing<'_>) -> Result<()> {
+        self.publisher_core.publish(message)
+    }
+
     /// Lends memory of `len` bytes of the link that will carry the sample, and waits for it as a publish does.
     ///
     /// Write CDR with its header of 4 bytes there.

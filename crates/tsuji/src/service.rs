@@ -289,7 +289,7 @@ impl RawService {
     }
 
     /// The server of a service, of requests and replies as `specs` say; `each` gets the requests while the node is spun.
-    fn create(
+    pub(crate) fn create(
         node: &Node,
         options: ServiceOptions,
         of: &RawType,
@@ -353,6 +353,11 @@ impl RawService {
     /// Those of [`Service::take`].
     pub fn take_bytes(&self) -> Result<Option<RawRequest>> {
         self.take_as(RawRequest::new)
+    }
+
+    /// Takes the oldest request, whatever it is.
+    pub(crate) fn take_sample(&self) -> Result<Option<(Sample, Held)>> {
+        self.take_as(|sample, _, held| Some((sample, held)))
     }
 
     /// The oldest of which `known` makes something.
@@ -426,7 +431,7 @@ impl std::fmt::Debug for RawService {
 }
 
 /// What is done with each request, and when it was taken.
-type Each = Box<dyn FnMut(Sample, Taken, Held) + Send>;
+pub(crate) type Each = Box<dyn FnMut(Sample, Taken, Held) + Send>;
 
 /// What requests need to be answered.
 struct ServiceCore {
@@ -543,15 +548,15 @@ impl Newest {
     }
 }
 
-/// The place of a request that the user holds.
-struct Held {
+/// The place of a request that the user holds, to be answered.
+pub(crate) struct Held {
     core: Arc<ServiceCore>,
     /// What is not answered yet.
     request: Option<Asked>,
 }
 
 impl Held {
-    fn respond(mut self, response: &Outgoing<'_>) -> Result<()> {
+    pub(crate) fn respond(mut self, response: &Outgoing<'_>) -> Result<()> {
         let publisher_core = &self.core.publisher_core;
         publisher_core.open("reply")?;
         if let Outgoing::Copied(bytes) = response

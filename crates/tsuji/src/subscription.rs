@@ -380,7 +380,10 @@ impl RawSubscription {
     }
 
     /// The oldest of which `known` makes something.
-    fn take_as<T>(&self, known: impl Fn(Sample, Taken) -> Option<T>) -> Result<Option<T>> {
+    pub(crate) fn take_as<T>(
+        &self,
+        known: impl Fn(Sample, Taken) -> Option<T>,
+    ) -> Result<Option<T>> {
         self.listener.take(|| self.subscription_core.take(), |(sample, taken)| known(sample, taken))
     }
 

@@ -2,18 +2,26 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
-use crate::{Client, Error, ErrorKind, Node, Pending, Qos, Result, ServiceType, Subscription};
+use crate::{
+    Client, ClientOptions, EndpointKind, Error, ErrorKind, Node, Qos, RawClient, RawPending,
+    RawSubscription, Result, Subscription,
+};
 use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatusArray};
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::unique_identifier_msgs::msg::UUID;
-use tsuji_msg::Action;
 use tsuji_platform::process;
+use tsuji_transport::Sample;
 
-use super::{GoalId, GoalStatus, STATUS_QOS, part};
+use super::form::ServiceForm;
+use super::{ActionForm, GoalId, GoalStatus, STATUS_QOS, part};
 use crate::changes::Changes;
 use crate::deadline::Deadline;
 use crate::lock;
@@ -62,43 +70,56 @@ impl fmt::Display for CancelOutcome {
 /// Asks servers of an action for goals. Its node need not be spun: feedback is taken by a thread that the context
 /// has from the first client on.
 #[must_use = "its goals are heard of no more when it is dropped"]
-pub struct ActionClient<A: Action> {
+pub struct ActionClient<A: ActionForm> {
     core: Arc<Core<A>>,
 }
 
-struct Core<A: Action> {
+struct Core<A: ActionForm> {
     name: String,
-    send_goal: Client<A::SendGoal>,
+    ty: A::Type,
+    send_goal: RawClient,
     cancel_goal: Client<CancelGoal>,
-    get_result: Client<A::GetResult>,
-    feedback: Subscription<A::FeedbackMessage>,
+    get_result: RawClient,
+    feedback: RawSubscription,
     status: Subscription<GoalStatusArray>,
     heard: Mutex<HashMap<GoalId, Heard<A>>>,
     changed: Changes,
     /// Whether the status is heard as it comes: from when somebody waits for what it says. Until then nobody is woken
     /// for it, who would only be in the way of answers.
     hears_status: OnceLock<()>,
+    /// Whether the graph was asked how many servers there are.
+    has_met: AtomicBool,
 }
 
 /// What has come of one goal.
-struct Heard<A: Action> {
+struct Heard<A: ActionForm> {
     feedback: VecDeque<A::Feedback>,
     dropped: u64,
     status: GoalStatus,
+    /// Who awaits what comes.
+    waker: Option<Waker>,
 }
 
-impl<A: Action> ActionClient<A> {
-    pub(crate) fn new(node: &Node, name: &str) -> Result<Self> {
+impl<A: ActionForm> ActionClient<A> {
+    pub(crate) fn new(node: &Node, name: &str, ty: A::Type) -> Result<Self> {
+        let client = |part_of: &str, form: ServiceForm| {
+            RawClient::create(node, ClientOptions::new(part(name, part_of)), &form.of, form.asks)
+        };
+        let form = A::feedback_form(&ty);
+        let (topic, qos) = (part(name, "feedback"), Qos::DEFAULT.into());
+        let feedback = RawSubscription::create(node, &topic, form.of, qos, form.subscribes, None)?;
         let core = Arc::new(Core {
             name: name.to_owned(),
-            send_goal: node.create_client(part(name, "send_goal"))?,
+            send_goal: client("send_goal", A::send_goal_form(&ty))?,
             cancel_goal: node.create_client(part(name, "cancel_goal"))?,
-            get_result: node.create_client(part(name, "get_result"))?,
-            feedback: node.create_polled_subscription(&part(name, "feedback"), Qos::DEFAULT)?,
+            get_result: client("get_result", A::get_result_form(&ty))?,
+            feedback,
             status: node.create_polled_subscription(&part(name, "status"), STATUS_QOS)?,
+            ty,
             heard: Mutex::default(),
             changed: Changes::default(),
             hears_status: OnceLock::new(),
+            has_met: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&core);
         core.feedback.on_new_message(Some(Box::new(move |count| {
@@ -110,6 +131,13 @@ impl<A: Action> ActionClient<A> {
     /// Returns the action's name, as it was given.
     pub fn name(&self) -> &str {
         &self.core.name
+    }
+
+    /// Returns true if a server is there with all that belongs to it: services and topics.
+    pub fn is_ready(&self) -> bool {
+        let Core { send_goal, cancel_goal, get_result, feedback, status, .. } = &*self.core;
+        let has_services = send_goal.is_ready() && cancel_goal.is_ready() && get_result.is_ready();
+        has_services && 0 < feedback.matched() && 0 < status.matched()
     }
 
     /// Waits until a server is there with all that belongs to it: services and topics.
@@ -136,35 +164,50 @@ impl<A: Action> ActionClient<A> {
     /// Those of [`wait_for_server`](Self::wait_for_server) and [`Client::call`]; [`ErrorKind::Invalid`] if several
     /// servers are there, since all of them would pursue it.
     pub fn send_goal(&self, goal: A::Goal, timeout: Duration) -> Result<Option<ClientGoal<A>>> {
-        let id = process::random_token().map(GoalId).map_err(|error| {
-            Error::new(ErrorKind::Unexpected, format!("name a goal of {}: {error}", self.core.name))
-        })?;
         let deadline = Deadline::after(timeout);
         self.wait_for_server(timeout)?;
-        let servers = self.core.send_goal.servers();
+        let mut asked = self.start_goal(goal)?;
+        let answer = deadline.step(|left| asked.answer.wait_for_sample(left))?;
+        asked.answered(answer)
+    }
+
+    /// Asks for a goal, and neither waits for a server nor until it has decided, which can be awaited.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::send`]; [`ErrorKind::Invalid`] if several servers are there, since all of them would pursue
+    /// it, or if the goal breaks a limit of its type.
+    pub fn start_goal(&self, goal: A::Goal) -> Result<PendingGoal<A>> {
+        let core = &self.core;
+        let id = process::random_token().map(GoalId).map_err(|error| {
+            Error::new(ErrorKind::Unexpected, format!("name a goal of {}: {error}", core.name))
+        })?;
+        let servers = core.servers();
         if 1 < servers {
             return Err(Error::new(
                 ErrorKind::Invalid,
-                format!(
-                    "send a goal to {}: {servers} servers are there; allowed: one",
-                    self.core.name
-                ),
+                format!("send a goal to {}: {servers} servers are there; allowed: one", core.name),
             ));
         }
+        let request = A::join_goal(&core.ty, id, goal)?;
         // What is said of it may come before the answer.
-        let heard = Heard { feedback: VecDeque::new(), dropped: 0, status: GoalStatus::Unknown };
-        lock(&self.core.heard).insert(id, heard);
-        let (core, stamp) = (Arc::clone(&self.core), Duration::ZERO);
-        let mut goal_of = ClientGoal { core, id, stamp, early: Mutex::default() };
-        let request = A::join_goal(id.0, goal);
-        let answer = deadline.step(|left| self.core.send_goal.call(request, left))?;
-        let (is_accepted, (sec, nanosec)) = A::split_answer(&answer);
-        goal_of.stamp = Duration::new(u64::try_from(sec).unwrap_or_default(), nanosec);
-        if is_accepted {
-            // Where there is no room for it now, whoever wants the result asks for it.
-            lock(&goal_of.early).pending = self.core.get_result.send(A::join_asked(id.0)).ok();
-        }
-        Ok(is_accepted.then_some(goal_of))
+        let (feedback, status) = (VecDeque::new(), GoalStatus::Unknown);
+        lock(&core.heard).insert(id, Heard { feedback, dropped: 0, status, waker: None });
+        let (core, stamp) = (Arc::clone(core), Duration::ZERO);
+        let goal = ClientGoal { core, id, stamp, early: Mutex::default() };
+        let answer = goal.core.send_goal.send_patiently(&request.outgoing())?;
+        Ok(PendingGoal { answer, goal: Some(goal) })
+    }
+
+    /// Asks for a goal to be given up, whoever has asked for it, and waits for at most `timeout` until the server has
+    /// decided.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::call`].
+    pub fn cancel_goal(&self, id: GoalId, timeout: Duration) -> Result<CancelOutcome> {
+        let response = self.core.cancel_goal.call(cancel_request(id), timeout)?;
+        Ok(CancelOutcome::of(response.return_code))
     }
 
     /// Asks for all goals of the action to be given up, whoever has asked for them, and returns those that will be.
@@ -178,14 +221,66 @@ impl<A: Action> ActionClient<A> {
     }
 }
 
-impl<A: Action> fmt::Debug for ActionClient<A> {
+impl<A: ActionForm> fmt::Debug for ActionClient<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ActionClient").field("name", &self.core.name).finish_non_exhaustive()
     }
 }
 
+/// Asks for one goal, whenever it was accepted.
+fn cancel_request(id: GoalId) -> CancelGoalRequest {
+    let goal_id = UUID { uuid: id.0 };
+    CancelGoalRequest { goal_info: GoalInfo { goal_id, stamp: Time::default() } }
+}
+
+/// A goal that was asked for. Whether it is accepted is awaited, by any runtime: `None` if it was rejected. Dropped
+/// before that it is heard of no more, and pursued if the server accepts it.
+///
+/// Awaiting fails as [`Client::call`] does, but has no time-out of its own.
+#[must_use = "what the server decides is dropped with it"]
+pub struct PendingGoal<A: ActionForm> {
+    answer: RawPending,
+    /// Until it is answered.
+    goal: Option<ClientGoal<A>>,
+}
+
+impl<A: ActionForm> PendingGoal<A> {
+    /// What becomes of it by the server's answer.
+    fn answered(&mut self, answer: Sample) -> Result<Option<ClientGoal<A>>> {
+        let Some(mut goal) = self.goal.take() else {
+            return Err(Error::invalid("a goal is awaited once more; allowed: once"));
+        };
+        let (is_accepted, Time { sec, nanosec }) = A::split_answer(answer)?;
+        if !is_accepted {
+            return Ok(None);
+        }
+        goal.stamp = Duration::new(u64::try_from(sec).unwrap_or_default(), nanosec);
+        // Where there is no room for it now, whoever wants the result asks for it.
+        lock(&goal.early).pending = goal.ask_result().ok();
+        Ok(Some(goal))
+    }
+}
+
+/// Nothing of it is pinned.
+impl<A: ActionForm> Unpin for PendingGoal<A> {}
+
+impl<A: ActionForm> Future for PendingGoal<A> {
+    type Output = Result<Option<ClientGoal<A>>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.answer.poll_reply(context).map(|answer| this.answered(answer?))
+    }
+}
+
+impl<A: ActionForm> fmt::Debug for PendingGoal<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingGoal").field("goal", &self.goal).finish_non_exhaustive()
+    }
+}
+
 /// Takes what has come, once for each that was told of.
-fn gather<A: Action>(core: &Weak<Core<A>>, count: usize, take: fn(&Core<A>) -> Result<bool>) {
+fn gather<A: ActionForm>(core: &Weak<Core<A>>, count: usize, take: fn(&Core<A>) -> Result<bool>) {
     let Some(core) = core.upgrade() else { return };
     for _ in 0..count {
         // An error says that it is closed; whoever closed it knows.
@@ -195,26 +290,47 @@ fn gather<A: Action>(core: &Weak<Core<A>>, count: usize, take: fn(&Core<A>) -> R
     }
 }
 
-impl<A: Action> Core<A> {
+impl<A: ActionForm> Core<A> {
+    /// How many servers would pursue a goal. Of two one may be ready before the other; whoever was met before is in
+    /// the graph.
+    fn servers(&self) -> usize {
+        let ready = self.send_goal.servers();
+        if self.has_met.swap(true, Ordering::Relaxed) {
+            return ready;
+        }
+        let graph = self.feedback.node().context().graph();
+        let name = self.send_goal.name();
+        let known = graph
+            .services
+            .iter()
+            .filter(|it| it.kind == EndpointKind::Server && it.topic == name)
+            .count();
+        ready.max(known)
+    }
+
     /// Takes one message, if there is one. Answers whether there was.
     fn hear_feedback(&self) -> Result<bool> {
-        let Some(received) = self.feedback.take()? else { return Ok(false) };
-        let message = received.message();
-        let (id, feedback) = A::split_feedback(&message);
         // Most is of goals of others.
-        if lock(&self.heard).contains_key(&GoalId(id)) {
-            // Feedback is the user's: no lock is held while it is copied or dropped.
-            let (feedback, mut outlived) = (feedback.clone(), None);
-            if let Some(heard) = lock(&self.heard).get_mut(&GoalId(id)) {
-                if heard.feedback.len() == FEEDBACK_MAX {
-                    outlived = heard.feedback.pop_front();
-                    heard.dropped += 1;
-                }
-                heard.feedback.push_back(feedback);
+        let wanted = |id: GoalId| lock(&self.heard).contains_key(&id);
+        let split = |sample| Some(A::split_feedback(&self.ty, sample, &wanted));
+        let Some(split) = self.feedback.take_as(|sample, _| split(sample))? else {
+            return Ok(false);
+        };
+        // Feedback is the user's: no lock is held while it is copied or dropped.
+        let (mut outlived, mut waker) = (None, None);
+        if let Some((id, feedback)) = split
+            && let Some(heard) = lock(&self.heard).get_mut(&id)
+        {
+            if heard.feedback.len() == FEEDBACK_MAX {
+                outlived = heard.feedback.pop_front();
+                heard.dropped += 1;
             }
-            drop(outlived);
+            heard.feedback.push_back(feedback);
+            waker = heard.waker.take();
         }
+        drop(outlived);
         self.changed.tell();
+        waker.into_iter().for_each(Waker::wake);
         Ok(true)
     }
 
@@ -237,6 +353,7 @@ impl<A: Action> Core<A> {
         let message = received.message();
         // What was said before a goal ended is heard before.
         while self.hear_feedback()? {}
+        let mut wakers = Vec::new();
         let mut heard = lock(&self.heard);
         for said in &message.status_list {
             if let Some(heard) = heard.get_mut(&GoalId(said.goal_info.goal_id.uuid)) {
@@ -244,11 +361,13 @@ impl<A: Action> Core<A> {
                 // Servers of one name may speak in any order.
                 if !heard.status.is_terminal() {
                     heard.status = status;
+                    wakers.extend(heard.waker.take());
                 }
             }
         }
         drop(heard);
         self.changed.tell();
+        wakers.into_iter().for_each(Waker::wake);
         Ok(true)
     }
 }
@@ -258,7 +377,7 @@ impl<A: Action> Core<A> {
 /// Its result is asked for at once, so how it ended is learned whenever somebody looks, though the server has long
 /// forgotten it.
 #[must_use = "it is heard of no more when it is dropped"]
-pub struct ClientGoal<A: Action> {
+pub struct ClientGoal<A: ActionForm> {
     core: Arc<Core<A>>,
     id: GoalId,
     stamp: Duration,
@@ -266,18 +385,18 @@ pub struct ClientGoal<A: Action> {
 }
 
 /// The result that was asked for when the goal was accepted.
-struct Early<A: Action> {
-    pending: Option<Pending<A::GetResult>>,
+struct Early<A: ActionForm> {
+    pending: Option<RawPending>,
     come: Option<(GoalStatus, A::Result)>,
 }
 
-impl<A: Action> Default for Early<A> {
+impl<A: ActionForm> Default for Early<A> {
     fn default() -> Self {
         Self { pending: None, come: None }
     }
 }
 
-impl<A: Action> ClientGoal<A> {
+impl<A: ActionForm> ClientGoal<A> {
     /// Returns the goal's name, a UUID.
     pub fn id(&self) -> GoalId {
         self.id
@@ -340,36 +459,83 @@ impl<A: Action> ClientGoal<A> {
         }
     }
 
+    /// Takes the oldest feedback that was not taken, or lets the task be woken when there is some or the goal has ended.
+    /// `None` when it has ended and all was taken.
+    ///
+    /// Only the task that asked last is woken.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ServerLost`] if the server has left, [`ErrorKind::Exhausted`] if the thread that listens to the
+    /// status cannot be started.
+    pub fn poll_feedback(
+        &self,
+        context: &mut task::Context<'_>,
+    ) -> Poll<Result<Option<A::Feedback>>> {
+        self.core.listen_to_status()?;
+        let early = self.poll_early(context);
+        // A waker is the user's, and may do anything when it is copied or dropped.
+        let mut waker = Some(context.waker().clone());
+        let mut all = lock(&self.core.heard);
+        let Some(heard) = all.get_mut(&self.id) else { return Poll::Ready(Ok(None)) };
+        let feedback = heard.feedback.pop_front();
+        let is_over = feedback.is_none() && heard.status.is_terminal();
+        if feedback.is_none() {
+            std::mem::swap(&mut heard.waker, &mut waker);
+        }
+        drop(all);
+        drop(waker);
+        match (feedback, early) {
+            (Some(feedback), _) => Poll::Ready(Ok(Some(feedback))),
+            (None, _) if is_over => Poll::Ready(Ok(None)),
+            (None, Err(error)) => Poll::Ready(Err(error)),
+            (None, Ok(())) => Poll::Pending,
+        }
+    }
+
     /// Takes the result if it has come.
     fn hear_result(&self) {
+        // An error: whoever wants the result asks for it once more, and is told.
+        let _ = self.take_early(|pending| pending.try_wait(Duration::ZERO));
+    }
+
+    /// The same, for a task that is woken when it comes. Answers why it will not come.
+    fn poll_early(&self, context: &mut task::Context<'_>) -> Result<()> {
+        self.take_early(|pending| match pending.poll_reply(context) {
+            Poll::Ready(answer) => answer.map(Some),
+            Poll::Pending => Ok(None),
+        })
+    }
+
+    /// Takes the result that was asked for when the goal was accepted, if `come` finds that it has come.
+    fn take_early(&self, come: impl FnOnce(&RawPending) -> Result<Option<Sample>>) -> Result<()> {
         // Results are the user's: no lock is held while one is read.
-        let Some(pending) = lock(&self.early).pending.take() else { return };
-        match pending.wait_for(Duration::ZERO) {
-            Ok(None) => {
-                let mut early = lock(&self.early);
-                if early.pending.is_none() && early.come.is_none() {
-                    early.pending = Some(pending);
-                }
+        let Some(pending) = lock(&self.early).pending.take() else { return Ok(()) };
+        let Some(answer) = come(&pending)? else {
+            let mut early = lock(&self.early);
+            if early.pending.is_none() && early.come.is_none() {
+                early.pending = Some(pending);
             }
-            // Whoever wants the result asks for it once more, and is told.
-            Err(_) => (),
-            Ok(Some(response)) => {
-                let Some(come) = Self::known(response) else { return };
-                let status = come.0;
-                let before = lock(&self.early).come.replace(come);
-                drop(before);
-                self.has_ended(status);
-            }
-        }
+            return Ok(());
+        };
+        let come = self.known(answer)?;
+        let status = come.0;
+        let before = lock(&self.early).come.replace(come);
+        drop(before);
+        self.has_ended(status);
+        Ok(())
     }
 
     fn has_ended(&self, status: GoalStatus) {
         // What was said before it ended is heard before. An error says that it is closed.
         while self.core.hear_feedback().unwrap_or(false) {}
+        let mut waker = None;
         if let Some(heard) = lock(&self.core.heard).get_mut(&self.id) {
             heard.status = status;
+            waker = heard.waker.take();
         }
         self.core.changed.tell();
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Asks for the goal to be given up, and waits for at most `timeout` until the server has decided.
@@ -379,10 +545,18 @@ impl<A: Action> ClientGoal<A> {
     /// [`ErrorKind::NoServer`] if the server has left, [`ErrorKind::ServerLost`] if it leaves meanwhile; else as
     /// [`Client::call`].
     pub fn cancel(&self, timeout: Duration) -> Result<CancelOutcome> {
-        let goal_info = GoalInfo { goal_id: UUID { uuid: self.id.0 }, stamp: Time::default() };
-        let request = CancelGoalRequest { goal_info };
-        let response = self.core.cancel_goal.send(request)?.wait(timeout)?;
+        let response = self.core.cancel_goal.send(cancel_request(self.id))?.wait(timeout)?;
         Ok(CancelOutcome::of(response.return_code))
+    }
+
+    /// Asks for the goal to be given up, and does not wait until the server has decided: the goal's status and result
+    /// tell what has become of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::send`].
+    pub fn start_cancel(&self) -> Result<()> {
+        self.core.cancel_goal.send(cancel_request(self.id)).map(drop)
     }
 
     /// Waits for at most `timeout` until the goal has ended, and returns how, with the result.
@@ -400,10 +574,10 @@ impl<A: Action> ClientGoal<A> {
         if let Some(come) = come {
             return Ok(come);
         }
-        let mut answer = None;
+        let mut come = None;
         if let Some(pending) = pending {
-            match pending.wait_for(timeout)? {
-                Some(response) => answer = Self::known(response),
+            match pending.try_wait(timeout)? {
+                Some(answer) => come = self.known(answer).ok(),
                 None => {
                     lock(&self.early).pending.get_or_insert(pending);
                     let what = format!("result of goal {} of {}: none", self.id, self.core.name);
@@ -411,39 +585,63 @@ impl<A: Action> ClientGoal<A> {
                 }
             }
         }
-        if answer.is_none() {
-            let asked = self.core.get_result.send(A::join_asked(self.id.0))?;
-            answer = Self::known(deadline.step(|left| asked.wait(left))?);
-        }
-        let Some((status, result)) = answer else {
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                format!(
-                    "result of goal {} of {}: the server does not know it, or not any more",
-                    self.id, self.core.name
-                ),
-            ));
+        let (status, result) = match come {
+            Some(come) => come,
+            None => {
+                let asked = self.ask_result()?;
+                self.known(deadline.step(|left| asked.wait_for_sample(left))?)?
+            }
         };
         self.has_ended(status);
         Ok((status, result))
     }
 
+    /// Returns how the goal has ended, with the result, or lets the task be woken when it has. Only the task that
+    /// asked last is woken.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`result`](Self::result).
+    pub fn poll_result(
+        &self,
+        context: &mut task::Context<'_>,
+    ) -> Poll<Result<(GoalStatus, A::Result)>> {
+        self.poll_early(context)?;
+        if let Some(come) = lock(&self.early).come.take() {
+            return Poll::Ready(Ok(come));
+        }
+        if lock(&self.early).pending.is_none() {
+            let asked = self.ask_result()?;
+            lock(&self.early).pending.get_or_insert(asked);
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    fn ask_result(&self) -> Result<RawPending> {
+        self.core.get_result.send_patiently(&A::join_asked(self.id).outgoing())
+    }
+
     /// What an answer says, unless the server did not know the goal.
-    fn known(response: <A::GetResult as ServiceType>::Response) -> Option<(GoalStatus, A::Result)> {
-        let (status, result) = A::split_result(response);
-        let status = GoalStatus::from_number(status);
-        (status != GoalStatus::Unknown).then_some((status, result))
+    fn known(&self, answer: Sample) -> Result<(GoalStatus, A::Result)> {
+        let come = A::split_result(&self.core.ty, answer)?;
+        if come.0 == GoalStatus::Unknown {
+            let (id, name) = (self.id, &self.core.name);
+            let why = "the server does not know it, or not any more";
+            return Err(Error::invalid(format!("result of goal {id} of {name}: {why}")));
+        }
+        Ok(come)
     }
 }
 
-impl<A: Action> Drop for ClientGoal<A> {
+impl<A: ActionForm> Drop for ClientGoal<A> {
     fn drop(&mut self) {
         // Dropped after the lock: feedback is the user's.
         let _heard = lock(&self.core.heard).remove(&self.id);
     }
 }
 
-impl<A: Action> fmt::Debug for ClientGoal<A> {
+impl<A: ActionForm> fmt::Debug for ClientGoal<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientGoal").field("id", &self.id).finish_non_exhaustive()
     }

@@ -5,19 +5,18 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tsuji_msg::Action;
 use tsuji_platform::report;
 
-use super::GoalHandle;
+use super::{ActionForm, GoalHandle};
 use crate::lock;
 
 /// How long a thread waits for another goal. To start one takes longer than many goals do.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// Gives each goal a thread of its own. Threads that have nothing to do wait for a while, and end with this.
-pub(super) struct Pursuers<A: Action>(Arc<Shared<A>>);
+pub(super) struct Pursuers<A: ActionForm>(Arc<Shared<A>>);
 
-struct Shared<A: Action> {
+struct Shared<A: ActionForm> {
     pursue: Box<Pursue<A>>,
     state: Mutex<State<A>>,
     /// A goal is there for a thread that waits, or no more will come.
@@ -26,14 +25,14 @@ struct Shared<A: Action> {
 
 type Pursue<A> = dyn Fn(GoalHandle<A>) + Send + Sync;
 
-struct State<A: Action> {
+struct State<A: ActionForm> {
     /// Each is for one of the threads that wait.
     goals: VecDeque<GoalHandle<A>>,
     waiting: usize,
     is_over: bool,
 }
 
-impl<A: Action> Pursuers<A> {
+impl<A: ActionForm> Pursuers<A> {
     pub(super) fn new(pursue: impl Fn(GoalHandle<A>) + Send + Sync + 'static) -> Self {
         let state = State { goals: VecDeque::new(), waiting: 0, is_over: false };
         let (state, news) = (Mutex::new(state), Condvar::new());
@@ -59,14 +58,14 @@ impl<A: Action> Pursuers<A> {
     }
 }
 
-impl<A: Action> Drop for Pursuers<A> {
+impl<A: ActionForm> Drop for Pursuers<A> {
     fn drop(&mut self) {
         lock(&self.0.state).is_over = true;
         self.0.news.notify_all();
     }
 }
 
-impl<A: Action> Shared<A> {
+impl<A: ActionForm> Shared<A> {
     /// Pursues this goal and those that come for it. Where one panics the thread ends, and the goal is aborted.
     fn work(&self, first: GoalHandle<A>) {
         let mut next = Some(first);

@@ -6,22 +6,26 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::{
-    CallbackGroup, Error, ErrorKind, Node, Publisher, Qos, Request, Result, Service,
-    ServiceOptions, Timer, TimerOptions,
+    CallbackGroup, Error, ErrorKind, Node, Publisher, PublisherOptions, Qos, RawPublisher,
+    RawService, Result, Service, ServiceOptions, Timer, TimerOptions, Waitable,
 };
 use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatus as StatusMessage, GoalStatusArray};
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
+use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::unique_identifier_msgs::msg::UUID;
-use tsuji_msg::Action;
 use tsuji_platform::clock;
+use tsuji_transport::Sample;
 
+use super::form::{Said, ServiceForm};
 use super::goals::{Asked, Event, Goals, Meant};
 use super::pursuers::Pursuers;
-use super::{GoalId, GoalStatus, STATUS_QOS, part};
+use super::{ActionForm, GoalId, GoalStatus, STATUS_QOS, part};
 use crate::changes::Changes;
 use crate::clock::time;
 use crate::deadline::Deadline;
 use crate::lock;
+use crate::publisher_core::MAX_BLOCKING_DEFAULT;
+use crate::service::{Each, Held};
 
 /// How long the result of a goal that has ended can be asked for, if not said: as in ROS 2 since Iron.
 pub const RESULT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -59,88 +63,156 @@ pub struct ActionCounters {
     pub abandoned: u64,
 }
 
-/// Pursues goals of an action, while its node is spun.
+/// Pursues goals of an action, while its node is spun, or, of one that is [polled](crate::Node::create_polled_raw_action_server),
+/// whenever it is [asked](Self::take) for them.
 ///
 /// A client that leaves changes nothing for its goals: others may ask for their results. At most 1024 goals are
 /// known at once; those that have ended give way first, and beyond it goals are rejected. The status tells of those
 /// that have not ended and of the 64 that ended last; of any other a client learns by asking for its result.
 #[must_use = "it leaves the action when it is dropped"]
-pub struct ActionServer<A: Action> {
+pub struct ActionServer<A: ActionForm> {
     core: Arc<Core<A>>,
-    _send_goal: Service<A::SendGoal>,
-    _cancel_goal: Service<CancelGoal>,
-    _get_result: Service<A::GetResult>,
+    send_goal: RawService,
+    cancel_goal: Service<CancelGoal>,
+    get_result: RawService,
+    is_polled: bool,
 }
 
-impl<A: Action> ActionServer<A> {
+impl<A: ActionForm> ActionServer<A> {
     /// A server whose goals a thread of their own pursues.
     pub(crate) fn pursue(
         node: &Node,
         options: ActionServerOptions<A>,
+        ty: A::Type,
         pursue: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
     ) -> Result<Self> {
         let pursuers = Pursuers::new(pursue);
-        Self::begin(node, options, move |handle| pursuers.pursue(handle))
+        Self::begin(node, options, ty, move |handle| pursuers.pursue(handle))
     }
 
     /// A server whose goals `begin` gets.
     pub(crate) fn begin(
         node: &Node,
         options: ActionServerOptions<A>,
+        ty: A::Type,
         begin: impl Fn(GoalHandle<A>) + Send + Sync + 'static,
     ) -> Result<Self> {
-        let ActionServerOptions { name, group, many, result_timeout, on_goal, on_cancel } = options;
+        Self::create(node, options, ty, Some(Box::new(begin)))
+    }
+
+    /// A server that is asked for its goals.
+    pub(crate) fn polled(
+        node: &Node,
+        options: ActionServerOptions<A>,
+        ty: A::Type,
+    ) -> Result<Self> {
+        Self::create(node, options, ty, None)
+    }
+
+    fn create(
+        node: &Node,
+        options: ActionServerOptions<A>,
+        ty: A::Type,
+        begin: Option<Box<OnAccepted<A>>>,
+    ) -> Result<Self> {
+        let ActionServerOptions { name, group, many, result_timeout, max_blocking, .. } = options;
+        let said = |qos: Qos| PublisherOptions::default().qos(qos).max_blocking(max_blocking);
+        let (form, topic) = (A::feedback_form(&ty), part(&name, "feedback"));
         let feedback =
-            node.create_publisher::<A::FeedbackMessage>(&part(&name, "feedback"), Qos::DEFAULT)?;
-        let status =
-            node.create_publisher::<GoalStatusArray>(&part(&name, "status"), STATUS_QOS)?;
+            RawPublisher::create(node, &topic, form.of, said(Qos::DEFAULT), form.publishes)?;
+        let status = node.create_publisher(&part(&name, "status"), said(STATUS_QOS))?;
+        let (goal_form, result_form) = (A::send_goal_form(&ty), A::get_result_form(&ty));
+        let is_polled = begin.is_none();
         let core = Arc::new(Core {
             name: name.clone(),
+            ty,
             many,
             result_timeout,
             feedback,
             status,
             told: Mutex::new(None),
-            on_goal: Mutex::new(on_goal),
-            on_cancel: Mutex::new(on_cancel),
-            on_accepted: Box::new(begin),
+            on_goal: Mutex::new(options.on_goal),
+            on_cancel: Mutex::new(options.on_cancel),
+            on_accepted: begin,
             state: Mutex::new(State {
                 goals: Goals::new(),
                 waiting: VecDeque::new(),
+                begun: VecDeque::new(),
                 is_beginning: false,
                 counters: ActionCounters::default(),
             }),
             changed: Changes::default(),
             timer: OnceLock::new(),
         });
-        let weak: Weak<Core<A>> = Arc::downgrade(&core);
-        let look = move || {
-            if let Some(core) = weak.upgrade() {
-                core.forget_old();
-            }
-        };
         let group = group.as_ref();
-        let period = result_timeout.clamp(Duration::from_millis(10), Duration::from_secs(1));
-        let timer = node.create_timer(TimerOptions::new(period).group(group), look)?;
-        timer.cancel();
-        // Nobody else has set it.
-        let _ = core.timer.set(timer);
+        if !is_polled {
+            let weak: Weak<Core<A>> = Arc::downgrade(&core);
+            let look = move || {
+                if let Some(core) = weak.upgrade() {
+                    core.forget_old();
+                }
+            };
+            let period = result_timeout.clamp(Duration::from_millis(10), Duration::from_secs(1));
+            let timer = node.create_timer(TimerOptions::new(period).group(group), look)?;
+            timer.cancel();
+            // Nobody else has set it.
+            let _ = core.timer.set(timer);
+        }
         let options = |name_of: &str| ServiceOptions::new(part(&name, name_of)).group(group);
-        let asked = Arc::clone(&core);
-        let get_result =
-            node.create_deferred_service(options("get_result"), move |request| asked.ask(request))?;
+        let service = |name_of: &str, form: ServiceForm, take: fn(&Arc<Core<A>>, Sample, Held)| {
+            let core = Arc::clone(&core);
+            let each: Each = Box::new(move |sample, _, held| take(&core, sample, held));
+            let each = Some(each).filter(|_| !is_polled);
+            RawService::create(node, options(name_of), &form.of, form.answers, each)
+        };
+        let get_result = service("get_result", result_form, Core::ask)?;
         let canceled = Arc::clone(&core);
-        let cancel_goal = node
-            .create_service::<CancelGoal>(options("cancel_goal"), move |request| {
+        let cancel_goal = match is_polled {
+            true => node.create_polled_service(options("cancel_goal"))?,
+            false => node.create_service::<CancelGoal>(options("cancel_goal"), move |request| {
                 canceled.cancel(&request)
-            })?;
+            })?,
+        };
         // Goals come last, when all that belongs to them is there.
-        let taken = Arc::clone(&core);
-        let send_goal = node.create_deferred_service(options("send_goal"), move |request| {
-            taken.take_goal(request)
-        })?;
+        let send_goal = service("send_goal", goal_form, Core::take_goal)?;
         core.tell_status();
-        Ok(Self { core, _send_goal: send_goal, _cancel_goal: cancel_goal, _get_result: get_result })
+        Ok(Self { core, send_goal, cancel_goal, get_result, is_polled })
+    }
+
+    /// Takes the goal of a polled server that is to be begun next, if there is one, and answers meanwhile who asks
+    /// for results and who wants goals given up. Never blocks for longer than the options allow.
+    ///
+    /// It is to be called whenever one of the [`waitables`](Self::waitables) is ready, until there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if goals go to a callback; [`ErrorKind::Closed`] when the context is shut down or in a
+    /// forked child; [`ErrorKind::Unexpected`] if an engine fails.
+    pub fn take(&self) -> Result<Option<GoalHandle<A>>> {
+        let core = &self.core;
+        if !self.is_polled {
+            let why = format!("take a goal of {}: they go to a callback", core.name);
+            return Err(Error::invalid(format!("{why}; allowed: of a polled server")));
+        }
+        while let Some((sample, held)) = self.get_result.take_sample()? {
+            core.ask(sample, held);
+        }
+        while let Some((sample, held)) = self.send_goal.take_sample()? {
+            core.take_goal(sample, held);
+        }
+        // Whoever sent a goal may want it given up at once.
+        while let Some(request) = self.cancel_goal.take()? {
+            let response = core.cancel(&request.message());
+            // Whoever left needs no answer; it is counted.
+            let _ = request.respond(response);
+        }
+        core.forget_old();
+        Ok(lock(&core.state).begun.pop_front())
+    }
+
+    /// Returns what a polled server has to be waited for by a [`WaitList`](crate::WaitList).
+    pub fn waitables(&self) -> [&dyn Waitable; 3] {
+        [&self.send_goal, &*self.cancel_goal, &self.get_result]
     }
 
     /// Returns what the server has done so far.
@@ -155,21 +227,23 @@ impl<A: Action> ActionServer<A> {
     }
 }
 
-impl<A: Action> Drop for ActionServer<A> {
+impl<A: ActionForm> Drop for ActionServer<A> {
     fn drop(&mut self) {
         // What waits for its turn would never get it. Those that are pursued end as whoever pursues them says.
-        let left = std::mem::take(&mut lock(&self.core.state).waiting);
+        let mut state = lock(&self.core.state);
+        let left = (std::mem::take(&mut state.waiting), std::mem::take(&mut state.begun));
+        drop(state);
         drop(left);
     }
 }
 
-impl<A: Action> fmt::Debug for ActionServer<A> {
+impl<A: ActionForm> fmt::Debug for ActionServer<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ActionServer").field("name", &self.core.name).finish_non_exhaustive()
     }
 }
 
-type OnGoal<A> = dyn FnMut(GoalId, &<A as Action>::Goal) -> bool + Send;
+type OnGoal<A> = dyn FnMut(GoalId, &<A as ActionForm>::Goal) -> bool + Send;
 type OnCancel = dyn FnMut(GoalId) -> bool + Send;
 type OnAccepted<A> = dyn Fn(GoalHandle<A>) + Send + Sync;
 
@@ -194,16 +268,17 @@ type OnAccepted<A> = dyn Fn(GoalHandle<A>) + Send + Sync;
 /// # Ok::<_, tsuji::Error>(())
 /// ```
 #[must_use = "options take effect in the server that is made with them"]
-pub struct ActionServerOptions<A: Action> {
+pub struct ActionServerOptions<A: ActionForm> {
     name: String,
     group: Option<CallbackGroup>,
     many: ManyGoals,
     result_timeout: Duration,
+    max_blocking: Duration,
     on_goal: Box<OnGoal<A>>,
     on_cancel: Box<OnCancel>,
 }
 
-impl<A: Action> ActionServerOptions<A> {
+impl<A: ActionForm> ActionServerOptions<A> {
     /// Creates the options of a server of the action `name`.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -211,6 +286,7 @@ impl<A: Action> ActionServerOptions<A> {
             group: None,
             many: ManyGoals::default(),
             result_timeout: RESULT_TIMEOUT_DEFAULT,
+            max_blocking: MAX_BLOCKING_DEFAULT,
             on_goal: Box::new(|_, _| true),
             on_cancel: Box::new(|_| true),
         }
@@ -234,6 +310,12 @@ impl<A: Action> ActionServerOptions<A> {
         self
     }
 
+    /// Sets how long feedback and status wait for subscriptions that have no room. Default 100 ms.
+    pub fn max_blocking(mut self, at_most: Duration) -> Self {
+        self.max_blocking = at_most;
+        self
+    }
+
     /// Sets what decides whether a goal is accepted. Default all are.
     pub fn on_goal(
         mut self,
@@ -250,41 +332,43 @@ impl<A: Action> ActionServerOptions<A> {
     }
 }
 
-impl<A: Action> From<&str> for ActionServerOptions<A> {
+impl<A: ActionForm> From<&str> for ActionServerOptions<A> {
     fn from(name: &str) -> Self {
         Self::new(name)
     }
 }
 
-impl<A: Action> From<&String> for ActionServerOptions<A> {
+impl<A: ActionForm> From<&String> for ActionServerOptions<A> {
     fn from(name: &String) -> Self {
         Self::new(name)
     }
 }
 
-impl<A: Action> From<String> for ActionServerOptions<A> {
+impl<A: ActionForm> From<String> for ActionServerOptions<A> {
     fn from(name: String) -> Self {
         Self::new(name)
     }
 }
 
-impl<A: Action> fmt::Debug for ActionServerOptions<A> {
+impl<A: ActionForm> fmt::Debug for ActionServerOptions<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ActionServerOptions").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-struct Core<A: Action> {
+struct Core<A: ActionForm> {
     name: String,
+    ty: A::Type,
     many: ManyGoals,
     result_timeout: Duration,
-    feedback: Publisher<A::FeedbackMessage>,
+    feedback: RawPublisher,
     status: Publisher<GoalStatusArray>,
     /// Which state of all goals was told last; held while it is told, so that the newest is told last.
     told: Mutex<Option<u64>>,
     on_goal: Mutex<Box<OnGoal<A>>>,
     on_cancel: Mutex<Box<OnCancel>>,
-    on_accepted: Box<OnAccepted<A>>,
+    /// `None` where the server is asked for them.
+    on_accepted: Option<Box<OnAccepted<A>>>,
     state: Mutex<State<A>>,
     /// A goal stands elsewhere than before.
     changed: Changes,
@@ -292,23 +376,26 @@ struct Core<A: Action> {
     timer: OnceLock<Timer>,
 }
 
-struct State<A: Action> {
-    goals: Goals<A::Result, Request<A::GetResult>>,
+struct State<A: ActionForm> {
+    goals: Goals<A::Kept, Held>,
     /// Goals that wait for their turn.
     waiting: VecDeque<GoalHandle<A>>,
+    /// Goals of a polled server whose turn it is.
+    begun: VecDeque<GoalHandle<A>>,
     /// Somebody is beginning those whose turn it is.
     is_beginning: bool,
     counters: ActionCounters,
 }
 
-impl<A: Action> Core<A> {
-    fn take_goal(self: &Arc<Self>, request: Request<A::SendGoal>) {
-        let message = request.message();
-        let (id, goal) = A::split_goal(&message);
-        let id = GoalId(id);
+impl<A: ActionForm> Core<A> {
+    fn take_goal(self: &Arc<Self>, request: Sample, held: Held) {
+        let Some((id, goal)) = A::split_goal(&self.ty, request) else {
+            lock(&self.state).counters.rejected += 1;
+            return answer(held, &A::join_answer(false, Time::default()));
+        };
         let stamp_ns = clock::wall_ns();
         let has_place = self.has_place(&lock(&self.state));
-        let is_wanted = has_place && lock(&self.on_goal)(id, goal);
+        let is_wanted = has_place && lock(&self.on_goal)(id, &goal);
         let mut state = lock(&self.state);
         // Another one may have come while that was decided.
         let is_accepted =
@@ -321,13 +408,10 @@ impl<A: Action> Core<A> {
         drop(state);
         drop(forgotten);
         if !is_accepted {
-            // Whoever left needs no answer; it is counted.
-            let _ = request.respond(A::join_answer(false, (0, 0)));
-            return;
+            return answer(held, &A::join_answer(false, Time::default()));
         }
-        let handle = GoalHandle { core: Arc::clone(self), id, goal: goal.clone(), is_over: false };
-        let stamp = time(stamp_ns);
-        let _ = request.respond(A::join_answer(true, (stamp.sec, stamp.nanosec)));
+        let handle = GoalHandle { core: Arc::clone(self), id, goal, is_over: false };
+        answer(held, &A::join_answer(true, time(stamp_ns)));
         // Whoever waits for the answer or pursues the goal comes before those who only look on.
         self.line_up(handle);
         self.tell_status();
@@ -382,10 +466,10 @@ impl<A: Action> Core<A> {
             let has_begun = state.goals.apply(handle.id, Event::Execute).is_some();
             drop(state);
             let guard = Beginning(self);
-            if has_begun {
-                (self.on_accepted)(handle);
-            } else {
-                handle.end_with_default(Event::GiveUp);
+            match &self.on_accepted {
+                Some(begin) if has_begun => begin(handle),
+                None if has_begun => lock(&self.state).begun.push_back(handle),
+                _ => handle.end_with_default(Event::GiveUp),
             }
             drop(guard);
             self.tell_status();
@@ -431,23 +515,21 @@ impl<A: Action> Core<A> {
         CancelGoalResponse { return_code: CancelGoalResponse::ERROR_NONE, goals_canceling }
     }
 
-    fn ask(&self, request: Request<A::GetResult>) {
-        let id = GoalId(A::split_asked(&request.message()));
-        let asked = self.kept().goals.ask(id, request);
-        // Whoever left needs no answer; it is counted.
-        let _ = match asked {
-            Asked::Waits => Ok(()),
-            Asked::Ended(status, result, request) => {
-                request.respond(A::join_result(status.number(), A::Result::clone(&result)))
-            }
-            Asked::Unknown(request) => {
-                let unknown = GoalStatus::Unknown.number();
-                request.respond(A::join_result(unknown, A::Result::default()))
-            }
+    fn ask(self: &Arc<Self>, request: Sample, held: Held) {
+        let asked = match A::split_asked(request) {
+            Some(id) => self.kept().goals.ask(id, held),
+            None => Asked::Unknown(held),
         };
+        match asked {
+            Asked::Waits => (),
+            Asked::Ended(status, result, held) => answer(held, &A::join_result(status, &result)),
+            Asked::Unknown(held) => {
+                answer(held, &A::join_result(GoalStatus::Unknown, &A::no_result(&self.ty)));
+            }
+        }
     }
 
-    fn end(&self, id: GoalId, event: Event, result: A::Result, is_abandoned: bool) -> Result<()> {
+    fn end(&self, id: GoalId, event: Event, result: A::Kept, is_abandoned: bool) -> Result<()> {
         let result = Arc::new(result);
         let mut state = lock(&self.state);
         let now_ns = clock::monotonic_ns();
@@ -472,9 +554,8 @@ impl<A: Action> Core<A> {
         counters.abandoned += u64::from(is_abandoned);
         drop(state);
         self.changed.tell();
-        for request in waiting {
-            // Whoever left needs no answer; it is counted.
-            let _ = request.respond(A::join_result(status.number(), A::Result::clone(&result)));
+        for held in waiting {
+            answer(held, &A::join_result(status, &result));
         }
         self.tell_status();
         if let Some(timer) = self.timer.get() {
@@ -537,9 +618,9 @@ impl<A: Action> Core<A> {
 }
 
 /// Lets go of [`State::is_beginning`], whatever happens.
-struct Beginning<'a, A: Action>(&'a Core<A>);
+struct Beginning<'a, A: ActionForm>(&'a Core<A>);
 
-impl<A: Action> Drop for Beginning<'_, A> {
+impl<A: ActionForm> Drop for Beginning<'_, A> {
     fn drop(&mut self) {
         lock(&self.0.state).is_beginning = false;
     }
@@ -547,14 +628,14 @@ impl<A: Action> Drop for Beginning<'_, A> {
 
 /// A goal that is to be pursued, from any thread, and ended. Dropped before that it is aborted, with a result of
 /// defaults.
-pub struct GoalHandle<A: Action> {
+pub struct GoalHandle<A: ActionForm> {
     core: Arc<Core<A>>,
     id: GoalId,
     goal: A::Goal,
     is_over: bool,
 }
 
-impl<A: Action> GoalHandle<A> {
+impl<A: ActionForm> GoalHandle<A> {
     /// Returns the goal's name, a UUID.
     pub fn id(&self) -> GoalId {
         self.id
@@ -591,16 +672,18 @@ impl<A: Action> GoalHandle<A> {
     ///
     /// # Errors
     ///
-    /// Those of [`Publisher::publish`].
+    /// Those of [`Publisher::publish`]; [`ErrorKind::Invalid`] if it is none of the action's type.
     pub fn publish_feedback(&self, feedback: A::Feedback) -> Result<()> {
-        self.core.feedback.publish(A::join_feedback(self.id.0, feedback))
+        let message = A::join_feedback(&self.core.ty, self.id, feedback)?;
+        self.core.feedback.publish_said(&message.outgoing())
     }
 
     /// Ends the goal as reached.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] if the goal has ended already.
+    /// [`ErrorKind::Invalid`] if the goal has ended already, or the result is none of the action's type: then the goal
+    /// is aborted.
     pub fn succeed(self, result: A::Result) -> Result<()> {
         self.end(Event::Succeed, result)
     }
@@ -609,7 +692,8 @@ impl<A: Action> GoalHandle<A> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] if the goal has ended already.
+    /// [`ErrorKind::Invalid`] if the goal has ended already, or the result is none of the action's type: then the goal
+    /// is aborted.
     pub fn abort(self, result: A::Result) -> Result<()> {
         self.end(Event::Abort, result)
     }
@@ -624,6 +708,7 @@ impl<A: Action> GoalHandle<A> {
     }
 
     fn end(mut self, event: Event, result: A::Result) -> Result<()> {
+        let result = A::keep(&self.core.ty, result)?;
         let ended = self.core.end(self.id, event, result, false);
         self.is_over = ended.is_ok();
         ended
@@ -633,23 +718,30 @@ impl<A: Action> GoalHandle<A> {
     fn end_with_default(mut self, event: Event) {
         // Where it is being given up already that stands.
         let _ = lock(&self.core.state).goals.apply(self.id, Event::Cancel);
-        self.is_over = self.core.end(self.id, event, A::Result::default(), false).is_ok();
+        let none = A::no_result(&self.core.ty);
+        self.is_over = self.core.end(self.id, event, none, false).is_ok();
     }
 }
 
-impl<A: Action> Drop for GoalHandle<A> {
+impl<A: ActionForm> Drop for GoalHandle<A> {
     fn drop(&mut self) {
         if !self.is_over {
             // It stands where it can be aborted, or has ended otherwise.
-            let _ = self.core.end(self.id, Event::Abort, A::Result::default(), true);
+            let none = A::no_result(&self.core.ty);
+            let _ = self.core.end(self.id, Event::Abort, none, true);
         }
     }
 }
 
-impl<A: Action> fmt::Debug for GoalHandle<A> {
+impl<A: ActionForm> fmt::Debug for GoalHandle<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GoalHandle").field("id", &self.id).finish_non_exhaustive()
     }
+}
+
+fn answer(held: Held, response: &Said) {
+    // Whoever left needs no answer; it is counted.
+    let _ = held.respond(&response.outgoing());
 }
 
 fn refusal(return_code: i8) -> CancelGoalResponse {
