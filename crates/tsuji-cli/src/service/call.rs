@@ -202,7 +202,7 @@ impl Caller<'_> {
 }
 
 /// An error of a call with the time that was asked for, and not what was left of it then.
-pub(crate) fn told_within(
+fn told_within(
     error: tsuji::Error,
     client: &RawClient,
     name: &str,
