@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use tsuji::{Context, GuardCondition, Node, WaitList, Waitable};
@@ -186,6 +187,7 @@ impl Hub {
             is_over: Arc::clone(&is_over),
             is_pending: false,
         };
+        let waker = Waker::from(Arc::new(Trigger(news.clone())));
         let hub = Self {
             waits: WaitList::new(&context)?,
             graph: context.graph_guard()?,
@@ -205,8 +207,8 @@ impl Hub {
                 Overview::new(context.clone(), Arc::clone(settings), Arc::clone(counters)),
             ),
             servers: Servers::new(node.clone()),
-            goals: Goals::new(node.clone()),
-            served_actions: ServedActions::new(node.clone(), Arc::clone(types)),
+            goals: Goals::new(node.clone(), waker),
+            served_actions: ServedActions::new(node.clone()),
             context,
             reconsidered: began,
             reconsider_at: None,
@@ -223,7 +225,6 @@ impl Hub {
                 let mut entities: Vec<&dyn Waitable> = vec![&self.graph, &self.news];
                 entities.extend(self.topics.waitables());
                 entities.extend(self.callers.waitables());
-                entities.extend(self.goals.waitables());
                 entities.extend(self.servers.waitables());
                 entities.extend(self.served_actions.waitables());
                 let waits = self.callers.waits() || self.goals.waits();
@@ -244,13 +245,7 @@ impl Hub {
                 }
             };
             let now = self.began.elapsed();
-            let ends = [
-                self.topics.len(),
-                self.callers.len(),
-                self.goals.len(),
-                self.servers.len(),
-                usize::MAX,
-            ];
+            let ends = [self.topics.len(), self.callers.len(), self.servers.len(), usize::MAX];
             // Orders change places, so they come last.
             for place in ready.iter().filter_map(|it| it.checked_sub(2)) {
                 self.drain(place, ends, now);
@@ -302,9 +297,8 @@ impl Hub {
         }
     }
 
-    /// Hands on what has come at a place: topics stand first, then what clients call, send goals to, serve and pursue, each so
-    /// many.
-    fn drain(&mut self, mut place: usize, ends: [usize; 5], now: Duration) {
+    /// Hands on what has come at a place: topics stand first, then what clients call, serve and pursue, each so many.
+    fn drain(&mut self, mut place: usize, ends: [usize; 4], now: Duration) {
         for (whose, count) in ends.into_iter().enumerate() {
             if count <= place {
                 place -= count;
@@ -313,8 +307,7 @@ impl Hub {
             return match whose {
                 0 => self.topics.drain(place, now),
                 1 => self.callers.drain(place),
-                2 => self.goals.drain(place),
-                3 => self.servers.drain(place, now),
+                2 => self.servers.drain(place, now),
                 _ => self.served_actions.drain(place),
             };
         }
@@ -348,7 +341,7 @@ impl Hub {
                 self.served_actions.feedback(&member, number, &values);
             }
             Order::Result { member, number, values, status } => {
-                self.served_actions.end(number, &values, status, Some(&member));
+                self.served_actions.end(&member, number, &values, status);
             }
             Order::Forget { number, .. } if ServedActions::is_goal(number) => {
                 self.served_actions.forget(number);
@@ -362,6 +355,15 @@ impl Hub {
                 self.served_actions.gone(member.number);
             }
         }
+    }
+}
+
+/// Wakes the thread that waits for this.
+struct Trigger(GuardCondition);
+
+impl Wake for Trigger {
+    fn wake(self: Arc<Self>) {
+        self.0.trigger();
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tsuji::RawType;
+use tsuji::action::RawActionType;
 use tsuji_codec::Plan;
 use tsuji_msg::{Resolver, TypeDescription, TypeSet};
 use tsuji_rosbridge::Encoding;
@@ -73,14 +74,10 @@ pub(crate) struct ActionType {
     pub(crate) result: Arc<TypeDescription>,
     /// How far it has come.
     pub(crate) feedback: Arc<MessageType>,
-    /// The service by which a goal is sent.
-    pub(crate) send_goal: Arc<ServiceType>,
     /// The service by which its result is asked for.
     pub(crate) get_result: Arc<ServiceType>,
-    /// The service by which it is given up.
-    pub(crate) cancel_goal: Arc<ServiceType>,
-    /// What the topic of feedback carries.
-    pub(crate) feedback_message: Arc<MessageType>,
+    /// What clients and servers of it need to know.
+    pub(crate) raw: RawActionType,
 }
 
 impl Types {
@@ -132,14 +129,12 @@ impl Types {
         }
         let loaded = self.set.load_action(&name).map_err(|error| error.to_string())?;
         let ty = Arc::new(ActionType {
+            raw: RawActionType::from(&loaded),
             name: loaded.name.to_string(),
             goal: MessageType::new(loaded.goal),
             result: loaded.result,
             feedback: MessageType::new(loaded.feedback),
-            send_goal: self.service(&format!("{}_SendGoal", loaded.name))?,
             get_result: self.service(&format!("{}_GetResult", loaded.name))?,
-            cancel_goal: self.service("action_msgs/srv/CancelGoal")?,
-            feedback_message: MessageType::new(loaded.feedback_message),
         });
         actions.insert(name, Arc::clone(&ty));
         Ok(ty)

@@ -1,34 +1,28 @@
 //! Actions that clients serve: goals go to them, and what they say of these goes back.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use tsuji::{
-    ErrorKind, Node, PublisherOptions, Qos, RawPublisher, RawRequest, RawService, Waitable,
-};
-use tsuji_codec::Now;
+use tsuji::action::{ActionServer, ActionServerOptions, GoalHandle, GoalId, GoalStatus, RawAction};
+use tsuji::{ErrorKind, Node, Waitable};
 use tsuji_rosbridge::client::Kind;
 use tsuji_rosbridge::{Id, Outgoing, Refusal, Values};
 
 use crate::body::{self, OwnedBody, wall_now};
 use crate::connected_client::ConnectedClient;
 use crate::plain::Plain;
-use crate::types::{ActionType, MessageType, Types};
-
-type GoalId = [u8; 16];
+use crate::types::ActionType;
 
 /// All actions that clients serve.
 pub(super) struct ServedActions {
     node: Node,
-    types: Arc<Types>,
     all: Vec<ServedAction>,
     /// Those that no client serves any more, and when they go.
     leaving: Vec<(Instant, ServedAction)>,
-    /// Goals that clients have, by the numbers that these are known by there.
-    numbers: HashMap<u64, (Arc<str>, GoalId)>,
-    next: u64,
+    /// What the next goal is known by.
+    next: Arc<AtomicU64>,
 }
 
 /// One action.
@@ -36,39 +30,37 @@ struct ServedAction {
     member: Arc<ConnectedClient>,
     name: Arc<str>,
     ty: Arc<ActionType>,
-    status_ty: Arc<MessageType>,
-    send_goal: RawService,
-    get_result: RawService,
-    cancel_goal: RawService,
-    feedback: RawPublisher,
-    status: RawPublisher,
-    goals: HashMap<GoalId, Goal>,
-    /// Those that have ended, the oldest first.
-    ended: VecDeque<GoalId>,
+    server: ActionServer<RawAction>,
+    /// Goals that the client is to be told of.
+    wanted: Arc<Mutex<HashMap<GoalId, Wanted>>>,
+    /// No client serves it any more.
+    is_left: Arc<AtomicBool>,
+    /// Goals that the client pursues, by the numbers that these are known by there.
+    goals: HashMap<u64, Pursued>,
 }
 
-/// A goal that a client pursues, or has pursued.
-struct Goal {
+/// A goal that was asked for.
+struct Wanted {
     id: Id<'static>,
-    stamp: Now,
-    /// As `action_msgs/GoalStatus` numbers it.
-    status: i8,
-    /// What `get_result` answers, once it has ended.
-    result: Option<Vec<u8>>,
-    /// Who has asked for it.
-    waiting: Vec<RawRequest>,
+    number: u64,
+    args: Vec<u8>,
+}
+
+/// A goal that a client pursues. Dropped it is aborted, with a result of defaults.
+struct Pursued {
+    id: Id<'static>,
+    handle: GoalHandle<RawAction>,
+    /// The client knows that it is to be given up.
+    is_canceling: bool,
 }
 
 impl ServedActions {
-    pub(super) fn new(node: Node, types: Arc<Types>) -> Self {
-        let (all, leaving) = (Vec::new(), Vec::new());
-        Self { node, types, all, leaving, numbers: HashMap::new(), next: 0 }
+    pub(super) fn new(node: Node) -> Self {
+        Self { node, all: Vec::new(), leaving: Vec::new(), next: Arc::default() }
     }
 
     pub(super) fn waitables(&self) -> impl Iterator<Item = &dyn Waitable> {
-        self.all.iter().flat_map(|it| -> [&dyn Waitable; PARTS] {
-            [&it.send_goal, &it.get_result, &it.cancel_goal]
-        })
+        self.all.iter().flat_map(|it| it.server.waitables())
     }
 
     /// Whether a number is that of a goal, and not of a request to a service.
@@ -107,27 +99,28 @@ impl ServedActions {
         name: &Arc<str>,
         ty: Arc<ActionType>,
     ) -> Result<ServedAction, String> {
-        let said = |error: tsuji::Error| error.to_string();
-        let part = |part: &str| format!("{name}/_action/{part}");
-        let service =
-            |it: &str, ty| self.node.create_polled_raw_service(part(it), ty).map_err(said);
-        let status_ty = self.types.message("action_msgs/msg/GoalStatusArray")?;
-        let publisher = |it: &str, ty: &MessageType, qos| {
-            let options = PublisherOptions::default().qos(qos).max_blocking(Duration::ZERO);
-            self.node.create_raw_publisher(&part(it), ty.raw(), options).map_err(said)
+        let wanted = Arc::<Mutex<HashMap<GoalId, Wanted>>>::default();
+        let is_left = Arc::<AtomicBool>::default();
+        let takes = Takes {
+            member: Arc::clone(member),
+            name: Arc::clone(name),
+            ty: Arc::clone(&ty),
+            wanted: Arc::clone(&wanted),
+            is_left: Arc::clone(&is_left),
+            next: Arc::clone(&self.next),
         };
+        let options = ActionServerOptions::<RawAction>::new(&**name)
+            .max_blocking(Duration::ZERO)
+            .on_goal(move |id, goal| takes.take(id, goal));
+        let server = self.node.create_polled_raw_action_server(options, ty.raw.clone());
         Ok(ServedAction {
-            send_goal: service("send_goal", ty.send_goal.raw.clone())?,
-            get_result: service("get_result", ty.get_result.raw.clone())?,
-            cancel_goal: service("cancel_goal", ty.cancel_goal.raw.clone())?,
-            feedback: publisher("feedback", &ty.feedback_message, Qos::DEFAULT)?,
-            status: publisher("status", &status_ty, Qos::LATCHED)?,
+            server: server.map_err(|error| error.to_string())?,
             member: Arc::clone(member),
             name: Arc::clone(name),
             ty,
-            status_ty,
+            wanted,
+            is_left,
             goals: HashMap::new(),
-            ended: VecDeque::new(),
         })
     }
 
@@ -143,8 +136,8 @@ impl ServedActions {
 
     fn retain(&mut self, stays: impl Fn(&ServedAction) -> bool) {
         for mut it in self.all.extract_if(.., |it| !stays(it)) {
-            it.abort_all();
-            self.numbers.retain(|_, (name, _)| *name != it.name);
+            it.is_left.store(true, Ordering::Relaxed);
+            it.goals.clear();
             self.leaving.push((Instant::now() + LEAVES, it));
         }
     }
@@ -156,241 +149,148 @@ impl ServedActions {
 
     /// Answers who asks those what has become of a goal, and lets them go that have had their time.
     pub(super) fn look(&mut self) {
-        if self.waits() {
-            let now = Instant::now();
-            self.leaving.retain_mut(|(at, it)| it.take_asked().is_ok() && now < *at);
-        }
+        let now = Instant::now();
+        // No goal is accepted any more, so none comes.
+        self.leaving.retain(|(at, it)| it.server.take().is_ok() && now < *at);
+    }
+
+    /// The action of a goal that a client pursues.
+    fn of(&mut self, number: u64) -> Option<&mut ServedAction> {
+        self.all.iter_mut().find(|it| it.goals.contains_key(&number))
     }
 
     /// A goal of which the client will say nothing more.
     pub(super) fn forget(&mut self, number: u64) {
-        self.end(number, &OwnedBody::none(), ABORTED, None);
+        if let Some(served_action) = self.of(number) {
+            served_action.goals.remove(&number);
+        }
     }
 
     /// How far a goal has come.
     pub(super) fn feedback(&mut self, member: &ConnectedClient, number: u64, values: &OwnedBody) {
-        let Some((name, id)) = self.numbers.get(&number) else { return };
-        let Some(served_action) = self.all.iter().find(|it| it.name == *name) else { return };
+        let Some(served_action) = self.of(number) else { return };
+        let Some(Pursued { id, handle, .. }) = served_action.goals.get(&number) else { return };
         let mut cdr = Vec::new();
         if let Err(error) =
             body::read(&served_action.ty.feedback.plan, values.body(), wall_now(), &mut cdr)
         {
-            let about = served_action.goals.get(id).map(|it| &it.id);
-            return member.refuse(&body::refusal("action_feedback", about, "values", &error));
+            return member.refuse(&body::refusal("action_feedback", Some(id), "values", &error));
         }
-        // What stands behind the id of 16 bytes is aligned as it is alone.
-        let message = [&cdr[..HEADER_BYTES], id, &cdr[HEADER_BYTES..]].concat();
-        publish(&served_action.feedback, &message);
+        match handle.publish_feedback(cdr) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                tracing::warn!(
+                    action = %Plain(&served_action.name),
+                    "a subscription has no room; feedback of a client is lost"
+                );
+            }
+            Err(error) => {
+                tracing::warn!(action = %Plain(&served_action.name), error = %Plain(error), "feedback is not published");
+            }
+        }
     }
 
-    /// What has become of a goal.
+    /// What has become of a goal. Where the result is none of its type, it is aborted with one of defaults.
     pub(super) fn end(
         &mut self,
+        member: &ConnectedClient,
         number: u64,
         values: &OwnedBody,
         status: i8,
-        told: Option<&ConnectedClient>,
     ) {
-        let Some((name, id)) = self.numbers.remove(&number) else { return };
-        let Some(served_action) = self.all.iter_mut().find(|it| it.name == name) else { return };
-        let about = served_action.goals.get(&id).map(|it| it.id.clone());
-        if let Err(why) = served_action.end(&id, values, status)
-            && let Some(member) = told
-        {
-            let (id, expected) = (about.as_ref(), "a result of its type");
-            member.refuse(&Refusal::new("action_result", id, Some("values"), why, expected));
+        let Some(served_action) = self.of(number) else { return };
+        let Some(Pursued { id, handle, .. }) = served_action.goals.remove(&number) else { return };
+        let plan = &served_action.ty.get_result.response.plan;
+        match values.wrapped(status, plan, wall_now()) {
+            Ok(result) => end(handle, GoalStatus::from_number(status), result),
+            Err(why) => {
+                drop(handle);
+                let (id, expected) = (Some(&id), "a result of its type");
+                member.refuse(&Refusal::new("action_result", id, Some("values"), why, expected));
+            }
         }
     }
 
     /// Hands on what has come.
     pub(super) fn drain(&mut self, place: usize) {
         let Some(served_action) = self.all.get_mut(place / PARTS) else { return };
-        let drained = match place % PARTS {
-            0 => served_action.take_goals(&mut self.numbers, &mut self.next),
-            1 => served_action.take_asked(),
-            _ => served_action.take_cancels(),
-        };
-        if let Err(error) = drained {
+        if let Err(error) = served_action.take() {
             tracing::warn!(action = %Plain(&served_action.name), error = %Plain(error), "nothing can be taken of an action");
         }
     }
 }
 
+/// Ends a goal. One that nobody wanted given up is aborted and not canceled.
+fn end(handle: GoalHandle<RawAction>, status: GoalStatus, result: Vec<u8>) {
+    let ended = match status {
+        GoalStatus::Succeeded => handle.succeed(result),
+        GoalStatus::Canceled if handle.is_canceling() => handle.canceled(result),
+        _ => handle.abort(result),
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error = %Plain(error), "a goal has ended otherwise");
+    }
+}
+
+/// Takes goals for a client.
+struct Takes {
+    member: Arc<ConnectedClient>,
+    name: Arc<str>,
+    ty: Arc<ActionType>,
+    wanted: Arc<Mutex<HashMap<GoalId, Wanted>>>,
+    is_left: Arc<AtomicBool>,
+    next: Arc<AtomicU64>,
+}
+
+impl Takes {
+    /// Whether the client can be told of a goal.
+    fn take(&self, goal_id: GoalId, goal: &[u8]) -> bool {
+        if self.is_left.load(Ordering::Relaxed) {
+            return false;
+        }
+        let Ok(args) = self.ty.goal.written(goal, self.member.encoding) else { return false };
+        let number = self.next.fetch_add(1, Ordering::Relaxed) | GOAL;
+        let mut state = self.member.lock();
+        let id = state.client.served.next_id(Kind::Action, &self.name);
+        let begun = state.client.asked.begin(Some(id.borrowed()), &self.name, None, number).is_ok();
+        drop(state);
+        if begun {
+            lock(&self.wanted).insert(goal_id, Wanted { id, number, args });
+        }
+        begun
+    }
+}
+
 impl ServedAction {
-    fn take_goals(
-        &mut self,
-        numbers: &mut HashMap<u64, (Arc<str>, GoalId)>,
-        next: &mut u64,
-    ) -> tsuji::Result<()> {
-        while let Some(request) = self.send_goal.take_bytes()? {
-            let bytes = request.bytes();
-            let id = bytes.get(HEADER_BYTES..BEHIND_ID).and_then(|it| GoalId::try_from(it).ok());
-            let goal = id.and_then(|id| {
-                let goal = [&bytes[..HEADER_BYTES], &bytes[BEHIND_ID..]].concat();
-                let args = self.ty.goal.written(&goal, self.member.encoding).ok()?;
-                (!self.goals.contains_key(&id)).then_some((id, args))
-            });
-            let begun = goal.and_then(|(goal, args)| {
-                let number = *next | GOAL;
-                *next += 1;
-                let mut state = self.member.lock();
-                let id = state.client.served.next_id(Kind::Action, &self.name);
-                let asked = &mut state.client.asked;
-                asked.begin(Some(id.borrowed()), &self.name, None, number).ok()?;
-                Some((goal, args, id, number))
-            });
-            let stamp = wall_now();
-            let answer = [
-                &[0, 1, 0, 0, u8::from(begun.is_some()), 0, 0, 0][..],
-                &stamp.sec.to_le_bytes(),
-                &stamp.nanosec.to_le_bytes(),
-            ];
-            let told = request.respond_bytes(&answer.concat());
-            let Some((goal, args, id, number)) = begun else { continue };
-            if let Err(error) = told {
-                tracing::debug!(error = %Plain(error), "whoever sent a goal has gone");
-            }
-            numbers.insert(number, (Arc::clone(&self.name), goal));
-            let (result, waiting) = (None, Vec::new());
-            let new = Goal { id: id.clone(), stamp, status: EXECUTING, result, waiting };
-            self.goals.insert(goal, new);
-            self.tell_status();
+    fn take(&mut self) -> tsuji::Result<()> {
+        while let Some(handle) = self.server.take()? {
+            let Some(Wanted { id, number, args }) = lock(&self.wanted).remove(&handle.id()) else {
+                continue;
+            };
             self.member.answer(&Outgoing::SendActionGoal {
                 id: &id,
                 action: &self.name,
                 action_type: &self.ty.name,
                 args: Values::Encoded(&args),
             });
+            self.goals.insert(number, Pursued { id, handle, is_canceling: false });
         }
-        Ok(())
-    }
-
-    fn take_asked(&mut self) -> tsuji::Result<()> {
-        while let Some(request) = self.get_result.take_bytes()? {
-            let goal = request.bytes().get(HEADER_BYTES..BEHIND_ID);
-            match goal.and_then(|id| self.goals.get_mut(id)) {
-                Some(Goal { result: Some(result), .. }) => respond(request, result),
-                Some(goal) => goal.waiting.push(request),
-                // It is not known here, or was forgotten.
-                None => {
-                    let mut unknown = Vec::new();
-                    let plan = &self.ty.get_result.response.plan;
-                    if plan.cdr_from_json(b"{}", wall_now(), &mut unknown).is_ok() {
-                        respond(request, &unknown);
-                    }
-                }
+        // The server has refused these all the same: it knows them already, or too many.
+        for (_, Wanted { id, .. }) in lock(&self.wanted).drain() {
+            self.member.lock().client.asked.answer(&id, &self.name);
+        }
+        for Pursued { id, handle, is_canceling } in self.goals.values_mut() {
+            if !*is_canceling && handle.is_canceling() {
+                *is_canceling = true;
+                self.member.answer(&Outgoing::CancelActionGoal { id, action: &self.name });
             }
         }
         Ok(())
     }
-
-    fn take_cancels(&mut self) -> tsuji::Result<()> {
-        while let Some(request) = self.cancel_goal.take_bytes()? {
-            let Some(asked) = request.bytes().get(HEADER_BYTES..BEHIND_ID + TIME_BYTES) else {
-                continue;
-            };
-            let (wanted, time) = asked.split_at(BEHIND_ID - HEADER_BYTES);
-            // No id and no time is all of them. By a time alone nobody is known to ask.
-            let is_all = wanted.iter().chain(time).all(|it| *it == 0);
-            let mut canceling = Vec::new();
-            for (id, goal) in &mut self.goals {
-                if goal.status == EXECUTING && (is_all || id[..] == *wanted) {
-                    goal.status = CANCELING;
-                    canceling.push((goal.id.clone(), info(id, goal.stamp)));
-                }
-            }
-            let (ids, infos): (Vec<_>, Vec<_>) = canceling.into_iter().unzip();
-            let code = i8::from(infos.is_empty());
-            let response = json!({ "return_code": code, "goals_canceling": infos }).to_string();
-            let mut cdr = Vec::new();
-            let plan = &self.ty.cancel_goal.response.plan;
-            if plan.cdr_from_json(response.as_bytes(), wall_now(), &mut cdr).is_ok() {
-                respond(request, &cdr);
-            }
-            if !ids.is_empty() {
-                self.tell_status();
-            }
-            for id in ids {
-                self.member.answer(&Outgoing::CancelActionGoal { id: &id, action: &self.name });
-            }
-        }
-        Ok(())
-    }
-
-    /// Keeps what has become of a goal, and tells whoever has asked. Where the result is none of its type, the goal is aborted
-    /// with one of defaults.
-    fn end(&mut self, id: &GoalId, values: &OwnedBody, status: i8) -> Result<(), String> {
-        let ty = Arc::clone(&self.ty);
-        let made = values.wrapped(status, &ty.get_result.response.plan, wall_now());
-        let (status, result) = match &made {
-            Ok(result) => (status, result.clone()),
-            Err(_) => {
-                let none =
-                    OwnedBody::none().wrapped(ABORTED, &ty.get_result.response.plan, wall_now());
-                (ABORTED, none.unwrap_or_default())
-            }
-        };
-        let Some(goal) = self.goals.get_mut(id) else { return Ok(()) };
-        goal.status = status;
-        goal.waiting.drain(..).for_each(|it| respond(it, &result));
-        goal.result = Some(result);
-        self.ended.push_back(*id);
-        if ENDED_MAX < self.ended.len()
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.goals.remove(&oldest);
-        }
-        self.tell_status();
-        made.map(drop)
-    }
-
-    fn abort_all(&mut self) {
-        let open: Vec<_> =
-            self.goals.iter().filter(|(_, it)| it.result.is_none()).map(|(id, _)| *id).collect();
-        for id in open {
-            // There is a result of defaults for every type.
-            let _ = self.end(&id, &OwnedBody::none(), ABORTED);
-        }
-    }
-
-    fn tell_status(&self) {
-        let list: Vec<_> = self
-            .goals
-            .iter()
-            .map(|(id, goal)| json!({ "goal_info": info(id, goal.stamp), "status": goal.status }))
-            .collect();
-        let text = json!({ "status_list": list }).to_string();
-        let mut cdr = Vec::new();
-        if self.status_ty.plan.cdr_from_json(text.as_bytes(), wall_now(), &mut cdr).is_ok() {
-            publish(&self.status, &cdr);
-        }
-    }
 }
 
-/// `action_msgs/GoalInfo`.
-fn info(id: &GoalId, stamp: Now) -> Value {
-    json!({ "goal_id": { "uuid": id.to_vec() }, "stamp": { "sec": stamp.sec, "nanosec": stamp.nanosec } })
-}
-
-fn respond(request: RawRequest, cdr: &[u8]) {
-    if let Err(error) = request.respond_bytes(cdr) {
-        tracing::debug!(error = %Plain(error), "whoever asked has gone");
-    }
-}
-
-fn publish(publisher: &RawPublisher, cdr: &[u8]) {
-    match publisher.publish_bytes(cdr) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::Busy => {
-            tracing::warn!(
-                topic = %Plain(publisher.topic()),
-                "a subscription has no room; what a client said of a goal is lost"
-            );
-        }
-        Err(error) => {
-            tracing::warn!(topic = %Plain(publisher.topic()), error = %Plain(error), "not published")
-        }
-    }
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whoever has sent a goal asks for its result when it was accepted, which may be after the client has gone.
@@ -399,18 +299,5 @@ const LEAVES: Duration = Duration::from_secs(1);
 /// What an action waits for.
 const PARTS: usize = 3;
 
-/// CDR begins with so many bytes, and the id of a goal with 16 more.
-const HEADER_BYTES: usize = 4;
-const BEHIND_ID: usize = HEADER_BYTES + 16;
-const TIME_BYTES: usize = 8;
-
 /// The numbers of goals have this bit, those of requests to services do not.
 const GOAL: u64 = 1 << 63;
-
-/// Goals of an action that have ended and can be asked for. Of more the oldest are forgotten.
-const ENDED_MAX: usize = 1000;
-
-/// As `action_msgs/GoalStatus` numbers them.
-const EXECUTING: i8 = 2;
-const CANCELING: i8 = 3;
-const ABORTED: i8 = 6;
