@@ -23,7 +23,7 @@ test-ros2: ## run ROS 2's own nodes and tests on tsuji, in a shell where ROS 2 i
 soak: ## run what takes long: fuzz, loom, miri, endurance tests, full measurements
 	@scripts/soak
 
-lint: ## check formatting, clippy, tidiness, licences; cargo-deny and shellcheck where installed
+lint: ## check formatting, clippy, tidiness, licences; known vulnerabilities, shellcheck where installed
 	@scripts/lint
 
 fmt: ## format the sources

@@ -25,6 +25,8 @@ fi
 TARGET_DIR=${CARGO_TARGET_DIR:-$ROOT/target}
 readonly TARGET_DIR
 readonly LOGS=$TARGET_DIR/logs
+# What scripts/bootstrap installs by scripts/tools.txt.
+readonly TOOLS=$TARGET_DIR/tools
 mkdir -p "$LOGS"
 
 # What a script returns when this machine cannot do its work at all, as in automake.
@@ -121,9 +123,18 @@ in_lab() {
     in_workspace lab "$@"
 }
 
+# licences FOLDER : what the workspace there depends on has a licence that deny.toml allows, its own where it has one, and comes
+# from crates.io. Whether something is known against it needs a list that is fetched, and is asked by scripts/lint.
+licences() {
+    local config=$1/deny.toml
+    [ -f "$config" ] || config=deny.toml
+    "$TOOLS/bin/cargo-deny" --config "$ROOT/$config" --manifest-path "$1/Cargo.toml" --locked --log-level error \
+        check --hide-inclusion-graph licenses bans sources
+}
+
 # lab_lints : what the laboratory must pass without a test.
 lab_lints() {
-    cargo fmt --manifest-path lab/Cargo.toml --check && cargo xtask licences lab &&
+    cargo fmt --manifest-path lab/Cargo.toml --check && licences lab &&
         in_lab cargo clippy --all-targets --locked -- -D warnings
 }
 
@@ -131,7 +142,7 @@ lab_lints() {
 # still.
 own_messages_lints() {
     local folder=examples/own-messages
-    cargo fmt --manifest-path $folder/Cargo.toml --check && cargo xtask licences $folder &&
+    cargo fmt --manifest-path $folder/Cargo.toml --check && licences $folder &&
         in_workspace $folder cargo clippy --all-targets --locked -- -D warnings -W missing_docs -W unreachable_pub \
             -W unnameable_types -W unused_qualifications -W clippy::pedantic
 }

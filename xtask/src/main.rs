@@ -1,4 +1,4 @@
-//! Chores of the workspace: the tidy checks, the licence check, the watchdog of the tests.
+//! Chores of the workspace: the tidy checks, the watchdog of the tests.
 //!
 //! Nothing here is part of tsuji or runs where tsuji runs, and it knows the crates of the workspace
 //! by name only.
@@ -8,7 +8,6 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-mod licences;
 mod metadata;
 mod tidy;
 mod watch;
@@ -16,8 +15,6 @@ mod words;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                        check what rustc and clippy do not: edges between crates, documents, leftovers
-  licences [FOLDER]           check the licence and the source of every dependency against deny.toml: of the
-                              workspace, or of that in FOLDER
   watch -- PROGRAM ARGUMENT…  run a test binary and cut it when it hangs
   path                        print where this program is";
 
@@ -27,10 +24,6 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     match command.as_deref().and_then(|it| it.to_str()) {
         Some("tidy") => report(tidy::complaints(&root)),
-        Some("licences") => {
-            let folder = arguments.next().unwrap_or_else(|| ".".into());
-            report(licences::complaints(&root, &folder.to_string_lossy()))
-        }
         Some("watch") => watch::run(arguments),
         Some("path") => path(),
         _ => {

@@ -7,11 +7,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    pub(crate) version: String,
     pub(crate) description: Option<String>,
-    pub(crate) licence: Option<String>,
-    /// Where it was downloaded from; nothing for a package of the workspace.
-    pub(crate) source: Option<String>,
     pub(crate) manifest: String,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) roots: Vec<Root>,
@@ -57,10 +53,7 @@ pub(crate) fn packages(root: &Path, arguments: &[&str]) -> Result<Vec<Package>, 
 fn package(json: &Value) -> Package {
     Package {
         name: text(&json["name"]),
-        version: text(&json["version"]),
         description: json["description"].as_str().map(str::to_owned),
-        licence: json["license"].as_str().map(str::to_owned),
-        source: json["source"].as_str().map(str::to_owned),
         manifest: text(&json["manifest_path"]),
         dependencies: list(&json["dependencies"]).map(dependency).collect(),
         roots: list(&json["targets"]).filter_map(crate_root).collect(),
