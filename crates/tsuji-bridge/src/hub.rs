@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use tsuji::{Context, GuardCondition, Node, WaitList, Waitable};
@@ -179,6 +178,7 @@ impl Hub {
     ) -> Result<(Self, Mailbox)> {
         let context = node.context().clone();
         let news = GuardCondition::new(&context)?;
+        let news_of_goals = news.clone();
         let (sender, orders) = mpsc::channel();
         let is_over = Arc::<AtomicBool>::default();
         let mailbox = Mailbox {
@@ -187,7 +187,6 @@ impl Hub {
             is_over: Arc::clone(&is_over),
             is_pending: false,
         };
-        let waker = Waker::from(Arc::new(Trigger(news.clone())));
         let hub = Self {
             waits: WaitList::new(&context)?,
             graph: context.graph_guard()?,
@@ -207,7 +206,7 @@ impl Hub {
                 Overview::new(context.clone(), Arc::clone(settings), Arc::clone(counters)),
             ),
             servers: Servers::new(node.clone()),
-            goals: Goals::new(node.clone(), waker),
+            goals: Goals::new(node.clone(), news_of_goals),
             served_actions: ServedActions::new(node.clone()),
             context,
             reconsidered: began,
@@ -355,15 +354,6 @@ impl Hub {
                 self.served_actions.gone(member.number);
             }
         }
-    }
-}
-
-/// Wakes the thread that waits for this.
-struct Trigger(GuardCondition);
-
-impl Wake for Trigger {
-    fn wake(self: Arc<Self>) {
-        self.0.trigger();
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{self, Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{self, Poll, Wake, Waker};
 use std::time::Instant;
 
-use tsuji::Node;
 use tsuji::action::{ActionClient, ClientGoal, GoalStatus, PendingGoal, RawAction};
+use tsuji::{GuardCondition, Node};
 use tsuji_codec::Format;
 use tsuji_rosbridge::{Encoding, Level, Outgoing, Values};
 
@@ -162,9 +163,21 @@ impl Open {
 /// All actions that clients have sent goals to.
 pub(super) struct Goals {
     node: Node,
-    /// Wakes the thread of ROS when something has come of a goal.
-    waker: Waker,
+    arrivals: Arc<Arrivals>,
     all: Vec<Asked>,
+}
+
+/// Whether something has come of a goal, of which the thread of ROS is told.
+struct Arrivals {
+    has_come: AtomicBool,
+    news: GuardCondition,
+}
+
+impl Wake for Arrivals {
+    fn wake(self: Arc<Self>) {
+        self.has_come.store(true, Ordering::Release);
+        self.news.trigger();
+    }
 }
 
 /// One action, with the goals that have not ended.
@@ -180,8 +193,10 @@ struct Action {
 }
 
 impl Goals {
-    pub(super) fn new(node: Node, waker: Waker) -> Self {
-        Self { node, waker, all: Vec::new() }
+    /// `news` wakes the thread of ROS.
+    pub(super) fn new(node: Node, news: GuardCondition) -> Self {
+        let arrivals = Arc::new(Arrivals { has_come: AtomicBool::new(false), news });
+        Self { node, arrivals, all: Vec::new() }
     }
 
     /// Whether somebody waits for a server.
@@ -202,7 +217,7 @@ impl Goals {
         }
         let progress = Progress::Waits { goal, until: Instant::now() + SERVER_PATIENCE };
         let mut open = Open { asker, is_cancelled: false, progress };
-        let waker = self.waker.clone();
+        let waker = Waker::from(Arc::clone(&self.arrivals));
         let context = &mut task::Context::from_waker(&waker);
         match self.asked(&action, &ty) {
             Ok(asked) => {
@@ -223,7 +238,9 @@ impl Goals {
         let client = self.node.create_raw_action_client(action, ty.raw.clone());
         let client = client.map_err(|error| error.to_string())?;
         let action = Action { name: Arc::clone(action), ty: Arc::clone(ty), client };
-        Ok(self.all.push_mut(Asked { action, open: Vec::new() }))
+        self.all.push(Asked { action, open: Vec::new() });
+        let last = self.all.len() - 1;
+        Ok(&mut self.all[last])
     }
 
     /// A client wants a goal given up.
@@ -248,7 +265,11 @@ impl Goals {
 
     /// Sends what has waited for a server, and hands on what has come.
     pub(super) fn look(&mut self) {
-        let context = &mut task::Context::from_waker(&self.waker);
+        if !self.arrivals.has_come.swap(false, Ordering::Acquire) && !self.waits() {
+            return;
+        }
+        let waker = Waker::from(Arc::clone(&self.arrivals));
+        let context = &mut task::Context::from_waker(&waker);
         for Asked { action, open } in &mut self.all {
             open.retain_mut(|it| it.go_on(action, context));
         }
