@@ -14,6 +14,7 @@ use crate::session::{Globals, Session, is_hidden};
 use crate::topic::{endpoint_json, join, show, types_said};
 
 mod call;
+pub(crate) use call::told_within;
 mod echo;
 
 #[derive(Debug, Subcommand)]

@@ -12,7 +12,7 @@ use crate::completions;
 use crate::failure::{Told, Usage};
 use crate::interfaces::Interfaces;
 use crate::output::Output;
-use crate::service::full_name;
+use crate::service::{full_name, told_within};
 use crate::session::{A_WHILE, Globals, LOOK_AGAIN, Session};
 use crate::topic::publish::now;
 use crate::topic::seconds;
@@ -96,9 +96,11 @@ impl<'a> Asker<'a> {
         let (began, whole) = (Instant::now(), self.args.timeout.unwrap_or(A_WHILE));
         let left = || whole.saturating_sub(began.elapsed());
         self.say("Waiting for an action server to become available...", out)?;
-        self.client.wait_for_server(left()).map_err(|error| error.of_whole(whole))?;
+        let obstacles = || self.client.obstacles();
+        let told = |error| told_within(error, obstacles, &self.args.action, self.args.timeout);
+        self.client.wait_for_server(left()).map_err(told)?;
         self.say(&format!("Sending goal:\n     {}", goal.to_yaml(EchoStyle::default())), out)?;
-        let goal = self.client.send_goal(goal, left()).map_err(|error| error.of_whole(whole))?;
+        let goal = self.client.send_goal(goal, left()).map_err(told)?;
         if let Some(goal) = &goal {
             self.say(&format!("Goal accepted with ID: {}\n", hex(goal.id())), out)?;
         }

@@ -192,7 +192,7 @@ impl Caller<'_> {
     }
 
     fn told(&self, error: tsuji::Error) -> anyhow::Error {
-        told_within(error, &self.client, &self.args.service, self.args.timeout)
+        told_within(error, || self.client.obstacles(), &self.args.service, self.args.timeout)
     }
 
     /// The time that is left for this call.
@@ -202,9 +202,9 @@ impl Caller<'_> {
 }
 
 /// An error of a call with the time that was asked for, and not what was left of it then.
-fn told_within(
+pub(crate) fn told_within(
     error: tsuji::Error,
-    client: &RawClient,
+    obstacles: impl FnOnce() -> Vec<String>,
     name: &str,
     timeout: Option<Duration>,
 ) -> anyhow::Error {
@@ -212,9 +212,7 @@ fn told_within(
     match error.kind() {
         ErrorKind::NoServer => {
             let why = [format!("call {name}: no server is ready within {within}")];
-            anyhow::anyhow!(
-                why.into_iter().chain(client.obstacles()).collect::<Vec<_>>().join("; ")
-            )
+            anyhow::anyhow!(why.into_iter().chain(obstacles()).collect::<Vec<_>>().join("; "))
         }
         ErrorKind::Timeout => anyhow::anyhow!(
             "call {name}: no reply within {within}; the request was sent, and may be performed"

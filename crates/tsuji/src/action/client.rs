@@ -156,6 +156,12 @@ impl<A: ActionForm> ActionClient<A> {
         deadline.step(|left| core.status.wait_for_publishers(1, left))
     }
 
+    /// Returns what of type or QoS keeps servers that are there from taking this client's goals, with the name of each
+    /// server's node.
+    pub fn obstacles(&self) -> Vec<String> {
+        self.core.send_goal.obstacles()
+    }
+
     /// Asks for a goal, and waits for at most `timeout` until a server is there and has decided. `None`: it was
     /// rejected.
     ///
