@@ -11,7 +11,7 @@ demo: ## run a small robot of real processes for about 25 seconds and show how f
 test: ## run what every change must pass: formatting, lints, tidiness, licences, all tests
 	@scripts/test
 
-test-interop: ## run the tests that build long: the peers' own tests, the arm64 cross build and conformance under emulation
+test-interop: ## run the tests that build long: other engines and clients, the arm64 cross build and conformance under emulation
 	@scripts/test-interop
 
 test-arm64: ## cross-build for arm64 and run the conformance suite under qemu-user
