@@ -39,7 +39,7 @@
 //! | nodes in one process | [`component::Container`] | [`component`] |
 //! | threads and callback groups | [`Executor`], [`CallbackGroup`] | [`Executor`] |
 //! | waiting without callbacks | [`WaitSet`], [`WaitList`], `await` | [`WaitSet`] |
-//! | messages of a type known at run time only | [`Node::create_raw_publisher`] and the like | [`RawPublisher`] |
+//! | messages of a type known at run time only | [`Node::create_raw_publisher`] and the like | [`dynamic`], [`RawPublisher`] |
 //! | which transport a flow takes, and why | [`Context::routes`], [`Context::set_route`] | [`RouteReport`] |
 //!
 //! **Kinds of functions.** `create_…` takes a callback that is called while the node is spun, `create_polled_…` makes what is
