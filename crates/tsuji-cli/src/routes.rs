@@ -459,6 +459,6 @@ fn drops(route: &RouteReport) -> u64 {
 pub(crate) fn end(end: &EndReport) -> String {
     match &end.vendor {
         None => format!("{} ({} {})", end.node, end.program, end.pid),
-        Some(vendor) => format!("{} (plain, {vendor})", end.node),
+        Some(vendor) => format!("{} (foreign, {vendor})", end.node),
     }
 }
