@@ -14,6 +14,7 @@ pub mod generated;
 mod hash;
 mod message;
 mod name;
+pub mod path;
 mod types;
 mod view;
 pub mod wire;

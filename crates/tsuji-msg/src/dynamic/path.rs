@@ -1,5 +1,6 @@
 use super::{DynamicMessage, List, Value, ValueError};
 use crate::definition::{Base, Shape};
+use crate::path::{Path, Step};
 use std::borrow::Cow;
 
 impl DynamicMessage {
@@ -25,7 +26,7 @@ impl DynamicMessage {
                     }
                     found = Some(message.field_value(path, name)?);
                 }
-                Step::Index(index) => {
+                Step::Element(index) => {
                     let Some(Value::List(list)) = found else { return Err(no_elements(path)) };
                     let outside = || outside(path, *index, list.len());
                     match list {
@@ -75,7 +76,7 @@ impl DynamicMessage {
                 Ok(())
             }
             ([Step::Field(_), ..], Value::Message(inner)) => inner.set_steps(path, rest, value),
-            ([Step::Index(index)], Value::List(list)) => {
+            ([Step::Element(index)], Value::List(list)) => {
                 let length = list.len();
                 match list.replace(*index, value) {
                     Ok(true) => Ok(()),
@@ -87,13 +88,13 @@ impl DynamicMessage {
                     )),
                 }
             }
-            ([Step::Index(index), rest @ ..], Value::List(List::Message(items))) => {
+            ([Step::Element(index), rest @ ..], Value::List(List::Message(items))) => {
                 let length = items.len();
                 let item = items.get_mut(*index).ok_or_else(|| outside(path, *index, length))?;
                 item.set_steps(path, rest, value)
             }
             ([Step::Field(name), ..], _) => Err(no_fields(path, name)),
-            ([Step::Index(_), ..], _) => Err(no_elements(path)),
+            ([Step::Element(_), ..], _) => Err(no_elements(path)),
         }
     }
 
@@ -166,35 +167,20 @@ fn fits(value: &Value, base: &Base<std::sync::Arc<crate::TypeDescription>>, shap
     }
 }
 
-enum Step<'a> {
-    Field(&'a str),
-    Index(usize),
-}
-
 fn steps(path: &str) -> Result<Vec<Step<'_>>, ValueError> {
-    let bad = || {
-        ValueError::new(
-            path,
-            "a path that does not read",
-            "field names with `.` between them and `[index]` behind",
-        )
-    };
-    let mut steps = Vec::new();
-    for part in path.split('.') {
-        let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
-        if name.is_empty() {
-            return Err(bad());
-        }
-        steps.push(Step::Field(name));
-        let mut rest = indices;
-        while !rest.is_empty() {
-            let (digits, after) =
-                rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or_else(bad)?;
-            steps.push(Step::Index(digits.parse().map_err(|_| bad())?));
-            rest = after;
-        }
+    let (mut rest, mut steps) = (Path::new(path), Vec::new());
+    while let Some((step, behind)) = rest.step() {
+        steps.push(step);
+        rest = behind;
     }
-    Ok(steps)
+    if rest.is_end() && matches!(steps.first(), Some(Step::Field(_))) {
+        return Ok(steps);
+    }
+    Err(ValueError::new(
+        path,
+        "a path that does not read",
+        "field names with `.` between them and `[index]` behind",
+    ))
 }
 
 fn no_fields(path: &str, name: &str) -> ValueError {
