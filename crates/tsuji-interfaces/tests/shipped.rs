@@ -2,17 +2,20 @@
 //! agree.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "../../tsuji-msg/tests/support/arrays.rs"]
+mod arrays;
 #[path = "../../tsuji-msg/tests/support/random.rs"]
 #[allow(dead_code, reason = "the definitions in it are for the tests of tsuji-msg")]
 mod random;
 
+use arrays::{check_found, check_written};
 use proptest::prelude::*;
 use random::Random;
 use std::sync::LazyLock;
 use tsuji_interfaces::{Shipped, names};
 use tsuji_msg::{
-    Action, DynamicMessage, EchoStyle, InPlace, JsonStyle, Kind, Message, Resolver, Service,
-    TypeName, TypeSet,
+    Action, ArrayLayout, DynamicMessage, EchoStyle, InPlace, JsonStyle, Kind, Message, Resolver,
+    Room, Service, Template, TypeName, TypeSet,
 };
 
 static TYPES: LazyLock<TypeSet<Shipped>> = LazyLock::new(|| TypeSet::new(Shipped));
@@ -114,9 +117,12 @@ fn messages_drawn_in_place() {
     fn check<M: InPlace>() {
         let message = M::default();
         for len in [0, 7] {
-            let mut out = vec![0; message.in_place_size(len)];
-            let range = message.serialize_in_place(len, &mut out).unwrap();
-            assert_eq!(range.len(), len * size_of::<M::Item>(), "{}", M::TYPE_NAME);
+            let mut rooms = [Room::new(M::ARRAY, len)];
+            let mut out = vec![0; message.size_around(&mut rooms).unwrap()];
+            message.serialize_around(&mut rooms, &mut out).unwrap();
+            assert_eq!(rooms[0].place().len(), len * size_of::<M::Item>(), "{}", M::TYPE_NAME);
+            let layout = ArrayLayout::of::<M>();
+            assert_eq!(layout.locate::<M::Item>(&out, M::ARRAY).unwrap(), rooms[0].place());
             M::deserialize(&out).unwrap();
         }
     }
@@ -127,10 +133,12 @@ fn messages_drawn_in_place() {
     check::<nav_msgs::msg::OccupancyGrid>();
     check::<std_msgs::msg::UInt8MultiArray>();
     check::<std_msgs::msg::Float64MultiArray>();
-    let mut out = vec![0xaa; sensor_msgs::msg::PointCloud2::default().in_place_size(5)];
     let cloud = sensor_msgs::msg::PointCloud2 { is_dense: true, ..Default::default() };
-    let range = cloud.serialize_in_place(5, &mut out).unwrap();
-    assert!(out[range].iter().all(|byte| *byte == 0xaa), "the caller's bytes were touched");
+    let mut rooms = [Room::new("data", 5)];
+    let mut out = vec![0xaa; cloud.size_around(&mut rooms).unwrap()];
+    cloud.serialize_around(&mut rooms, &mut out).unwrap();
+    let data = &out[rooms[0].place()];
+    assert!(data.iter().all(|byte| *byte == 0xaa), "the caller's bytes were touched");
     assert_eq!(out.last(), Some(&1));
 }
 
@@ -148,6 +156,8 @@ proptest! {
             assert_eq!(typed.to_vec().unwrap(), bytes);
             assert_eq!(DynamicMessage::decode(&ty, &bytes).unwrap(), dynamic);
             assert_eq!(format!("{:?}", typed.view()), format!("{:?}", M::view_cdr(&bytes).unwrap()));
+            check_found(&ArrayLayout::of::<M>(), &bytes, &dynamic);
+            check_written(&dynamic, &dynamic);
             let yaml = dynamic.to_yaml(EchoStyle::default());
             assert_eq!(DynamicMessage::from_yaml(&ty, &yaml).unwrap(), dynamic, "{yaml}");
             let json = dynamic.to_json(JsonStyle::default());

@@ -16,7 +16,7 @@ mod writer;
 
 pub use error::{CdrError, CdrProblem};
 pub use reader::Reader;
-pub use scalar::Scalar;
+pub use scalar::{Number, Scalar};
 pub use writer::{Bounds, Count, Sink, Slice, Writer};
 
 /// Bytes of the encapsulation header before the body.

@@ -433,7 +433,7 @@ impl<R: Resolver> Source<'_, R> {
 
     fn field<'a>(&self, field: &'a Field, owner: &TypeDescription) -> FieldCode<'a> {
         let element = match &field.ty.base {
-            Base::Scalar(kind) => scalar_type(*kind).to_owned(),
+            Base::Scalar(kind) => kind.rust_name().to_owned(),
             Base::String { .. } => "g::String".to_owned(),
             Base::WString { .. } => "g::WString".to_owned(),
             Base::Nested(nested) => self.path(nested, owner),
@@ -607,6 +607,22 @@ impl FieldCode<'_> {
         }
     }
 
+    fn seek_code(&self) -> String {
+        let (name, owned) = (&self.field.name, &self.owned);
+        match self.bounds() {
+            None => format!("s.field::<{owned}>(\"{name}\")"),
+            Some(bounds) => format!("s.bounded_field::<{owned}>(\"{name}\", {bounds})"),
+        }
+    }
+
+    /// Whether it is an array of numbers or a message that may have one inside.
+    fn has_numbers(&self) -> bool {
+        let is_array = |it: &Field| it.ty.base.number().is_some() && it.ty.shape != Shape::Single;
+        let inside = self.field.ty.base.nested().into_iter();
+        let mut inside = inside.flat_map(|it| it.referenced().into_iter().chain([it]));
+        is_array(self.field) || inside.any(|it| it.fields().iter().any(is_array))
+    }
+
     fn view_code(&self) -> String {
         let rust = &self.rust;
         if self.by_value {
@@ -711,7 +727,7 @@ impl MessageCode<'_> {
         for Constant { name, base, value, comment } in self.message.constants() {
             write_doc(text, "    ", comment, false)?;
             let (ty, value) = match (base, value) {
-                (Base::Scalar(kind), value) => (scalar_type(*kind), scalar_code(value, *kind)),
+                (Base::Scalar(kind), value) => (kind.rust_name(), scalar_code(value, *kind)),
                 (_, Literal::Text(value)) => ("&'static str", format!("{value:?}")),
                 // The parser gives a text constant no other value.
                 _ => continue,
@@ -794,7 +810,35 @@ impl MessageCode<'_> {
         } else {
             self.write_literal(text, "Self", |field| field.copy_code(), false)?;
         }
+        self.write_arrays(text)?;
         writeln!(text, "}}\n")
+    }
+
+    /// How arrays of numbers are found by their names, if there are any.
+    fn write_arrays(&self, text: &mut String) -> fmt::Result {
+        let Some(last) = self.fields.iter().rposition(FieldCode::has_numbers) else {
+            return Ok(());
+        };
+        let mut finds = String::new();
+        for field in self.fields.iter().filter(|field| field.has_numbers()) {
+            let (name, rust) = (&field.field.name, &field.rust);
+            writeln!(finds, "            \"{name}\" => g::Wire::find(&self.{rust}, path),")?;
+        }
+        if !text.ends_with("\n\n") {
+            text.push('\n');
+        }
+        writeln!(
+            text,
+            "    fn find<T: g::Number>(&self, path: g::Path<'_>) -> g::Option<&[T]> {{\n        \
+             let (name, path) = path.field()?;\n        match name {{\n{finds}            \
+             _ => g::Option::None,\n        }}\n    }}\n"
+        )?;
+        let lines: Vec<_> = self.fields[..=last].iter().map(FieldCode::seek_code).collect();
+        writeln!(
+            text,
+            "    #[inline]\n    fn seek(s: &mut g::Seek<'_, '_>) -> g::Result<()> {{\n        {}\n    }}",
+            lines.join("?;\n        ")
+        )
     }
 
     /// The body of a function that makes a struct or a view, field by field.
@@ -848,37 +892,23 @@ impl MessageCode<'_> {
     }
 
     fn write_in_place(&self, text: &mut String) -> fmt::Result {
-        let Some((index, kind)) = self.long_array() else { return Ok(()) };
-        writeln!(text, "impl g::InPlace for {} {{", self.rust)?;
-        writeln!(text, "    type Item = {};\n", scalar_type(kind))?;
+        let Some((name, kind)) = self.long_array() else { return Ok(()) };
         writeln!(
             text,
-            "    fn write_around<S: g::Sink>(\n        &self,\n        len: usize,\n        w: &mut g::Writer<S>,\n    \
-             ) -> g::Result<g::Range<usize>> {{"
-        )?;
-        for (position, field) in self.fields.iter().enumerate() {
-            if position == index {
-                writeln!(
-                    text,
-                    "        w.length(len)?;\n        let range = w.room::<{}>(len)?;",
-                    scalar_type(kind)
-                )?;
-            } else {
-                writeln!(text, "        {}?;", field.write_code())?;
-            }
-        }
-        writeln!(text, "        ::core::result::Result::Ok(range)\n    }}\n}}\n")
+            "impl g::InPlace for {} {{\n    type Item = {};\n    const ARRAY: &'static str = \"{name}\";\n}}\n",
+            self.rust,
+            kind.rust_name()
+        )
     }
 
     /// The one unbounded sequence of numbers at the top level, if there is exactly one.
-    fn long_array(&self) -> Option<(usize, ScalarKind)> {
-        let mut arrays =
-            self.fields.iter().enumerate().filter_map(|(index, field)| match field.field.ty {
-                FieldType { base: Base::Scalar(kind), shape: Shape::Sequence } => {
-                    Some((index, kind))
-                }
-                _ => None,
-            });
+    fn long_array(&self) -> Option<(&str, ScalarKind)> {
+        let mut arrays = self.fields.iter().filter_map(|field| match field.field.ty {
+            FieldType { base: Base::Scalar(kind), shape: Shape::Sequence } => {
+                Some((field.field.name.as_str(), kind))
+            }
+            _ => None,
+        });
         let only = arrays.next()?;
         // A bool drawn in place could be neither 0 nor 1.
         if arrays.next().is_some() || only.1 == ScalarKind::Bool { None } else { Some(only) }
@@ -938,22 +968,6 @@ fn write_doc(
     Ok(())
 }
 
-fn scalar_type(kind: ScalarKind) -> &'static str {
-    match kind {
-        ScalarKind::Bool => "bool",
-        ScalarKind::Byte | ScalarKind::Char | ScalarKind::U8 => "u8",
-        ScalarKind::I8 => "i8",
-        ScalarKind::I16 => "i16",
-        ScalarKind::U16 => "u16",
-        ScalarKind::I32 => "i32",
-        ScalarKind::U32 => "u32",
-        ScalarKind::I64 => "i64",
-        ScalarKind::U64 => "u64",
-        ScalarKind::F32 => "f32",
-        ScalarKind::F64 => "f64",
-    }
-}
-
 fn scalar_zero(kind: ScalarKind) -> &'static str {
     match kind {
         ScalarKind::Bool => "false",
@@ -986,9 +1000,9 @@ fn scalar_code(value: &Literal, kind: ScalarKind) -> String {
     match *value {
         Literal::Bool(value) => value.to_string(),
         Literal::Integer(value) => value.to_string(),
-        Literal::Float(value) if value.is_nan() => format!("{}::NAN", scalar_type(kind)),
+        Literal::Float(value) if value.is_nan() => format!("{}::NAN", kind.rust_name()),
         Literal::Float(value) if value.is_infinite() => {
-            format!("{}::{}INFINITY", scalar_type(kind), if value < 0.0 { "NEG_" } else { "" })
+            format!("{}::{}INFINITY", kind.rust_name(), if value < 0.0 { "NEG_" } else { "" })
         }
         // A number that only a float64 can hold is infinite as a float32, and Rust refuses such a
         // literal.

@@ -109,6 +109,32 @@ impl ScalarKind {
         }
     }
 
+    /// The type in Rust.
+    pub fn rust_name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Byte | Self::Char | Self::U8 => "u8",
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::U16 => "u16",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::I64 => "i64",
+            Self::U64 => "u64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// The number that it is in Rust: of `byte`, `char` and `uint8` the same. None if it is a `bool`.
+    pub fn number(self) -> Option<Self> {
+        match self {
+            Self::Bool => None,
+            Self::Byte | Self::Char => Some(Self::U8),
+            kind => Some(kind),
+        }
+    }
+
     /// The scalar of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)

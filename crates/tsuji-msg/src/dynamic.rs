@@ -8,6 +8,7 @@ mod yaml;
 mod yaml_text;
 
 pub use cdr::DECODED_BYTES_MAX;
+pub(crate) use cdr::write_message;
 pub use input::ValueError;
 pub use json::{Bytes, JsonStyle};
 pub use yaml::Now;

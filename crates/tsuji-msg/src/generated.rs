@@ -1,13 +1,14 @@
 //! Names that generated code uses, under one roof, so that a message called `String` or `Result`
 //! shadows nothing.
 
-pub use crate::cdr::{Bounds, Reader, Sink, Writer};
+pub use crate::array::Seek;
+pub use crate::cdr::{Bounds, Number, Reader, Sink, Writer};
 pub use crate::message::{Action, InPlace, Message, Service};
+pub use crate::path::Path;
 pub use crate::view::{ArrayView, SeqView};
 pub use crate::wire::{WString, Wire};
 pub use std::borrow::Cow;
 pub use std::default::Default;
-pub use std::ops::Range;
 pub use std::option::Option;
 pub use std::string::String;
 pub use std::vec::Vec;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 
+pub mod array;
 pub mod cdr;
 pub mod codegen;
 pub mod definition;
@@ -20,7 +21,8 @@ mod view;
 pub mod wire;
 pub mod yaml;
 
-pub use cdr::{CdrError, CdrProblem};
+pub use array::{ArrayError, ArrayLayout, Room, Template};
+pub use cdr::{CdrError, CdrProblem, Number};
 pub use definition::Kind;
 pub use dynamic::{
     Bytes, DECODED_BYTES_MAX, Detail, DynamicMessage, EchoStyle, JsonStyle, List, Now, Value,

@@ -1,9 +1,10 @@
 //! Typed messages: what generated code implements and everything else uses.
 
-use crate::cdr::{ByteOrder, CdrError, Count, Reader, Scalar, Sink, Slice, Writer};
+use crate::array::{self, ArrayError};
+use crate::cdr::{ByteOrder, CdrError, Count, Number, Reader, Sink, Slice, Writer};
+use crate::path::Path;
 use crate::wire::Wire;
 use std::fmt::Debug;
-use std::ops::Range;
 
 /// A message whose Rust type was generated from its definition.
 ///
@@ -127,6 +128,16 @@ pub trait Message: Wire + Clone + Debug + Default + PartialEq + Send + Sync {
     fn view_cdr(bytes: &[u8]) -> Result<Self::View<'_>, CdrError> {
         Self::read_view(&mut Reader::new(bytes)?)
     }
+
+    /// The array of numbers at a path such as `ranges` or `channels[2].values`. That of a sample is found by
+    /// [`ArrayLayout`](crate::ArrayLayout).
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError::Array`] if there is no array at `path`, or one of other numbers.
+    fn array<T: Number>(&self, path: &str) -> Result<&[T], ArrayError> {
+        self.find(Path::new(path)).ok_or_else(|| array::missing::<T>(self, path))
+    }
 }
 
 /// A service: a request and its response.
@@ -196,49 +207,15 @@ pub trait Action: 'static {
     fn split_feedback(message: &Self::FeedbackMessage) -> ([u8; 16], &Self::Feedback);
 }
 
-/// A message that is mostly one long array of numbers, which can be drawn straight into the
-/// sample's memory.
+/// A message that is mostly one long array of numbers.
 ///
 /// Implemented for every message with exactly one unbounded sequence of numbers at its top level.
 pub trait InPlace: Message {
     /// What the long array holds.
-    type Item: Scalar;
+    type Item: Number;
 
-    /// Writes everything but the contents of the long array, and tells where they belong in the
-    /// sample.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Wire::write`], where the long array has `len` elements.
-    fn write_around<S: Sink>(
-        &self,
-        len: usize,
-        writer: &mut Writer<S>,
-    ) -> Result<Range<usize>, CdrError>;
-
-    /// Exact bytes of the sample when the long array has `len` elements; what it holds in `self`
-    /// does not count.
-    fn in_place_size(&self, len: usize) -> usize {
-        let count = || {
-            let mut writer = Writer::new(Count::default(), ByteOrder::Little)?;
-            self.write_around(len, &mut writer)?;
-            Ok::<_, CdrError>(writer.position())
-        };
-        count().unwrap_or(0)
-    }
-
-    /// Writes the whole sample but the `len` elements of the long array, and answers their range of bytes in `out`.
-    ///
-    /// Their bytes are left as they are; the caller fills them, in little-endian order.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`write_around`](Self::write_around); [`CdrProblem::NoRoom`](crate::CdrProblem::NoRoom) if `out` is
-    /// shorter than [`in_place_size`](Self::in_place_size).
-    fn serialize_in_place(&self, len: usize, out: &mut [u8]) -> Result<Range<usize>, CdrError> {
-        let mut writer = Writer::new(Slice::new(out), ByteOrder::Little)?;
-        self.write_around(len, &mut writer)
-    }
+    /// The name of the long array.
+    const ARRAY: &'static str;
 }
 
 /// Writes a message in either byte order into any sink.

@@ -2,7 +2,7 @@
 
 use crate::definition::{
     Base, Constant, FieldSpec, FieldType, Kind, Literal, MessageSpec, ParseError, Reference,
-    SUFFIXES, Shape, parse_action, parse_message, parse_service,
+    SUFFIXES, ScalarKind, Shape, parse_action, parse_message, parse_service,
 };
 use crate::dynamic::{DynamicMessage, Value};
 use crate::hash;
@@ -321,17 +321,10 @@ impl FieldType<Arc<TypeDescription>> {
 
     /// Where a value that starts at `position` of a body ends, if that is always the same.
     fn fixed_end(&self, position: usize) -> Option<usize> {
-        let count = match self.shape {
-            Shape::Single => 1,
-            Shape::Array(count) => count as usize,
-            Shape::Sequence | Shape::Bounded(_) => return None,
-        };
-        match &self.base {
-            Base::Scalar(kind) => {
-                position.next_multiple_of(kind.size()).checked_add(kind.size().checked_mul(count)?)
-            }
-            Base::String { .. } | Base::WString { .. } => None,
-            Base::Nested(nested) => repeat(nested.layout.from?, position, count),
+        match self.shape {
+            Shape::Single => self.base.fixed_end(position, 1),
+            Shape::Array(count) => self.base.fixed_end(position, count as usize),
+            Shape::Sequence | Shape::Bounded(_) => None,
         }
     }
 }
@@ -369,6 +362,26 @@ impl Base<Arc<TypeDescription>> {
             Self::Scalar(kind) => kind.size(),
             Self::String { .. } | Self::WString { .. } => 4,
             Self::Nested(nested) => nested.min_size(),
+        }
+    }
+
+    /// Where `count` of it end that start at `position` of a body, if that is always the same.
+    pub(crate) fn fixed_end(&self, position: usize, count: usize) -> Option<usize> {
+        match self {
+            _ if count == 0 => Some(position),
+            Self::Scalar(kind) => {
+                position.next_multiple_of(kind.size()).checked_add(kind.size().checked_mul(count)?)
+            }
+            Self::String { .. } | Self::WString { .. } => None,
+            Self::Nested(nested) => repeat(nested.layout.from?, position, count),
+        }
+    }
+
+    /// The number that it is, if it is one.
+    pub(crate) fn number(&self) -> Option<ScalarKind> {
+        match self {
+            Self::Scalar(kind) => kind.number(),
+            Self::String { .. } | Self::WString { .. } | Self::Nested(_) => None,
         }
     }
 

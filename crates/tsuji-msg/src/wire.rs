@@ -1,7 +1,10 @@
 //! How each Rust type of a field is written, read and viewed. Generated code builds on this; users
 //! of messages want [`Message`](crate::Message).
 
-use crate::cdr::{CdrError, Reader, Scalar, Sink, Writer};
+use crate::array::Seek;
+use crate::cdr::{CdrError, Number, Reader, Scalar, Sink, Writer};
+use crate::definition::ScalarKind;
+use crate::path::{Path, Step};
 use crate::view::{ArrayView, SeqView};
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -52,12 +55,29 @@ pub trait Wire: Sized + 'static {
 
     /// A copy of what is viewed.
     fn from_view(view: &Self::View<'_>) -> Self;
+
+    /// The array of numbers at a path, if it is there and of this type.
+    fn find<T: Number>(&self, _: Path<'_>) -> Option<&[T]> {
+        None
+    }
+
+    /// Looks for an array of numbers in the value that comes next in a sample.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read_view`](Self::read_view), for what stands before the array.
+    fn seek(_: &mut Seek<'_, '_>) -> Result<(), CdrError> {
+        Ok(())
+    }
 }
 
 /// A value that arrays and sequences can hold.
 pub trait Element: Wire + Clone + Debug + Default + PartialEq {
     /// An array or sequence of these seen in place.
     type Seq<'a>: Clone + Debug;
+
+    /// Which number it is, if it is one.
+    const NUMBER: Option<ScalarKind> = None;
 
     /// Writes all items, without a count.
     ///
@@ -95,6 +115,16 @@ pub trait Element: Wire + Clone + Debug + Default + PartialEq {
 
     /// Copies of items that are viewed.
     fn items_from_view(view: &Self::Seq<'_>) -> Vec<Self>;
+
+    /// The array of numbers at a path that leads into these items, if it is there and of this type.
+    fn find_in<'a, T: Number>(items: &'a [Self], path: Path<'_>) -> Option<&'a [T]>;
+
+    /// Looks for an array of numbers in the `count` items that come next in a sample.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wire::seek`].
+    fn seek_in(seek: &mut Seek<'_, '_>, count: usize) -> Result<(), CdrError>;
 
     /// Length of a text, in what its bound counts; 0 for what is no text.
     #[inline]
@@ -252,8 +282,7 @@ impl<T: Element> Wire for Vec<T> {
 
     #[inline]
     fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError> {
-        writer.length(self.len())?;
-        T::write_items(self, writer)
+        writer.sequence(self)
     }
 
     #[inline]
@@ -276,6 +305,15 @@ impl<T: Element> Wire for Vec<T> {
     fn from_view(view: &T::Seq<'_>) -> Self {
         T::items_from_view(view)
     }
+
+    fn find<U: Number>(&self, path: Path<'_>) -> Option<&[U]> {
+        T::find_in(self, path)
+    }
+
+    fn seek(seek: &mut Seek<'_, '_>) -> Result<(), CdrError> {
+        let count = seek.length(T::MIN_SIZE)?;
+        T::seek_in(seek, count)
+    }
 }
 
 impl<T: Element> Bounded for Vec<T> {
@@ -294,7 +332,7 @@ impl<T: Element, const N: usize> Wire for [T; N] {
 
     #[inline]
     fn write<S: Sink>(&self, writer: &mut Writer<S>) -> Result<(), CdrError> {
-        T::write_items(self, writer)
+        writer.array(self)
     }
 
     #[inline]
@@ -317,6 +355,14 @@ impl<T: Element, const N: usize> Wire for [T; N] {
     fn from_view(view: &T::Seq<'_>) -> Self {
         let mut items = T::items_from_view(view).into_iter();
         std::array::from_fn(|_| items.next().unwrap_or_default())
+    }
+
+    fn find<U: Number>(&self, path: Path<'_>) -> Option<&[U]> {
+        T::find_in(self, path)
+    }
+
+    fn seek(seek: &mut Seek<'_, '_>) -> Result<(), CdrError> {
+        T::seek_in(seek, N)
     }
 }
 
@@ -386,6 +432,8 @@ macro_rules! single {
 /// Scalars in a row, read and written as a block.
 macro_rules! block {
     () => {
+        const NUMBER: Option<ScalarKind> = <Self as Scalar>::NUMBER;
+
         #[inline]
         fn write_items<S: Sink>(items: &[Self], writer: &mut Writer<S>) -> Result<(), CdrError> {
             writer.scalars(items)
@@ -399,6 +447,18 @@ macro_rules! block {
         #[inline]
         fn read_array(reader: &mut Reader<'_>, out: &mut [Self]) -> Result<(), CdrError> {
             reader.scalars_into(out)
+        }
+
+        fn find_in<'a, T: Number>(items: &'a [Self], path: Path<'_>) -> Option<&'a [T]> {
+            let is_it = path.is_end() && <Self as Scalar>::NUMBER == T::NUMBER;
+            is_it.then(|| bytemuck::checked::try_cast_slice(items).ok())?
+        }
+
+        fn seek_in(seek: &mut Seek<'_, '_>, count: usize) -> Result<(), CdrError> {
+            match <Self as Scalar>::NUMBER {
+                Some(kind) => seek.scalars(kind, count),
+                None => Ok(()),
+            }
         }
     };
 }
@@ -472,7 +532,7 @@ macro_rules! one_by_one {
 
         fn write_items<S: Sink>(items: &[Self], writer: &mut Writer<S>) -> Result<(), CdrError> {
             for (index, item) in items.iter().enumerate() {
-                item.write(writer).map_err(|error| error.within_element(index))?;
+                writer.within(Step::Element(index), |writer| item.write(writer))?;
             }
             Ok(())
         }
@@ -505,6 +565,20 @@ macro_rules! one_by_one {
 
         fn items_from_view(view: &SeqView<'_, Self>) -> Vec<Self> {
             view.iter().map(|item| Self::from_view(&item)).collect()
+        }
+
+        fn find_in<'a, T: Number>(items: &'a [Self], path: Path<'_>) -> Option<&'a [T]> {
+            let (index, rest) = path.element()?;
+            items.get(index)?.find(rest)
+        }
+
+        fn seek_in(seek: &mut Seek<'_, '_>, count: usize) -> Result<(), CdrError> {
+            seek.element(count, Self::seek, |reader, index| {
+                (0..index).try_for_each(|at| match Self::read_view(reader) {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(error.within_element(at)),
+                })
+            })
         }
     };
 }

@@ -1,12 +1,15 @@
 //! Generated types against the dynamic messages of the same definitions, over every shape of field.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "support/arrays.rs"]
+mod arrays;
 #[path = "support/random.rs"]
 mod random;
 
 // Written by `UPDATE=1 cargo test -p tsuji-msg --test codegen`, and checked by that test.
 include!("data/shapes.rs");
 
+use arrays::{check_found, check_written};
 use proptest::prelude::*;
 use random::{Random, shapes as definitions};
 use shapes::msg::{Arrays, Blob, Empty, Keywords, Nested, Point, Scalars, Texts};
@@ -14,7 +17,8 @@ use shapes::srv::{Ask, AskRequest, AskResponse, NothingRequest};
 use std::sync::Arc;
 use tsuji_msg::cdr::{ByteOrder, CdrProblem};
 use tsuji_msg::{
-    CdrError, DynamicMessage, InPlace, Message, Service, TypeDescription, TypeSet, Value, encode_as,
+    ArrayLayout, CdrError, DynamicMessage, InPlace, Message, Service, TypeDescription, TypeSet,
+    Value, encode_as,
 };
 
 /// Does the same for every generated message.
@@ -122,6 +126,32 @@ proptest! {
         each_type!(check, seed);
     }
 
+    /// By value, in samples of two byte orders, and in samples that are written around them.
+    #[test]
+    fn arrays_are_found_by_their_names(seed: u64) {
+        fn check<M: Message>(seed: u64) {
+            let dynamic = Random(seed).message(&description::<M>());
+            let bytes = dynamic.encode().unwrap();
+            let typed = M::deserialize(&bytes).unwrap();
+            let big = encode_as(&typed, Vec::new(), ByteOrder::Big).unwrap();
+            for layout in [ArrayLayout::of::<M>(), description::<M>().into()] {
+                check_found(&layout, &bytes, &dynamic);
+                check_found(&layout, &big, &dynamic);
+            }
+            check_written(&dynamic, &dynamic);
+            check_written(&typed, &dynamic);
+        }
+        each_type!(check, seed);
+        let message = Random(seed).message(&description::<Nested>());
+        let nested = Nested::deserialize(&message.encode().unwrap()).unwrap();
+        for (index, arrays) in nested.arrays.iter().enumerate() {
+            let path = |field| format!("arrays[{index}].{field}");
+            prop_assert_eq!(nested.array::<f32>(&path("floats")).unwrap(), arrays.floats.as_slice());
+            prop_assert_eq!(nested.array::<f64>(&path("matrix")).unwrap(), arrays.matrix.as_slice());
+            prop_assert!(nested.array::<u8>(&path("bools")).is_err());
+        }
+    }
+
     #[test]
     fn a_cut_message_is_an_error(seed: u64) {
         fn check<M: Message>(seed: u64) {
@@ -149,6 +179,10 @@ proptest! {
             if let Ok(view) = view {
                 let _ = format!("{view:?}");
             }
+            for path in ["data", "small", "five", "arrays[0].ids", "texts[1].many", "samples", "fn"] {
+                let _ = ArrayLayout::of::<M>().array::<u8>(bytes, path);
+                let _ = ArrayLayout::of::<M>().array::<u64>(bytes, path);
+            }
         }
         let mut random = Random(seed);
         let mut bytes = vec![0, order, 0, 0];
@@ -169,7 +203,11 @@ proptest! {
                 if let Ok(view) = M::view_cdr(&bytes) {
                     let _ = format!("{view:?}");
                 }
-                expect_alike(&M::deserialize(&bytes), &DynamicMessage::decode(&ty, &bytes));
+                let decoded = DynamicMessage::decode(&ty, &bytes);
+                expect_alike(&M::deserialize(&bytes), &decoded);
+                if let (Ok(message), Ok(_)) = (decoded, M::view_cdr(&bytes)) {
+                    check_found(&ArrayLayout::of::<M>(), &bytes, &message);
+                }
             }
         }
         each_type!(check, seed);
@@ -256,29 +294,23 @@ fn a_part_of_a_view_becomes_a_value() {
 }
 
 #[test]
-fn an_array_is_drawn_in_place() {
-    let blob = Blob {
-        origin: Point { tag: 9, x: 1.5, y: 2.5 },
-        unit: "mV".into(),
-        after: 7,
-        ..Blob::default()
-    };
-    for len in [0, 1, 5, 1000] {
-        let mut out = vec![0xaa; blob.in_place_size(len)];
-        let range = blob.serialize_in_place(len, &mut out).unwrap();
-        assert_eq!(range.len(), len * 2);
-        assert_eq!(range.start % 2, 0);
-        for (index, place) in out[range].chunks_exact_mut(2).enumerate() {
-            place.copy_from_slice(&(index as u16).to_le_bytes());
-        }
-        let whole = Blob { samples: (0..len as u16).collect(), ..blob.clone() };
-        assert_eq!(out, whole.to_vec().unwrap());
-        out.pop();
-        assert!(blob.serialize_in_place(len, &mut out).is_err());
+fn an_array_of_a_value_is_named_like_that_of_a_sample() {
+    let blob = Blob { samples: vec![1, 2], ..Blob::default() };
+    assert_eq!(blob.array::<u16>("samples"), Ok(&[1, 2][..]));
+    let layout = ArrayLayout::of::<Blob>();
+    assert_eq!(format!("{layout:?}"), "ArrayLayout(shapes/msg/Blob)");
+    let bytes = blob.to_vec().unwrap();
+    for path in ["sample", "samples[0]", "origin", "origin.x", "unit", ""] {
+        assert_eq!(
+            blob.array::<u16>(path).unwrap_err(),
+            layout.array::<u16>(&bytes, path).unwrap_err()
+        );
     }
-    // A size beyond all memory is an error and no overflow.
-    assert!(blob.serialize_in_place(usize::MAX, &mut [0; 64]).is_err());
-    assert!(blob.in_place_size(usize::MAX) >= usize::MAX / 2);
+    let error = blob.array::<i16>("samples").unwrap_err().to_string();
+    let has = "expected one that this shapes/msg/Blob has: samples (u16)";
+    assert_eq!(error, format!("field `samples`: found no array of i16; {has}"));
+    assert_eq!(<Blob as InPlace>::ARRAY, "samples");
+    assert_eq!(<Keywords as InPlace>::ARRAY, "fn");
 }
 
 #[test]

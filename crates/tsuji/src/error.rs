@@ -136,6 +136,12 @@ impl From<tsuji_msg::CdrError> for Error {
     }
 }
 
+impl From<tsuji_msg::ArrayError> for Error {
+    fn from(error: tsuji_msg::ArrayError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
 /// Kind of an [`Error`]: what the caller can act on. One kind per reaction, not one per cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -29,7 +29,8 @@
 //! | what | by | example |
 //! |---|---|---|
 //! | topics | [`Node::create_publisher`], [`Node::create_subscription`] | [`Publisher`], [`Subscription`] |
-//! | pictures and other long arrays, without a copy | [`Publisher::loan`] | [`LoanedMessage`] |
+//! | pictures and other long arrays, without a copy | [`Publisher::loan`], [`Publisher::loan_with`] | [`LoanedMessage`] |
+//! | arrays of a message by their names, in place | [`LoanedMessage::array_mut`], [`Received::array`] | [`ArrayLayout`] |
 //! | services | [`Node::create_service`], [`Node::create_client`] | [`Service`], [`Client`] |
 //! | actions | [`Node::create_action_server`], [`Node::create_action_client`] | [`action`] |
 //! | parameters | [`Node::declare_parameter`], [`Node::parameters`] | [`parameter`] |
@@ -65,7 +66,10 @@ pub use tsuji_core::{
     Durability, History, Interop, Liveliness, Policy, Qos, Reliability, RtpsEngine, Scope, Size,
 };
 pub use tsuji_interfaces as interfaces;
-pub use tsuji_msg::{InPlace, Message, Service as ServiceType};
+pub use tsuji_msg::{
+    ArrayLayout, ArrayView, DynamicMessage, InPlace, Message, Number, Service as ServiceType,
+    TypeSet,
+};
 pub use tsuji_ros::environment::DiscoveryRange;
 pub use tsuji_ros::gid::Distro;
 pub use tsuji_transport::{Bytes, Gid, Loan, Transport};

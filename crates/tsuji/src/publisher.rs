@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tsuji_core::names::Remapped;
 use tsuji_core::{Qos, Reliability};
-use tsuji_msg::{InPlace, Message};
+use tsuji_msg::{ArrayLayout, DynamicMessage, InPlace, Message, Number, Room, Template};
 use tsuji_platform::clock;
 use tsuji_transport::{Bytes, Gid, Loan};
 
@@ -70,7 +70,8 @@ impl<M: Message> Publisher<M> {
     /// Lends memory for a message whose long array has `elements`.
     ///
     /// All but the array's contents is taken from `template`. Waits for memory as a publish does: whoever holds all
-    /// of it in loans of its own waits in vain.
+    /// of it in loans of its own waits in vain. For other messages than those of one long array there is
+    /// [`loan_with`](Self::loan_with).
     ///
     /// # Errors
     ///
@@ -79,9 +80,37 @@ impl<M: Message> Publisher<M> {
     where
         M: InPlace,
     {
-        let mut loan = self.raw.loan(template.in_place_size(elements))?;
-        let data = template.serialize_in_place(elements, &mut loan)?;
-        Ok(LoanedMessage { loan, data, message: PhantomData })
+        self.raw.loan_around(template, &mut [Room::new(M::ARRAY, elements)])
+    }
+
+    /// Lends memory for a message with these arrays of numbers: the path of each, such as `ranges` or `image.data`,
+    /// and how many elements it has.
+    ///
+    /// Their contents are for the loan's user to write; all else is taken from `template`, and so are arrays that are
+    /// not named. Waits for memory as [`loan`](Self::loan) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RawPublisher::loan_bytes`]; [`ErrorKind::Invalid`] if the message has no array of numbers of such a
+    /// path, an array may not have so many elements, or `template` breaks another limit of its type.
+    ///
+    /// ```no_run
+    /// use tsuji::{Context, Qos};
+    /// use tsuji::interfaces::sensor_msgs::msg::LaserScan;
+    ///
+    /// let node = Context::new()?.node("laser")?;
+    /// let publisher = node.create_publisher::<LaserScan>("scan", Qos::SENSOR_DATA)?;
+    /// let template = LaserScan { range_max: 30.0, ..LaserScan::default() };
+    /// let mut loan = publisher.loan_with(&template, &[("ranges", 360), ("intensities", 360)])?;
+    /// let [ranges, intensities] = loan.arrays_mut::<f32, 2>(["ranges", "intensities"])?;
+    /// for (range, intensity) in ranges.iter_mut().zip(intensities) {
+    ///     (*range, *intensity) = (1.5, 200.0);
+    /// }
+    /// publisher.publish(loan)?;
+    /// # Ok::<_, tsuji::Error>(())
+    /// ```
+    pub fn loan_with(&self, template: &M, arrays: &[(&str, usize)]) -> Result<LoanedMessage<M>> {
+        self.raw.loan_around(template, &mut rooms(arrays))
     }
 }
 
@@ -140,7 +169,7 @@ impl<M: Message> Publishable<M> for LoanedMessage<M> {
 
 /// A message in the memory that will carry it. Dropping it unpublished gives the memory back.
 ///
-/// The memory holds an old sample until it is drawn over.
+/// The arrays that were asked for hold an old sample until they are written.
 ///
 /// ```no_run
 /// use tsuji::{Context, Qos};
@@ -158,14 +187,38 @@ impl<M: Message> Publishable<M> for LoanedMessage<M> {
 #[derive(Debug)]
 pub struct LoanedMessage<M> {
     loan: Loan,
+    layout: ArrayLayout,
     data: Range<usize>,
     message: PhantomData<fn(M)>,
 }
 
 impl<M> LoanedMessage<M> {
-    /// Returns the bytes of the long array, little endian, to be drawn.
+    /// Returns the bytes of the first array that was asked for, little endian, to be written.
     pub fn data_mut(&mut self) -> &mut [u8] {
         &mut self.loan[self.data.clone()]
+    }
+
+    /// Returns the array of numbers at `path`, such as `ranges` or `channels[2].values`, to be written.
+    ///
+    /// Arrays that were not asked for are there, too, as the template has them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if the message has no such array, or one of other numbers.
+    pub fn array_mut<T: Number>(&mut self, path: &str) -> Result<&mut [T]> {
+        Ok(self.layout.array_mut(&mut self.loan, path)?)
+    }
+
+    /// Returns several arrays of the same numbers, to be written at once.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`array_mut`](Self::array_mut); [`ErrorKind::Invalid`] if an array is named twice.
+    pub fn arrays_mut<T: Number, const N: usize>(
+        &mut self,
+        paths: [&str; N],
+    ) -> Result<[&mut [T]; N]> {
+        Ok(self.layout.arrays_mut(&mut self.loan, paths)?)
     }
 
     /// Returns the whole message, serialised.
@@ -186,6 +239,16 @@ impl<M> DerefMut for LoanedMessage<M> {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.data_mut()
     }
+}
+
+impl<M> From<LoanedMessage<M>> for Loan {
+    fn from(message: LoanedMessage<M>) -> Self {
+        message.loan
+    }
+}
+
+fn rooms<'a>(arrays: &[(&'a str, usize)]) -> Vec<Room<'a>> {
+    arrays.iter().map(|(path, elements)| Room::new(path, *elements)).collect()
 }
 
 /// Publishes serialised messages. Also what every [`Publisher`] derefs to.
@@ -274,7 +337,42 @@ impl RawPublisher {
     /// `max_blocking`; [`ErrorKind::TooLarge`] if the link never lends so much; [`ErrorKind::Closed`] when the
     /// context is shut down or in a forked child.
     pub fn loan_bytes(&self, len: usize) -> Result<Loan> {
-        self.loan(len)
+        self.publisher_core.loan(len)
+    }
+
+    /// Lends memory for a message of a type known at run time, as [`Publisher::loan_with`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Publisher::loan_with`]; [`ErrorKind::Invalid`] if `template` is not of the publisher's type.
+    ///
+    /// ```no_run
+    /// use tsuji::interfaces::Shipped;
+    /// use tsuji::{Context, DynamicMessage, Qos, TypeSet};
+    ///
+    /// let node = Context::new()?.node("laser")?;
+    /// let ty = TypeSet::new(Shipped).load("sensor_msgs/msg/LaserScan")?;
+    /// let publisher = node.create_raw_publisher("scan", "sensor_msgs/msg/LaserScan", Qos::DEFAULT)?;
+    /// let template = DynamicMessage::from_yaml(&ty, "range_max: 30.0")?;
+    /// let mut loan = publisher.loan_with(&template, &[("ranges", 360)])?;
+    /// loan.array_mut::<f32>("ranges")?.fill(1.5);
+    /// publisher.publish_loan(loan)?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn loan_with(
+        &self,
+        template: &DynamicMessage,
+        arrays: &[(&str, usize)],
+    ) -> Result<LoanedMessage<DynamicMessage>> {
+        let ty = template.type_name();
+        if ty != self.type_name() {
+            return Err(Error::invalid(format!(
+                "loan on {}: the template is a {ty}; allowed: {}",
+                self.topic(),
+                self.type_name()
+            )));
+        }
+        self.loan_around(template, &mut rooms(arrays))
     }
 
     /// Publishes a loan.
@@ -282,7 +380,8 @@ impl RawPublisher {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] if it is shorter than 4 bytes; else as [`publish_frozen`](Self::publish_frozen).
-    pub fn publish_loan(&self, loan: Loan) -> Result<()> {
+    pub fn publish_loan(&self, loan: impl Into<Loan>) -> Result<()> {
+        let loan = loan.into();
         self.check_length(&loan)?;
         self.publish_frozen(loan.freeze())
     }
@@ -384,8 +483,15 @@ impl RawPublisher {
         Ok(())
     }
 
-    fn loan(&self, len: usize) -> Result<Loan> {
-        self.publisher_core.loan(len)
+    fn loan_around<T: Template>(
+        &self,
+        template: &T,
+        rooms: &mut [Room<'_>],
+    ) -> Result<LoanedMessage<T>> {
+        let mut loan = self.loan_bytes(template.size_around(rooms)?)?;
+        template.serialize_around(rooms, &mut loan)?;
+        let data = rooms.first().map(Room::place).unwrap_or_default();
+        Ok(LoanedMessage { loan, layout: template.layout(), data, message: PhantomData })
     }
 
     fn check_length(&self, message: &[u8]) -> Result<()> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use tsuji_core::Qos;
 use tsuji_core::names::Remapped;
-use tsuji_msg::Message;
+use tsuji_msg::{ArrayLayout, ArrayView, Message, Number};
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{Bytes, Envelope, Gid, Payload, Sample};
 
@@ -108,6 +108,31 @@ impl<M: Message> Received<M> {
         }
     }
 
+    /// Returns the array of numbers at `path`, such as `ranges` or `channels[2].values`, in place.
+    ///
+    /// Of a message that came as bytes no more is read than what stands before the array, where
+    /// [`view`](Self::view) reads all. [`ArrayView::as_slice`] gives the array as a slice wherever it lies aligned and
+    /// in this machine's byte order, as in all that tsuji has sent; the rest of the view works in every case.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if the message has no such array, or one of other numbers.
+    ///
+    /// ```no_run
+    /// use tsuji::interfaces::sensor_msgs::msg::LaserScan;
+    /// use tsuji::{Received, Result};
+    ///
+    /// fn nearest(scan: &Received<LaserScan>) -> Result<f32> {
+    ///     Ok(scan.array::<f32>("ranges")?.iter().fold(f32::INFINITY, f32::min))
+    /// }
+    /// ```
+    pub fn array<T: Number>(&self, path: &str) -> Result<ArrayView<'_, T>> {
+        Ok(match &self.content {
+            Content::Value(value) => value.array(path)?.into(),
+            Content::Bytes(bytes) => ArrayLayout::of::<M>().array(bytes, path)?,
+        })
+    }
+
     /// Returns the message as a value: the publisher's own, or a copy.
     pub fn message(&self) -> Arc<M> {
         match &self.content {
@@ -140,6 +165,23 @@ impl<M: Message> std::fmt::Debug for Received<M> {
 }
 
 /// A received message as bytes.
+///
+/// Where its arrays of numbers lie is known to an [`ArrayLayout`] of its type:
+///
+/// ```no_run
+/// use tsuji::interfaces::Shipped;
+/// use tsuji::{ArrayLayout, Context, Qos, TypeSet};
+///
+/// let ty = TypeSet::new(Shipped).load("sensor_msgs/msg/LaserScan")?;
+/// let layout = ArrayLayout::from(ty);
+/// let node = Context::new()?.node("nearest")?;
+/// let scans = node.create_polled_raw_subscription("scan", "sensor_msgs/msg/LaserScan", Qos::DEFAULT)?;
+/// while let Some(sample) = scans.take_bytes()? {
+///     let ranges = layout.array::<f32>(&sample.bytes, "ranges")?;
+///     println!("nearest: {} m", ranges.iter().fold(f32::INFINITY, f32::min));
+/// }
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct RawSample {
     /// Times, publisher and number of the message.

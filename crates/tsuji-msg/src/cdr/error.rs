@@ -1,3 +1,4 @@
+use crate::path::Step;
 use std::fmt;
 
 /// Why bytes could not be read as a message, or a message could not be written as bytes.
@@ -115,6 +116,16 @@ impl CdrError {
     #[must_use]
     pub fn within_element(self, index: usize) -> Self {
         self.within(&format!("[{index}]"))
+    }
+
+    /// The same error seen from where `step` leads from.
+    #[cold]
+    #[must_use]
+    pub(crate) fn within_step(self, step: Step<'_>) -> Self {
+        match step {
+            Step::Field(name) => self.within(name),
+            Step::Element(index) => self.within_element(index),
+        }
     }
 }
 

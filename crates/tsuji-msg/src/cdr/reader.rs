@@ -113,15 +113,21 @@ impl<'a> Reader<'a> {
     /// [`CdrProblem::Length`] if `count` scalars are more than the bytes left can hold; [`CdrProblem::Bool`] if a
     /// `bool` among them is neither 0 nor 1.
     pub fn scalar_bytes<T: Scalar>(&mut self, count: usize) -> Result<&'a [u8], CdrError> {
+        let bytes = self.block(T::SIZE, count)?;
+        if T::check_bytes(bytes) { Ok(bytes) } else { Err(self.bad_bool(bytes)) }
+    }
+
+    /// Bytes of `count` values of `size` bytes each, to which they are aligned.
+    #[inline]
+    pub(crate) fn block(&mut self, size: usize, count: usize) -> Result<&'a [u8], CdrError> {
         if count == 0 {
             return Ok(&[]);
         }
-        self.align(T::SIZE);
-        let Some(size) = count.checked_mul(T::SIZE).filter(|size| *size <= self.left()) else {
-            return Err(self.length_error(count));
-        };
-        let bytes = self.take(size)?;
-        if T::check_bytes(bytes) { Ok(bytes) } else { Err(self.bad_bool(bytes)) }
+        self.align(size);
+        match count.checked_mul(size).filter(|bytes| *bytes <= self.left()) {
+            Some(bytes) => self.take(bytes),
+            None => Err(self.length_error(count)),
+        }
     }
 
     /// Reads the count of a sequence whose elements take at least `element_min` bytes each.
@@ -212,6 +218,27 @@ impl<'a> Reader<'a> {
     fn wide_units(&mut self) -> Result<Vec<u32>, CdrError> {
         let count = self.length(size_of::<u32>())?;
         self.scalars(count)
+    }
+
+    /// Passes over a string of which nothing is to be known.
+    pub(crate) fn skip_string(&mut self) -> Result<(), CdrError> {
+        self.string_bytes().map(drop)
+    }
+
+    /// Passes over a wide string of which nothing is to be known.
+    pub(crate) fn skip_wstring(&mut self) -> Result<(), CdrError> {
+        let count = self.length(size_of::<u32>())?;
+        self.block(size_of::<u32>(), count).map(drop)
+    }
+
+    /// Passes over all before `end`, a position in the body.
+    pub(crate) fn skip_to(&mut self, end: usize) -> Result<(), CdrError> {
+        self.take(end.saturating_sub(self.position)).map(drop)
+    }
+
+    /// Bytes of the body before the current position.
+    pub(crate) fn position(&self) -> usize {
+        self.position
     }
 
     /// Reads a field; an error names it.

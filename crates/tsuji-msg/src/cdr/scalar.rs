@@ -1,5 +1,6 @@
 use super::ByteOrder;
-use bytemuck::{CheckedBitPattern, NoUninit, Zeroable};
+use crate::definition::ScalarKind;
+use bytemuck::{CheckedBitPattern, NoUninit, Pod, Zeroable};
 use std::fmt::Debug;
 
 /// A number or `bool` with a fixed size in CDR. Sealed: the set is that of ROS 2.
@@ -18,6 +19,9 @@ pub trait Scalar:
 {
     /// Size and alignment in CDR.
     const SIZE: usize = size_of::<Self>();
+
+    /// Which number it is; none if it is a `bool`.
+    const NUMBER: Option<ScalarKind>;
 
     /// The value with its bytes reversed.
     #[must_use]
@@ -38,6 +42,9 @@ pub trait Scalar:
     fn check_bytes(bytes: &[u8]) -> bool;
 }
 
+/// A number, of which every bit pattern is allowed: what can be written and read in place.
+pub trait Number: Scalar + Pod {}
+
 mod sealed {
     /// Keeps [`Scalar`](super::Scalar) to the scalars of ROS 2.
     #[expect(unnameable_types, reason = "what nobody can name nobody can implement")]
@@ -45,10 +52,14 @@ mod sealed {
 }
 
 macro_rules! number {
-    ($($type:ty, $value:ident => $swapped:expr;)*) => {$(
+    ($($type:ty, $kind:ident, $value:ident => $swapped:expr;)*) => {$(
         impl sealed::Sealed for $type {}
 
+        impl Number for $type {}
+
         impl Scalar for $type {
+            const NUMBER: Option<ScalarKind> = Some(ScalarKind::$kind);
+
             #[inline]
             fn swapped(self) -> Self {
                 let $value = self;
@@ -97,21 +108,23 @@ macro_rules! number {
 }
 
 number! {
-    u8, value => value;
-    i8, value => value;
-    u16, value => value.swap_bytes();
-    i16, value => value.swap_bytes();
-    u32, value => value.swap_bytes();
-    i32, value => value.swap_bytes();
-    u64, value => value.swap_bytes();
-    i64, value => value.swap_bytes();
-    f32, value => Self::from_bits(value.to_bits().swap_bytes());
-    f64, value => Self::from_bits(value.to_bits().swap_bytes());
+    u8, U8, value => value;
+    i8, I8, value => value;
+    u16, U16, value => value.swap_bytes();
+    i16, I16, value => value.swap_bytes();
+    u32, U32, value => value.swap_bytes();
+    i32, I32, value => value.swap_bytes();
+    u64, U64, value => value.swap_bytes();
+    i64, I64, value => value.swap_bytes();
+    f32, F32, value => Self::from_bits(value.to_bits().swap_bytes());
+    f64, F64, value => Self::from_bits(value.to_bits().swap_bytes());
 }
 
 impl sealed::Sealed for bool {}
 
 impl Scalar for bool {
+    const NUMBER: Option<ScalarKind> = None;
+
     #[inline]
     fn swapped(self) -> Self {
         self

@@ -1,5 +1,7 @@
 use super::{ByteOrder, CdrError, CdrProblem, HEADER_SIZE, Scalar};
-use crate::wire::{Bounded, Wire};
+use crate::definition::ScalarKind;
+use crate::path::Step;
+use crate::wire::{Bounded, Element, Wire};
 use std::ops::Range;
 
 /// Where a [`Writer`] puts the body of a sample.
@@ -37,6 +39,25 @@ pub trait Sink {
 
     /// Bytes put so far, the encapsulation header included.
     fn position(&self) -> usize;
+
+    /// Hears that a field or an element is about to be written.
+    #[inline]
+    fn enter(&mut self, _: Step<'_>) {}
+
+    /// Hears that what was entered last is written.
+    #[inline]
+    fn exit(&mut self) {}
+
+    /// How many elements the array of numbers that is about to be written has, if its contents are
+    /// left to be filled in place.
+    #[inline]
+    fn room(&self) -> Option<usize> {
+        None
+    }
+
+    /// Hears which bytes of the sample were left for that array, and of what numbers it is.
+    #[inline]
+    fn lend(&mut self, _: ScalarKind, _: Range<usize>) {}
 }
 
 /// Counts bytes instead of writing them.
@@ -208,18 +229,58 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Leaves room for `count` scalars, without a count, and tells where in the sample it is.
+    /// Writes a sequence: its count and its elements, or room for them.
     ///
     /// # Errors
     ///
-    /// Those of [`Sink::put`].
-    pub fn room<T: Scalar>(&mut self, count: usize) -> Result<Range<usize>, CdrError> {
+    /// Those of [`length`](Self::length) and of [`Wire::write`] of an element.
+    #[inline]
+    pub(crate) fn sequence<T: Element>(&mut self, items: &[T]) -> Result<(), CdrError> {
+        match T::NUMBER.zip(self.sink.room()) {
+            None => {
+                self.length(items.len())?;
+                T::write_items(items, self)
+            }
+            Some((kind, count)) => {
+                self.length(count)?;
+                self.lend(kind, count)
+            }
+        }
+    }
+
+    /// Writes an array of a fixed length, or leaves room for its elements.
+    ///
+    /// # Errors
+    ///
+    /// [`CdrProblem::Bound`] if the room is for another number of elements, unless the sink only counts; else those
+    /// of [`Wire::write`] of an element.
+    #[inline]
+    pub(crate) fn array<T: Element>(&mut self, items: &[T]) -> Result<(), CdrError> {
+        match T::NUMBER.zip(self.sink.room()) {
+            None => T::write_items(items, self),
+            Some((_, length)) if !S::COUNTS && length != items.len() => {
+                let bound = items.len();
+                Err(CdrError::new(self.position(), CdrProblem::Bound { length, bound }))
+            }
+            Some((kind, count)) => self.lend(kind, count),
+        }
+    }
+
+    /// How many elements the array that is about to be written has, if it is left to be filled in place.
+    #[inline]
+    pub(crate) fn room(&self) -> Option<usize> {
+        self.sink.room()
+    }
+
+    /// Leaves room for `count` numbers, without a count.
+    pub(crate) fn lend(&mut self, kind: ScalarKind, count: usize) -> Result<(), CdrError> {
         if count > 0 {
-            self.align(T::SIZE)?;
+            self.align(kind.size())?;
         }
         let start = self.position();
-        self.sink.skip(count.saturating_mul(T::SIZE))?;
-        Ok(start..self.position())
+        self.sink.skip(count.saturating_mul(kind.size()))?;
+        self.sink.lend(kind, start..self.position());
+        Ok(())
     }
 
     /// Writes the count of a sequence.
@@ -269,10 +330,7 @@ impl<S: Sink> Writer<S> {
     /// Those of [`Wire::write`] of `T`.
     #[inline]
     pub fn field<T: Wire>(&mut self, name: &str, value: &T) -> Result<(), CdrError> {
-        match value.write(self) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error.within(name)),
-        }
+        self.within(Step::Field(name), |writer| value.write(writer))
     }
 
     /// Writes a field whose length, or whose elements' length, the type limits.
@@ -286,12 +344,29 @@ impl<S: Sink> Writer<S> {
         value: &T,
         bounds: Bounds,
     ) -> Result<(), CdrError> {
-        if S::COUNTS {
-            return value.write(self);
-        }
-        match bounds.check(value, self.position()).and_then(|()| value.write(self)) {
+        self.within(Step::Field(name), |writer| {
+            match writer.room() {
+                _ if S::COUNTS => (),
+                None => bounds.check(value, writer.position())?,
+                Some(length) => check_length(length, bounds.items, writer.position())?,
+            }
+            value.write(writer)
+        })
+    }
+
+    /// Writes what is at a step; an error names it.
+    #[inline]
+    pub(crate) fn within(
+        &mut self,
+        step: Step<'_>,
+        write: impl FnOnce(&mut Self) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        self.sink.enter(step);
+        let written = write(self);
+        self.sink.exit();
+        match written {
             Ok(()) => Ok(()),
-            Err(error) => Err(error.within(name)),
+            Err(error) => Err(error.within_step(step)),
         }
     }
 
@@ -319,13 +394,16 @@ impl Bounds {
     ///
     /// [`CdrProblem::Bound`] if the value has more elements, or a longer text, than the limits allow.
     pub fn check<T: Bounded>(self, value: &T, offset: usize) -> Result<(), CdrError> {
-        let over = |length: usize, bound: Option<usize>| match bound {
-            Some(bound) if length > bound => {
-                Err(CdrError::new(offset, CdrProblem::Bound { length, bound }))
-            }
-            _ => Ok(()),
-        };
-        over(value.items(), self.items)?;
-        if self.text.is_some() { over(value.text_max(), self.text) } else { Ok(()) }
+        check_length(value.items(), self.items, offset)?;
+        if self.text.is_some() { check_length(value.text_max(), self.text, offset) } else { Ok(()) }
+    }
+}
+
+fn check_length(length: usize, bound: Option<usize>, offset: usize) -> Result<(), CdrError> {
+    match bound {
+        Some(bound) if length > bound => {
+            Err(CdrError::new(offset, CdrProblem::Bound { length, bound }))
+        }
+        _ => Ok(()),
     }
 }

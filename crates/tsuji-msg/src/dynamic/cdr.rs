@@ -1,6 +1,7 @@
 use super::{DynamicMessage, List, Value};
 use crate::cdr::{Bounds, ByteOrder, CdrError, CdrProblem, Count, Reader, Sink, Writer};
 use crate::definition::{Base, FieldType, ScalarKind, Shape};
+use crate::path::Step;
 use crate::types::TypeDescription;
 use std::sync::Arc;
 
@@ -81,7 +82,7 @@ impl DynamicMessage {
     }
 }
 
-fn write_message<S: Sink>(
+pub(crate) fn write_message<S: Sink>(
     message: &DynamicMessage,
     writer: &mut Writer<S>,
 ) -> Result<(), CdrError> {
@@ -89,7 +90,7 @@ fn write_message<S: Sink>(
         return writer.scalar(0_u8);
     }
     for (field, value) in message.fields() {
-        write_field(&field.ty, value, writer).map_err(|error| error.within(&field.name))?;
+        writer.within(Step::Field(&field.name), |writer| write_field(&field.ty, value, writer))?;
     }
     Ok(())
 }
@@ -103,11 +104,18 @@ fn write_field<S: Sink>(
         (Shape::Single, Value::List(_)) => Err(wrong_type(writer.position(), &ty.base)),
         (Shape::Single, value) => write_single(&ty.base, value, writer),
         (shape, Value::List(list)) => {
-            check_length(shape, list.len(), writer.position())?;
-            if !matches!(shape, Shape::Array(_)) {
-                writer.length(list.len())?;
+            let room = ty.base.number().zip(writer.room());
+            let length = room.map_or(list.len(), |(_, length)| length);
+            if room.is_none() || !S::COUNTS {
+                check_length(shape, length, writer.position())?;
             }
-            write_list(&ty.base, list, writer)
+            if !matches!(shape, Shape::Array(_)) {
+                writer.length(length)?;
+            }
+            match room {
+                None => write_list(&ty.base, list, writer),
+                Some((kind, length)) => writer.lend(kind, length),
+            }
         }
         _ => Err(wrong_type(writer.position(), &ty.base)),
     }
@@ -160,9 +168,9 @@ fn write_list<S: Sink>(
         (Base::Scalar(K::F32), List::F32(items)) => writer.scalars(items),
         (Base::Scalar(K::F64), List::F64(items)) => writer.scalars(items),
         (Base::String { .. } | Base::WString { .. }, List::Text(items)) => {
-            each(items, |text| write_text(base, text, writer))
+            each(items, writer, |text, writer| write_text(base, text, writer))
         }
-        (Base::Nested(nested), List::Message(items)) => each(items, |message| {
+        (Base::Nested(nested), List::Message(items)) => each(items, writer, |message, writer| {
             if *message.ty == **nested {
                 write_message(message, writer)
             } else {
@@ -184,9 +192,13 @@ fn write_text<S: Sink>(
     if matches!(base, Base::WString { .. }) { writer.wstring(text) } else { writer.string(text) }
 }
 
-fn each<T>(items: &[T], mut write: impl FnMut(&T) -> Result<(), CdrError>) -> Result<(), CdrError> {
+fn each<T, S: Sink>(
+    items: &[T],
+    writer: &mut Writer<S>,
+    mut write: impl FnMut(&T, &mut Writer<S>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
     for (index, item) in items.iter().enumerate() {
-        write(item).map_err(|error| error.within_element(index))?;
+        writer.within(Step::Element(index), |writer| write(item, writer))?;
     }
     Ok(())
 }

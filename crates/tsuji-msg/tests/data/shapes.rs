@@ -171,6 +171,39 @@ pub mod shapes {
                     ints: g::Wire::from_view(&view.ints),
                 }
             }
+
+            fn find<T: g::Number>(&self, path: g::Path<'_>) -> g::Option<&[T]> {
+                let (name, path) = path.field()?;
+                match name {
+                    "bytes" => g::Wire::find(&self.bytes, path),
+                    "data" => g::Wire::find(&self.data, path),
+                    "small" => g::Wire::find(&self.small, path),
+                    "five" => g::Wire::find(&self.five, path),
+                    "floats" => g::Wire::find(&self.floats, path),
+                    "matrix" => g::Wire::find(&self.matrix, path),
+                    "ids" => g::Wire::find(&self.ids, path),
+                    "letters" => g::Wire::find(&self.letters, path),
+                    "page" => g::Wire::find(&self.page, path),
+                    "ints" => g::Wire::find(&self.ints, path),
+                    _ => g::Option::None,
+                }
+            }
+
+            #[inline]
+            fn seek(s: &mut g::Seek<'_, '_>) -> g::Result<()> {
+                s.field::<[bool; 3]>("bools")?;
+                s.field::<g::Vec<u8>>("bytes")?;
+                s.field::<g::Vec<u8>>("data")?;
+                s.bounded_field::<g::Vec<i8>>("small", g::items_max(4))?;
+                s.field::<[u16; 5]>("five")?;
+                s.field::<g::Vec<f32>>("floats")?;
+                s.field::<[f64; 40]>("matrix")?;
+                s.bounded_field::<g::Vec<u64>>("ids", g::items_max(3))?;
+                s.field::<[u8; 2]>("letters")?;
+                s.field::<g::Vec<bool>>("flags")?;
+                s.field::<[u8; 2000]>("page")?;
+                s.field::<[i32; 300]>("ints")
+            }
         }
 
         impl g::Message for Arrays {
@@ -270,6 +303,20 @@ pub mod shapes {
                     after: view.after,
                 }
             }
+
+            fn find<T: g::Number>(&self, path: g::Path<'_>) -> g::Option<&[T]> {
+                let (name, path) = path.field()?;
+                match name {
+                    "samples" => g::Wire::find(&self.samples, path),
+                    _ => g::Option::None,
+                }
+            }
+
+            #[inline]
+            fn seek(s: &mut g::Seek<'_, '_>) -> g::Result<()> {
+                s.field::<Point>("origin")?;
+                s.field::<g::Vec<u16>>("samples")
+            }
         }
 
         impl g::Message for Blob {
@@ -292,19 +339,7 @@ pub mod shapes {
 
         impl g::InPlace for Blob {
             type Item = u16;
-
-            fn write_around<S: g::Sink>(
-                &self,
-                len: usize,
-                w: &mut g::Writer<S>,
-            ) -> g::Result<g::Range<usize>> {
-                w.field("origin", &self.origin)?;
-                w.length(len)?;
-                let range = w.room::<u16>(len)?;
-                w.field("unit", &self.unit)?;
-                w.field("after", &self.after)?;
-                ::core::result::Result::Ok(range)
-            }
+            const ARRAY: &'static str = "samples";
         }
 
         /// `shapes/msg/Empty`
@@ -462,6 +497,24 @@ pub mod shapes {
                     r#fn: g::Wire::from_view(&view.r#fn),
                 }
             }
+
+            fn find<T: g::Number>(&self, path: g::Path<'_>) -> g::Option<&[T]> {
+                let (name, path) = path.field()?;
+                match name {
+                    "fn" => g::Wire::find(&self.r#fn, path),
+                    _ => g::Option::None,
+                }
+            }
+
+            #[inline]
+            fn seek(s: &mut g::Seek<'_, '_>) -> g::Result<()> {
+                s.field::<u8>("type")?;
+                s.field::<bool>("match")?;
+                s.field::<g::String>("self")?;
+                s.field::<i32>("crate")?;
+                s.field::<f64>("async")?;
+                s.field::<g::Vec<u8>>("fn")
+            }
         }
 
         impl g::Message for Keywords {
@@ -485,21 +538,7 @@ pub mod shapes {
 
         impl g::InPlace for Keywords {
             type Item = u8;
-
-            fn write_around<S: g::Sink>(
-                &self,
-                len: usize,
-                w: &mut g::Writer<S>,
-            ) -> g::Result<g::Range<usize>> {
-                w.field("type", &self.r#type)?;
-                w.field("match", &self.r#match)?;
-                w.field("self", &self.self_)?;
-                w.field("crate", &self.crate_)?;
-                w.field("async", &self.r#async)?;
-                w.length(len)?;
-                let range = w.room::<u8>(len)?;
-                ::core::result::Result::Ok(range)
-            }
+            const ARRAY: &'static str = "fn";
         }
 
         /// `shapes/msg/Nested`
@@ -636,6 +675,24 @@ pub mod shapes {
                     point: view.point,
                     forty: g::Wire::from_view(&view.forty),
                 }
+            }
+
+            fn find<T: g::Number>(&self, path: g::Path<'_>) -> g::Option<&[T]> {
+                let (name, path) = path.field()?;
+                match name {
+                    "arrays" => g::Wire::find(&self.arrays, path),
+                    _ => g::Option::None,
+                }
+            }
+
+            #[inline]
+            fn seek(s: &mut g::Seek<'_, '_>) -> g::Result<()> {
+                s.field::<Scalars>("scalars")?;
+                s.field::<Empty>("empty")?;
+                s.field::<g::Vec<Empty>>("empties")?;
+                s.field::<[Scalars; 2]>("two")?;
+                s.field::<g::Vec<Texts>>("texts")?;
+                s.bounded_field::<g::Vec<Arrays>>("arrays", g::items_max(2))
             }
         }
 

@@ -182,6 +182,15 @@ impl<M: Message> LifecyclePublisher<M> {
     {
         self.publisher.loan(template, elements)
     }
+
+    /// Lends memory for a message in every state, as [`Publisher::loan_with`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Publisher::loan_with`].
+    pub fn loan_with(&self, template: &M, arrays: &[(&str, usize)]) -> Result<LoanedMessage<M>> {
+        self.publisher.loan_with(template, arrays)
+    }
 }
 
 impl<M> LifecyclePublisher<M> {
