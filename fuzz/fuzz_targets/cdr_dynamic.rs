@@ -1,10 +1,14 @@
-//! Any bytes read as any shipped message: what reads must write the same message again.
+//! Any bytes read as any shipped message: what reads must write the same message again, and its arrays of numbers are found in
+//! place as they are read.
 #![no_main]
+
+#[path = "../../crates/tsuji-msg/tests/support/arrays.rs"]
+mod arrays;
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, LazyLock};
 use tsuji_interfaces::{Shipped, names};
-use tsuji_msg::{DynamicMessage, EchoStyle, JsonStyle, TypeDescription, TypeSet};
+use tsuji_msg::{ArrayLayout, DynamicMessage, EchoStyle, Field, JsonStyle, TypeDescription, TypeSet};
 
 static TYPES: LazyLock<Vec<Arc<TypeDescription>>> = LazyLock::new(|| {
     let set = TypeSet::new(Shipped);
@@ -17,7 +21,20 @@ static TYPES: LazyLock<Vec<Arc<TypeDescription>>> = LazyLock::new(|| {
 fuzz_target!(|data: &[u8]| {
     let Some((first, sample)) = data.split_first() else { return };
     let ty = &TYPES[usize::from(*first) % TYPES.len()];
-    let Ok(message) = DynamicMessage::decode(ty, sample) else { return };
+    let layout = ArrayLayout::from(ty.clone());
+    let message = match DynamicMessage::decode(ty, sample) {
+        Ok(message) => message,
+        Err(_) => {
+            // Behind what is wrong as well as before it.
+            for Field { name, .. } in ty.fields() {
+                let _ = layout.array::<u8>(sample, name);
+                let _ = layout.array::<f64>(sample, name);
+            }
+            return;
+        }
+    };
+    arrays::check_found(&layout, sample, &message);
+    arrays::check_written(&message, &message);
     let bytes = message.encode().expect("what was read can be written");
     assert_eq!(bytes.len(), message.serialized_size());
     let again = DynamicMessage::decode(ty, &bytes).expect("what was written can be read");
