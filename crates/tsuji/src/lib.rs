@@ -66,10 +66,7 @@ pub use tsuji_core::{
     Durability, History, Interop, Liveliness, Policy, Qos, Reliability, RtpsEngine, Scope, Size,
 };
 pub use tsuji_interfaces as interfaces;
-pub use tsuji_msg::{
-    ArrayLayout, ArrayView, DynamicMessage, InPlace, Message, Number, Service as ServiceType,
-    TypeSet,
-};
+pub use tsuji_msg::{ArrayLayout, ArrayView, InPlace, Message, Number, Service as ServiceType};
 pub use tsuji_ros::environment::DiscoveryRange;
 pub use tsuji_ros::gid::Distro;
 pub use tsuji_transport::{Bytes, Gid, Loan, Transport};

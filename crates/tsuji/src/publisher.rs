@@ -347,8 +347,9 @@ impl RawPublisher {
     /// Those of [`Publisher::loan_with`]; [`ErrorKind::Invalid`] if `template` is not of the publisher's type.
     ///
     /// ```no_run
+    /// use tsuji::dynamic::{DynamicMessage, TypeSet};
     /// use tsuji::interfaces::Shipped;
-    /// use tsuji::{Context, DynamicMessage, Qos, TypeSet};
+    /// use tsuji::{Context, Qos};
     ///
     /// let node = Context::new()?.node("laser")?;
     /// let ty = TypeSet::new(Shipped).load("sensor_msgs/msg/LaserScan")?;

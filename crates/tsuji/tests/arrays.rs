@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tsuji::dynamic::{DynamicMessage, TypeSet};
 use tsuji::{
-    ArrayLayout, Context, DynamicMessage, ErrorKind, Loan, Message, Publisher, Qos,
-    RawSubscription, Subscription, TypeSet, WaitSet,
+    ArrayLayout, Context, ErrorKind, Loan, Message, Publisher, Qos, RawSubscription, Subscription,
+    WaitSet,
 };
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::sensor_msgs::msg::{ChannelFloat32, Image, LaserScan, PointCloud};
