@@ -442,6 +442,8 @@ fn services_of_both_mappings_are_spoken() {
     let client_node = context.node("client").unwrap();
     let client = client_node.create_client::<AddTwoInts>("theirs").unwrap();
     client.wait_for_service(HANG).unwrap();
+    // A server answers once it knows whom: as rmw_fastrtps_cpp does.
+    answers.wait_for_readers(1);
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in 1..=20 {
