@@ -5,23 +5,32 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 
-/// What a group of processes is told.
+/// What a process, or a group of them, is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
+    /// SIGHUP
+    Hangup,
     /// SIGINT
     Interrupt,
     /// SIGTERM
     Terminate,
     /// SIGKILL
     Kill,
+    /// SIGSTOP
+    Stop,
+    /// SIGCONT
+    Continue,
 }
 
 impl Signal {
     fn number(self) -> libc::c_int {
         match self {
+            Self::Hangup => libc::SIGHUP,
             Self::Interrupt => libc::SIGINT,
             Self::Terminate => libc::SIGTERM,
             Self::Kill => libc::SIGKILL,
+            Self::Stop => libc::SIGSTOP,
+            Self::Continue => libc::SIGCONT,
         }
     }
 }
@@ -31,12 +40,26 @@ impl Signal {
 /// It does not inherit that SIGINT and SIGTERM are ignored, which a shell has done to what it starts in the background: a
 /// terminal's Ctrl-C does not come to its group anyway, and it is ended by [`tell_group`]. That SIGHUP is ignored it does.
 ///
-/// The system kills it when the thread that calls this ends, however that happens; so that thread is to last as long as
-/// the process may. That is not so for a program that takes on another user's rights. Whoever gets the child waits for it
-/// by [`reap`] and not by its own means.
+/// It ends with the thread that calls this, as [`bind`] says. Whoever gets the child waits for it by [`reap`] and not by
+/// its own means.
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    bind(command).process_group(0);
+    // SAFETY: what runs between `fork` and `exec` makes system calls only: it takes no lock and asks for no memory.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGINT, libc::SIGTERM] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+    command.spawn()
+}
+
+/// Makes the system kill what `command` starts when the thread that starts it ends, however that happens; so that thread
+/// is to last as long as the process may. That is not so for a program that takes on another user's rights.
+pub fn bind(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
-    command.process_group(0);
     // SAFETY: what runs between `fork` and `exec` makes system calls only: it takes no lock and asks for no memory.
     unsafe {
         command.pre_exec(move || {
@@ -47,13 +70,9 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
             if u32::try_from(libc::getppid()) != Ok(parent) {
                 libc::_exit(1);
             }
-            for signal in [libc::SIGINT, libc::SIGTERM] {
-                libc::signal(signal, libc::SIG_DFL);
-            }
             Ok(())
-        });
+        })
     }
-    command.spawn()
 }
 
 /// From now on processes whose own parent has ended are children of this one, so that none of them is lost.
@@ -125,10 +144,14 @@ pub fn children() -> io::Result<Vec<u32>> {
 
 /// Kills a child. Its number is its own until [`reap`] has taken its end.
 pub fn kill(child: u32) {
-    if let Some(child) = i32::try_from(child).ok().filter(|it| 1 < *it) {
-        // SAFETY: sends a signal, and touches no memory.
-        unsafe { libc::kill(child, libc::SIGKILL) };
-    }
+    tell(child, Signal::Kill);
+}
+
+/// Tells one process; whether there was one that this process may tell.
+pub fn tell(process: u32, signal: Signal) -> bool {
+    let process = i32::try_from(process).ok().filter(|it| 1 < *it);
+    // SAFETY: sends a signal, and touches no memory.
+    process.is_some_and(|process| unsafe { libc::kill(process, signal.number()) } == 0)
 }
 
 #[cfg(test)]

@@ -20,5 +20,6 @@ pub mod processor;
 pub mod report;
 pub mod signals;
 pub mod socket;
+pub mod subprocess;
 pub mod terminal;
 pub mod watch;
