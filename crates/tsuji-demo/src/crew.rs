@@ -1,11 +1,11 @@
 //! The robot's processes as the operator has them: started, asked, ended by their own ids.
 
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use tsuji_platform::subprocess::Subprocess;
 
 use crate::Result;
 use crate::plain::ForeignNode;
@@ -35,10 +35,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 struct Member {
     role: Role,
-    child: Child,
-    /// Closed, it ends the process.
-    orders: Option<ChildStdin>,
-    answers: Receiver<String>,
+    process: Subprocess,
 }
 
 impl Crew {
@@ -73,9 +70,9 @@ impl Crew {
     pub(crate) fn counts(&mut self) -> Vec<Count> {
         self.tell(COUNT);
         let counts = |member: &Member| -> Option<Vec<Count>> {
-            serde_json::from_str(&member.answers.recv_timeout(ANSWER_MAX).ok()?).ok()
+            serde_json::from_str(&member.process.output.next(ANSWER_MAX).ok()?).ok()
         };
-        let plain = self.plain.iter().map(ForeignNode::count);
+        let plain = self.plain.iter_mut().map(ForeignNode::count);
         self.members.iter().filter_map(counts).flatten().chain(plain).collect()
     }
 
@@ -87,21 +84,9 @@ impl Crew {
 
     /// Ends all, and answers what did not end as it should.
     pub(crate) fn end(&mut self) -> Vec<String> {
-        for member in &mut self.members {
-            member.orders = None;
-        }
+        self.members.iter_mut().for_each(|it| it.process.close_input());
         let give_up = Instant::now() + END_MAX;
         self.members.iter_mut().filter_map(|member| member.wait(give_up)).collect()
-    }
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        for member in &mut self.members {
-            // Fails for one that has ended, which is what is wanted.
-            let _ = member.child.kill();
-            let _ = member.child.wait();
-        }
     }
 }
 
@@ -122,49 +107,31 @@ impl Member {
         if place.plain.is_some() {
             command.env(WITH_PLAIN, "1");
         }
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // Ctrl-C is for the operator, who ends the others when all is counted.
-            .process_group(0)
-            .spawn()?;
-        let orders = child.stdin.take();
-        let (sender, answers) = channel();
-        if let Some(stdout) = child.stdout.take() {
-            std::thread::spawn(move || {
-                for line in BufReader::new(stdout).lines().map_while(std::io::Result::ok) {
-                    if sender.send(line).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        Ok(Self { role, child, orders, answers })
+        // Ctrl-C is for the operator, who ends the others when all is counted.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        Ok(Self { role, process: Subprocess::start(&mut command, Duration::ZERO)? })
     }
 
     fn tell(&mut self, order: &str) {
-        if let Some(orders) = &mut self.orders {
-            // One that has ended is noticed by its exit code.
-            let _ = writeln!(orders, "{order}");
-        }
+        // One that has ended is noticed by its exit code.
+        let _ = self.process.tell(order);
     }
 
     fn dead(&mut self) -> Option<String> {
-        let ended = self.child.try_wait().ok()??;
-        Some(format!("the {} process ({}) died: {ended}", self.role.name(), self.child.id()))
+        let ended = self.process.try_wait().ok()??;
+        Some(format!("{} died: {ended}", self.name()))
     }
 
     fn wait(&mut self, give_up: Instant) -> Option<String> {
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) if status.success() => return None,
-                Ok(Some(_)) => return self.dead(),
-                Ok(None) if Instant::now() < give_up => std::thread::sleep(LOOK_AGAIN),
-                Ok(None) => break,
-                Err(error) => return Some(error.to_string()),
-            }
+        match self.process.wait_within(give_up.saturating_duration_since(Instant::now())) {
+            Some(status) if status.success() => None,
+            Some(_) => self.dead(),
+            None => Some(format!("{} did not end", self.name())),
         }
-        Some(format!("the {} process ({}) did not end", self.role.name(), self.child.id()))
+    }
+
+    fn name(&self) -> String {
+        format!("the {} process ({})", self.role.name(), self.process.id())
     }
 }
 
@@ -176,4 +143,3 @@ pub(crate) fn is_warned() -> bool {
 const WARNINGS: &str = "TSUJI_WARNINGS";
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 const END_MAX: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);

@@ -1,25 +1,24 @@
 //! The demonstration as its user runs it, with real processes.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tsuji::{Context, Qos};
 use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji_platform::child::{self, Signal};
+use tsuji_platform::subprocess::{Ended, Subprocess};
 
 /// Only there to end a hung test.
 const HANG: Duration = Duration::from_secs(120);
 
 /// A demonstration, killed when it hangs. Its own processes end with it.
 struct Demo {
-    pid: u32,
-    child: Option<Child>,
+    process: Subprocess,
 }
 
 impl Demo {
@@ -32,25 +31,24 @@ impl Demo {
     }
 
     fn start_program(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(arguments)
             .env_remove("TSUJI_RUNTIME_DIR")
             .env_remove("TSUJI_POLICY")
             .envs(environment.iter().copied())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self { pid: child.id(), child: Some(child) }
+            .stderr(Stdio::piped());
+        Self { process: Subprocess::start(&mut command, Duration::ZERO).unwrap() }
     }
 
     fn runtime_dir(&self) -> PathBuf {
-        PathBuf::from(format!("/tmp/tsuji-demo-{}", self.pid))
+        PathBuf::from(format!("/tmp/tsuji-demo-{}", self.process.id()))
     }
 
-    fn signal(pid: u32, signal: &str) {
-        let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status();
-        assert!(sent.unwrap().success());
+    /// Presses Ctrl-C.
+    fn interrupt(&self) {
+        assert!(self.process.signal(Signal::Interrupt));
     }
 
     /// The domain that it has taken, once it has.
@@ -77,7 +75,7 @@ impl Demo {
             let at_work = routes.iter().filter(|it| 3 < it.samples).count();
             if at_work == 5 {
                 let ends = routes.iter().flat_map(|it| [it.publisher.pid, it.subscription.pid]);
-                let mut pids: Vec<u32> = ends.filter(|pid| *pid != self.pid).collect();
+                let mut pids: Vec<u32> = ends.filter(|pid| *pid != self.process.id()).collect();
                 pids.sort_unstable();
                 pids.dedup();
                 return pids;
@@ -85,28 +83,10 @@ impl Demo {
         }
     }
 
-    fn end(mut self) -> Output {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (seen, pid) = (Arc::clone(&is_over), self.pid);
-        std::thread::spawn(move || {
-            std::thread::sleep(HANG);
-            if !seen.load(Ordering::Relaxed) {
-                Self::signal(pid, "KILL");
-            }
-        });
-        let output = self.child.take().unwrap().wait_with_output().unwrap();
-        is_over.store(true, Ordering::Relaxed);
+    fn end(mut self) -> Ended {
+        let ended = self.process.finish(HANG).expect("the demonstration hangs");
         assert!(!self.runtime_dir().exists());
-        output
-    }
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        ended
     }
 }
 
@@ -123,8 +103,9 @@ fn is_alive(pid: u32) -> bool {
     PathBuf::from(format!("/proc/{pid}")).exists()
 }
 
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+fn json(ended: &Ended) -> Value {
+    let text = ended.output.join("\n");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
 }
 
 #[track_caller]
@@ -145,10 +126,9 @@ fn a_plain_node_beside_it_hears_all_commands() {
         let _ = writeln!(std::io::stderr(), "skipped: TSUJI_PEER_ROS2_CLIENT is not set");
         return;
     }
-    let output =
-        Demo::start_with(&["--seconds", "3", "--json"], &[("TSUJI_INTEROP", "rtps")]).end();
-    let summary = json(&output);
-    assert!(output.status.success(), "{summary:#}");
+    let ended = Demo::start_with(&["--seconds", "3", "--json"], &[("TSUJI_INTEROP", "rtps")]).end();
+    let summary = json(&ended);
+    assert!(ended.status.success(), "{summary:#}");
     check_nothing_lost(&summary, 6);
     let flows = summary["flows"].as_array().unwrap();
     let plain = flows.iter().find(|it| it["to"] == "/plain_listener").unwrap();
@@ -158,9 +138,9 @@ fn a_plain_node_beside_it_hears_all_commands() {
 
 #[test]
 fn it_ends_by_itself_and_nothing_is_lost() {
-    let output = Demo::start(&["--seconds", "3", "--json"]).end();
-    let summary = json(&output);
-    assert!(output.status.success(), "{summary:#}");
+    let ended = Demo::start(&["--seconds", "3", "--json"]).end();
+    let summary = json(&ended);
+    assert!(ended.status.success(), "{summary:#}");
     check_nothing_lost(&summary, 5);
     let transport = |from: &str, to: &str| {
         let flows = summary["flows"].as_array().unwrap();
@@ -180,9 +160,9 @@ fn it_ends_by_itself_and_nothing_is_lost() {
 
 #[test]
 fn flows_change_their_transports_in_every_act_and_nothing_is_lost() {
-    let output = Demo::start(&["--seconds", "25", "--json"]).end();
-    let summary = json(&output);
-    assert!(output.status.success(), "{summary:#}");
+    let ended = Demo::start(&["--seconds", "25", "--json"]).end();
+    let summary = json(&ended);
+    assert!(ended.status.success(), "{summary:#}");
     check_nothing_lost(&summary, 5);
     let acts = summary["story"]["acts"].as_array().unwrap();
     let transports = |act: &Value, to: &str| -> Vec<String> {
@@ -225,10 +205,10 @@ fn a_policy_of_the_users_own_is_left_alone() {
     let arguments = ["--seconds", "25", "--json"];
     let demo = Demo::start_with(&arguments, &[("TSUJI_POLICY", policy.to_str().unwrap())]);
     demo.processes_at_work();
-    Demo::signal(demo.pid, "INT");
-    let output = demo.end();
-    let summary = json(&output);
-    assert!(output.status.success(), "{summary:#}");
+    demo.interrupt();
+    let ended = demo.end();
+    let summary = json(&ended);
+    assert!(ended.status.success(), "{summary:#}");
     check_nothing_lost(&summary, 5);
     let left_out = summary["left_out"].as_array().unwrap();
     assert_eq!(left_out.len(), 4, "{summary:#}");
@@ -240,9 +220,9 @@ fn a_policy_of_the_users_own_is_left_alone() {
 
 #[test]
 fn without_a_terminal_it_prints_plain_text() {
-    let output = Demo::start(&["--seconds", "1"]).end();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}");
+    let ended = Demo::start(&["--seconds", "1"]).end();
+    let text = ended.output.join("\n");
+    assert!(ended.status.success(), "{text}");
     assert!(text.contains("Nothing lost") && !text.contains('\x1b'), "{text}");
     // Nobody has said how wide it may be.
     let longest = text.lines().map(|line| line.chars().count()).max();
@@ -261,17 +241,17 @@ fn the_command_that_it_tells_looks_at_its_robot() {
         "#!/bin/sh\necho \"$TSUJI_RUNTIME_DIR $ROS_AUTOMATIC_DISCOVERY_RANGE $ROS_DOMAIN_ID $@\"\n";
     std::fs::write(&command, text).unwrap();
     std::fs::set_permissions(&command, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut demo = Demo::start_program(&program, &["--seconds", "3600", "--plain"], &[]);
-    let mut lines = BufReader::new(demo.child.as_mut().unwrap().stdout.take().unwrap()).lines();
-    let told = lines.by_ref().map(Result::unwrap).find(|it| it.contains("routes --why")).unwrap();
+    let demo = Demo::start_program(&program, &["--seconds", "3600", "--plain"], &[]);
+    let told = demo.process.output.find(HANG, |it| it.contains("routes --why")).unwrap();
     let shown = Command::new("sh").args(["-c", &told]).output().unwrap();
     let expect = format!("{} LOCALHOST ", demo.runtime_dir().display());
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.starts_with(&expect) && shown.ends_with(" routes --why\n"), "{shown}");
     demo.processes_at_work();
-    Demo::signal(demo.pid, "INT");
-    assert!(lines.map(Result::unwrap).any(|it| it.contains("Nothing lost")));
-    assert!(demo.end().status.success());
+    demo.interrupt();
+    let ended = demo.end();
+    assert!(ended.output.iter().any(|it| it.contains("Nothing lost")));
+    assert!(ended.status.success());
 }
 
 #[test]
@@ -280,11 +260,11 @@ fn ctrl_c_ends_all_of_it_with_a_summary() {
     let processes = demo.processes_at_work();
     assert_eq!(processes.len(), 4);
     // Twice, as from a terminal and from a program in between that passes it on.
-    Demo::signal(demo.pid, "INT");
-    Demo::signal(demo.pid, "INT");
-    let output = demo.end();
-    let summary = json(&output);
-    assert!(output.status.success(), "{summary:#}");
+    demo.interrupt();
+    demo.interrupt();
+    let ended = demo.end();
+    let summary = json(&ended);
+    assert!(ended.status.success(), "{summary:#}");
     check_nothing_lost(&summary, 5);
     assert!(processes.into_iter().all(|pid| !is_alive(pid)));
 }
@@ -293,10 +273,10 @@ fn ctrl_c_ends_all_of_it_with_a_summary() {
 fn a_process_that_dies_is_told_and_ends_it() {
     let demo = Demo::start(&["--seconds", "3600", "--json"]);
     let processes = demo.processes_at_work();
-    Demo::signal(processes[0], "KILL");
-    let output = demo.end();
-    assert_eq!(output.status.code(), Some(1));
-    let summary = json(&output);
+    assert!(child::tell(processes[0], Signal::Kill));
+    let ended = demo.end();
+    assert_eq!(ended.status.code(), Some(1));
+    let summary = json(&ended);
     assert_eq!(summary["ok"], false);
     let trouble = summary["troubles"][0].as_str().unwrap();
     assert!(trouble.contains("died") && trouble.contains("SIGKILL"), "{summary:#}");
@@ -307,7 +287,7 @@ fn a_process_that_dies_is_told_and_ends_it() {
 fn a_killed_operator_leaves_no_process() {
     let demo = Demo::start(&["--seconds", "3600", "--json"]);
     let processes = demo.processes_at_work();
-    Demo::signal(demo.pid, "KILL");
+    assert!(demo.process.signal(Signal::Kill));
     let begun = Instant::now();
     while processes.iter().any(|pid| is_alive(*pid)) {
         assert!(begun.elapsed() < HANG);
