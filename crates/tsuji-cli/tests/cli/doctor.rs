@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 
-use crate::support::{Ended, Running, World, is_there};
+use crate::support::{Ended, Running, Signal, World, is_there};
 
 const TEXT: &str = "std_msgs/msg/String";
 
@@ -123,7 +123,7 @@ fn who_watches_for_all_is_told_and_whether_it_is_stopped() {
     assert!(found.ends_with(&format!(" (pid {pid}) watches for all of domain 0")), "{found}");
     publisher.freeze();
     let (state, found, mend) = finding(&doctor(), "run-time folder", "watcher");
-    publisher.signal("CONT");
+    publisher.signal(Signal::Continue);
     assert_eq!((state.as_str(), mend), ("warning", format!("kill -CONT {pid}")));
     assert!(found.contains("and is stopped"), "{found}");
 }

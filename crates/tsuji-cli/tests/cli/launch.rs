@@ -11,8 +11,9 @@ use tsuji::parameter::Parameter;
 use tsuji::{Context, Qos};
 use tsuji_interfaces::composition_interfaces::srv::{LoadNode, LoadNodeRequest, LoadNodeResponse};
 use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji_platform::child;
 
-use crate::support::{Running, WATCHDOG, World, spun};
+use crate::support::{Ended, Running, Signal, WATCHDOG, World, spun};
 
 /// In which role this program is run again, and with which words, one in a line.
 const ROLE: &str = "LAUNCH_TEST_ROLE";
@@ -154,8 +155,7 @@ fn one_that_is_killed_is_started_again_as_often_as_it_may() {
     for _ in 0..3 {
         let line = launched.out_line("[sh-1] pid=");
         let pid = line.trim_start_matches("[sh-1] pid=").to_owned();
-        let kill = ["-c", &format!("kill -9 {pid}")[..]].map(str::to_owned);
-        assert!(std::process::Command::new("sh").args(kill).status().unwrap().success());
+        assert!(child::tell(pid.parse().unwrap(), Signal::Kill));
         pids.push(pid);
     }
     let ended = launched.end();
@@ -557,8 +557,7 @@ fn a_container_gets_each_component_once_whenever_it_is_started() {
     let listed = "/robot/box\n  1  /robot/t\n  2  /robot/l\n";
     launched.out(loaded);
     world.run_until(&["component", "list"], |it| it.out == listed);
-    let kill = std::process::Command::new("kill").args(["-9", &pid]).status();
-    assert!(kill.unwrap().success());
+    assert!(child::tell(pid.parse().unwrap(), Signal::Kill));
     launched.out(started);
     launched.out(loaded);
     world.run_until(&["component", "list"], |it| it.out == listed);
@@ -608,12 +607,10 @@ fn a_reader_that_stands_still_keeps_no_launch_from_ending() {
     let text = r#"<launch><executable cmd="yes" output="screen"/></launch>"#;
     let file = world.write("t.launch.xml", text);
     let mut command = world.command(&["launch", file.to_str().unwrap()]);
-    command.stdin(std::process::Stdio::null());
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let (_unread, launched) = Running::unread(&mut command);
     // Until the one that prints has no room left, and so waits.
     let written = || {
-        let all = descendants(child.id());
+        let all = descendants(launched.id());
         let yes = all.iter().find(|pid| {
             fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "yes\n")
         })?;
@@ -627,22 +624,8 @@ fn a_reader_that_stands_still_keeps_no_launch_from_ending() {
         before = now;
         same == 50
     });
-    let interrupt = format!("kill -INT {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
-    let began = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if WATCHDOG < began.elapsed() {
-            child.kill().unwrap();
-            panic!("it does not end");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    let mut error = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut error).unwrap();
-    assert_eq!(status.code(), Some(0), "{error}");
+    let Ended { code, err: error, .. } = launched.stop();
+    assert_eq!(code, Some(0), "{error}");
     assert!(error.contains("lines were not printed, since nobody read them"), "{error}");
 }
 

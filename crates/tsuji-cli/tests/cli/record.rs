@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{Ended, Running, World, is_there};
+use crate::support::{Ended, Running, Signal, World, is_there};
 
 const TEXT: &str = "std_msgs/msg/String";
 
@@ -139,7 +139,7 @@ fn a_closed_terminal_ends_a_recording_properly() {
     let world = World::new();
     let mut recorder = world.start(&["record", "/chatter", "-o", "a.mcap", "--json"]);
     recorder.err("Ctrl-C ends it");
-    recorder.signal("HUP");
+    recorder.signal(Signal::Hangup);
     let ended = recorder.end();
     assert_eq!((ended.code, &ended.json()["messages"]), (Some(0), &json!(0)), "{ended:?}");
     assert_eq!(world.run(&["bag", "info", "a.mcap"]).code, Some(0));
@@ -157,7 +157,7 @@ fn a_closed_terminal_ends_commands_properly() {
     for (command, is_there) in commands {
         let mut started = world.start(command);
         started.err(is_there);
-        started.signal("HUP");
+        started.signal(Signal::Hangup);
         let ended = started.end();
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
@@ -222,7 +222,7 @@ fn a_command_that_is_ended_at_once_has_not_failed() {
         &["log"],
     ];
     for command in commands {
-        for signal in ["HUP", "INT", "TERM"] {
+        for signal in [Signal::Hangup, Signal::Interrupt, Signal::Terminate] {
             let started = world.start(command);
             while signals(started.id(), "SigCgt:") & 1 == 0 {
                 std::thread::yield_now();
@@ -260,9 +260,9 @@ fn what_was_ignored_at_the_start_stays_ignored() {
         let set = |name| signals(started.id(), name) & 3;
         // SIGHUP is 1 and SIGINT 2, counted from the lowest bit.
         assert_eq!((set("SigIgn:"), set("SigCgt:")), (3, 0), "{command:?}");
-        started.signal("HUP");
-        started.signal("INT");
-        started.signal("TERM");
+        started.signal(Signal::Hangup);
+        started.signal(Signal::Interrupt);
+        started.signal(Signal::Terminate);
         let ended = started.end();
         assert!(!ended.err.contains("SIGHUP") && !ended.err.contains("SIGINT ("), "{ended:?}");
     }

@@ -4,7 +4,10 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::support::World;
+use tsuji_platform::child;
+use tsuji_platform::subprocess::Subprocess;
+
+use crate::support::{WATCHDOG, World};
 
 #[test]
 fn the_parameters_of_a_plain_node_are_seen_set_and_dumped() {
@@ -18,7 +21,8 @@ fn the_parameters_of_a_plain_node_are_seen_set_and_dumped() {
     // The network knows nothing of worlds, so a run of this test beside another has another node.
     let node = &format!("/robot/theirs_{}", std::process::id());
     command.args(["offer", "--node", node, "--domain", "94", "--address", "127.0.0.1"]);
-    let mut peer = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child::bind(command.stdin(Stdio::piped()).stdout(Stdio::null()));
+    let peer = Subprocess::start(&mut command, WATCHDOG).unwrap();
     let policy = world.write(
         "lo.xml",
         r#"<tsuji><transport name="cyclonedds">
@@ -50,6 +54,6 @@ fn the_parameters_of_a_plain_node_are_seen_set_and_dumped() {
     check(&["set", node, "rate_hz", "20"], "Set parameter successful\n");
     check(&["set", node, "rate_hz", "0"], "rate_hz is more than 0, and not 0");
     check(&["dump", node], "    rate_hz: 20\n    sizes: [640, 480]\n    tags: [a, b]\n");
-    drop(peer.stdin.take());
-    peer.wait().unwrap();
+    // It ends when its input does.
+    drop(peer);
 }

@@ -2,15 +2,17 @@
 
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tsuji::{Executor, Node};
+use tsuji_platform::child;
+pub(crate) use tsuji_platform::child::Signal;
+use tsuji_platform::subprocess::{Lines, Subprocess};
 
 /// Cuts a hang. Nothing is expected to take any part of it.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
@@ -125,9 +127,7 @@ impl Drop for World {
 
 /// A process that was started; it is killed if it still runs at the end of the test.
 pub(crate) struct Running {
-    child: Child,
-    out: Receiver<String>,
-    err: Receiver<String>,
+    process: Subprocess,
     seen_out: Vec<String>,
     seen_err: Vec<String>,
 }
@@ -142,16 +142,27 @@ pub(crate) struct Ended {
 
 impl Running {
     pub(crate) fn new(command: &mut Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let out = lines(child.stdout.take().unwrap());
-        let err = lines(child.stderr.take().unwrap());
-        Self { child, out, err, seen_out: Vec::new(), seen_err: Vec::new() }
+        Self::start(command.stdout(Stdio::piped()))
+    }
+
+    /// One whose standard output nobody reads, unless the test does itself.
+    pub(crate) fn unread(command: &mut Command) -> (PipeReader, Self) {
+        let (reader, writer) = io::pipe().unwrap();
+        let running = Self::start(command.stdout(writer));
+        // The command has the other end as well.
+        command.stdout(Stdio::null());
+        (reader, running)
+    }
+
+    fn start(command: &mut Command) -> Self {
+        child::bind(command.stdin(Stdio::null()).stderr(Stdio::piped()));
+        let process = Subprocess::start(command, Duration::ZERO).unwrap();
+        Self { process, seen_out: Vec::new(), seen_err: Vec::new() }
     }
 
     /// Waits for a line of standard output.
     pub(crate) fn out(&mut self, wanted: &str) {
-        await_line(&self.out, &mut self.seen_out, wanted, "standard output");
+        await_line(&self.process.output, &mut self.seen_out, wanted, "standard output");
     }
 
     /// Waits for a line of standard output, and gives it.
@@ -171,17 +182,17 @@ impl Running {
 
     /// Waits for a line of standard error.
     pub(crate) fn err(&mut self, wanted: &str) {
-        await_line(&self.err, &mut self.seen_err, wanted, "standard error");
+        await_line(&self.process.errors, &mut self.seen_err, wanted, "standard error");
     }
 
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&self) {
-        self.signal("INT");
+        self.signal(Signal::Interrupt);
     }
 
     /// Stops it, as a debugger does, until it is killed.
     pub(crate) fn freeze(&self) {
-        self.signal("STOP");
+        self.signal(Signal::Stop);
         let is_stopped = |task: PathBuf| {
             let status = fs::read_to_string(task.join("status")).unwrap_or_default();
             status.lines().any(|it| it.starts_with("State:\tT"))
@@ -193,42 +204,34 @@ impl Running {
         }
     }
 
-    /// Sends it a signal, such as `HUP`.
-    pub(crate) fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        assert!(self.process.signal(signal));
     }
 
     /// Kills it, so that it cannot tidy up.
     pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.kill();
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// Waits for the end.
     pub(crate) fn end(mut self) -> Ended {
-        drain(&self.out, &mut self.seen_out);
-        drain(&self.err, &mut self.seen_err);
-        let code = self.child.wait().unwrap().code();
-        let text = |lines: &[String]| lines.iter().map(|it| format!("{it}\n")).collect::<String>();
-        Ended { out: text(&self.seen_out), err: text(&self.seen_err), code }
+        let ended = self.process.finish(WATCHDOG).expect("the process does not end");
+        let text = |seen: &[String], rest: &[String]| {
+            seen.iter().chain(rest).map(|it| format!("{it}\n")).collect::<String>()
+        };
+        let out = text(&self.seen_out, &ended.output);
+        Ended { out, err: text(&self.seen_err, &ended.errors), code: ended.status.code() }
     }
 
     /// Presses Ctrl-C and waits for the end.
     pub(crate) fn stop(self) -> Ended {
         self.interrupt();
         self.end()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -256,15 +259,9 @@ impl Ended {
 
 /// The first line that a process prints, after which nobody reads any more.
 pub(crate) fn first_line_then_hang_up(command: &mut Command) -> (String, Ended) {
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let err = lines(child.stderr.take().unwrap());
-    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let (reader, running) = Running::unread(command);
     let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
-    drop(reader);
-    let (_, out) = mpsc::channel();
-    let running = Running { child, out, err, seen_out: Vec::new(), seen_err: Vec::new() };
+    BufReader::new(reader).read_line(&mut line).unwrap();
     (line, running.end())
 }
 
@@ -299,7 +296,7 @@ pub(crate) fn is_there(words: &[&str]) -> bool {
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let is_there = command.status().is_ok_and(|it| it.success());
     if !is_there {
-        let _ = writeln!(std::io::stderr(), "skipped: cannot be run here: {words:?}");
+        let _ = writeln!(io::stderr(), "skipped: cannot be run here: {words:?}");
     }
     is_there
 }
@@ -310,22 +307,10 @@ pub(crate) fn entries(folder: &Path) -> Vec<String> {
     entries.map(|it| it.file_name().to_string_lossy().into_owned()).collect()
 }
 
-fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(from).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
 #[track_caller]
-fn await_line(lines: &Receiver<String>, seen: &mut Vec<String>, wanted: &str, what: &str) {
+fn await_line(lines: &Lines, seen: &mut Vec<String>, wanted: &str, what: &str) {
     loop {
-        match lines.recv_timeout(WATCHDOG) {
+        match lines.next(WATCHDOG) {
             Ok(line) => {
                 let found = line.contains(wanted);
                 seen.push(line);
@@ -333,18 +318,7 @@ fn await_line(lines: &Receiver<String>, seen: &mut Vec<String>, wanted: &str, wh
                     return;
                 }
             }
-            Err(error) => panic!("no {wanted:?} on {what} ({error}): {seen:#?}"),
-        }
-    }
-}
-
-#[track_caller]
-fn drain(lines: &Receiver<String>, seen: &mut Vec<String>) {
-    loop {
-        match lines.recv_timeout(WATCHDOG) {
-            Ok(line) => seen.push(line),
-            Err(mpsc::RecvTimeoutError::Disconnected) => return,
-            Err(mpsc::RecvTimeoutError::Timeout) => panic!("the process does not end: {seen:#?}"),
+            Err(silence) => panic!("no {wanted:?} on {what} ({silence:?}): {seen:#?}"),
         }
     }
 }
