@@ -26,6 +26,8 @@ use world::{WATCHDOG, World, until};
 
 #[path = "bridge/access.rs"]
 mod access;
+#[path = "bridge/actions.rs"]
+mod actions;
 #[path = "bridge/delivery.rs"]
 mod delivery;
 #[path = "bridge/faults.rs"]
