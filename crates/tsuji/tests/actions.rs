@@ -3,10 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "children speak by it")]
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +17,8 @@ use tsuji_interfaces::example_interfaces::action::{
 
 #[path = "house/world.rs"]
 mod world;
-use world::{DOMAIN, Folder, HANG, spun};
+use world::child::{Child, role, tell};
+use world::{Folder, HANG, spun};
 
 fn goal(order: i32) -> FibonacciGoal {
     FibonacciGoal { order }
@@ -70,9 +68,10 @@ impl Pair {
 #[test]
 #[ignore = "a child process of the other tests"]
 fn child() {
+    let role = role();
     let context = Context::new().unwrap();
     let node = context.node("child").unwrap();
-    match std::env::var("TSUJI_ROLE").unwrap_or_default().as_str() {
+    match role.as_str() {
         "serve" => {
             let _server = node.create_action_server::<Fibonacci>("fibonacci", pursue).unwrap();
             tell("there");
@@ -86,46 +85,6 @@ fn child() {
             thread::sleep(HANG);
         }
         other => panic!("{other}"),
-    }
-}
-
-fn tell(line: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("@ {line}\n").as_bytes()).unwrap();
-    out.flush().unwrap();
-}
-
-/// This test binary, playing a role. Killed when dropped.
-struct Child(std::process::Child, Receiver<String>);
-
-impl Child {
-    fn start(folder: &Folder, role: &str) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env("TSUJI_ROLE", role).env("TSUJI_RUNTIME_DIR", &folder.0);
-        command.env("ROS_DOMAIN_ID", DOMAIN.to_string()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if let Some((_, said)) = line.split_once("@ ") {
-                    let _ = sender.send(said.to_owned());
-                }
-            }
-        });
-        Self(process, lines)
-    }
-
-    fn line(&self) -> String {
-        self.1.recv_timeout(HANG).expect("the child says nothing, or died")
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

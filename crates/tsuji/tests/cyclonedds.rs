@@ -74,7 +74,7 @@ fn a_process_that_stands_still_makes_the_publisher_wait() {
         .unwrap();
     child.expect("ready");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
-    child.signal(libc::SIGSTOP);
+    child.stop();
     let picture = |number: u8| Image { data: vec![number; 1_000_000], ..Image::default() };
     let mut next = 0;
     let refused = loop {
@@ -85,7 +85,7 @@ fn a_process_that_stands_still_makes_the_publisher_wait() {
         assert!(next < 100, "the engine took everything at once");
     };
     assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
-    child.signal(libc::SIGCONT);
+    child.go_on();
     while next < 100 {
         match publisher.publish(picture(next)) {
             Ok(()) => next += 1,
@@ -141,7 +141,7 @@ fn a_patient_publisher_is_woken_when_the_other_goes_on() {
         .unwrap();
     child.expect("ready");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
-    child.signal(libc::SIGSTOP);
+    child.stop();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..100 {
@@ -151,7 +151,7 @@ fn a_patient_publisher_is_woken_when_the_other_goes_on() {
         });
         // 64 MiB may wait, and no more go before the other takes some.
         house::wait_until("the publisher waits", || 60 <= publisher.counters().published);
-        child.signal(libc::SIGCONT);
+        child.go_on();
     });
     child.expect("all");
     child.finish();
@@ -250,7 +250,7 @@ fn a_process_that_is_away_longer_than_its_lease_is_met_again() {
         .unwrap();
     child.expect("ready");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
-    child.signal(libc::SIGSTOP);
+    child.stop();
     let publish = || {
         let _ = publisher.publish(Image { data: vec![1; 100_000], ..Image::default() });
     };
@@ -258,7 +258,7 @@ fn a_process_that_is_away_longer_than_its_lease_is_met_again() {
         publish();
         publisher.matched() == 0
     });
-    child.signal(libc::SIGCONT);
+    child.go_on();
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     publisher.publish(Image { data: vec![2; 7], ..Image::default() }).unwrap();
     while child.line() != "got 7" {}

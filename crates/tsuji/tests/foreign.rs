@@ -967,10 +967,10 @@ fn a_foreign_reader_that_is_stopped_holds_nobody_up() {
     let listener = Child::start(&folder, "listen and be stopped");
     let mut publisher = Child::start(&folder, "publish to one that is stopped");
     listener.expect("heard");
-    listener.signal(libc::SIGSTOP);
+    listener.stop();
     publisher.say("go on");
     publisher.expect("done");
-    listener.signal(libc::SIGCONT);
+    listener.go_on();
     listener.expect("heard the last");
     publisher.say("end");
     publisher.finish();

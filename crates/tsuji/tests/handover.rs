@@ -487,7 +487,7 @@ fn a_subscription_that_stands_still_goes_on_where_it_was() {
     let sending = Sender::start(publisher, Duration::from_millis(1));
     let taking = Taker::start(subscription, u64::MAX);
     taking.wait_for_more();
-    child.signal(libc::SIGSTOP);
+    child.stop();
     for to in ["cyclonedds", "shm", "cyclonedds"] {
         let _ = here.set_route("/n", Some(to), Duration::ZERO);
         house::wait_until("the other has changed", || {
@@ -499,7 +499,7 @@ fn a_subscription_that_stands_still_goes_on_where_it_was() {
         });
         taking.wait_for_more();
     }
-    child.signal(libc::SIGCONT);
+    child.go_on();
     let seen = taking.seen();
     house::wait_until("it has caught up", || {
         child.say("how far?");

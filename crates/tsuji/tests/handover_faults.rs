@@ -328,7 +328,7 @@ fn stopped_in_a_change_then_broken() {
     set(&here, "/n", Some("cyclonedds"));
     // Both are on trial now.
     std::thread::sleep(Duration::from_millis(60));
-    child.signal(libc::SIGSTOP);
+    child.stop();
     std::thread::sleep(Duration::from_millis(600));
     fault("cyclonedds", cut());
     let begin = Instant::now();
@@ -336,7 +336,7 @@ fn stopped_in_a_change_then_broken() {
     while let Err(error) = publisher.publish(UInt64 { data }) {
         if Duration::from_secs(20) < begin.elapsed() {
             let now = here.routes(Duration::from_millis(200)).unwrap();
-            child.signal(libc::SIGCONT);
+            child.go_on();
             panic!("still {error:?}: {now:#?}");
         }
     }
@@ -454,7 +454,7 @@ fn count_ticks() {
         }
     };
     publish();
-    child.signal(libc::SIGSTOP);
+    child.stop();
     for to in ["cyclonedds", "shm", "cyclonedds"] {
         let _ = here.set_route("/n", Some(to), Duration::ZERO);
         publish();
@@ -462,7 +462,7 @@ fn count_ticks() {
         std::thread::sleep(Duration::from_secs(7));
         tell(&(control_ticks() - before).to_string());
     }
-    child.signal(libc::SIGCONT);
+    child.go_on();
     tell("all");
 }
 
@@ -481,7 +481,7 @@ fn spam() {
     let child = start(&folder, "publish_nothing");
     child.expect("there");
     house::wait_until("they meet", || here.peer_processes().len() == 1);
-    child.signal(libc::SIGSTOP);
+    child.stop();
     let spam = |count| {
         (0..count).for_each(|at| {
             let _ = here.set_route(
@@ -495,7 +495,7 @@ fn spam() {
     let before = house::resident_kib();
     spam(200_000);
     let grown = house::resident_kib().saturating_sub(before);
-    child.signal(libc::SIGCONT);
+    child.go_on();
     tell(&grown.to_string());
 }
 
@@ -553,13 +553,13 @@ fn stopped_and_then_broken() {
     let child = start(&folder, "take");
     child.expect("there");
     publisher.wait_for_subscriptions(2, HANG).unwrap();
-    child.signal(libc::SIGSTOP);
+    child.stop();
     publisher.publish(UInt64 { data: 0 }).unwrap();
     fault("shm", cut());
     let begin = Instant::now();
     while publisher.publish(UInt64 { data: 1 }).is_err() {}
     let (took, dropped) = (begin.elapsed(), publisher.counters().dropped);
-    child.signal(libc::SIGCONT);
+    child.go_on();
     // Sooner than for a link that is opened while its flow has another.
     assert!(took < Duration::from_secs(5), "{took:?}, {dropped} dropped");
 }
@@ -573,12 +573,12 @@ fn unset_stays_unset() {
     house::wait_until("they meet", || here.peer_processes().len() == 1);
     std::thread::sleep(Duration::from_millis(300));
     set(&here, "/n", Some("cyclonedds"));
-    child.signal(libc::SIGSTOP);
+    child.stop();
     let _ = here.set_route("/n", None, Duration::ZERO);
     let late = std::thread::scope(|scope| {
         let late = scope.spawn(|| process(&folder));
         std::thread::sleep(Duration::from_millis(500));
-        child.signal(libc::SIGCONT);
+        child.go_on();
         late.join().unwrap()
     });
     std::thread::sleep(Duration::from_secs(2));

@@ -4,9 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::Write;
-use std::net::TcpListener;
-use std::process::{Child, ChildStdin, Command};
-use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,58 +20,8 @@ use tsuji_interfaces::rcl_interfaces::msg::ParameterEvent;
 
 #[path = "house/world.rs"]
 mod world;
-use world::{Folder, HANG, spawn, spun};
-
-/// A node of hiroz, or a router, in a process of its own. Ends when its input does.
-struct Peer {
-    process: Child,
-    input: ChildStdin,
-    lines: Receiver<String>,
-}
-
-impl Peer {
-    fn start(arguments: &str, variables: &[(&str, String)]) -> Self {
-        let mut command = Command::new(std::env::var_os("TSUJI_PEER_HIROZ").unwrap());
-        command.args(arguments.split_whitespace());
-        command.envs(variables.iter().map(|(name, value)| (*name, value)));
-        let (process, input, lines) = spawn(command, Some);
-        let peer = Self { process, input: input.unwrap(), lines };
-        assert_eq!(peer.next(), "ready");
-        peer
-    }
-
-    #[track_caller]
-    fn next(&self) -> String {
-        let line = self.lines.recv_timeout(HANG);
-        line.unwrap_or_else(|_| panic!("the peer says nothing more, or died"))
-    }
-
-    #[track_caller]
-    fn says(&self, expect: &[&str]) {
-        for expect in expect {
-            assert_eq!(self.next(), *expect);
-        }
-    }
-
-    fn go_on(&mut self) {
-        writeln!(self.input).unwrap();
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// A port for a router, which no connection is given meanwhile: those have ports from 32768 on.
-fn free_port(domain: u32) -> u16 {
-    let first = std::process::id().wrapping_mul(101).wrapping_add(domain * 53) % 10_000;
-    let all = (0..10_000).map(|it| 20_000 + ((first + it * 97) % 10_000) as u16);
-    let mut free = all.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    free.next().unwrap()
-}
+use world::peer::{Peer, free_port};
+use world::{Folder, HANG, spun};
 
 /// A router, and where it is.
 struct Side {
@@ -96,7 +43,7 @@ impl Side {
             return None;
         }
         let port = free_port(domain);
-        let router = Peer::start(&format!("router {port}"), &[]);
+        let router = Peer::hiroz(&format!("router {port}"), &[]);
         Some(Self { port, domain, folder, _router: router })
     }
 
@@ -107,7 +54,7 @@ impl Side {
             ("HIROZ_DOMAIN", self.domain.to_string()),
             ("HIROZ_NODE", "theirs".to_owned()),
         ];
-        Peer::start(arguments, &variables)
+        Peer::hiroz(arguments, &variables)
     }
 
     fn context(&self) -> Context {
@@ -262,7 +209,7 @@ fn a_plain_node_asks_for_sets_and_hears_of_our_parameters() {
         wait_for_listeners(&context, &["/parameter_events"], 1);
         peer.go_on();
         let lines: Vec<String> =
-            std::iter::repeat_with(|| peer.next()).take_while(|it| it != "done").collect();
+            std::iter::repeat_with(|| peer.line()).take_while(|it| it != "done").collect();
         let (mut events, answers): (Vec<_>, Vec<_>) =
             lines.into_iter().partition(|it| it.starts_with("event "));
         let refused =
@@ -279,7 +226,7 @@ fn a_plain_node_asks_for_sets_and_hears_of_our_parameters() {
         ];
         assert_eq!(answers, expect);
         while events.len() < 2 {
-            events.push(peer.next());
+            events.push(peer.line());
         }
         assert_eq!(events, ["event arm.speed 0.75", "event arm.speed 0.75"]);
         assert_eq!(parameters.get::<f64>("arm.speed").unwrap(), 0.75);
@@ -325,7 +272,7 @@ fn we_ask_for_set_and_hear_of_the_parameters_of_a_plain_node() {
 
     let set = |value: i64| client.set(vec![Parameter::new("rate_hz", value)], HANG).unwrap();
     assert_eq!(set(20), [Ok(())]);
-    assert_eq!(peer.next(), "set rate_hz Integer(20)");
+    assert_eq!(peer.line(), "set rate_hz Integer(20)");
     let [Err(refused)] = &set(-1)[..] else { panic!("-1 is out of its range") };
     assert_eq!(refused, "value -1 out of range [1, 1000]");
     let label = |it: &str| {

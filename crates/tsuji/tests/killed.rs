@@ -420,8 +420,8 @@ fn a_stopped_process_goes_on_where_it_was() {
     let last = Child::start(&folder, "receive");
     child.expect("there");
     publisher.wait_for_subscriptions(2, HANG).unwrap();
-    child.signal(libc::SIGSTOP);
-    last.signal(libc::SIGSTOP);
+    child.stop();
+    last.stop();
     let mut sent = 0;
     let error = loop {
         match publisher.publish(UInt64 { data: sent }) {
@@ -435,8 +435,8 @@ fn a_stopped_process_goes_on_where_it_was() {
         let topic = format!("other_{number}");
         drop(node.create_publisher::<UInt64>(&topic, Qos::DEFAULT).unwrap());
     }
-    child.signal(libc::SIGCONT);
-    last.signal(libc::SIGCONT);
+    child.go_on();
+    last.go_on();
     last.expect("receiving");
     child.say("read");
     let all: Vec<_> = (0..sent).map(|it| it.to_string()).collect();

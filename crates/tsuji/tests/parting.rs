@@ -126,7 +126,7 @@ fn much_comes_and_goes_while_a_process_is_stopped() {
     let mut child = Child::start(&folder, "be there");
     child.expect("there");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
-    child.signal(libc::SIGSTOP);
+    child.stop();
     let mut kept = Vec::new();
     for number in 0..5000 {
         let other = node.create_publisher::<UInt64>("t", Qos::DEFAULT).unwrap();
@@ -135,7 +135,7 @@ fn much_comes_and_goes_while_a_process_is_stopped() {
         }
     }
     assert_eq!(publisher.matched(), 1);
-    child.signal(libc::SIGCONT);
+    child.go_on();
     wait_until("the child knows what is there", || {
         child.say("look");
         child.line() == "7 endpoints, 6 publishers"
@@ -161,8 +161,8 @@ fn a_second_signal_ends_a_process_that_is_stuck() {
     let folder = Folder::new();
     let child = Child::start(&folder, "be stuck");
     child.expect("waiting");
-    child.signal(libc::SIGINT);
+    child.interrupt();
     child.expect("stuck");
-    child.signal(libc::SIGINT);
+    child.interrupt();
     assert_eq!(child.ended_by(), Some(libc::SIGINT));
 }

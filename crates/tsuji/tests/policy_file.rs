@@ -5,18 +5,17 @@
 mod house;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use house::links::assert_all_came;
 use house::log::Log;
-use house::{Folder, HANG, Watchdog, keep_last, wait_until};
+use house::{Child, Folder, HANG, Watchdog, keep_last, wait_until};
 use tsuji::Interop;
 use tsuji::{
     Context, ContextBuilder, ErrorKind, Publisher, Qos, RouteReport, RouteState, Subscription,
@@ -347,47 +346,34 @@ fn contexts_of_one_process_follow_one_file() {
 }
 
 /// A program without a subscriber of `tracing`, with what it writes to standard error.
-struct Program {
-    process: std::process::Child,
-    input: Option<std::process::ChildStdin>,
-    answers: Receiver<String>,
-    errors: Receiver<String>,
-}
+struct Program(Child);
 
 impl Program {
     fn start(folder: &Folder, path: &Path, variables: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env("TSUJI_RUNTIME_DIR", &folder.0).env("ROS_DOMAIN_ID", house::DOMAIN.to_string());
+        let mut command = Child::command(&[], &folder.0, "");
         command.env("TSUJI_POLICY", path).envs(variables.iter().copied()).stderr(Stdio::piped());
-        let said = |line: String| line.split_once("@ ").map(|(_, said)| said.to_owned());
-        let (mut process, input, answers) = house::spawn(command, said);
-        let errors = BufReader::new(process.stderr.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in errors.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
-        let program = Self { process, input, answers, errors: lines };
-        assert!(program.answers.recv_timeout(HANG).unwrap().starts_with("pid "));
-        assert_eq!(program.answers.recv_timeout(HANG).unwrap(), "ready");
-        program
+        let child = Child::run(&mut command);
+        assert_eq!(child.line(), "ready");
+        Self(child)
+    }
+
+    fn error(&self) -> String {
+        self.0.process.errors.next(HANG).unwrap()
     }
 
     /// Waits until its policy has this rule.
     fn has_rule(&mut self, rule: &str) {
         wait_until(rule, || {
-            writeln!(self.input.as_mut().unwrap(), "rule").unwrap();
-            self.answers.recv_timeout(HANG).unwrap() == rule
+            self.0.say("rule");
+            self.0.line() == rule
         });
     }
 
     /// Ends it, and answers what it has written that was not read yet.
     fn finish(mut self) -> Vec<String> {
-        self.input = None;
-        assert!(self.process.wait().unwrap().success());
-        self.errors.iter().collect()
+        let ended = self.0.process.finish(HANG).unwrap();
+        assert!(ended.status.success());
+        ended.errors
     }
 }
 
@@ -413,18 +399,18 @@ fn a_program_that_collects_no_events_has_the_warnings_on_standard_error() {
     let mut silent = Program::start(&folder, &path, &[("TSUJI_WARNINGS", "off")]);
     let shown = path.display();
     fs::write(&path, file("bad", "sharm")).unwrap();
-    let line = program.errors.recv_timeout(HANG).unwrap();
+    let line = program.error();
     let expect = format!("tsuji: warning: {shown}:6:39: \"sharm\" is not a transport");
     assert!(line.starts_with(&expect) && line.ends_with("; the policy in force stays"), "{line}");
     fs::remove_file(&path).unwrap();
-    let line = program.errors.recv_timeout(HANG).unwrap();
+    let line = program.error();
     assert!(
         line.contains("No such file") && line.ends_with("; the policy in force stays"),
         "{line}"
     );
     let mended = file("two", "shm").replace("\"lo\"", "\"any\"");
     fs::write(&path, mended).unwrap();
-    let line = program.errors.recv_timeout(HANG).unwrap();
+    let line = program.error();
     let expect = format!(
         "tsuji: warning: {shown}: what it says of transport cyclonedds is taken at the next start"
     );

@@ -3,12 +3,6 @@
 //! is done, but in CI that fails.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::io::Write;
-use std::process::{Child, ChildStdin, Command};
-use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,53 +18,18 @@ use tsuji_interfaces::example_interfaces::action::{
 
 #[path = "house/world.rs"]
 mod world;
-use world::{Folder, HANG, spawn, spun};
+use world::peer::{Peer, ros2_client};
+use world::{Folder, HANG, spun};
 
 /// Far longer than an answer takes. RustDDS matches later than it is matched, and sends the news of a message ahead of
 /// it; so of each service the first answer may be missing, and then all is done again.
 const A_WHILE: Duration = Duration::from_secs(5);
 const ATTEMPTS: usize = 5;
 
-/// The program, unless it is not built.
-fn program() -> Option<OsString> {
-    let program = std::env::var_os("TSUJI_PEER_ROS2_CLIENT");
-    if program.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "TSUJI_PEER_ROS2_CLIENT is not set");
-        let _ = writeln!(std::io::stderr(), "skipped: TSUJI_PEER_ROS2_CLIENT is not set");
-    }
-    program
-}
-
-/// A node of ros2-client in a process of its own. Ends when its input does.
-struct Peer {
-    process: Child,
-    input: Option<ChildStdin>,
-    /// What it said before it said that it is ready.
-    before: RefCell<VecDeque<String>>,
-    lines: Receiver<String>,
-}
-
 impl Peer {
-    fn start(program: &OsString, domain: u32, arguments: &str) -> Self {
-        let mut command = Command::new(program);
-        command.args(arguments.split_whitespace()).args(["--domain", &domain.to_string()]);
-        command.args(["--address", "127.0.0.1", "--timeout", &HANG.as_secs().to_string()]);
-        let (process, input, lines) = spawn(command, Some);
-        let peer = Self { process, input, before: RefCell::default(), lines };
-        let next = || peer.line(HANG).expect("the peer says nothing, or died");
-        let before = std::iter::repeat_with(next).take_while(|it| it != "ready").collect();
-        peer.before.replace(before);
-        peer
-    }
-
-    fn line(&self, timeout: Duration) -> Option<String> {
-        let before = self.before.borrow_mut().pop_front();
-        before.or_else(|| self.lines.recv_timeout(timeout).ok())
-    }
-
     /// Waits for both to have met by so many flows under a name, and lets one that holds go on.
     fn begin(&mut self, context: &Context, under: &str, flows: usize) {
-        assert_eq!(self.line(HANG).as_deref(), Some("matched"));
+        assert_eq!(self.line(), "matched");
         let began = Instant::now();
         let active = || {
             let routes = context.routes(HANG).unwrap();
@@ -81,26 +40,12 @@ impl Peer {
             assert!(began.elapsed() < HANG, "{} of {flows} flows", active());
             thread::sleep(Duration::from_millis(10));
         }
-        writeln!(self.input.as_mut().unwrap()).unwrap();
+        self.go_on();
     }
 
     /// All that it says from now on to its end, or as far as it comes.
     fn rest(&self) -> Vec<String> {
-        std::iter::from_fn(|| self.line(A_WHILE)).collect()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // One that is killed is taken for alive for 50 s more.
-        self.input = None;
-        let began = Instant::now();
-        while let Ok(None) = self.process.try_wait() {
-            if HANG < began.elapsed() {
-                let _ = self.process.kill();
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
+        std::iter::from_fn(|| self.line_within(A_WHILE)).collect()
     }
 }
 
@@ -124,25 +69,25 @@ const FIVE: [i32; 6] = [0, 1, 1, 2, 3, 5];
 
 #[test]
 fn a_plain_server_pursues_rejects_and_cancels_our_goals() {
-    let Some(program) = program() else { return };
+    let Some(program) = ros2_client() else { return };
     let folder = Folder::new();
     let attempt = || -> Result<(), Error> {
         let context = context(&folder, 90);
         let client = context.node("asking").unwrap().create_action_client::<Fibonacci>("theirs")?;
-        let peer = Peer::start(&program, 90, "pursue theirs");
+        let peer = Peer::ros2_client(&program, 90, "pursue theirs");
         client.wait_for_server(HANG)?;
-        assert_eq!(peer.line(HANG).as_deref(), Some("matched"));
+        assert_eq!(peer.line(), "matched");
         let five = client.send_goal(goal(5), A_WHILE)?.expect("the goal of 5 is accepted");
-        assert_eq!(peer.line(HANG).as_deref(), Some("accepted 5"));
+        assert_eq!(peer.line(), "accepted 5");
         let heard = feedback(&five)?;
         assert!(heard.ends_with(&[FIVE.to_vec()]) && heard.len() <= 4, "{heard:?}");
         let (status, result) = five.result(A_WHILE)?;
         assert_eq!((status, &result.sequence[..]), (GoalStatus::Succeeded, &FIVE[..]));
-        assert_eq!(peer.line(HANG).as_deref(), Some("Succeeded 5"));
+        assert_eq!(peer.line(), "Succeeded 5");
         assert!(client.send_goal(goal(26), A_WHILE)?.is_none());
-        assert_eq!(peer.line(HANG).as_deref(), Some("rejected 26"));
+        assert_eq!(peer.line(), "rejected 26");
         let endless = client.send_goal(goal(-1), A_WHILE)?.expect("the goal of -1 is accepted");
-        assert_eq!(peer.line(HANG).as_deref(), Some("accepted -1"));
+        assert_eq!(peer.line(), "accepted -1");
         assert!(matches!(endless.cancel(A_WHILE)?, CancelOutcome::Canceling));
         let (status, result) = endless.result(A_WHILE)?;
         assert_eq!((status, &result.sequence[..]), (GoalStatus::Canceled, &[0, 1, 1][..]));
@@ -185,7 +130,7 @@ fn pursue(handle: GoalHandle<Fibonacci>) {
 
 #[test]
 fn plain_clients_have_their_goals_pursued_rejected_and_canceled() {
-    let Some(program) = program() else { return };
+    let Some(program) = ros2_client() else { return };
     let folder = Folder::new();
     let context = context(&folder, 91);
     let node = context.node("serving").unwrap();
@@ -199,7 +144,8 @@ fn plain_clients_have_their_goals_pursued_rejected_and_canceled() {
         let check = |arguments: &str, expect: &[&str]| {
             let mut said = Vec::new();
             for _ in 0..ATTEMPTS {
-                let mut peer = Peer::start(&program, 91, &format!("ask ours {arguments} --hold"));
+                let mut peer =
+                    Peer::ros2_client(&program, 91, &format!("ask ours {arguments} --hold"));
                 // Requests and replies of three services, feedback and status.
                 peer.begin(&context, "/ours/_action/", 8);
                 let mut lines = peer.rest();
@@ -228,7 +174,7 @@ fn plain_clients_have_their_goals_pursued_rejected_and_canceled() {
 
 #[test]
 fn a_plain_node_asks_for_sets_and_hears_of_our_parameters() {
-    let Some(program) = program() else { return };
+    let Some(program) = ros2_client() else { return };
     let folder = Folder::new();
     let context = context(&folder, 92);
     let node = context.node("ours").unwrap();
@@ -243,7 +189,7 @@ fn a_plain_node_asks_for_sets_and_hears_of_our_parameters() {
         for _ in 0..ATTEMPTS {
             parameters.set("arm.speed", 0.5).unwrap();
             let arguments = "inspect ours arm.speed label --set 0.75 --set 9 --hold";
-            let mut peer = Peer::start(&program, 92, arguments);
+            let mut peer = Peer::ros2_client(&program, 92, arguments);
             // Requests and replies of six services.
             peer.begin(&context, "/ours/", 12);
             let lines = peer.rest();
@@ -282,11 +228,11 @@ fn a_plain_node_asks_for_sets_and_hears_of_our_parameters() {
 
 #[test]
 fn we_ask_for_and_set_the_parameters_of_a_plain_node() {
-    let Some(program) = program() else { return };
+    let Some(program) = ros2_client() else { return };
     let folder = Folder::new();
     let context = context(&folder, 93);
     let asking = context.node("asking").unwrap();
-    let _peer = Peer::start(&program, 93, "offer --node /robot/theirs");
+    let _peer = Peer::ros2_client(&program, 93, "offer --node /robot/theirs");
     let client = ParameterClient::new(&asking, "/robot/theirs");
     /// Again, as long as the answer does not come.
     fn answered<T>(ask: impl Fn() -> Result<T, Error>) -> T {

@@ -7,14 +7,14 @@ mod house;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use house::{Child, Folder, HANG, SetAtEnd, Watchdog, best_effort, heard, tell, wait_until};
+use house::{Child, Folder, HANG, Watchdog, best_effort, heard, spun, tell, wait_until};
 use tsuji::{
     CallbackGroupKind, Client, ClientEvent, ClientOptions, Context, EndpointKind, Error, ErrorKind,
     Executor, Node, Qos, RawType, Request, Role, RouteState, Service, ServiceEvent, ServiceOptions,
@@ -91,22 +91,6 @@ fn next<S: ServiceType>(node: &Node, service: &Service<S>) -> Request<S> {
         }
         assert!(!set.wait(HANG).unwrap().is_empty(), "no request comes");
     }
-}
-
-/// Spins `node` on a thread of its own while `body` runs.
-fn spun<T>(node: &Node, body: impl FnOnce() -> T) -> T {
-    let done = AtomicBool::new(false);
-    let mut executor = Executor::new(node.context()).unwrap();
-    executor.add(node).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Acquire) {
-                executor.spin_once(Duration::from_millis(20)).unwrap();
-            }
-        });
-        let _end = SetAtEnd(&done);
-        body()
-    })
 }
 
 #[track_caller]

@@ -397,15 +397,15 @@ fn what_was_published_is_acknowledged_by_those_who_have_it() {
     child.expect("there");
     publisher.wait_for_subscriptions(1, HANG).unwrap();
     // What is put into memory that the other shares is there.
-    child.signal(libc::SIGSTOP);
+    child.stop();
     publisher.publish(UInt64 { data: 0 }).unwrap();
     publisher.wait_for_acknowledgements(Duration::ZERO).unwrap();
-    child.signal(libc::SIGCONT);
+    child.go_on();
     set(&one, "/n", Some("cyclonedds"));
     settled_on(&one, "/n", "cyclonedds");
     (1..100).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
     publisher.wait_for_acknowledgements(HANG).unwrap();
-    child.signal(libc::SIGSTOP);
+    child.stop();
     // Until it stands still it may acknowledge some.
     let mut numbers = 100..;
     wait_until("something is not acknowledged", || {
@@ -413,7 +413,7 @@ fn what_was_published_is_acknowledged_by_those_who_have_it() {
         let waited = publisher.wait_for_acknowledgements(Duration::from_millis(20));
         waited.is_err_and(|error| error.kind() == ErrorKind::Timeout)
     });
-    child.signal(libc::SIGCONT);
+    child.go_on();
     publisher.wait_for_acknowledgements(HANG).unwrap();
 }
 

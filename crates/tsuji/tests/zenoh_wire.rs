@@ -5,18 +5,12 @@
 
 mod house;
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::io::Write as _;
-use std::net::TcpListener;
-use std::process::{Child, ChildStdin, Command};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::thread;
 
 use house::foreign::{Plain, Topic, next};
 use house::log::Log;
-use house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until, wait_until};
+use house::{Folder, HANG, Peer, Watchdog, free_port, keep_all, keep_last, take_until, wait_until};
 use tsuji::{
     Context, ContextBuilder, Durability, EndpointKind, Message, PublisherOptions, Qos, RouteReport,
     RouteState,
@@ -26,72 +20,6 @@ use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
 use tsuji_interfaces::std_msgs::msg::String as Text;
-
-/// A node of hiroz, or a router, in a process of its own. Ends when its input does.
-struct Peer {
-    process: Child,
-    input: Option<ChildStdin>,
-    /// What it said before it said that it is ready: a late joiner hears while it is being made.
-    before: RefCell<VecDeque<String>>,
-    lines: Receiver<String>,
-}
-
-impl Peer {
-    fn run(arguments: &str, variables: &[(&str, String)]) -> Self {
-        let mut command = Command::new(std::env::var_os("TSUJI_PEER_HIROZ").unwrap());
-        command.args(arguments.split_whitespace());
-        command.envs(variables.iter().map(|(name, value)| (*name, value)));
-        let (process, input, lines) = house::spawn(command, Some);
-        let peer = Self { process, input, before: RefCell::default(), lines };
-        let before: VecDeque<String> =
-            std::iter::repeat_with(|| peer.next()).take_while(|it| it != "ready").collect();
-        peer.before.replace(before);
-        peer
-    }
-
-    #[track_caller]
-    fn next(&self) -> String {
-        let before = self.before.borrow_mut().pop_front();
-        let line = before.map_or_else(|| self.lines.recv_timeout(HANG), Ok);
-        line.unwrap_or_else(|_| panic!("the peer says nothing more, or died"))
-    }
-
-    /// Waits for a line that begins so.
-    #[track_caller]
-    fn expect(&self, prefix: &str) -> String {
-        loop {
-            let line = self.next();
-            if line.starts_with(prefix) {
-                return line;
-            }
-        }
-    }
-
-    fn go_on(&mut self) {
-        writeln!(self.input.as_mut().unwrap()).unwrap();
-    }
-
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        self.input = None;
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// A port for a router that goes and comes back, which no connection is given meanwhile: those have ports from 32768 on.
-fn free_port(domain: u32) -> u16 {
-    let first = std::process::id().wrapping_mul(101).wrapping_add(domain) % 10_000;
-    let all = (0..10_000).map(|it| 20_000 + ((first + it * 97) % 10_000) as u16);
-    let mut free = all.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    free.next().unwrap()
-}
 
 /// A router, and where it is.
 struct Side {
@@ -117,13 +45,13 @@ impl Side {
     }
 
     fn open(&mut self) {
-        self.router = Some(Peer::run(&format!("router {}", self.port), &[]));
+        self.router = Some(Peer::hiroz(&format!("router {}", self.port), &[]));
     }
 
     fn peer(&self, arguments: &str) -> Peer {
         let router = format!("tcp/127.0.0.1:{}", self.port);
         let variables = [("HIROZ_ROUTER", router), ("HIROZ_DOMAIN", self.domain.to_string())];
-        Peer::run(arguments, &variables)
+        Peer::hiroz(arguments, &variables)
     }
 
     fn policy(&self) -> Policy {
@@ -269,12 +197,10 @@ fn two_foreign_talkers_of_one_topic_are_told_apart() {
         taken += 1;
         taken == 200
     });
-    let [mut first, mut second] = talkers;
-    first.input = None;
-    first.process.wait().unwrap();
+    let [first, second] = talkers;
+    first.end();
     wait_until("one is gone", || routes(&context, "/chatter").len() == 1);
-    second.input = None;
-    second.process.wait().unwrap();
+    second.end();
     wait_until("both are gone", || routes(&context, "/chatter").is_empty());
     assert_eq!(subscription.counters().duplicates, 0);
 }
@@ -309,7 +235,7 @@ fn foreign_late_joiners_get_what_was_said_before() {
         later.publish(text(&format!("hello {number}"))).unwrap();
     }
     for number in 1..=20 {
-        let line = early.next();
+        let line = early.line();
         if number == 1 && line != "heard hello 1" {
             // What was published before anybody was found is kept as far as the depth goes.
             let first: u32 = line.trim_start_matches("heard hello ").parse().unwrap();
@@ -422,7 +348,7 @@ fn a_router_may_go_and_come_back() {
     let second = side.peer("listen /ours");
     wait_until("both hear", || {
         publisher.publish(text("more")).unwrap();
-        [&first, &second].iter().all(|it| it.lines.try_iter().any(|line| line == "heard more"))
+        [&first, &second].iter().all(|it| it.lines_so_far().any(|line| line == "heard more"))
     });
 }
 

@@ -1,43 +1,25 @@
 //! What the tests with real processes share: folders of their own, children that are this same
 //! test binary, and watchdogs.
-//!
-//! A test file that starts children has an ignored test named `child` that calls [`role`].
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
+pub(crate) mod foreign;
 pub(crate) mod lan;
+pub(crate) mod links;
 pub(crate) mod log;
 pub(crate) mod relay;
+pub(crate) mod world;
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use tsuji::{Context, History, Node, Qos, Reliability, Subscription, WaitSet};
 
-pub(crate) mod foreign;
-pub(crate) mod links;
-
-/// Only there to end a hung test.
-pub(crate) const HANG: Duration = Duration::from_secs(30);
-
-/// A run-time folder of its own, removed at the end.
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) use self::world::child::{Child, heard, role, tell};
+pub(crate) use self::world::peer::{Peer, free_port, ros2_client};
+pub(crate) use self::world::{DOMAIN, Folder, HANG, SetAtEnd, spun};
 
 impl Folder {
-    pub(crate) fn new() -> Self {
-        static FOLDERS: AtomicU64 = AtomicU64::new(0);
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        Self(std::env::temp_dir().join(format!("tsuji-fault-{}-{number}", std::process::id())))
-    }
-
-    /// A context that behaves as a process of its own.
-    pub(crate) fn process(&self) -> Context {
-        Context::builder().runtime_dir(&self.0).domain(DOMAIN).isolated().build().unwrap()
-    }
-
     /// The sockets of those who are there, or were.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.0.join(format!("domain-{DOMAIN}")));
@@ -46,164 +28,6 @@ impl Folder {
         // The lock of whoever watches stays, and is no socket.
         paths.filter(|path| !path.ends_with("watch.lock")).collect()
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-pub(crate) const DOMAIN: u32 = 7;
-
-/// Starts a program that is spoken with by lines. Of those that it writes come what `said` makes of them.
-pub(crate) fn spawn(
-    mut command: Command,
-    said: impl Fn(String) -> Option<String> + Send + 'static,
-) -> (std::process::Child, Option<ChildStdin>, Receiver<String>) {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut process = command.spawn().unwrap();
-    let input = process.stdin.take();
-    let output = BufReader::new(process.stdout.take().unwrap());
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        for line in output.lines().map_while(Result::ok).filter_map(said) {
-            let _ = sender.send(line);
-        }
-    });
-    (process, input, lines)
-}
-
-/// A child process: this test binary, playing a role. Killed when dropped, and when this process
-/// dies.
-pub(crate) struct Child {
-    process: std::process::Child,
-    lines: Receiver<String>,
-    input: Option<ChildStdin>,
-    /// Its id as it says itself, where no pid namespace is between.
-    pub(crate) pid: i32,
-}
-
-impl Child {
-    pub(crate) fn start(folder: &Folder, role: &str) -> Self {
-        Self::start_in(&[], &folder.0, role, &[])
-    }
-
-    pub(crate) fn start_with(folder: &Folder, role: &str, environment: &[(&str, &str)]) -> Self {
-        Self::start_in(&[], &folder.0, role, environment)
-    }
-
-    /// Below another program, such as `unshare -m`.
-    pub(crate) fn start_in(
-        wrapper: &[&str],
-        folder: &Path,
-        role: &str,
-        environment: &[(&str, &str)],
-    ) -> Self {
-        let own = std::env::current_exe().unwrap();
-        let mut command = match wrapper {
-            [] => Command::new(own),
-            [program, arguments @ ..] => {
-                let mut command = Command::new(program);
-                command.args(arguments).arg(own);
-                command
-            }
-        };
-        command.args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env("TSUJI_ROLE", role).env("TSUJI_RUNTIME_DIR", folder);
-        command.env("ROS_DOMAIN_ID", DOMAIN.to_string());
-        command.envs(environment.iter().copied());
-        // A line of the harness may stand before what the child says.
-        let said = |line: String| line.split_once("@ ").map(|(_, said)| said.to_owned());
-        let (process, input, lines) = spawn(command, said);
-        let mut child = Self { process, lines, input, pid: 0 };
-        child.pid = child.expect("pid ").parse().unwrap();
-        child
-    }
-
-    /// The next line that the child says.
-    #[track_caller]
-    pub(crate) fn line(&self) -> String {
-        self.lines.recv_timeout(HANG).expect("the child says nothing, or died")
-    }
-
-    /// The next line, if the child has said one.
-    pub(crate) fn line_if_any(&self) -> Option<String> {
-        self.lines.try_recv().ok()
-    }
-
-    /// The rest of the next line, which begins with `prefix`.
-    #[track_caller]
-    pub(crate) fn expect(&self, prefix: &str) -> String {
-        let line = self.line();
-        let rest = line.strip_prefix(prefix);
-        rest.unwrap_or_else(|| panic!("expected {prefix:?}, the child said {line:?}")).to_owned()
-    }
-
-    pub(crate) fn say(&mut self, line: &str) {
-        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    pub(crate) fn signal(&self, signal: i32) {
-        // SAFETY: a child that was not waited for yet.
-        assert_eq!(unsafe { libc::kill(self.process.id() as i32, signal) }, 0);
-    }
-
-    /// Kills it, at whatever instruction it is.
-    pub(crate) fn kill(mut self) {
-        self.end();
-    }
-
-    /// Waits until it has ended in good order.
-    pub(crate) fn finish(mut self) {
-        self.input = None;
-        let status = self.process.wait().unwrap();
-        assert!(status.success(), "{status}");
-    }
-
-    /// Whether it lives no more.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.process.try_wait().unwrap().is_some()
-    }
-
-    /// Waits until a signal ends it, and says which.
-    pub(crate) fn ended_by(mut self) -> Option<i32> {
-        use std::os::unix::process::ExitStatusExt;
-        self.process.wait().unwrap().signal()
-    }
-
-    fn end(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// The role that this process was started to play.
-pub(crate) fn role() -> String {
-    // SAFETY: only asks to be killed when the parent dies.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    tell(&format!("pid {}", std::process::id()));
-    std::env::var("TSUJI_ROLE").unwrap_or_default()
-}
-
-/// Tells the parent a line, past the capture of the test harness.
-pub(crate) fn tell(line: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("@ {line}\n").as_bytes()).unwrap();
-    out.flush().unwrap();
-}
-
-/// The next line of the parent; empty when it is gone or wants the child to end.
-pub(crate) fn heard() -> String {
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).unwrap();
-    line.trim_end().to_owned()
 }
 
 /// A context of this process by the environment, as a user's program makes it.
@@ -302,15 +126,6 @@ impl Watchdog {
     pub(crate) fn goes_on(&self) {
         // It listens as long as this is there.
         let _ = self.goes_on.send(());
-    }
-}
-
-/// Sets a flag when dropped, so that a failed test does not wait for its own threads.
-pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
     }
 }
 

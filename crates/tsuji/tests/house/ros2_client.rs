@@ -2,13 +2,8 @@
 //! they and tsuji do together, whatever engine speaks for tsuji. The program is built by `make test`, which
 //! says where it is in `TSUJI_PEER_ROS2_CLIENT`; without it nothing is done, but in CI that fails.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::io::Write as _;
-use std::process::{Child, ChildStdin, Command};
-use std::sync::mpsc::Receiver;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tsuji::{
     Context, ContextBuilder, Durability, EndpointKind, Message, PublisherOptions, Qos, RouteReport,
@@ -21,59 +16,17 @@ use tsuji_interfaces::example_interfaces::srv::{
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 
-use crate::house::{self, Folder, HANG, Watchdog, keep_all, keep_last, take_until, wait_until};
+use crate::house::{
+    self, Folder, HANG, Peer, Watchdog, keep_all, keep_last, take_until, wait_until,
+};
 
 /// OtherEnd longer than a call takes.
 const A_WHILE: Duration = Duration::from_secs(5);
 
-/// A node of ros2-client in a process of its own. Ends when its input does.
-pub(crate) struct Peer {
-    process: Child,
-    input: Option<ChildStdin>,
-    /// What it said before it said that it is ready.
-    before: RefCell<VecDeque<String>>,
-    lines: Receiver<String>,
-}
-
 impl Peer {
     /// Starts one in `domain`; `None` where the program is not built.
     pub(crate) fn start(domain: u32, arguments: &str) -> Option<Self> {
-        let Some(program) = std::env::var_os("TSUJI_PEER_ROS2_CLIENT") else {
-            assert!(std::env::var_os("CI").is_none(), "TSUJI_PEER_ROS2_CLIENT is not set");
-            let _ = writeln!(std::io::stderr(), "skipped: TSUJI_PEER_ROS2_CLIENT is not set");
-            return None;
-        };
-        let mut command = Command::new(program);
-        command.args(arguments.split_whitespace()).args(["--domain", &domain.to_string()]);
-        command.args(["--address", "127.0.0.1", "--timeout", &HANG.as_secs().to_string()]);
-        let (process, input, lines) = house::spawn(command, Some);
-        let peer = Self { process, input, before: RefCell::default(), lines };
-        let before: VecDeque<String> =
-            std::iter::repeat_with(|| peer.line()).take_while(|it| it != "ready").collect();
-        peer.before.replace(before);
-        Some(peer)
-    }
-
-    #[track_caller]
-    pub(crate) fn line(&self) -> String {
-        self.line_within(HANG).expect("the peer says nothing, or died")
-    }
-
-    /// Its next line, if it says one in this time.
-    pub(crate) fn line_within(&self, timeout: Duration) -> Option<String> {
-        let before = self.before.borrow_mut().pop_front();
-        before.or_else(|| self.lines.recv_timeout(timeout).ok())
-    }
-
-    /// Waits for a line that begins so.
-    #[track_caller]
-    pub(crate) fn expect(&self, prefix: &str) -> String {
-        loop {
-            let line = self.line();
-            if line.starts_with(prefix) {
-                return line;
-            }
-        }
+        house::ros2_client().map(|program| Self::ros2_client(&program, domain, arguments))
     }
 
     /// Lets a talker that holds begin, when both sides have matched and the subscription has so many publishers.
@@ -81,30 +34,6 @@ impl Peer {
         subscription.wait_for_publishers(publishers, HANG).unwrap();
         self.expect("matched");
         self.go_on();
-    }
-
-    /// Lets one that holds go on.
-    pub(crate) fn go_on(&mut self) {
-        writeln!(self.input.as_mut().unwrap()).unwrap();
-    }
-
-    pub(crate) fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // One that is killed is taken for alive for 50 s more.
-        self.input = None;
-        let start = Instant::now();
-        while let Ok(None) = self.process.try_wait() {
-            if HANG < start.elapsed() {
-                let _ = self.process.kill();
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
     }
 }
 
@@ -427,7 +356,7 @@ pub(crate) fn each_sees_the_others_nodes_and_topics(side: Side) {
     let folder = Folder::new();
     let context = side.context(&folder);
     let arguments = "graph --until-node /robot/camera --until-topic /robot/image --node /watcher";
-    let Some(mut peer) = Peer::start(side.domain, arguments) else { return };
+    let Some(peer) = Peer::start(side.domain, arguments) else { return };
     let found = context.wait_for_graph(HANG, |graph| {
         let node = graph.nodes.iter().find(|it| it.fully_qualified_name() == "/watcher")?;
         let theirs = graph.endpoints.iter().find(|it| it.topic == "/rosout")?;
@@ -439,5 +368,5 @@ pub(crate) fn each_sees_the_others_nodes_and_topics(side: Side) {
     let node = context.node_in("camera", "/robot").unwrap();
     let _publisher = node.create_publisher::<Image>("image", Qos::DEFAULT).unwrap();
     // It ends when it has seen ours.
-    assert!(peer.process.wait().unwrap().success());
+    peer.finish();
 }

@@ -1,19 +1,20 @@
 //! Worlds of their own, and nodes that are spun.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::io::{BufRead, BufReader};
+#[path = "child.rs"]
+pub(crate) mod child;
+#[path = "peer.rs"]
+pub(crate) mod peer;
+
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use tsuji::{Context, Executor, Node};
 
 /// Only there to end a hung test.
-#[allow(dead_code, reason = "each test binary uses its part")]
 pub(crate) const HANG: Duration = Duration::from_secs(30);
-#[allow(dead_code, reason = "each test binary uses its part")]
 pub(crate) const DOMAIN: u32 = 7;
 
 /// A run-time folder of its own.
@@ -27,7 +28,6 @@ impl Folder {
     }
 
     /// A context as of a process of its own.
-    #[allow(dead_code, reason = "each test binary uses its part")]
     pub(crate) fn process(&self) -> Context {
         Context::builder().runtime_dir(&self.0).domain(DOMAIN).isolated().build().unwrap()
     }
@@ -39,27 +39,7 @@ impl Drop for Folder {
     }
 }
 
-/// Starts a program that is spoken with by lines. Of those that it writes come what `said` makes of them.
-#[allow(dead_code, reason = "each test binary uses its part")]
-pub(crate) fn spawn(
-    mut command: Command,
-    said: impl Fn(String) -> Option<String> + Send + 'static,
-) -> (Child, Option<ChildStdin>, Receiver<String>) {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut process = command.spawn().unwrap();
-    let input = process.stdin.take();
-    let output = BufReader::new(process.stdout.take().unwrap());
-    let (sender, lines) = channel();
-    thread::spawn(move || {
-        for line in output.lines().map_while(Result::ok).filter_map(said) {
-            let _ = sender.send(line);
-        }
-    });
-    (process, input, lines)
-}
-
 /// A context with these arguments.
-#[allow(dead_code, reason = "each test binary uses its part")]
 pub(crate) fn with_arguments(folder: &Folder, arguments: &[&str]) -> Context {
     let arguments = ["program", "--ros-args"].iter().chain(arguments).map(|&it| it.to_owned());
     let builder = Context::builder().runtime_dir(&folder.0).domain(DOMAIN).isolated();
@@ -67,7 +47,6 @@ pub(crate) fn with_arguments(folder: &Folder, arguments: &[&str]) -> Context {
 }
 
 /// A hang is cut by the watchdog of the tests.
-#[allow(dead_code, reason = "each test binary uses its part")]
 pub(crate) fn wait_until(done: impl Fn() -> bool) {
     while !done() {
         thread::yield_now();
@@ -75,14 +54,7 @@ pub(crate) fn wait_until(done: impl Fn() -> bool) {
 }
 
 /// Spins `node` on a thread of its own while `body` runs.
-#[allow(dead_code, reason = "each test binary uses its part")]
 pub(crate) fn spun<T>(node: &Node, body: impl FnOnce() -> T) -> T {
-    struct End<'a>(&'a AtomicBool);
-    impl Drop for End<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Release);
-        }
-    }
     let done = AtomicBool::new(false);
     let mut executor = Executor::new(node.context()).unwrap();
     executor.add(node).unwrap();
@@ -92,7 +64,16 @@ pub(crate) fn spun<T>(node: &Node, body: impl FnOnce() -> T) -> T {
                 executor.spin_once(Duration::from_millis(20)).unwrap();
             }
         });
-        let _end = End(&done);
+        let _end = SetAtEnd(&done);
         body()
     })
+}
+
+/// Sets a flag when dropped, so that a failed test does not wait for its own threads.
+pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
