@@ -12,14 +12,14 @@
 #![allow(clippy::print_stdout, reason = "figures, and why it did not run")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use tsuji_platform::child;
+use tsuji_platform::subprocess::{Silence, Subprocess};
 
 /// The programs end themselves when they hang; this ends those that cannot.
 const HANG: Duration = Duration::from_secs(120);
@@ -162,11 +162,9 @@ impl Drop for Folder {
 /// One process. Killed when dropped.
 struct Process {
     name: String,
-    child: Child,
-    lines: Receiver<String>,
-    error_lines: Receiver<String>,
-    input: Option<ChildStdin>,
-    errors: Option<JoinHandle<String>>,
+    process: Subprocess,
+    /// What it has said on stderr and was taken.
+    errors: Vec<String>,
 }
 
 impl Process {
@@ -188,40 +186,20 @@ impl Process {
         command.env("ROS_DOMAIN_ID", "7").env_remove("TSUJI_POLICY").env_remove("CYCLONEDDS_URI");
         command.envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let errors = BufReader::new(child.stderr.take().unwrap());
-        let (sender, lines) = channel();
-        let (error_sender, error_lines) = channel();
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
-        let errors = std::thread::spawn(move || {
-            let mut text = String::new();
-            for line in errors.split(b'\n').map_while(Result::ok) {
-                let line = String::from_utf8_lossy(&line).into_owned();
-                text.push_str(&line);
-                text.push('\n');
-                let _ = error_sender.send(line);
-            }
-            text
-        });
-        let errors = Some(errors);
-        Self { name: words.to_owned(), child, lines, error_lines, input, errors }
+        child::bind(&mut command);
+        let process = Subprocess::start(&mut command, Duration::ZERO).unwrap();
+        Self { name: words.to_owned(), process, errors: Vec::new() }
     }
 
     /// The next line that it says, which begins with `expected`.
     #[track_caller]
     fn expect(&mut self, expected: &str) {
-        let line = match self.lines.recv_timeout(HANG) {
+        let line = match self.process.output.next(HANG) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => "nothing for two minutes".to_owned(),
-            Err(RecvTimeoutError::Disconnected) => {
+            Err(Silence::Quiet(_)) => "nothing for two minutes".to_owned(),
+            Err(Silence::Over) => {
                 // Before it is killed below, since how it ended says why it is silent.
-                let status = self.child.wait().unwrap();
+                let status = self.process.wait().unwrap();
                 format!("no more, and ended: {status}")
             }
         };
@@ -229,20 +207,32 @@ impl Process {
             println!("{line}");
             return;
         }
-        self.end();
-        let errors = self.errors.take().unwrap().join().unwrap();
+        self.process.kill();
+        let errors = self.all_errors();
         panic!("{}: expected {expected:?}, it says {line}\n{errors}", self.name);
     }
 
-    /// Waits until it has said this on stderr, and adds what it says until then to `seen`.
+    /// Waits until it has said this on stderr, and answers all that it has said there.
     #[track_caller]
-    fn await_error(&mut self, seen: &mut String, expected: &str) {
-        while !seen.contains(expected) {
-            match self.error_lines.recv_timeout(HANG) {
-                Ok(line) => *seen = format!("{seen}{line}\n"),
-                Err(error) => panic!("{}: {expected:?}: {error}; it says\n{seen}", self.name),
+    fn await_error(&mut self, expected: &str) -> String {
+        loop {
+            let seen = self.errors.join("\n");
+            if seen.contains(expected) {
+                return seen;
+            }
+            match self.process.errors.next(HANG) {
+                Ok(line) => self.errors.push(line),
+                Err(silence) => {
+                    panic!("{}: {expected:?}: {silence:?}; it says\n{seen}", self.name)
+                }
             }
         }
+    }
+
+    /// All that it said on stderr, once it has ended.
+    fn all_errors(&mut self) -> String {
+        self.errors.extend(self.process.errors.rest(HANG).unwrap_or_default());
+        self.errors.join("\n")
     }
 
     /// Waits until it has done what it shall, and has ended in good order.
@@ -251,26 +241,19 @@ impl Process {
         let expected = format!("ok {} ", self.name.split(' ').next().unwrap());
         self.expect(&expected);
         // What it does when it unloads is part of it: a crash there is one.
-        let status = self.child.wait().unwrap();
-        let errors = self.errors.take().unwrap().join().unwrap();
+        let status = self.process.wait().unwrap();
+        let errors = self.all_errors();
         assert!(status.success(), "{}: {status}\n{errors}", self.name);
     }
 
     /// Tells it that it may go.
     fn dismiss(&mut self) {
-        self.input = None;
+        self.process.close_input();
     }
 
     /// SIGKILL.
     fn end(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.end();
+        self.process.kill();
     }
 }
 
@@ -402,10 +385,9 @@ fn warnings_reach_the_user() {
     let mut guest = Process::start_with(drive, &folder, C, "guest", &environment);
     guest.expect("here");
     fs::write(&policy, "<policies").unwrap();
-    let mut seen = String::new();
-    guest.await_error(&mut seen, "[rmw_tsuji]: ROS_SECURITY_ENABLE");
+    let seen = guest.await_error("[rmw_tsuji]: ROS_SECURITY_ENABLE");
     assert!(seen.contains("nothing is encrypted"), "{seen}");
-    guest.await_error(&mut seen, policy.to_str().unwrap());
+    guest.await_error(policy.to_str().unwrap());
     guest.dismiss();
     guest.finish();
     fs::remove_file(policy).unwrap();
