@@ -1,24 +1,22 @@
 //! Child processes: started, asked, ended.
 
 use std::collections::HashMap;
-use std::collections::VecDeque;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{self, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{self, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tsuji_platform::subprocess::{Silence, Subprocess};
 
 use crate::interrupt::Interrupt;
 use crate::placement::{Place, Places, RECEIVES_ON};
@@ -169,12 +167,7 @@ impl Drop for Folder {
 /// One child process. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Child {
-    process: process::Child,
-    input: Option<ChildStdin>,
-    answers: Receiver<String>,
-    complaints: Arc<Mutex<VecDeque<String>>>,
-    /// Reads them until there are no more.
-    ear: Option<JoinHandle<()>>,
+    process: Subprocess,
     interrupt: Interrupt,
 }
 
@@ -200,9 +193,7 @@ impl Child {
         for variable in NOT_INHERITED {
             command.env_remove(variable);
         }
-        let place = stage.places.take(stage.place);
-        let place = place.map_err(|error| format!("take a processor: {error}"))?;
-        let mut process = command
+        command
             .args(lead)
             .args(words)
             .env("TSUJI_RUNTIME_DIR", stage.folder())
@@ -212,37 +203,15 @@ impl Child {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // Ctrl-C is for the parent, which ends its children in order.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| format!("start {}: {error}", program.display()))?;
+            .process_group(0);
+        let place = stage.places.take(stage.place);
+        let place = place.map_err(|error| format!("take a processor: {error}"))?;
+        let process = command.spawn();
+        // What listens to it sits where the laboratory does.
         drop(place);
-        let (input, output) = (process.stdin.take(), process.stdout.take());
-        let errors = process.stderr.take();
-        let (tell, answers) = mpsc::channel();
-        let complaints = Arc::<Mutex<VecDeque<String>>>::default();
-        if let Some(output) = output {
-            thread::spawn(move || {
-                for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    if tell.send(line).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        let ear = errors.map(|errors| {
-            let complaints = Arc::clone(&complaints);
-            thread::spawn(move || {
-                for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                    let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
-                    complaints.push_back(line);
-                    if COMPLAINTS_MAX < complaints.len() {
-                        complaints.pop_front();
-                    }
-                }
-            })
-        });
-        let interrupt = stage.interrupt.clone();
-        Ok(Self { process, input, answers, complaints, ear, interrupt })
+        let process = process.and_then(|it| Subprocess::of(it, ENDS));
+        let process = process.map_err(|error| format!("start {}: {error}", program.display()))?;
+        Ok(Self { process, interrupt: stage.interrupt.clone() })
     }
 
     /// Its process id.
@@ -252,10 +221,8 @@ impl Child {
 
     /// Tells it to do something without waiting for the answer.
     pub(crate) fn tell(&mut self, command: &str) -> Result<(), Stop> {
-        let Some(input) = &mut self.input else { return Err("it has ended".to_owned().into()) };
-        let written = writeln!(input, "{command}").and_then(|()| input.flush());
         // Why it has gone is in its last answer.
-        if written.is_err() { self.answer().map(drop) } else { Ok(()) }
+        if self.process.tell(command).is_err() { self.answer().map(drop) } else { Ok(()) }
     }
 
     /// Tells it to do something, and waits for the answer.
@@ -273,94 +240,40 @@ impl Child {
     /// Waits for an answer.
     pub(crate) fn answer(&mut self) -> Result<Value, Stop> {
         let begin = Instant::now();
-        loop {
+        let line = loop {
             if self.interrupt.is_set() {
                 return Err(Stop::Interrupted);
             }
-            match self.answers.recv_timeout(LOOK) {
-                Ok(line) => {
-                    let value: Value = serde_json::from_str(&line)
-                        .map_err(|error| format!("`{line}` is no answer: {error}"))?;
-                    return match value["failed"].as_str() {
-                        Some(error) => Err(self.with_complaints(error).into()),
-                        None => Ok(value),
-                    };
+            match self.process.output.next(LOOK) {
+                Ok(line) => break line,
+                Err(Silence::Quiet(_)) if begin.elapsed() < HANGS => (),
+                Err(Silence::Quiet(_)) => {
+                    return Err(self.process.explain(Silence::Quiet(HANGS)).into());
                 }
-                Err(RecvTimeoutError::Timeout) if begin.elapsed() < HANGS => (),
-                Err(RecvTimeoutError::Timeout) => {
-                    let error = format!("no answer for {} s", HANGS.as_secs());
-                    return Err(self.with_complaints(&error).into());
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    // Its output ends a moment before it does.
-                    let status = self.ended_within(ENDS);
-                    let status = status.map_or(String::new(), |it| format!(" ({it})"));
-                    self.hear_out();
-                    return Err(self.with_complaints(&format!("it ended{status}")).into());
-                }
+                Err(Silence::Over) => return Err(self.process.explain(Silence::Over).into()),
             }
+        };
+        let value: Value = serde_json::from_str(&line)
+            .map_err(|error| format!("`{line}` is no answer: {error}"))?;
+        match value["failed"].as_str() {
+            Some(error) => Err(self.process.with_errors(error).into()),
+            None => Ok(value),
         }
-    }
-
-    fn with_complaints(&self, error: &str) -> String {
-        let complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        if complaints.is_empty() {
-            return error.to_owned();
-        }
-        let all: Vec<&str> = complaints.iter().map(String::as_str).collect();
-        format!("{error}; it said: {}", all.join(" / "))
     }
 
     /// What is to be said of its end, if it has ended or does within `patience`.
     pub(crate) fn end(&mut self, patience: Duration) -> Option<String> {
-        let status = match self.process.try_wait() {
-            Ok(Some(status)) => status,
-            _ => self.ended_within(patience)?,
-        };
-        self.hear_out();
-        Some(self.with_complaints(&format!("it ended ({status})")))
-    }
-
-    /// What it said last is read a moment after it has ended; what it has started may keep its output open for longer.
-    fn hear_out(&self) {
-        let begin = Instant::now();
-        while self.ear.as_ref().is_some_and(|it| !it.is_finished()) && begin.elapsed() < HEARD_OUT {
-            thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    /// How it has ended, unless that takes longer than `patience`.
-    fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let begin = Instant::now();
-        while begin.elapsed() < patience {
-            if let Ok(Some(status)) = self.process.try_wait() {
-                return Some(status);
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-        None
+        self.process.end_within(patience)
     }
 
     /// Kills it and leaves to others what it leaves.
     pub(crate) fn kill(mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.process.kill();
     }
 
     /// Says that it shall end, without waiting for it.
     pub(crate) fn dismiss(&mut self) {
-        self.input = None;
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        self.dismiss();
-        if self.ended_within(ENDS).is_some() {
-            return;
-        }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.process.close_input();
     }
 }
 
@@ -387,9 +300,6 @@ const NOT_INHERITED: &[&str] = &[
     RECEIVES_ON,
 ];
 
-/// Lines of complaint that are kept; the oldest go first.
-const COMPLAINTS_MAX: usize = 5;
-
 /// How often a wish to end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -411,8 +321,6 @@ const HANGS: Duration = Duration::from_secs(120);
 
 /// A child that has not ended after so long is killed.
 const ENDS: Duration = Duration::from_secs(4);
-/// So long is waited for what one that has ended said last.
-const HEARD_OUT: Duration = Duration::from_millis(500);
 
 /// The children of one flow at a time.
 #[derive(Debug)]

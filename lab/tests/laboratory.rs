@@ -8,10 +8,9 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,7 +18,16 @@ use tsuji::{Context, Durability, Message, Node, Publisher, Qos};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
 use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji_platform::child::Signal;
 use tsuji_record::{RecordOptions, Recorder};
+
+#[path = "support/running.rs"]
+mod running;
+
+use running::{Lab, kill, slept};
+
+/// Only there to end a hung test.
+const HANG: Duration = Duration::from_secs(600);
 
 /// What has a row where its plug-in is found, and a reason where not.
 const PLUGINS: [&str; 2] = ["fastdds", "zenoh"];
@@ -39,6 +47,15 @@ fn absent(value: &Value) -> Vec<&'static str> {
     PLUGINS.into_iter().filter(|it| is_absent(it)).collect()
 }
 
+/// Whether the laboratory cannot be run here, which is said.
+fn is_emulated() -> bool {
+    let is_emulated = std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty());
+    if is_emulated {
+        println!("not run: under emulation the laboratory cannot start itself");
+    }
+    is_emulated
+}
+
 /// Runs it with these words, and reads the JSON that it wrote.
 fn check(words: &str) -> Option<(Value, String)> {
     check_with(words, &[])
@@ -46,8 +63,7 @@ fn check(words: &str) -> Option<(Value, String)> {
 
 /// The same, with these variables.
 fn check_with(words: &str, variables: &[(&str, &OsStr)]) -> Option<(Value, String)> {
-    if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
-        println!("not run: under emulation the laboratory cannot start itself");
+    if is_emulated() {
         return None;
     }
     let json = json_path(words);
@@ -681,30 +697,7 @@ fn what_cannot_be_filmed_is_said() {
     check(&none, "", "/left has no picture that can be filmed: 1 are no JPEG but \"\"");
 }
 
-/// The process of the laboratory `lab` that plays `role`, once it is there.
-fn process_of(lab: &mut Child, role: &str) -> String {
-    let words = [format!("tsuji-lab-{}-0", lab.id()), format!("\"role\":\"{role}\"")];
-    loop {
-        assert_eq!(lab.try_wait().unwrap(), None, "the laboratory has ended");
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line);
-            if words.iter().all(|it| line.contains(it)) {
-                return entry.file_name().into_string().unwrap();
-            }
-        }
-        std::thread::yield_now();
-    }
-}
-
-/// How often a thread has slept, by its folder in `/proc`; one that has ended, never.
-fn slept(thread: &Path) -> u32 {
-    let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
-    let line = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
-    line.map_or(0, |it| it.trim().parse().unwrap())
-}
-
-/// The same of all threads of a process.
+/// How often all threads of a process have slept.
 fn all_slept(process: &Path) -> u32 {
     let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     threads.map(|it| slept(&it.path())).sum()
@@ -713,30 +706,21 @@ fn all_slept(process: &Path) -> u32 {
 /// Kills the process that plays `listens` in the first of two cases of `words`, once that which plays `speaks` is at work.
 /// Answers what the laboratory wrote in the end.
 fn check_death(words: &str, speaks: &str, listens: &str) -> Option<Value> {
-    if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
-        println!("not run: under emulation the laboratory cannot start itself");
+    if is_emulated() {
         return None;
     }
-    let json = json_path(words);
-    let mut lab = Command::new(env!("CARGO_BIN_EXE_tsuji-lab"))
-        .args(words.split_whitespace())
-        .arg("--json")
-        .arg(&json)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let listener = process_of(&mut lab, listens);
-    let speaker = process_of(&mut lab, speaks);
+    let name: String = words.chars().filter(|it| it.is_ascii_alphanumeric()).collect();
+    let mut lab = Lab::start(&name, words, &[]);
+    let (listener, speaker) = (lab.role(listens), lab.role(speaks));
     let in_proc = |process: &str| Path::new("/proc").join(process);
     // Once both have slept so often, one speaks and the other listens.
     while slept(&in_proc(&speaker)) <= 30 || all_slept(&in_proc(&listener)) <= 30 {
-        assert_eq!(lab.try_wait().unwrap(), None, "the laboratory has ended");
+        lab.is_running();
         std::thread::yield_now();
     }
-    assert!(Command::new("kill").args(["-KILL", &listener]).status().unwrap().success());
-    assert_eq!(lab.wait().unwrap().code(), Some(1));
-    let value: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
-    fs::remove_file(json).unwrap();
+    kill(&listener);
+    let (status, value) = lab.end();
+    assert_eq!(status.code(), Some(1), "{value}");
     assert_eq!(value["skipped"].as_array().unwrap().len(), 1, "{value}");
     Some(value)
 }
@@ -959,19 +943,18 @@ fn thread_of(process: &Path, name: &str) -> Option<PathBuf> {
 fn check_places(placement: &str, sender: &str, receiver: &str) {
     let words = format!("latency --count 4000 --blocks 1 --placement {placement} --sizes 64");
     let start = |case: &str| {
-        let mut lab = Command::new(env!("CARGO_BIN_EXE_tsuji-lab"));
-        lab.args(words.split(' ')).args(["--cases", case]).stdout(Stdio::null()).spawn().unwrap()
+        Lab::start(&format!("{placement}-{case}"), &format!("{words} --cases {case}"), &[])
     };
     let mut lab = start("loan");
     for (role, expect) in [("receiver", receiver), ("sender", sender)] {
-        let process = Path::new("/proc").join(process_of(&mut lab, role));
+        let process = Path::new("/proc").join(lab.role(role));
         // Its threads have it from the first.
         let found = allowed_of_all(&process);
         assert!(!found.is_empty() && found.iter().all(|it| it == expect), "{role}: {found:?}");
     }
-    assert!(lab.wait().unwrap().success());
+    assert!(lab.end().0.success());
     let mut lab = start("pointer");
-    let process = Path::new("/proc").join(process_of(&mut lab, "both"));
+    let process = Path::new("/proc").join(lab.role("both"));
     assert_eq!(allowed(&process).as_deref(), Some(sender));
     // It goes to its place as its first act.
     loop {
@@ -979,16 +962,15 @@ fn check_places(placement: &str, sender: &str, receiver: &str) {
         if thread.and_then(|it| allowed(&it)).is_some_and(|it| it == receiver) {
             break;
         }
-        assert_eq!(lab.try_wait().unwrap(), None, "the laboratory has ended");
+        lab.is_running();
         std::thread::yield_now();
     }
-    assert!(lab.wait().unwrap().success());
+    assert!(lab.end().0.success());
 }
 
 #[test]
 fn everybody_runs_where_the_placement_says() {
-    if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
-        println!("not run: under emulation the laboratory cannot start itself");
+    if is_emulated() {
         return;
     }
     let all = tsuji_platform::processor::allowed().unwrap();
@@ -1018,8 +1000,7 @@ fn every_start_is_told_of_and_in_the_interval() {
 
 #[test]
 fn one_processor_is_enough_and_is_told() {
-    if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
-        println!("not run: under emulation the laboratory cannot start itself");
+    if is_emulated() {
         return;
     }
     let words = "latency --count 8 --blocks 2 --cases one_node,loan --sizes 64";
@@ -1083,32 +1064,21 @@ fn wrong_usage_is_said_with_what_is_allowed() {
 
 #[test]
 fn an_interrupt_keeps_what_is_measured_and_leaves_nothing() {
-    if std::env::var_os("TSUJI_TEST_RUNNER").is_some_and(|it| !it.is_empty()) {
-        println!("not run: under emulation the laboratory cannot start itself");
+    if is_emulated() {
         return;
     }
-    let json = json_path("interrupt");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tsuji-lab"))
-        .args(["latency", "--blocks", "2", "--count", "4", "--json"])
-        .arg(&json)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let id = child.id().to_string();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let words = "latency --blocks 2 --count 4";
+    let lab = Lab::start_read("interrupt", words);
     // The machine, who is where, perhaps a warning, what is absent, and then what is whole.
-    while lines.next().unwrap().unwrap() != "start 1 of 2 is measured" {}
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let last: Vec<String> = lines.map(Result::unwrap).collect();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    lab.process.output.find(HANG, |it| it == "start 1 of 2 is measured").unwrap();
+    assert!(lab.process.signal(Signal::Interrupt));
+    let last = lab.process.output.rest(HANG).unwrap();
+    let (status, value) = lab.end();
+    assert_eq!(status.code(), Some(130));
     assert!(
         last.iter().any(|it| it.starts_with("Bars: ") && it.ends_with("not measured: 1.")),
         "{last:?}"
     );
-    let value: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
-    fs::remove_file(json).unwrap();
     assert!(!value["rows"].as_array().unwrap().is_empty());
     assert_eq!(value["skipped"].to_string(), r#"[{"what":"the rest","why":"interrupted"}]"#);
-    assert!(!std::env::temp_dir().join(format!("tsuji-lab-{id}-0")).exists());
 }

@@ -13,12 +13,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-
 #[path = "support/running.rs"]
 mod running;
 
-use running::{ENDLESS, Lab, list, signal};
+use running::{ENDLESS, Lab, check_beat, check_death_of_a_node, check_pattern, list, told};
 
 /// The variable with the folders of the ROS 2 that is sourced.
 const PREFIXES: &str = "AMENT_PREFIX_PATH";
@@ -50,12 +48,6 @@ fn middlewares() -> BTreeSet<String> {
     BTreeSet::new()
 }
 
-/// What is said of why it is absent, or of why it was skipped.
-fn told<'a>(value: &'a Value, field: &str, what: &str) -> Option<&'a str> {
-    let told = list(value, field).iter().find(|it| it["what"] == what)?;
-    told["why"].as_str()
-}
-
 #[test]
 fn every_pattern_comes_whole_on_every_middleware() {
     let names = middlewares();
@@ -82,17 +74,7 @@ fn every_pattern_comes_whole_on_every_middleware() {
                 assert_ne!(name, "rmw_tsuji", "{value}");
                 continue;
             }
-            let is_meant = |it: &&Value| it["case"] == case && it["transport"] == *transport;
-            let row = list(&value, "rows").iter().find(is_meant);
-            let row = row.unwrap_or_else(|| panic!("{case} by {transport}: {value}"));
-            assert_eq!((&row["count"], &row["lost"]), (&6.into(), &0.into()), "{row}");
-            assert!(0.0 < row["median_us"].as_f64().unwrap(), "{row}");
-            let is_meant = |it: &&Value| {
-                let of = it["of"].as_str().unwrap();
-                it["what"] == format!("{case} median") && of.ends_with(&format!(" / {transport}"))
-            };
-            let ratio = list(&value, "ratios").iter().find(is_meant).unwrap();
-            assert!(ratio["figure"].is_f64() && ratio["verdict"].is_null(), "{ratio}");
+            check_pattern(&value, case, transport);
         }
     }
 }
@@ -134,19 +116,8 @@ fn the_beat_comes_on_every_middleware() {
     if names.is_empty() {
         return;
     }
-    let (status, value) =
-        Lab::start("beat", "jitter --count 300 --blocks 2 --cases jitter", &[]).end();
-    assert_eq!(status.code(), Some(0), "{value}");
-    let rows = list(&value["tables"][0], "rows");
-    for transport in names.iter().map(|it| format!("rclcpp:{it}")) {
-        let row = rows.iter().find(|it| it[0] == transport);
-        let row = row.unwrap_or_else(|| panic!("{transport}: {value}"));
-        let [published, before, received, lost] = [2, 3, 4, 6].map(|at| row[at].as_f64().unwrap());
-        assert!(published == 300.0 && row[5].is_null() && 0.0 < received, "{row}");
-        assert_eq!(before + received + lost, 300.0, "{row}");
-        let series = list(&value, "series");
-        assert!(series.iter().any(|it| it["of"] == transport && it["what"] == "transmit"));
-    }
+    let transports: Vec<_> = names.iter().map(|it| format!("rclcpp:{it}")).collect();
+    check_beat(&transports.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 #[test]
@@ -154,17 +125,7 @@ fn a_node_that_is_killed_ends_its_case_alone() {
     if middlewares().is_empty() {
         return;
     }
-    let mut lab = Lab::start("killed", &format!("latency {ENDLESS} --cases one_node"), &[]);
-    let node = lab.busy("\"transport\":\"rclcpp\"");
-    signal("-KILL", &node);
-    let _next = lab.busy("\"transport\":\"rclcpp-pointer\"");
-    signal("-INT", &lab.process.id().to_string());
-    let (status, value) = lab.end();
-    assert_eq!(status.code(), Some(130), "{value}");
-    // Beside what an interrupted run did not come to.
-    assert_eq!(list(&value, "skipped").len(), 2, "{value}");
-    let why = told(&value, "skipped", "one_node").unwrap();
-    assert!(why.contains("signal: 9"), "{value}");
+    check_death_of_a_node("rclcpp");
 }
 
 #[test]
@@ -213,10 +174,5 @@ fn a_laboratory_that_is_killed_leaves_no_node() {
     }
     let mut lab = Lab::start("orphans", &format!("latency {ENDLESS} --cases one_node"), &[]);
     lab.busy("\"transport\":\"rclcpp\"");
-    lab.process.kill().unwrap();
-    lab.process.wait().unwrap();
-    while !lab.processes("").is_empty() {
-        std::thread::yield_now();
-    }
-    fs::remove_dir_all(lab.folder()).unwrap();
+    lab.kill();
 }

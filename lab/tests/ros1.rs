@@ -18,7 +18,10 @@ use serde_json::Value;
 #[path = "support/running.rs"]
 mod running;
 
-use running::{ENDLESS, Lab, list, signal, slept, wait_for_turns};
+use running::{
+    ENDLESS, Lab, check_beat, check_death_of_a_node, check_pattern, kill, list, slept, told,
+    wait_for_turns,
+};
 
 /// Whether the nodes were built.
 fn is_built() -> bool {
@@ -51,17 +54,7 @@ fn the_six_patterns_come_whole_beside_tsujis() {
         ("two_components", "ros1:nodelet"),
         ("two_components_pointer", "ros1:nodelet-pointer"),
     ] {
-        let is_meant = |it: &&Value| it["case"] == case && it["transport"] == transport;
-        let row = list(&value, "rows").iter().find(is_meant);
-        let row = row.unwrap_or_else(|| panic!("{case} by {transport}: {value}"));
-        assert_eq!((&row["count"], &row["lost"]), (&6.into(), &0.into()), "{row}");
-        assert!(0.0 < row["median_us"].as_f64().unwrap(), "{row}");
-        let is_meant = |it: &&Value| {
-            let of = it["of"].as_str().unwrap();
-            it["what"] == format!("{case} median") && of.ends_with(&format!(" / {transport}"))
-        };
-        let ratio = list(&value, "ratios").iter().find(is_meant).unwrap();
-        assert!(ratio["figure"].is_f64() && ratio["verdict"].is_null(), "{ratio}");
+        check_pattern(&value, case, transport);
     }
     let article = list(&value, "tables").iter().find(|it| it["rows"][0][0] == "one_node").unwrap();
     assert_eq!(list(article, "rows").len(), 6, "{article}");
@@ -73,20 +66,7 @@ fn the_beat_of_the_article_comes_with_and_without_its_option() {
     if !is_built() {
         return;
     }
-    let (status, value) =
-        Lab::start("beat", "jitter --count 300 --blocks 2 --cases jitter", &[]).end();
-    assert_eq!(status.code(), Some(0), "{value}");
-    let rows = list(&value["tables"][0], "rows");
-    for transport in ["ros1:roscpp", "ros1:roscpp_nodelay"] {
-        let row = rows.iter().find(|it| it[0] == transport);
-        let row = row.unwrap_or_else(|| panic!("{transport}: {value}"));
-        let [published, before, received, lost] = [2, 3, 4, 6].map(|at| row[at].as_f64().unwrap());
-        assert!(published == 300.0 && row[5].is_null() && 0.0 < received, "{row}");
-        // Its queues keep ten, and do not tell what they let go while the machine does other things.
-        assert_eq!(before + received + lost, 300.0, "{row}");
-    }
-    let series = list(&value, "series");
-    assert!(series.iter().any(|it| it["of"] == "ros1:roscpp" && it["what"] == "transmit"));
+    check_beat(&["ros1:roscpp", "ros1:roscpp_nodelay"]);
 }
 
 #[test]
@@ -94,18 +74,7 @@ fn a_node_that_is_killed_ends_its_case_alone() {
     if !is_built() {
         return;
     }
-    let mut lab = Lab::start("killed", &format!("latency {ENDLESS} --cases one_node"), &[]);
-    let node = lab.busy("\"transport\":\"roscpp\"");
-    signal("-KILL", &node);
-    let _next = lab.busy("\"transport\":\"roscpp-pointer\"");
-    signal("-INT", &lab.process.id().to_string());
-    let (status, value) = lab.end();
-    assert_eq!(status.code(), Some(130), "{value}");
-    let skipped = list(&value, "skipped");
-    let what: Vec<_> = skipped.iter().map(|it| it["what"].as_str().unwrap()).collect();
-    // Beside what an interrupted run did not come to.
-    assert_eq!(what, ["one_node", "the rest"], "{value}");
-    assert!(skipped[0]["why"].as_str().unwrap().contains("signal: 9"), "{value}");
+    check_death_of_a_node("roscpp");
 }
 
 #[test]
@@ -116,15 +85,14 @@ fn a_master_that_is_killed_ends_no_flow_that_is_there() {
     let mut lab = Lab::start("unmastered", &format!("latency {ENDLESS} --cases two_nodes"), &[]);
     let sender = lab.busy("\"transport\":\"roscpp\"");
     let master = lab.process("rosmaster");
-    signal("-KILL", &master);
-    wait_for_turns(&sender, slept(&sender) + 2000);
+    kill(&master);
+    let thread = Path::new("/proc").join(&sender);
+    wait_for_turns(&sender, slept(&thread) + 2000);
     // A start that is whole is told.
-    while Path::new("/proc").join(&sender).exists() {
+    while thread.exists() {
         std::thread::yield_now();
     }
-    signal("-INT", &lab.process.id().to_string());
-    let (status, value) = lab.end();
-    assert_eq!(status.code(), Some(130), "{value}");
+    let value = lab.interrupt();
     let is_meant = |it: &&Value| it["transport"] == "ros1:roscpp";
     let row = list(&value, "rows").iter().find(is_meant).unwrap();
     assert_eq!((&row["case"], &row["lost"]), (&"two_nodes".into(), &0.into()), "{row}");
@@ -169,9 +137,8 @@ fn without_a_master_ros_1_is_absent() {
     }
     let (status, value) = with_path("masterless", None);
     assert_eq!(status.code(), Some(0), "{value}");
-    let absent = &list(&value, "absent")[0];
-    assert_eq!(absent["what"], "ros1");
-    assert!(absent["why"].as_str().unwrap().contains("apt-get install python3-rosmaster"));
+    let why = told(&value, "absent", "ros1").unwrap();
+    assert!(why.contains("apt-get install python3-rosmaster"), "{value}");
 }
 
 #[test]
@@ -182,12 +149,7 @@ fn a_laboratory_that_is_killed_leaves_neither_nodes_nor_a_master() {
     let mut lab = Lab::start("orphans", &format!("latency {ENDLESS} --cases one_node"), &[]);
     lab.busy("\"transport\":\"roscpp\"");
     lab.process("rosmaster");
-    lab.process.kill().unwrap();
-    lab.process.wait().unwrap();
-    while !lab.processes("").is_empty() {
-        std::thread::yield_now();
-    }
-    fs::remove_dir_all(lab.folder()).unwrap();
+    lab.kill();
 }
 
 /// Figures of that case whose servers are those of ROS 1, by what they say.
@@ -240,11 +202,9 @@ fn a_rosbridge_server_that_ends_at_once_is_told_and_the_rest_goes_on() {
     let (status, value) = Lab::start("no-rosbridge", words, &variables).end();
     let _ = fs::remove_dir_all(&prefix);
     assert_eq!(status.code(), Some(1), "{value}");
-    let skipped = list(&value, "skipped");
     let why = |case: &str| {
         let what = format!("{case}, rosbridge_server of ROS 1");
-        let found = skipped.iter().find(|it| it["what"] == *what);
-        found.unwrap_or_else(|| panic!("{what}: {value}"))["why"].as_str().unwrap()
+        told(&value, "skipped", &what).unwrap_or_else(|| panic!("{what}: {value}"))
     };
     let ended = why("in-tcp-1024");
     assert!(ended.contains("exit status: 3") && ended.contains("no rospy here"), "{value}");
