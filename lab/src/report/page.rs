@@ -187,12 +187,17 @@ fn section(
     }
     let count = |kind: &str| list(report, kind).len();
     let drawn_count: usize = groups.iter().map(|it| it.figures.len()).sum();
+    let skipped = entries(report, "skipped", "Could not be measured", TOLD);
+    let caption = "From publish() to the callback, one line for each case and transport";
+    let rows = entries(report, "rows", caption, ROWS);
+    let caption = "Every size and reliability by every transport";
+    let matrix = entries(report, "matrix", caption, MATRIX);
     let parts = [
-        ("skipped", "Not measured", count("skipped"), entries(report, "skipped", TOLD)),
+        ("skipped", "Not measured", count("skipped"), skipped),
         ("judged", "Figures and bars", judged(report).count(), figures_table(report)),
         ("plots", "Plots", drawn_count, drawn(&groups, plots)),
-        ("rows", "Latencies", count("rows"), entries(report, "rows", ROWS)),
-        ("matrix", "Matrix", count("matrix"), matrix(report)),
+        ("rows", "Latencies", count("rows"), rows),
+        ("matrix", "Matrix", count("matrix"), matrix),
         ("tables", "Tables", count("tables"), tables(report)),
         ("series", "Series", count("series"), series(report)),
         ("machine", "Machine", 0, machine(&report["machine"])),
@@ -309,39 +314,60 @@ fn table(caption: &str, head: &[String], rows: &[Vec<String>], numbers: &[bool])
     out
 }
 
-/// Names of columns, and of the fields that stand in them.
+/// Names of columns, and where in an entry what they show stands, as a JSON pointer.
 type Columns = &'static [(&'static str, &'static str)];
 
 const ROWS: Columns = &[
-    ("case", "case"),
-    ("transport", "transport"),
-    ("size, bytes", "size_bytes"),
-    ("sent, samples", "count"),
-    ("lost, samples", "lost"),
-    ("damaged, samples", "damaged"),
-    ("mean, µs", "mean_us"),
-    ("median, µs", "median_us"),
-    ("p99, µs", "p99_us"),
-    ("most, µs", "max_us"),
-    ("CPU per sample, µs", "cpu_us_per_sample"),
-    ("draw+pass median, µs", "draw_and_pass_median_us"),
+    ("case", "/case"),
+    ("transport", "/transport"),
+    ("size, bytes", "/size_bytes"),
+    ("sent, samples", "/count"),
+    ("lost, samples", "/lost"),
+    ("damaged, samples", "/damaged"),
+    ("mean, µs", "/mean_us"),
+    ("median, µs", "/median_us"),
+    ("p99, µs", "/p99_us"),
+    ("most, µs", "/max_us"),
+    ("CPU per sample, µs", "/cpu_us_per_sample"),
+    ("draw+pass median, µs", "/draw_and_pass_median_us"),
 ];
 
-const TOLD: Columns = &[("what", "what"), ("why", "why")];
+const MATRIX: Columns = &[
+    ("reliability", "/reliability"),
+    (SIZE, "/size_bytes"),
+    ("transport", "/transport"),
+    ("sent, samples", "/count"),
+    ("lost, samples", "/lost"),
+    ("mean, µs", "/mean_us"),
+    ("median, µs", "/median_us"),
+    ("p99, µs", "/p99_us"),
+    ("most, µs", "/max_us"),
+    ("throughput, 10^6 bytes/s", "/throughput_mb_per_s"),
+    ("sender, MB", "/processes/0/vm_rss_mb"),
+    ("sender threads", "/processes/0/threads"),
+    ("receiver, MB", "/processes/1/vm_rss_mb"),
+    ("receiver threads", "/processes/1/threads"),
+];
 
-fn entries(report: &Value, kind: &str, columns: Columns) -> String {
+const TOLD: Columns = &[("what", "/what"), ("why", "/why")];
+
+/// A column of bytes as a person says them.
+const SIZE: &str = "size";
+
+fn entries(report: &Value, kind: &str, caption: &str, columns: Columns) -> String {
     let all = list(report, kind);
     if all.is_empty() {
         return String::new();
     }
-    let caption = match kind {
-        "rows" => "From publish() to the callback, one line for each case and transport",
-        _ => "Could not be measured",
+    let at = |entry: &Value, place: &str| entry.pointer(place).cloned().unwrap_or_default();
+    let shown = |entry: &Value, (name, place): &(&str, &str)| match at(entry, place) {
+        Value::Number(size) if *name == SIZE => bytes(size.as_f64().unwrap_or_default()),
+        value => escaped(&cell(&value)),
     };
     let head: Vec<_> = columns.iter().map(|it| it.0.to_owned()).collect();
-    let numbers: Vec<_> =
-        columns.iter().map(|it| all.iter().any(|entry| entry[it.1].is_number())).collect();
-    let row = |it: &Value| columns.iter().map(|(_, name)| escaped(&cell(&it[*name]))).collect();
+    let is_number = |(_, place): &(&str, &str)| all.iter().any(|it| at(it, place).is_number());
+    let numbers: Vec<_> = columns.iter().map(is_number).collect();
+    let row = |entry: &Value| columns.iter().map(|it| shown(entry, it)).collect();
     table(caption, &head, &all.iter().map(row).collect::<Vec<_>>(), &numbers)
 }
 
@@ -398,47 +424,6 @@ fn picture(judged: &Value) -> String {
         x(low),
         x(high),
         x(figure)
-    )
-}
-
-fn matrix(report: &Value) -> String {
-    let all = list(report, "matrix");
-    if all.is_empty() {
-        return String::new();
-    }
-    let columns: &[(&str, &str)] = &[
-        ("reliability", "/reliability"),
-        ("size", "/size_bytes"),
-        ("transport", "/transport"),
-        ("sent, samples", "/count"),
-        ("lost, samples", "/lost"),
-        ("mean, µs", "/mean_us"),
-        ("median, µs", "/median_us"),
-        ("p99, µs", "/p99_us"),
-        ("most, µs", "/max_us"),
-        ("throughput, 10^6 bytes/s", "/throughput_mb_per_s"),
-        ("sender, MB", "/processes/0/vm_rss_mb"),
-        ("sender threads", "/processes/0/threads"),
-        ("receiver, MB", "/processes/1/vm_rss_mb"),
-        ("receiver threads", "/processes/1/threads"),
-    ];
-    let head: Vec<_> = columns.iter().map(|it| it.0.to_owned()).collect();
-    let row = |it: &Value| {
-        let cells = columns.iter().map(|(name, path)| match it.pointer(path) {
-            Some(Value::Number(size)) if *name == "size" => {
-                bytes(size.as_f64().unwrap_or_default())
-            }
-            value => escaped(&cell(value.unwrap_or(&Value::Null))),
-        });
-        cells.collect()
-    };
-    let numbers: Vec<_> =
-        columns.iter().map(|it| !matches!(it.0, "reliability" | "transport")).collect();
-    table(
-        "Every size and reliability by every transport",
-        &head,
-        &all.iter().map(row).collect::<Vec<_>>(),
-        &numbers,
     )
 }
 

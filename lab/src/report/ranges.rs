@@ -6,35 +6,27 @@ use serde_json::Value;
 use super::figures::{Axis, Figure, Group, Line, Scale, Shape, WIDE, colour};
 use super::summary::{BARS, HANDOVERS, judged, share_of_bar};
 use super::{list, text};
+use crate::statistics::Interval;
 
 /// Figures beside their bars that are drawn: those nearest to them, and beyond.
 const BARS_MAX: usize = 16;
 
-/// A figure, and from where to where it may be.
-#[derive(Clone, Copy)]
-struct Range {
-    low: f64,
-    middle: f64,
-    high: f64,
-}
-
-impl Range {
-    fn of(told: &Value) -> Option<Self> {
-        let middle = told["figure"].as_f64()?;
-        let bound = |field: &str| told[field].as_f64().unwrap_or(middle);
-        Some(Self { low: bound("low"), middle, high: bound("high") })
-    }
+/// A figure, and from where to where it may be: what it is, where that is not told.
+fn range_of(told: &Value) -> Option<Interval> {
+    let middle = told["figure"].as_f64()?;
+    let bound = |field: &str| told[field].as_f64().unwrap_or(middle);
+    Some(Interval { low: bound("low"), middle, high: bound("high") })
 }
 
 /// Collects ranges by the row and by the line that they are of, both in the order in which they come.
 #[derive(Default)]
 struct Ranges {
     rows: Vec<String>,
-    lines: Vec<(String, Vec<(usize, Range)>)>,
+    lines: Vec<(String, Vec<(usize, Interval)>)>,
 }
 
 impl Ranges {
-    fn add(&mut self, row: String, line: &str, range: Range) {
+    fn add(&mut self, row: String, line: &str, range: Interval) {
         let at = self.rows.iter().position(|it| *it == row).unwrap_or_else(|| {
             self.rows.push(row);
             self.rows.len() - 1
@@ -86,7 +78,7 @@ fn around(report: &Value, quantile: &str, names: &mut Vec<String>) -> Option<Fig
     let mut ranges = Ranges::default();
     for it in list(report, "figures") {
         let Some(what) = text(it, "what").strip_suffix(quantile) else { continue };
-        let Some(range) = Range::of(it) else { continue };
+        let Some(range) = range_of(it) else { continue };
         if let Some(case) = what.strip_suffix(" in peace ") {
             ranges.add(case.to_owned(), &format!("in peace by {}", text(it, "of")), range);
         } else if let Some(case) = what.strip_suffix(" around ") {
@@ -103,10 +95,10 @@ fn around(report: &Value, quantile: &str, names: &mut Vec<String>) -> Option<Fig
 /// The figures nearest to their bars, those beyond first.
 fn bars(report: &Value) -> Option<Figure> {
     let shares = judged(report).filter_map(|it| {
-        let Range { low, middle, high } = Range::of(it)?;
+        let Interval { low, middle, high } = range_of(it)?;
         let percent = |figure| share_of_bar(it, figure).map(|share| share * 100.0);
         let (a, middle, b) = (percent(low)?, percent(middle)?, percent(high)?);
-        Some((it, Range { low: a.min(b), middle, high: a.max(b) }))
+        Some((it, Interval { low: a.min(b), middle, high: a.max(b) }))
     });
     let mut shares: Vec<_> = shares.collect();
     shares.sort_by(|a, b| b.1.middle.total_cmp(&a.1.middle));
@@ -149,7 +141,7 @@ pub(super) fn quantiles(
     let mut ranges = Ranges::default();
     for series in all {
         for (field, name) in [("median", "median"), ("p99", "99th percentile")] {
-            if let Some(range) = Range::of(&series[field]) {
+            if let Some(range) = range_of(&series[field]) {
                 ranges.add(text(series, "of").to_owned(), name, range);
             }
         }
