@@ -66,70 +66,38 @@ pub(super) fn qos(spec: &Spec) -> Qos {
 }
 
 fn sending(spec: &Spec, node: &Node) -> Result<Box<dyn Sender>, String> {
-    let pictures = Pictures::new(spec.size);
-    let base =
-        Base { node: node.clone(), topic: String::new(), pictures, receivers: spec.receivers };
+    let options = || PublisherOptions::default().qos(qos(spec)).max_blocking(PATIENCE);
     let images = || {
-        node.create_publisher::<Image>(
-            &spec.name,
-            PublisherOptions::default()
-                .qos(qos(spec))
-                .expected_size(spec.size as u64)
-                .max_blocking(PATIENCE),
-        )
-        .map_err(said)
+        let options = options().expected_size(spec.size as u64);
+        node.create_publisher::<Image>(&spec.name, options).map_err(said)
     };
+    let bytes = || node.create_raw_publisher(&spec.name, bytes_type(), options()).map_err(said);
     Ok(match spec.transport {
-        Transport::TsujiLoan => {
-            let publisher = images()?;
-            let base = base.of(&publisher);
-            Box::new(Loans { base, publisher, template: image(0), loaned: None })
-        }
+        Transport::TsujiLoan => Sending::of(
+            node,
+            spec,
+            Loans { publisher: images()?, template: image(0), loaned: None },
+        ),
         Transport::TsujiPointer => {
-            let publisher = images()?;
-            let base = base.of(&publisher);
             let frames = (0..FRAMES).map(|_| Arc::new(image(spec.size))).collect();
-            Box::new(Pointers { base, publisher, frames })
+            Sending::of(node, spec, Pointers { publisher: images()?, frames })
         }
         Transport::TsujiTyped => {
-            let publisher = node
-                .create_publisher::<Inertia>(
-                    &spec.name,
-                    PublisherOptions::default().qos(qos(spec)).max_blocking(PATIENCE),
-                )
-                .map_err(said)?;
-            let base = base.of(&publisher);
-            Box::new(Typed { base, publisher, message: Inertia::default() })
+            let publisher = node.create_publisher::<Inertia>(&spec.name, options());
+            let publisher = publisher.map_err(said)?;
+            Sending::of(node, spec, Typed { publisher, message: Inertia::default() })
         }
         Transport::TsujiBytes => {
-            let publisher = node
-                .create_raw_publisher(
-                    &spec.name,
-                    bytes_type(),
-                    PublisherOptions::default().qos(qos(spec)).max_blocking(PATIENCE),
-                )
-                .map_err(said)?;
-            let base = base.of(&publisher);
-            Box::new(Serialised { base, publisher, sample: vec![0; spec.size] })
+            Sending::of(node, spec, Serialised { publisher: bytes()?, sample: vec![0; spec.size] })
         }
         Transport::TsujiCommand | Transport::TsujiCommandBesidePictures => {
-            let publisher = node
-                .create_raw_publisher(
-                    &spec.name,
-                    bytes_type(),
-                    PublisherOptions::default().qos(qos(spec)).max_blocking(PATIENCE),
-                )
-                .map_err(said)?;
+            let publisher = bytes()?;
             let is_beside = spec.transport == Transport::TsujiCommandBesidePictures;
             let beside = is_beside.then(|| Beside::start(node, spec)).transpose()?;
             let sample = [&CDR_HEADER[..], &vec![0; spec.size]].concat();
-            Box::new(Commands { base: base.of(&publisher), publisher, sample, beside })
+            Sending::of(node, spec, Commands { publisher, sample, beside })
         }
-        _ => {
-            let publisher = images()?;
-            let base = base.of(&publisher);
-            Box::new(References { base, publisher, frame: image(spec.size) })
-        }
+        _ => Sending::of(node, spec, References { publisher: images()?, frame: image(spec.size) }),
     })
 }
 
@@ -151,54 +119,91 @@ fn bytes_type() -> RawType {
 /// CDR, little endian, before the number of a serialised sample.
 const CDR_HEADER: [u8; 4] = [0, 1, 0, 0];
 
-/// What all senders know.
-struct Base {
+/// What is published, and as what it is handed over.
+trait Outlet {
+    fn publisher(&self) -> &RawPublisher;
+
+    /// Takes a place for the next picture.
+    fn prepare(&mut self, _: &Pictures) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn draw(&mut self, pictures: &Pictures, number: u64) -> Result<(), String>;
+
+    fn publish(&mut self) -> Result<(), String>;
+
+    /// What is sent besides is sent, or not any more.
+    fn turn(&self, _: Turn) {}
+}
+
+struct Sending<O> {
     node: Node,
-    topic: String,
     pictures: Pictures,
     /// Subscriptions that are still to come.
     receivers: usize,
+    outlet: O,
 }
 
-impl Base {
-    fn of(mut self, publisher: &RawPublisher) -> Self {
-        self.topic = publisher.topic().to_owned();
-        self
+impl<O: Outlet + 'static> Sending<O> {
+    fn of(node: &Node, spec: &Spec, outlet: O) -> Box<dyn Sender> {
+        let (pictures, receivers) = (Pictures::new(spec.size), spec.receivers);
+        Box::new(Self { node: node.clone(), pictures, receivers, outlet })
     }
+}
 
-    fn meet(&mut self, publisher: &RawPublisher) -> Result<(), String> {
-        match std::mem::take(&mut self.receivers) {
-            0 => Ok(()),
-            count => publisher.wait_for_subscriptions(count, PATIENCE).map_err(said),
+impl<O: Outlet> Sender for Sending<O> {
+    fn prepare(&mut self) -> Result<(), String> {
+        let count = std::mem::take(&mut self.receivers);
+        if count != 0 {
+            self.outlet.publisher().wait_for_subscriptions(count, PATIENCE).map_err(said)?;
         }
+        self.outlet.prepare(&self.pictures)
     }
 
-    fn transport(&self) -> Option<String> {
+    fn draw(&mut self, number: u64) -> Result<(), String> {
+        self.outlet.draw(&self.pictures, number)
+    }
+
+    fn publish(&mut self) -> Result<(), String> {
+        self.outlet.publish()
+    }
+
+    fn begin(&mut self) {
+        self.outlet.turn(Turn::Send);
+    }
+
+    fn end(&mut self) {
+        self.outlet.turn(Turn::Rest);
+    }
+
+    fn transport(&mut self) -> Option<String> {
+        let topic = self.outlet.publisher().topic();
         let routes = self.node.context().routes(Duration::from_secs(2)).ok()?;
         let of_tsuji = |it: &RouteReport| it.subscription.vendor.is_none();
-        let mut routes = routes.into_iter().filter(|it| it.topic == self.topic && of_tsuji(it));
+        let mut routes = routes.into_iter().filter(|it| it.topic == topic && of_tsuji(it));
         routes.find_map(|it| it.transport)
     }
 }
 
 struct Loans {
-    base: Base,
     publisher: Publisher<Image>,
     template: Image,
     loaned: Option<LoanedMessage<Image>>,
 }
 
-impl Sender for Loans {
-    fn prepare(&mut self) -> Result<(), String> {
-        self.base.meet(&self.publisher)?;
-        let loaned = self.publisher.loan(&self.template, self.base.pictures.size());
-        self.loaned = Some(loaned.map_err(said)?);
+impl Outlet for Loans {
+    fn publisher(&self) -> &RawPublisher {
+        &self.publisher
+    }
+
+    fn prepare(&mut self, pictures: &Pictures) -> Result<(), String> {
+        self.loaned = Some(self.publisher.loan(&self.template, pictures.size()).map_err(said)?);
         Ok(())
     }
 
-    fn draw(&mut self, number: u64) -> Result<(), String> {
+    fn draw(&mut self, pictures: &Pictures, number: u64) -> Result<(), String> {
         let loaned = self.loaned.as_mut().ok_or("no place to draw in")?;
-        self.base.pictures.draw(number, loaned.data_mut());
+        pictures.draw(number, loaned.data_mut());
         Ok(())
     }
 
@@ -206,81 +211,69 @@ impl Sender for Loans {
         let loaned = self.loaned.take().ok_or("nothing is drawn")?;
         self.publisher.publish(loaned).map_err(said)
     }
-
-    fn transport(&mut self) -> Option<String> {
-        self.base.transport()
-    }
 }
 
 struct Pointers {
-    base: Base,
     publisher: Publisher<Image>,
     frames: VecDeque<Arc<Image>>,
 }
 
-impl Sender for Pointers {
-    fn prepare(&mut self) -> Result<(), String> {
-        self.base.meet(&self.publisher)?;
+impl Outlet for Pointers {
+    fn publisher(&self) -> &RawPublisher {
+        &self.publisher
+    }
+
+    fn prepare(&mut self, pictures: &Pictures) -> Result<(), String> {
         self.frames.rotate_left(1);
         if Arc::get_mut(&mut self.frames[0]).is_none() {
-            self.frames[0] = Arc::new(image(self.base.pictures.size()));
+            self.frames[0] = Arc::new(image(pictures.size()));
         }
         Ok(())
     }
 
-    fn draw(&mut self, number: u64) -> Result<(), String> {
+    fn draw(&mut self, pictures: &Pictures, number: u64) -> Result<(), String> {
         let frame = Arc::get_mut(&mut self.frames[0]).ok_or("the frame is in use")?;
-        self.base.pictures.draw(number, &mut frame.data);
+        pictures.draw(number, &mut frame.data);
         Ok(())
     }
 
     fn publish(&mut self) -> Result<(), String> {
         self.publisher.publish(Arc::clone(&self.frames[0])).map_err(said)
     }
-
-    fn transport(&mut self) -> Option<String> {
-        self.base.transport()
-    }
 }
 
 struct References {
-    base: Base,
     publisher: Publisher<Image>,
     frame: Image,
 }
 
-impl Sender for References {
-    fn prepare(&mut self) -> Result<(), String> {
-        self.base.meet(&self.publisher)
+impl Outlet for References {
+    fn publisher(&self) -> &RawPublisher {
+        &self.publisher
     }
 
-    fn draw(&mut self, number: u64) -> Result<(), String> {
-        self.base.pictures.draw(number, &mut self.frame.data);
+    fn draw(&mut self, pictures: &Pictures, number: u64) -> Result<(), String> {
+        pictures.draw(number, &mut self.frame.data);
         Ok(())
     }
 
     fn publish(&mut self) -> Result<(), String> {
         self.publisher.publish(&self.frame).map_err(said)
     }
-
-    fn transport(&mut self) -> Option<String> {
-        self.base.transport()
-    }
 }
 
 /// A message of a fixed size, the number in its first field.
 struct Typed {
-    base: Base,
     publisher: Publisher<Inertia>,
     message: Inertia,
 }
 
-impl Sender for Typed {
-    fn prepare(&mut self) -> Result<(), String> {
-        self.base.meet(&self.publisher)
+impl Outlet for Typed {
+    fn publisher(&self) -> &RawPublisher {
+        &self.publisher
     }
 
-    fn draw(&mut self, number: u64) -> Result<(), String> {
+    fn draw(&mut self, _: &Pictures, number: u64) -> Result<(), String> {
         self.message.m = f64::from_bits(number);
         Ok(())
     }
@@ -288,25 +281,20 @@ impl Sender for Typed {
     fn publish(&mut self) -> Result<(), String> {
         self.publisher.publish(self.message).map_err(said)
     }
-
-    fn transport(&mut self) -> Option<String> {
-        self.base.transport()
-    }
 }
 
 /// A sample that is serialised already, the number behind its header.
 struct Serialised {
-    base: Base,
     publisher: RawPublisher,
     sample: Vec<u8>,
 }
 
-impl Sender for Serialised {
-    fn prepare(&mut self) -> Result<(), String> {
-        self.base.meet(&self.publisher)
+impl Outlet for Serialised {
+    fn publisher(&self) -> &RawPublisher {
+        &self.publisher
     }
 
-    fn draw(&mut self, number: u64) -> Result<(), String> {
+    fn draw(&mut self, _: &Pictures, number: u64) -> Result<(), String> {
         self.sample[..4].copy_from_slice(&CDR_HEADER);
         self.sample[4..12].copy_from_slice(&number.to_le_bytes());
         Ok(())
@@ -315,27 +303,22 @@ impl Sender for Serialised {
     fn publish(&mut self) -> Result<(), String> {
         self.publisher.publish_bytes(&self.sample).map_err(said)
     }
-
-    fn transport(&mut self) -> Option<String> {
-        self.base.transport()
-    }
 }
 
 /// A small serialised sample, pictures on another topic meanwhile or not.
 struct Commands {
-    base: Base,
     publisher: RawPublisher,
     sample: Vec<u8>,
     beside: Option<Beside>,
 }
 
-impl Sender for Commands {
-    fn prepare(&mut self) -> Result<(), String> {
-        self.base.meet(&self.publisher)
+impl Outlet for Commands {
+    fn publisher(&self) -> &RawPublisher {
+        &self.publisher
     }
 
-    fn draw(&mut self, number: u64) -> Result<(), String> {
-        self.base.pictures.draw(number, &mut self.sample[CDR_HEADER.len()..]);
+    fn draw(&mut self, pictures: &Pictures, number: u64) -> Result<(), String> {
+        pictures.draw(number, &mut self.sample[CDR_HEADER.len()..]);
         Ok(())
     }
 
@@ -343,20 +326,10 @@ impl Sender for Commands {
         self.publisher.publish_bytes(&self.sample).map_err(said)
     }
 
-    fn begin(&mut self) {
+    fn turn(&self, turn: Turn) {
         if let Some(beside) = &self.beside {
-            beside.turn(Turn::Send);
+            beside.turn(turn);
         }
-    }
-
-    fn end(&mut self) {
-        if let Some(beside) = &self.beside {
-            beside.turn(Turn::Rest);
-        }
-    }
-
-    fn transport(&mut self) -> Option<String> {
-        self.base.transport()
     }
 }
 
