@@ -26,7 +26,7 @@ mod wire;
 use connects::CONNECTS;
 use inward::{Inward, Who};
 use outward::{Outward, TRIPS, Trips};
-pub(crate) use part::{PART, part};
+pub(crate) use part::BridgePart;
 use pictures::{Form, Pictures};
 use server::{INCOMING_BUFFER, OWN, ROSBRIDGE_1, ROSBRIDGE_2, Rosbridge1, Rosbridge2, Server};
 

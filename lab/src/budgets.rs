@@ -20,9 +20,9 @@ mod plain;
 mod reading;
 mod throughput;
 
-pub(crate) use footprint::{FIRST, STAND, Status, first, stand, woken};
-pub(crate) use node::{NODE, node};
-pub(crate) use plain::{ForeignNode, PLAIN, plain, until};
+pub(crate) use footprint::{First, Stand, Status, woken};
+pub(crate) use node::NodePart;
+pub(crate) use plain::{ForeignNode, until};
 
 /// How a case is measured.
 #[derive(Clone, Copy)]
@@ -40,6 +40,51 @@ pub(crate) type Parts = Vec<Box<dyn Part>>;
 pub(crate) trait Part: InRounds {
     /// To be called when all rounds are over. It has nothing to say where none was whole.
     fn tell(&mut self, run: &mut Run<'_, '_>);
+}
+
+/// A case whose rounds each bring the same, of which something is said when all are over.
+struct Case<T, M, S> {
+    name: String,
+    measure: M,
+    say: S,
+    /// Of each round that was whole.
+    brought: Vec<T>,
+}
+
+/// A case of that name. `measure` brings what one round is about, and `say` is told what all that were whole brought, if any was.
+pub(crate) fn case<T: 'static>(
+    name: impl Into<String>,
+    measure: impl FnMut(&mut Run<'_, '_>, Round) -> Result<T, Stop> + 'static,
+    say: impl FnMut(&mut Run<'_, '_>, Vec<T>) + 'static,
+) -> Box<dyn Part> {
+    Box::new(Case { name: name.into(), measure, say, brought: Vec::new() })
+}
+
+impl<T, M, S> InRounds for Case<T, M, S>
+where
+    M: FnMut(&mut Run<'_, '_>, Round) -> Result<T, Stop>,
+{
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
+        self.brought.push((self.measure)(run, round)?);
+        Ok(())
+    }
+}
+
+impl<T, M, S> Part for Case<T, M, S>
+where
+    M: FnMut(&mut Run<'_, '_>, Round) -> Result<T, Stop>,
+    S: FnMut(&mut Run<'_, '_>, Vec<T>),
+{
+    fn tell(&mut self, run: &mut Run<'_, '_>) {
+        let brought = std::mem::take(&mut self.brought);
+        if !brought.is_empty() {
+            (self.say)(run, brought);
+        }
+    }
 }
 
 const CASES: &[(&str, Measure)] = &[

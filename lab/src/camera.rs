@@ -13,15 +13,15 @@ use crate::report::{At, Cell, Series, Table};
 use crate::rounds::{self, InRounds, Round};
 use crate::route::{Route, TsujiTransport};
 use crate::statistics::{mean, quantile, sorted, variance};
-use crate::transport::{Peer, Way};
+use crate::transport::{Came, Peer, Way};
 
 mod filming;
 mod input;
 mod reel;
 mod usage;
 
-pub(crate) use filming::{CAMERA, film};
-use filming::{FilmPart, Filmed, Sighted};
+pub(crate) use filming::FilmPart;
+use filming::Filmed;
 use input::{Footage, Input};
 pub(crate) use usage::seconds_used;
 use usage::{Sampling, Told, Who};
@@ -250,7 +250,7 @@ fn measure(
             // So named, the policy of the stage sends it by Cyclone DDS.
             name: format!("{}{name}", crate::route::BY_CYCLONE),
         };
-        let child = Child::open(&run.stage.at(place), CAMERA, &told);
+        let child = Child::open(&run.stage.at(place), &told);
         child.map_err(|stop| stop.of(&format!("the {role}")))
     };
     let (role, place) = match pair.watcher {
@@ -274,7 +274,7 @@ fn measure(
     let sampling = Sampling::start(whose);
     let filmed = camera.ask_for::<Filmed>(&format!("film {first} {count}"));
     let seen = match (&filmed, &mut watcher) {
-        (Err(Stop::Interrupted), _) | (Err(_), None) => Ok(Sighted::default()),
+        (Err(Stop::Interrupted), _) | (Err(_), None) => Ok(Came::default()),
         (_, Some(watcher)) => watcher.ask_for(&format!("seen {}", first + count)),
         (_, None) => camera.ask_for(&format!("seen {}", first + count)),
     };
@@ -313,7 +313,7 @@ struct Film {
 
 impl Film {
     /// What one start brought, whose first picture has the number `first`.
-    fn read(first: u64, filmed: Filmed, seen: Sighted) -> Result<Self, String> {
+    fn read(first: u64, filmed: Filmed, seen: Came) -> Result<Self, String> {
         let mut film = Self {
             transport: seen.transport.or(filmed.transport),
             filmed: filmed.filmed,
@@ -512,7 +512,7 @@ mod tests {
             [61_000, 61_000, 61_000, 30],
             [91_000, 91_000, 91_000, 40],
         ];
-        let seen = Sighted {
+        let seen = Came {
             received: vec![(3, 95_000), (1, 43_000), (1, 44_000)],
             damaged: 1,
             displaced: Some(1),
@@ -535,7 +535,7 @@ mod tests {
         let read = |first: u64, came: &[u64], displaced: Option<u64>| {
             let filmed = vec![[1000, 1000, 1000, 10], [2000, 2500, 2500, 10]];
             let received: Vec<_> = came.iter().map(|number| (*number, 5000)).collect();
-            let seen = Sighted { received, displaced, ..Sighted::default() };
+            let seen = Came { received, displaced, ..Came::default() };
             Film::read(first, Filmed { filmed, transport: None }, seen).unwrap()
         };
         let mut film = Film::default();
@@ -552,7 +552,7 @@ mod tests {
     #[test]
     fn where_nothing_came_there_is_no_figure() {
         let filmed = Filmed { filmed: vec![[1; 4]], transport: Some("shm".to_owned()) };
-        let film = Film::read(0, filmed, Sighted::default()).unwrap();
+        let film = Film::read(0, filmed, Came::default()).unwrap();
         let row = film.row(Case { pair: pairs()[0], is_jpeg: true });
         assert_eq!(film.transport.as_deref(), Some("shm"));
         assert_eq!((film.lost(), &row[5..9]), (1, &[const { Cell::Nothing }; 4][..]));
@@ -560,7 +560,7 @@ mod tests {
 
     #[test]
     fn a_picture_that_was_not_filmed_is_said() {
-        let seen = Sighted { received: vec![(0, 1)], ..Sighted::default() };
+        let seen = Came { received: vec![(0, 1)], ..Came::default() };
         let error = Film::read(0, Filmed::default(), seen).unwrap_err();
         assert!(error.contains("no picture has number 0"), "{error}");
     }

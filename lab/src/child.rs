@@ -21,27 +21,43 @@ use crate::placement;
 use crate::probe::{self, Arrivals, BLOCK_MAX, Meter, Paced, Pacer};
 use crate::transport::{self, End, Flow, Role, Sender, Spec};
 
-/// Plays the part that `text`, a [`Spec`], describes.
-pub(crate) fn run(text: &str, allocations: Option<Allocations>) -> i32 {
-    play(text, |spec: Spec| match spec.role {
-        Role::Both => both(&spec, allocations),
-        Role::Sender => sender(&spec, allocations),
-        Role::Receiver => receiver(&spec, allocations),
-    })
+/// What a child process is told to be, in its second argument.
+pub(crate) trait ChildPart: Serialize + DeserializeOwned {
+    /// Its first argument, which nobody else is told of.
+    const MODE: &'static str;
+
+    /// Plays it. `allocations` counts those of this process, where its program does.
+    fn play(self, allocations: Option<Allocations>) -> Result<(), String>;
 }
 
-/// Plays the part that `text` describes, as whoever started this child wrote it. The answer is the exit code; where the child has
-/// failed it has said why.
-pub(crate) fn play<P: DeserializeOwned>(
+/// Plays the part that `text` describes, as whoever started this child wrote it, if `mode` is one of such a part. The answer is the
+/// exit code; where the child has failed it has said why.
+pub(crate) fn play<P: ChildPart>(
+    mode: &str,
     text: &str,
-    play: impl FnOnce(P) -> Result<(), String>,
-) -> i32 {
+    allocations: Option<Allocations>,
+) -> Option<i32> {
+    if mode != P::MODE {
+        return None;
+    }
     let part = serde_json::from_str(text).map_err(|error| error.to_string());
-    match part.and_then(play) {
-        Ok(()) => 0,
+    match part.and_then(|part: P| part.play(allocations)) {
+        Ok(()) => Some(0),
         Err(error) => {
             answer(&json!({ "failed": error }));
-            1
+            Some(1)
+        }
+    }
+}
+
+impl ChildPart for Spec {
+    const MODE: &'static str = "--child";
+
+    fn play(self, allocations: Option<Allocations>) -> Result<(), String> {
+        match self.role {
+            Role::Both => both(&self, allocations),
+            Role::Sender => sender(&self, allocations),
+            Role::Receiver => receiver(&self, allocations),
         }
     }
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tsuji_platform::subprocess::{Silence, Subprocess};
 
+use crate::child::ChildPart;
 use crate::interrupt::Interrupt;
 use crate::placement::{Place, Places, RECEIVES_ON};
 use crate::probe::Beside;
@@ -172,16 +173,16 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts one with the hidden argument `mode` and its part, and waits until it stands.
-    pub(crate) fn open(stage: &Stage, mode: &str, part: &impl Serialize) -> Result<Self, Stop> {
-        let mut child = Self::start(stage, mode, part)?;
+    /// Starts one that plays `part`, and waits until it stands.
+    pub(crate) fn open<P: ChildPart>(stage: &Stage, part: &P) -> Result<Self, Stop> {
+        let mut child = Self::start(stage, part)?;
         child.answer().map(|_| child)
     }
 
-    /// Starts one with the hidden argument `mode` and its part.
-    pub(crate) fn start(stage: &Stage, mode: &str, part: &impl Serialize) -> Result<Self, Stop> {
+    /// Starts one that plays `part`.
+    pub(crate) fn start<P: ChildPart>(stage: &Stage, part: &P) -> Result<Self, Stop> {
         let text = serde_json::to_string(part).map_err(|error| error.to_string())?;
-        Self::start_with(stage, [mode, &text])
+        Self::start_with(stage, [P::MODE, &text])
     }
 
     /// Starts one with these words.
@@ -394,7 +395,7 @@ impl Crew {
             let spec = Spec { role, ..spec.clone() };
             // Streams to many would queue where one thread at a time is timed.
             let place = if spec.flow == Flow::Paced { place } else { Place::Anywhere };
-            Child::open(&stage.at(place), CHILD, &spec)
+            Child::open(&stage.at(place), &spec)
         };
         let (place, count) = match spec.role {
             Role::Both => (Place::Both, 0),
@@ -612,6 +613,3 @@ impl Drop for Crews {
 }
 
 const HANDSHAKES_MAX: u32 = 50;
-
-/// The hidden argument that makes this program one of its own children.
-pub(crate) const CHILD: &str = "--child";

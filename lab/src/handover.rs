@@ -3,7 +3,7 @@
 //! publish and take cost where nothing changes.
 
 use crate::budgets::{Measure, Parts, Run};
-use crate::child::{answer, obey_each, play, said};
+use crate::child::{answer, obey_each, said};
 use crate::crew::Stop;
 
 mod late_joiner;
@@ -12,9 +12,9 @@ mod member;
 mod single;
 mod timing;
 
-pub(crate) use late_joiner::{LATE_JOINER, late_joiner};
-pub(crate) use member::{MEMBER, member};
-pub(crate) use single::{SINGLE, single};
+pub(crate) use late_joiner::Joiner;
+pub(crate) use member::Part as Member;
+pub(crate) use single::Single;
 
 const CASES: &[(&str, Measure)] = &[
     ("processes-64", Measure::Rounds(|_| shown(load::processes(), load::SMALL))),

@@ -21,8 +21,7 @@ mod rosout;
 mod speaking;
 
 use beat::{Beat, Beats, Spread};
-use speaking::BeatPart;
-pub(crate) use speaking::{SPEAKER, speak};
+pub(crate) use speaking::BeatPart;
 
 /// Measures what `options` asks for, or reads a log.
 pub(crate) fn run(run: &mut Run<'_, '_>) -> Result<(), Stop> {
@@ -116,11 +115,11 @@ impl Flow {
         };
         let (role, place) =
             if self.is_one { ("both", Place::Both) } else { ("speaker", Place::Sender) };
-        let speaker = Child::open(&stage.at(place), SPEAKER, &told(role));
+        let speaker = Child::open(&stage.at(place), &told(role));
         let mut speaker = speaker.map_err(|stop| stop.of("the speaker"))?;
         let listen = || -> Result<Child, Stop> {
             let stage = stage.at(Place::Receiver(0));
-            let listener = Child::open(&stage, SPEAKER, &told("listener"));
+            let listener = Child::open(&stage, &told("listener"));
             listener.map_err(|stop| stop.of("the listener"))
         };
         let mut early = if self.is_one || self.is_late { None } else { Some(listen()?) };
@@ -313,11 +312,11 @@ fn row(flow: &Flow, beat: &Beats) -> Vec<Cell> {
     let mut row = vec![
         Cell::Text(beat.transport().to_owned()),
         Cell::Text(if flow.is_late { "late" } else { "early" }.to_owned()),
-        number(beat.published()),
-        number(beat.early()),
-        number(beat.received()),
+        number(beat.sum(Beat::published)),
+        number(beat.sum(Beat::early)),
+        number(beat.sum(Beat::received)),
         beat.displaced().map_or(Cell::Nothing, number),
-        number(beat.missing()),
+        number(beat.sum(Beat::missing)),
         Cell::Number(beat.late_us() / 1000.0),
         Cell::Number(interval.mean / 1000.0),
         Cell::Number(interval.std),
@@ -385,10 +384,10 @@ fn tell_compared(
         let mut row = vec![
             Cell::Text(beats.transport().to_owned()),
             Cell::Number(value(flow)),
-            Cell::Number(beats.published() as f64),
-            Cell::Number(beats.received() as f64),
+            Cell::Number(beats.sum(Beat::published) as f64),
+            Cell::Number(beats.sum(Beat::received) as f64),
             beats.displaced().map_or(Cell::Nothing, |it| Cell::Number(it as f64)),
-            Cell::Number(beats.missing() as f64),
+            Cell::Number(beats.sum(Beat::missing) as f64),
         ];
         row.extend([transmit.mean, transmit.std, transmit.max].map(Cell::Number));
         row
@@ -414,7 +413,7 @@ fn keep(report: &mut Report, case: &str, beats: &Beats) {
         return;
     }
     // How many the queue of a peer has let go, nobody says.
-    report.astray(if beats.displaced().is_some() { beats.missing() } else { 0 });
+    report.astray(if beats.displaced().is_some() { beats.sum(Beat::missing) } else { 0 });
     for (what, at, starts) in [
         ("interval", At::Seconds(beats.seconds()), beats.intervals_us()),
         ("transmit", At::Number(beats.numbers()), beats.transmit_us()),

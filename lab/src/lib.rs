@@ -43,7 +43,7 @@ pub use crew::Program;
 
 use arguments::Options;
 use budgets::Run;
-use crew::{CHILD, Stage, Stop};
+use crew::{Stage, Stop};
 use interrupt::{INTERRUPTED, Interrupt};
 use machine::Watch;
 use placement::Places;
@@ -91,21 +91,10 @@ fn obey(
     out: &mut dyn Write,
     interrupt: Option<&Interrupt>,
 ) -> i32 {
-    if let [mode, text] = words {
-        match mode.as_str() {
-            CHILD => return child::run(text, allocations),
-            budgets::PLAIN => return budgets::plain(text),
-            budgets::STAND => return budgets::stand(text),
-            budgets::NODE => return budgets::node(text),
-            jitter::SPEAKER => return jitter::speak(text),
-            camera::CAMERA => return camera::film(text),
-            bridge::PART => return bridge::part(text),
-            budgets::FIRST => return budgets::first(text),
-            handover::MEMBER => return handover::member(text),
-            handover::LATE_JOINER => return handover::late_joiner(text),
-            handover::SINGLE => return handover::single(text),
-            _ => (),
-        }
+    if let [mode, text] = words
+        && let Some(code) = PARTS.iter().find_map(|play| play(mode, text, allocations))
+    {
+        return code;
     }
     let (name, options) = match arguments::parse(words) {
         Ok(asked) => asked,
@@ -134,6 +123,24 @@ fn obey(
     let interrupt = interrupt.cloned().unwrap_or_else(Interrupt::listen);
     measure(&options, program, interrupt, out, experiment, is_alone)
 }
+
+/// Plays a part if it is the one that is meant; see [`child::play`].
+type Play = fn(&str, &str, Option<Allocations>) -> Option<i32>;
+
+/// What this program plays as a child of its own.
+const PARTS: [Play; 11] = [
+    child::play::<transport::Spec>,
+    child::play::<transport::Foreign>,
+    child::play::<budgets::Stand>,
+    child::play::<budgets::First>,
+    child::play::<budgets::NodePart>,
+    child::play::<jitter::BeatPart>,
+    child::play::<camera::FilmPart>,
+    child::play::<bridge::BridgePart>,
+    child::play::<handover::Member>,
+    child::play::<handover::Joiner>,
+    child::play::<handover::Single>,
+];
 
 /// What measures: each under its name.
 const EXPERIMENTS: [(&str, Measure); 8] = [

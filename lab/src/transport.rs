@@ -18,14 +18,16 @@ use crate::route::Route;
 
 mod condvar;
 mod cyclonedds;
+mod ends;
 mod iceoryx;
 mod peer;
 mod plugin;
 mod socket;
 mod tsuji;
 
-pub(crate) use cyclonedds::{Foreign, Heard, TYPE_NAME as PICTURE_TYPE, run_plain};
-pub(crate) use peer::{Failure, Line, Peer, Talker, Way, listen, meet};
+pub(crate) use cyclonedds::{Foreign, Heard, TYPE_NAME as PICTURE_TYPE};
+pub(crate) use ends::{Came, Hears, PATIENCE, Sends};
+pub(crate) use peer::{Line, Peer, Talker, Way};
 pub(crate) use plugin::absence;
 
 /// One way of handing a picture over.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tsuji_bridge::Protocol;
 
-use super::part::PART;
+use super::part::BridgePart;
 use super::server::{self, Server};
 use crate::camera::seconds_used;
 use crate::crew::{Child, Program, Stage, Stop};
@@ -75,7 +75,7 @@ impl<'a> House<'a> {
                 let text = json!({
                     "role": "bridge", "folder": stage.folder(), "incoming_buffer": incoming_buffer,
                 });
-                let mut child = Child::start(&placed, PART, &text)?;
+                let mut child = Child::start(&placed, &BridgePart(text))?;
                 let places = child.answer()?;
                 (child, places, None)
             }
@@ -155,7 +155,7 @@ impl<'a> House<'a> {
             "speaker" => "the speaker",
             _ => "the client",
         };
-        let child = Child::start(stage, PART, &text)?;
+        let child = Child::start(stage, &BridgePart(text))?;
         let mut player = Player { who, child };
         player.answer()?;
         Ok(player)

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tsuji::{Context, Node, Publisher, PublisherOptions, Subscription, WaitSet};
 use tsuji::{History, Interop, Qos};
@@ -16,25 +17,27 @@ use tsuji_platform::clock::{monotonic_ns, process_cpu_ns};
 use super::client::{self, protocol_of};
 use super::wire::{self, Account};
 use super::{HEIGHT, PICTURE_BYTES, WIDTH};
-use crate::child::{answer, obey_each, parsed, play, said};
+use crate::Allocations;
+use crate::child::{ChildPart, answer, obey_each, parsed, said};
 use crate::pace::sleep_until;
 use crate::route::Route;
 
-/// The hidden argument of such a process.
-pub(crate) const PART: &str = "--bridge-part";
+/// What such a process is told, which is another thing for each `role`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BridgePart(pub(super) Value);
 
-/// Plays one.
-pub(crate) fn part(text: &str) -> i32 {
-    play(text, run_part)
-}
+impl ChildPart for BridgePart {
+    const MODE: &'static str = "--bridge-part";
 
-fn run_part(value: Value) -> Result<(), String> {
-    match value["role"].as_str().unwrap_or_default() {
-        "bridge" => serve(&value),
-        "listener" => listen(&value),
-        "speaker" => speak(&value),
-        "client" => client::run(&value),
-        other => Err(format!("no part `{other}`")),
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        let Self(value) = self;
+        match value["role"].as_str().unwrap_or_default() {
+            "bridge" => serve(&value),
+            "listener" => listen(&value),
+            "speaker" => speak(&value),
+            "client" => client::run(&value),
+            other => Err(format!("no part `{other}`")),
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fs;
 
 use crate::arguments::{MATRIX_BLOCKS, MATRIX_COUNT, Options};
-use crate::budgets::{Part, Parts, Run};
+use crate::budgets::{Part, Parts, Run, case};
 use crate::crew::{Block, Crew, Crews, Stop, latencies};
 use crate::report::Series;
-use crate::rounds::{InRounds, Round};
+use crate::rounds::Round;
 use crate::route::{Route, TUNED, TsujiTransport};
 use crate::statistics::{Bar, Interval, Statistic, quantile, ratio, sorted};
 use crate::transport::{Spec, Transport, absence};
@@ -25,63 +25,48 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<Parts, Stop> {
     fs::write(&path, tuned).map_err(|error| format!("write {}: {error}", path.display()))?;
     let sizes = run.options.sizes_or(&SIZES).iter();
     let kinds = sizes.flat_map(|size| [true, false].map(|it| (*size, it)));
-    let choice = |(size, is_reliable)| -> Box<dyn Part> {
-        let here =
-            TsujiTransport::ALL.into_iter().filter(|it| absence(*it).is_none()).map(Route::By);
-        let routes = [Route::Tuned].into_iter().chain(here);
-        let contestant = |route| Contestant { route, transport: String::new(), blocks: Vec::new() };
-        let what = format!("choice {}", if is_reliable { "reliable" } else { "best effort" });
-        Box::new(Choice { size, is_reliable, what, contestants: routes.map(contestant).collect() })
+    Ok(kinds.map(|(size, is_reliable)| choice(size, is_reliable)).collect())
+}
+
+/// Samples of one size and reliability by what tsuji chooses, and by each transport.
+fn choice(size: usize, is_reliable: bool) -> Box<dyn Part> {
+    let here = TsujiTransport::ALL.into_iter().filter(|it| absence(*it).is_none()).map(Route::By);
+    let routes: Vec<_> = [Route::Tuned].into_iter().chain(here).collect();
+    let what = format!("choice {}", if is_reliable { "reliable" } else { "best effort" });
+    let name = format!("{what} {size}");
+    let own = routes.clone();
+    let measure = move |run: &mut Run<'_, '_>, round: Round| {
+        let mut crews = Crews::default();
+        for route in &own {
+            let spec = spec(run, *route, size, is_reliable, round);
+            let mut crew = Crew::start(run.stage, &spec)?;
+            crew.block(WARM_UP)?;
+            crews.0.push(crew);
+        }
+        let blocks = crews.in_turn(round, round.part(run.options.count))?;
+        Ok(crews.0.iter().map(|it| it.transport.clone()).zip(blocks).collect::<Vec<_>>())
     };
-    Ok(kinds.map(choice).collect())
+    case(name, measure, move |run: &mut Run<'_, '_>, starts: Vec<Vec<(String, Block)>>| {
+        let of = |(at, route): (usize, &Route)| {
+            let (transports, blocks) = starts.iter().map(|it| it[at].clone()).unzip();
+            let transports: Vec<String> = transports;
+            let transport = transports.last().cloned().unwrap_or_default();
+            Contestant { route: *route, transport, blocks }
+        };
+        let contestants: Vec<_> = routes.iter().enumerate().map(of).collect();
+        judge(run, size, is_reliable, &what, &contestants);
+    })
 }
 
 const SIZES: [usize; 5] = [64, 4096, 65_536, 1 << 20, 4 << 20];
 
-/// Samples of one size and reliability by what tsuji chooses, and by each transport.
-struct Choice {
-    size: usize,
-    is_reliable: bool,
-    what: String,
-    contestants: Vec<Contestant>,
-}
-
+/// What all starts of one brought.
 struct Contestant {
     route: Route,
     /// What carries.
     transport: String,
     /// One of each start.
     blocks: Vec<Block>,
-}
-
-impl InRounds for Choice {
-    fn name(&self) -> String {
-        format!("{} {}", self.what, self.size)
-    }
-
-    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
-        let mut crews = Crews::default();
-        for it in &mut self.contestants {
-            let spec = spec(run, it.route, self.size, self.is_reliable, round);
-            let mut crew = Crew::start(run.stage, &spec)?;
-            crew.block(WARM_UP)?;
-            it.transport.clone_from(&crew.transport);
-            crews.0.push(crew);
-        }
-        let each = round.part(run.options.count);
-        for (it, fresh) in self.contestants.iter_mut().zip(crews.in_turn(round, each)?) {
-            it.blocks.push(fresh);
-        }
-        Ok(())
-    }
-}
-
-impl Part for Choice {
-    fn tell(&mut self, run: &mut Run<'_, '_>) {
-        if self.contestants.iter().any(|it| !it.blocks.is_empty()) {
-            judge(run, self.size, self.is_reliable, &self.what, &self.contestants);
-        }
-    }
 }
 
 /// The best of the transports is known only afterwards, so noise makes it look a little better than it is.

@@ -1,9 +1,9 @@
 //! How late a small command is while pictures go from the same process to the same other one on another topic.
 
-use crate::budgets::{Part, Parts, Run};
+use crate::budgets::{Parts, Run, case};
 use crate::crew::{Block, Crew, Crews, Stop, latencies};
 use crate::report::Series;
-use crate::rounds::{InRounds, Round};
+use crate::rounds::Round;
 use crate::route::{Route, TsujiTransport};
 use crate::statistics::{Bar, Statistic, over_clusters, ratio};
 use crate::transport::{Spec, Transport, absence};
@@ -24,66 +24,37 @@ pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<Parts, Stop> {
             run.report.absent(run.screen, &what, &why);
             continue;
         }
-        parts.push(Box::new(Commands {
-            route,
-            what,
-            transport: String::new(),
-            blocks: [vec![], vec![]],
-        }));
+        let (name, said) = (what.clone(), what.clone());
+        let measure = move |run: &mut Run<'_, '_>, round| blocks(run, route, &what, round);
+        let say =
+            move |run: &mut Run<'_, '_>, starts: Vec<Start>| judge(run, route, &said, &starts);
+        parts.push(case(name, measure, say));
     }
     Ok(parts)
 }
 
-/// Commands alone, and beside pictures.
-struct Commands {
-    route: Route,
-    what: String,
-    /// What carries.
-    transport: String,
-    /// Of both, one of each start.
-    blocks: [Vec<Block>; 2],
+/// What carries, and what came of commands alone, and of commands beside pictures.
+type Start = (String, [Block; 2]);
+
+fn blocks(run: &mut Run<'_, '_>, route: Route, what: &str, round: Round) -> Result<Start, Stop> {
+    let mut crews = Crews::default();
+    for transport in [Transport::TsujiCommand, Transport::TsujiCommandBesidePictures] {
+        let name = format!("{what}_{}", round.number);
+        let mut crew = Crew::start(run.stage, &spec(run, transport, route, &name))?;
+        crew.block(WARM_UP)?;
+        crews.0.push(crew);
+    }
+    let each = round.part(run.options.count * COUNTS);
+    let mut fresh = crews.in_turn(round, each)?.into_iter();
+    let both = [fresh.next(), fresh.next()].map(Option::unwrap_or_default);
+    Ok((crews.0[1].transport.clone(), both))
 }
 
-impl InRounds for Commands {
-    fn name(&self) -> String {
-        self.what.clone()
-    }
-
-    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
-        let mut crews = Crews::default();
-        for transport in [Transport::TsujiCommand, Transport::TsujiCommandBesidePictures] {
-            let name = format!("{}_{}", self.what, round.number);
-            let mut crew = Crew::start(run.stage, &spec(run, transport, self.route, &name))?;
-            crew.block(WARM_UP)?;
-            self.transport.clone_from(&crew.transport);
-            crews.0.push(crew);
-        }
-        let each = round.part(run.options.count * COUNTS);
-        for (blocks, fresh) in self.blocks.iter_mut().zip(crews.in_turn(round, each)?) {
-            blocks.push(fresh);
-        }
-        Ok(())
-    }
-}
-
-impl Part for Commands {
-    fn tell(&mut self, run: &mut Run<'_, '_>) {
-        let Self { route, what, transport, blocks: [alone, beside] } = self;
-        if !alone.is_empty() {
-            judge(run, *route, what, transport, alone, beside);
-        }
-    }
-}
-
-fn judge(
-    run: &mut Run<'_, '_>,
-    route: Route,
-    what: &str,
-    transport: &str,
-    alone: &[Block],
-    beside: &[Block],
-) {
-    for (word, blocks) in [("alone", alone), ("beside pictures", beside)] {
+fn judge(run: &mut Run<'_, '_>, route: Route, what: &str, starts: &[Start]) {
+    let transport = starts.last().map_or("", |it| &it.0);
+    let all = |at: usize| starts.iter().map(|it| it.1[at].clone()).collect::<Vec<_>>();
+    let [alone, beside] = [0, 1].map(all);
+    for (word, blocks) in [("alone", &alone), ("beside pictures", &beside)] {
         let starts = latencies(blocks);
         for (name, share) in [("median", 0.5), ("p99", 0.99)] {
             let figure = over_clusters(&starts, share);
@@ -93,7 +64,7 @@ fn judge(
     }
     let came: u64 = beside.iter().map(|it| it.beside.came).sum();
     let missing: u64 = beside.iter().map(|it| it.beside.missing).sum();
-    let lost: u64 = alone.iter().chain(beside).map(|it| it.lost).sum();
+    let lost: u64 = alone.iter().chain(&beside).map(|it| it.lost).sum();
     let none = Some(Bar::AtMost(0.0));
     run.judge(format!("{what} pictures"), "came beside", came, "", None);
     run.judge(format!("{what} pictures lost"), "", missing, "", none);
@@ -102,7 +73,7 @@ fn judge(
     let of = "beside pictures of 6 MB at 30 Hz / without";
     for statistic in [Statistic::Median, Statistic::P99] {
         let has_bar = route == Route::Alone && statistic == Statistic::P99;
-        let figure = ratio(statistic, &latencies(beside), &latencies(alone));
+        let figure = ratio(statistic, &latencies(&beside), &latencies(&alone));
         let bar = has_bar.then_some(Bar::AtMost(BESIDE_MAX));
         run.judge(format!("{what} {statistic}"), of, figure, "×", bar);
     }

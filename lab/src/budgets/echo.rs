@@ -2,105 +2,93 @@
 
 use crate::arguments::PICTURE_BYTES;
 use crate::budgets::plain::{ForeignNode, until};
-use crate::budgets::{Part, Parts, Run};
+use crate::budgets::{Parts, Run, case};
 use crate::crew::{Block, Crew, Crews, Stop};
 use crate::report::Series;
-use crate::rounds::{InRounds, Round};
+use crate::rounds::Round;
 use crate::route::Route;
 use crate::statistics::{Bar, Interval, bootstrap, interval_of_median, quantile, sorted};
 use crate::transport::{Foreign, PICTURE_TYPE, Spec, Transport};
 
 /// The flow alone, the flow with a foreign reader, and the engine alone with a reader.
 pub(crate) fn measure(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
-    Ok(vec![Box::new(Echo::default())])
+    Ok(vec![case(WHAT, start, tell)])
 }
 
-#[derive(Default)]
-struct Echo {
+/// What one start brought: of the flow alone, of the flow with a foreign reader, and of the engine.
+struct Start {
     /// What carries.
     transports: [String; 3],
-    blocks: Blocks,
+    blocks: [Block; 3],
     lost: u64,
     doubled: u64,
 }
 
-/// The blocks of the flow alone, of the flow with a foreign reader, and of the engine, one of each start.
-type Blocks = [Vec<Block>; 3];
-
 const WHAT: &str = "echo";
 const WARM_UP: u64 = 3;
 
-impl InRounds for Echo {
-    fn name(&self) -> String {
-        WHAT.to_owned()
+fn start(run: &mut Run<'_, '_>, round: Round) -> Result<Start, Stop> {
+    let name = |it: &str| format!("{it}_{}", round.number);
+    let listened = spec(run, Transport::TsujiPublish, &name("echo_listened"));
+    let plain = Foreign {
+        folder: run.stage.folder().to_owned(),
+        type_name: PICTURE_TYPE.to_owned(),
+        reads: listened.name.clone(),
+        writes: None,
+        size: 0,
+        depth: 10,
+    };
+    let mut plain = ForeignNode::start(run.stage, &plain)?;
+    let alone = spec(run, Transport::TsujiPublish, &name("echo_alone"));
+    let engine = spec(run, Transport::CycloneCopy, &name("echo_engine"));
+    let mut crews = Crews::default();
+    for spec in [&alone, &listened, &engine] {
+        crews.0.push(Crew::start(run.stage, spec)?);
     }
-
-    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
-        let name = |it: &str| format!("{it}_{}", round.number);
-        let listened = spec(run, Transport::TsujiPublish, &name("echo_listened"));
-        let plain = Foreign {
-            folder: run.stage.folder().to_owned(),
-            type_name: PICTURE_TYPE.to_owned(),
-            reads: listened.name.clone(),
-            writes: None,
-            size: 0,
-            depth: 10,
-        };
-        let mut plain = ForeignNode::start(run.stage, &plain)?;
-        let alone = spec(run, Transport::TsujiPublish, &name("echo_alone"));
-        let engine = spec(run, Transport::CycloneCopy, &name("echo_engine"));
-        let mut crews = Crews::default();
-        for spec in [&alone, &listened, &engine] {
-            crews.0.push(Crew::start(run.stage, spec)?);
-        }
-        if let Some(crew) = crews.0[..2].iter().find(|it| it.transport != "tsuji:shm") {
-            return Err(format!("it goes by {}", crew.transport).into());
-        }
-        let heard = until(|| {
-            crews.0[1].block(1)?;
-            plain.taken().map(|it| (0 < it, it))
-        })?;
-        if heard == 0 {
-            return Err("the foreign reader hears nothing".to_owned().into());
-        }
-        for crew in &mut crews.0 {
-            crew.block(WARM_UP)?;
-        }
-        let before = plain.taken()?;
-        let doubled = crews.0[1].doubled()?;
-        // At 30 Hz a sample takes its time.
-        let each = round.part(run.options.count / 2).max(1);
-        let fresh = crews.in_turn(round, each)?;
-        let heard = plain.wait_for(before + each)? - before;
-        self.doubled += crews.0[1].doubled()? - doubled;
-        self.lost += fresh.iter().map(|it| it.lost).sum::<u64>();
-        self.lost += each.saturating_sub(heard);
-        for (((crew, transport), fresh), blocks) in
-            crews.0.iter().zip(&mut self.transports).zip(fresh).zip(&mut self.blocks)
-        {
-            transport.clone_from(&crew.transport);
-            blocks.push(fresh);
-        }
-        Ok(())
+    if let Some(crew) = crews.0[..2].iter().find(|it| it.transport != "tsuji:shm") {
+        return Err(format!("it goes by {}", crew.transport).into());
     }
+    let heard = until(|| {
+        crews.0[1].block(1)?;
+        plain.taken().map(|it| (0 < it, it))
+    })?;
+    if heard == 0 {
+        return Err("the foreign reader hears nothing".to_owned().into());
+    }
+    for crew in &mut crews.0 {
+        crew.block(WARM_UP)?;
+    }
+    let before = plain.taken()?;
+    let doubled = crews.0[1].doubled()?;
+    // At 30 Hz a sample takes its time.
+    let each = round.part(run.options.count / 2).max(1);
+    let fresh = crews.in_turn(round, each)?;
+    let heard = plain.wait_for(before + each)? - before;
+    let doubled = crews.0[1].doubled()? - doubled;
+    let lost = fresh.iter().map(|it| it.lost).sum::<u64>() + each.saturating_sub(heard);
+    let mut fresh = fresh.into_iter();
+    let blocks = [(); 3].map(|()| fresh.next().unwrap_or_default());
+    let transports = [0, 1, 2].map(|at| crews.0[at].transport.clone());
+    Ok(Start { transports, blocks, lost, doubled })
 }
 
-impl Part for Echo {
-    fn tell(&mut self, run: &mut Run<'_, '_>) {
-        if self.blocks[0].is_empty() {
-            return;
-        }
-        let none = Some(Bar::AtMost(0.0));
-        let counts = [
-            ("lost", self.lost, "of all three flows and the foreign reader"),
-            ("doubled", self.doubled, "came to the subscription by RTPS too"),
-        ];
-        for (count, figure, of) in counts {
-            run.judge(format!("{WHAT} {count}"), of, figure, "", none);
-        }
-        judge(run, WHAT, &self.transports, &self.blocks);
+fn tell(run: &mut Run<'_, '_>, starts: Vec<Start>) {
+    let Some(last) = starts.last() else { return };
+    let none = Some(Bar::AtMost(0.0));
+    let sum = |of: fn(&Start) -> u64| starts.iter().map(of).sum::<u64>();
+    let counts = [
+        ("lost", sum(|it| it.lost), "of all three flows and the foreign reader"),
+        ("doubled", sum(|it| it.doubled), "came to the subscription by RTPS too"),
+    ];
+    for (count, figure, of) in counts {
+        run.judge(format!("{WHAT} {count}"), of, figure, "", none);
     }
+    let blocks = [0, 1, 2].map(|at| starts.iter().map(|it| it.blocks[at].clone()).collect());
+    judge(run, WHAT, &last.transports, &blocks);
 }
+
+/// The blocks of each of the three, one of each start.
+type Blocks = [Vec<Block>; 3];
 
 fn judge(run: &mut Run<'_, '_>, what: &str, transports: &[String; 3], blocks: &Blocks) {
     let [alone, listened, engine] = blocks;

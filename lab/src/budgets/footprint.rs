@@ -16,20 +16,14 @@ use tsuji::{Executor, Node, Publisher, Qos, Subscription};
 use tsuji_interfaces::geometry_msgs::msg::Inertia;
 use tsuji_platform::clock::{monotonic_ns, process_cpu_ns};
 
+use crate::Allocations;
 use crate::budgets::plain::{ForeignNode, until};
-use crate::budgets::{Part, Parts, Run};
-use crate::child::{answer, play, said};
+use crate::budgets::{Parts, Run, case};
+use crate::child::{ChildPart, answer, said};
 use crate::crew::{Child, Stage, Stop};
-use crate::rounds::{InRounds, Round};
 use crate::route::{self, BY_CYCLONE, BY_FAST, Route};
 use crate::statistics::{Bar, over_clusters};
 use crate::transport::Foreign;
-
-/// The hidden argument of a process that stands there with some topics.
-pub(crate) const STAND: &str = "--stand";
-
-/// The hidden argument of a process that sends or receives one sample.
-pub(crate) const FIRST: &str = "--first";
 
 /// Memory, threads and descriptors.
 pub(crate) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
@@ -121,60 +115,42 @@ fn figures(
 
 /// From the start of two processes to the first sample, beside what killed ones left.
 pub(crate) fn startup(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
-    Ok(vec![Box::new(Startup { is_by_cyclone: false, took_ms: [vec![], vec![]] })])
+    let measure = |run: &mut Run<'_, '_>, _| {
+        let (mut clean, mut beside) = (Vec::new(), Vec::new());
+        for _ in 0..STARTS {
+            clean.push(first_sample_ms(run.stage, Route::Alone)?);
+            let group = Group::start(run.stage, Scope::Shm, TOPICS)?;
+            group.children.into_iter().for_each(Child::kill);
+            beside.push(first_sample_ms(run.stage, Route::Alone)?);
+        }
+        Ok((clean, beside))
+    };
+    let say = |run: &mut Run<'_, '_>, took_ms: Vec<(Vec<f64>, Vec<f64>)>| {
+        let (clean, beside): (Vec<_>, Vec<_>) = took_ms.into_iter().unzip();
+        let clean = over_clusters(&clean, 0.5);
+        run.judge("startup, nothing left over", "", clean, "ms", None);
+        let bar = Some(Bar::AtMost(100.0));
+        let what = format!("startup beside {TOPICS} leftovers");
+        run.judge(what, "both processes killed", over_clusters(&beside, 0.5), "ms", bar);
+    };
+    Ok(vec![case("startup", measure, say)])
 }
 
 /// From the start of the later process to the first sample by Cyclone DDS.
 pub(crate) fn startup_by_cyclone(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
-    Ok(vec![Box::new(Startup { is_by_cyclone: true, took_ms: [vec![], vec![]] })])
-}
-
-struct Startup {
-    is_by_cyclone: bool,
-    /// Of each round how long each start took, with nothing left over and beside leftovers.
-    took_ms: [Vec<Vec<f64>>; 2],
+    const WHAT: &str = "startup-cyclonedds";
+    let measure = |run: &mut Run<'_, '_>, _| {
+        (0..STARTS).map(|_| first_sample_ms(run.stage, Route::Rtps)).collect()
+    };
+    let say = |run: &mut Run<'_, '_>, took_ms: Vec<Vec<f64>>| {
+        let bar = Some(Bar::AtMost(300.0));
+        run.judge(WHAT, "the publisher stood there", over_clusters(&took_ms, 0.5), "ms", bar);
+    };
+    Ok(vec![case(WHAT, measure, say)])
 }
 
 /// Starts of a round: one after the other they meet the machine alike, so rounds are drawn whole.
 const STARTS: usize = 2;
-
-impl InRounds for Startup {
-    fn name(&self) -> String {
-        if self.is_by_cyclone { "startup-cyclonedds" } else { "startup" }.to_owned()
-    }
-
-    fn round(&mut self, run: &mut Run<'_, '_>, _: Round) -> Result<(), Stop> {
-        let route = if self.is_by_cyclone { Route::Rtps } else { Route::Alone };
-        let (mut clean, mut beside) = (Vec::new(), Vec::new());
-        for _ in 0..STARTS {
-            clean.push(first_sample_ms(run.stage, route)?);
-            if !self.is_by_cyclone {
-                let group = Group::start(run.stage, Scope::Shm, TOPICS)?;
-                group.children.into_iter().for_each(Child::kill);
-                beside.push(first_sample_ms(run.stage, route)?);
-            }
-        }
-        for (all, fresh) in self.took_ms.iter_mut().zip([clean, beside]) {
-            all.push(fresh);
-        }
-        Ok(())
-    }
-}
-
-impl Part for Startup {
-    fn tell(&mut self, run: &mut Run<'_, '_>) {
-        let [clean, beside] = [0, 1].map(|at| over_clusters(&self.took_ms[at], 0.5));
-        if self.is_by_cyclone {
-            let bar = Some(Bar::AtMost(300.0));
-            run.judge(self.name(), "the publisher stood there", clean, "ms", bar);
-            return;
-        }
-        run.judge("startup, nothing left over", "", clean, "ms", None);
-        let bar = Some(Bar::AtMost(100.0));
-        let what = format!("startup beside {TOPICS} leftovers");
-        run.judge(what, "both processes killed", beside, "ms", bar);
-    }
-}
 
 /// By the transport that tsuji chooses both processes start together; by Cyclone DDS the receiver starts
 /// when the publisher is there.
@@ -182,7 +158,7 @@ fn first_sample_ms(stage: &Stage, route: Route) -> Result<f64, Stop> {
     let by_cyclonedds = route == Route::Rtps;
     let start = |sends: bool| {
         let folder = stage.folder().to_owned();
-        Child::start(stage, FIRST, &First { folder, sends, by_cyclonedds })
+        Child::start(stage, &First { folder, sends, by_cyclonedds })
     };
     let mut begin = monotonic_ns();
     let (mut receiver, mut sender);
@@ -385,7 +361,7 @@ impl Group {
                 receives: receives.to_owned(),
                 also_by: engines.iter().map(|it| (*it).to_owned()).collect(),
             };
-            Child::start(stage, STAND, &stand)
+            Child::start(stage, &stand)
         };
         let mut children = match scope {
             Scope::Intra => vec![start("here", "here")?],
@@ -410,13 +386,8 @@ impl Group {
 }
 
 /// A process with some topics, which sends and receives on each of them and then only stands there.
-pub(crate) fn stand(text: &str) -> i32 {
-    play(text, standing)
-}
-
-/// What such a process is told.
 #[derive(Serialize, Deserialize)]
-struct Stand {
+pub(crate) struct Stand {
     folder: PathBuf,
     route: Route,
     topics: usize,
@@ -425,6 +396,14 @@ struct Stand {
     receives: String,
     /// How the topics begin that it has besides, one each way.
     also_by: Vec<String>,
+}
+
+impl ChildPart for Stand {
+    const MODE: &'static str = "--stand";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        standing(self)
+    }
 }
 
 fn standing(stand: Stand) -> Result<(), String> {
@@ -484,16 +463,19 @@ const SAMPLES: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A process that sends or receives one sample and says when.
-pub(crate) fn first(text: &str) -> i32 {
-    play(text, one_sample)
-}
-
-/// What such a process is told.
 #[derive(Serialize, Deserialize)]
-struct First {
+pub(crate) struct First {
     folder: PathBuf,
     sends: bool,
     by_cyclonedds: bool,
+}
+
+impl ChildPart for First {
+    const MODE: &'static str = "--first";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        one_sample(self)
+    }
 }
 
 fn one_sample(First { folder, sends, by_cyclonedds }: First) -> Result<(), String> {

@@ -15,12 +15,13 @@ use tsuji_interfaces::example_interfaces::action::{Fibonacci, FibonacciGoal, Fib
 use tsuji_interfaces::example_interfaces::srv::{AddTwoInts, AddTwoIntsRequest};
 use tsuji_platform::clock::monotonic_ns;
 
-use crate::budgets::{Part, Parts, Run, reading};
-use crate::child::{answer, play, said};
+use crate::Allocations;
+use crate::budgets::{Parts, Run, case, reading};
+use crate::child::{ChildPart, answer, said};
 use crate::crew::{Child, Stop};
 use crate::placement::Place;
 use crate::report::Series;
-use crate::rounds::{InRounds, Round};
+use crate::rounds::Round;
 use crate::route::{Route, TsujiTransport};
 use crate::statistics::{Bar, Statistic, over_clusters, ratio};
 
@@ -28,73 +29,53 @@ use crate::statistics::{Bar, Statistic, over_clusters, ratio};
 pub(crate) fn action(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
     let routes =
         [("action", Route::Alone), ("action-cyclonedds", Route::By(TsujiTransport::CycloneDds))];
-    let asking = |(what, route)| -> Box<dyn Part> {
-        Box::new(Actions { what, route, times: ASKED.map(|asked| (asked, Times::new())) })
+    let asking = |(what, route)| {
+        let measure = move |run: &mut Run<'_, '_>, round| ask_all(run, what, route, round);
+        case(what, measure, move |run: &mut Run<'_, '_>, times| judge_actions(run, what, &times))
     };
     Ok(routes.map(asking).into())
 }
 
-struct Actions {
-    what: &'static str,
-    route: Route,
-    /// What is asked, and how long it took.
-    times: [((&'static str, &'static str), Times); 4],
-}
-
-impl InRounds for Actions {
-    fn name(&self) -> String {
-        self.what.to_owned()
-    }
-
-    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
-        let (_server, mut client) = start(run, self.what, self.route)?;
-        for (word, _) in ASKED {
-            take(&mut client, word, WARM_UP)?;
-        }
-        let each = round.part(run.options.count);
-        let mut fresh = ASKED.map(|_| None);
-        let mut order = [0, 1, 2, 3];
-        order.rotate_left(round.number % ASKED.len());
-        for at in order {
-            fresh[at] = Some(take(&mut client, ASKED[at].0, each)?);
-        }
-        for ((_, times), fresh) in self.times.iter_mut().zip(fresh) {
-            times.extend(fresh);
-        }
-        Ok(())
-    }
-}
-
-impl Part for Actions {
-    fn tell(&mut self, run: &mut Run<'_, '_>) {
-        if !self.times[0].1.is_empty() {
-            judge_actions(run, self.what, &self.times);
-        }
-    }
-}
-
-fn judge_actions(
+/// How long each took, of each that is asked.
+fn ask_all(
     run: &mut Run<'_, '_>,
     what: &str,
-    times: &[((&'static str, &'static str), Times); 4],
-) {
-    for ((_, of), times) in times {
+    route: Route,
+    round: Round,
+) -> Result<[Vec<f64>; 4], Stop> {
+    let (_server, mut client) = start(run, what, route)?;
+    for (word, _) in ASKED {
+        take(&mut client, word, WARM_UP)?;
+    }
+    let each = round.part(run.options.count);
+    let mut fresh = ASKED.map(|_| Vec::new());
+    let mut order = [0, 1, 2, 3];
+    order.rotate_left(round.number % ASKED.len());
+    for at in order {
+        fresh[at] = take(&mut client, ASKED[at].0, each)?;
+    }
+    Ok(fresh)
+}
+
+fn judge_actions(run: &mut Run<'_, '_>, what: &str, rounds: &[[Vec<f64>; 4]]) {
+    let times = [0, 1, 2, 3].map(|at| rounds.iter().map(|it| it[at].clone()).collect::<Times>());
+    for ((_, of), times) in ASKED.iter().zip(&times) {
         for (name, share) in [("median", 0.5), ("p99", 0.99)] {
             run.judge(format!("{what} {name}"), *of, over_clusters(times, share), "µs", None);
         }
         run.report.series(Series::latency(what, *of, times));
     }
-    let [service, action, threads_service, threads_action] = times;
+    let [service, action, threads_service, threads_action] = [0, 1, 2, 3];
     for (action, service, has_bar) in [
         (action, service, true),
         (threads_action, threads_service, true),
         (threads_action, service, false),
     ] {
-        let of = format!("{} / {}", action.0.1, service.0.1);
+        let of = format!("{} / {}", ASKED[action].1, ASKED[service].1);
         for statistic in [Statistic::Median, Statistic::P99] {
             let has_bar = has_bar && statistic == Statistic::Median;
             let bar = has_bar.then_some(Bar::AtMost(ACTION_MAX));
-            let figure = ratio(statistic, &action.1, &service.1);
+            let figure = ratio(statistic, &times[action], &times[service]);
             run.judge(format!("{what} {statistic}"), &*of, figure, "×", bar);
         }
     }
@@ -110,39 +91,20 @@ const ASKED: [(&str, &str); 4] = [
 
 /// A thousand parameters, set in one call.
 pub(crate) fn parameters(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
-    Ok(vec![Box::new(Setting(Times::new()))])
-}
-
-/// How long each call took.
-struct Setting(Times);
-
-impl InRounds for Setting {
-    fn name(&self) -> String {
-        "parameters".to_owned()
-    }
-
-    fn round(&mut self, run: &mut Run<'_, '_>, round: Round) -> Result<(), Stop> {
-        let what = self.name();
-        let (_server, mut client) = start(run, &what, Route::Alone)?;
-        take(&mut client, &what, 1)?;
-        let each = round.part(run.options.count / 20).max(1);
-        self.0.push(take(&mut client, &what, each)?);
-        Ok(())
-    }
-}
-
-impl Part for Setting {
-    fn tell(&mut self, run: &mut Run<'_, '_>) {
-        let Self(times) = self;
-        if times.is_empty() {
-            return;
-        }
+    const WHAT: &str = "parameters";
+    let measure = |run: &mut Run<'_, '_>, round: Round| {
+        let (_server, mut client) = start(run, WHAT, Route::Alone)?;
+        take(&mut client, WHAT, 1)?;
+        take(&mut client, WHAT, round.part(run.options.count / 20).max(1))
+    };
+    let say = |run: &mut Run<'_, '_>, times: Times| {
         let of = format!("{PARAMETERS} set in one call");
-        let [median, p99] = [0.5, 0.99].map(|it| over_clusters(times, it));
+        let [median, p99] = [0.5, 0.99].map(|it| over_clusters(&times, it));
         run.judge("parameters median", &*of, median, "µs", Some(CALL_MAX));
         run.judge("parameters p99", &*of, p99, "µs", None);
-        run.report.series(Series::latency("parameters", of, &*times));
-    }
+        run.report.series(Series::latency(WHAT, of, &times));
+    };
+    Ok(vec![case(WHAT, measure, say)])
 }
 
 /// An action is two calls: one for the goal, one for the result.
@@ -162,8 +124,8 @@ pub(super) fn start(run: &Run<'_, '_>, what: &str, route: Route) -> Result<(Chil
         serves,
         name: what.replace('-', "_"),
     };
-    let server = Child::open(&run.stage.at(Place::Receiver(0)), NODE, &part(true))?;
-    Ok((server, Child::open(&run.stage.at(Place::Sender), NODE, &part(false))?))
+    let server = Child::open(&run.stage.at(Place::Receiver(0)), &part(true))?;
+    Ok((server, Child::open(&run.stage.at(Place::Sender), &part(false))?))
 }
 
 /// How long each took, in µs.
@@ -173,17 +135,9 @@ pub(super) fn take(client: &mut Child, word: &str, count: u64) -> Result<Vec<f64
     Ok(times.into_iter().flatten().filter_map(Value::as_f64).map(|ns| ns / 1000.0).collect())
 }
 
-/// The hidden argument of a process that serves or asks.
-pub(crate) const NODE: &str = "--node";
-
-/// Plays one.
-pub(crate) fn node(text: &str) -> i32 {
-    play(text, run_part)
-}
-
-/// What such a process is told.
+/// A process that serves or asks.
 #[derive(Serialize, Deserialize)]
-struct NodePart {
+pub(crate) struct NodePart {
     folder: PathBuf,
     route: Route,
     /// Whether it serves, or asks.
@@ -191,11 +145,16 @@ struct NodePart {
     name: String,
 }
 
-fn run_part(NodePart { folder, route, serves, name }: NodePart) -> Result<(), String> {
-    let context = route.context(&folder).build().map_err(said)?;
-    let role = if serves { "server" } else { "client" };
-    let node = context.node(&format!("{name}_{role}")).map_err(said)?;
-    if serves { serve(&node, &name) } else { ask(&node, &name) }
+impl ChildPart for NodePart {
+    const MODE: &'static str = "--node";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        let Self { folder, route, serves, name } = self;
+        let context = route.context(&folder).build().map_err(said)?;
+        let role = if serves { "server" } else { "client" };
+        let node = context.node(&format!("{name}_{role}")).map_err(said)?;
+        if serves { serve(&node, &name) } else { ask(&node, &name) }
+    }
 }
 
 fn serve(node: &Node, name: &str) -> Result<(), String> {

@@ -4,17 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::account::Wrong;
-use crate::child::play;
 use crate::crew::{Child, Stage, Stop};
-use crate::transport::{self, Foreign, Heard};
-
-/// The hidden argument of a foreign node.
-pub(crate) const PLAIN: &str = "--plain";
-
-/// Plays one.
-pub(crate) fn plain(text: &str) -> i32 {
-    play(text, transport::run_plain)
-}
+use crate::transport::{Foreign, Heard};
 
 /// One that runs. It ends when this is dropped.
 pub(crate) struct ForeignNode(Child);
@@ -22,7 +13,7 @@ pub(crate) struct ForeignNode(Child);
 impl ForeignNode {
     /// Starts one.
     pub(crate) fn start(stage: &Stage, plain: &Foreign) -> Result<Self, Stop> {
-        Child::open(stage, PLAIN, plain).map(Self)
+        Child::open(stage, plain).map(Self)
     }
 
     fn look(&mut self) -> Result<Heard, Stop> {

@@ -9,67 +9,53 @@ use tsuji_interfaces::example_interfaces::srv::{
 use tsuji_platform::clock::monotonic_ns;
 
 use crate::budgets::node::{PATIENCE, start, take};
-use crate::budgets::{Part, Parts, Run};
+use crate::budgets::{Parts, Run, case};
 use crate::child::said;
 use crate::crew::Stop;
-use crate::rounds::{InRounds, Round};
 use crate::route::Route;
 use crate::statistics::{Bar, over_clusters};
 
 /// Calls between two processes by shared memory, in turn with readings of the clock at both ends of each pass and
 /// without any. Two readings around all calls of a block say how long they took.
 pub(crate) fn measure(_: &mut Run<'_, '_>) -> Result<Parts, Stop> {
-    Ok(vec![Box::new(Probe::default())])
+    Ok(vec![case(WHAT, |run: &mut Run<'_, '_>, _| blocks(run), tell)])
 }
 
-/// How long a pass takes without readings, and what they add to it, in ns, of the blocks of each start.
-#[derive(Default)]
-struct Probe {
-    bare: Vec<Vec<f64>>,
-    added: Vec<Vec<f64>>,
-}
+/// How long a pass takes without readings, and what they add to it, in ns, of the blocks of a start.
+type Blocks = [Vec<f64>; 2];
 
 const WHAT: &str = "probe";
 
-impl InRounds for Probe {
-    fn name(&self) -> String {
-        WHAT.to_owned()
-    }
-
-    fn round(&mut self, run: &mut Run<'_, '_>, _: Round) -> Result<(), Stop> {
-        let (_server, mut client) = start(run, WHAT, Route::Alone)?;
-        let each = run.options.count.div_ceil(run.options.blocks as u64).max(1) * CALLS;
-        let each = each.min(CALLS_MAX);
-        // Of one pass, which is half a call.
-        let mut pass_ns = |word: &str| -> Result<f64, Stop> {
-            let took_us: f64 = take(&mut client, word, each)?.iter().sum();
-            Ok(took_us * 1000.0 / (2 * each) as f64)
-        };
-        pass_ns(BARE)?;
-        let (mut bare, mut added) = (Vec::new(), Vec::new());
-        for block in 0..BLOCKS {
-            let mut order = [READ, BARE];
-            order.rotate_left(block % 2);
-            let mut taken = [0.0; 2];
-            for word in order {
-                taken[usize::from(word == READ)] = pass_ns(word)?;
-            }
-            bare.push(taken[0]);
-            added.push(taken[1] - taken[0]);
+fn blocks(run: &mut Run<'_, '_>) -> Result<Blocks, Stop> {
+    let (_server, mut client) = start(run, WHAT, Route::Alone)?;
+    let each = run.options.count.div_ceil(run.options.blocks as u64).max(1) * CALLS;
+    let each = each.min(CALLS_MAX);
+    // Of one pass, which is half a call.
+    let mut pass_ns = |word: &str| -> Result<f64, Stop> {
+        let took_us: f64 = take(&mut client, word, each)?.iter().sum();
+        Ok(took_us * 1000.0 / (2 * each) as f64)
+    };
+    pass_ns(BARE)?;
+    let (mut bare, mut added) = (Vec::new(), Vec::new());
+    for block in 0..BLOCKS {
+        let mut order = [READ, BARE];
+        order.rotate_left(block % 2);
+        let mut taken = [0.0; 2];
+        for word in order {
+            taken[usize::from(word == READ)] = pass_ns(word)?;
         }
-        self.bare.push(bare);
-        self.added.push(added);
-        Ok(())
+        bare.push(taken[0]);
+        added.push(taken[1] - taken[0]);
     }
+    Ok([bare, added])
 }
 
-impl Part for Probe {
-    fn tell(&mut self, run: &mut Run<'_, '_>) {
-        let [bare, added] = [&self.bare, &self.added].map(|it| over_clusters(it, 0.5));
-        let bar = bare.map(|it| Bar::AtMost((it.middle * SHARE_MAX).max(ADDED_MAX_NS)));
-        run.judge(WHAT, "a pass without readings", bare, "ns", None);
-        run.judge(WHAT, "what readings at both ends add to it", added, "ns", bar);
-    }
+fn tell(run: &mut Run<'_, '_>, starts: Vec<Blocks>) {
+    let all = |at: usize| starts.iter().map(|it| it[at].as_slice()).collect::<Vec<_>>();
+    let [bare, added] = [0, 1].map(|it| over_clusters(&all(it), 0.5));
+    let bar = bare.map(|it| Bar::AtMost((it.middle * SHARE_MAX).max(ADDED_MAX_NS)));
+    run.judge(WHAT, "a pass without readings", bare, "ns", None);
+    run.judge(WHAT, "what readings at both ends add to it", added, "ns", bar);
 }
 
 /// The words for a block of calls, without readings of the clock and with them.

@@ -1,39 +1,28 @@
 //! A process that films, one that watches, or both in one; each end tsuji's, or that of a peer without tsuji.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tsuji::{Context, Message, Node, Publisher, PublisherOptions, Subscription};
-use tsuji::{History, Qos};
+use tsuji::{Context, History, Message, Node, Publisher, PublisherOptions, Qos, Received};
 use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
 use tsuji_platform::clock::monotonic_ns;
 
 use super::input::Input;
 use super::reel::{Compressor, Frame, Reel, spot_sum};
-use crate::child::{answer, obey_each, parsed, play, said};
-use crate::pace::{sleep_until, until_last};
+use crate::Allocations;
+use crate::child::{ChildPart, answer, obey_each, parsed, said};
+use crate::pace::sleep_until;
 use crate::placement;
 use crate::route;
-use crate::transport::{self, Failure, Line, PICTURE_TYPE, Peer, Talker, Way};
-
-/// The hidden argument of such a process.
-pub(crate) const CAMERA: &str = "--camera";
-
-/// Plays one.
-pub(crate) fn film(text: &str) -> i32 {
-    play(text, |told: FilmPart| match told.is_jpeg {
-        true => Part::<CompressedImage>::take(told)?.run(),
-        false => Part::<Image>::take(told)?.run(),
-    })
-}
+use crate::transport::{Hears, Line, PATIENCE, PICTURE_TYPE, Peer, Sends, Talker, Way};
 
 /// What such a process is told.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct FilmPart {
+pub(crate) struct FilmPart {
     pub(super) folder: PathBuf,
     /// `camera`, `watcher` or `both`.
     pub(super) role: String,
@@ -46,22 +35,21 @@ pub(super) struct FilmPart {
     pub(super) name: String,
 }
 
+impl ChildPart for FilmPart {
+    const MODE: &'static str = "--camera";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        match self.is_jpeg {
+            true => Part::<CompressedImage>::take(self)?.run(),
+            false => Part::<Image>::take(self)?.run(),
+        }
+    }
+}
+
 /// What the end that films answers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Filmed {
     pub(super) filmed: Pictures,
-    pub(super) transport: Option<String>,
-}
-
-/// What the end that watches answers.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Sighted {
-    /// The number of each that came, from 0, and when.
-    pub(super) received: Vec<(u64, u64)>,
-    /// Those that are not as they were sent.
-    pub(super) damaged: u64,
-    /// Those that newer ones pushed out of the queue, where that is known.
-    pub(super) displaced: Option<u64>,
     pub(super) transport: Option<String>,
 }
 
@@ -150,9 +138,9 @@ const QOS: Qos = Qos { history: History::KeepLast(10), ..Qos::DEFAULT };
 
 /// What a process does.
 struct Part<P: Picture> {
-    filming: Option<Filming<P>>,
+    filming: Option<Sends<P>>,
     lens: Option<Lens>,
-    watching: Option<Watching<P>>,
+    watching: Option<Hears<P>>,
     tsuji: Option<(Context, Node)>,
 }
 
@@ -172,7 +160,13 @@ impl<P: Picture> Part<P> {
         };
         let context = route.context(&folder).build().map_err(said)?;
         let node = context.node(&role).map_err(said)?;
-        let watching = (role != "camera").then(|| Watching::by_tsuji(&node, &topic)).transpose()?;
+        let number = |it: &Received<P>| {
+            let view = it.view();
+            let (frame_id, data) = P::parts(&view);
+            number_of(frame_id, data)
+        };
+        let watching =
+            (role != "camera").then(|| Hears::by_tsuji(&node, &topic, QOS, number, |_| ()));
         let filming = lens.as_ref().map(|lens| {
             let publisher = node.create_publisher::<P>(
                 &topic,
@@ -181,18 +175,23 @@ impl<P: Picture> Part<P> {
                     .max_blocking(PATIENCE)
                     .expected_size(lens.reel.bytes_max()),
             );
-            publisher.map(Filming::Tsuji).map_err(said)
+            publisher.map(Sends::Tsuji).map_err(said)
         });
-        Ok(Self { filming: filming.transpose()?, lens, watching, tsuji: Some((context, node)) })
+        let (filming, watching) = (filming.transpose()?, watching.transpose()?);
+        Ok(Self { filming, lens, watching, tsuji: Some((context, node)) })
     }
 
     /// One end without tsuji: the one that films if it has a lens.
     fn alone(peer: Peer, line: Line, lens: Option<Lens>) -> Result<Self, String> {
         let (mut filming, mut watching) = (None, None);
         if lens.is_some() {
-            filming = Some(Filming::Alone(peer.talker(&line)?));
+            filming = Some(Sends::Alone(peer.talker(&line)?));
         } else {
-            watching = Some(Watching::alone(peer, line)?);
+            watching = Some(Hears::alone(peer, line, |sample| {
+                let view = P::view_cdr(sample).ok()?;
+                let (frame_id, data) = P::parts(&view);
+                number_of(frame_id, data)
+            })?);
         }
         Ok(Self { filming, lens, watching, tsuji: None })
     }
@@ -213,10 +212,17 @@ impl<P: Picture> Part<P> {
             ["film", first, count] => {
                 let camera = self.filming.as_mut().zip(self.lens.as_mut());
                 let (filming, lens) = camera.ok_or("no camera is here")?;
-                let filmed = filming.film(lens, parsed(first)?, parsed(count)?)?;
+                let (first, count) = (parsed(first)?, parsed(count)?);
+                let filmed = match filming {
+                    Sends::Tsuji(it) => film_by::<P, _>(it, lens, first, count),
+                    Sends::Alone(it) => film_by::<P, _>(it, lens, first, count),
+                }?;
                 Ok(json!(Filmed { filmed, transport: self.transport().0 }))
             }
-            ["seen", end] => Ok(json!(self.seen(parsed(end)?)?)),
+            ["seen", end] => {
+                let watching = self.watching.as_ref().ok_or("nobody watches here")?;
+                Ok(json!(watching.heard(parsed(end)?)?))
+            }
             _ => Err(format!("`{line}` is not understood")),
         })?;
         // Whatever a thread waits for, nobody wants it any more.
@@ -225,14 +231,8 @@ impl<P: Picture> Part<P> {
 
     /// Waits for the other end.
     fn meet(&mut self) -> Result<Value, String> {
-        match &mut self.filming {
-            None => (),
-            Some(Filming::Tsuji(it)) => it.wait_for_subscriptions(1, PATIENCE).map_err(said)?,
-            Some(Filming::Alone(talker)) => transport::meet(&mut **talker)?,
-        }
-        if let Some(Watching { end: WatchingEnd::Tsuji(it), .. }) = &self.watching {
-            it.wait_for_publishers(1, PATIENCE).map_err(said)?;
-        }
+        self.filming.as_mut().map_or(Ok(()), Sends::meet)?;
+        self.watching.as_ref().map_or(Ok(()), Hears::meet)?;
         Ok(json!({ "met": true }))
     }
 
@@ -262,15 +262,12 @@ impl<P: Picture> Part<P> {
     }
 
     fn topic(&self) -> Option<String> {
-        let watched = self.watching.as_ref().and_then(|it| match &it.end {
-            WatchingEnd::Tsuji(subscription) => Some(subscription.topic().to_owned()),
-            WatchingEnd::Alone(_) => None,
-        });
-        let filmed = self.filming.as_ref().and_then(|it| match it {
-            Filming::Tsuji(publisher) => Some(publisher.topic().to_owned()),
-            Filming::Alone(_) => None,
-        });
-        watched.or(filmed)
+        let watched = self.watching.as_ref().and_then(Hears::topic);
+        let filmed = || match &self.filming {
+            Some(Sends::Tsuji(publisher)) => Some(publisher.topic()),
+            _ => None,
+        };
+        watched.or_else(filmed).map(str::to_owned)
     }
 
     /// What carries now, as far as tsuji is here, and what does not and why.
@@ -282,30 +279,11 @@ impl<P: Picture> Part<P> {
         let own = routes.into_iter().find(|it| it.topic == topic);
         own.map_or((None, Vec::new()), |it| (it.transport, it.rejected))
     }
-
-    /// Waits until the last before the number `end` has come, or nothing does any more, and tells what came.
-    fn seen(&self, end: u64) -> Result<Sighted, String> {
-        let watching = self.watching.as_ref().ok_or("nobody watches here")?;
-        until_last(|| {
-            let received = &watching.lock().received;
-            (received.len(), received.iter().any(|it| it.0 + 1 == end))
-        });
-        let displaced = match &watching.end {
-            WatchingEnd::Tsuji(subscription) => Some(subscription.counters().displaced),
-            WatchingEnd::Alone(failure) => failure.get().map_or(Ok(None), |it| Err(it.clone()))?,
-        };
-        let transport = self.transport().0;
-        let seen = watching.lock();
-        let (received, damaged) = (seen.received.clone(), seen.damaged);
-        Ok(Sighted { received, damaged, displaced, transport })
-    }
 }
 
 /// What a message has beside the pixels, at most.
 const BESIDE_PIXELS: usize = 1024;
 
-/// How long a publisher waits for room, and both ends for each other.
-const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 /// From the word to the first picture, so that it is ready when it is due.
 const LEAD: Duration = Duration::from_millis(30);
@@ -324,21 +302,6 @@ impl Lens {
             None => Reel::drawn(),
         };
         Ok(Self { reel, compressor: Compressor::default() })
-    }
-}
-
-/// The end that sends.
-enum Filming<P: Picture> {
-    Tsuji(Publisher<P>),
-    Alone(Box<dyn Talker>),
-}
-
-impl<P: Picture> Filming<P> {
-    fn film(&mut self, lens: &mut Lens, first: u64, count: u64) -> Result<Pictures, String> {
-        match self {
-            Self::Tsuji(publisher) => film_by::<P, _>(publisher, lens, first, count),
-            Self::Alone(talker) => film_by::<P, _>(talker, lens, first, count),
-        }
     }
 }
 
@@ -409,66 +372,6 @@ fn film_by<P: Picture, O: Outlet<P>>(
         filmed.push([due_ns, at_ns, packed_ns, bytes]);
     }
     Ok(filmed)
-}
-
-/// The end that receives.
-struct Watching<P: Picture> {
-    end: WatchingEnd<P>,
-    seen: Arc<Mutex<Seen>>,
-}
-
-enum WatchingEnd<P: Picture> {
-    Tsuji(Subscription<P>),
-    Alone(Failure),
-}
-
-#[derive(Default)]
-struct Seen {
-    /// The number of each that came, from 0, and when.
-    received: Vec<(u64, u64)>,
-    /// Those that are not as they were sent.
-    damaged: u64,
-}
-
-impl<P: Picture> Watching<P> {
-    fn by_tsuji(node: &Node, topic: &str) -> Result<Self, String> {
-        let seen = Arc::<Mutex<Seen>>::default();
-        let noting = Arc::clone(&seen);
-        let subscription = node.create_subscription::<P>(topic, QOS, move |received| {
-            let at_ns = monotonic_ns();
-            note(&noting, P::parts(&received.view()), at_ns);
-        });
-        Ok(Self { end: WatchingEnd::Tsuji(subscription.map_err(said)?), seen })
-    }
-
-    fn alone(peer: Peer, line: Line) -> Result<Self, String> {
-        let seen = Arc::<Mutex<Seen>>::default();
-        let noting = Arc::clone(&seen);
-        let failure = transport::listen(peer, line, move |sample| {
-            let at_ns = monotonic_ns();
-            match P::view_cdr(sample) {
-                Ok(view) => note(&noting, P::parts(&view), at_ns),
-                Err(_) => lock(&noting).damaged += 1,
-            }
-        })?;
-        Ok(Self { end: WatchingEnd::Alone(failure), seen })
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
-        lock(&self.seen)
-    }
-}
-
-fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn note(seen: &Mutex<Seen>, (frame_id, data): (&str, &[u8]), at_ns: u64) {
-    let mut seen = lock(seen);
-    match number_of(frame_id, data) {
-        Some(number) => seen.received.push((number, at_ns)),
-        None => seen.damaged += 1,
-    }
 }
 
 #[cfg(test)]

@@ -10,14 +10,13 @@ use tsuji::{Qos, RouteState, WaitSet};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_platform::clock::monotonic_ns;
 
-use super::member::{MEMBER, Part};
+use super::member::Part;
+use crate::Allocations;
 use crate::budgets::Run;
+use crate::child::ChildPart;
 use crate::crew::{Child, Stop};
 use crate::route::{self, Route};
 use crate::statistics::{Bar, interval_of_median, quantile, sorted};
-
-/// The hidden argument of a process that subscribes and says when it was where.
-pub(crate) const LATE_JOINER: &str = "--late-joiner";
 
 /// Starts such processes one after the other beside a publisher at 1 kHz, without foreign nodes and with
 /// the engine that listens for them.
@@ -43,7 +42,7 @@ fn measure_on(run: &mut Run<'_, '_>, what: &str, route: Route) -> Result<(), Sto
         readers: 0,
         writers: 0,
     };
-    let mut publisher = Child::open(run.stage, MEMBER, &part)?;
+    let mut publisher = Child::open(run.stage, &part)?;
     publisher.ask("meet")?;
     publisher.ask("start")?;
     let joiner = Joiner { folder, route, topic: part.topic };
@@ -52,7 +51,7 @@ fn measure_on(run: &mut Run<'_, '_>, what: &str, route: Route) -> Result<(), Sto
     for at in 0..all {
         run.screen.progress(&format!("{what}: {} of {all}", at + 1));
         let started_ns = monotonic_ns();
-        let mut child = Child::start(run.stage, LATE_JOINER, &joiner)?;
+        let mut child = Child::start(run.stage, &joiner)?;
         let said = child.answer()?;
         if said["transports"] != json!(["shm"]) {
             return Err(format!("its transports were {}", said["transports"]).into());
@@ -89,20 +88,23 @@ const STARTS: usize = 50;
 const STARTS_QUICK: usize = 5;
 const REST: Duration = Duration::from_millis(100);
 
-/// What such a process is told.
+/// A process that subscribes and says when it was where.
 #[derive(Serialize, Deserialize)]
-struct Joiner {
+pub(crate) struct Joiner {
     folder: PathBuf,
     route: Route,
     topic: String,
 }
 
-/// Plays one.
-pub(crate) fn late_joiner(text: &str) -> i32 {
-    super::play(text, appear)
+impl ChildPart for Joiner {
+    const MODE: &'static str = "--late-joiner";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        appear(&self)
+    }
 }
 
-fn appear(joiner: Joiner) -> Result<(), String> {
+fn appear(joiner: &Joiner) -> Result<(), String> {
     let running = monotonic_ns();
     let context = joiner.route.context(&joiner.folder).build().map_err(super::said)?;
     let built = monotonic_ns();

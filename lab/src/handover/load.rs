@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tsuji_platform::clock::monotonic_ns;
 
-use super::member::{Changed, Counted, Look, MEMBER, Part, Reading, Settled};
+use super::member::{Changed, Counted, Look, Part, Reading, Settled};
 use super::timing::{Change, FlowId, Timing};
 use crate::account::Wrong;
 use crate::arguments::PICTURE_BYTES;
@@ -322,7 +322,7 @@ impl Trial {
                 readers: sum(|it| it.subscriptions) + u64::from(scenario.has_plain),
                 writers: sum(|it| it.publishers),
             };
-            children.push(Child::start(&run.stage.at(place), MEMBER, &part)?);
+            children.push(Child::start(&run.stage.at(place), &part)?);
         }
         for child in &mut children {
             child.answer()?;

@@ -18,18 +18,17 @@ use tsuji::{
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_platform::clock::{monotonic_ns, wall_ns};
 
+use crate::Allocations;
 use crate::account::{Account, Wrong};
+use crate::child::ChildPart;
 use crate::pace::sleep_until;
 use crate::picture::Pictures;
 use crate::placement;
 use crate::route::Route;
 
-/// The hidden argument of such a process.
-pub(crate) const MEMBER: &str = "--member";
-
 /// What such a process is told at its start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// That of the stage.
     pub(super) folder: PathBuf,
     /// By which transport flows go until another is set.
@@ -123,9 +122,12 @@ pub(super) struct Changed {
     pub(super) held: u64,
 }
 
-/// Plays the part that `text`, a [`Part`], describes.
-pub(crate) fn member(text: &str) -> i32 {
-    super::play(text, run_part)
+impl ChildPart for Part {
+    const MODE: &'static str = "--member";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        run_part(self)
+    }
 }
 
 fn run_part(part: Part) -> Result<(), String> {

@@ -12,22 +12,21 @@ use tsuji::Qos;
 use tsuji_interfaces::geometry_msgs::msg::Inertia;
 use tsuji_platform::clock::thread_cpu_ns;
 
+use crate::Allocations;
 use crate::budgets::Run;
+use crate::child::ChildPart;
 use crate::crew::{Child, Stop};
 use crate::placement::Place;
 use crate::route::Route;
 use crate::statistics::over_clusters;
 
-/// The hidden argument of the process that does it.
-pub(crate) const SINGLE: &str = "--single";
-
 /// Publishes and takes in blocks.
 pub(super) fn measure(run: &mut Run<'_, '_>) -> Result<(), Stop> {
     let samples = if run.options.quick { SAMPLES_QUICK } else { SAMPLES };
-    let part = Part { folder: run.stage.folder().to_owned(), blocks: BLOCKS, samples };
+    let part = Single { folder: run.stage.folder().to_owned(), blocks: BLOCKS, samples };
     let mut starts = Vec::new();
     for _ in 0..run.options.blocks {
-        let mut child = Child::start(&run.stage.at(Place::Sender), SINGLE, &part)?;
+        let mut child = Child::start(&run.stage.at(Place::Sender), &part)?;
         let answer = child.answer()?;
         let each_ns = answer["each_ns"].as_array().into_iter().flatten().filter_map(Value::as_f64);
         starts.push(each_ns.collect::<Vec<f64>>());
@@ -43,21 +42,24 @@ const BLOCKS: usize = 2;
 const SAMPLES: u64 = 200_000;
 const SAMPLES_QUICK: u64 = 20_000;
 
-/// Plays it.
-pub(crate) fn single(text: &str) -> i32 {
-    super::play(text, run_part)
-}
-
-/// What such a process is told.
+/// The process that does it.
 #[derive(Serialize, Deserialize)]
-struct Part {
+pub(crate) struct Single {
     folder: PathBuf,
     blocks: usize,
     samples: u64,
 }
 
-fn run_part(Part { folder, blocks, samples }: Part) -> Result<(), String> {
-    let context = Route::Alone.context(&folder).build().map_err(super::said)?;
+impl ChildPart for Single {
+    const MODE: &'static str = "--single";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        run_part(&self)
+    }
+}
+
+fn run_part(Single { folder, blocks, samples }: &Single) -> Result<(), String> {
+    let context = Route::Alone.context(folder).build().map_err(super::said)?;
     let node = context.node("single").map_err(super::said)?;
     let publisher =
         node.create_publisher::<Inertia>("single", Qos::DEFAULT).map_err(super::said)?;
@@ -67,15 +69,15 @@ fn run_part(Part { folder, blocks, samples }: Part) -> Result<(), String> {
     let message = Arc::new(Inertia::default());
     let block = || {
         let before_ns = thread_cpu_ns();
-        for _ in 0..samples {
+        for _ in 0..*samples {
             publisher.publish(Arc::clone(&message)).map_err(super::said)?;
             let taken = subscription.take().map_err(super::said)?;
             black_box(taken.ok_or("a sample is missing")?);
         }
-        Ok::<f64, String>((thread_cpu_ns() - before_ns) as f64 / samples as f64)
+        Ok::<f64, String>((thread_cpu_ns() - before_ns) as f64 / *samples as f64)
     };
     block()?;
-    let each_ns: Vec<f64> = (0..blocks).map(|_| block()).collect::<Result<_, _>>()?;
+    let each_ns: Vec<f64> = (0..*blocks).map(|_| block()).collect::<Result<_, _>>()?;
     super::answer(&json!({ "each_ns": each_ns }));
     Ok(())
 }

@@ -38,21 +38,21 @@ impl Beat {
         })
     }
 
-    fn published(&self) -> u64 {
+    pub(super) fn published(&self) -> u64 {
         self.published.len() as u64
     }
 
-    fn received(&self) -> u64 {
+    pub(super) fn received(&self) -> u64 {
         self.received.len() as u64
     }
 
     /// How many were published before the subscription had its first.
-    fn early(&self) -> u64 {
+    pub(super) fn early(&self) -> u64 {
         self.received.iter().map(|it| it.0).min().unwrap_or_else(|| self.published())
     }
 
     /// Those behind the first that came of which nobody knows where they are.
-    fn missing(&self) -> u64 {
+    pub(super) fn missing(&self) -> u64 {
         let expected = self.published() - self.early().min(self.published());
         expected.saturating_sub(self.received() + self.displaced.unwrap_or_default())
     }
@@ -112,22 +112,9 @@ impl Beats {
         self.0.iter().map(|it| it.displaced).sum()
     }
 
-    pub(super) fn published(&self) -> u64 {
-        self.0.iter().map(Beat::published).sum()
-    }
-
-    pub(super) fn received(&self) -> u64 {
-        self.0.iter().map(Beat::received).sum()
-    }
-
-    /// How many were published before the subscription had its first.
-    pub(super) fn early(&self) -> u64 {
-        self.0.iter().map(Beat::early).sum()
-    }
-
-    /// Those behind the first that came of which nobody knows where they are.
-    pub(super) fn missing(&self) -> u64 {
-        self.0.iter().map(Beat::missing).sum()
+    /// Of all starts together.
+    pub(super) fn sum(&self, of: fn(&Beat) -> u64) -> u64 {
+        self.0.iter().map(of).sum()
     }
 
     /// How much later than it was due any was published.
@@ -219,8 +206,11 @@ mod tests {
         let mut beats = Beats::default();
         beats.push(beat(&json!([[1, 12_500], [3, 31_250]]), 0));
         beats.push(beat(&json!([[0, 2000], [3, 32_000]]), 2));
-        assert_eq!((beats.published(), beats.received(), beats.early()), (8, 4, 1));
-        assert_eq!((beats.missing(), beats.displaced()), (1, Some(2)));
+        assert_eq!(
+            [Beat::published, Beat::received, Beat::early].map(|it| beats.sum(it)),
+            [8, 4, 1]
+        );
+        assert_eq!((beats.sum(Beat::missing), beats.displaced()), (1, Some(2)));
         assert_eq!(beats.numbers(), [1, 3, 4, 7]);
         assert_eq!(beats.transmit_us(), [[0.5, 0.25], [1.0, 1.0]]);
         assert_eq!(beats.seconds(), [11e-6, 20e-6, 30e-6, 41e-6, 50e-6, 60e-6]);

@@ -7,28 +7,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tsuji::{Context, Message, Node, Publisher, Subscription};
-use tsuji::{History, Qos};
+use tsuji::{Context, History, Message, Node, Qos};
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use tsuji_platform::clock::monotonic_ns;
 
 use super::TEXT;
-use crate::child::{answer, obey_each, parsed, play, said};
-use crate::pace::{sleep_until, until_last};
+use crate::Allocations;
+use crate::child::{ChildPart, answer, obey_each, parsed, said};
+use crate::pace::sleep_until;
 use crate::placement;
-use crate::transport::{self, Failure, Line, Peer, Talker, Way};
-
-/// The hidden argument of such a process.
-pub(crate) const SPEAKER: &str = "--speaker";
-
-/// Plays one.
-pub(crate) fn speak(text: &str) -> i32 {
-    play(text, run_part)
-}
+use crate::transport::{Hears, Line, Peer, Sends, Way};
 
 /// What such a process is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct BeatPart {
+pub(crate) struct BeatPart {
     pub(super) folder: PathBuf,
     pub(super) way: Way,
     /// `speaker`, `listener` or `both`.
@@ -41,22 +33,30 @@ pub(super) struct BeatPart {
     pub(super) depth: u32,
 }
 
-fn run_part(told: BeatPart) -> Result<(), String> {
-    let mut part = Part::take(told)?;
-    answer(&json!({ "open": true }));
-    obey_each(|line| part.obey(line))?;
-    if let Some(context) = part.context {
-        context.shutdown();
+impl ChildPart for BeatPart {
+    const MODE: &'static str = "--speaker";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        let mut part = Part::take(self)?;
+        answer(&json!({ "open": true }));
+        obey_each(|line| part.obey(line))?;
+        if let Some(context) = part.context {
+            context.shutdown();
+        }
+        // A thread that still listens ends with the process.
+        Ok(())
     }
-    // A thread that still listens ends with the process.
-    Ok(())
 }
 
 /// What a process does.
 struct Part {
-    speaking: Option<Speaking>,
-    listening: Option<Listening>,
+    speaking: Option<Sends<Text>>,
+    listening: Option<Hears<Text>>,
     text: String,
+    /// From which number on the callback takes how long, once.
+    pause: Arc<Mutex<Option<(u64, Duration)>>>,
+    /// What carries where it is not tsuji.
+    peer: Option<Peer>,
     context: Option<Context>,
 }
 
@@ -65,62 +65,51 @@ impl Part {
         let BeatPart { folder, way, role, name, topic, bytes, depth } = told;
         let qos = Qos { history: History::KeepLast(depth), ..Qos::DEFAULT };
         let text = TEXT.chars().cycle().take(bytes).collect();
-        match way {
-            Way::Alone(peer) => {
+        let pause = Arc::<Mutex<Option<(u64, Duration)>>>::default();
+        let (speaks, listens) = (role != "listener", role != "speaker");
+        let (mut peer, mut context) = (None, None);
+        let (speaking, listening) = match way {
+            Way::Alone(alone) => {
+                peer = Some(alone);
                 let line = Line::between_two(folder, topic, TYPE_NAME, qos, bytes + BESIDE_TEXT);
-                Self::alone(peer, line, &role, text)
+                let speaking = speaks.then(|| alone.talker(&line).map(Sends::Alone)).transpose()?;
+                // What has no number did not come as it was sent, and is missing.
+                let listening = listens.then(|| Hears::alone(alone, line, number_of));
+                (speaking, listening.transpose()?)
             }
             Way::Tsuji(route) => {
-                let context = route.context(&folder).build().map_err(said)?;
-                let node = context.node(&format!("{name}_{role}")).map_err(said)?;
-                Self::by_tsuji(context, &node, &topic, qos, &role, text)
+                let own = context.insert(route.context(&folder).build().map_err(said)?);
+                let node = own.node(&format!("{name}_{role}")).map_err(said)?;
+                let listens = listens.then(|| listening(&node, &topic, qos, &pause)).transpose()?;
+                let speaks = speaks.then(|| node.create_publisher(&topic, qos)).transpose();
+                // It ends with the process.
+                thread::spawn(move || {
+                    placement::receive_here();
+                    tsuji::spin(&node)
+                });
+                (speaks.map_err(said)?.map(Sends::Tsuji), listens)
             }
-        }
-    }
-
-    fn by_tsuji(
-        context: Context,
-        node: &Node,
-        topic: &str,
-        qos: Qos,
-        role: &str,
-        text: String,
-    ) -> Result<Self, String> {
-        let listening = match role {
-            "speaker" => None,
-            _ => Some(Listening::by_tsuji(node, topic, qos)?),
         };
-        let speaking = match role {
-            "listener" => None,
-            _ => Some(Speaking::Tsuji(node.create_publisher(topic, qos).map_err(said)?)),
-        };
-        let node = node.clone();
-        // It ends with the process.
-        thread::spawn(move || {
-            placement::receive_here();
-            tsuji::spin(&node)
-        });
-        Ok(Self { speaking, listening, text, context: Some(context) })
-    }
-
-    fn alone(peer: Peer, line: Line, role: &str, text: String) -> Result<Self, String> {
-        let (mut speaking, mut listening) = (None, None);
-        if role == "listener" {
-            listening = Some(Listening::alone(peer, line)?);
-        } else {
-            speaking = Some(Speaking::Alone(peer.talker(&line)?));
-        }
-        Ok(Self { speaking, listening, text, context: None })
+        Ok(Self { speaking, listening, text, pause, peer, context })
     }
 
     fn obey(&mut self, line: &str) -> Result<Value, String> {
         match (&*line.split_whitespace().collect::<Vec<_>>(), &mut self.speaking, &self.listening) {
-            (["meet"], Some(it), _) => it.meet(),
+            (["meet"], Some(it), _) => it.meet().map(|()| json!({ "met": true })),
             (["speak", count, period_us], Some(it), _) => {
-                it.speak(&self.text, parsed(count)?, parsed(period_us)?)
+                speak_by(it, &self.text, parsed(count)?, parsed(period_us)?)
             }
-            (["pause", at, ms], _, Some(it)) => Ok(it.pause(parsed(at)?, parsed(ms)?)),
-            (["heard", count], _, Some(it)) => it.heard(parsed(count)?),
+            (["pause", at, ms], _, Some(_)) => {
+                let pause = (parsed(at)?, Duration::from_millis(parsed(ms)?));
+                *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(pause);
+                Ok(json!({ "pause": true }))
+            }
+            (["heard", count], _, Some(it)) => {
+                let mut came = it.heard(parsed(count)?)?;
+                let peer = || self.peer.map(|it| it.word().to_owned());
+                came.transport = came.transport.map(|it| format!("tsuji:{it}")).or_else(peer);
+                Ok(json!(came))
+            }
             _ => Err(format!("`{line}` is not understood")),
         }
     }
@@ -132,39 +121,46 @@ const TYPE_NAME: &str = "std_msgs::msg::dds_::String_";
 /// What a text has beside itself in CDR, its number included, at most.
 const BESIDE_TEXT: usize = 64;
 
-/// The end that speaks.
-enum Speaking {
-    Tsuji(Publisher<Text>),
-    Alone(Box<dyn Talker>),
+/// Notes texts by their sequence, and stands still where that is wanted.
+fn listening(
+    node: &Node,
+    topic: &str,
+    qos: Qos,
+    pause: &Arc<Mutex<Option<(u64, Duration)>>>,
+) -> Result<Hears<Text>, String> {
+    let pause = Arc::clone(pause);
+    let stand_still = move |number| {
+        let mut pause = pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = pause.take_if(|(from, _)| *from <= number);
+        drop(pause);
+        if let Some((_, pause)) = taken {
+            thread::sleep(pause);
+        }
+    };
+    Hears::by_tsuji(node, topic, qos, |it| Some(it.info().sequence - 1), stand_still)
 }
 
-impl Speaking {
-    /// Waits for the other end.
-    fn meet(&mut self) -> Result<Value, String> {
-        match self {
-            Self::Tsuji(it) => it.wait_for_subscriptions(1, PATIENCE).map_err(said)?,
-            Self::Alone(it) => transport::meet(&mut **it)?,
-        }
-        Ok(json!({ "met": true }))
-    }
-
-    fn speak(&mut self, text: &str, count: u64, period_us: u64) -> Result<Value, String> {
-        let published = match self {
-            Self::Tsuji(publisher) => publish_each(
-                count,
-                period_us,
-                |_| Ok(Text { data: text.to_owned() }),
-                |message| publisher.publish(message).map_err(said),
-            ),
-            Self::Alone(talker) => publish_each(
-                count,
-                period_us,
-                |number| numbered(text, number),
-                |sample| talker.send(&sample),
-            ),
-        };
-        Ok(json!({ "published": published? }))
-    }
+fn speak_by(
+    end: &mut Sends<Text>,
+    text: &str,
+    count: u64,
+    period_us: u64,
+) -> Result<Value, String> {
+    let published = match end {
+        Sends::Tsuji(publisher) => publish_each(
+            count,
+            period_us,
+            |_| Ok(Text { data: text.to_owned() }),
+            |message| publisher.publish(message).map_err(said),
+        ),
+        Sends::Alone(talker) => publish_each(
+            count,
+            period_us,
+            |number| numbered(text, number),
+            |sample| talker.send(&sample),
+        ),
+    };
+    Ok(json!({ "published": published? }))
 }
 
 /// A text in CDR, its number behind it: nothing else gives it one.
@@ -177,8 +173,6 @@ fn numbered(text: &str, number: u64) -> Result<Vec<u8>, String> {
 fn number_of(sample: &[u8]) -> Option<u64> {
     Text::view_cdr(sample).ok()?.data.rsplit_once(' ')?.1.parse().ok()
 }
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Publishes what was made of each number when it is due, whenever the one before was. Answers when each was due and was
 /// published.
@@ -199,96 +193,6 @@ fn publish_each<T>(
         published.push([due_ns, at_ns]);
     }
     Ok(published)
-}
-
-/// The end that listens.
-struct Listening {
-    end: ListeningEnd,
-    noted: Arc<Mutex<Noted>>,
-}
-
-enum ListeningEnd {
-    Tsuji(Node, Subscription<Text>),
-    Alone(Peer, Failure),
-}
-
-#[derive(Default)]
-struct Noted {
-    /// The number of each that came, from 0, and when.
-    received: Vec<(u64, u64)>,
-    /// From which on the callback takes how long, once.
-    pause: Option<(u64, Duration)>,
-}
-
-impl Listening {
-    fn by_tsuji(node: &Node, topic: &str, qos: Qos) -> Result<Self, String> {
-        let noted = Arc::<Mutex<Noted>>::default();
-        let noting = Arc::clone(&noted);
-        let subscription = node.create_subscription::<Text>(topic, qos, move |received| {
-            let at_ns = monotonic_ns();
-            let number = received.info().sequence - 1;
-            let mut noted = noting.lock().unwrap_or_else(PoisonError::into_inner);
-            noted.received.push((number, at_ns));
-            if let Some((_, pause)) = noted.pause.take_if(|(from, _)| *from <= number) {
-                drop(noted);
-                thread::sleep(pause);
-            }
-        });
-        let subscription = subscription.map_err(said)?;
-        Ok(Self { end: ListeningEnd::Tsuji(node.clone(), subscription), noted })
-    }
-
-    fn alone(peer: Peer, line: Line) -> Result<Self, String> {
-        let noted = Arc::<Mutex<Noted>>::default();
-        let noting = Arc::clone(&noted);
-        let failure = transport::listen(peer, line, move |sample| {
-            let at_ns = monotonic_ns();
-            // What has no number did not come as it was sent, and is missing.
-            if let Some(number) = number_of(sample) {
-                let mut noted = noting.lock().unwrap_or_else(PoisonError::into_inner);
-                noted.received.push((number, at_ns));
-            }
-        })?;
-        Ok(Self { end: ListeningEnd::Alone(peer, failure), noted })
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn pause(&self, at: u64, ms: u64) -> Value {
-        self.lock().pause = Some((at, Duration::from_millis(ms)));
-        json!({ "pause": true })
-    }
-
-    /// Waits until the last of `count` has come, or nothing does any more, and answers what came.
-    fn heard(&self, count: u64) -> Result<Value, String> {
-        until_last(|| {
-            let received = &self.lock().received;
-            (received.len(), received.iter().any(|it| it.0 + 1 == count))
-        });
-        let received = self.lock().received.clone();
-        let displaced = match &self.end {
-            ListeningEnd::Tsuji(_, subscription) => Some(subscription.counters().displaced),
-            ListeningEnd::Alone(_, failure) => {
-                failure.get().map_or(Ok(None), |it| Err(it.clone()))?
-            }
-        };
-        let transport = self.transport();
-        Ok(json!({ "received": received, "displaced": displaced, "transport": transport }))
-    }
-
-    /// What carries now.
-    fn transport(&self) -> String {
-        let (node, subscription) = match &self.end {
-            ListeningEnd::Tsuji(node, subscription) => (node, subscription),
-            ListeningEnd::Alone(peer, _) => return peer.word().to_owned(),
-        };
-        let routes = node.context().routes(PATIENCE).unwrap_or_default();
-        let own = routes.iter().find(|it| it.topic == subscription.topic());
-        let transport = own.and_then(|it| it.transport.as_ref());
-        transport.map_or_else(|| "unknown".to_owned(), |it| format!("tsuji:{it}"))
-    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use tsuji::{History, Message, Qos};
 use tsuji_transport_cyclonedds::CycloneConfig;
 use tsuji_transport_cyclonedds::raw::{Participant, Reader, Writer};
 
+use crate::Allocations;
 use crate::account::{Account, Wrong};
-use crate::child::{answer, obey_each};
+use crate::child::{ChildPart, answer, obey_each};
 use crate::picture::Pictures;
 use crate::route;
 use crate::transport::peer::{self, Line, Listener, Talker};
@@ -116,7 +117,8 @@ impl Sender for InPlace {
     }
 }
 
-/// A participant in the domain of tsuji that has one reader, and a writer that writes nothing.
+/// A process with a participant in the domain of tsuji that has one reader, and a writer that writes nothing. To each line it
+/// answers what it has [`Heard`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Foreign {
     /// The folder of the run.
@@ -144,9 +146,15 @@ pub(crate) struct Heard {
     pub(crate) matched: Option<usize>,
 }
 
-/// Plays a foreign node. To each line it answers how many samples it has taken, what
-/// was wrong with them, and how many readers its writer has.
-pub(crate) fn run_plain(plain: Foreign) -> Result<(), String> {
+impl ChildPart for Foreign {
+    const MODE: &'static str = "--plain";
+
+    fn play(self, _: Option<Allocations>) -> Result<(), String> {
+        run_plain(self)
+    }
+}
+
+fn run_plain(plain: Foreign) -> Result<(), String> {
     let domain = route::domain(&plain.folder);
     let participant = Participant::join(&CycloneConfig::on_loopback(domain)).map_err(said)?;
     let (topic, ty) = (format!("rt/{}", plain.reads), &*plain.type_name);
