@@ -20,6 +20,7 @@ use crate::arrivals::{Inbox, Tally};
 use crate::executor::Entity;
 use crate::publisher_core::{Opened, Opening, Outgoing, Parting, PublisherCore};
 use crate::subscription_core::SubscriptionCore;
+use crate::turn::Turn;
 use crate::{CallbackGroup, CallbackGroupKind, Error, ErrorKind, Node, Result};
 
 /// Counts of what a client has done so far.
@@ -52,9 +53,7 @@ pub(crate) struct Calls {
     table: Mutex<Table>,
     /// Held by the thread that takes replies and hands them out: they are handed out as they came, and no server
     /// is taken for silent whose reply another thread has just taken.
-    taking: Mutex<()>,
-    /// That thread, or 0.
-    taker: AtomicUsize,
+    turn: Turn,
     /// How many replies are kept that are to be collected.
     depth: usize,
 }
@@ -120,8 +119,7 @@ impl Calls {
             publisher_core,
             subscription_core,
             table: Mutex::default(),
-            taking: Mutex::default(),
-            taker: AtomicUsize::new(0),
+            turn: Turn::default(),
             depth: depth.map_or(usize::MAX, |depth| depth as usize),
         });
         let parting: Weak<dyn Parting> = Arc::<Self>::downgrade(&calls);
@@ -302,17 +300,10 @@ impl Calls {
 
     /// Hands out the replies that have come, and ends what nobody can answer any more.
     fn read(&self) {
-        let here = this_thread();
-        if self.taker.load(Ordering::Relaxed) == here {
-            // What was dropped while this thread took replies asks for something.
-            return;
-        }
+        let Some(turn) = self.turn.take() else { return };
         let mut after = After::default();
-        {
-            let _turn = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
-            let _taking = Taking::begin(&self.taker, here);
-            self.read_alone(&mut after);
-        }
+        self.read_alone(&mut after);
+        drop(turn);
         if after.displaced_first {
             let (service, depth) = (&self.publisher_core.topic, self.depth);
             report::warn!(%service, depth, "more replies wait than the depth of the client: the oldest are dropped");
@@ -540,28 +531,6 @@ struct After {
     /// The first reply of all was pushed out.
     displaced_first: bool,
     tasks: Vec<Waker>,
-}
-
-/// A thread takes replies.
-struct Taking<'a>(&'a AtomicUsize);
-
-impl<'a> Taking<'a> {
-    fn begin(taker: &'a AtomicUsize, thread: usize) -> Self {
-        taker.store(thread, Ordering::Relaxed);
-        Self(taker)
-    }
-}
-
-impl Drop for Taking<'_> {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
-
-/// A number that no other thread has while this one lives, and that is not 0.
-fn this_thread() -> usize {
-    thread_local!(static HERE: u8 = const { 0 });
-    HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 /// This thread reads. When it ends, another that waits takes its place.

@@ -181,6 +181,8 @@ pub use subscription::{
 mod timer;
 pub use timer::Timer;
 
+mod turn;
+
 mod wait_list;
 pub use wait_list::{WaitList, Waitable};
 

@@ -4,7 +4,6 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -274,15 +273,11 @@ fn a_polled_server_is_asked_for_goals_and_needs_no_executor() {
     let node = folder.process().node("serving").unwrap();
     let of = RawActionType::of::<Fibonacci>();
     let server = node.create_polled_raw_action_server(wants(), of).unwrap();
-    let done = AtomicUsize::new(0);
     thread::scope(|scope| {
-        scope.spawn(|| {
-            all_clients(&folder, &node);
-            done.store(1, Ordering::Release);
-        });
+        let asking = scope.spawn(|| all_clients(&folder, &node));
         let mut list = WaitList::new(node.context()).unwrap();
         let mut pursuing = Vec::new();
-        while done.load(Ordering::Acquire) == 0 {
+        while !asking.is_finished() {
             let waitables: [&dyn Waitable; 3] = server.waitables();
             list.wait(&waitables, Some(Duration::from_millis(10))).unwrap();
             while let Some(goal) = server.take().unwrap() {

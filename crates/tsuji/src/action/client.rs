@@ -25,6 +25,7 @@ use super::{ActionForm, GoalId, GoalStatus, STATUS_QOS, part};
 use crate::changes::Changes;
 use crate::deadline::Deadline;
 use crate::lock;
+use crate::turn::Turn;
 
 /// Feedback of one goal that nobody has taken. Beyond it the oldest is dropped, and counted.
 const FEEDBACK_MAX: usize = 1024;
@@ -83,6 +84,10 @@ struct Core<A: ActionForm> {
     feedback: RawSubscription,
     status: Subscription<GoalStatusArray>,
     heard: Mutex<HashMap<GoalId, Heard<A>>>,
+    /// Each is held from when a message is taken until what it says is written down: several threads hear, and what came
+    /// first is heard first. The status comes before the feedback.
+    feedback_turn: Turn,
+    status_turn: Turn,
     changed: Changes,
     /// Whether the status is heard as it comes: from when somebody waits for what it says. Until then nobody is woken
     /// for it, who would only be in the way of answers.
@@ -117,6 +122,8 @@ impl<A: ActionForm> ActionClient<A> {
             status: node.create_polled_subscription(&part(name, "status"), STATUS_QOS)?,
             ty,
             heard: Mutex::default(),
+            feedback_turn: Turn::default(),
+            status_turn: Turn::default(),
             changed: Changes::default(),
             hears_status: OnceLock::new(),
             has_met: AtomicBool::new(false),
@@ -316,13 +323,14 @@ impl<A: ActionForm> Core<A> {
 
     /// Takes one message, if there is one. Answers whether there was.
     fn hear_feedback(&self) -> Result<bool> {
+        let Some(turn) = self.feedback_turn.take() else { return Ok(false) };
         // Most is of goals of others.
         let wanted = |id: GoalId| lock(&self.heard).contains_key(&id);
         let split = |sample| Some(A::split_feedback(&self.ty, sample, &wanted));
         let Some(split) = self.feedback.take_as(|sample, _| split(sample))? else {
             return Ok(false);
         };
-        // Feedback is the user's: no lock is held while it is copied or dropped.
+        // Feedback is the user's: what it does when it is copied or dropped finds no lock but the turn, which it may ask for.
         let (mut outlived, mut waker) = (None, None);
         if let Some((id, feedback)) = split
             && let Some(heard) = lock(&self.heard).get_mut(&id)
@@ -334,6 +342,7 @@ impl<A: ActionForm> Core<A> {
             heard.feedback.push_back(feedback);
             waker = heard.waker.take();
         }
+        drop(turn);
         drop(outlived);
         self.changed.tell();
         waker.into_iter().for_each(Waker::wake);
@@ -355,6 +364,7 @@ impl<A: ActionForm> Core<A> {
 
     /// Takes what was said of the status of goals, if there is something. Answers whether there was.
     fn hear_status(&self) -> Result<bool> {
+        let Some(turn) = self.status_turn.take() else { return Ok(false) };
         let Some(received) = self.status.take()? else { return Ok(false) };
         let message = received.message();
         // What was said before a goal ended is heard before.
@@ -372,6 +382,7 @@ impl<A: ActionForm> Core<A> {
             }
         }
         drop(heard);
+        drop(turn);
         self.changed.tell();
         wakers.into_iter().for_each(Waker::wake);
         Ok(true)
