@@ -94,7 +94,7 @@ impl<S: ServiceType> Client<S> {
     ///
     /// Those of [`call`](Self::call) that come before the reply: [`ErrorKind::NoServer`] at once if no server is ready.
     pub fn send<'r>(&self, request: impl Into<Content<'r, S::Request>>) -> Result<Pending<S>> {
-        let raw = self.raw.send_patiently(&request.into().into())?;
+        let raw = self.raw.send(&request.into().into(), MAX_BLOCKING_DEFAULT)?;
         Ok(Pending { raw, service: PhantomData })
     }
 }
@@ -405,7 +405,7 @@ impl RawClient {
     ///
     /// Those of [`Client::send`]; [`ErrorKind::Invalid`] if the request is shorter than 4 bytes.
     pub fn send_bytes(&self, request: &[u8]) -> Result<RawPending> {
-        self.send_patiently(&self.copied(request)?)
+        self.send(&self.copied(request)?, MAX_BLOCKING_DEFAULT)
     }
 
     /// Sends a request in CDR with its header of 4 bytes, whose reply [`take_bytes`](Self::take_bytes) will
@@ -520,12 +520,8 @@ impl RawClient {
         )))
     }
 
-    /// Sends a request. Where servers have no room it waits for at most 100 ms.
-    pub(crate) fn send_patiently(&self, request: &Outgoing<'_>) -> Result<RawPending> {
-        self.send(request, MAX_BLOCKING_DEFAULT)
-    }
-
-    fn send(&self, request: &Outgoing<'_>, patience: Duration) -> Result<RawPending> {
+    /// Sends a request. Where servers have no room it waits for at most `patience`.
+    pub(crate) fn send(&self, request: &Outgoing<'_>, patience: Duration) -> Result<RawPending> {
         let number = self.core.calls.send(request, patience)?;
         Ok(RawPending { core: Arc::clone(&self.core), number })
     }

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use tsuji::action::{
     ActionClient, ActionForm, ActionServer, ActionServerOptions, CancelOutcome, DynamicAction,
-    GoalHandle, GoalStatus, RawAction, RawActionType,
+    GoalHandle, GoalStatus, ManyGoals, RawAction, RawActionType,
 };
 use tsuji::dynamic::{ActionDescription, DynamicMessage, List, TypeSet, Value};
-use tsuji::{ErrorKind, Message, Node, WaitList, Waitable};
+use tsuji::{ErrorKind, Message, Node, WaitList};
 use tsuji_interfaces::Shipped;
 use tsuji_interfaces::example_interfaces::action::{
     Fibonacci, FibonacciFeedback, FibonacciGetResultResponse, FibonacciGoal, FibonacciResult,
@@ -278,8 +278,7 @@ fn a_polled_server_is_asked_for_goals_and_needs_no_executor() {
         let mut list = WaitList::new(node.context()).unwrap();
         let mut pursuing = Vec::new();
         while !asking.is_finished() {
-            let waitables: [&dyn Waitable; 3] = server.waitables();
-            list.wait(&waitables, Some(Duration::from_millis(10))).unwrap();
+            list.wait(&server.waitables(), Some(Duration::from_millis(10))).unwrap();
             while let Some(goal) = server.take().unwrap() {
                 pursuing.push(thread::spawn(|| pursue(goal)));
             }
@@ -347,5 +346,126 @@ fn a_server_in_bytes_answers_whoever_knows_less_or_writes_otherwise() {
         }
         // Half a goal.
         assert_eq!(sends.call_bytes(&[0, 1, 0, 0, 1], HANG).unwrap()[4], 0);
+    });
+}
+
+#[test]
+fn a_polled_server_is_told_when_the_next_goal_has_its_turn() {
+    let folder = Folder::new();
+    let node = folder.process().node("serving").unwrap();
+    let options =
+        ActionServerOptions::<Fibonacci>::new("fibonacci").many_goals(ManyGoals::Queue(9));
+    let server = node.create_polled_action_server(options).unwrap();
+    let client = Fibonacci::client(&node);
+    let next = || {
+        let mut list = WaitList::new(node.context()).unwrap();
+        loop {
+            if let Some(goal) = server.take().unwrap() {
+                return goal;
+            }
+            // Nothing but what it waits for wakes it.
+            let ready = list.wait(&server.waitables(), Some(HANG)).unwrap();
+            assert!(!ready.is_empty(), "it sleeps though there is a goal");
+        }
+    };
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            client.wait_for_server(HANG).unwrap();
+            let send = |order| client.send_goal(Fibonacci::goal(order), HANG).unwrap().unwrap();
+            let goals = [send(1), send(2), send(3)];
+            goals.map(|it| it.result(HANG).unwrap().1.sequence.len())
+        });
+        for _ in 0..3 {
+            let goal = next();
+            // It ends on another thread, when the first one sleeps again.
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                pursue(goal);
+            });
+        }
+        while !asked.is_finished() {
+            assert!(server.take().unwrap().is_none());
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(asked.join().unwrap(), [2, 3, 4]);
+    });
+}
+
+#[test]
+fn one_task_awaits_feedback_and_another_the_result() {
+    let folder = Folder::new();
+    let node = folder.process().node("serving").unwrap();
+    let _server: ActionServer<Fibonacci> = node.create_action_server(wants(), pursue).unwrap();
+    spun(&node, || {
+        let client = Fibonacci::client(&node);
+        client.wait_for_server(HANG).unwrap();
+        // No more than the ten that the QoS of feedback keeps.
+        for order in [5, 9, 11, 0, 7, 10, 3, 8, 0, 6] {
+            let goal = client.send_goal(Fibonacci::goal(order), HANG).unwrap().unwrap();
+            thread::scope(|scope| {
+                let result =
+                    scope.spawn(|| block_on(poll_fn(|context| goal.poll_result(context))).unwrap());
+                let feedback = scope.spawn(|| {
+                    let mut count = 0;
+                    let next = || block_on(poll_fn(|context| goal.poll_feedback(context))).unwrap();
+                    while next().is_some() {
+                        count += 1;
+                    }
+                    count
+                });
+                // A third looks on.
+                while !(result.is_finished() && feedback.is_finished()) {
+                    goal.status();
+                    thread::yield_now();
+                }
+                let expected = if order == 0 { GoalStatus::Aborted } else { GoalStatus::Succeeded };
+                assert_eq!(result.join().unwrap().0, expected);
+                assert_eq!(feedback.join().unwrap(), (order - 1).max(0));
+            });
+        }
+    });
+}
+
+#[test]
+fn whoever_awaits_anything_is_told_that_the_server_has_left() {
+    let folder = Folder::new();
+    let node = folder.process().node("serving").unwrap();
+    let asking = folder.process().node("asking").unwrap();
+    let (handles, begun) = std::sync::mpsc::channel();
+    let options = ActionServerOptions::<Fibonacci>::new("fibonacci");
+    let server = node
+        .create_deferred_action_server(options, move |handle| handles.send(handle).unwrap())
+        .unwrap();
+    let client = Fibonacci::client(&asking);
+    let (goal, handle) = spun(&node, || {
+        client.wait_for_server(HANG).unwrap();
+        let goal = client.send_goal(Fibonacci::goal(3), HANG).unwrap().unwrap();
+        (goal, begun.recv_timeout(HANG).unwrap())
+    });
+    thread::scope(|scope| {
+        let feedback = scope.spawn(|| block_on(poll_fn(|context| goal.poll_feedback(context))));
+        let result = scope.spawn(|| block_on(poll_fn(|context| goal.poll_result(context))));
+        drop(server);
+        let left = [ErrorKind::ServerLost, ErrorKind::NoServer];
+        assert!(left.contains(&result.join().unwrap().unwrap_err().kind()));
+        assert_eq!(feedback.join().unwrap().unwrap_err().kind(), ErrorKind::ServerLost);
+        // Also who asks afterwards, and has looked in between.
+        goal.status();
+        let later = block_on(poll_fn(|context| goal.poll_feedback(context)));
+        assert_eq!(later.unwrap_err().kind(), ErrorKind::ServerLost);
+    });
+    drop(handle);
+}
+
+#[test]
+fn a_goal_that_cannot_be_read_is_rejected_in_every_form() {
+    let folder = Folder::new();
+    let node = folder.process().node("serving").unwrap();
+    let _server: ActionServer<Fibonacci> = node.create_action_server(wants(), pursue).unwrap();
+    spun(&node, || {
+        let client = RawAction::client(&node);
+        client.wait_for_server(HANG).unwrap();
+        // Without its order.
+        assert!(client.send_goal(vec![0, 1, 0, 0], HANG).unwrap().is_none());
     });
 }

@@ -134,10 +134,22 @@ impl Open {
                     Poll::Ready(Err(error)) => Err(error.to_string()),
                 },
                 Progress::Accepted(goal) => {
-                    let ended = goal.poll_result(context);
-                    // What was said of a goal before it ended is heard before.
-                    while let Poll::Ready(Ok(Some(feedback))) = goal.poll_feedback(context) {
+                    for _ in 0..FEEDBACK_A_TURN {
+                        let Poll::Ready(Ok(Some(feedback))) = goal.poll_feedback(context) else {
+                            break;
+                        };
                         self.asker.tell_feedback(action, &feedback);
+                    }
+                    let ended = goal.poll_result(context);
+                    if ended.is_ready() {
+                        // What was said of a goal before it ended is heard before.
+                        while let Poll::Ready(Ok(Some(feedback))) = goal.poll_feedback(context) {
+                            self.asker.tell_feedback(action, &feedback);
+                        }
+                    } else if let Poll::Ready(Ok(Some(feedback))) = goal.poll_feedback(context) {
+                        // The others have their turn before there is more.
+                        self.asker.tell_feedback(action, &feedback);
+                        context.waker().wake_by_ref();
                     }
                     match ended {
                         Poll::Pending => return true,
@@ -299,3 +311,6 @@ fn member(message: &[u8], encoding: Encoding, name: &str) -> Result<Vec<u8>, Str
     }
     Err(format!("it has no {name}"))
 }
+
+/// Feedback of one goal that is handed on before the others have their turn.
+const FEEDBACK_A_TURN: usize = 32;

@@ -245,7 +245,8 @@ struct Takes {
 impl Takes {
     /// Whether the client can be told of a goal.
     fn take(&self, goal_id: GoalId, goal: &[u8]) -> bool {
-        if self.is_left.load(Ordering::Relaxed) {
+        // One that is known already the server refuses, which would be told of this one's number.
+        if self.is_left.load(Ordering::Relaxed) || lock(&self.wanted).contains_key(&goal_id) {
             return false;
         }
         let Ok(args) = self.ty.goal.written(goal, self.member.encoding) else { return false };
@@ -297,7 +298,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 const LEAVES: Duration = Duration::from_secs(1);
 
 /// What an action waits for.
-const PARTS: usize = 3;
+const PARTS: usize = 4;
 
 /// The numbers of goals have this bit, those of requests to services do not.
 const GOAL: u64 = 1 << 63;

@@ -6,12 +6,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::task::{self, Poll, Waker};
+use std::task::{self, Poll, Wake, Waker};
 use std::time::Duration;
 
 use crate::{
-    Client, ClientOptions, EndpointKind, Error, ErrorKind, Node, Qos, RawClient, RawPending,
-    RawSubscription, Result, Subscription,
+    Client, ClientOptions, EndpointInfo, EndpointKind, Error, ErrorKind, Node, Qos, RawClient,
+    RawPending, RawSubscription, Result, Subscription,
 };
 use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatusArray};
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
@@ -25,10 +25,14 @@ use super::{ActionForm, GoalId, GoalStatus, STATUS_QOS, part};
 use crate::changes::Changes;
 use crate::deadline::Deadline;
 use crate::lock;
+use crate::publisher_core::MAX_BLOCKING_DEFAULT;
 use crate::turn::Turn;
 
 /// Feedback of one goal that nobody has taken. Beyond it the oldest is dropped, and counted.
 const FEEDBACK_MAX: usize = 1024;
+
+/// Tasks that await what comes of one goal.
+const WAKERS_MAX: usize = 64;
 
 /// How often whoever waits for feedback looks whether there is still a server.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -101,8 +105,8 @@ struct Heard<A: ActionForm> {
     feedback: VecDeque<A::Feedback>,
     dropped: u64,
     status: GoalStatus,
-    /// Who awaits what comes.
-    waker: Option<Waker>,
+    /// The tasks that await what comes, the longest ago first.
+    wakers: Vec<Waker>,
 }
 
 impl<A: ActionForm> ActionClient<A> {
@@ -179,7 +183,7 @@ impl<A: ActionForm> ActionClient<A> {
     pub fn send_goal(&self, goal: A::Goal, timeout: Duration) -> Result<Option<ClientGoal<A>>> {
         let deadline = Deadline::after(timeout);
         self.wait_for_server(timeout)?;
-        let mut asked = self.start_goal(goal)?;
+        let mut asked = deadline.step(|left| self.start_goal_within(goal, left))?;
         let answer = deadline.step(|left| asked.answer.wait_for_sample(left))?;
         asked.answered(answer)
     }
@@ -191,6 +195,10 @@ impl<A: ActionForm> ActionClient<A> {
     /// Those of [`Client::send`]; [`ErrorKind::Invalid`] if several servers are there, since all of them would pursue
     /// it, or if the goal breaks a limit of its type.
     pub fn start_goal(&self, goal: A::Goal) -> Result<PendingGoal<A>> {
+        self.start_goal_within(goal, MAX_BLOCKING_DEFAULT)
+    }
+
+    fn start_goal_within(&self, goal: A::Goal, patience: Duration) -> Result<PendingGoal<A>> {
         let core = &self.core;
         let id = process::random_token().map(GoalId).map_err(|error| {
             Error::new(ErrorKind::Unexpected, format!("name a goal of {}: {error}", core.name))
@@ -205,10 +213,10 @@ impl<A: ActionForm> ActionClient<A> {
         let request = A::join_goal(&core.ty, id, goal)?;
         // What is said of it may come before the answer.
         let (feedback, status) = (VecDeque::new(), GoalStatus::Unknown);
-        lock(&core.heard).insert(id, Heard { feedback, dropped: 0, status, waker: None });
+        lock(&core.heard).insert(id, Heard { feedback, dropped: 0, status, wakers: Vec::new() });
         let (core, stamp) = (Arc::clone(core), Duration::ZERO);
-        let goal = ClientGoal { core, id, stamp, early: Mutex::default() };
-        let answer = goal.core.send_goal.send_patiently(&request.outgoing())?;
+        let goal = ClientGoal { core, id, stamp, early: Mutex::new(Early::NotAsked) };
+        let answer = goal.core.send_goal.send(&request.outgoing(), patience)?;
         Ok(PendingGoal { answer, goal: Some(goal) })
     }
 
@@ -269,7 +277,9 @@ impl<A: ActionForm> PendingGoal<A> {
         }
         goal.stamp = Duration::new(u64::try_from(sec).unwrap_or_default(), nanosec);
         // Where there is no room for it now, whoever wants the result asks for it.
-        lock(&goal.early).pending = goal.ask_result().ok();
+        if let Ok(pending) = goal.ask_result() {
+            *lock(&goal.early) = Early::Asked(pending);
+        }
         Ok(Some(goal))
     }
 }
@@ -308,16 +318,16 @@ impl<A: ActionForm> Core<A> {
     /// the graph.
     fn servers(&self) -> usize {
         let ready = self.send_goal.servers();
-        if self.has_met.swap(true, Ordering::Relaxed) {
+        if self.has_met.load(Ordering::Relaxed) {
             return ready;
         }
         let graph = self.feedback.node().context().graph();
-        let name = self.send_goal.name();
-        let known = graph
-            .services
-            .iter()
-            .filter(|it| it.kind == EndpointKind::Server && it.topic == name)
-            .count();
+        let (name, ty) = (self.send_goal.name(), self.send_goal.type_name());
+        let is_it = |it: &&EndpointInfo| {
+            it.kind == EndpointKind::Server && it.topic == name && it.type_name == ty
+        };
+        let known = graph.services.iter().filter(is_it).count();
+        self.has_met.store(0 < ready && known <= ready, Ordering::Relaxed);
         ready.max(known)
     }
 
@@ -331,22 +341,28 @@ impl<A: ActionForm> Core<A> {
             return Ok(false);
         };
         // Feedback is the user's: what it does when it is copied or dropped finds no lock but the turn, which it may ask for.
-        let (mut outlived, mut waker) = (None, None);
+        let (mut outlived, mut wakers) = (None, Vec::new());
         if let Some((id, feedback)) = split
             && let Some(heard) = lock(&self.heard).get_mut(&id)
         {
             if heard.feedback.len() == FEEDBACK_MAX {
                 outlived = heard.feedback.pop_front();
-                heard.dropped += 1;
             }
-            heard.feedback.push_back(feedback);
-            waker = heard.waker.take();
+            heard.dropped += u64::from(outlived.is_some() || feedback.is_none());
+            heard.feedback.extend(feedback);
+            wakers = std::mem::take(&mut heard.wakers);
         }
         drop(turn);
         drop(outlived);
         self.changed.tell();
-        waker.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
         Ok(true)
+    }
+
+    /// Wakes the tasks that await what comes of a goal.
+    fn wake(&self, id: GoalId) {
+        let wakers = lock(&self.heard).get_mut(&id).map(|it| std::mem::take(&mut it.wakers));
+        wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
     /// From now on the status is heard as it comes.
@@ -377,7 +393,7 @@ impl<A: ActionForm> Core<A> {
                 // Servers of one name may speak in any order.
                 if !heard.status.is_terminal() {
                     heard.status = status;
-                    wakers.extend(heard.waker.take());
+                    wakers.append(&mut heard.wakers);
                 }
             }
         }
@@ -402,14 +418,28 @@ pub struct ClientGoal<A: ActionForm> {
 }
 
 /// The result that was asked for when the goal was accepted.
-struct Early<A: ActionForm> {
-    pending: Option<RawPending>,
-    come: Option<(GoalStatus, A::Result)>,
+enum Early<A: ActionForm> {
+    /// It was not, or nothing came of that, or it was handed over.
+    NotAsked,
+    Asked(RawPending),
+    /// A thread looks whether it has come; somebody else wanted to meanwhile, or not.
+    LookedFor {
+        again: bool,
+    },
+    Come(GoalStatus, A::Result),
 }
 
-impl<A: ActionForm> Default for Early<A> {
-    fn default() -> Self {
-        Self { pending: None, come: None }
+/// Wakes the tasks that await what comes of a goal.
+struct GoalWaker<A: ActionForm> {
+    core: Weak<Core<A>>,
+    id: GoalId,
+}
+
+impl<A: ActionForm> Wake for GoalWaker<A> {
+    fn wake(self: Arc<Self>) {
+        if let Some(core) = self.core.upgrade() {
+            core.wake(self.id);
+        }
     }
 }
 
@@ -432,7 +462,8 @@ impl<A: ActionForm> ClientGoal<A> {
         lock(&self.core.heard).get(&self.id).map_or(GoalStatus::Unknown, |it| it.status)
     }
 
-    /// Returns how many feedback messages were dropped because nobody took them: beyond 1024 the oldest is.
+    /// Returns how many feedback messages were dropped: because nobody took them, beyond 1024 the oldest, or because they
+    /// could not be read.
     pub fn dropped(&self) -> u64 {
         lock(&self.core.heard).get(&self.id).map_or(0, |it| it.dropped)
     }
@@ -479,80 +510,136 @@ impl<A: ActionForm> ClientGoal<A> {
     /// Takes the oldest feedback that was not taken, or lets the task be woken when there is some or the goal has ended.
     /// `None` when it has ended and all was taken.
     ///
-    /// Only the task that asked last is woken.
+    /// At most 64 tasks are woken; of more, the one that asked the longest ago is woken to ask again.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::ServerLost`] if the server has left, [`ErrorKind::Exhausted`] if the thread that listens to the
-    /// status cannot be started.
+    /// status cannot be started; else as [`result`](Self::result).
     pub fn poll_feedback(
         &self,
         context: &mut task::Context<'_>,
     ) -> Poll<Result<Option<A::Feedback>>> {
         self.core.listen_to_status()?;
-        let early = self.poll_early(context);
-        // A waker is the user's, and may do anything when it is copied or dropped.
-        let mut waker = Some(context.waker().clone());
-        let mut all = lock(&self.core.heard);
-        let Some(heard) = all.get_mut(&self.id) else { return Poll::Ready(Ok(None)) };
-        let feedback = heard.feedback.pop_front();
-        let is_over = feedback.is_none() && heard.status.is_terminal();
-        if feedback.is_none() {
-            std::mem::swap(&mut heard.waker, &mut waker);
+        self.wake_later(context.waker());
+        if let Some(next) = self.take_feedback() {
+            return Poll::Ready(Ok(next));
         }
-        drop(all);
-        drop(waker);
-        match (feedback, early) {
-            (Some(feedback), _) => Poll::Ready(Ok(Some(feedback))),
-            (None, _) if is_over => Poll::Ready(Ok(None)),
-            (None, Err(error)) => Poll::Ready(Err(error)),
+        let looked = self.look_for_result();
+        match (self.take_feedback(), looked) {
+            (Some(next), _) => Poll::Ready(Ok(next)),
             (None, Ok(())) => Poll::Pending,
+            (None, Err(error)) if error.kind() == ErrorKind::NoServer => {
+                let (id, name) = (self.id, &self.core.name);
+                let what = format!("feedback of goal {id} of {name}: its server has left");
+                Poll::Ready(Err(Error::new(ErrorKind::ServerLost, what)))
+            }
+            (None, Err(error)) => Poll::Ready(Err(error)),
         }
+    }
+
+    /// The oldest feedback, or that there will be none; `None` if there may be.
+    fn take_feedback(&self) -> Option<Option<A::Feedback>> {
+        let mut all = lock(&self.core.heard);
+        let Some(heard) = all.get_mut(&self.id) else { return Some(None) };
+        match heard.feedback.pop_front() {
+            Some(feedback) => Some(Some(feedback)),
+            None => heard.status.is_terminal().then_some(None),
+        }
+    }
+
+    /// Lets a task be woken when something comes of the goal.
+    fn wake_later(&self, waker: &Waker) {
+        // A waker is the user's, and may do anything when it is copied, woken or dropped.
+        let waker = waker.clone();
+        let mut oldest = None;
+        let mut all = lock(&self.core.heard);
+        let Some(heard) = all.get_mut(&self.id) else { return };
+        if heard.wakers.iter().any(|it| it.will_wake(&waker)) {
+            drop(all);
+            return;
+        }
+        if WAKERS_MAX <= heard.wakers.len() {
+            oldest = Some(heard.wakers.remove(0));
+        }
+        heard.wakers.push(waker);
+        drop(all);
+        oldest.into_iter().for_each(Waker::wake);
     }
 
     /// Takes the result if it has come.
     fn hear_result(&self) {
-        // An error: whoever wants the result asks for it once more, and is told.
-        let _ = self.take_early(|pending| pending.try_wait(Duration::ZERO));
+        let is_asked = matches!(*lock(&self.early), Early::Asked(_));
+        if is_asked {
+            // An error: whoever wants the result asks for it once more, and is told.
+            let _ = self.take_early(|pending| pending.try_wait(Duration::ZERO));
+        }
     }
 
-    /// The same, for a task that is woken when it comes. Answers why it will not come.
-    fn poll_early(&self, context: &mut task::Context<'_>) -> Result<()> {
-        self.take_early(|pending| match pending.poll_reply(context) {
+    /// The same, and lets the tasks that await something of the goal be woken when it comes. Asks for it where nobody has.
+    fn look_for_result(&self) -> Result<()> {
+        let is_asked = !matches!(*lock(&self.early), Early::NotAsked);
+        if !is_asked {
+            let asked = self.ask_result()?;
+            let mut early = lock(&self.early);
+            if matches!(*early, Early::NotAsked) {
+                *early = Early::Asked(asked);
+            }
+        }
+        let (core, id) = (Arc::downgrade(&self.core), self.id);
+        let waker = Waker::from(Arc::new(GoalWaker { core, id }));
+        self.take_early(|pending| match pending.poll_reply(&task::Context::from_waker(&waker)) {
             Poll::Ready(answer) => answer.map(Some),
             Poll::Pending => Ok(None),
         })
     }
 
-    /// Takes the result that was asked for when the goal was accepted, if `come` finds that it has come.
+    /// Takes the result that was asked for, if `come` finds that it has come. Whoever comes meanwhile is woken afterwards.
     fn take_early(&self, come: impl FnOnce(&RawPending) -> Result<Option<Sample>>) -> Result<()> {
-        // Results are the user's: no lock is held while one is read.
-        let Some(pending) = lock(&self.early).pending.take() else { return Ok(()) };
-        let Some(answer) = come(&pending)? else {
-            let mut early = lock(&self.early);
-            if early.pending.is_none() && early.come.is_none() {
-                early.pending = Some(pending);
+        // Results are the user's: no lock is held while one is read or dropped.
+        let mut early = lock(&self.early);
+        let pending = match std::mem::replace(&mut *early, Early::LookedFor { again: false }) {
+            Early::Asked(pending) => pending,
+            Early::LookedFor { .. } => {
+                *early = Early::LookedFor { again: true };
+                return Ok(());
             }
-            return Ok(());
+            other => {
+                *early = other;
+                return Ok(());
+            }
         };
-        let come = self.known(answer)?;
-        let status = come.0;
-        let before = lock(&self.early).come.replace(come);
-        drop(before);
-        self.has_ended(status);
-        Ok(())
+        drop(early);
+        let looked = come(&pending).and_then(|it| it.map(|answer| self.known(answer)).transpose());
+        let (next, ended) = match looked {
+            Ok(None) => (Early::Asked(pending), Ok(None)),
+            Ok(Some((status, result))) => (Early::Come(status, result), Ok(Some(status))),
+            Err(error) => (Early::NotAsked, Err(error)),
+        };
+        self.put_early(next, ended.is_err());
+        if let Ok(Some(status)) = ended {
+            self.has_ended(status);
+        }
+        ended.map(drop)
+    }
+
+    /// Ends that a thread looks for the result. Whoever wanted to look meanwhile is woken to look again, and everybody if
+    /// it will not come.
+    fn put_early(&self, next: Early<A>, is_lost: bool) {
+        let before = std::mem::replace(&mut *lock(&self.early), next);
+        if is_lost || matches!(before, Early::LookedFor { again: true }) {
+            self.core.wake(self.id);
+        }
     }
 
     fn has_ended(&self, status: GoalStatus) {
         // What was said before it ended is heard before. An error says that it is closed.
         while self.core.hear_feedback().unwrap_or(false) {}
-        let mut waker = None;
         if let Some(heard) = lock(&self.core.heard).get_mut(&self.id) {
             heard.status = status;
-            waker = heard.waker.take();
         }
         self.core.changed.tell();
-        waker.into_iter().for_each(Waker::wake);
+        self.core.wake(self.id);
     }
 
     /// Asks for the goal to be given up, and waits for at most `timeout` until the server has decided.
@@ -584,23 +671,25 @@ impl<A: ActionForm> ClientGoal<A> {
     /// [`ErrorKind::Invalid`] if it does not know the goal, or not any more; else as [`Client::call`].
     pub fn result(&self, timeout: Duration) -> Result<(GoalStatus, A::Result)> {
         let deadline = Deadline::after(timeout);
-        let (come, pending) = {
-            let mut early = lock(&self.early);
-            (early.come.take(), early.pending.take())
-        };
-        if let Some(come) = come {
-            return Ok(come);
-        }
         let mut come = None;
-        if let Some(pending) = pending {
-            match pending.try_wait(timeout)? {
-                Some(answer) => come = self.known(answer).ok(),
-                None => {
-                    lock(&self.early).pending.get_or_insert(pending);
+        match self.take_asked() {
+            Early::Come(status, result) => return Ok((status, result)),
+            Early::Asked(pending) => match pending.try_wait(timeout) {
+                Ok(Some(answer)) => {
+                    come = self.known(answer).ok();
+                    self.put_early(Early::NotAsked, come.is_none());
+                }
+                Ok(None) => {
+                    self.put_early(Early::Asked(pending), false);
                     let what = format!("result of goal {} of {}: none", self.id, self.core.name);
                     return Err(Error::new(ErrorKind::Timeout, what).within(timeout));
                 }
-            }
+                Err(error) => {
+                    self.put_early(Early::NotAsked, true);
+                    return Err(error);
+                }
+            },
+            Early::NotAsked | Early::LookedFor { .. } => (),
         }
         let (status, result) = match come {
             Some(come) => come,
@@ -613,8 +702,22 @@ impl<A: ActionForm> ClientGoal<A> {
         Ok((status, result))
     }
 
-    /// Returns how the goal has ended, with the result, or lets the task be woken when it has. Only the task that
-    /// asked last is woken.
+    /// The result that was asked for, for this thread to wait for, or that has come.
+    fn take_asked(&self) -> Early<A> {
+        let mut early = lock(&self.early);
+        let (left, taken) = match std::mem::replace(&mut *early, Early::NotAsked) {
+            Early::Asked(pending) => (Early::LookedFor { again: false }, Early::Asked(pending)),
+            Early::LookedFor { again } => (Early::LookedFor { again }, Early::NotAsked),
+            other => (Early::NotAsked, other),
+        };
+        *early = left;
+        taken
+    }
+
+    /// Returns how the goal has ended, with the result, or lets the task be woken when it has. Whoever asks once more
+    /// after that asks the server again.
+    ///
+    /// At most 64 tasks are woken; of more, the one that asked the longest ago is woken to ask again.
     ///
     /// # Errors
     ///
@@ -623,20 +726,21 @@ impl<A: ActionForm> ClientGoal<A> {
         &self,
         context: &mut task::Context<'_>,
     ) -> Poll<Result<(GoalStatus, A::Result)>> {
-        self.poll_early(context)?;
-        if let Some(come) = lock(&self.early).come.take() {
-            return Poll::Ready(Ok(come));
+        self.wake_later(context.waker());
+        let looked = self.look_for_result();
+        let mut early = lock(&self.early);
+        match std::mem::replace(&mut *early, Early::NotAsked) {
+            Early::Come(status, result) => Poll::Ready(Ok((status, result))),
+            other => {
+                *early = other;
+                drop(early);
+                looked.map_or_else(|error| Poll::Ready(Err(error)), |()| Poll::Pending)
+            }
         }
-        if lock(&self.early).pending.is_none() {
-            let asked = self.ask_result()?;
-            lock(&self.early).pending.get_or_insert(asked);
-            context.waker().wake_by_ref();
-        }
-        Poll::Pending
     }
 
     fn ask_result(&self) -> Result<RawPending> {
-        self.core.get_result.send_patiently(&A::join_asked(self.id).outgoing())
+        self.core.get_result.send(&A::join_asked(self.id).outgoing(), MAX_BLOCKING_DEFAULT)
     }
 
     /// What an answer says, unless the server did not know the goal.

@@ -152,8 +152,8 @@ impl ActionForm for DynamicAction {
         ty: &DynamicActionType,
         message: Sample,
         wanted: &dyn Fn(GoalId) -> bool,
-    ) -> Option<(GoalId, DynamicMessage)> {
+    ) -> Option<(GoalId, Option<DynamicMessage>)> {
         let (id, feedback) = RawAction::split_feedback(&ty.raw, message, wanted)?;
-        Some((id, decode(&ty.description.feedback, &feedback)?))
+        Some((id, feedback.and_then(|it| decode(&ty.description.feedback, &it))))
     }
 }

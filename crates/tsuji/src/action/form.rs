@@ -69,13 +69,13 @@ pub trait ActionForm: sealed::Sealed + Sized + 'static {
     /// What is said of a goal.
     #[doc(hidden)]
     fn join_feedback(ty: &Self::Type, id: GoalId, feedback: Self::Feedback) -> Result<Said>;
-    /// What is said of a goal, if it is one of the `wanted`; `None` also if it cannot be read.
+    /// What is said of a goal, if it is one of the `wanted`; nothing of it if it cannot be read.
     #[doc(hidden)]
     fn split_feedback(
         ty: &Self::Type,
         message: Sample,
         wanted: &dyn Fn(GoalId) -> bool,
-    ) -> Option<(GoalId, Self::Feedback)>;
+    ) -> Option<(GoalId, Option<Self::Feedback>)>;
 }
 
 pub(super) mod sealed {
@@ -115,12 +115,13 @@ pub struct ServiceForm {
 
 impl ServiceForm {
     fn of<S: ServiceType>() -> Self {
-        // Whether a reply is valid is found, and told, where it is handed over.
+        // Whether one is valid is found where it is taken apart, so that a request that is not has an answer all the same.
         let replies = SubscriptionSpec { check: None, ..SubscriptionSpec::of::<S::Response>() };
+        let requests = SubscriptionSpec { check: None, ..SubscriptionSpec::of::<S::Request>() };
         Self {
             of: RawType::of_service::<S>(),
             asks: (PublisherSpec::of::<S::Request>(), replies),
-            answers: (SubscriptionSpec::of::<S::Request>(), PublisherSpec::of::<S::Response>()),
+            answers: (requests, PublisherSpec::of::<S::Response>()),
         }
     }
 
@@ -228,9 +229,9 @@ impl<A: Action> ActionForm for A {
         (): &(),
         sample: Sample,
         wanted: &dyn Fn(GoalId) -> bool,
-    ) -> Option<(GoalId, A::Feedback)> {
+    ) -> Option<(GoalId, Option<A::Feedback>)> {
         let message = message(sample)?;
         let (id, feedback) = A::split_feedback(&message);
-        wanted(GoalId(id)).then(|| (GoalId(id), feedback.clone()))
+        wanted(GoalId(id)).then(|| (GoalId(id), Some(feedback.clone())))
     }
 }

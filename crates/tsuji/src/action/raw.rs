@@ -214,9 +214,9 @@ impl ActionForm for RawAction {
         _: &RawActionType,
         message: Sample,
         wanted: &dyn Fn(GoalId) -> bool,
-    ) -> Option<(GoalId, Vec<u8>)> {
+    ) -> Option<(GoalId, Option<Vec<u8>>)> {
         let message = bytes(&message);
         let id = id_of(message).filter(|id| wanted(*id))?;
-        Some((id, without_id(message)?))
+        Some((id, without_id(message)))
     }
 }

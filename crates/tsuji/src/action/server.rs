@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::{
-    CallbackGroup, Error, ErrorKind, Node, Publisher, PublisherOptions, Qos, RawPublisher,
-    RawService, Result, Service, ServiceOptions, Timer, TimerOptions, Waitable,
+    CallbackGroup, Error, ErrorKind, GuardCondition, Node, Publisher, PublisherOptions, Qos,
+    RawPublisher, RawService, Result, Service, ServiceOptions, Timer, TimerOptions, Waitable,
 };
 use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatus as StatusMessage, GoalStatusArray};
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
@@ -75,7 +75,6 @@ pub struct ActionServer<A: ActionForm> {
     send_goal: RawService,
     cancel_goal: Service<CancelGoal>,
     get_result: RawService,
-    is_polled: bool,
 }
 
 impl<A: ActionForm> ActionServer<A> {
@@ -133,11 +132,15 @@ impl<A: ActionForm> ActionServer<A> {
             told: Mutex::new(None),
             on_goal: Mutex::new(options.on_goal),
             on_cancel: Mutex::new(options.on_cancel),
-            on_accepted: begin,
+            on_accepted: match begin {
+                Some(begin) => OnTurn::Begin(begin),
+                None => OnTurn::Keep(GuardCondition::new(node.context())?),
+            },
             state: Mutex::new(State {
                 goals: Goals::new(),
                 waiting: VecDeque::new(),
                 begun: VecDeque::new(),
+                is_over: false,
                 is_beginning: false,
                 counters: ActionCounters::default(),
             }),
@@ -176,13 +179,15 @@ impl<A: ActionForm> ActionServer<A> {
         // Goals come last, when all that belongs to them is there.
         let send_goal = service("send_goal", goal_form, Core::take_goal)?;
         core.tell_status();
-        Ok(Self { core, send_goal, cancel_goal, get_result, is_polled })
+        Ok(Self { core, send_goal, cancel_goal, get_result })
     }
 
-    /// Takes the goal of a polled server that is to be begun next, if there is one, and answers meanwhile who asks
-    /// for results and who wants goals given up. Never blocks for longer than the options allow.
+    /// Takes the next goal to execute of a polled server, if there is one, and handles the requests for goals, results
+    /// and cancelling that have come.
     ///
-    /// It is to be called whenever one of the [`waitables`](Self::waitables) is ready, until there is none.
+    /// It is to be called whenever one of the [`waitables`](Self::waitables) is ready, until there is none. A reply
+    /// waits for at most 100 ms for a client that has no room for it. What has ended is forgotten here, once its time is
+    /// over.
     ///
     /// # Errors
     ///
@@ -190,7 +195,7 @@ impl<A: ActionForm> ActionServer<A> {
     /// forked child; [`ErrorKind::Unexpected`] if an engine fails.
     pub fn take(&self) -> Result<Option<GoalHandle<A>>> {
         let core = &self.core;
-        if !self.is_polled {
+        if matches!(core.on_accepted, OnTurn::Begin(_)) {
             let why = format!("take a goal of {}: they go to a callback", core.name);
             return Err(Error::invalid(format!("{why}; allowed: of a polled server")));
         }
@@ -210,9 +215,15 @@ impl<A: ActionForm> ActionServer<A> {
         Ok(lock(&core.state).begun.pop_front())
     }
 
-    /// Returns what a polled server has to be waited for by a [`WaitList`](crate::WaitList).
-    pub fn waitables(&self) -> [&dyn Waitable; 3] {
-        [&self.send_goal, &*self.cancel_goal, &self.get_result]
+    /// Returns what a polled server is to be waited for by, with a [`WaitList`](crate::WaitList): requests, and goals
+    /// whose turn has come. One that is not polled has nothing to wait for.
+    pub fn waitables(&self) -> Vec<&dyn Waitable> {
+        match &self.core.on_accepted {
+            OnTurn::Begin(_) => Vec::new(),
+            OnTurn::Keep(news) => {
+                vec![&self.send_goal, &*self.cancel_goal, &self.get_result, news]
+            }
+        }
     }
 
     /// Returns what the server has done so far.
@@ -231,6 +242,7 @@ impl<A: ActionForm> Drop for ActionServer<A> {
     fn drop(&mut self) {
         // What waits for its turn would never get it. Those that are pursued end as whoever pursues them says.
         let mut state = lock(&self.core.state);
+        state.is_over = true;
         let left = (std::mem::take(&mut state.waiting), std::mem::take(&mut state.begun));
         drop(state);
         drop(left);
@@ -367,13 +379,19 @@ struct Core<A: ActionForm> {
     told: Mutex<Option<u64>>,
     on_goal: Mutex<Box<OnGoal<A>>>,
     on_cancel: Mutex<Box<OnCancel>>,
-    /// `None` where the server is asked for them.
-    on_accepted: Option<Box<OnAccepted<A>>>,
+    on_accepted: OnTurn<A>,
     state: Mutex<State<A>>,
     /// A goal stands elsewhere than before.
     changed: Changes,
     /// Runs while there are goals to be forgotten.
     timer: OnceLock<Timer>,
+}
+
+/// What is done with a goal whose turn it is.
+enum OnTurn<A: ActionForm> {
+    Begin(Box<OnAccepted<A>>),
+    /// It waits for being asked for, of which this tells.
+    Keep(GuardCondition),
 }
 
 struct State<A: ActionForm> {
@@ -382,6 +400,8 @@ struct State<A: ActionForm> {
     waiting: VecDeque<GoalHandle<A>>,
     /// Goals of a polled server whose turn it is.
     begun: VecDeque<GoalHandle<A>>,
+    /// The server has left.
+    is_over: bool,
     /// Somebody is beginning those whose turn it is.
     is_beginning: bool,
     counters: ActionCounters,
@@ -467,9 +487,20 @@ impl<A: ActionForm> Core<A> {
             drop(state);
             let guard = Beginning(self);
             match &self.on_accepted {
-                Some(begin) if has_begun => begin(handle),
-                None if has_begun => lock(&self.state).begun.push_back(handle),
-                _ => handle.end_with_default(Event::GiveUp),
+                _ if !has_begun => handle.end_with_default(Event::GiveUp),
+                OnTurn::Begin(begin) => begin(handle),
+                OnTurn::Keep(news) => {
+                    let mut state = lock(&self.state);
+                    let left = if state.is_over {
+                        Some(handle)
+                    } else {
+                        state.begun.push_back(handle);
+                        None
+                    };
+                    drop(state);
+                    drop(left);
+                    news.trigger();
+                }
             }
             drop(guard);
             self.tell_status();
@@ -702,7 +733,8 @@ impl<A: ActionForm> GoalHandle<A> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] if nobody has asked for it; the goal is aborted then.
+    /// [`ErrorKind::Invalid`] if nobody has asked for it, or the result is none of the action's type; the goal is aborted
+    /// then.
     pub fn canceled(self, result: A::Result) -> Result<()> {
         self.end(Event::GiveUp, result)
     }
