@@ -166,9 +166,13 @@ impl ArrayLayout {
                 "an array of its own, in this machine's byte order and aligned in memory";
             ArrayError::Array(ValueError::new(path, found, expected))
         };
-        let first = paths.first().copied().unwrap_or_default();
+        let twice = (1..N).find(|at| places[..*at].contains(&places[*at]));
+        if let Some(path) = twice.and_then(|at| paths.get(at)) {
+            return Err(wrong(path, "the same array twice"));
+        }
         let parts = sample.get_disjoint_mut(places).ok();
-        let parts = parts.ok_or_else(|| wrong(first, "the same array twice"))?;
+        let first = paths.first().copied().unwrap_or_default();
+        let parts = parts.ok_or_else(|| wrong(first, "an array within another"))?;
         let mut arrays: [_; N] = std::array::from_fn(|_| &mut [][..]);
         for ((array, part), path) in arrays.iter_mut().zip(parts).zip(paths) {
             if !is_native && T::SIZE > 1 {

@@ -203,14 +203,18 @@ impl Calls {
             }
             let Table { open, reader, .. } = &mut *table;
             let Some(call) = open.get_mut(&number) else { return Ok(None) };
+            // A task that awaited it before is the user's, and may do anything when it is dropped.
             if matches!(reader, Reads::Nobody) {
-                call.waits = Waits::TheReader;
+                let before = std::mem::replace(&mut call.waits, Waits::TheReader);
                 *reader = Reads::AThread;
                 drop(table);
+                drop(before);
                 self.read_until(number, give_up_ns)?;
             } else {
-                call.waits = Waits::Thread(std::thread::current());
+                let here = Waits::Thread(std::thread::current());
+                let before = std::mem::replace(&mut call.waits, here);
                 drop(table);
+                drop(before);
                 std::thread::park_timeout(Duration::from_nanos(give_up_ns - now_ns));
             }
         }
