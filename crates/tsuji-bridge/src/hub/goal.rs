@@ -135,10 +135,16 @@ impl Open {
                 },
                 Progress::Accepted(goal) => {
                     for _ in 0..FEEDBACK_A_TURN {
-                        let Poll::Ready(Ok(Some(feedback))) = goal.poll_feedback(context) else {
-                            break;
-                        };
-                        self.asker.tell_feedback(action, &feedback);
+                        match goal.poll_feedback(context) {
+                            Poll::Ready(Ok(Some(feedback))) => {
+                                self.asker.tell_feedback(action, &feedback);
+                            }
+                            Poll::Ready(Err(error)) => {
+                                self.asker.fail(&error.to_string());
+                                return false;
+                            }
+                            Poll::Ready(Ok(None)) | Poll::Pending => break,
+                        }
                     }
                     let ended = goal.poll_result(context);
                     if ended.is_ready() {

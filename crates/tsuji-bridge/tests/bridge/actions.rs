@@ -34,7 +34,7 @@ fn a_goal_whose_server_leaves_has_failed() {
     let result = client.hear_of("action_result");
     assert_eq!((&result["id"], &result["result"]), (&json!("g"), &json!(false)), "{result}");
     let why = result["values"].as_str().unwrap();
-    assert!(why.contains("/fibonacci/_action/get_result") && why.contains("left"), "{why}");
+    assert!(why.contains("/fibonacci") && why.contains("left"), "{why}");
     drop(handle);
 }
 

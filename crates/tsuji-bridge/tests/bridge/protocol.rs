@@ -345,6 +345,11 @@ fn what_no_datagram_takes_and_what_cannot_be_read_is_told_to_who_waits() {
     udp.send(subscribe.to_string().as_bytes()).unwrap();
     let mut client = world.client();
     client.say(&subscribe);
+    // Both have subscribed before anything is published.
+    let version = json!({ "op": "call_service", "id": "v", "service": "/rosapi/get_ros_version" });
+    udp.send(version.to_string().as_bytes()).unwrap();
+    assert_eq!(hear()["id"], "v");
+    client.settle();
     let raw = world
         .node
         .create_raw_publisher(
