@@ -2,7 +2,7 @@
 //!
 //! It is for a program that has a few children of its own, as the laboratory, the demonstration and the tests have. It knows lines
 //! and ends, and not what a line means. Who supervises processes of others, with the groups and the orphans that those make, uses
-//! [`child`](crate::child) alone.
+//! [`child`] alone.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -169,8 +169,9 @@ impl<M: Message> std::fmt::Debug for Received<M> {
 /// Where its arrays of numbers lie is known to an [`ArrayLayout`] of its type:
 ///
 /// ```no_run
+/// use tsuji::dynamic::TypeSet;
 /// use tsuji::interfaces::Shipped;
-/// use tsuji::{ArrayLayout, Context, Qos, TypeSet};
+/// use tsuji::{ArrayLayout, Context, Qos};
 ///
 /// let ty = TypeSet::new(Shipped).load("sensor_msgs/msg/LaserScan")?;
 /// let layout = ArrayLayout::from(ty);
