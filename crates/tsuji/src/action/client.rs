@@ -96,7 +96,7 @@ struct Core<A: ActionForm> {
     /// Whether the status is heard as it comes: from when somebody waits for what it says. Until then nobody is woken
     /// for it, who would only be in the way of answers.
     hears_status: OnceLock<()>,
-    /// Whether the graph was asked how many servers there are.
+    /// Whether every server that the graph knows was ready once; from then on those that are ready are all.
     has_met: AtomicBool,
 }
 
@@ -255,7 +255,7 @@ fn cancel_request(id: GoalId) -> CancelGoalRequest {
 }
 
 /// A goal that was asked for. Whether it is accepted is awaited, by any runtime: `None` if it was rejected. Dropped
-/// before that it is heard of no more, and pursued if the server accepts it.
+/// before that, its feedback and result are not received; the server executes it all the same if it accepts it.
 ///
 /// Awaiting fails as [`Client::call`] does, but has no time-out of its own.
 #[must_use = "what the server decides is dropped with it"]

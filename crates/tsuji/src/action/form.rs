@@ -22,11 +22,11 @@ use crate::{RawType, Result, ServiceType};
 pub trait ActionForm: sealed::Sealed + Sized + 'static {
     /// What is known of the action's type at run time: nothing where Rust knows it.
     type Type: fmt::Debug + Send + Sync + 'static;
-    /// What a client asks for.
+    /// The goal that a client requests.
     type Goal: Send + 'static;
-    /// What it hears meanwhile.
+    /// The feedback that a server publishes while it executes a goal.
     type Feedback: Send + 'static;
-    /// What it gets in the end.
+    /// The result of a goal that has ended.
     type Result: Send + 'static;
     /// A result as a server keeps it for whoever asks.
     #[doc(hidden)]
