@@ -1,24 +1,15 @@
 //! What a message costs on its way through the functions of rmw: 64 bytes in one thread beside the node API, and a
 //! picture of 2.36 MB between two processes, from `rmw_publish` to after `rmw_take`. The types are those of
-//! `scripts/ros-types`. `cargo bench -p tsuji-rmw --no-default-features --features humble --bench carry`
+//! `scripts/ros-types`. `cargo bench -p tsuji-rmw --bench carry`
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a benchmark prints its figures and fails as tests do"
 )]
 
-#[cfg(feature = "humble")]
 #[path = "../tests/plan/ros_types.rs"]
 mod ros_types;
 
-#[cfg(not(feature = "humble"))]
-fn main() {
-    println!(
-        "The types are built for the layouts of humble: --no-default-features --features humble"
-    );
-}
-
-#[cfg(feature = "humble")]
 fn main() {
     let Some(types) = ros_types::RosTypes::find() else { return };
     if std::env::var_os(ROLE).is_some() {
@@ -32,10 +23,8 @@ fn main() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-#[cfg(feature = "humble")]
 const ROLE: &str = "TSUJI_CARRY_ROLE";
 
-#[cfg(feature = "humble")]
 mod humble {
     use std::ffi::{CStr, c_void};
     use std::hint::black_box;
@@ -45,9 +34,10 @@ mod humble {
     use std::ptr;
     use std::time::{Duration, Instant};
 
+    use rmw_tsuji::abi::{self, HUMBLE, InC, Shaped};
     use rmw_tsuji::ffi::rcutils::rcutils_allocator_t;
     use rmw_tsuji::ffi::rmw::{
-        NO_CONTEXT, NO_INIT_OPTIONS, RMW_RET_OK, rmw_context_t, rmw_node_t,
+        NO_CONTEXT, NO_INIT_OPTIONS, RMW_RET_OK, rmw_context_t, rmw_init_options_t, rmw_node_t,
         rmw_publisher_options_t, rmw_publisher_t, rmw_qos_profile_t, rmw_subscription_options_t,
         rmw_subscription_t, rmw_subscriptions_t, rmw_time_t, rmw_wait_set_t,
     };
@@ -94,21 +84,31 @@ mod humble {
         state: ptr::null_mut(),
     };
 
+    /// A value in memory that stays, as it lies in Humble.
+    fn in_c<T: Shaped>(value: &T) -> *mut InC<T> {
+        let memory = vec![0_u64; T::size(&HUMBLE).div_ceil(size_of::<u64>())].leak();
+        let at: *mut InC<T> = memory.as_mut_ptr().cast();
+        // SAFETY: there is room for it.
+        unsafe { abi::set(&HUMBLE, at, value) };
+        at
+    }
+
     /// A node as rcl makes one. It lives as long as the process.
     struct Rmw {
-        context: *mut rmw_context_t,
+        context: *mut InC<rmw_context_t>,
         node: *mut rmw_node_t,
     }
 
     impl Rmw {
         fn new(name: &CStr) -> Self {
-            let mut options = NO_INIT_OPTIONS;
-            let context = Box::into_raw(Box::new(NO_CONTEXT));
+            let (options, context) = (in_c(&NO_INIT_OPTIONS), in_c(&NO_CONTEXT));
             // SAFETY: all are valid.
             unsafe {
-                assert_eq!(init::rmw_init_options_init(&raw mut options, ALLOCATOR), RMW_RET_OK);
-                options.enclave = libc::strdup(c"/".as_ptr());
-                assert_eq!(init::rmw_init(&raw const options, context), RMW_RET_OK);
+                assert_eq!(init::rmw_init_options_init(options, ALLOCATOR), RMW_RET_OK);
+                let mut said: rmw_init_options_t = abi::get(&HUMBLE, options);
+                said.enclave = libc::strdup(c"/".as_ptr());
+                abi::set(&HUMBLE, options, &said);
+                assert_eq!(init::rmw_init(options, context), RMW_RET_OK);
                 let node = node::rmw_create_node(context, name.as_ptr(), c"/".as_ptr());
                 assert!(!node.is_null());
                 Self { context, node }
@@ -143,11 +143,12 @@ mod humble {
                 ignore_local_publications: false,
                 require_unique_network_flow_endpoints: 0,
                 content_filter_options: ptr::null_mut(),
+                acceptable_buffer_backends: ptr::null(),
             };
+            let options = in_c(&options);
             let (topic, qos) = (topic.as_ptr(), &raw const PROFILE);
             // SAFETY: all are valid.
             let made = unsafe {
-                let options = &raw const options;
                 subscription::rmw_create_subscription(self.node, support, topic, qos, options)
             };
             assert!(!made.is_null());

@@ -1,23 +1,14 @@
 //! What a message in memory costs to serialise and back, beside a plain copy of its bytes. The types are those of
-//! `scripts/ros-types`. `cargo bench -p tsuji-rmw --no-default-features --features humble --bench plan`
+//! `scripts/ros-types`. `cargo bench -p tsuji-rmw --bench plan`
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a benchmark prints its figures and fails as tests do"
 )]
 
-#[cfg(feature = "humble")]
 #[path = "../tests/plan/ros_types.rs"]
 mod ros_types;
 
-#[cfg(not(feature = "humble"))]
-fn main() {
-    println!(
-        "The types are built for the layouts of humble: --no-default-features --features humble"
-    );
-}
-
-#[cfg(feature = "humble")]
 fn main() {
     use ros_types::{LANGUAGES, RosTypes};
     use std::hint::black_box;
@@ -90,13 +81,14 @@ fn main() {
         let support = types.message(name, "cpp");
         measure(&what("of_message, known"), || {
             // SAFETY: of generated code.
-            drop(black_box(unsafe { rmw_tsuji::plan::of_message(black_box(support)) }));
+            drop(black_box(unsafe {
+                rmw_tsuji::plan::of_message(black_box(support), &rmw_tsuji::abi::HUMBLE)
+            }));
         });
     }
 }
 
 /// Prints the median time of one call over many rounds.
-#[cfg(feature = "humble")]
 fn measure(what: &str, mut call: impl FnMut()) {
     use std::time::{Duration, Instant};
     let start = Instant::now();
@@ -118,7 +110,6 @@ fn measure(what: &str, mut call: impl FnMut()) {
 
 /// How many times as long as the first call the second takes: the median over rounds in which both run, so that the
 /// machine's moods are the same for both.
-#[cfg(feature = "humble")]
 fn compare(mut first: impl FnMut(), mut second: impl FnMut()) -> f64 {
     use std::time::Instant;
     const CALLS: u32 = 8;

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::ptr;
 
+use crate::abi::{self, InC};
 use crate::error::{Result, RmwError};
 use crate::ffi::rmw::{
     RMW_UNIQUE_NETWORK_FLOW_ENDPOINTS_STRICTLY_REQUIRED, rmw_context_t, rmw_qos_profile_t,
@@ -65,9 +66,10 @@ pub(crate) unsafe fn check_identifier(name: &str, identifier: *const c_char) -> 
 /// # Safety
 ///
 /// It is null, zero, or was made by `rmw_init` and lives as long as the answer is used.
-pub(crate) unsafe fn context_of<'a>(context: *const rmw_context_t) -> Result<&'a ContextImpl> {
+pub(crate) unsafe fn context_of<'a>(context: *const InC<rmw_context_t>) -> Result<&'a ContextImpl> {
+    not_null("context", context)?;
     // SAFETY: the caller promises it.
-    let context = unsafe { reference("context", context) }?;
+    let context = unsafe { abi::get::<rmw_context_t>(abi::here()?, context) };
     if context.impl_.is_null() {
         return Err(RmwError::invalid("context is not initialised"));
     }

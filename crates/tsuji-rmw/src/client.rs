@@ -5,16 +5,15 @@ use std::ffi::{CString, c_char, c_void};
 use tsuji::{ClientOptions, RawClient, Waitable};
 use tsuji_platform::clock;
 
+use crate::abi::{self, InC};
 use crate::check;
 use crate::error::{Result, RmwError, guard, guard_pointer};
-#[cfg(feature = "jazzy")]
 use crate::ffi::rmw::rmw_gid_t;
 use crate::ffi::rmw::{
     rmw_client_t, rmw_event_callback_t, rmw_node_t, rmw_qos_profile_t, rmw_ret_t,
     rmw_service_info_t,
 };
 use crate::ffi::rosidl::rosidl_service_type_support_t;
-#[cfg(feature = "jazzy")]
 use crate::gid::gid_of;
 use crate::handle::{data_of, end_in, inside};
 use crate::identity::IDENTIFIER;
@@ -58,9 +57,9 @@ pub unsafe extern "C" fn rmw_create_client(
         // SAFETY: the caller promises it.
         let service = unsafe { check::full_name("service_name", service_name, profile) }?;
         // SAFETY: the caller promises it.
-        let plans = unsafe { plan::of_service(type_support) }?;
+        let plans = unsafe { plan::of_service(type_support, abi::here()?) }?;
         // SAFETY: the caller promises it.
-        let of = unsafe { service_type(type_support, &plans) };
+        let of = unsafe { service_type(type_support, &plans, abi::here()?) };
         let qos = qos::of_service(profile)?;
         let client =
             node.create_raw_client(ClientOptions::new(&service).qos(qos).keep_depth(), of)?;
@@ -221,17 +220,17 @@ pub unsafe extern "C" fn rmw_client_response_subscription_get_actual_qos(
 /// # Safety
 ///
 /// As in rmw.h: pointers are null or valid.
-#[cfg(feature = "jazzy")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_get_gid_for_client(
     client: *const rmw_client_t,
-    gid: *mut rmw_gid_t,
+    gid: *mut InC<rmw_gid_t>,
 ) -> rmw_ret_t {
     guard(|| {
         // SAFETY: the caller promises it.
         let client = unsafe { inside(client) }?;
+        check::not_null("gid", gid)?;
         // SAFETY: the caller promises it.
-        *unsafe { check::reference_mut("gid", gid) }? = gid_of(client.client.gid());
+        unsafe { abi::set(abi::here()?, gid, &gid_of(client.client.gid())) };
         Ok(())
     })
 }

@@ -234,6 +234,18 @@ bool tsuji_rmw_resize_messages(
   return done([&] {resize(vector, count);});
 }
 
+// Through the type support, which throws where the numbers are not in the processor's memory.
+bool tsuji_rmw_buffer(
+  std::size_t (* size)(const void *), const void * (*get)(const void *, std::size_t), const void * buffer,
+  const void ** data, std::size_t * count) noexcept
+{
+  return done([&] {
+    *count = size(buffer);
+    // There is no first element to be asked for in an empty one.
+    *data = *count == 0 ? nullptr : get(buffer, 0);
+  });
+}
+
 // Ends the process for want of memory: it has nobody to tell.
 void tsuji_rmw_init(void (* init)(void *, int), void * message) noexcept
 {

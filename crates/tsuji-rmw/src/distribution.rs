@@ -1,21 +1,24 @@
-//! Which ROS 2 this library was loaded into. Each has layouts of its own, so that what another one passes would be
-//! misread: it is refused before anything of it is read or written.
+//! Which ROS 2 this library was loaded into. Each has layouts of its own, so that what one passes would be misread as
+//! another's: what is not known for certain is refused before anything of it is read or written.
 //!
-//! What the libraries of the process export is the proof. `ROS_DISTRO` is asked only where there is none.
+//! What the libraries of the process export is the proof. `ROS_DISTRO` is asked only where there is none, and which of two
+//! that look alike it is.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
+use std::sync::OnceLock;
 
+use crate::abi::Distribution;
 use crate::error::{Result, RmwError};
 
-/// Refuses the process of another distribution than this library was built for.
-pub(crate) fn check() -> Result {
-    if cfg!(test) {
-        // One of the unit tests loads the librcutils of the system, of whichever distribution that is.
-        return Ok(());
-    }
-    let named = std::env::var_os("ROS_DISTRO");
-    refuse_others(&proved(), named.as_ref().map(|it| it.to_string_lossy()).as_deref())
+/// The distribution of this process: found out once, when it is asked for the first time.
+pub(crate) fn here() -> Result<Distribution> {
+    static HERE: OnceLock<std::result::Result<Distribution, String>> = OnceLock::new();
+    let here = HERE.get_or_init(|| {
+        let named = std::env::var_os("ROS_DISTRO");
+        judge(&proved(), named.as_ref().map(|it| it.to_string_lossy()).as_deref())
+    });
+    here.clone().map_err(RmwError::unsupported)
 }
 
 /// What there is proof of.
@@ -26,105 +29,137 @@ enum Found {
     Iron,
     Jazzy,
     Kilted,
-    NewerThanKilted,
+    /// Rolling had layouts of its own for some months of 2025 and 2026.
+    BetweenKiltedAndLyrical,
+    /// Rolling has the same.
+    Lyrical,
 }
 
-const BUILT_FOR: Found = if cfg!(feature = "humble") { Found::Humble } else { Found::Jazzy };
-
 impl Found {
-    fn name(self) -> &'static str {
+    /// The distribution, or how to call it in a text.
+    fn distribution(self) -> std::result::Result<Distribution, &'static str> {
         match self {
-            Self::OlderThanHumble => "one before Humble",
-            Self::Humble => "Humble",
-            Self::Iron => "Iron",
-            Self::Jazzy => "Jazzy",
-            Self::Kilted => "Kilted",
-            Self::NewerThanKilted => "one after Kilted",
+            Self::OlderThanHumble => Err("one before Humble"),
+            Self::Humble => Ok(Distribution::Humble),
+            Self::Iron => Err("Iron"),
+            Self::Jazzy => Ok(Distribution::Jazzy),
+            Self::Kilted => Ok(Distribution::Kilted),
+            Self::BetweenKiltedAndLyrical => Err("a Rolling between Kilted and Lyrical"),
+            Self::Lyrical => Ok(Distribution::Lyrical),
         }
     }
 
-    /// By what one library of the process exports; `None` where that says nothing.
-    fn by(
-        library: Library,
-        has: impl Fn(&CStr) -> bool,
-        is_jazzy: impl Fn() -> bool,
-    ) -> Option<Self> {
-        Some(match library {
-            Library::Rmw if !has(c"rmw_get_zero_initialized_init_options") => return None,
-            Library::Rmw if has(c"rmw_get_zero_initialized_service_endpoint_info") => {
-                Self::NewerThanKilted
+    /// By what librmw exports; `None` where it is none.
+    fn by_rmw(has: impl Fn(&CStr) -> bool, of_others: &OfOthers) -> Option<Self> {
+        Some(match () {
+            () if !has(c"rmw_get_zero_initialized_init_options") => return None,
+            () if has(c"rmw_get_zero_initialized_service_endpoint_info") => {
+                if of_others.has_buffers { Self::Lyrical } else { Self::BetweenKiltedAndLyrical }
             }
-            Library::Rmw if has(c"rmw_enclave_options_copy") => Self::Kilted,
-            Library::Rmw if !has(c"rmw_subscription_content_filter_options_init") => {
-                Self::OlderThanHumble
-            }
-            Library::Rmw if !has(c"rmw_discovery_options_init") => Self::Humble,
+            () if has(c"rmw_enclave_options_copy") => Self::Kilted,
+            () if !has(c"rmw_subscription_content_filter_options_init") => Self::OlderThanHumble,
+            () if !has(c"rmw_discovery_options_init") => Self::Humble,
             // Its rmw has the structures of Iron's; what describes messages is other than there.
-            Library::Rmw if is_jazzy() => Self::Jazzy,
-            Library::Rmw => Self::Iron,
-            Library::Rcutils if !has(c"rcutils_set_error_state") => return None,
-            Library::Rcutils if has(c"rcutils_join") => Self::Kilted,
-            Library::Rcutils if has(IN_JAZZY) => Self::Jazzy,
-            Library::Rcutils if has(c"rcutils_sha256_init") => Self::Iron,
-            Library::Rcutils => Self::Humble,
+            () if of_others.has_steady_time => Self::Jazzy,
+            () => Self::Iron,
+        })
+    }
+
+    /// By what librcutils exports; `None` where it is none. Only where no librmw is there it counts: what it has gained may
+    /// come to older distributions too.
+    fn by_rcutils(has: impl Fn(&CStr) -> bool, of_others: &OfOthers) -> Option<Self> {
+        Some(match () {
+            () if !has(c"rcutils_set_error_state") => return None,
+            () if of_others.has_buffers => Self::Lyrical,
+            () if has(c"rcutils_join") => Self::Kilted,
+            () if of_others.has_steady_time => Self::Jazzy,
+            () if has(c"rcutils_sha256_init") => Self::Iron,
+            () => Self::Humble,
         })
     }
 }
 
-/// Of librcutils, since Jazzy.
-const IN_JAZZY: &CStr = c"rcutils_raw_steady_time_now";
-
-/// What proves something. Only where no librmw is there, librcutils counts: what it has gained may come to older
-/// distributions too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Library {
-    Rmw,
-    Rcutils,
+/// What other libraries of the process say.
+#[derive(Clone, Copy, Debug)]
+struct OfOthers {
+    /// Of librcutils, since Jazzy.
+    has_steady_time: bool,
+    /// Of librosidl_buffer, which librosidl_runtime_c needs since Lyrical: sequences of numbers have two flags more.
+    has_buffers: bool,
 }
 
-fn refuse_others(proved: &[(Found, String)], named: Option<&str>) -> Result {
-    let built_for = BUILT_FOR.name();
-    let refused = |what: String| {
-        Err(RmwError::unsupported(format!(
-            "{what}, and this librmw_tsuji.so was built for {built_for}; allowed: {built_for}. tsuji can be built for \
-             Humble and Jazzy"
-        )))
-    };
-    if let Some((found, path)) = proved.iter().find(|(found, _)| *found != BUILT_FOR) {
-        return refused(format!("{path} is of {}", found.name()));
-    }
-    match named {
-        Some(named)
-            if proved.is_empty() && !named.is_empty() && named != built_for.to_lowercase() =>
-        {
-            refused(format!("ROS_DISTRO={named}"))
+impl OfOthers {
+    fn look() -> Self {
+        let has = |library, name| {
+            Handle::GLOBAL.has(name) || named(library).iter().any(|(handle, _)| handle.has(name))
+        };
+        Self {
+            has_steady_time: has("librcutils.so", c"rcutils_raw_steady_time_now"),
+            has_buffers: has("librosidl_buffer.so", c"rosidl_buffer_uint8_destroy"),
         }
-        _ => Ok(()),
+    }
+}
+
+/// The one distribution that all of this says, or why there is none.
+fn judge(
+    proved: &[(Found, String)],
+    named: Option<&str>,
+) -> std::result::Result<Distribution, String> {
+    let refused = |what: &str| {
+        let allowed = Distribution::ALL.map(Distribution::name).join(", ");
+        Err(format!("{what}, which rmw_tsuji does not know; allowed: {allowed}"))
+    };
+    let by_name = Distribution::ALL
+        .into_iter()
+        .find(|it| named.is_some_and(|named| it.name().to_lowercase() == named));
+    let Some((found, path)) = proved.first() else {
+        return match (by_name, named) {
+            (Some(named), _) => Ok(named),
+            (None, Some(named)) if !named.is_empty() => refused(&format!("ROS_DISTRO is {named}")),
+            _ => refused(
+                "there is no librmw and no librcutils in this process, and ROS_DISTRO is not set: a distribution",
+            ),
+        };
+    };
+    if let Some((other, beside)) = proved.iter().find(|(other, _)| other != found) {
+        let name = |found: Found| found.distribution().map_or_else(|name| name, Distribution::name);
+        return Err(format!(
+            "{path} is of {}, and {beside} of {}; allowed: libraries of one distribution",
+            name(*found),
+            name(*other)
+        ));
+    }
+    match found.distribution() {
+        Ok(Distribution::Lyrical) if by_name == Some(Distribution::Rolling) => {
+            Ok(Distribution::Rolling)
+        }
+        Ok(found) => Ok(found),
+        Err(name) => refused(&format!("{path} is of {name}")),
     }
 }
 
 /// What the process has been found to be, with the path of each library that says so.
 fn proved() -> Vec<(Found, String)> {
-    let rcutils = named("librcutils.so");
-    let is_jazzy =
-        || Handle::GLOBAL.has(IN_JAZZY) || rcutils.iter().any(|(handle, _)| handle.has(IN_JAZZY));
-    let by = |library, handles: &[(Handle, String)], global: &str| {
-        let known = handles.iter().filter_map(|(handle, path)| {
-            Some((Found::by(library, |name| handle.has(name), is_jazzy)?, path.clone()))
-        });
-        let mut found: Vec<_> = known.collect();
+    let of_others = OfOthers::look();
+    let by = |library, global: &str, found_by: &dyn Fn(Handle) -> Option<Found>| {
+        let known = named(library).into_iter();
+        let mut found: Vec<_> =
+            known.filter_map(|(handle, path)| Some((found_by(handle)?, path))).collect();
         if found.is_empty() {
             // It may be linked into the program.
-            let in_program = Found::by(library, |name| Handle::GLOBAL.has(name), is_jazzy);
-            found.extend(in_program.map(|found| (found, global.to_owned())));
+            found.extend(found_by(Handle::GLOBAL).map(|found| (found, global.to_owned())));
         }
         found
     };
-    let by_rmw = by(Library::Rmw, &named("librmw.so"), "the program's rmw");
+    let by_rmw = by("librmw.so", "the program's rmw", &|handle| {
+        Found::by_rmw(|name| handle.has(name), &of_others)
+    });
     if !by_rmw.is_empty() {
         return by_rmw;
     }
-    by(Library::Rcutils, &rcutils, "the program's rcutils")
+    by("librcutils.so", "the program's rcutils", &|handle| {
+        Found::by_rcutils(|name| handle.has(name), &of_others)
+    })
 }
 
 /// The libraries of the process whose files' names begin so, with their paths.
@@ -204,47 +239,78 @@ mod tests {
         let jazzy = [&humble[..], &["rmw_discovery_options_init"]].concat();
         let kilted = [&jazzy[..], &["rmw_enclave_options_copy"]].concat();
         let lyrical = [&kilted[..], &["rmw_get_zero_initialized_service_endpoint_info"]].concat();
-        let check = |library, names: &[&str], is_jazzy, expect| {
+        let others = |has_steady_time, has_buffers| OfOthers { has_steady_time, has_buffers };
+        let check = |names: &[&str], of_others: OfOthers, expect| {
             let has = |name: &CStr| names.contains(&name.to_str().unwrap());
-            assert_eq!(Found::by(library, has, || is_jazzy), expect, "{names:?}");
+            assert_eq!(Found::by_rmw(has, &of_others), expect, "{names:?}");
         };
-        check(Library::Rmw, &[], true, None);
-        check(Library::Rmw, &humble[..1], false, Some(Found::OlderThanHumble));
-        check(Library::Rmw, &humble, false, Some(Found::Humble));
-        check(Library::Rmw, &jazzy, false, Some(Found::Iron));
-        check(Library::Rmw, &jazzy, true, Some(Found::Jazzy));
-        check(Library::Rmw, &kilted, true, Some(Found::Kilted));
-        check(Library::Rmw, &lyrical, true, Some(Found::NewerThanKilted));
-        let rcutils = [
-            "rcutils_set_error_state",
-            "rcutils_sha256_init",
-            "rcutils_raw_steady_time_now",
-            "rcutils_join",
-        ];
-        let all =
-            [None, Some(Found::Humble), Some(Found::Iron), Some(Found::Jazzy), Some(Found::Kilted)];
-        for (count, expect) in all.into_iter().enumerate() {
-            check(Library::Rcutils, &rcutils[..count], false, expect);
+        check(&[], others(true, false), None);
+        check(&humble[..1], others(false, false), Some(Found::OlderThanHumble));
+        check(&humble, others(false, false), Some(Found::Humble));
+        check(&jazzy, others(false, false), Some(Found::Iron));
+        check(&jazzy, others(true, false), Some(Found::Jazzy));
+        check(&kilted, others(true, false), Some(Found::Kilted));
+        check(&lyrical, others(true, false), Some(Found::BetweenKiltedAndLyrical));
+        check(&lyrical, others(true, true), Some(Found::Lyrical));
+        for (names, of_others, expect) in [
+            (&[][..], others(false, false), None),
+            (&["rcutils_set_error_state"], others(false, false), Some(Found::Humble)),
+            (
+                &["rcutils_set_error_state", "rcutils_sha256_init"],
+                others(false, false),
+                Some(Found::Iron),
+            ),
+            (&["rcutils_set_error_state"], others(true, false), Some(Found::Jazzy)),
+            (
+                &["rcutils_set_error_state", "rcutils_join"],
+                others(true, false),
+                Some(Found::Kilted),
+            ),
+            (
+                &["rcutils_set_error_state", "rcutils_join"],
+                others(true, true),
+                Some(Found::Lyrical),
+            ),
+        ] {
+            let has = |name: &CStr| names.contains(&name.to_str().unwrap());
+            assert_eq!(Found::by_rcutils(has, &of_others), expect, "{names:?}");
         }
     }
 
     #[test]
     fn the_variable_counts_where_nothing_is_proved() {
-        let fits = |named| refuse_others(&[], named).is_ok();
-        assert!(fits(None) && fits(Some("")));
-        assert_eq!(fits(Some("humble")), cfg!(feature = "humble"));
-        assert_eq!(fits(Some("jazzy")), cfg!(feature = "jazzy"));
-        for other in ["foxy", "iron", "kilted", "lyrical", "rolling"] {
-            assert!(!fits(Some(other)), "{other}");
+        for distribution in Distribution::ALL {
+            let named = distribution.name().to_lowercase();
+            assert_eq!(judge(&[], Some(&named)), Ok(distribution));
         }
-        let proof = |found| [(found, "/opt/librmw.so".to_owned())];
-        assert!(refuse_others(&proof(BUILT_FOR), Some("kilted")).is_ok());
-        let refused = refuse_others(&proof(Found::Kilted), Some("jazzy")).unwrap_err().to_string();
-        assert!(
-            refused.starts_with(
-                "/opt/librmw.so is of Kilted, and this librmw_tsuji.so was built for "
-            ),
-            "{refused}"
-        );
+        for other in ["foxy", "iron", "mystic", "Jazzy", " jazzy"] {
+            let refused = judge(&[], Some(other)).unwrap_err();
+            assert_eq!(
+                refused,
+                format!(
+                    "ROS_DISTRO is {other}, which rmw_tsuji does not know; allowed: Humble, Jazzy, Kilted, Lyrical, \
+                     Rolling"
+                )
+            );
+        }
+        for nothing in [None, Some("")] {
+            let refused = judge(&[], nothing).unwrap_err();
+            assert!(refused.contains("ROS_DISTRO is not set"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_proved_counts_whatever_the_variable_says() {
+        let proof = |found| (found, "/opt/librmw.so".to_owned());
+        assert_eq!(judge(&[proof(Found::Jazzy)], Some("kilted")), Ok(Distribution::Jazzy));
+        assert_eq!(judge(&[proof(Found::Jazzy)], Some("rolling")), Ok(Distribution::Jazzy));
+        assert_eq!(judge(&[proof(Found::Lyrical)], None), Ok(Distribution::Lyrical));
+        assert_eq!(judge(&[proof(Found::Lyrical)], Some("rolling")), Ok(Distribution::Rolling));
+        let refused = judge(&[proof(Found::Iron)], Some("jazzy")).unwrap_err();
+        let expect = "/opt/librmw.so is of Iron, which rmw_tsuji does not know; allowed: Humble, ";
+        assert!(refused.starts_with(expect), "{refused}");
+        let refused = judge(&[proof(Found::Jazzy), proof(Found::Kilted)], None).unwrap_err();
+        let expect = "/opt/librmw.so is of Jazzy, and /opt/librmw.so of Kilted; allowed: libraries of one distribution";
+        assert_eq!(refused, expect);
     }
 }

@@ -8,23 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tsuji::{Context, GuardCondition, PublisherEvent, SubscriptionEvent, Waitable};
 
+use crate::abi::{self, Abi};
 use crate::check;
 use crate::error::{Result, RmwError, guard};
 use crate::ffi::rmw::{
-    RMW_EVENT_INVALID, RMW_EVENT_LIVELINESS_CHANGED, RMW_EVENT_LIVELINESS_LOST,
-    RMW_EVENT_MESSAGE_LOST, RMW_EVENT_OFFERED_DEADLINE_MISSED, RMW_EVENT_OFFERED_QOS_INCOMPATIBLE,
-    RMW_EVENT_REQUESTED_DEADLINE_MISSED, RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE,
     RMW_QOS_POLICY_DEADLINE, RMW_QOS_POLICY_DURABILITY, RMW_QOS_POLICY_INVALID,
     RMW_QOS_POLICY_LIVELINESS, RMW_QOS_POLICY_RELIABILITY, rmw_event_callback_t, rmw_event_t,
-    rmw_event_type_t, rmw_liveliness_changed_status_t, rmw_message_lost_status_t,
-    rmw_offered_deadline_missed_status_t, rmw_publisher_t, rmw_qos_incompatible_event_status_t,
-    rmw_qos_policy_kind_t, rmw_ret_t, rmw_subscription_t,
-};
-#[cfg(feature = "jazzy")]
-use crate::ffi::rmw::{
-    RMW_EVENT_PUBLICATION_MATCHED, RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE,
-    RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE, RMW_EVENT_SUBSCRIPTION_MATCHED,
-    rmw_incompatible_type_status_t, rmw_matched_status_t,
+    rmw_event_type_t, rmw_incompatible_type_status_t, rmw_liveliness_changed_status_t,
+    rmw_matched_status_t, rmw_message_lost_status_t, rmw_offered_deadline_missed_status_t,
+    rmw_publisher_t, rmw_qos_incompatible_event_status_t, rmw_qos_policy_kind_t, rmw_ret_t,
+    rmw_subscription_t,
 };
 use crate::handle::{inside, ours};
 use crate::identity::IDENTIFIER;
@@ -241,32 +234,47 @@ impl Events {
 }
 
 /// What a publisher's event counts; `None` if it is none of a publisher's.
-fn kind_of_publisher(event_type: rmw_event_type_t) -> Option<Kind> {
-    Some(match event_type {
-        RMW_EVENT_LIVELINESS_LOST => Kind::LivelinessLost,
-        RMW_EVENT_OFFERED_DEADLINE_MISSED => Kind::DeadlineMissed,
-        RMW_EVENT_OFFERED_QOS_INCOMPATIBLE => Kind::QosIncompatible,
-        #[cfg(feature = "jazzy")]
-        RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE => Kind::TypeIncompatible,
-        #[cfg(feature = "jazzy")]
-        RMW_EVENT_PUBLICATION_MATCHED => Kind::Matched,
-        _ => return None,
-    })
+fn kind_of_publisher(abi: &Abi, event_type: rmw_event_type_t) -> Option<Kind> {
+    kind_in(
+        event_type,
+        &[
+            (abi.RMW_EVENT_LIVELINESS_LOST, Kind::LivelinessLost),
+            (abi.RMW_EVENT_OFFERED_DEADLINE_MISSED, Kind::DeadlineMissed),
+            (abi.RMW_EVENT_OFFERED_QOS_INCOMPATIBLE, Kind::QosIncompatible),
+            (abi.RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE, Kind::TypeIncompatible),
+            (abi.RMW_EVENT_PUBLICATION_MATCHED, Kind::Matched),
+        ],
+    )
 }
 
 /// What a subscription's event counts; `None` if it is none of a subscription's.
-fn kind_of_subscription(event_type: rmw_event_type_t) -> Option<Kind> {
-    Some(match event_type {
-        RMW_EVENT_LIVELINESS_CHANGED => Kind::LivelinessChanged,
-        RMW_EVENT_REQUESTED_DEADLINE_MISSED => Kind::DeadlineMissed,
-        RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE => Kind::QosIncompatible,
-        RMW_EVENT_MESSAGE_LOST => Kind::MessageLost,
-        #[cfg(feature = "jazzy")]
-        RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE => Kind::TypeIncompatible,
-        #[cfg(feature = "jazzy")]
-        RMW_EVENT_SUBSCRIPTION_MATCHED => Kind::Matched,
-        _ => return None,
-    })
+fn kind_of_subscription(abi: &Abi, event_type: rmw_event_type_t) -> Option<Kind> {
+    kind_in(
+        event_type,
+        &[
+            (abi.RMW_EVENT_LIVELINESS_CHANGED, Kind::LivelinessChanged),
+            (abi.RMW_EVENT_REQUESTED_DEADLINE_MISSED, Kind::DeadlineMissed),
+            (abi.RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE, Kind::QosIncompatible),
+            (abi.RMW_EVENT_MESSAGE_LOST, Kind::MessageLost),
+            (abi.RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE, Kind::TypeIncompatible),
+            (abi.RMW_EVENT_SUBSCRIPTION_MATCHED, Kind::Matched),
+        ],
+    )
+}
+
+fn kind_in(event_type: rmw_event_type_t, known: &[(Option<u32>, Kind)]) -> Option<Kind> {
+    known.iter().find(|(number, _)| *number == Some(event_type)).map(|(_, kind)| *kind)
+}
+
+/// What an event of either end counts; `None` if the distribution has no such event.
+fn kind_of(abi: &Abi, event_type: rmw_event_type_t) -> Option<Kind> {
+    kind_of_publisher(abi, event_type).or_else(|| kind_of_subscription(abi, event_type))
+}
+
+/// Whether there are events of this type: all that a distribution names. Looked up since March 2025.
+#[unsafe(no_mangle)]
+pub extern "C" fn rmw_event_type_is_supported(event_type: rmw_event_type_t) -> bool {
+    abi::here().is_ok_and(|abi| kind_of(abi, event_type).is_some())
 }
 
 /// # Safety
@@ -275,8 +283,7 @@ fn kind_of_subscription(event_type: rmw_event_type_t) -> Option<Kind> {
 unsafe fn event_of<'a>(event: *const rmw_event_t) -> Result<(&'a Events, Kind)> {
     // SAFETY: the caller promises it.
     let event = unsafe { ours(event) }?;
-    let kind =
-        kind_of_publisher(event.event_type).or_else(|| kind_of_subscription(event.event_type));
+    let kind = kind_of(abi::here()?, event.event_type);
     let kind = kind.ok_or_else(|| RmwError::invalid("rmw_event has no event type"))?;
     // SAFETY: as above.
     Ok((unsafe { inside(event) }?, kind))
@@ -299,6 +306,7 @@ pub(crate) unsafe fn waitable<'a>(event: *const rmw_event_t) -> Result<&'a dyn W
 unsafe fn make(
     place: *mut rmw_event_t,
     events: &Events,
+    abi: &Abi,
     kind: Option<Kind>,
     event_type: rmw_event_type_t,
 ) -> Result {
@@ -307,7 +315,7 @@ unsafe fn make(
     if !place.implementation_identifier.is_null() {
         return Err(RmwError::invalid("rmw_event is initialised already"));
     }
-    if RMW_EVENT_INVALID <= event_type {
+    if kind_of(abi, event_type).is_none() {
         return Err(RmwError::invalid(format!("{event_type} is no event type")));
     }
     let Some(kind) = kind else {
@@ -338,7 +346,8 @@ pub unsafe extern "C" fn rmw_publisher_event_init(
         // SAFETY: the caller promises it.
         unsafe {
             let events = inside(publisher)?.events();
-            make(rmw_event, events, kind_of_publisher(event_type), event_type)
+            let abi = abi::here()?;
+            make(rmw_event, events, abi, kind_of_publisher(abi, event_type), event_type)
         }
     })
 }
@@ -358,7 +367,8 @@ pub unsafe extern "C" fn rmw_subscription_event_init(
         // SAFETY: the caller promises it.
         unsafe {
             let events = inside(subscription)?.events();
-            make(rmw_event, events, kind_of_subscription(event_type), event_type)
+            let abi = abi::here()?;
+            make(rmw_event, events, abi, kind_of_subscription(abi, event_type), event_type)
         }
     })
 }
@@ -432,19 +442,15 @@ unsafe fn write_status(
             Kind::DeadlineMissed | Kind::LivelinessLost => place
                 .cast::<rmw_offered_deadline_missed_status_t>()
                 .write(rmw_offered_deadline_missed_status_t { total_count, total_count_change }),
-            #[cfg(feature = "jazzy")]
             Kind::TypeIncompatible => place
                 .cast::<rmw_incompatible_type_status_t>()
                 .write(rmw_incompatible_type_status_t { total_count, total_count_change }),
-            #[cfg(feature = "jazzy")]
             Kind::Matched => place.cast::<rmw_matched_status_t>().write(rmw_matched_status_t {
                 total_count: now.total as usize,
                 total_count_change: new as usize,
                 current_count: usize::try_from(now.current).unwrap_or(0),
                 current_count_change: small(now.current - before.current),
             }),
-            #[cfg(not(feature = "jazzy"))]
-            Kind::TypeIncompatible | Kind::Matched => (),
         }
     }
 }

@@ -6,15 +6,18 @@ use tsuji::{EndpointInfo, EndpointKind, Graph};
 use tsuji_core::names::{validate_namespace, validate_node, validate_topic};
 use tsuji_ros::names::DdsTopic;
 
-use crate::check::{reference, reference_mut, text};
+use crate::abi::{self, Abi};
+use crate::check::{not_null, reference, reference_mut, text};
 use crate::error::{Result, RmwError, guard};
 use crate::ffi::rcutils::{rcutils_allocator_t, rcutils_string_array_t};
-#[cfg(feature = "jazzy")]
-use crate::ffi::rmw::rosidl_type_hash_t;
 use crate::ffi::rmw::{
-    RMW_ENDPOINT_PUBLISHER, RMW_ENDPOINT_SUBSCRIPTION, RMW_GID_STORAGE_SIZE, rmw_names_and_types_t,
-    rmw_node_t, rmw_ret_t, rmw_topic_endpoint_info_array_t, rmw_topic_endpoint_info_t,
+    GidBytes, RMW_ENDPOINT_CLIENT, RMW_ENDPOINT_PUBLISHER, RMW_ENDPOINT_SERVER,
+    RMW_ENDPOINT_SUBSCRIPTION, rmw_context_t, rmw_names_and_types_t, rmw_node_t, rmw_qos_profile_t,
+    rmw_ret_t, rmw_service_endpoint_info_array_t, rmw_service_endpoint_info_t,
+    rmw_topic_endpoint_info_array_t, rmw_topic_endpoint_info_t,
 };
+use crate::ffi::rosidl::rosidl_type_hash_t;
+use crate::gid::bytes_of;
 use crate::handle::inside;
 use crate::qos;
 use crate::text::{Batch, NamesAndTypes};
@@ -220,7 +223,6 @@ pub unsafe extern "C" fn rmw_count_subscribers(
 ///
 /// The node is null or of `rmw_create_node`, the name is null or ends with NUL, the count is null or
 /// valid.
-#[cfg(feature = "jazzy")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_count_clients(
     node: *const rmw_node_t,
@@ -237,7 +239,6 @@ pub unsafe extern "C" fn rmw_count_clients(
 ///
 /// The node is null or of `rmw_create_node`, the name is null or ends with NUL, the count is null or
 /// valid.
-#[cfg(feature = "jazzy")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_count_services(
     node: *const rmw_node_t,
@@ -285,6 +286,42 @@ pub unsafe extern "C" fn rmw_get_subscriptions_info_by_topic(
     guard(|| unsafe { endpoints(node, allocator, topic_name, wanted, subscriptions_info) })
 }
 
+/// Every client of a service: its node, type, and the numbers and QoS of its two halves. Looked up since Lyrical.
+///
+/// # Safety
+///
+/// The node is null or of `rmw_create_node`, and what else is pointed to is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmw_get_clients_info_by_service(
+    node: *const rmw_node_t,
+    allocator: *mut rcutils_allocator_t,
+    service_name: *const c_char,
+    no_mangle: bool,
+    clients_info: *mut rmw_service_endpoint_info_array_t,
+) -> rmw_ret_t {
+    let wanted = (EndpointKind::Client, no_mangle);
+    // SAFETY: the caller promises it.
+    guard(|| unsafe { service_ends(node, allocator, service_name, wanted, clients_info) })
+}
+
+/// Every server of a service, in the same way.
+///
+/// # Safety
+///
+/// The node is null or of `rmw_create_node`, and what else is pointed to is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmw_get_servers_info_by_service(
+    node: *const rmw_node_t,
+    allocator: *mut rcutils_allocator_t,
+    service_name: *const c_char,
+    no_mangle: bool,
+    servers_info: *mut rmw_service_endpoint_info_array_t,
+) -> rmw_ret_t {
+    let wanted = (EndpointKind::Server, no_mangle);
+    // SAFETY: the caller promises it.
+    guard(|| unsafe { service_ends(node, allocator, service_name, wanted, servers_info) })
+}
+
 /// Which endpoints of a topic.
 #[derive(Clone, Copy)]
 struct Wanted {
@@ -313,7 +350,10 @@ unsafe fn node_names_of(
         None => None,
     };
     // SAFETY: a node that passed points to its context.
-    let context = unsafe { reference("the context of node", (*node).context) }?;
+    let context = unsafe { (*node).context };
+    not_null("the context of node", context)?;
+    // SAFETY: as above.
+    let context: rmw_context_t = unsafe { abi::get(abi::here()?, context) };
     let nodes = of.node.context().graph().nodes;
     let mut batch = Batch::new(&context.options.allocator)?;
     let all = (
@@ -460,44 +500,116 @@ unsafe fn endpoints(
     let all = ends(&graph, wanted.no_mangle);
     let found: Vec<_> =
         all.iter().filter(|it| it.is_publisher == wanted.publishers && it.topic == topic).collect();
-    let infos = batch.zeroed::<rmw_topic_endpoint_info_t>(found.len())?;
+    let abi = abi::here()?;
+    let infos = batch.zeroed_in_c::<rmw_topic_endpoint_info_t>(abi, found.len())?;
     for (at, end) in found.iter().enumerate() {
         let info = info(&mut batch, end)?;
         // SAFETY: there is room for as many.
-        unsafe { infos.add(at).write(info) };
+        unsafe { abi::set(abi, abi::element(abi, infos, at), &info) };
     }
     batch.keep();
     *answer = rmw_topic_endpoint_info_array_t { size: found.len(), info_array: infos };
     Ok(())
 }
 
-fn info(batch: &mut Batch, end: &End<'_>) -> Result<rmw_topic_endpoint_info_t> {
-    let endpoint = end.endpoint;
-    let (namespace, name) = match endpoint.node.rsplit_once('/') {
+/// # Safety
+///
+/// As [`rmw_get_clients_info_by_service`].
+unsafe fn service_ends(
+    node: *const rmw_node_t,
+    allocator: *mut rcutils_allocator_t,
+    service: *const c_char,
+    (kind, no_mangle): (EndpointKind, bool),
+    answer: *mut rmw_service_endpoint_info_array_t,
+) -> Result {
+    // SAFETY: the caller promises it.
+    let node = unsafe { inside(node) }?;
+    // SAFETY: the caller promises it.
+    let mut batch = Batch::new(unsafe { reference("allocator", allocator) }?)?;
+    // SAFETY: the caller promises it.
+    let service = unsafe { text("service_name", service) }?;
+    // SAFETY: the caller promises it.
+    let answer = unsafe { reference_mut("the array of endpoints", answer) }?;
+    if answer.size != 0 || !answer.info_array.is_null() {
+        return Err(not_zero("the array of endpoints"));
+    }
+    let graph = node.node.context().graph();
+    // As on DDS a service has the name of its requests' topic.
+    let name = |it: &EndpointInfo| match no_mangle {
+        true => mangled(DdsTopic::ServiceRequest(&it.topic)),
+        false => it.topic.clone(),
+    };
+    let found: Vec<_> =
+        graph.services.iter().filter(|it| it.kind == kind && name(it) == service).collect();
+    let abi = abi::here()?;
+    let infos = batch.zeroed_in_c::<rmw_service_endpoint_info_t>(abi, found.len())?;
+    for (at, end) in found.iter().enumerate() {
+        let info = service_info(&mut batch, abi, end)?;
+        // SAFETY: there is room for as many.
+        unsafe { abi::set(abi, abi::element(abi, infos, at), &info) };
+    }
+    batch.keep();
+    *answer = rmw_service_endpoint_info_array_t { size: found.len(), info_array: infos };
+    Ok(())
+}
+
+/// A client or server has one number here, by which rmw would have told of a middleware that knows services.
+fn service_info(
+    batch: &mut Batch,
+    abi: &Abi,
+    end: &EndpointInfo,
+) -> Result<rmw_service_endpoint_info_t> {
+    let (namespace, name) = node_name(end);
+    let gids = batch.zeroed_in_c::<GidBytes>(abi, 1)?;
+    let profiles = batch.zeroed::<rmw_qos_profile_t>(1)?;
+    // SAFETY: there is room for one of each.
+    unsafe {
+        abi::set(abi, gids, &bytes_of(end.gid));
+        profiles.write(qos::profile(&end.qos));
+    }
+    Ok(rmw_service_endpoint_info_t {
+        node_name: batch.text(name)?,
+        node_namespace: batch.text(namespace)?,
+        service_type: batch.text(&end.type_name)?,
+        service_type_hash: type_hash(&end.type_hash),
+        endpoint_type: match end.kind {
+            EndpointKind::Client => RMW_ENDPOINT_CLIENT,
+            _ => RMW_ENDPOINT_SERVER,
+        },
+        endpoint_count: 1,
+        endpoint_gids: gids.cast(),
+        qos_profiles: profiles,
+    })
+}
+
+/// The namespace and the name of an endpoint's node.
+fn node_name(endpoint: &EndpointInfo) -> (&str, &str) {
+    match endpoint.node.rsplit_once('/') {
         Some(("", name)) => ("/", name),
         Some((namespace, name)) => (namespace, name),
         // As ROS 2 calls the nodes of which nothing was said yet.
         None => ("_NODE_NAMESPACE_UNKNOWN_", "_NODE_NAME_UNKNOWN_"),
-    };
-    let mut endpoint_gid = [0; RMW_GID_STORAGE_SIZE];
-    endpoint_gid[..endpoint.gid.0.len()].copy_from_slice(&endpoint.gid.0);
+    }
+}
+
+fn info(batch: &mut Batch, end: &End<'_>) -> Result<rmw_topic_endpoint_info_t> {
+    let endpoint = end.endpoint;
+    let (namespace, name) = node_name(endpoint);
     Ok(rmw_topic_endpoint_info_t {
         node_name: batch.text(name)?,
         node_namespace: batch.text(namespace)?,
         topic_type: batch.text(&end.type_name)?,
-        #[cfg(feature = "jazzy")]
         topic_type_hash: type_hash(&endpoint.type_hash),
         endpoint_type: match end.is_publisher {
             true => RMW_ENDPOINT_PUBLISHER,
             false => RMW_ENDPOINT_SUBSCRIPTION,
         },
-        endpoint_gid,
+        endpoint_gid: bytes_of(endpoint.gid),
         qos_profile: qos::profile(&endpoint.qos),
     })
 }
 
 /// `RIHS01_…` as a number; of version 0, which is none, if it is not that.
-#[cfg(feature = "jazzy")]
 fn type_hash(text: &str) -> rosidl_type_hash_t {
     let none = rosidl_type_hash_t { version: 0, value: [0; 32] };
     let Some(digits) = text.strip_prefix("RIHS01_").filter(|it| it.len() == 64 && it.is_ascii())
@@ -785,11 +897,8 @@ mod tests {
         };
         check(rmw_count_publishers, 2);
         check(rmw_count_subscribers, 1);
-        #[cfg(feature = "jazzy")]
-        {
-            check(rmw_count_clients, 1);
-            check(rmw_count_services, 1);
-        }
+        check(rmw_count_clients, 1);
+        check(rmw_count_services, 1);
     }
 
     /// What is told of each endpoint, given back as rmw does.
@@ -808,7 +917,6 @@ mod tests {
             let info = unsafe { &*all.info_array.add(at) };
             let (name, namespace) = (text(info.node_name), text(info.node_namespace));
             let type_name = text(info.topic_type);
-            #[cfg(feature = "jazzy")]
             assert_eq!(info.topic_type_hash.version, 1);
             let (kind, durability) = (info.endpoint_type, info.qos_profile.durability);
             lines.push(format!("{namespace} {name} {type_name} {kind} {durability}"));
@@ -898,7 +1006,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "jazzy")]
     #[test]
     fn type_hashes() {
         let digits = "00ff".repeat(16);

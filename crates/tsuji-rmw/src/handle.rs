@@ -15,7 +15,7 @@ use crate::ffi::rmw::{
 use crate::node::NodeImpl;
 use crate::publisher::PublisherImpl;
 use crate::service::ServiceImpl;
-use crate::subscription::SubscriptionImpl;
+use crate::subscription::{SubscriptionImpl, SubscriptionMemory};
 use crate::wait::WaitSetImpl;
 
 /// A structure of rmw that says which rmw made it, and has something of that one's behind it.
@@ -31,10 +31,24 @@ pub(crate) trait Handle {
 
     /// Where that is.
     fn data(&self) -> *mut c_void;
+
+    /// Gives its memory back.
+    ///
+    /// # Safety
+    ///
+    /// It comes from `Box::into_raw`, and nobody uses it any more.
+    unsafe fn free(this: *mut Self)
+    where
+        Self: Sized,
+    {
+        // SAFETY: the caller promises it.
+        drop(unsafe { Box::from_raw(this) });
+    }
 }
 
+/// What has a size of its own in each distribution begins with what is the same in all, and was allocated as `memory`.
 macro_rules! handles {
-    ($($handle:ident $name:literal $inside:ty;)*) => {$(
+    ($($handle:ident $name:literal $inside:ty $(, in $memory:ty)?;)*) => {$(
         impl Handle for $handle {
             const NAME: &'static str = $name;
 
@@ -47,6 +61,11 @@ macro_rules! handles {
             fn data(&self) -> *mut c_void {
                 self.data
             }
+
+            $(unsafe fn free(this: *mut Self) {
+                // SAFETY: the caller promises it.
+                drop(unsafe { Box::from_raw(this.cast::<$memory>()) });
+            })?
         }
     )*};
 }
@@ -58,7 +77,7 @@ handles! {
     rmw_node_t "node" NodeImpl;
     rmw_publisher_t "publisher" PublisherImpl;
     rmw_service_t "service" ServiceImpl;
-    rmw_subscription_t "subscription" SubscriptionImpl;
+    rmw_subscription_t "subscription" SubscriptionImpl, in SubscriptionMemory;
     rmw_wait_set_t "wait_set" WaitSetImpl;
 }
 
@@ -97,12 +116,14 @@ pub(crate) fn data_of<T>(inside: T) -> *mut c_void {
 ///
 /// # Safety
 ///
-/// It comes from `Box::into_raw`, its data is of [`data_of`], and nobody uses them any more.
+/// It was made as [`Handle::free`] wants it, its data is of [`data_of`], and nobody uses them any more.
 pub(crate) unsafe fn end<H: Handle>(handle: *mut H) {
     // SAFETY: the caller promises it.
-    let handle = unsafe { Box::from_raw(handle) };
+    let data = unsafe { (*handle).data() };
     // SAFETY: as above.
-    drop(unsafe { Box::from_raw(handle.data().cast::<H::Inside>()) });
+    unsafe { H::free(handle) };
+    // SAFETY: as above.
+    drop(unsafe { Box::from_raw(data.cast::<H::Inside>()) });
 }
 
 /// Ends what C holds and has made in a node.

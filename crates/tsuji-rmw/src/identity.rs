@@ -2,7 +2,8 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::check::{check_identifier, reference, reference_mut};
+use crate::abi::{self, InC};
+use crate::check::{check_identifier, not_null, reference_mut};
 use crate::error::{RmwError, guard};
 use crate::ffi::rmw::{
     RMW_FEATURE_MESSAGE_INFO_PUBLICATION_SEQUENCE_NUMBER,
@@ -34,13 +35,17 @@ pub extern "C" fn rmw_get_serialization_format() -> *const c_char {
 /// Each argument is null, or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_compare_gids_equal(
-    gid1: *const rmw_gid_t,
-    gid2: *const rmw_gid_t,
+    gid1: *const InC<rmw_gid_t>,
+    gid2: *const InC<rmw_gid_t>,
     result: *mut bool,
 ) -> rmw_ret_t {
     guard(|| {
+        not_null("gid1", gid1)?;
+        not_null("gid2", gid2)?;
+        let abi = abi::here()?;
         // SAFETY: the caller promises it.
-        let (gid1, gid2) = unsafe { (reference("gid1", gid1)?, reference("gid2", gid2)?) };
+        let (gid1, gid2): (rmw_gid_t, rmw_gid_t) =
+            unsafe { (abi::get(abi, gid1), abi::get(abi, gid2)) };
         // SAFETY: the caller promises it.
         let result = unsafe { reference_mut("result", result) }?;
         // SAFETY: whoever made them set it.
@@ -89,8 +94,8 @@ mod tests {
 
     use super::*;
     use crate::ffi::rmw::{
-        RMW_GID_STORAGE_SIZE, RMW_RET_INCORRECT_RMW_IMPLEMENTATION, RMW_RET_INVALID_ARGUMENT,
-        RMW_RET_OK,
+        GidBytes, RMW_GID_STORAGE_SIZE, RMW_RET_INCORRECT_RMW_IMPLEMENTATION,
+        RMW_RET_INVALID_ARGUMENT, RMW_RET_OK,
     };
 
     #[test]
@@ -105,7 +110,7 @@ mod tests {
     fn gids() {
         let gid = |byte, of: &'static CStr| rmw_gid_t {
             implementation_identifier: of.as_ptr(),
-            data: [byte; RMW_GID_STORAGE_SIZE],
+            data: GidBytes([byte; RMW_GID_STORAGE_SIZE]),
         };
         let check = |one: rmw_gid_t, other: rmw_gid_t, expect: (rmw_ret_t, bool)| {
             let mut same = false;

@@ -6,10 +6,10 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tsuji::{Context, ContextBuilder, DiscoveryRange, Distro};
+use tsuji::{Context, ContextBuilder, DiscoveryRange};
 
-use crate::check::{check_identifier, context_of, not_null, reference, reference_mut, text};
-use crate::distribution;
+use crate::abi::{self, Abi, InC};
+use crate::check::{check_identifier, context_of, not_null, text};
 use crate::error::{Result, RmwError, guard};
 use crate::ffi::rcutils::rcutils_allocator_t;
 use crate::ffi::rmw::{
@@ -17,7 +17,6 @@ use crate::ffi::rmw::{
     RMW_LOCALHOST_ONLY_DISABLED, RMW_LOCALHOST_ONLY_ENABLED, RMW_SECURITY_ENFORCEMENT_ENFORCE,
     rmw_context_t, rmw_init_options_t, rmw_ret_t,
 };
-#[cfg(feature = "jazzy")]
 use crate::ffi::rmw::{
     RMW_AUTOMATIC_DISCOVERY_RANGE_LOCALHOST, RMW_AUTOMATIC_DISCOVERY_RANGE_NOT_SET,
     RMW_AUTOMATIC_DISCOVERY_RANGE_OFF, RMW_AUTOMATIC_DISCOVERY_RANGE_SUBNET,
@@ -81,25 +80,28 @@ impl fmt::Debug for ContextImpl {
 /// The options are null, or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_init_options_init(
-    init_options: *mut rmw_init_options_t,
+    init_options: *mut InC<rmw_init_options_t>,
     allocator: rcutils_allocator_t,
 ) -> rmw_ret_t {
     guard(|| {
-        // Before anything else: another distribution's options have another size.
-        distribution::check()?;
+        // Before anything else: what is not known is not touched.
+        let abi = abi::here()?;
         log::begin();
-        // SAFETY: the caller promises it.
-        let options = unsafe { reference_mut("init_options", init_options) }?;
+        not_null("init_options", init_options)?;
         check_allocator("allocator", &allocator)?;
+        // SAFETY: the caller promises it.
+        let options: rmw_init_options_t = unsafe { abi::get(abi, init_options) };
         if !options.implementation_identifier.is_null() {
             return Err(RmwError::invalid("init_options are not zero"));
         }
-        *options = rmw_init_options_t {
+        let options = rmw_init_options_t {
             implementation_identifier: IDENTIFIER.as_ptr(),
             domain_id: RMW_DEFAULT_DOMAIN_ID,
             allocator,
             ..NO_INIT_OPTIONS
         };
+        // SAFETY: the caller promises it.
+        unsafe { abi::set(abi, init_options, &options) };
         Ok(())
     })
 }
@@ -111,19 +113,21 @@ pub unsafe extern "C" fn rmw_init_options_init(
 /// The options are null, or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_init_options_copy(
-    src: *const rmw_init_options_t,
-    dst: *mut rmw_init_options_t,
+    src: *const InC<rmw_init_options_t>,
+    dst: *mut InC<rmw_init_options_t>,
 ) -> rmw_ret_t {
     guard(|| {
+        let abi = abi::here()?;
         // SAFETY: the caller promises it.
-        let src = unsafe { made("src", src) }?;
+        let src = unsafe { made(abi, "src", src) }?;
+        not_null("dst", dst)?;
         // SAFETY: the caller promises it.
-        let dst = unsafe { reference_mut("dst", dst) }?;
-        if !dst.implementation_identifier.is_null() {
+        let there: rmw_init_options_t = unsafe { abi::get(abi, dst) };
+        if !there.implementation_identifier.is_null() {
             return Err(RmwError::invalid("dst is not zero"));
         }
         // SAFETY: the options are valid.
-        *dst = unsafe { copied(src) }?;
+        unsafe { abi::set(abi, dst, &copied(abi, &src)?) };
         Ok(())
     })
 }
@@ -134,15 +138,18 @@ pub unsafe extern "C" fn rmw_init_options_copy(
 ///
 /// The options are null, or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rmw_init_options_fini(init_options: *mut rmw_init_options_t) -> rmw_ret_t {
+pub unsafe extern "C" fn rmw_init_options_fini(
+    init_options: *mut InC<rmw_init_options_t>,
+) -> rmw_ret_t {
     guard(|| {
+        let abi = abi::here()?;
         // SAFETY: the caller promises it.
-        unsafe { made("init_options", init_options) }?;
-        // SAFETY: the caller promises it.
-        let options = unsafe { reference_mut("init_options", init_options) }?;
+        let options = unsafe { made(abi, "init_options", init_options) }?;
         check_allocator("the allocator of init_options", &options.allocator)?;
         // SAFETY: the options are valid and ours.
-        unsafe { give_back(options) };
+        unsafe { give_back(&options) };
+        // SAFETY: the caller promises it.
+        unsafe { abi::set(abi, init_options, &NO_INIT_OPTIONS) };
         Ok(())
     })
 }
@@ -154,16 +161,18 @@ pub unsafe extern "C" fn rmw_init_options_fini(init_options: *mut rmw_init_optio
 /// Options and context are null, or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_init(
-    options: *const rmw_init_options_t,
-    context: *mut rmw_context_t,
+    options: *const InC<rmw_init_options_t>,
+    context: *mut InC<rmw_context_t>,
 ) -> rmw_ret_t {
     guard(|| {
+        let abi = abi::here()?;
         // SAFETY: the caller promises it.
-        let options = unsafe { made("options", options) }?;
-        // SAFETY: the caller promises it.
-        let context = unsafe { reference_mut("context", context) }?;
+        let options = unsafe { made(abi, "options", options) }?;
+        not_null("context", context)?;
         not_null("the enclave of options", options.enclave)?;
-        if !context.implementation_identifier.is_null() {
+        // SAFETY: the caller promises it.
+        let there: rmw_context_t = unsafe { abi::get(abi, context) };
+        if !there.implementation_identifier.is_null() {
             return Err(RmwError::invalid("context is not zero"));
         }
         if options.security_options.enforce_security == RMW_SECURITY_ENFORCEMENT_ENFORCE {
@@ -173,22 +182,24 @@ pub unsafe extern "C" fn rmw_init(
             ));
         }
         // SAFETY: the options are valid.
-        let made = unsafe { asked(options) }?.build()?;
+        let made = unsafe { asked(abi, &options) }?.build()?;
         // SAFETY: the options are valid.
-        let copy = unsafe { copied(options) }?;
+        let copy = unsafe { copied(abi, &options) }?;
         let actual_domain_id = usize::try_from(made.domain()).unwrap_or_default();
         let made = ContextImpl {
             context: made,
             is_shut_down: AtomicBool::new(false),
             nodes: Arc::default(),
         };
-        *context = rmw_context_t {
+        let begun = rmw_context_t {
             instance_id: options.instance_id,
             implementation_identifier: IDENTIFIER.as_ptr(),
             options: copy,
             actual_domain_id,
             impl_: Box::into_raw(Box::new(made)).cast(),
         };
+        // SAFETY: the caller promises it.
+        unsafe { abi::set(abi, context, &begun) };
         log::context_begins();
         Ok(())
     })
@@ -200,7 +211,7 @@ pub unsafe extern "C" fn rmw_init(
 ///
 /// The context is null, zero, or of `rmw_init`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rmw_shutdown(context: *mut rmw_context_t) -> rmw_ret_t {
+pub unsafe extern "C" fn rmw_shutdown(context: *mut InC<rmw_context_t>) -> rmw_ret_t {
     guard(|| {
         // SAFETY: the caller promises it.
         let context = unsafe { context_of(context) }?;
@@ -217,7 +228,7 @@ pub unsafe extern "C" fn rmw_shutdown(context: *mut rmw_context_t) -> rmw_ret_t 
 ///
 /// The context is null, zero, or of `rmw_init`, and nobody else uses it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rmw_context_fini(context: *mut rmw_context_t) -> rmw_ret_t {
+pub unsafe extern "C" fn rmw_context_fini(context: *mut InC<rmw_context_t>) -> rmw_ret_t {
     guard(|| {
         // SAFETY: the caller promises it.
         let made = unsafe { context_of(context) }?;
@@ -228,13 +239,15 @@ pub unsafe extern "C" fn rmw_context_fini(context: *mut rmw_context_t) -> rmw_re
             0 => {}
             left => return Err(RmwError::error(format!("context still has {left} nodes"))),
         }
+        let abi = abi::here()?;
         // SAFETY: the caller promises it.
-        let context = unsafe { reference_mut("context", context) }?;
+        let ended: rmw_context_t = unsafe { abi::get(abi, context) };
         // SAFETY: `rmw_init` made it so, and nobody else uses it.
-        drop(unsafe { Box::from_raw(context.impl_.cast::<ContextImpl>()) });
+        drop(unsafe { Box::from_raw(ended.impl_.cast::<ContextImpl>()) });
         // SAFETY: the options are those that `rmw_init` copied.
-        unsafe { give_back(&mut context.options) };
-        *context = NO_CONTEXT;
+        unsafe { give_back(&ended.options) };
+        // SAFETY: the caller promises it.
+        unsafe { abi::set(abi, context, &NO_CONTEXT) };
         Ok(())
     })
 }
@@ -244,12 +257,14 @@ pub unsafe extern "C" fn rmw_context_fini(context: *mut rmw_context_t) -> rmw_re
 /// # Safety
 ///
 /// They are null, or valid as long as the answer is used.
-unsafe fn made<'a>(
+unsafe fn made(
+    abi: &Abi,
     name: &str,
-    options: *const rmw_init_options_t,
-) -> Result<&'a rmw_init_options_t> {
+    options: *const InC<rmw_init_options_t>,
+) -> Result<rmw_init_options_t> {
+    not_null(name, options)?;
     // SAFETY: the caller promises it.
-    let options = unsafe { reference(name, options) }?;
+    let options: rmw_init_options_t = unsafe { abi::get(abi, options) };
     if options.implementation_identifier.is_null() {
         return Err(RmwError::invalid(format!("{name} are not initialised")));
     }
@@ -263,7 +278,7 @@ unsafe fn made<'a>(
 /// # Safety
 ///
 /// They are valid.
-unsafe fn copied(src: &rmw_init_options_t) -> Result<rmw_init_options_t> {
+unsafe fn copied(abi: &Abi, src: &rmw_init_options_t) -> Result<rmw_init_options_t> {
     let mut batch = Batch::new(&src.allocator)?;
     let mut copy = |text: *const c_char| match text.is_null() {
         true => Ok(ptr::null_mut()),
@@ -273,8 +288,7 @@ unsafe fn copied(src: &rmw_init_options_t) -> Result<rmw_init_options_t> {
     let mut dst = *src;
     dst.enclave = copy(src.enclave)?;
     dst.security_options.security_root_path = copy(src.security_options.security_root_path)?;
-    #[cfg(feature = "jazzy")]
-    {
+    if has_discovery(abi) {
         let (peers, count) = (src.discovery_options.static_peers, static_peers_count(src));
         dst.discovery_options.static_peers = batch.zeroed::<rmw_peer_address_t>(count)?;
         dst.discovery_options.static_peers_count = count;
@@ -286,27 +300,29 @@ unsafe fn copied(src: &rmw_init_options_t) -> Result<rmw_init_options_t> {
     Ok(dst)
 }
 
-/// Gives back all that options hold, and makes them zero.
+/// Gives back all that options hold.
 ///
 /// # Safety
 ///
 /// They are valid, and nobody else has what they hold.
-unsafe fn give_back(options: &mut rmw_init_options_t) {
+unsafe fn give_back(options: &rmw_init_options_t) {
     let allocator = options.allocator;
     // SAFETY: whoever set these got them from the allocator of the options.
     unsafe {
         free(&allocator, options.enclave);
         free(&allocator, options.security_options.security_root_path);
     }
-    #[cfg(feature = "jazzy")]
-    // SAFETY: and these from that beside them.
+    // SAFETY: and these from that beside them. Where there are none they are null.
     unsafe {
         free(&options.discovery_options.allocator, options.discovery_options.static_peers);
     }
-    *options = NO_INIT_OPTIONS;
 }
 
-#[cfg(feature = "jazzy")]
+/// Whether options say whom to find: since Iron.
+fn has_discovery(abi: &Abi) -> bool {
+    abi.rmw_init_options_t.discovery_options.is_some()
+}
+
 fn static_peers_count(options: &rmw_init_options_t) -> usize {
     let discovery = &options.discovery_options;
     if discovery.static_peers.is_null() { 0 } else { discovery.static_peers_count }
@@ -317,14 +333,12 @@ fn static_peers_count(options: &rmw_init_options_t) -> usize {
 /// # Safety
 ///
 /// They are valid.
-unsafe fn asked(options: &rmw_init_options_t) -> Result<ContextBuilder> {
+unsafe fn asked(abi: &Abi, options: &rmw_init_options_t) -> Result<ContextBuilder> {
     let mut builder = builder();
     // SAFETY: a text of valid options ends with NUL, and `rmw_init` has checked that it is there.
     builder = builder.enclave(unsafe { text("the enclave of options", options.enclave) }?);
-    if cfg!(feature = "humble") {
-        // Also where the environment does not say so. Those that have Jazzy's layouts say which they are.
-        builder = builder.distro(Distro::Humble);
-    }
+    // Also where the environment does not say so.
+    builder = builder.distro(abi.distribution.distro());
     if options.domain_id != RMW_DEFAULT_DOMAIN_ID {
         let domain = u32::try_from(options.domain_id).unwrap_or(u32::MAX);
         builder = builder.domain(domain);
@@ -332,7 +346,7 @@ unsafe fn asked(options: &rmw_init_options_t) -> Result<ContextBuilder> {
     match options.localhost_only {
         // Not said, or said by the discovery options.
         RMW_LOCALHOST_ONLY_DEFAULT => {}
-        RMW_LOCALHOST_ONLY_DISABLED if cfg!(feature = "jazzy") => {}
+        RMW_LOCALHOST_ONLY_DISABLED if has_discovery(abi) => {}
         RMW_LOCALHOST_ONLY_DISABLED => {
             return Ok(builder.discovery_range(DiscoveryRange::Subnet));
         }
@@ -343,8 +357,7 @@ unsafe fn asked(options: &rmw_init_options_t) -> Result<ContextBuilder> {
             return Err(RmwError::invalid(format!("localhost_only is {other}; allowed: 0, 1, 2")));
         }
     }
-    #[cfg(feature = "jazzy")]
-    {
+    if has_discovery(abi) {
         let range = match options.discovery_options.automatic_discovery_range {
             RMW_AUTOMATIC_DISCOVERY_RANGE_NOT_SET => None,
             RMW_AUTOMATIC_DISCOVERY_RANGE_OFF => Some(DiscoveryRange::Off),
@@ -373,7 +386,6 @@ unsafe fn asked(options: &rmw_init_options_t) -> Result<ContextBuilder> {
 /// # Safety
 ///
 /// The options are valid.
-#[cfg(feature = "jazzy")]
 unsafe fn static_peers(options: &rmw_init_options_t) -> Result<Vec<String>> {
     let count = static_peers_count(options);
     let peer = |at| {
@@ -505,7 +517,6 @@ pub(crate) mod tests {
         }
     }
 
-    #[cfg(feature = "jazzy")]
     fn peers(memory: &Counting, all: &[&str]) -> *mut rmw_peer_address_t {
         let mut batch = Batch::new(&memory.allocator()).unwrap();
         let peers = batch.zeroed::<rmw_peer_address_t>(all.len()).unwrap();
@@ -520,7 +531,6 @@ pub(crate) mod tests {
         peers
     }
 
-    #[cfg(feature = "jazzy")]
     #[test]
     fn peers_are_copied() {
         let memory = Counting::new(None);
@@ -534,7 +544,7 @@ pub(crate) mod tests {
         unsafe {
             assert_eq!(rmw_init_options_copy(&src, &mut dst), RMW_RET_OK);
             assert_eq!(static_peers(&dst).unwrap(), ["192.0.2.1", "far"]);
-            let asked = format!("{:?}", asked(&dst).unwrap());
+            let asked = format!("{:?}", asked(abi::here().unwrap(), &dst).unwrap());
             assert!(asked.contains("static_peers: Some([\"192.0.2.1\", \"far\"])"), "{asked}");
             assert!(asked.contains("discovery_range: Some(Subnet)"), "{asked}");
             assert_eq!(rmw_init_options_fini(&mut src), RMW_RET_OK);
@@ -548,7 +558,7 @@ pub(crate) mod tests {
         let mut options = some_options(&memory);
         let check = |options: &rmw_init_options_t, expect: &str| {
             // SAFETY: the options are valid.
-            let asked = format!("{:?}", unsafe { asked(options) }.unwrap());
+            let asked = format!("{:?}", unsafe { asked(abi::here().unwrap(), options) }.unwrap());
             assert!(asked.contains(expect), "{asked}");
         };
         check(&options, "discovery_range: None, static_peers: None");
@@ -556,9 +566,6 @@ pub(crate) mod tests {
         options.localhost_only = RMW_LOCALHOST_ONLY_ENABLED;
         check(&options, "discovery_range: Some(Localhost), static_peers: Some([])");
         options.localhost_only = RMW_LOCALHOST_ONLY_DISABLED;
-        #[cfg(not(feature = "jazzy"))]
-        check(&options, "discovery_range: Some(Subnet)");
-        #[cfg(feature = "jazzy")]
         for (range, expect) in [
             (RMW_AUTOMATIC_DISCOVERY_RANGE_NOT_SET, "discovery_range: None, static_peers: None"),
             (
@@ -574,7 +581,8 @@ pub(crate) mod tests {
         }
         options.localhost_only = 7;
         // SAFETY: the options are valid.
-        assert_eq!(unsafe { asked(&options) }.unwrap_err().ret(), RMW_RET_INVALID_ARGUMENT);
+        let refused = unsafe { asked(abi::here().unwrap(), &options) }.unwrap_err();
+        assert_eq!(refused.ret(), RMW_RET_INVALID_ARGUMENT);
         // SAFETY: the options are valid.
         assert_eq!(unsafe { rmw_init_options_fini(&mut options) }, RMW_RET_OK);
     }
@@ -664,14 +672,10 @@ pub(crate) mod tests {
         let source = Counting::new(None);
         let mut src = some_options(&source);
         src.security_options.security_root_path = text(&source, "/keys");
-        #[cfg(feature = "jazzy")]
-        {
-            src.discovery_options.static_peers = peers(&source, &["far"]);
-            src.discovery_options.static_peers_count = 1;
-            src.discovery_options.allocator = source.allocator();
-        }
-        let enough = if cfg!(feature = "jazzy") { 3 } else { 2 };
-        for most in 0..enough {
+        src.discovery_options.static_peers = peers(&source, &["far"]);
+        src.discovery_options.static_peers_count = 1;
+        src.discovery_options.allocator = source.allocator();
+        for most in 0..3 {
             let memory = Counting::new(Some(most));
             let failing = rmw_init_options_t { allocator: memory.allocator(), ..src };
             let (mut dst, mut context) = (NO_INIT_OPTIONS, NO_CONTEXT);

@@ -3,11 +3,7 @@
 //!
 //! `docs/rmw.md` says which of them do their work and which answer `RMW_RET_UNSUPPORTED`.
 
-#[cfg(all(feature = "humble", feature = "jazzy"))]
-compile_error!("layouts of one ROS distribution: --no-default-features --features humble");
-#[cfg(not(any(feature = "humble", feature = "jazzy")))]
-compile_error!("the layouts of one ROS distribution: --features jazzy, or humble");
-
+pub mod abi;
 mod check;
 pub mod client;
 mod distribution;

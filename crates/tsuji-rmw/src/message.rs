@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use tsuji::RawType;
 
+use crate::abi::Abi;
 use crate::error::{Result, RmwError};
 use crate::ffi::rosidl::{rosidl_message_type_support_t, rosidl_service_type_support_t};
 use crate::plan::{
@@ -52,9 +53,10 @@ pub(crate) unsafe fn to_bytes(plan: &Plan, message: *const c_void) -> Result<Vec
 pub(crate) unsafe fn message_type(
     support: *const rosidl_message_type_support_t,
     plan: &Plan,
+    abi: &Abi,
 ) -> RawType {
     // SAFETY: the caller promises it.
-    let hash = unsafe { type_hash(support) };
+    let hash = unsafe { type_hash(support, abi) };
     RawType { name: plan.type_name().to_owned(), hash: hash.unwrap_or_default() }
 }
 
@@ -66,9 +68,10 @@ pub(crate) unsafe fn message_type(
 pub(crate) unsafe fn service_type(
     support: *const rosidl_service_type_support_t,
     plans: &ServicePlans,
+    abi: &Abi,
 ) -> RawType {
     // SAFETY: the caller promises it.
-    let hash = unsafe { service_type_hash(support) };
+    let hash = unsafe { service_type_hash(support, abi) };
     RawType { name: plans.type_name.clone(), hash: hash.unwrap_or_default() }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use tsuji::Node;
 use tsuji_core::names::{validate_namespace, validate_node};
 
+use crate::abi::InC;
 use crate::check::{context_of, text};
 use crate::error::{RmwError, guard, guard_pointer};
 use crate::ffi::rmw::{rmw_context_t, rmw_guard_condition_t, rmw_node_t, rmw_ret_t};
@@ -45,7 +46,7 @@ impl Drop for NodeImpl {
 /// NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_create_node(
-    context: *mut rmw_context_t,
+    context: *mut InC<rmw_context_t>,
     name: *const c_char,
     namespace_: *const c_char,
 ) -> *mut rmw_node_t {
@@ -124,7 +125,7 @@ pub(crate) mod tests {
         let mut begun = Begun::new();
         let context: *mut _ = &mut *begun.context;
         let (name, namespace) = (c"my_node".as_ptr(), c"/my_ns".as_ptr());
-        let refused = |context: *mut rmw_context_t, name, namespace, expect: &str| {
+        let refused = |context: *mut InC<rmw_context_t>, name, namespace, expect: &str| {
             // SAFETY: all are valid or null.
             let node = unsafe { rmw_create_node(context, name, namespace) };
             assert!(node.is_null());

@@ -17,8 +17,10 @@ mod write;
 
 pub use error::{PlanError, PlanErrorKind, PlanProblem};
 
+use crate::abi::{Abi, InC};
 use crate::ffi::rosidl::{
     MessageMembers, ServiceMembers, rosidl_message_type_support_t, rosidl_service_type_support_t,
+    rosidl_type_hash_t,
 };
 use code::{Code, Element};
 use containers::{C, Containers, Cpp};
@@ -83,15 +85,16 @@ static PLANS: LazyLock<RwLock<HashMap<Key, Arc<Plan>>>> = LazyLock::new(Default:
 /// The plan of a message type, compiled at the first call and kept until the process ends.
 ///
 /// # Safety
-/// `support` is null or a type support as generated code makes them, and its library stays loaded
+/// `support` is null or a type support as the distribution's generated code makes them, and its library stays loaded
 /// for as long as the plan is used.
 pub unsafe fn of_message(
     support: *const rosidl_message_type_support_t,
+    abi: &Abi,
 ) -> Result<Arc<Plan>, PlanError> {
     // SAFETY: as the caller says.
     unsafe {
         let table = support::table(support)?;
-        of_table(table.members, table.language)
+        of_table(table.members, table.language, abi)
     }
 }
 
@@ -101,6 +104,7 @@ pub unsafe fn of_message(
 /// As of [`of_message`].
 pub unsafe fn of_service(
     support: *const rosidl_service_type_support_t,
+    abi: &Abi,
 ) -> Result<ServicePlans, PlanError> {
     // SAFETY: as the caller says.
     unsafe {
@@ -110,8 +114,8 @@ pub unsafe fn of_service(
         };
         Ok(ServicePlans {
             type_name: support::type_name(members.service_namespace_, members.service_name_),
-            request: of_table(members.request_members_, table.language)?,
-            response: of_table(members.response_members_, table.language)?,
+            request: of_table(members.request_members_, table.language, abi)?,
+            response: of_table(members.response_members_, table.language, abi)?,
         })
     }
 }
@@ -119,17 +123,18 @@ pub unsafe fn of_service(
 /// # Safety
 /// `members` is null or a whole table of this language.
 unsafe fn of_table(
-    members: *const MessageMembers,
+    members: *const InC<MessageMembers>,
     language: Language,
+    abi: &Abi,
 ) -> Result<Arc<Plan>, PlanError> {
     // SAFETY: as the caller says.
-    let key = (members.addr(), unsafe { support::fingerprint(members) });
+    let key = (members.addr(), unsafe { support::fingerprint(members, abi) });
     // A plan is in the map whole or not at all, whoever panicked.
     if let Some(plan) = PLANS.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
         return Ok(plan.clone());
     }
     // SAFETY: as the caller says.
-    let plan = Arc::new(unsafe { Plan::new(members, language)? });
+    let plan = Arc::new(unsafe { Plan::new(members, language, abi)? });
     let mut plans = PLANS.write().unwrap_or_else(PoisonError::into_inner);
     Ok(plans.entry(key).or_insert(plan).clone())
 }
@@ -139,42 +144,44 @@ unsafe fn of_table(
 ///
 /// # Safety
 /// As of [`of_message`].
-pub unsafe fn type_hash(support: *const rosidl_message_type_support_t) -> Option<String> {
-    #[cfg(feature = "humble")]
-    {
-        let _ = support;
-        None
-    }
-    #[cfg(feature = "jazzy")]
+pub unsafe fn type_hash(
+    support: *const rosidl_message_type_support_t,
+    abi: &Abi,
+) -> Option<String> {
+    let offset = abi.rosidl_message_type_support_t.get_type_hash_func;
     // SAFETY: as the caller says.
-    unsafe {
-        let hash = support.as_ref()?.get_type_hash_func?(support);
-        hash_text(hash)
-    }
+    unsafe { hash_of(support, offset) }
 }
 
 /// The hash of a service type, as by [`type_hash`].
 ///
 /// # Safety
 /// As of [`of_service`].
-pub unsafe fn service_type_hash(support: *const rosidl_service_type_support_t) -> Option<String> {
-    #[cfg(feature = "humble")]
-    {
-        let _ = support;
-        None
+pub unsafe fn service_type_hash(
+    support: *const rosidl_service_type_support_t,
+    abi: &Abi,
+) -> Option<String> {
+    let offset = abi.rosidl_service_type_support_t.get_type_hash_func;
+    // SAFETY: as the caller says.
+    unsafe { hash_of(support, offset) }
+}
+
+/// # Safety
+/// `support` is null or a type support as generated code makes them.
+unsafe fn hash_of<S>(support: *const S, offset: Option<usize>) -> Option<String> {
+    if support.is_null() {
+        return None;
     }
-    #[cfg(feature = "jazzy")]
     // SAFETY: as the caller says.
     unsafe {
-        let hash = support.as_ref()?.get_type_hash_func?(support);
-        hash_text(hash)
+        let function = support::type_hash_function(support, offset)?;
+        hash_text(function(support.cast()))
     }
 }
 
 /// # Safety
 /// `hash` is null or a hash.
-#[cfg(feature = "jazzy")]
-unsafe fn hash_text(hash: *const crate::ffi::rosidl::rosidl_type_hash_t) -> Option<String> {
+unsafe fn hash_text(hash: *const rosidl_type_hash_t) -> Option<String> {
     use std::fmt::Write as _;
     // SAFETY: as the caller says.
     let hash = unsafe { hash.as_ref()? };
@@ -191,17 +198,21 @@ unsafe fn hash_text(hash: *const crate::ffi::rosidl::rosidl_type_hash_t) -> Opti
 impl Plan {
     /// # Safety
     /// `members` is null or a whole table of this language.
-    unsafe fn new(members: *const MessageMembers, language: Language) -> Result<Self, PlanError> {
+    unsafe fn new(
+        members: *const InC<MessageMembers>,
+        language: Language,
+        abi: &Abi,
+    ) -> Result<Self, PlanError> {
         // SAFETY: as the caller says.
-        let Some(table) = (unsafe { members.as_ref() }) else {
+        let Some(table) = (unsafe { support::members_at(members, abi) }) else {
             return Err(PlanError::new(PlanProblem::Table("no table")));
         };
         // SAFETY: names in a table are C strings.
         let type_name =
             unsafe { support::type_name(table.message_namespace_, table.message_name_) };
         // SAFETY: as the caller says.
-        let code =
-            unsafe { compile::compile(members, language) }.map_err(|error| error.of(&type_name))?;
+        let code = unsafe { compile::compile(members, language, abi) }
+            .map_err(|error| error.of(&type_name))?;
         let (Some(init), Some(fini)) = (table.init_function, table.fini_function) else {
             let problem = PlanProblem::Table("a message that cannot be made");
             return Err(PlanError::new(problem).of(&type_name));

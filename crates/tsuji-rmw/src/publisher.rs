@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsuji::{Loan, PublisherOptions, RawPublisher};
 
+use crate::abi::{self, InC};
 use crate::check;
 use crate::error::{Result, RmwError, guard, guard_pointer};
 use crate::events::Events;
@@ -105,9 +106,9 @@ pub unsafe extern "C" fn rmw_create_publisher(
         let options = unsafe { check::reference("publisher_options", publisher_options) }?;
         check::no_unique_flow(options.require_unique_network_flow_endpoints)?;
         // SAFETY: the caller promises it.
-        let plan = unsafe { plan::of_message(type_support) }?;
+        let plan = unsafe { plan::of_message(type_support, abi::here()?) }?;
         // SAFETY: the caller promises it.
-        let of = unsafe { message_type(type_support, &plan) };
+        let of = unsafe { message_type(type_support, &plan, abi::here()?) };
         let qos = qos::of_publisher(node.context(), &topic, profile)?;
         let events = Events::new(node.context());
         let counting = Arc::clone(&events);
@@ -308,13 +309,14 @@ pub unsafe extern "C" fn rmw_publisher_get_actual_qos(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_get_gid_for_publisher(
     publisher: *const rmw_publisher_t,
-    gid: *mut rmw_gid_t,
+    gid: *mut InC<rmw_gid_t>,
 ) -> rmw_ret_t {
     guard(|| {
         // SAFETY: the caller promises it.
         let publisher = unsafe { inside(publisher) }?;
+        check::not_null("gid", gid)?;
         // SAFETY: the caller promises it.
-        *unsafe { check::reference_mut("gid", gid) }? = gid_of(publisher.publisher.gid());
+        unsafe { abi::set(abi::here()?, gid, &gid_of(publisher.publisher.gid())) };
         Ok(())
     })
 }

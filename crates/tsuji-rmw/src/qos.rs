@@ -8,7 +8,6 @@ use tsuji_core::rxo::{self, QosPolicy};
 
 use crate::check::{not_null, reference_mut};
 use crate::error::{Result, RmwError, guard};
-#[cfg(feature = "jazzy")]
 use crate::ffi::rmw::{
     RMW_DURATION_BEST_AVAILABLE, RMW_QOS_POLICY_DURABILITY_BEST_AVAILABLE,
     RMW_QOS_POLICY_LIVELINESS_BEST_AVAILABLE, RMW_QOS_POLICY_RELIABILITY_BEST_AVAILABLE,
@@ -264,7 +263,6 @@ impl Open {
             RMW_QOS_POLICY_RELIABILITY_RELIABLE => Said::This(Reliability::Reliable),
             RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT => Said::This(Reliability::BestEffort),
             RMW_QOS_POLICY_RELIABILITY_UNKNOWN => Said::Unknown("reliability"),
-            #[cfg(feature = "jazzy")]
             RMW_QOS_POLICY_RELIABILITY_BEST_AVAILABLE => Said::BestAvailable,
             other => return refuse("reliability", other),
         };
@@ -273,7 +271,6 @@ impl Open {
             RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL => Said::This(Durability::TransientLocal),
             RMW_QOS_POLICY_DURABILITY_VOLATILE => Said::This(Durability::Volatile),
             RMW_QOS_POLICY_DURABILITY_UNKNOWN => Said::Unknown("durability"),
-            #[cfg(feature = "jazzy")]
             RMW_QOS_POLICY_DURABILITY_BEST_AVAILABLE => Said::BestAvailable,
             other => return refuse("durability", other),
         };
@@ -283,7 +280,6 @@ impl Open {
             RMW_QOS_POLICY_LIVELINESS_AUTOMATIC => Said::This(Liveliness::Automatic),
             RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC => Said::This(Liveliness::ManualByTopic),
             RMW_QOS_POLICY_LIVELINESS_UNKNOWN => Said::Unknown("liveliness"),
-            #[cfg(feature = "jazzy")]
             RMW_QOS_POLICY_LIVELINESS_BEST_AVAILABLE => Said::BestAvailable,
             other => return refuse("liveliness", other),
         };
@@ -370,7 +366,6 @@ impl Open {
 }
 
 fn period_said(time: rmw_time_t) -> Said<Option<Duration>> {
-    #[cfg(feature = "jazzy")]
     if time == RMW_DURATION_BEST_AVAILABLE {
         return Said::BestAvailable;
     }
@@ -528,7 +523,6 @@ mod tests {
         check(deep, "history: depth 4294967295; allowed: 1 to 1000000, or keep_all");
     }
 
-    #[cfg(feature = "jazzy")]
     #[test]
     fn the_best_available() {
         let best = rmw_qos_profile_t {
@@ -591,7 +585,6 @@ mod tests {
         let text = "ERROR: deadline: offered infinite, requested 1s;\
                     WARNING: reliability: offered unknown, requested reliable;";
         check(unknown(), late, (RMW_QOS_COMPATIBILITY_ERROR, text));
-        #[cfg(feature = "jazzy")]
         {
             let best = RMW_QOS_POLICY_RELIABILITY_BEST_AVAILABLE;
             let best = rmw_qos_profile_t {

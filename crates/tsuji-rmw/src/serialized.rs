@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::slice;
 
+use crate::abi;
 use crate::check;
 use crate::error::{Result, RmwError, guard};
 use crate::ffi::rmw::{rmw_ret_t, rmw_serialized_message_t};
@@ -65,7 +66,7 @@ pub unsafe extern "C" fn rmw_serialize(
         // SAFETY: the caller promises it.
         let message = unsafe { check::reference_mut("serialized_message", serialized_message) }?;
         // SAFETY: the caller promises it.
-        let plan = unsafe { plan::of_message(type_support) }?;
+        let plan = unsafe { plan::of_message(type_support, abi::here()?) }?;
         // SAFETY: the caller promises it.
         let size = unsafe { plan.serialized_size(ros_message) }?;
         // SAFETY: the caller promises it.
@@ -93,7 +94,7 @@ pub unsafe extern "C" fn rmw_deserialize(
         check::not_null("type_support", type_support)?;
         check::not_null("ros_message", ros_message)?;
         // SAFETY: the caller promises it.
-        let plan = unsafe { plan::of_message(type_support) }?;
+        let plan = unsafe { plan::of_message(type_support, abi::here()?) }?;
         let bytes = match message.buffer_length {
             0 => &[][..],
             // SAFETY: the caller promises that so much is there.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tsuji::{ErrorKind, Gid, RawRequest, RawService, ServiceOptions, Waitable};
 use tsuji_platform::clock;
 
+use crate::abi;
 use crate::check;
 use crate::error::{Result, RmwError, guard, guard_pointer};
 use crate::ffi::rmw::{
@@ -80,19 +81,13 @@ impl ServiceImpl {
 /// What names a request of this client.
 pub(crate) fn request_id(client: Gid, number: u64) -> rmw_request_id_t {
     rmw_request_id_t {
-        #[cfg(feature = "jazzy")]
         writer_guid: client.0,
-        #[cfg(not(feature = "jazzy"))]
-        writer_guid: client.0.map(|byte| byte as i8),
         sequence_number: i64::try_from(number).unwrap_or(i64::MAX),
     }
 }
 
 fn key_of(id: &rmw_request_id_t) -> Result<RequestKey> {
-    #[cfg(feature = "jazzy")]
     let client = Gid(id.writer_guid);
-    #[cfg(not(feature = "jazzy"))]
-    let client = Gid(id.writer_guid.map(|byte| byte as u8));
     let number = u64::try_from(id.sequence_number);
     Ok((client, number.map_err(|_| RmwError::invalid("a negative sequence number"))?))
 }
@@ -118,9 +113,9 @@ pub unsafe extern "C" fn rmw_create_service(
         // SAFETY: the caller promises it.
         let service = unsafe { check::full_name("service_name", service_name, profile) }?;
         // SAFETY: the caller promises it.
-        let plans = unsafe { plan::of_service(type_support) }?;
+        let plans = unsafe { plan::of_service(type_support, abi::here()?) }?;
         // SAFETY: the caller promises it.
-        let of = unsafe { service_type(type_support, &plans) };
+        let of = unsafe { service_type(type_support, &plans, abi::here()?) };
         let qos = qos::of_service(profile)?;
         let service = node
             .create_polled_raw_service(ServiceOptions::new(&service).qos(qos).keep_depth(), of)?;

@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tsuji::{Bytes, MessageInfo, RawSample, RawSubscription, SubscriptionOptions, Waitable};
 use tsuji_platform::clock;
 
+use crate::abi::{self, InC, Shaped};
 use crate::check;
 use crate::error::{Result, RmwError, guard, guard_pointer};
 use crate::events::Events;
 use crate::ffi::rmw::{
-    RMW_RET_BAD_ALLOC, rmw_event_callback_t, rmw_message_info_sequence_t, rmw_message_info_t,
-    rmw_message_sequence_t, rmw_node_t, rmw_qos_profile_t, rmw_ret_t, rmw_serialized_message_t,
-    rmw_subscription_allocation_t, rmw_subscription_options_t, rmw_subscription_t,
+    RMW_RET_BAD_ALLOC, WholeSubscription, rmw_event_callback_t, rmw_message_info_sequence_t,
+    rmw_message_info_t, rmw_message_sequence_t, rmw_node_t, rmw_qos_profile_t, rmw_ret_t,
+    rmw_serialized_message_t, rmw_subscription_allocation_t, rmw_subscription_options_t,
+    rmw_subscription_t,
 };
 use crate::ffi::rosidl::rosidl_message_type_support_t;
 use crate::gid::gid_of;
@@ -46,6 +48,11 @@ enum Lent {
     /// Memory of its own: other writers may use another byte order, or lay it down elsewhere.
     Copied(Vec<u64>),
 }
+
+/// The memory of an `rmw_subscription_t`, enough for that of every distribution.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct SubscriptionMemory([u64; 16]);
 
 impl SubscriptionImpl {
     pub(crate) fn waitable(&self) -> &dyn Waitable {
@@ -140,7 +147,7 @@ pub unsafe extern "C" fn rmw_create_subscription(
     type_support: *const rosidl_message_type_support_t,
     topic_name: *const c_char,
     qos_profile: *const rmw_qos_profile_t,
-    subscription_options: *const rmw_subscription_options_t,
+    subscription_options: *const InC<rmw_subscription_options_t>,
 ) -> *mut rmw_subscription_t {
     guard_pointer(|| {
         // SAFETY: the caller promises it.
@@ -150,13 +157,15 @@ pub unsafe extern "C" fn rmw_create_subscription(
         let profile = unsafe { check::reference("qos_profile", qos_profile) }?;
         // SAFETY: the caller promises it.
         let topic = unsafe { check::full_name("topic_name", topic_name, profile) }?;
+        check::not_null("subscription_options", subscription_options)?;
+        let abi = abi::here()?;
         // SAFETY: the caller promises it.
-        let options = unsafe { check::reference("subscription_options", subscription_options) }?;
+        let options: rmw_subscription_options_t = unsafe { abi::get(abi, subscription_options) };
         check::no_unique_flow(options.require_unique_network_flow_endpoints)?;
         // SAFETY: the caller promises it.
-        let plan = unsafe { plan::of_message(type_support) }?;
+        let plan = unsafe { plan::of_message(type_support, abi) }?;
         // SAFETY: the caller promises it.
-        let of = unsafe { message_type(type_support, &plan) };
+        let of = unsafe { message_type(type_support, &plan, abi) };
         let qos = qos::of_subscription(node.context(), &topic, profile)?;
         let events = Events::new(node.context());
         let counting = Arc::clone(&events);
@@ -166,12 +175,13 @@ pub unsafe extern "C" fn rmw_create_subscription(
             .ignore_local(options.ignore_local_publications);
         let subscription = node.create_polled_raw_subscription(&topic, of, subscribing)?;
         let name = CString::new(subscription.topic()).unwrap_or_default();
-        let made = rmw_subscription_t {
+        let made = WholeSubscription {
             implementation_identifier: IDENTIFIER.as_ptr(),
             topic_name: name.as_ptr(),
-            options: *options,
+            options,
             can_loan_messages: message::loan_size(&plan).is_ok(),
             is_cft_enabled: false,
+            is_cft_supported: false,
             data: data_of(SubscriptionImpl {
                 subscription,
                 plan,
@@ -181,7 +191,10 @@ pub unsafe extern "C" fn rmw_create_subscription(
                 _topic: name,
             }),
         };
-        Ok(Box::into_raw(Box::new(made)))
+        let mut memory = Box::new(SubscriptionMemory::default());
+        // SAFETY: it is as large as that of any distribution.
+        unsafe { made.write(abi, (&raw mut *memory).cast()) };
+        Ok(Box::into_raw(memory).cast())
     })
 }
 
@@ -247,7 +260,7 @@ pub unsafe extern "C" fn rmw_subscription_get_actual_qos(
 /// As of [`inside`].
 unsafe fn asked<'a>(
     subscription: *const rmw_subscription_t,
-    info: Option<*mut rmw_message_info_t>,
+    info: Option<*mut InC<rmw_message_info_t>>,
 ) -> Result<&'a SubscriptionImpl> {
     // SAFETY: the caller promises it.
     let subscription = unsafe { inside(subscription) }?;
@@ -262,7 +275,7 @@ unsafe fn asked<'a>(
 /// `taken` is null or valid, and `info` as [`asked`] passed it.
 unsafe fn report(
     taken: *mut bool,
-    info: Option<*mut rmw_message_info_t>,
+    info: Option<*mut InC<rmw_message_info_t>>,
     take: impl FnOnce() -> Result<Option<rmw_message_info_t>>,
 ) -> Result {
     // SAFETY: the caller promises it.
@@ -272,7 +285,7 @@ unsafe fn report(
     *taken = true;
     if let Some(info) = info {
         // SAFETY: it is valid for writes.
-        unsafe { info.write(of_message) };
+        unsafe { abi::set(abi::here()?, info, &of_message) };
     }
     Ok(())
 }
@@ -284,7 +297,7 @@ unsafe fn take(
     subscription: *const rmw_subscription_t,
     ros_message: *mut c_void,
     taken: *mut bool,
-    info: Option<*mut rmw_message_info_t>,
+    info: Option<*mut InC<rmw_message_info_t>>,
 ) -> Result {
     // SAFETY: the caller promises it.
     let subscription = unsafe { asked(subscription, info) }?;
@@ -319,7 +332,7 @@ pub unsafe extern "C" fn rmw_take_with_info(
     subscription: *const rmw_subscription_t,
     ros_message: *mut c_void,
     taken: *mut bool,
-    message_info: *mut rmw_message_info_t,
+    message_info: *mut InC<rmw_message_info_t>,
     _allocation: *mut rmw_subscription_allocation_t,
 ) -> rmw_ret_t {
     // SAFETY: the caller promises it.
@@ -356,13 +369,14 @@ pub unsafe extern "C" fn rmw_take_sequence(
                 messages.capacity, infos.capacity
             )));
         }
+        let abi = abi::here()?;
         (*taken, messages.size, infos.size) = (0, 0, 0);
         while *taken < count {
             // SAFETY: there is room for `count`, and each is a message.
             let info = unsafe { subscription.take_message(*messages.data.add(*taken)) }?;
             let Some(info) = info else { break };
             // SAFETY: there is room for `count`.
-            unsafe { infos.data.add(*taken).write(info) };
+            unsafe { abi::set(abi, abi::element(abi, infos.data, *taken), &info) };
             *taken += 1;
             (messages.size, infos.size) = (*taken, *taken);
         }
@@ -377,7 +391,7 @@ unsafe fn take_serialized(
     subscription: *const rmw_subscription_t,
     serialized_message: *mut rmw_serialized_message_t,
     taken: *mut bool,
-    info: Option<*mut rmw_message_info_t>,
+    info: Option<*mut InC<rmw_message_info_t>>,
 ) -> Result {
     // SAFETY: the caller promises it.
     let subscription = unsafe { asked(subscription, info) }?;
@@ -415,7 +429,7 @@ pub unsafe extern "C" fn rmw_take_serialized_message_with_info(
     subscription: *const rmw_subscription_t,
     serialized_message: *mut rmw_serialized_message_t,
     taken: *mut bool,
-    message_info: *mut rmw_message_info_t,
+    message_info: *mut InC<rmw_message_info_t>,
     _allocation: *mut rmw_subscription_allocation_t,
 ) -> rmw_ret_t {
     // SAFETY: the caller promises it.
@@ -431,7 +445,7 @@ unsafe fn take_loaned(
     subscription: *const rmw_subscription_t,
     loaned_message: *mut *mut c_void,
     taken: *mut bool,
-    info: Option<*mut rmw_message_info_t>,
+    info: Option<*mut InC<rmw_message_info_t>>,
 ) -> Result {
     // SAFETY: the caller promises it.
     let subscription = unsafe { asked(subscription, info) }?;
@@ -478,7 +492,7 @@ pub unsafe extern "C" fn rmw_take_loaned_message_with_info(
     subscription: *const rmw_subscription_t,
     loaned_message: *mut *mut c_void,
     taken: *mut bool,
-    message_info: *mut rmw_message_info_t,
+    message_info: *mut InC<rmw_message_info_t>,
     _allocation: *mut rmw_subscription_allocation_t,
 ) -> rmw_ret_t {
     // SAFETY: the caller promises it.

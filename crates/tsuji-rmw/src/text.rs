@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
+use crate::abi::{Abi, InC, Shaped};
 use crate::error::{Result, RmwError};
 use crate::ffi::rcutils::{rcutils_allocator_t, rcutils_string_array_t};
 use crate::ffi::rmw::rmw_names_and_types_t;
@@ -57,19 +58,32 @@ impl Batch {
 
     /// So many `T` of zeros; null for none.
     pub(crate) fn zeroed<T>(&mut self, count: usize) -> Result<*mut T> {
+        self.zeroes(count, size_of::<T>()).map(|piece| piece.cast())
+    }
+
+    /// The same in the layout of a distribution.
+    pub(crate) fn zeroed_in_c<T: Shaped>(
+        &mut self,
+        abi: &Abi,
+        count: usize,
+    ) -> Result<*mut InC<T>> {
+        self.zeroes(count, T::size(abi)).map(|piece| piece.cast())
+    }
+
+    fn zeroes(&mut self, count: usize, size: usize) -> Result<*mut c_void> {
         if count == 0 {
             return Ok(ptr::null_mut());
         }
         let zero_allocate =
             self.allocator.zero_allocate.ok_or_else(|| RmwError::invalid("none"))?;
         // SAFETY: an allocator answers null, or memory of this size.
-        let piece = unsafe { zero_allocate(count, size_of::<T>(), self.allocator.state) };
+        let piece = unsafe { zero_allocate(count, size, self.allocator.state) };
         if piece.is_null() {
-            let bytes = count.saturating_mul(size_of::<T>());
+            let bytes = count.saturating_mul(size);
             return Err(RmwError::bad_alloc(format!("the allocator has no {bytes} bytes")));
         }
         self.pieces.push(piece);
-        Ok(piece.cast())
+        Ok(piece)
     }
 
     /// A text of C. One with a NUL in it ends there.

@@ -3,10 +3,10 @@
 
 use std::ffi::c_void;
 
+use crate::abi::InC;
 use crate::check::not_null;
 use crate::error::{Result, RmwError, guard};
 use crate::ffi::rcutils::rcutils_allocator_t;
-#[cfg(feature = "jazzy")]
 use crate::ffi::rmw::rmw_message_info_t;
 use crate::ffi::rmw::{
     rmw_network_flow_endpoint_array_t, rmw_publisher_allocation_t, rmw_publisher_t, rmw_ret_t,
@@ -139,7 +139,6 @@ pub unsafe extern "C" fn rmw_subscription_get_network_flow_endpoints(
 }
 
 /// Messages of a type that is made at run time are not taken as values.
-#[cfg(feature = "jazzy")]
 #[unsafe(no_mangle)]
 pub extern "C" fn rmw_take_dynamic_message(
     _subscription: *const rmw_subscription_t,
@@ -151,20 +150,18 @@ pub extern "C" fn rmw_take_dynamic_message(
 }
 
 /// The same with what comes with the message.
-#[cfg(feature = "jazzy")]
 #[unsafe(no_mangle)]
 pub extern "C" fn rmw_take_dynamic_message_with_info(
     _subscription: *const rmw_subscription_t,
     _dynamic_message: *mut c_void,
     _taken: *mut bool,
-    _message_info: *mut rmw_message_info_t,
+    _message_info: *mut InC<rmw_message_info_t>,
     _allocation: *mut rmw_subscription_allocation_t,
 ) -> rmw_ret_t {
     guard(|| unsupported("a dynamic message", "rmw_take_serialized_message_with_info"))
 }
 
 /// Types are not made at run time.
-#[cfg(feature = "jazzy")]
 #[unsafe(no_mangle)]
 pub extern "C" fn rmw_serialization_support_init(
     _serialization_lib_name: *const std::ffi::c_char,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tsuji::{GuardCondition, WaitList, Waitable};
 
+use crate::abi::InC;
 use crate::check;
 use crate::client::ClientImpl;
 use crate::error::{Result, RmwError, guard, guard_pointer};
@@ -27,7 +28,7 @@ pub(crate) struct WaitSetImpl(Mutex<WaitList>);
 
 /// A guard condition for C, to be ended by [`end`].
 fn new_guard_condition(
-    context: *mut rmw_context_t,
+    context: *mut InC<rmw_context_t>,
     guard: GuardCondition,
 ) -> *mut rmw_guard_condition_t {
     Box::into_raw(Box::new(rmw_guard_condition_t {
@@ -39,7 +40,7 @@ fn new_guard_condition(
 
 /// A guard condition that is triggered whenever the graph of the context may have changed.
 pub(crate) fn new_graph_guard(
-    context: *mut rmw_context_t,
+    context: *mut InC<rmw_context_t>,
     of: &ContextImpl,
 ) -> Result<*mut rmw_guard_condition_t> {
     Ok(new_guard_condition(context, of.context.graph_guard()?))
@@ -52,7 +53,7 @@ pub(crate) fn new_graph_guard(
 /// As in rmw.h: the context is null or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_create_guard_condition(
-    context: *mut rmw_context_t,
+    context: *mut InC<rmw_context_t>,
 ) -> *mut rmw_guard_condition_t {
     guard_pointer(|| {
         // SAFETY: the caller promises it.
@@ -102,7 +103,7 @@ pub unsafe extern "C" fn rmw_trigger_guard_condition(
 /// As in rmw.h: the context is null or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmw_create_wait_set(
-    context: *mut rmw_context_t,
+    context: *mut InC<rmw_context_t>,
     _max_conditions: usize,
 ) -> *mut rmw_wait_set_t {
     guard_pointer(|| {

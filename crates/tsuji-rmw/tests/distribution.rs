@@ -1,5 +1,5 @@
-//! Under the libraries of another distribution than it was built for the plug-in refuses, and writes nothing before.
-//! Those of distributions that are not here are stood for by libraries that export the same names.
+//! The plug-in finds out which distribution it was loaded into. Under the libraries of one that it does not know it refuses,
+//! and writes nothing before. Distributions are stood for by libraries that export the same names.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ const RMW_LYRICAL: &[&str] = &["rmw_get_zero_initialized_service_endpoint_info"]
 const RCUTILS_IRON: &[&str] = &["rcutils_sha256_init"];
 const RCUTILS_JAZZY: &[&str] = &["rcutils_raw_steady_time_now"];
 const RCUTILS_KILTED: &[&str] = &["rcutils_join"];
+const ROSIDL_BUFFER: &[&str] = &["rosidl_buffer_uint8_destroy"];
 
 /// What is built once for all cases.
 struct Stand {
@@ -86,54 +87,80 @@ fn compile(command: &mut Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-#[test]
-fn only_the_distribution_that_it_was_built_for_is_served() {
+/// What a process with these libraries is told, whatever `ROS_DISTRO` says.
+fn check(case: &str, rmw: &[&[&str]], rcutils: &[&[&str]], has_buffers: bool, expect: &str) {
     let stand = Stand::get();
-    let here = if cfg!(feature = "humble") { "Humble" } else { "Jazzy" };
-    let check = |case: &str, rmw: &[&[&str]], rcutils: &[&[&str]], expect: &str| {
-        let rcutils = stand.library(case, "librcutils.so", rcutils);
-        let mut libraries = vec![rcutils.clone()];
-        if !rmw.is_empty() {
-            libraries.push(stand.library(case, "librmw.so", rmw));
-        }
-        // Whatever the variable says.
-        for distro in ["humble", "jazzy", "kilted", "rolling", ""] {
-            let said = stand.run(distro, &libraries);
-            if expect == here {
-                assert_eq!(said, "0 written\n", "{case}, ROS_DISTRO={distro}");
-                continue;
+    let mut libraries = vec![stand.library(case, "librcutils.so", rcutils)];
+    if has_buffers {
+        libraries.push(stand.library(case, "librosidl_buffer.so", &[ROSIDL_BUFFER]));
+    }
+    let mut by = libraries[0].clone();
+    if !rmw.is_empty() {
+        by = stand.library(case, "librmw.so", rmw);
+        libraries.push(by.clone());
+    }
+    for distro in ["humble", "jazzy", "kilted", "lyrical", "rolling", "mystic", ""] {
+        let said = stand.run(distro, &libraries);
+        match expect {
+            "" => assert_eq!(said, "0 written\n", "{case}, ROS_DISTRO={distro}"),
+            expect => {
+                let text = format!(
+                    "{} is of {expect}, which rmw_tsuji does not know; allowed: Humble, ",
+                    by.display()
+                );
+                let is_refused = said.starts_with(&text) && said.ends_with("\n3 untouched\n");
+                assert!(is_refused, "{case}: {said}");
             }
-            let by = libraries.last().unwrap().display();
-            let text =
-                format!("{by} is of {expect}, and this librmw_tsuji.so was built for {here}; ");
-            assert!(said.starts_with(&text) && said.ends_with("\n3 untouched\n"), "{case}: {said}");
         }
-    };
-    check("foxy", &[&RMW_HUMBLE[..1]], &[], "one before Humble");
-    check("humble", &[RMW_HUMBLE], &[], "Humble");
-    check("iron", &[RMW_HUMBLE, RMW_IRON], &[RCUTILS_IRON], "Iron");
+    }
+}
+
+#[test]
+fn what_is_known_is_served_and_what_is_not_is_refused() {
+    let served = "";
+    check("foxy", &[&RMW_HUMBLE[..1]], &[], false, "one before Humble");
+    check("humble", &[RMW_HUMBLE], &[], false, served);
+    check("iron", &[RMW_HUMBLE, RMW_IRON], &[RCUTILS_IRON], false, "Iron");
     let (rmw, rcutils) = ([RMW_HUMBLE, RMW_IRON], [RCUTILS_IRON, RCUTILS_JAZZY]);
-    check("jazzy", &rmw, &rcutils, "Jazzy");
+    check("jazzy", &rmw, &rcutils, false, served);
     let rcutils_now = [&rcutils[..], &[RCUTILS_KILTED]].concat();
     // What librcutils gains may come to Jazzy too.
-    check("jazzy later", &rmw, &rcutils_now, "Jazzy");
+    check("jazzy later", &rmw, &rcutils_now, false, served);
     let rmw = [&rmw[..], &[RMW_KILTED]].concat();
-    check("kilted", &rmw, &rcutils_now, "Kilted");
-    check("lyrical", &[&rmw[..], &[RMW_LYRICAL]].concat(), &rcutils_now, "one after Kilted");
+    check("kilted", &rmw, &rcutils_now, false, served);
+    let rmw = [&rmw[..], &[RMW_LYRICAL]].concat();
+    check("between", &rmw, &rcutils_now, false, "a Rolling between Kilted and Lyrical");
+    check("lyrical", &rmw, &rcutils_now, true, served);
     // A program that has no librmw.
-    check("humble alone", &[], &[], "Humble");
-    check("jazzy alone", &[], &rcutils, "Jazzy");
-    check("kilted alone", &[], &rcutils_now, "Kilted");
+    check("humble alone", &[], &[], false, served);
+    check("iron alone", &[], &[RCUTILS_IRON], false, "Iron");
+    check("jazzy alone", &[], &rcutils, false, served);
+    check("kilted alone", &[], &rcutils_now, false, served);
+    check("lyrical alone", &[], &rcutils_now, true, served);
+}
+
+#[test]
+fn libraries_of_two_distributions_are_refused() {
+    let stand = Stand::get();
+    let rcutils = stand.library("two", "librcutils.so", &[RCUTILS_IRON, RCUTILS_JAZZY]);
+    let jazzy = stand.library("two", "librmw.so", &[RMW_HUMBLE, RMW_IRON]);
+    let kilted = stand.library("two/other", "librmw.so", &[RMW_HUMBLE, RMW_IRON, RMW_KILTED]);
+    let said = stand.run("jazzy", &[rcutils, jazzy.clone(), kilted.clone()]);
+    let expect = format!(
+        "{} is of Jazzy, and {} of Kilted; allowed: libraries of one distribution\n3 untouched\n",
+        jazzy.display(),
+        kilted.display()
+    );
+    assert_eq!(said, expect);
 }
 
 #[test]
 fn where_nothing_is_proved_the_variable_counts() {
     let stand = Stand::get();
-    let here = if cfg!(feature = "humble") { "humble" } else { "jazzy" };
-    for distro in ["", here] {
-        assert_eq!(stand.run(distro, &[]), "0 written\n");
+    for distro in ["humble", "jazzy", "kilted", "lyrical", "rolling"] {
+        assert_eq!(stand.run(distro, &[]), "0 written\n", "{distro}");
     }
-    for distro in ["foxy", "iron", "kilted", "lyrical", "rolling"] {
+    for distro in ["", "foxy", "iron", "mystic"] {
         assert_eq!(stand.run(distro, &[]), "3 untouched\n", "{distro}");
     }
 }

@@ -2,11 +2,9 @@
 //! messages that ROS 2's generators make. `tests/c/` has the programs and their scenarios; this file
 //! builds them, starts those that belong together, and reads how they ended.
 //!
-//! They need the types of `scripts/ros-types` and a library with the layouts of Humble, as
-//! `scripts/test` builds it. Without them the tests say so and pass, unless `TSUJI_ROS_TYPES` is
-//! `required`.
+//! They need the types of `scripts/ros-types`, which are of Humble. Without them the tests say so and pass, unless
+//! `TSUJI_ROS_TYPES` is `required`.
 
-#![cfg(feature = "humble")]
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "figures, and why it did not run")]
@@ -58,11 +56,13 @@ fn drive() -> Option<&'static Drive> {
 fn prepare() -> Result<Drive, String> {
     let own = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let target = own.parent().unwrap();
-    let library = std::env::var_os("TSUJI_RMW_LIBRARY")
-        .map_or_else(|| target.join("rmw/humble/librmw_tsuji.so"), PathBuf::from);
+    // Beside the tests, as cargo builds it for them.
+    let library = std::env::var_os("TSUJI_RMW_LIBRARY").map_or_else(
+        || std::env::current_exe().unwrap().with_file_name("librmw_tsuji.so"),
+        PathBuf::from,
+    );
     let types = target.join("ros-types/humble");
-    for (needed, made_by) in [(&types.join("lib"), "scripts/ros-types"), (&library, "scripts/test")]
-    {
+    for (needed, made_by) in [(&types.join("lib"), "scripts/ros-types"), (&library, "cargo")] {
         if !needed.exists() {
             return Err(format!("{} is not there; {made_by} makes it", needed.display()));
         }

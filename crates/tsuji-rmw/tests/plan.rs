@@ -1,5 +1,4 @@
 //! Plans against generated types in C and C++: what `tsuji-msg` says of the same content is what they must say.
-#![cfg(feature = "humble")]
 
 #[path = "../../tsuji-msg/tests/support/random.rs"]
 #[allow(dead_code, reason = "its definitions are of other tests")]
@@ -8,6 +7,7 @@ mod random;
 mod ros_types;
 
 use random::Random;
+use rmw_tsuji::abi::HUMBLE;
 use rmw_tsuji::ffi::rosidl::{rosidl_message_type_support_t, rosidl_runtime_c__String};
 use rmw_tsuji::plan::{PlanErrorKind, PlanProblem, of_message, of_service, type_hash};
 use ros_types::{LANGUAGES, RosTypes};
@@ -334,9 +334,10 @@ fn a_service_has_two_plans() {
     let Some(types) = RosTypes::find() else { return };
     for language in LANGUAGES {
         // SAFETY: of generated code.
-        let plans =
-            unsafe { of_service(types.service("example_interfaces/srv/AddTwoInts", language)) }
-                .unwrap();
+        let plans = unsafe {
+            of_service(types.service("example_interfaces/srv/AddTwoInts", language), &HUMBLE)
+        }
+        .unwrap();
         assert_eq!(plans.type_name, "example_interfaces/srv/AddTwoInts");
         assert_eq!(plans.request.type_name(), "example_interfaces/srv/AddTwoInts_Request");
         assert_eq!(plans.response.type_name(), "example_interfaces/srv/AddTwoInts_Response");
@@ -353,10 +354,10 @@ fn a_plan_is_compiled_once_and_for_one_language() {
     assert!(Arc::ptr_eq(&c, &types.plan(name, "c")));
     assert!(!Arc::ptr_eq(&c, &types.plan(name, "cpp")));
     // SAFETY: of generated code.
-    let direct = unsafe { of_message(types.introspection(name, "c")) }.unwrap();
+    let direct = unsafe { of_message(types.introspection(name, "c"), &HUMBLE) }.unwrap();
     assert!(Arc::ptr_eq(&c, &direct));
     // SAFETY: as above.
-    assert_eq!(unsafe { type_hash(types.message(name, "c")) }, None);
+    assert_eq!(unsafe { type_hash(types.message(name, "c"), &HUMBLE) }, None);
 }
 
 #[test]
@@ -369,18 +370,19 @@ fn a_type_support_that_leads_nowhere_is_refused_without_an_error_left_behind() {
     // Looks for its own identifier first, and then for that of the other language.
     support.func = None;
     // SAFETY: a type support with no way on.
-    let error = unsafe { of_message(&support) }.unwrap_err();
+    let error = unsafe { of_message(&support, &HUMBLE) }.unwrap_err();
     assert_eq!(error.kind(), PlanErrorKind::Unsupported);
     assert_eq!(error.problem(), &PlanProblem::NoIntrospection);
     // SAFETY: null is allowed.
-    assert_eq!(unsafe { of_message(ptr::null()) }.unwrap_err().problem(), &PlanProblem::Null);
+    let refused = unsafe { of_message(ptr::null(), &HUMBLE) }.unwrap_err();
+    assert_eq!(refused.problem(), &PlanProblem::Null);
 
     // One that does not know its own name sets an error each time it is asked.
     // SAFETY: a type support.
     let mut renamed = unsafe { *types.message("std_msgs/msg/Header", "cpp") };
     renamed.typesupport_identifier = c"another".as_ptr();
     // SAFETY: a type support.
-    let error = unsafe { of_message(&renamed) }.unwrap_err();
+    let error = unsafe { of_message(&renamed, &HUMBLE) }.unwrap_err();
     assert_eq!(error.problem(), &PlanProblem::NoIntrospection);
     // SAFETY: the library is loaded with the types.
     unsafe {

@@ -1,15 +1,20 @@
-//! Plans from tables written by hand, so that the layouts of either ROS distribution are read where no ROS 2 is.
+//! Plans from tables written by hand, so that the layouts of every ROS distribution are read where no ROS 2 is.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::missing_transmute_annotations, reason = "the fields say the types")]
 
+use rmw_tsuji::abi::{self, Abi, Distribution, InC, Shaped};
 use rmw_tsuji::ffi::rosidl::{
-    INTROSPECTION_C, MessageMember, MessageMembers, ServiceMembers, field_type,
-    rosidl_message_type_support_t, rosidl_runtime_c__Sequence, rosidl_runtime_c__String,
-    rosidl_service_type_support_t,
+    INTROSPECTION_C, INTROSPECTION_CPP, MessageMember, MessageMembers, ServiceMembers,
+    TypeHashFunction, field_type, rosidl_message_type_support_t, rosidl_runtime_c__Sequence,
+    rosidl_runtime_c__String, rosidl_service_type_support_t, rosidl_type_hash_t,
 };
 use rmw_tsuji::plan::{
     PlanErrorKind, PlanProblem, of_message, of_service, service_type_hash, type_hash,
 };
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{offset_of, zeroed};
+use std::path::Path;
+use std::process::Command;
 use std::ptr;
 use std::sync::Arc;
 
@@ -29,6 +34,8 @@ struct Marker {
     line: rosidl_runtime_c__Sequence<Point>,
     colours: [f32; 3],
     bytes: rosidl_runtime_c__Sequence<u8>,
+    /// Since Lyrical the sequence has them: whether its memory is elsewhere, and whether it is its own.
+    flags: [bool; 8],
 }
 
 unsafe extern "C" fn init(_: *mut c_void, how: c_int) {
@@ -92,39 +99,58 @@ fn sequence<T>(member: MessageMember) -> MessageMember {
     }
 }
 
-fn table(name: &'static CStr, size_of: usize, members: &'static [MessageMember]) -> MessageMembers {
+/// These in memory that stays, as they lie in a distribution.
+fn in_c<T: Shaped>(abi: &Abi, all: &[T]) -> *mut InC<T> {
+    let size = T::size(abi);
+    let memory = vec![0_u64; (size * all.len()).div_ceil(size_of::<u64>())].leak();
+    let first: *mut InC<T> = memory.as_mut_ptr().cast();
+    for (at, value) in all.iter().enumerate() {
+        // SAFETY: there is room for as many.
+        unsafe { abi::set(abi, abi::element(abi, first, at), value) };
+    }
+    first
+}
+
+fn table(
+    abi: &Abi,
+    name: &'static CStr,
+    size_of: usize,
+    members: &[MessageMember],
+) -> MessageMembers {
     // SAFETY: null pointers, no functions, zeros and false.
     let mut table: MessageMembers = unsafe { zeroed() };
     table.message_namespace_ = c"hand__msg".as_ptr();
     table.message_name_ = name.as_ptr();
     table.member_count_ = members.len() as u32;
     table.size_of_ = size_of;
-    table.members_ = members.as_ptr();
+    table.members_ = in_c(abi, members);
     table.init_function = Some(init);
     table.fini_function = Some(fini_point);
     table
 }
 
-fn support(table: MessageMembers) -> &'static rosidl_message_type_support_t {
+/// A type support in memory enough for that of every distribution.
+fn support(abi: &Abi, table: MessageMembers) -> &'static mut rosidl_message_type_support_t {
     // SAFETY: null pointers and no functions.
-    let mut support: rosidl_message_type_support_t = unsafe { zeroed() };
+    let memory: &mut [rosidl_message_type_support_t; 4] = Box::leak(Box::new(unsafe { zeroed() }));
+    let support = &mut memory[0];
     support.typesupport_identifier = INTROSPECTION_C.as_ptr();
-    support.data = ptr::from_ref(Box::leak(Box::new(table))).cast();
-    Box::leak(Box::new(support))
+    support.data = in_c(abi, &[table]).cast();
+    support
 }
 
-fn point() -> &'static rosidl_message_type_support_t {
-    let members = vec![
+fn point(abi: &Abi) -> &'static rosidl_message_type_support_t {
+    let members = [
         field(c"x", field_type::DOUBLE, offset_of!(Point, x)),
         field(c"y", field_type::DOUBLE, offset_of!(Point, y)),
     ];
-    support(table(c"Point", size_of::<Point>(), members.leak()))
+    support(abi, table(abi, c"Point", size_of::<Point>(), &members))
 }
 
-fn marker() -> &'static rosidl_message_type_support_t {
-    let point = point();
+fn marker(abi: &Abi) -> &'static rosidl_message_type_support_t {
+    let point = point(abi);
     let message = |member| MessageMember { members_: point, ..member };
-    let members = vec![
+    let members = [
         field(c"id", field_type::UINT16, offset_of!(Marker, id)),
         field(c"visible", field_type::BOOLEAN, offset_of!(Marker, visible)),
         field(c"name", field_type::STRING, offset_of!(Marker, name)),
@@ -137,9 +163,9 @@ fn marker() -> &'static rosidl_message_type_support_t {
         },
         sequence::<u8>(field(c"bytes", field_type::UINT8, offset_of!(Marker, bytes))),
     ];
-    let mut marker = table(c"Marker", size_of::<Marker>(), members.leak());
+    let mut marker = table(abi, c"Marker", size_of::<Marker>(), &members);
     marker.fini_function = Some(fini_marker);
-    support(marker)
+    support(abi, marker)
 }
 
 #[rustfmt::skip]
@@ -155,134 +181,191 @@ const SAMPLE: &[u8] = &[
     2, 0, 0, 0,  8, 9,                                        // bytes
 ];
 
+/// Each with the interface of a distribution.
+fn everywhere(mut test: impl FnMut(&'static Abi)) {
+    for distribution in Distribution::ALL {
+        test(distribution.abi());
+    }
+}
+
 #[test]
 fn a_message_by_hand_goes_there_and_back() {
-    // SAFETY: of whole tables, as are all below.
-    let plan = unsafe { of_message(marker()) }.unwrap();
-    assert_eq!(plan.type_name(), "hand/msg/Marker");
-    assert_eq!((plan.fixed_size(), plan.is_plain()), (None, false));
-    assert_eq!(plan.message_size(), size_of::<Marker>());
-    // SAFETY: memory of the message's type.
-    unsafe {
-        let mut marker = std::mem::MaybeUninit::<Marker>::uninit();
-        plan.init(marker.as_mut_ptr().cast());
-        plan.deserialize(SAMPLE, marker.as_mut_ptr().cast()).unwrap();
-        let message = marker.as_ptr().cast();
-        let read = marker.assume_init_ref();
-        assert_eq!((read.id, read.visible, read.name.size, read.at.y), (7, true, 2, 2.0));
-        assert_eq!((read.line.size, (*read.line.data).x, (*read.line.data).y), (1, 3.0, 4.0));
-        assert_eq!(read.colours, [0.5, 0.0, 1.0]);
-        assert_eq!(CStr::from_ptr(read.name.data), c"ok");
-        assert_eq!(plan.serialized_size(message), Ok(SAMPLE.len()));
-        let mut out = [0xee; SAMPLE.len()];
-        assert_eq!(plan.serialize(message, &mut out), Ok(SAMPLE.len()));
-        assert_eq!(out, SAMPLE);
-        for length in 0..SAMPLE.len() {
-            let error = plan.deserialize(&SAMPLE[..length], marker.as_mut_ptr().cast());
-            assert_eq!(error.unwrap_err().kind(), PlanErrorKind::Invalid);
+    everywhere(|abi| {
+        // SAFETY: of whole tables, as are all below.
+        let plan = unsafe { of_message(marker(abi), abi) }.unwrap();
+        assert_eq!(plan.type_name(), "hand/msg/Marker");
+        assert_eq!((plan.fixed_size(), plan.is_plain()), (None, false));
+        assert_eq!(plan.message_size(), size_of::<Marker>());
+        // SAFETY: memory of the message's type.
+        unsafe {
+            let mut marker = std::mem::MaybeUninit::<Marker>::uninit();
+            plan.init(marker.as_mut_ptr().cast());
+            plan.deserialize(SAMPLE, marker.as_mut_ptr().cast()).unwrap();
+            let message = marker.as_ptr().cast();
+            let read = marker.assume_init_ref();
+            assert_eq!((read.id, read.visible, read.name.size, read.at.y), (7, true, 2, 2.0));
+            assert_eq!((read.line.size, (*read.line.data).x, (*read.line.data).y), (1, 3.0, 4.0));
+            assert_eq!(read.colours, [0.5, 0.0, 1.0]);
+            assert_eq!(CStr::from_ptr(read.name.data), c"ok");
+            assert_eq!(plan.serialized_size(message), Ok(SAMPLE.len()));
+            let mut out = [0xee; SAMPLE.len()];
+            assert_eq!(plan.serialize(message, &mut out), Ok(SAMPLE.len()));
+            assert_eq!(out, SAMPLE);
+            for length in 0..SAMPLE.len() {
+                let error = plan.deserialize(&SAMPLE[..length], marker.as_mut_ptr().cast());
+                assert_eq!(error.unwrap_err().kind(), PlanErrorKind::Invalid);
+            }
+            plan.fini(marker.as_mut_ptr().cast());
         }
-        plan.fini(marker.as_mut_ptr().cast());
-    }
+    });
+}
+
+/// Since Lyrical a sequence of numbers may have its memory elsewhere; then `data` is no array.
+#[test]
+fn numbers_that_are_elsewhere_are_refused() {
+    everywhere(|abi| {
+        let knows_flags = matches!(abi.distribution, Distribution::Lyrical | Distribution::Rolling);
+        // SAFETY: as above, and memory of the message's type.
+        unsafe {
+            let plan = of_message(marker(abi), abi).unwrap();
+            let mut marker = std::mem::MaybeUninit::<Marker>::uninit();
+            let message = marker.as_mut_ptr().cast();
+            plan.init(message);
+            plan.deserialize(SAMPLE, message).unwrap();
+            marker.assume_init_mut().flags[0] = true;
+            let size = plan.serialized_size(message);
+            let read = plan.deserialize(SAMPLE, message);
+            if knows_flags {
+                for error in [size.unwrap_err(), read.unwrap_err()] {
+                    let got = (error.kind(), error.problem(), error.field());
+                    let expect = (PlanErrorKind::Unsupported, &PlanProblem::Elsewhere, "bytes");
+                    assert_eq!(got, expect);
+                }
+            } else {
+                assert_eq!((size, read), (Ok(SAMPLE.len()), Ok(())));
+            }
+            plan.fini(message);
+        }
+    });
 }
 
 #[test]
 fn memory_that_is_not_there_is_an_error() {
-    // SAFETY: as above, and memory of the message's type.
-    unsafe {
-        let plan = of_message(marker()).unwrap();
-        let mut marker = std::mem::MaybeUninit::<Marker>::uninit();
-        plan.init(marker.as_mut_ptr().cast());
-        let mut sample = SAMPLE[..SAMPLE.len() - 6].to_vec();
-        sample.extend(2000_u32.to_le_bytes());
-        sample.extend([1; 2000]);
-        let error = plan.deserialize(&sample, marker.as_mut_ptr().cast()).unwrap_err();
-        assert_eq!((error.kind(), error.field()), (PlanErrorKind::NoMemory, "bytes"));
-        plan.fini(marker.as_mut_ptr().cast());
-    }
+    everywhere(|abi| {
+        // SAFETY: as above, and memory of the message's type.
+        unsafe {
+            let plan = of_message(marker(abi), abi).unwrap();
+            let mut marker = std::mem::MaybeUninit::<Marker>::uninit();
+            plan.init(marker.as_mut_ptr().cast());
+            let mut sample = SAMPLE[..SAMPLE.len() - 6].to_vec();
+            sample.extend(2000_u32.to_le_bytes());
+            sample.extend([1; 2000]);
+            let error = plan.deserialize(&sample, marker.as_mut_ptr().cast()).unwrap_err();
+            assert_eq!((error.kind(), error.field()), (PlanErrorKind::NoMemory, "bytes"));
+            plan.fini(marker.as_mut_ptr().cast());
+        }
+    });
 }
 
 #[test]
 fn numbers_without_padding_are_plain() {
-    // SAFETY: as above.
-    let plan = unsafe { of_message(point()) }.unwrap();
-    assert_eq!((plan.fixed_size(), plan.is_plain()), (Some(20), cfg!(target_endian = "little")));
+    everywhere(|abi| {
+        // SAFETY: as above.
+        let plan = unsafe { of_message(point(abi), abi) }.unwrap();
+        let is_little = cfg!(target_endian = "little");
+        assert_eq!((plan.fixed_size(), plan.is_plain()), (Some(20), is_little));
+    });
 }
 
 #[test]
 fn plans_are_told_apart_by_what_is_in_the_tables() {
-    let kept = marker();
-    // SAFETY: as above.
-    unsafe {
-        let plan = of_message(kept).unwrap();
-        assert!(Arc::ptr_eq(&plan, &of_message(kept).unwrap()));
-        // As if another library were loaded where this one was.
-        let table = kept.data.cast_mut().cast::<MessageMembers>();
-        (*table).message_name_ = c"Other".as_ptr();
-        let other = of_message(kept).unwrap();
-        assert_eq!((plan.type_name(), other.type_name()), ("hand/msg/Marker", "hand/msg/Other"));
-    }
+    everywhere(|abi| {
+        let kept = marker(abi);
+        // SAFETY: as above.
+        unsafe {
+            let plan = of_message(kept, abi).unwrap();
+            assert!(Arc::ptr_eq(&plan, &of_message(kept, abi).unwrap()));
+            // As if another library were loaded where this one was.
+            let at = kept.data.cast_mut().cast::<InC<MessageMembers>>();
+            let mut table: MessageMembers = abi::get(abi, at);
+            table.message_name_ = c"Other".as_ptr();
+            abi::set(abi, at, &table);
+            let other = of_message(kept, abi).unwrap();
+            let names = (plan.type_name(), other.type_name());
+            assert_eq!(names, ("hand/msg/Marker", "hand/msg/Other"));
+        }
+    });
 }
 
 #[test]
 fn what_cannot_be_carried_is_named() {
-    let refused = |members: Vec<MessageMember>| {
-        // SAFETY: as above.
-        let error = unsafe { of_message(support(table(c"Odd", 32, members.leak()))) }.unwrap_err();
-        assert_eq!(error.kind(), PlanErrorKind::Unsupported);
-        error.to_string()
-    };
-    assert_eq!(
-        refused(vec![field(c"far", field_type::LONG_DOUBLE, 0)]),
-        "hand/msg/Odd, far: long double cannot be carried"
-    );
-    let wide = field(c"letter", field_type::WCHAR, 0);
-    assert_eq!(refused(vec![wide]), "hand/msg/Odd, letter: wchar cannot be carried");
-    for (member, what) in [
-        (field(c"f", field_type::DOUBLE, 28), "a field beyond the message's end"),
-        (field(c"f", field_type::DOUBLE, 4), "a field that is not aligned"),
-        (field(c"f", 99, 0), "an unknown type of field"),
-        (field(c"f", field_type::MESSAGE, 0), "a field's message without a table"),
-        (
-            MessageMember { is_array_: true, ..field(c"f", field_type::UINT8, 0) },
-            "a sequence that cannot be resized",
-        ),
-    ] {
-        let error = refused(vec![member]);
-        assert!(error.starts_with("hand/msg/Odd, f: ") && error.contains(what), "{error}");
-    }
-    assert!(refused(Vec::new()).contains("a message without fields"));
+    everywhere(|abi| {
+        let refused = |members: &[MessageMember]| {
+            let support = support(abi, table(abi, c"Odd", 32, members));
+            // SAFETY: as above.
+            let error = unsafe { of_message(support, abi) }.unwrap_err();
+            assert_eq!(error.kind(), PlanErrorKind::Unsupported);
+            error.to_string()
+        };
+        assert_eq!(
+            refused(&[field(c"far", field_type::LONG_DOUBLE, 0)]),
+            "hand/msg/Odd, far: long double cannot be carried"
+        );
+        let wide = field(c"letter", field_type::WCHAR, 0);
+        assert_eq!(refused(&[wide]), "hand/msg/Odd, letter: wchar cannot be carried");
+        for (member, what) in [
+            (field(c"f", field_type::DOUBLE, 28), "a field beyond the message's end"),
+            (field(c"f", field_type::DOUBLE, 4), "a field that is not aligned"),
+            (field(c"f", 99, 0), "an unknown type of field"),
+            (field(c"f", field_type::MESSAGE, 0), "a field's message without a table"),
+            (
+                MessageMember { is_array_: true, ..field(c"f", field_type::UINT8, 0) },
+                "a sequence that cannot be resized",
+            ),
+        ] {
+            let error = refused(&[member]);
+            assert!(error.starts_with("hand/msg/Odd, f: ") && error.contains(what), "{error}");
+        }
+        assert!(refused(&[]).contains("a message without fields"));
+    });
 }
 
 #[test]
 fn a_message_within_itself_is_refused() {
-    let endless =
-        support(table(c"Endless", 8, vec![field(c"self", field_type::MESSAGE, 0)].leak()));
-    // SAFETY: leaked, and used by this test only.
-    unsafe {
-        let table = endless.data.cast_mut().cast::<MessageMembers>();
-        (*(*table).members_.cast_mut()).members_ = endless;
-        assert_eq!(of_message(endless).unwrap_err().kind(), PlanErrorKind::Unsupported);
-    }
+    everywhere(|abi| {
+        let own = field(c"self", field_type::MESSAGE, 0);
+        let endless = support(abi, table(abi, c"Endless", 8, &[own]));
+        // SAFETY: leaked, and used by this test only.
+        unsafe {
+            let table: MessageMembers = abi::get(abi, endless.data.cast());
+            let own = MessageMember { members_: ptr::from_ref(endless), ..own };
+            abi::set(abi, table.members_.cast_mut(), &own);
+            let refused = of_message(endless, abi).unwrap_err();
+            assert_eq!(refused.kind(), PlanErrorKind::Unsupported);
+        }
+    });
 }
 
 #[test]
 fn a_service_by_hand_has_two_plans() {
-    let request = point().data.cast();
-    // SAFETY: null pointers and no functions.
-    let (mut members, mut support): (ServiceMembers, rosidl_service_type_support_t) =
-        unsafe { (zeroed(), zeroed()) };
-    members.service_namespace_ = c"hand__srv".as_ptr();
-    members.service_name_ = c"Move".as_ptr();
-    members.request_members_ = request;
-    members.response_members_ = marker().data.cast();
-    support.typesupport_identifier = c"rosidl_typesupport_c".as_ptr();
-    support.data = ptr::from_ref(Box::leak(Box::new(members))).cast();
-    support.func = Some(lead);
-    // SAFETY: as above.
-    let plans = unsafe { of_service(&support) }.unwrap();
-    assert_eq!(plans.type_name, "hand/srv/Move");
-    assert_eq!(plans.request.type_name(), "hand/msg/Point");
-    assert_eq!(plans.response.type_name(), "hand/msg/Marker");
+    everywhere(|abi| {
+        // SAFETY: null pointers and no functions.
+        let mut members: ServiceMembers = unsafe { zeroed() };
+        members.service_namespace_ = c"hand__srv".as_ptr();
+        members.service_name_ = c"Move".as_ptr();
+        members.request_members_ = point(abi).data.cast();
+        members.response_members_ = marker(abi).data.cast();
+        // SAFETY: as above. Enough for that of every distribution.
+        let mut support: [rosidl_service_type_support_t; 4] = unsafe { zeroed() };
+        support[0].typesupport_identifier = c"rosidl_typesupport_c".as_ptr();
+        support[0].data = ptr::from_ref(Box::leak(Box::new(members))).cast();
+        support[0].func = Some(lead);
+        // SAFETY: as above.
+        let plans = unsafe { of_service(support.as_ptr(), abi) }.unwrap();
+        assert_eq!(plans.type_name, "hand/srv/Move");
+        assert_eq!(plans.request.type_name(), "hand/msg/Point");
+        assert_eq!(plans.response.type_name(), "hand/msg/Marker");
+    });
 }
 
 /// A dispatching handle, which knows C only.
@@ -303,62 +386,126 @@ unsafe extern "C" fn lead(
 
 #[test]
 fn a_handle_that_leads_nowhere_is_refused() {
-    // SAFETY: null pointers and no functions.
-    let mut support: rosidl_service_type_support_t = unsafe { zeroed() };
-    // SAFETY: as above.
-    unsafe {
-        assert_eq!(of_service(&support).unwrap_err().problem(), &PlanProblem::NoIntrospection);
-        support.typesupport_identifier = INTROSPECTION_C.as_ptr();
-        assert_eq!(of_service(&support).unwrap_err().problem(), &PlanProblem::Table("no table"));
-        assert_eq!(of_service(ptr::null()).unwrap_err().problem(), &PlanProblem::Null);
-        assert_eq!(of_message(ptr::null()).unwrap_err().problem(), &PlanProblem::Null);
-        assert_eq!((service_type_hash(&support), type_hash(point())), (None, None));
-    }
+    everywhere(|abi| {
+        // SAFETY: null pointers and no functions, and enough for that of every distribution.
+        let mut memory: [rosidl_service_type_support_t; 4] = unsafe { zeroed() };
+        let problem = |support: *const rosidl_service_type_support_t| {
+            // SAFETY: as above.
+            unsafe { of_service(support, abi) }.unwrap_err().problem().clone()
+        };
+        assert_eq!(problem(memory.as_ptr()), PlanProblem::NoIntrospection);
+        memory[0].typesupport_identifier = INTROSPECTION_C.as_ptr();
+        assert_eq!(problem(memory.as_ptr()), PlanProblem::Table("no table"));
+        assert_eq!(problem(ptr::null()), PlanProblem::Null);
+        // SAFETY: as above.
+        unsafe {
+            let refused = of_message(ptr::null(), abi).unwrap_err();
+            assert_eq!(refused.problem(), &PlanProblem::Null);
+            let hashes = (service_type_hash(memory.as_ptr(), abi), type_hash(point(abi), abi));
+            assert_eq!(hashes, (None, None));
+        }
+    });
 }
 
-#[cfg(feature = "jazzy")]
 #[test]
 fn a_type_hash_is_told_as_text() {
-    use rmw_tsuji::ffi::rosidl::rosidl_type_hash_t;
-
     static HASH: rosidl_type_hash_t = rosidl_type_hash_t { version: 1, value: [0x0a; 32] };
-    unsafe extern "C" fn hash(
-        _: *const rosidl_message_type_support_t,
-    ) -> *const rosidl_type_hash_t {
+    unsafe extern "C" fn hash(_: *const c_void) -> *const rosidl_type_hash_t {
         &HASH
     }
-    let mut support = *point();
-    support.get_type_hash_func = Some(hash);
-    // SAFETY: as above.
-    let text = unsafe { type_hash(&support) };
-    assert_eq!(text.as_deref(), Some(format!("RIHS01_{}", "0a".repeat(32)).as_str()));
+    everywhere(|abi| {
+        let support: *const rosidl_message_type_support_t = point(abi);
+        // Behind what is the same in every distribution; Humble does not look there.
+        let at = abi.rosidl_message_type_support_t.get_type_hash_func.unwrap_or(24);
+        // SAFETY: there is room for it.
+        unsafe { support.cast_mut().byte_add(at).cast::<TypeHashFunction>().write(Some(hash)) };
+        // SAFETY: as above.
+        let text = unsafe { type_hash(support, abi) };
+        let expect = format!("RIHS01_{}", "0a".repeat(32));
+        let has_hashes = abi.distribution != Distribution::Humble;
+        assert_eq!(text, has_hashes.then_some(expect));
+    });
 }
 
-/// What a C compiler says of ROS 2's headers on a 64-bit machine.
-#[cfg(target_pointer_width = "64")]
+/// The functions of a `rosidl::Buffer<uint8_t>` in `tests/c/buffer.cpp`.
+struct Buffers {
+    make: unsafe extern "C" fn(is_elsewhere: bool) -> *mut c_void,
+    size: unsafe extern "C" fn(*const c_void) -> usize,
+    get: unsafe extern "C" fn(*const c_void, usize) -> *const c_void,
+    resize: unsafe extern "C" fn(*mut c_void, usize) -> bool,
+}
+
+impl Buffers {
+    fn build() -> Self {
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libbuffer.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/buffer.cpp");
+        let mut command = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
+        command.args(["-std=c++17", "-Wall", "-Werror", "-shared", "-fPIC"]);
+        let output = command.arg(source).arg("-o").arg(&library).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let path = CString::new(library.to_str().unwrap()).unwrap();
+        // SAFETY: it has no constructors that do anything.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null());
+        let find = |name: &CStr| {
+            // SAFETY: the handle is open.
+            let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            assert!(!found.is_null(), "{name:?}");
+            found
+        };
+        // SAFETY: they are declared so.
+        unsafe {
+            Self {
+                make: std::mem::transmute(find(c"make")),
+                size: std::mem::transmute(find(c"size")),
+                get: std::mem::transmute(find(c"get")),
+                resize: std::mem::transmute(find(c"resize")),
+            }
+        }
+    }
+}
+
+/// Since Lyrical the `uint8[]` of C++ is a class of its own, whose layout nobody but its functions knows.
 #[test]
-fn layouts_are_those_of_the_distribution() {
-    let jazzy = cfg!(feature = "jazzy");
-    let sizes = [
-        size_of::<rosidl_message_type_support_t>(),
-        size_of::<rosidl_service_type_support_t>(),
-        size_of::<ServiceMembers>(),
-        size_of::<MessageMembers>(),
-        size_of::<MessageMember>(),
-    ];
-    assert_eq!(sizes, if jazzy { [48, 88, 40, 64, 112] } else { [24, 24, 32, 56, 112] });
-    let table = [offset_of!(MessageMembers, members_), offset_of!(MessageMembers, fini_function)];
-    assert_eq!(table, if jazzy { [40, 56] } else { [32, 48] });
-    let member = [
-        offset_of!(MessageMember, is_array_),
-        offset_of!(MessageMember, array_size_),
-        offset_of!(MessageMember, offset_),
-        offset_of!(MessageMember, resize_function),
-    ];
-    assert_eq!(member, if jazzy { [33, 40, 52, 104] } else { [32, 40, 52, 104] });
-    #[cfg(feature = "jazzy")]
-    {
-        assert_eq!(offset_of!(rosidl_message_type_support_t, get_type_hash_func), 24);
-        assert_eq!(offset_of!(rosidl_service_type_support_t, get_type_hash_func), 64);
+fn a_buffer_of_cpp_is_reached_through_its_functions() {
+    let buffers = Buffers::build();
+    let abi = Distribution::Lyrical.abi();
+    let member = MessageMember {
+        is_array_: true,
+        size_function: Some(buffers.size),
+        get_const_function: Some(buffers.get),
+        resize_function: Some(buffers.resize),
+        is_rosidl_buffer_: true,
+        ..field(c"data", field_type::UINT8, 0)
+    };
+    // It is a pointer, so much smaller than a vector.
+    let support = support(abi, table(abi, c"Picture", size_of::<usize>(), &[member]));
+    support.typesupport_identifier = INTROSPECTION_CPP.as_ptr();
+    // SAFETY: a whole table, and messages of its type.
+    unsafe {
+        let plan = of_message(support, abi).unwrap();
+        let mut message = (buffers.make)(false);
+        let at: *mut c_void = (&raw mut message).cast();
+        for content in [&b""[..], b"pixels", b"", &[7; 3_000_000]] {
+            let count = content.len() as u32;
+            let sample = [&[0, 1, 0, 0][..], &count.to_le_bytes(), content].concat();
+            plan.deserialize(&sample, at).unwrap();
+            assert_eq!(plan.serialized_size(at), Ok(sample.len()));
+            let mut out = vec![0xee; sample.len()];
+            assert_eq!(plan.serialize(at, &mut out), Ok(sample.len()));
+            assert!(out == sample);
+        }
+        // Without memory: it throws.
+        let error = plan.deserialize(&[0, 1, 0, 0, 255, 255, 255, 255], at).unwrap_err();
+        assert_eq!(error.kind(), PlanErrorKind::Invalid);
+        let mut message = (buffers.make)(true);
+        let at: *mut c_void = (&raw mut message).cast();
+        let refused = [
+            plan.serialized_size(at).unwrap_err(),
+            plan.deserialize(&[0, 1, 0, 0, 1, 0, 0, 0, 9], at).unwrap_err(),
+        ];
+        for error in refused {
+            assert_eq!((error.problem(), error.field()), (&PlanProblem::Elsewhere, "data"));
+        }
     }
 }

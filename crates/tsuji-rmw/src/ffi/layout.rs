@@ -1,8 +1,13 @@
-//! The sizes, offsets and values of these declarations, checked against `tests/abi/`, which the C
-//! compiler checks against the headers of rmw.
+//! The sizes, offsets and values of these declarations, checked against the tables in `abi/`, which a C compiler checks
+//! against the headers of ROS 2.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rcutils::*;
 use super::rmw::*;
+use super::rosidl::{
+    self, rosidl_runtime_c__String, rosidl_runtime_c__U16String, rosidl_type_hash_t,
+};
 
 /// Writes out the layout of structures with all of their fields.
 macro_rules! layout {
@@ -39,13 +44,10 @@ fn lines() -> Vec<String> {
         rcutils_uint8_array_t { buffer, buffer_length, buffer_capacity, allocator }
         rmw_time_t { sec, nsec }
         rmw_security_options_t { enforce_security, security_root_path }
-        rmw_context_t { instance_id, implementation_identifier, options, actual_domain_id, impl_ }
         rmw_node_t { implementation_identifier, data, name, namespace_, context }
         rmw_publisher_options_t { rmw_specific_publisher_payload, require_unique_network_flow_endpoints }
         rmw_publisher_t { implementation_identifier, data, topic_name, options, can_loan_messages }
         rmw_subscription_content_filter_options_t { filter_expression, expression_parameters }
-        rmw_subscription_options_t { rmw_specific_subscription_payload, ignore_local_publications, require_unique_network_flow_endpoints, content_filter_options }
-        rmw_subscription_t { implementation_identifier, data, topic_name, options, can_loan_messages, is_cft_enabled }
         rmw_service_t { implementation_identifier, data, service_name }
         rmw_client_t { implementation_identifier, data, service_name }
         rmw_guard_condition_t { implementation_identifier, data, context }
@@ -59,8 +61,6 @@ fn lines() -> Vec<String> {
         rmw_wait_set_t { implementation_identifier, guard_conditions, data }
         rmw_request_id_t { writer_guid, sequence_number }
         rmw_service_info_t { source_timestamp, received_timestamp, request_id }
-        rmw_gid_t { implementation_identifier, data }
-        rmw_message_info_t { source_timestamp, received_timestamp, publication_sequence_number, reception_sequence_number, publisher_gid, from_intra_process }
         rmw_message_sequence_t { data, size, capacity, allocator }
         rmw_message_info_sequence_t { data, size, capacity, allocator }
         rmw_qos_profile_t { history, depth, reliability, durability, deadline, lifespan, liveliness, liveliness_lease_duration, avoid_ros_namespace_conventions }
@@ -76,20 +76,15 @@ fn lines() -> Vec<String> {
         rmw_offered_deadline_missed_status_t { total_count, total_count_change }
         rmw_requested_deadline_missed_status_t { total_count, total_count_change }
     }
-    #[cfg(feature = "jazzy")]
     layout! { lines;
         rmw_peer_address_t { peer_address }
         rmw_discovery_options_t { automatic_discovery_range, static_peers, static_peers_count, allocator }
-        rmw_init_options_t { instance_id, implementation_identifier, domain_id, security_options, localhost_only, discovery_options, enclave, allocator, impl_ }
+        rmw_service_endpoint_info_array_t { size, info_array }
         rosidl_type_hash_t { version, value }
-        rmw_topic_endpoint_info_t { node_name, node_namespace, topic_type, topic_type_hash, endpoint_type, endpoint_gid, qos_profile }
         rmw_incompatible_type_status_t { total_count, total_count_change }
         rmw_matched_status_t { total_count, total_count_change, current_count, current_count_change }
-    }
-    #[cfg(not(feature = "jazzy"))]
-    layout! { lines;
-        rmw_init_options_t { instance_id, implementation_identifier, domain_id, security_options, localhost_only, enclave, allocator, impl_ }
-        rmw_topic_endpoint_info_t { node_name, node_namespace, topic_type, endpoint_type, endpoint_gid, qos_profile }
+        rosidl_runtime_c__String { data, size, capacity }
+        rosidl_runtime_c__U16String { data, size, capacity }
     }
     values! { lines;
         RMW_RET_OK
@@ -100,7 +95,6 @@ fn lines() -> Vec<String> {
         RMW_RET_INVALID_ARGUMENT
         RMW_RET_INCORRECT_RMW_IMPLEMENTATION
         RMW_RET_NODE_NAME_NON_EXISTENT
-        RMW_GID_STORAGE_SIZE
         RMW_DEFAULT_DOMAIN_ID
         RMW_SECURITY_ENFORCEMENT_PERMISSIVE
         RMW_SECURITY_ENFORCEMENT_ENFORCE
@@ -110,6 +104,8 @@ fn lines() -> Vec<String> {
         RMW_ENDPOINT_INVALID
         RMW_ENDPOINT_PUBLISHER
         RMW_ENDPOINT_SUBSCRIPTION
+        RMW_ENDPOINT_CLIENT
+        RMW_ENDPOINT_SERVER
         RMW_UNIQUE_NETWORK_FLOW_ENDPOINTS_NOT_REQUIRED
         RMW_UNIQUE_NETWORK_FLOW_ENDPOINTS_STRICTLY_REQUIRED
         RMW_UNIQUE_NETWORK_FLOW_ENDPOINTS_OPTIONALLY_REQUIRED
@@ -153,14 +149,6 @@ fn lines() -> Vec<String> {
         RMW_INTERNET_PROTOCOL_IPV4
         RMW_INTERNET_PROTOCOL_IPV6
         RMW_INET_ADDRSTRLEN
-        RMW_EVENT_LIVELINESS_CHANGED
-        RMW_EVENT_REQUESTED_DEADLINE_MISSED
-        RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE
-        RMW_EVENT_MESSAGE_LOST
-        RMW_EVENT_LIVELINESS_LOST
-        RMW_EVENT_OFFERED_DEADLINE_MISSED
-        RMW_EVENT_OFFERED_QOS_INCOMPATIBLE
-        RMW_EVENT_INVALID
         RMW_FEATURE_MESSAGE_INFO_PUBLICATION_SEQUENCE_NUMBER
         RMW_FEATURE_MESSAGE_INFO_RECEPTION_SEQUENCE_NUMBER
         RMW_LOG_SEVERITY_DEBUG
@@ -169,7 +157,6 @@ fn lines() -> Vec<String> {
         RMW_LOG_SEVERITY_ERROR
         RMW_LOG_SEVERITY_FATAL
     }
-    #[cfg(feature = "jazzy")]
     values! { lines;
         RMW_AUTOMATIC_DISCOVERY_RANGE_NOT_SET
         RMW_AUTOMATIC_DISCOVERY_RANGE_OFF
@@ -180,23 +167,104 @@ fn lines() -> Vec<String> {
         RMW_QOS_POLICY_RELIABILITY_BEST_AVAILABLE
         RMW_QOS_POLICY_DURABILITY_BEST_AVAILABLE
         RMW_QOS_POLICY_LIVELINESS_BEST_AVAILABLE
-        RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE
-        RMW_EVENT_SUBSCRIPTION_MATCHED
-        RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE
-        RMW_EVENT_PUBLICATION_MATCHED
         RMW_MIDDLEWARE_SUPPORTS_TYPE_DISCOVERY
         RMW_MIDDLEWARE_CAN_TAKE_DYNAMIC_MESSAGE
     }
     lines
 }
 
+/// The lines of every table.
+fn tables() -> [(&'static str, BTreeSet<&'static str>); 5] {
+    [
+        ("humble", include_str!("../../abi/humble.def")),
+        ("jazzy", include_str!("../../abi/jazzy.def")),
+        ("kilted", include_str!("../../abi/kilted.def")),
+        ("lyrical", include_str!("../../abi/lyrical.def")),
+        ("rolling", include_str!("../../abi/rolling.def")),
+    ]
+    .map(|(name, text)| (name, text.lines().filter(|line| !line.starts_with("//")).collect()))
+}
+
+/// What a line is about: a structure or a value.
+fn subject(line: &str) -> &str {
+    let rest = line.split_once('(').map_or("", |(_, rest)| rest);
+    rest.split([',', ')']).next().unwrap_or_default()
+}
+
+/// What is used where it lies is in every table that has it, and there is nothing more of it in any. What begins alike in
+/// all may go on.
 #[test]
-fn as_the_headers_of_rmw_say() {
-    #[cfg(feature = "jazzy")]
-    let proved = include_str!("../../tests/abi/jazzy.def");
-    #[cfg(not(feature = "jazzy"))]
-    let proved = include_str!("../../tests/abi/humble.def");
-    let proved: Vec<_> = proved.lines().filter(|line| !line.starts_with("//")).collect();
+fn what_is_used_where_it_lies_is_the_same_in_every_distribution() {
     let lines = lines();
-    assert_eq!(proved, lines, "\n{}\n", lines.join("\n"));
+    let mut declared = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for line in &lines {
+        declared.entry(subject(line)).or_default().insert(line);
+    }
+    for (name, table) in tables() {
+        for (subject_, ours) in &declared {
+            let theirs: BTreeSet<_> =
+                table.iter().copied().filter(|line| subject(line) == *subject_).collect();
+            assert!(theirs.is_empty() || theirs == *ours, "{name}: {theirs:?} and {ours:?}");
+        }
+    }
+    let tables = tables();
+    for subject_ in declared.keys() {
+        assert!(tables.iter().any(|(_, table)| table.iter().any(|it| subject(it) == *subject_)));
+    }
+}
+
+/// Of what differs the fields of all distributions are there, and no others.
+#[test]
+fn what_differs_has_the_fields_of_all() {
+    let tables = tables();
+    let mut shaped = BTreeMap::new();
+    for (name, fields) in SHAPED.iter().chain(rosidl::SHAPED) {
+        let fields: BTreeSet<_> = fields.iter().map(|it| in_c(it).to_owned()).collect();
+        let of_all = tables.iter().flat_map(|(_, table)| table.iter());
+        let offsets = of_all.filter(|line| line.starts_with(&format!("OFFSET({name}, ")));
+        let known: BTreeSet<_> =
+            offsets.filter_map(|line| line.split(", ").nth(1)).map(str::to_owned).collect();
+        assert_eq!(fields, known, "{name}");
+        shaped.insert(*name, fields);
+    }
+    // Those that are looked at by their beginnings, which are laid out as here.
+    let begins = [
+        ("rosidl_message_type_support_t", ["typesupport_identifier", "data", "func"]),
+        ("rosidl_service_type_support_t", ["typesupport_identifier", "data", "func"]),
+        ("rosidl_runtime_c__uint8__Sequence", ["data", "size", "capacity"]),
+        ("rmw_subscription_t", ["implementation_identifier", "data", "topic_name"]),
+    ];
+    for (name, table) in &tables {
+        for (subject_, fields) in begins {
+            for (at, field) in fields.iter().enumerate() {
+                let line = format!("OFFSET({subject_}, {field}, {})", at * size_of::<usize>());
+                assert!(table.contains(line.as_str()), "{name}: {line}");
+            }
+        }
+        let service = "rosidl_typesupport_introspection_c__ServiceMembers";
+        for (at, field) in
+            ["service_namespace_", "service_name_", "request_members_", "response_members_"]
+                .iter()
+                .enumerate()
+        {
+            let line = format!("OFFSET({service}, {field}, {})", at * size_of::<usize>());
+            assert!(table.contains(line.as_str()), "{name}: {line}");
+        }
+    }
+    // Nothing in the tables is neither.
+    let lines = lines();
+    let declared: BTreeSet<_> = lines.iter().map(|line| subject(line)).collect();
+    let differs = |subject: &str| subject.starts_with("RMW_EVENT_");
+    for (name, table) in &tables {
+        for subject_ in table.iter().filter(|it| !it.starts_with("FUNCTION")).map(|it| subject(it))
+        {
+            let is_known = declared.contains(subject_)
+                || shaped.contains_key(subject_)
+                || begins.iter().any(|(begins, _)| *begins == subject_)
+                || subject_ == "rosidl_typesupport_introspection_c__ServiceMembers"
+                || subject_ == "RMW_GID_STORAGE_SIZE"
+                || differs(subject_);
+            assert!(is_known, "{name}: {subject_}");
+        }
+    }
 }

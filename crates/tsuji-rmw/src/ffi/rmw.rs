@@ -1,9 +1,15 @@
-//! Of the package rmw: what its functions take and answer, by the headers of one distribution.
+//! Of the package rmw: what its functions take and answer.
+//!
+//! What is the same in every distribution is laid out as in C. What differs has the fields of all, and is laid out as in C
+//! nowhere: see [`crate::abi`].
 //!
 //! An enumeration of C is an unsigned number here, since a caller may pass any value.
 #![allow(missing_docs, non_camel_case_types, reason = "rmw's headers name and document them")]
 
 use std::ffi::{c_char, c_uint, c_void};
+
+use super::rosidl::rosidl_type_hash_t;
+use crate::abi::InC;
 
 use super::rcutils::{
     NO_ALLOCATOR, rcutils_allocator_t, rcutils_duration_value_t, rcutils_string_array_t,
@@ -20,9 +26,7 @@ pub const RMW_RET_INVALID_ARGUMENT: rmw_ret_t = 11;
 pub const RMW_RET_INCORRECT_RMW_IMPLEMENTATION: rmw_ret_t = 12;
 pub const RMW_RET_NODE_NAME_NON_EXISTENT: rmw_ret_t = 203;
 
-#[cfg(feature = "jazzy")]
-pub const RMW_GID_STORAGE_SIZE: usize = 16;
-#[cfg(not(feature = "jazzy"))]
+/// The most that a distribution has: Humble 24, the others 16.
 pub const RMW_GID_STORAGE_SIZE: usize = 24;
 
 /// A duration, or a point in time.
@@ -60,50 +64,42 @@ pub const RMW_LOCALHOST_ONLY_DEFAULT: rmw_localhost_only_t = 0;
 pub const RMW_LOCALHOST_ONLY_ENABLED: rmw_localhost_only_t = 1;
 pub const RMW_LOCALHOST_ONLY_DISABLED: rmw_localhost_only_t = 2;
 
-#[cfg(feature = "jazzy")]
-pub use discovery::*;
+pub type rmw_automatic_discovery_range_t = c_uint;
+pub const RMW_AUTOMATIC_DISCOVERY_RANGE_NOT_SET: rmw_automatic_discovery_range_t = 0;
+pub const RMW_AUTOMATIC_DISCOVERY_RANGE_OFF: rmw_automatic_discovery_range_t = 1;
+pub const RMW_AUTOMATIC_DISCOVERY_RANGE_LOCALHOST: rmw_automatic_discovery_range_t = 2;
+pub const RMW_AUTOMATIC_DISCOVERY_RANGE_SUBNET: rmw_automatic_discovery_range_t = 3;
+pub const RMW_AUTOMATIC_DISCOVERY_RANGE_SYSTEM_DEFAULT: rmw_automatic_discovery_range_t = 4;
 
-#[cfg(feature = "jazzy")]
-mod discovery {
-    use super::{c_char, c_uint, rcutils_allocator_t};
+pub const RMW_DISCOVERY_OPTIONS_STATIC_PEERS_MAX_LENGTH: usize = 256;
 
-    pub type rmw_automatic_discovery_range_t = c_uint;
-    pub const RMW_AUTOMATIC_DISCOVERY_RANGE_NOT_SET: rmw_automatic_discovery_range_t = 0;
-    pub const RMW_AUTOMATIC_DISCOVERY_RANGE_OFF: rmw_automatic_discovery_range_t = 1;
-    pub const RMW_AUTOMATIC_DISCOVERY_RANGE_LOCALHOST: rmw_automatic_discovery_range_t = 2;
-    pub const RMW_AUTOMATIC_DISCOVERY_RANGE_SUBNET: rmw_automatic_discovery_range_t = 3;
-    pub const RMW_AUTOMATIC_DISCOVERY_RANGE_SYSTEM_DEFAULT: rmw_automatic_discovery_range_t = 4;
+/// An address, or a host's name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct rmw_peer_address_t {
+    pub peer_address: [c_char; RMW_DISCOVERY_OPTIONS_STATIC_PEERS_MAX_LENGTH],
+}
 
-    pub const RMW_DISCOVERY_OPTIONS_STATIC_PEERS_MAX_LENGTH: usize = 256;
-
-    /// An address, or a host's name.
-    #[repr(C)]
-    #[derive(Clone, Copy, Debug)]
-    pub struct rmw_peer_address_t {
-        pub peer_address: [c_char; RMW_DISCOVERY_OPTIONS_STATIC_PEERS_MAX_LENGTH],
-    }
-
-    /// Whom to find.
-    #[repr(C)]
-    #[derive(Clone, Copy, Debug)]
-    pub struct rmw_discovery_options_t {
-        pub automatic_discovery_range: rmw_automatic_discovery_range_t,
-        pub static_peers: *mut rmw_peer_address_t,
-        pub static_peers_count: usize,
-        pub allocator: rcutils_allocator_t,
-    }
+/// Whom to find.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct rmw_discovery_options_t {
+    pub automatic_discovery_range: rmw_automatic_discovery_range_t,
+    pub static_peers: *mut rmw_peer_address_t,
+    pub static_peers_count: usize,
+    pub allocator: rcutils_allocator_t,
 }
 
 /// What a program asks of a context. `impl_` is `impl` in C.
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_init_options_t {
     pub instance_id: u64,
     pub implementation_identifier: *const c_char,
     pub domain_id: usize,
     pub security_options: rmw_security_options_t,
+    /// Until Jazzy.
     pub localhost_only: rmw_localhost_only_t,
-    #[cfg(feature = "jazzy")]
+    /// Since Iron.
     pub discovery_options: rmw_discovery_options_t,
     pub enclave: *mut c_char,
     pub allocator: rcutils_allocator_t,
@@ -120,7 +116,6 @@ pub const NO_INIT_OPTIONS: rmw_init_options_t = rmw_init_options_t {
         security_root_path: std::ptr::null_mut(),
     },
     localhost_only: RMW_LOCALHOST_ONLY_DEFAULT,
-    #[cfg(feature = "jazzy")]
     discovery_options: rmw_discovery_options_t {
         automatic_discovery_range: RMW_AUTOMATIC_DISCOVERY_RANGE_NOT_SET,
         static_peers: std::ptr::null_mut(),
@@ -133,7 +128,6 @@ pub const NO_INIT_OPTIONS: rmw_init_options_t = rmw_init_options_t {
 };
 
 /// Where nodes live. `impl_` is `impl` in C.
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_context_t {
     pub instance_id: u64,
@@ -162,13 +156,17 @@ pub struct rmw_node_t {
     pub data: *mut c_void,
     pub name: *const c_char,
     pub namespace_: *const c_char,
-    pub context: *mut rmw_context_t,
+    pub context: *mut InC<rmw_context_t>,
 }
 
 pub type rmw_endpoint_type_t = c_uint;
 pub const RMW_ENDPOINT_INVALID: rmw_endpoint_type_t = 0;
 pub const RMW_ENDPOINT_PUBLISHER: rmw_endpoint_type_t = 1;
 pub const RMW_ENDPOINT_SUBSCRIPTION: rmw_endpoint_type_t = 2;
+/// Since Lyrical.
+pub const RMW_ENDPOINT_CLIENT: rmw_endpoint_type_t = 3;
+/// Since Lyrical.
+pub const RMW_ENDPOINT_SERVER: rmw_endpoint_type_t = 4;
 
 pub type rmw_unique_network_flow_endpoints_requirement_t = c_uint;
 pub const RMW_UNIQUE_NETWORK_FLOW_ENDPOINTS_NOT_REQUIRED:
@@ -208,25 +206,36 @@ pub struct rmw_subscription_content_filter_options_t {
 }
 
 /// What a program asks of a subscription, besides its QoS.
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_subscription_options_t {
     pub rmw_specific_subscription_payload: *mut c_void,
     pub ignore_local_publications: bool,
     pub require_unique_network_flow_endpoints: rmw_unique_network_flow_endpoints_requirement_t,
     pub content_filter_options: *mut rmw_subscription_content_filter_options_t,
+    /// Since Lyrical: where the memory of buffers may be, such as `cpu`.
+    pub acceptable_buffer_backends: *const c_char,
 }
 
-/// A subscription.
+/// A subscription: what is the same in every distribution, and comes first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_subscription_t {
     pub implementation_identifier: *const c_char,
     pub data: *mut c_void,
     pub topic_name: *const c_char,
+}
+
+/// A subscription, whole.
+#[derive(Clone, Copy, Debug)]
+pub struct WholeSubscription {
+    pub implementation_identifier: *const c_char,
+    pub data: *mut c_void,
+    pub topic_name: *const c_char,
     pub options: rmw_subscription_options_t,
     pub can_loan_messages: bool,
     pub is_cft_enabled: bool,
+    /// Since Lyrical.
+    pub is_cft_supported: bool,
 }
 
 /// A server.
@@ -253,7 +262,7 @@ pub struct rmw_client_t {
 pub struct rmw_guard_condition_t {
     pub implementation_identifier: *const c_char,
     pub data: *mut c_void,
-    pub context: *mut rmw_context_t,
+    pub context: *mut InC<rmw_context_t>,
 }
 
 /// Memory set aside for publishing.
@@ -329,10 +338,7 @@ pub struct rmw_wait_set_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct rmw_request_id_t {
-    #[cfg(feature = "jazzy")]
     pub writer_guid: [u8; 16],
-    #[cfg(not(feature = "jazzy"))]
-    pub writer_guid: [i8; 16],
     pub sequence_number: i64,
 }
 
@@ -345,18 +351,21 @@ pub struct rmw_service_info_t {
     pub request_id: rmw_request_id_t,
 }
 
+/// The bytes of a number, of which a distribution has the first 16 or all.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GidBytes(pub [u8; RMW_GID_STORAGE_SIZE]);
+
 /// The number of an endpoint.
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_gid_t {
     pub implementation_identifier: *const c_char,
-    pub data: [u8; RMW_GID_STORAGE_SIZE],
+    pub data: GidBytes,
 }
 
 pub const RMW_MESSAGE_INFO_SEQUENCE_NUMBER_UNSUPPORTED: u64 = u64::MAX;
 
 /// What comes with a message.
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_message_info_t {
     pub source_timestamp: rmw_time_point_value_t,
@@ -384,7 +393,7 @@ pub struct rmw_message_sequence_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_message_info_sequence_t {
-    pub data: *mut rmw_message_info_t,
+    pub data: *mut InC<rmw_message_info_t>,
     pub size: usize,
     pub capacity: usize,
     pub allocator: *mut rcutils_allocator_t,
@@ -405,7 +414,6 @@ pub const RMW_QOS_POLICY_RELIABILITY_SYSTEM_DEFAULT: rmw_qos_reliability_policy_
 pub const RMW_QOS_POLICY_RELIABILITY_RELIABLE: rmw_qos_reliability_policy_t = 1;
 pub const RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT: rmw_qos_reliability_policy_t = 2;
 pub const RMW_QOS_POLICY_RELIABILITY_UNKNOWN: rmw_qos_reliability_policy_t = 3;
-#[cfg(feature = "jazzy")]
 pub const RMW_QOS_POLICY_RELIABILITY_BEST_AVAILABLE: rmw_qos_reliability_policy_t = 4;
 
 pub type rmw_qos_durability_policy_t = c_uint;
@@ -413,7 +421,6 @@ pub const RMW_QOS_POLICY_DURABILITY_SYSTEM_DEFAULT: rmw_qos_durability_policy_t 
 pub const RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL: rmw_qos_durability_policy_t = 1;
 pub const RMW_QOS_POLICY_DURABILITY_VOLATILE: rmw_qos_durability_policy_t = 2;
 pub const RMW_QOS_POLICY_DURABILITY_UNKNOWN: rmw_qos_durability_policy_t = 3;
-#[cfg(feature = "jazzy")]
 pub const RMW_QOS_POLICY_DURABILITY_BEST_AVAILABLE: rmw_qos_durability_policy_t = 4;
 
 pub type rmw_qos_liveliness_policy_t = c_uint;
@@ -422,11 +429,9 @@ pub const RMW_QOS_POLICY_LIVELINESS_AUTOMATIC: rmw_qos_liveliness_policy_t = 1;
 pub const RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_NODE: rmw_qos_liveliness_policy_t = 2;
 pub const RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC: rmw_qos_liveliness_policy_t = 3;
 pub const RMW_QOS_POLICY_LIVELINESS_UNKNOWN: rmw_qos_liveliness_policy_t = 4;
-#[cfg(feature = "jazzy")]
 pub const RMW_QOS_POLICY_LIVELINESS_BEST_AVAILABLE: rmw_qos_liveliness_policy_t = 5;
 
 /// `RMW_QOS_DEADLINE_BEST_AVAILABLE` and `RMW_QOS_LIVELINESS_LEASE_DURATION_BEST_AVAILABLE`.
-#[cfg(feature = "jazzy")]
 pub const RMW_DURATION_BEST_AVAILABLE: rmw_time_t =
     rmw_time_t { sec: 9_223_372_036, nsec: 854_775_806 };
 
@@ -472,26 +477,16 @@ pub struct rmw_names_and_types_t {
     pub types: *mut rcutils_string_array_t,
 }
 
-/// The hash of a type. Of the package rosidl_runtime_c, of which Humble's rmw has none.
-#[cfg(feature = "jazzy")]
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct rosidl_type_hash_t {
-    pub version: u8,
-    pub value: [u8; 32],
-}
-
 /// A publisher or subscription somewhere.
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_topic_endpoint_info_t {
     pub node_name: *const c_char,
     pub node_namespace: *const c_char,
     pub topic_type: *const c_char,
-    #[cfg(feature = "jazzy")]
+    /// Since Iron.
     pub topic_type_hash: rosidl_type_hash_t,
     pub endpoint_type: rmw_endpoint_type_t,
-    pub endpoint_gid: [u8; RMW_GID_STORAGE_SIZE],
+    pub endpoint_gid: GidBytes,
     pub qos_profile: rmw_qos_profile_t,
 }
 
@@ -500,7 +495,29 @@ pub struct rmw_topic_endpoint_info_t {
 #[derive(Clone, Copy, Debug)]
 pub struct rmw_topic_endpoint_info_array_t {
     pub size: usize,
-    pub info_array: *mut rmw_topic_endpoint_info_t,
+    pub info_array: *mut InC<rmw_topic_endpoint_info_t>,
+}
+
+/// A client or server somewhere. Since Lyrical.
+#[derive(Clone, Copy, Debug)]
+pub struct rmw_service_endpoint_info_t {
+    pub node_name: *const c_char,
+    pub node_namespace: *const c_char,
+    pub service_type: *const c_char,
+    pub service_type_hash: rosidl_type_hash_t,
+    pub endpoint_type: rmw_endpoint_type_t,
+    /// How many endpoints it has, and so how many numbers and profiles follow.
+    pub endpoint_count: usize,
+    pub endpoint_gids: *mut u8,
+    pub qos_profiles: *mut rmw_qos_profile_t,
+}
+
+/// Some of them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct rmw_service_endpoint_info_array_t {
+    pub size: usize,
+    pub info_array: *mut InC<rmw_service_endpoint_info_t>,
 }
 
 pub type rmw_transport_protocol_t = c_uint;
@@ -542,42 +559,6 @@ pub type rmw_event_callback_t =
     Option<unsafe extern "C" fn(user_data: *const c_void, number_of_events: usize)>;
 
 pub type rmw_event_type_t = c_uint;
-
-/// The events of Jazzy.
-#[cfg(feature = "jazzy")]
-mod event_types {
-    use super::rmw_event_type_t;
-
-    pub const RMW_EVENT_LIVELINESS_CHANGED: rmw_event_type_t = 0;
-    pub const RMW_EVENT_REQUESTED_DEADLINE_MISSED: rmw_event_type_t = 1;
-    pub const RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE: rmw_event_type_t = 2;
-    pub const RMW_EVENT_MESSAGE_LOST: rmw_event_type_t = 3;
-    pub const RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE: rmw_event_type_t = 4;
-    pub const RMW_EVENT_SUBSCRIPTION_MATCHED: rmw_event_type_t = 5;
-    pub const RMW_EVENT_LIVELINESS_LOST: rmw_event_type_t = 6;
-    pub const RMW_EVENT_OFFERED_DEADLINE_MISSED: rmw_event_type_t = 7;
-    pub const RMW_EVENT_OFFERED_QOS_INCOMPATIBLE: rmw_event_type_t = 8;
-    pub const RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE: rmw_event_type_t = 9;
-    pub const RMW_EVENT_PUBLICATION_MATCHED: rmw_event_type_t = 10;
-    pub const RMW_EVENT_INVALID: rmw_event_type_t = 11;
-}
-
-/// The events of Humble.
-#[cfg(not(feature = "jazzy"))]
-mod event_types {
-    use super::rmw_event_type_t;
-
-    pub const RMW_EVENT_LIVELINESS_CHANGED: rmw_event_type_t = 0;
-    pub const RMW_EVENT_REQUESTED_DEADLINE_MISSED: rmw_event_type_t = 1;
-    pub const RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE: rmw_event_type_t = 2;
-    pub const RMW_EVENT_MESSAGE_LOST: rmw_event_type_t = 3;
-    pub const RMW_EVENT_LIVELINESS_LOST: rmw_event_type_t = 4;
-    pub const RMW_EVENT_OFFERED_DEADLINE_MISSED: rmw_event_type_t = 5;
-    pub const RMW_EVENT_OFFERED_QOS_INCOMPATIBLE: rmw_event_type_t = 6;
-    pub const RMW_EVENT_INVALID: rmw_event_type_t = 7;
-}
-
-pub use event_types::*;
 
 /// One kind of event of one endpoint.
 #[repr(C)]
@@ -639,28 +620,22 @@ pub struct rmw_requested_deadline_missed_status_t {
     pub total_count_change: i32,
 }
 
-#[cfg(feature = "jazzy")]
-pub use jazzy_statuses::*;
+/// Another end has another type.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct rmw_incompatible_type_status_t {
+    pub total_count: i32,
+    pub total_count_change: i32,
+}
 
-#[cfg(feature = "jazzy")]
-mod jazzy_statuses {
-    /// Another end has another type.
-    #[repr(C)]
-    #[derive(Clone, Copy, Debug)]
-    pub struct rmw_incompatible_type_status_t {
-        pub total_count: i32,
-        pub total_count_change: i32,
-    }
-
-    /// Other ends came or went.
-    #[repr(C)]
-    #[derive(Clone, Copy, Debug)]
-    pub struct rmw_matched_status_t {
-        pub total_count: usize,
-        pub total_count_change: usize,
-        pub current_count: usize,
-        pub current_count_change: i32,
-    }
+/// Other ends came or went.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct rmw_matched_status_t {
+    pub total_count: usize,
+    pub total_count_change: usize,
+    pub current_count: usize,
+    pub current_count_change: i32,
 }
 
 // The rest.
@@ -668,9 +643,7 @@ mod jazzy_statuses {
 pub type rmw_feature_t = c_uint;
 pub const RMW_FEATURE_MESSAGE_INFO_PUBLICATION_SEQUENCE_NUMBER: rmw_feature_t = 0;
 pub const RMW_FEATURE_MESSAGE_INFO_RECEPTION_SEQUENCE_NUMBER: rmw_feature_t = 1;
-#[cfg(feature = "jazzy")]
 pub const RMW_MIDDLEWARE_SUPPORTS_TYPE_DISCOVERY: rmw_feature_t = 2;
-#[cfg(feature = "jazzy")]
 pub const RMW_MIDDLEWARE_CAN_TAKE_DYNAMIC_MESSAGE: rmw_feature_t = 3;
 
 pub type rmw_log_severity_t = c_uint;
@@ -679,3 +652,33 @@ pub const RMW_LOG_SEVERITY_INFO: rmw_log_severity_t = 20;
 pub const RMW_LOG_SEVERITY_WARN: rmw_log_severity_t = 30;
 pub const RMW_LOG_SEVERITY_ERROR: rmw_log_severity_t = 40;
 pub const RMW_LOG_SEVERITY_FATAL: rmw_log_severity_t = 50;
+
+// The order of the fields here is of no account.
+crate::abi::shaped! {
+    rmw_init_options_t as rmw_init_options_t {
+        instance_id, implementation_identifier, domain_id, security_options, localhost_only, discovery_options, enclave,
+        allocator, impl_,
+    }
+    rmw_context_t as rmw_context_t {
+        instance_id, implementation_identifier, options, actual_domain_id, impl_,
+    }
+    rmw_subscription_options_t as rmw_subscription_options_t {
+        rmw_specific_subscription_payload, ignore_local_publications, require_unique_network_flow_endpoints,
+        content_filter_options, acceptable_buffer_backends,
+    }
+    WholeSubscription as rmw_subscription_t {
+        implementation_identifier, data, topic_name, options, can_loan_messages, is_cft_enabled, is_cft_supported,
+    }
+    rmw_gid_t as rmw_gid_t { implementation_identifier, data }
+    rmw_message_info_t as rmw_message_info_t {
+        source_timestamp, received_timestamp, publication_sequence_number, reception_sequence_number, publisher_gid,
+        from_intra_process,
+    }
+    rmw_topic_endpoint_info_t as rmw_topic_endpoint_info_t {
+        node_name, node_namespace, topic_type, topic_type_hash, endpoint_type, endpoint_gid, qos_profile,
+    }
+    rmw_service_endpoint_info_t as rmw_service_endpoint_info_t {
+        node_name, node_namespace, service_type, service_type_hash, endpoint_type, endpoint_count, endpoint_gids,
+        qos_profiles,
+    }
+}

@@ -6,6 +6,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use crate::abi::InC;
+
 /// What [`rosidl_message_type_support_t::typesupport_identifier`] says of introspection for C.
 pub const INTROSPECTION_C: &std::ffi::CStr = c"rosidl_typesupport_introspection_c";
 /// What [`rosidl_message_type_support_t::typesupport_identifier`] says of introspection for C++.
@@ -19,7 +21,7 @@ pub type rosidl_message_typesupport_handle_function = Option<
     ) -> *const rosidl_message_type_support_t,
 >;
 
-/// The type support of a message.
+/// The type support of a message: what is the same in every distribution, and comes first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rosidl_message_type_support_t {
@@ -29,16 +31,6 @@ pub struct rosidl_message_type_support_t {
     pub data: *const c_void,
     /// Leads to another type support of the same type.
     pub func: rosidl_message_typesupport_handle_function,
-    /// The type's hash.
-    #[cfg(feature = "jazzy")]
-    pub get_type_hash_func: Option<unsafe extern "C" fn(*const Self) -> *const rosidl_type_hash_t>,
-    /// The type's description.
-    #[cfg(feature = "jazzy")]
-    pub get_type_description_func: Option<unsafe extern "C" fn(*const Self) -> *const c_void>,
-    /// The texts that the description was made from.
-    #[cfg(feature = "jazzy")]
-    pub get_type_description_sources_func:
-        Option<unsafe extern "C" fn(*const Self) -> *const c_void>,
 }
 
 /// Finds the type support with the given identifier; null when there is none.
@@ -49,7 +41,7 @@ pub type rosidl_service_typesupport_handle_function = Option<
     ) -> *const rosidl_service_type_support_t,
 >;
 
-/// The type support of a service.
+/// The type support of a service: what is the same in every distribution, and comes first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rosidl_service_type_support_t {
@@ -59,39 +51,6 @@ pub struct rosidl_service_type_support_t {
     pub data: *const c_void,
     /// Leads to another type support of the same type.
     pub func: rosidl_service_typesupport_handle_function,
-    /// The request's type support.
-    #[cfg(feature = "jazzy")]
-    pub request_typesupport: *const rosidl_message_type_support_t,
-    /// The response's type support.
-    #[cfg(feature = "jazzy")]
-    pub response_typesupport: *const rosidl_message_type_support_t,
-    /// The type support of the event that reports a call.
-    #[cfg(feature = "jazzy")]
-    pub event_typesupport: *const rosidl_message_type_support_t,
-    /// Makes an event from its facts, an allocator, a request and a response.
-    #[cfg(feature = "jazzy")]
-    pub event_message_create_handle_function: Option<
-        unsafe extern "C" fn(
-            *const c_void,
-            *mut c_void,
-            *const c_void,
-            *const c_void,
-        ) -> *mut c_void,
-    >,
-    /// Drops an event with an allocator.
-    #[cfg(feature = "jazzy")]
-    pub event_message_destroy_handle_function:
-        Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> bool>,
-    /// The type's hash.
-    #[cfg(feature = "jazzy")]
-    pub get_type_hash_func: Option<unsafe extern "C" fn(*const Self) -> *const rosidl_type_hash_t>,
-    /// The type's description.
-    #[cfg(feature = "jazzy")]
-    pub get_type_description_func: Option<unsafe extern "C" fn(*const Self) -> *const c_void>,
-    /// The texts that the description was made from.
-    #[cfg(feature = "jazzy")]
-    pub get_type_description_sources_func:
-        Option<unsafe extern "C" fn(*const Self) -> *const c_void>,
 }
 
 /// The hash of a type's description.
@@ -111,8 +70,24 @@ pub struct rosidl_runtime_c__Sequence__bound {
     contents: [u8; 0],
 }
 
+/// Says how many elements a sequence has.
+pub type SizeFunction = Option<unsafe extern "C" fn(*const c_void) -> usize>;
+/// Says where an element is.
+pub type GetConstFunction = Option<unsafe extern "C" fn(*const c_void, usize) -> *const c_void>;
+/// Says where an element is that may be written to.
+pub type GetFunction = Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>;
+/// Copies an element out.
+pub type FetchFunction = Option<unsafe extern "C" fn(*const c_void, usize, *mut c_void)>;
+/// Copies an element in.
+pub type AssignFunction = Option<unsafe extern "C" fn(*mut c_void, usize, *const c_void)>;
+/// Gives a sequence another size.
+pub type ResizeFunction = Option<unsafe extern "C" fn(*mut c_void, usize) -> bool>;
+/// Makes a message in memory.
+pub type InitFunction = Option<unsafe extern "C" fn(*mut c_void, c_int)>;
+/// Drops what a message holds.
+pub type FiniFunction = Option<unsafe extern "C" fn(*mut c_void)>;
+
 /// A field of a message.
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MessageMember {
     /// The field's name.
@@ -123,8 +98,7 @@ pub struct MessageMember {
     pub string_upper_bound_: usize,
     /// Introspection of the message that the field holds.
     pub members_: *const rosidl_message_type_support_t,
-    /// Whether the field is annotated as a key.
-    #[cfg(feature = "jazzy")]
+    /// Whether the field is annotated as a key. Since Jazzy.
     pub is_key_: bool,
     /// Whether the field is an array or a sequence.
     pub is_array_: bool,
@@ -137,22 +111,24 @@ pub struct MessageMember {
     /// The field's default, or null.
     pub default_value_: *const c_void,
     /// Elements of the field.
-    pub size_function: Option<unsafe extern "C" fn(*const c_void) -> usize>,
+    pub size_function: SizeFunction,
     /// Where an element is; none for a C++ `vector<bool>`.
-    pub get_const_function: Option<unsafe extern "C" fn(*const c_void, usize) -> *const c_void>,
+    pub get_const_function: GetConstFunction,
     /// Where an element is; none for a C++ `vector<bool>`.
-    pub get_function: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>,
+    pub get_function: GetFunction,
     /// Copies an element out.
-    pub fetch_function: Option<unsafe extern "C" fn(*const c_void, usize, *mut c_void)>,
+    pub fetch_function: FetchFunction,
     /// Copies an element in.
-    pub assign_function: Option<unsafe extern "C" fn(*mut c_void, usize, *const c_void)>,
+    pub assign_function: AssignFunction,
     /// Gives a sequence another size. In C it drops all elements first, and answers whether there
     /// was memory; in C++ it answers nothing, and throws.
-    pub resize_function: Option<unsafe extern "C" fn(*mut c_void, usize) -> bool>,
+    pub resize_function: ResizeFunction,
+    /// Whether the field is one of C++ whose memory may be elsewhere than the processor's: a `rosidl::Buffer`. Since
+    /// Lyrical.
+    pub is_rosidl_buffer_: bool,
 }
 
 /// The fields of a message.
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MessageMembers {
     /// Package and folder: `std_msgs__msg` in C, `std_msgs::msg` in C++.
@@ -163,18 +139,17 @@ pub struct MessageMembers {
     pub member_count_: u32,
     /// Bytes of the message's memory.
     pub size_of_: usize,
-    /// Whether a field is annotated as a key.
-    #[cfg(feature = "jazzy")]
+    /// Whether a field is annotated as a key. Since Jazzy.
     pub has_any_key_member_: bool,
     /// The fields.
-    pub members_: *const MessageMember,
+    pub members_: *const InC<MessageMember>,
     /// Makes a message in memory; the number is one of `rosidl_runtime_c__message_initialization`.
-    pub init_function: Option<unsafe extern "C" fn(*mut c_void, c_int)>,
+    pub init_function: InitFunction,
     /// Drops what a message holds.
-    pub fini_function: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub fini_function: FiniFunction,
 }
 
-/// The two messages of a service.
+/// The two messages of a service: what is the same in every distribution, and comes first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceMembers {
@@ -183,12 +158,9 @@ pub struct ServiceMembers {
     /// The type's name.
     pub service_name_: *const c_char,
     /// What a client sends.
-    pub request_members_: *const MessageMembers,
+    pub request_members_: *const InC<MessageMembers>,
     /// What a server answers.
-    pub response_members_: *const MessageMembers,
-    /// What reports a call.
-    #[cfg(feature = "jazzy")]
-    pub event_members_: *const MessageMembers,
+    pub response_members_: *const InC<MessageMembers>,
 }
 
 /// The types that [`MessageMember::type_id_`] can say.
@@ -214,7 +186,11 @@ pub mod field_type {
     pub const MESSAGE: u8 = 18;
 }
 
-/// A C string, sequence or wide string: they all look like this.
+/// The hash of a type's function: the last three of a type support are functions, of which this is the first.
+pub type TypeHashFunction =
+    Option<unsafe extern "C" fn(*const c_void) -> *const rosidl_type_hash_t>;
+
+/// A C string, sequence or wide string: they all look like this. Since Lyrical two flags follow in a sequence of numbers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct rosidl_runtime_c__Sequence<T> {
@@ -230,3 +206,15 @@ pub struct rosidl_runtime_c__Sequence<T> {
 pub type rosidl_runtime_c__String = rosidl_runtime_c__Sequence<c_char>;
 /// UTF-16 with a terminating zero.
 pub type rosidl_runtime_c__U16String = rosidl_runtime_c__Sequence<u16>;
+
+crate::abi::shaped! {
+    MessageMember as rosidl_typesupport_introspection_c__MessageMember {
+        name_, type_id_, string_upper_bound_, members_, is_key_, is_array_, array_size_, is_upper_bound_, offset_,
+        default_value_, size_function, get_const_function, get_function, fetch_function, assign_function,
+        resize_function, is_rosidl_buffer_,
+    }
+    MessageMembers as rosidl_typesupport_introspection_c__MessageMembers {
+        message_namespace_, message_name_, member_count_, size_of_, has_any_key_member_, members_, init_function,
+        fini_function,
+    }
+}

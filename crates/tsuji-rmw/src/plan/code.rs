@@ -74,6 +74,18 @@ pub(super) struct Sequence {
     pub(super) bound: usize,
     pub(super) items: Items,
     pub(super) access: Access,
+    pub(super) memory: Memory,
+}
+
+/// Whether the numbers of a sequence may be elsewhere than in the processor's memory, as since Lyrical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// They are in the processor's memory.
+    Processor,
+    /// In C, where the `bool` at this offset of the sequence is true.
+    Flagged(usize),
+    /// In C++ the field is a `rosidl::Buffer`, which knows.
+    Buffer,
 }
 
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! From introspection to code.
 
 use super::Language;
-use super::code::{Access, Action, Block, Code, Element, Items, Op, Run, Sequence};
+use super::code::{Access, Action, Block, Code, Element, Items, Memory, Op, Run, Sequence};
 use super::error::{PlanError, PlanProblem};
-use super::support::text;
+use super::support::{self, text};
+use crate::abi::{self, Abi, InC};
 use crate::ffi::rosidl::{MessageMember, MessageMembers, field_type};
-use std::slice;
 
 /// Messages within messages. Deeper than any, and far from the end of the stack.
 const DEPTH_MAX: usize = 64;
@@ -18,30 +18,32 @@ const EMPTY_FIELD: &str = "structure_needs_at_least_one_member";
 /// # Safety
 /// `members` is such a table, whole.
 pub(super) unsafe fn compile(
-    members: *const MessageMembers,
+    members: *const InC<MessageMembers>,
     language: Language,
+    abi: &Abi,
 ) -> Result<Code, PlanError> {
     // A sample starts aligned to whatever a number can want.
     let start = Place { modulus: 8, residue: 0 };
     // SAFETY: as the caller says.
-    unsafe { compile_from(members, language, start, 0) }
+    unsafe { compile_from(members, language, abi, start, 0) }
 }
 
 /// # Safety
 /// As of [`compile`].
 unsafe fn compile_from(
-    members: *const MessageMembers,
+    members: *const InC<MessageMembers>,
     language: Language,
+    abi: &Abi,
     start: Place,
     depth: usize,
 ) -> Result<Code, PlanError> {
     // SAFETY: as the caller says.
-    let Some(table) = (unsafe { members.as_ref() }) else {
+    let Some(table) = (unsafe { support::members_at(members, abi) }) else {
         return Err(contradiction("no table"));
     };
-    let mut compiler = Compiler { language, ops: Vec::new(), min_size: 0, place: start };
+    let mut compiler = Compiler { language, abi, ops: Vec::new(), min_size: 0, place: start };
     // SAFETY: as the caller says.
-    unsafe { compiler.message(table, 0, "", depth)? };
+    unsafe { compiler.message(&table, 0, "", depth)? };
     Ok(Code {
         ops: compiler.ops.into_boxed_slice(),
         size_of: table.size_of_,
@@ -71,14 +73,15 @@ impl Place {
     }
 }
 
-struct Compiler {
+struct Compiler<'a> {
     language: Language,
+    abi: &'a Abi,
     ops: Vec<Op>,
     min_size: usize,
     place: Place,
 }
 
-impl Compiler {
+impl Compiler<'_> {
     /// Adds the fields of a message that lies at `base` of the outermost one.
     ///
     /// # Safety
@@ -96,16 +99,14 @@ impl Compiler {
         if table.members_.is_null() || table.member_count_ == 0 {
             return Err(contradiction("a message without fields"));
         }
-        // SAFETY: the table is whole, so that many fields are there.
-        let members =
-            unsafe { slice::from_raw_parts(table.members_, table.member_count_ as usize) };
-        for member in members {
+        // SAFETY: the table is whole.
+        for member in unsafe { support::fields(table, self.abi) } {
             // SAFETY: names in a table are C strings.
             let name = unsafe { text(member.name_) };
             let path = if path.is_empty() { name } else { format!("{path}.{name}") };
             let whole = table.size_of_;
             // SAFETY: as the caller says.
-            unsafe { self.field(member, whole, base, &path, depth) }.map_err(|error| {
+            unsafe { self.field(&member, whole, base, &path, depth) }.map_err(|error| {
                 // Inner fields have named themselves already.
                 if error.field().is_empty() { error.within(&path) } else { error }
             })?;
@@ -130,8 +131,15 @@ impl Compiler {
                 let bound = if bounded { bound } else { usize::MAX };
                 // SAFETY: as the caller says.
                 let items = unsafe { self.items(member, depth)? };
-                check_extent(member, whole, size_of::<[usize; 3]>(), align_of::<usize>())?;
-                return self.sequence(member, base, path, bound, items);
+                let memory = self.memory(member, &items);
+                let extent = match memory {
+                    Memory::Processor => size_of::<[usize; 3]>(),
+                    Memory::Flagged(_) => self.abi.rosidl_runtime_c__uint8__Sequence.SIZE,
+                    // It holds a pointer.
+                    Memory::Buffer => size_of::<usize>(),
+                };
+                check_extent(member, whole, extent, align_of::<usize>())?;
+                return self.sequence(member, base, path, bound, items, memory);
             }
         };
         let offset = base + member.offset_ as usize;
@@ -150,10 +158,10 @@ impl Compiler {
         }
         if member.type_id_ == field_type::MESSAGE && !member.is_array_ {
             // SAFETY: as the caller says.
-            let table = unsafe { self.nested(member)? };
+            let table = unsafe { abi::get::<MessageMembers>(self.abi, self.nested(member)?) };
             check_extent(member, whole, table.size_of_, 1)?;
             // SAFETY: as the caller says.
-            return unsafe { self.message(table, offset, path, depth + 1) };
+            return unsafe { self.message(&table, offset, path, depth + 1) };
         }
         // SAFETY: as the caller says.
         let element = unsafe { self.element(member, depth)? };
@@ -204,6 +212,7 @@ impl Compiler {
         path: &str,
         bound: usize,
         items: Items,
+        memory: Memory,
     ) -> Result<(), PlanError> {
         let access = Access {
             size: member.size_function,
@@ -213,7 +222,8 @@ impl Compiler {
         if access.resize.is_none() {
             return Err(contradiction("a sequence that cannot be resized"));
         }
-        if matches!(items, Items::Elements(_)) && (access.size.is_none() || access.get.is_none()) {
+        let is_looked_into = matches!(items, Items::Elements(_)) || memory == Memory::Buffer;
+        if is_looked_into && (access.size.is_none() || access.get.is_none()) {
             return Err(contradiction("a sequence that cannot be looked into"));
         }
         self.min_size = self.min_size.saturating_add(size_of::<u32>());
@@ -225,9 +235,21 @@ impl Compiler {
             Items::Elements(_) => Place::ANYWHERE,
         };
         let offset = base + member.offset_ as usize;
-        let action = Action::Sequence(Sequence { bound, items, access });
+        let action = Action::Sequence(Sequence { bound, items, access, memory });
         self.ops.push(Op { name: path.into(), offset, action });
         Ok(())
+    }
+
+    /// Where a sequence's numbers may be.
+    fn memory(&self, member: &MessageMember, items: &Items) -> Memory {
+        let flag = self.abi.rosidl_runtime_c__uint8__Sequence.is_rosidl_buffer;
+        match (self.language, flag) {
+            (Language::C, Some(flag)) if matches!(items, Items::Numbers { .. }) => {
+                Memory::Flagged(flag)
+            }
+            (Language::Cpp, _) if member.is_rosidl_buffer_ => Memory::Buffer,
+            _ => Memory::Processor,
+        }
     }
 
     /// # Safety
@@ -261,7 +283,8 @@ impl Compiler {
         // SAFETY: as the caller says.
         let table = unsafe { self.nested(member)? };
         // SAFETY: as the caller says.
-        let code = unsafe { compile_from(table, self.language, Place::ANYWHERE, depth + 1)? };
+        let code =
+            unsafe { compile_from(table, self.language, self.abi, Place::ANYWHERE, depth + 1)? };
         Ok(match code.as_record() {
             Some(block) => Element::Record(block.clone()),
             None => Element::Message(code),
@@ -272,11 +295,15 @@ impl Compiler {
     ///
     /// # Safety
     /// `member` is of a whole table.
-    unsafe fn nested<'a>(&self, member: &MessageMember) -> Result<&'a MessageMembers, PlanError> {
+    unsafe fn nested(
+        &self,
+        member: &MessageMember,
+    ) -> Result<*const InC<MessageMembers>, PlanError> {
         // SAFETY: as the caller says.
-        let table = unsafe { member.members_.as_ref() }
-            .and_then(|support| unsafe { support.data.cast::<MessageMembers>().as_ref() });
-        table.ok_or_else(|| contradiction("a field's message without a table"))
+        let table = unsafe { member.members_.as_ref() }.map(|support| support.data.cast());
+        table
+            .filter(|table: &*const InC<MessageMembers>| !table.is_null())
+            .ok_or_else(|| contradiction("a field's message without a table"))
     }
 }
 

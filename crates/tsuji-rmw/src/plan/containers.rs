@@ -1,9 +1,9 @@
 //! Strings and sequences in the memory of messages, of C and of C++.
 
-use super::code::{Element, Items, Sequence};
+use super::code::{Element, Items, Memory, Sequence};
 use super::error::PlanProblem;
 use crate::ffi::rosidl::{
-    field_type, rosidl_runtime_c__Sequence, rosidl_runtime_c__String, rosidl_runtime_c__U16String,
+    rosidl_runtime_c__Sequence, rosidl_runtime_c__String, rosidl_runtime_c__U16String,
 };
 use std::ffi::c_void;
 use std::{ptr, slice};
@@ -27,7 +27,10 @@ pub(super) trait Containers {
 
     /// Where the numbers of a sequence are, and how many. The place is null for a C++
     /// `vector<bool>`.
-    unsafe fn numbers(at: *const u8, type_id: u8) -> Result<(*const u8, usize), PlanProblem>;
+    unsafe fn numbers(
+        at: *const u8,
+        sequence: &Sequence,
+    ) -> Result<(*const u8, usize), PlanProblem>;
 
     /// Copies the values of a sequence of `bool` out, a byte each.
     unsafe fn copy_bools(at: *const u8, out: *mut u8) -> Result<(), PlanProblem>;
@@ -72,6 +75,33 @@ impl C {
             (_, true) => Err(PlanProblem::Null),
             // SAFETY: a sequence says its size.
             (size, false) => Ok(unsafe { slice::from_raw_parts(sequence.data, size) }),
+        }
+    }
+
+    /// Where the elements of a sequence are, and how many: of all sequences these are alike.
+    ///
+    /// # Safety
+    /// `at` points to a C sequence.
+    unsafe fn place(at: *const u8) -> Result<(*const u8, usize), PlanProblem> {
+        // SAFETY: as the caller says. The count is of elements, however wide they are.
+        let sequence = unsafe { &*at.cast::<rosidl_runtime_c__Sequence<u8>>() };
+        if sequence.size > 0 && sequence.data.is_null() {
+            return Err(PlanProblem::Null);
+        }
+        Ok((sequence.data, sequence.size))
+    }
+
+    /// Refuses a sequence whose memory is not the processor's. What has its place in `data` is then no array.
+    ///
+    /// # Safety
+    /// `at` points to a C sequence, `sequence` is of its field.
+    unsafe fn check_memory(at: *const u8, sequence: &Sequence) -> Result<(), PlanProblem> {
+        match sequence.memory {
+            // SAFETY: as the caller says. A byte, as C may have written another value than a `bool` has.
+            Memory::Flagged(flag) if unsafe { at.add(flag).read() } != 0 => {
+                Err(PlanProblem::Elsewhere)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -150,19 +180,21 @@ impl Containers for C {
         unsafe { Self::resize_text(at, count) }
     }
 
-    unsafe fn numbers(at: *const u8, _: u8) -> Result<(*const u8, usize), PlanProblem> {
-        // SAFETY: as the caller says. The count is of numbers, however wide they are.
-        let numbers = unsafe { &*at.cast::<rosidl_runtime_c__Sequence<u8>>() };
-        if numbers.size > 0 && numbers.data.is_null() {
-            return Err(PlanProblem::Null);
+    unsafe fn numbers(
+        at: *const u8,
+        sequence: &Sequence,
+    ) -> Result<(*const u8, usize), PlanProblem> {
+        // SAFETY: as the caller says.
+        unsafe {
+            Self::check_memory(at, sequence)?;
+            Self::place(at)
         }
-        Ok((numbers.data, numbers.size))
     }
 
     unsafe fn copy_bools(at: *const u8, out: *mut u8) -> Result<(), PlanProblem> {
         // SAFETY: as the caller says.
         unsafe {
-            let (data, count) = Self::numbers(at, field_type::BOOLEAN)?;
+            let (data, count) = Self::place(at)?;
             ptr::copy_nonoverlapping(data, out, count);
         }
         Ok(())
@@ -176,6 +208,7 @@ impl Containers for C {
     ) -> Result<(), PlanProblem> {
         // SAFETY: as the caller says; there is memory for the numbers then.
         unsafe {
+            Self::check_memory(at, sequence)?;
             let data = Self::resize_any(at, sequence, count)?;
             if count > 0 {
                 copy(bytes.as_ptr(), data, bytes.len());
@@ -185,8 +218,8 @@ impl Containers for C {
     }
 
     unsafe fn elements(at: *const u8, _: &Sequence) -> Result<(*const u8, usize), PlanProblem> {
-        // SAFETY: as the caller says. Of all sequences the count and the place are alike.
-        unsafe { Self::numbers(at, field_type::MESSAGE) }
+        // SAFETY: as the caller says.
+        unsafe { Self::place(at) }
     }
 
     unsafe fn resize(
@@ -212,6 +245,8 @@ impl Containers for C {
 pub(super) struct Cpp;
 
 type Init = unsafe extern "C" fn(*mut c_void, std::ffi::c_int);
+type Size = unsafe extern "C" fn(*const c_void) -> usize;
+type Get = unsafe extern "C" fn(*const c_void, usize) -> *const c_void;
 type Resize = unsafe extern "C" fn(*mut c_void, usize) -> bool;
 
 unsafe extern "C" {
@@ -230,6 +265,13 @@ unsafe extern "C" {
     fn tsuji_rmw_wide_texts(texts: *const u8, count: *mut usize) -> *const u8;
     fn tsuji_rmw_resize_wide_texts(texts: *mut u8, count: usize) -> bool;
     fn tsuji_rmw_resize_messages(resize: Resize, vector: *mut u8, count: usize) -> bool;
+    fn tsuji_rmw_buffer(
+        size: Size,
+        get: Get,
+        buffer: *const u8,
+        data: *mut *const u8,
+        count: *mut usize,
+    ) -> bool;
     fn tsuji_rmw_init(init: Init, message: *mut c_void);
 }
 
@@ -259,6 +301,27 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
 
 /// From here on `containers.cpp` has another way.
 const LARGE: usize = 1 << 20;
+
+/// Where the numbers of a `rosidl::Buffer` are, and how many, through the functions of its field: how it is laid out is
+/// its own. They throw where its memory is not the processor's.
+///
+/// # Safety
+/// `at` points to one, `sequence` is of its field.
+unsafe fn buffer(
+    at: *const u8,
+    sequence: &Sequence,
+    count: &mut usize,
+) -> Result<*const u8, PlanProblem> {
+    let (Some(size), Some(get)) = (sequence.access.size, sequence.access.get) else {
+        return Err(PlanProblem::Table("no size"));
+    };
+    let mut data = ptr::null();
+    // SAFETY: as the caller says.
+    match unsafe { tsuji_rmw_buffer(size, get, at, &mut data, count) } {
+        true => Ok(data),
+        false => Err(PlanProblem::Elsewhere),
+    }
+}
 
 fn memory(there: bool) -> Result<(), PlanProblem> {
     if there { Ok(()) } else { Err(PlanProblem::NoMemory) }
@@ -294,8 +357,19 @@ impl Containers for Cpp {
         if data.is_null() { Err(PlanProblem::NoMemory) } else { Ok(data) }
     }
 
-    unsafe fn numbers(at: *const u8, type_id: u8) -> Result<(*const u8, usize), PlanProblem> {
+    unsafe fn numbers(
+        at: *const u8,
+        sequence: &Sequence,
+    ) -> Result<(*const u8, usize), PlanProblem> {
+        let Items::Numbers { type_id, .. } = sequence.items else {
+            return Err(PlanProblem::Table("no numbers"));
+        };
         let mut count = 0;
+        if sequence.memory == Memory::Buffer {
+            // SAFETY: as the caller says, and the field's own functions.
+            let data = unsafe { buffer(at, sequence, &mut count)? };
+            return Ok((data, count));
+        }
         // SAFETY: as the caller says.
         let data = unsafe { tsuji_rmw_numbers(at, type_id, &mut count) };
         Ok((data, count))
@@ -316,6 +390,24 @@ impl Containers for Cpp {
         let Items::Numbers { type_id, .. } = sequence.items else {
             return Err(PlanProblem::Table("no numbers"));
         };
+        if sequence.memory == Memory::Buffer {
+            let resize = sequence.access.resize.ok_or(PlanProblem::Table("no resize"))?;
+            let mut there = 0;
+            // SAFETY: as the caller says, and the field's own functions; then there is memory for the numbers.
+            unsafe {
+                // What is elsewhere cannot be resized here.
+                buffer(at, sequence, &mut there)?;
+                memory(tsuji_rmw_resize_messages(resize, at, count))?;
+                let data = buffer(at, sequence, &mut there)?.cast_mut();
+                if there != count {
+                    return Err(PlanProblem::NoMemory);
+                }
+                if count > 0 {
+                    copy(bytes.as_ptr(), data, bytes.len());
+                }
+            }
+            return Ok(());
+        }
         // SAFETY: as the caller says.
         memory(unsafe { tsuji_rmw_set_numbers(at, type_id, bytes.as_ptr(), count) })
     }

@@ -70,6 +70,8 @@ pub enum PlanProblem {
     TooLong(usize),
     /// A string or sequence of a C message, or the message itself, is a null pointer.
     Null,
+    /// The elements of a sequence are elsewhere than in the processor's memory.
+    Elsewhere,
     /// There is no memory.
     NoMemory,
     /// The output has no room for the next value.
@@ -129,6 +131,7 @@ impl PlanError {
             PlanProblem::NoIntrospection | PlanProblem::Table(_) | PlanProblem::Type(_) => {
                 PlanErrorKind::Unsupported
             }
+            PlanProblem::Elsewhere => PlanErrorKind::Unsupported,
             PlanProblem::NoMemory => PlanErrorKind::NoMemory,
             PlanProblem::NoRoom { .. } => PlanErrorKind::NoRoom,
             _ => PlanErrorKind::Invalid,
@@ -211,6 +214,10 @@ impl fmt::Display for PlanProblem {
                 write!(f, "a length of {length} is more than CDR can count")
             }
             Self::Null => f.write_str("a null pointer"),
+            Self::Elsewhere => f.write_str(
+                "a buffer outside of the processor's memory; allowed: subscriptions that accept the backend \"cpu\", and \
+                 messages that hold their numbers themselves",
+            ),
             Self::NoMemory => f.write_str("no memory"),
             Self::NoRoom { needed, left } => {
                 write!(f, "the output has no room: {needed} bytes needed, {left} left")

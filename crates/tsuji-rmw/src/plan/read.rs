@@ -185,7 +185,7 @@ unsafe fn sequence_from<L: Containers>(
     let count = source.length(size_min)?;
     check_bound(count, sequence.bound, source)?;
     match &sequence.items {
-        Items::Numbers { type_id, block } => {
+        Items::Numbers { block, .. } => {
             let bytes = block_bytes(block, count, source)?;
             // SAFETY: as the caller says.
             unsafe {
@@ -193,7 +193,7 @@ unsafe fn sequence_from<L: Containers>(
                     .map_err(|problem| source.here(problem))?;
                 if source.swap && block.size > 1 && count > 0 {
                     let (data, _) =
-                        L::numbers(at, *type_id).map_err(|problem| source.here(problem))?;
+                        L::numbers(at, sequence).map_err(|problem| source.here(problem))?;
                     block.swap(slice::from_raw_parts_mut(data.cast_mut(), bytes.len()));
                 }
             }

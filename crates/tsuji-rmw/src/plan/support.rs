@@ -2,19 +2,57 @@
 
 use super::Language;
 use super::error::{PlanError, PlanProblem};
+use crate::abi::{self, Abi, InC};
 use crate::ffi::rosidl::{
-    INTROSPECTION_C, INTROSPECTION_CPP, MessageMembers, rosidl_message_type_support_t,
-    rosidl_service_type_support_t,
+    INTROSPECTION_C, INTROSPECTION_CPP, MessageMember, MessageMembers, TypeHashFunction,
+    rosidl_message_type_support_t, rosidl_service_type_support_t,
 };
 use std::ffi::{CStr, c_char, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::slice;
 use std::sync::OnceLock;
 
 /// A table of introspection, and for which language it is.
 pub(super) struct Table<T> {
     pub(super) language: Language,
     pub(super) members: *const T,
+}
+
+/// A message's table; none where there is a null pointer.
+///
+/// # Safety
+/// `members` is null or a whole table.
+pub(super) unsafe fn members_at(
+    members: *const InC<MessageMembers>,
+    abi: &Abi,
+) -> Option<MessageMembers> {
+    // SAFETY: as the caller says.
+    (!members.is_null()).then(|| unsafe { abi::get(abi, members) })
+}
+
+/// The fields in a message's table.
+///
+/// # Safety
+/// The table is whole, so that as many are there as it says.
+pub(super) unsafe fn fields(
+    table: &MessageMembers,
+    abi: &Abi,
+) -> impl Iterator<Item = MessageMember> {
+    let first = table.members_.cast_mut();
+    // SAFETY: as the caller says.
+    (0..table.member_count_ as usize)
+        .map(move |at| unsafe { abi::get(abi, abi::element(abi, first, at)) })
+}
+
+/// The function of a type support that answers the type's hash; none in distributions that have none.
+///
+/// # Safety
+/// `support` is a type support as generated code makes them.
+pub(super) unsafe fn type_hash_function<S>(
+    support: *const S,
+    offset: Option<usize>,
+) -> TypeHashFunction {
+    // SAFETY: as the caller says.
+    offset.and_then(|offset| unsafe { support.byte_add(offset).cast::<TypeHashFunction>().read() })
 }
 
 /// What message and service type supports have in common.
@@ -143,19 +181,24 @@ pub(super) unsafe fn text(text: *const c_char) -> String {
 ///
 /// # Safety
 /// `members` is null or a whole table.
-pub(super) unsafe fn fingerprint(members: *const MessageMembers) -> u64 {
+pub(super) unsafe fn fingerprint(members: *const InC<MessageMembers>, abi: &Abi) -> u64 {
     let mut hasher = DefaultHasher::new();
     // SAFETY: as the caller says.
-    unsafe { hash_table(members, 0, &mut hasher) };
+    unsafe { hash_table(members, abi, 0, &mut hasher) };
     hasher.finish()
 }
 
 /// # Safety
 /// As of [`fingerprint`].
-unsafe fn hash_table(members: *const MessageMembers, depth: usize, hasher: &mut DefaultHasher) {
+unsafe fn hash_table(
+    members: *const InC<MessageMembers>,
+    abi: &Abi,
+    depth: usize,
+    hasher: &mut DefaultHasher,
+) {
     members.hash(hasher);
     // SAFETY: as the caller says.
-    let Some(table) = (unsafe { members.as_ref() }) else { return };
+    let Some(table) = (unsafe { members_at(members, abi) }) else { return };
     // What the compiler refuses needs no fingerprint.
     if depth > 64 || table.members_.is_null() {
         return;
@@ -167,8 +210,7 @@ unsafe fn hash_table(members: *const MessageMembers, depth: usize, hasher: &mut 
     }
     (table.size_of_, table.init_function, table.fini_function).hash(hasher);
     // SAFETY: as the caller says.
-    let members = unsafe { slice::from_raw_parts(table.members_, table.member_count_ as usize) };
-    for member in members {
+    for member in unsafe { fields(&table, abi) } {
         // SAFETY: as the caller says.
         unsafe { hash_text(member.name_, hasher) };
         (member.type_id_, member.string_upper_bound_, member.array_size_).hash(hasher);
@@ -177,7 +219,7 @@ unsafe fn hash_table(members: *const MessageMembers, depth: usize, hasher: &mut 
         // SAFETY: as the caller says.
         if let Some(support) = unsafe { member.members_.as_ref() } {
             // SAFETY: as the caller says.
-            unsafe { hash_table(support.data.cast(), depth + 1, hasher) };
+            unsafe { hash_table(support.data.cast(), abi, depth + 1, hasher) };
         }
     }
 }

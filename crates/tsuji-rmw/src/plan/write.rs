@@ -178,9 +178,9 @@ unsafe fn sequence_to<L: Containers, S: Sink>(
     sink: &mut S,
 ) -> Result<(), PlanError> {
     match &sequence.items {
-        Items::Numbers { type_id, block } => {
+        Items::Numbers { block, .. } => {
             // SAFETY: as the caller says.
-            let (data, count) = unsafe { L::numbers(at, *type_id) }.map_err(here(sink))?;
+            let (data, count) = unsafe { L::numbers(at, sequence) }.map_err(here(sink))?;
             length_to(count, count, sequence.bound, sink)?;
             if !data.is_null() {
                 // SAFETY: the sequence says so.

@@ -1,6 +1,6 @@
 // What a program in C or C++ needs to call librmw_tsuji.so where no headers of rmw are installed, as in
-// continuous integration. Written by hand for one distribution: define TSUJI_RMW_JAZZY or
-// TSUJI_RMW_HUMBLE. `tests/abi/` proves that its layouts are those of rmw's own headers.
+// continuous integration. Written by hand for all distributions, of which one is defined, such as TSUJI_RMW_JAZZY. What is
+// in `abi/` proves that its layouts are those of rmw's own headers.
 #ifndef RMW_TSUJI_TEST_H
 #define RMW_TSUJI_TEST_H
 
@@ -8,8 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(TSUJI_RMW_JAZZY) == defined(TSUJI_RMW_HUMBLE)
-#error "define one of TSUJI_RMW_JAZZY and TSUJI_RMW_HUMBLE"
+// In the order of their releases.
+#if defined(TSUJI_RMW_HUMBLE)
+#define TSUJI_RMW_IS 1
+#elif defined(TSUJI_RMW_JAZZY)
+#define TSUJI_RMW_IS 2
+#elif defined(TSUJI_RMW_KILTED)
+#define TSUJI_RMW_IS 3
+#elif defined(TSUJI_RMW_LYRICAL)
+#define TSUJI_RMW_IS 4
+#elif defined(TSUJI_RMW_ROLLING)
+#define TSUJI_RMW_IS 5
+#else
+#error "define one of TSUJI_RMW_HUMBLE, TSUJI_RMW_JAZZY, TSUJI_RMW_KILTED, TSUJI_RMW_LYRICAL and TSUJI_RMW_ROLLING"
 #endif
 
 #ifdef __cplusplus
@@ -56,12 +67,126 @@ typedef struct rcutils_uint8_array_t
 typedef int64_t rcutils_time_point_value_t;
 typedef int64_t rcutils_duration_value_t;
 
-// Of the packages rosidl_runtime_c and rosidl_dynamic_typesupport: only pointers to them are passed.
+// Of the packages rosidl_runtime_c and rosidl_typesupport_introspection_c.
+
+typedef struct rosidl_runtime_c__Sequence__bound rosidl_runtime_c__Sequence__bound;
+
+#if 2 <= TSUJI_RMW_IS
+typedef struct rosidl_type_hash_t
+{
+  uint8_t version;
+  uint8_t value[32];
+} rosidl_type_hash_t;
+#endif
 
 typedef struct rosidl_message_type_support_t rosidl_message_type_support_t;
-typedef struct rosidl_service_type_support_t rosidl_service_type_support_t;
-typedef struct rosidl_runtime_c__Sequence__bound rosidl_runtime_c__Sequence__bound;
+struct rosidl_message_type_support_t
+{
+  const char * typesupport_identifier;
+  const void * data;
+  const rosidl_message_type_support_t * (* func)(const rosidl_message_type_support_t *, const char * identifier);
+#if 2 <= TSUJI_RMW_IS
+  const rosidl_type_hash_t * (* get_type_hash_func)(const rosidl_message_type_support_t *);
+  const void * (* get_type_description_func)(const rosidl_message_type_support_t *);
+  const void * (* get_type_description_sources_func)(const rosidl_message_type_support_t *);
 #endif
+};
+
+typedef struct rosidl_service_type_support_t rosidl_service_type_support_t;
+struct rosidl_service_type_support_t
+{
+  const char * typesupport_identifier;
+  const void * data;
+  const rosidl_service_type_support_t * (* func)(const rosidl_service_type_support_t *, const char * identifier);
+#if 2 <= TSUJI_RMW_IS
+  const rosidl_message_type_support_t * request_typesupport;
+  const rosidl_message_type_support_t * response_typesupport;
+  const rosidl_message_type_support_t * event_typesupport;
+  void * (* event_message_create_handle_function)(const void *, void *, const void *, const void *);
+  bool (* event_message_destroy_handle_function)(void *, void *);
+  const rosidl_type_hash_t * (* get_type_hash_func)(const rosidl_service_type_support_t *);
+  const void * (* get_type_description_func)(const rosidl_service_type_support_t *);
+  const void * (* get_type_description_sources_func)(const rosidl_service_type_support_t *);
+#endif
+};
+
+typedef struct rosidl_typesupport_introspection_c__MessageMember
+{
+  const char * name_;
+  uint8_t type_id_;
+  size_t string_upper_bound_;
+  const rosidl_message_type_support_t * members_;
+#if 2 <= TSUJI_RMW_IS
+  bool is_key_;
+#endif
+  bool is_array_;
+  size_t array_size_;
+  bool is_upper_bound_;
+  uint32_t offset_;
+  const void * default_value_;
+  size_t (* size_function)(const void *);
+  const void * (* get_const_function)(const void *, size_t index);
+  void * (* get_function)(void *, size_t index);
+  void (* fetch_function)(const void *, size_t index, void *);
+  void (* assign_function)(void *, size_t index, const void *);
+  bool (* resize_function)(void *, size_t size);
+#if 4 <= TSUJI_RMW_IS
+  bool is_rosidl_buffer_;
+#endif
+} rosidl_typesupport_introspection_c__MessageMember;
+
+typedef struct rosidl_typesupport_introspection_c__MessageMembers
+{
+  const char * message_namespace_;
+  const char * message_name_;
+  uint32_t member_count_;
+  size_t size_of_;
+#if 2 <= TSUJI_RMW_IS
+  bool has_any_key_member_;
+#endif
+  const rosidl_typesupport_introspection_c__MessageMember * members_;
+  void (* init_function)(void *, int);
+  void (* fini_function)(void *);
+} rosidl_typesupport_introspection_c__MessageMembers;
+
+typedef struct rosidl_typesupport_introspection_c__ServiceMembers
+{
+  const char * service_namespace_;
+  const char * service_name_;
+  const rosidl_typesupport_introspection_c__MessageMembers * request_members_;
+  const rosidl_typesupport_introspection_c__MessageMembers * response_members_;
+#if 2 <= TSUJI_RMW_IS
+  const rosidl_typesupport_introspection_c__MessageMembers * event_members_;
+#endif
+} rosidl_typesupport_introspection_c__ServiceMembers;
+
+typedef struct rosidl_runtime_c__uint8__Sequence
+{
+  uint8_t * data;
+  size_t size;
+  size_t capacity;
+#if 4 <= TSUJI_RMW_IS
+  bool is_rosidl_buffer;
+  bool owns_rosidl_buffer;
+#endif
+} rosidl_runtime_c__uint8__Sequence;
+
+typedef struct rosidl_runtime_c__String
+{
+  char * data;
+  size_t size;
+  size_t capacity;
+} rosidl_runtime_c__String;
+
+typedef struct rosidl_runtime_c__U16String
+{
+  uint_least16_t * data;
+  size_t size;
+  size_t capacity;
+} rosidl_runtime_c__U16String;
+#endif
+
+// Of the package rosidl_dynamic_typesupport: only pointers to it are passed.
 
 typedef struct rosidl_dynamic_typesupport_dynamic_data_s rosidl_dynamic_typesupport_dynamic_data_t;
 typedef struct rosidl_dynamic_typesupport_serialization_support_s
@@ -79,10 +204,10 @@ typedef int32_t rmw_ret_t;
 #define RMW_RET_INCORRECT_RMW_IMPLEMENTATION 12
 #define RMW_RET_NODE_NAME_NON_EXISTENT 203
 
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 #define RMW_GID_STORAGE_SIZE 16u
 #endif
-#ifdef TSUJI_RMW_HUMBLE
+#if TSUJI_RMW_IS < 2
 #define RMW_GID_STORAGE_SIZE 24u
 #endif
 
@@ -111,12 +236,14 @@ typedef struct rmw_security_options_t
   char * security_root_path;
 } rmw_security_options_t;
 
+#if TSUJI_RMW_IS < 3
 typedef unsigned int rmw_localhost_only_t;
 #define RMW_LOCALHOST_ONLY_DEFAULT 0u
 #define RMW_LOCALHOST_ONLY_ENABLED 1u
 #define RMW_LOCALHOST_ONLY_DISABLED 2u
+#endif
 
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 typedef unsigned int rmw_automatic_discovery_range_t;
 #define RMW_AUTOMATIC_DISCOVERY_RANGE_NOT_SET 0u
 #define RMW_AUTOMATIC_DISCOVERY_RANGE_OFF 1u
@@ -146,8 +273,10 @@ typedef struct rmw_init_options_t
   const char * implementation_identifier;
   size_t domain_id;
   rmw_security_options_t security_options;
+#if TSUJI_RMW_IS < 3
   rmw_localhost_only_t localhost_only;
-#ifdef TSUJI_RMW_JAZZY
+#endif
+#if 2 <= TSUJI_RMW_IS
   rmw_discovery_options_t discovery_options;
 #endif
   char * enclave;
@@ -179,6 +308,10 @@ typedef unsigned int rmw_endpoint_type_t;
 #define RMW_ENDPOINT_INVALID 0u
 #define RMW_ENDPOINT_PUBLISHER 1u
 #define RMW_ENDPOINT_SUBSCRIPTION 2u
+#if 4 <= TSUJI_RMW_IS
+#define RMW_ENDPOINT_CLIENT 3u
+#define RMW_ENDPOINT_SERVER 4u
+#endif
 
 typedef unsigned int rmw_unique_network_flow_endpoints_requirement_t;
 #define RMW_UNIQUE_NETWORK_FLOW_ENDPOINTS_NOT_REQUIRED 0u
@@ -213,6 +346,9 @@ typedef struct rmw_subscription_options_t
   bool ignore_local_publications;
   rmw_unique_network_flow_endpoints_requirement_t require_unique_network_flow_endpoints;
   rmw_subscription_content_filter_options_t * content_filter_options;
+#if 4 <= TSUJI_RMW_IS
+  const char * acceptable_buffer_backends;
+#endif
 } rmw_subscription_options_t;
 
 typedef struct rmw_subscription_t
@@ -223,6 +359,9 @@ typedef struct rmw_subscription_t
   rmw_subscription_options_t options;
   bool can_loan_messages;
   bool is_cft_enabled;
+#if 4 <= TSUJI_RMW_IS
+  bool is_cft_supported;
+#endif
 } rmw_subscription_t;
 
 typedef struct rmw_service_t
@@ -301,10 +440,10 @@ typedef struct rmw_wait_set_t
 
 typedef struct rmw_request_id_t
 {
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
   uint8_t writer_guid[16];
 #endif
-#ifdef TSUJI_RMW_HUMBLE
+#if TSUJI_RMW_IS < 2
   int8_t writer_guid[16];
 #endif
   int64_t sequence_number;
@@ -367,7 +506,7 @@ typedef unsigned int rmw_qos_reliability_policy_t;
 #define RMW_QOS_POLICY_RELIABILITY_RELIABLE 1u
 #define RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT 2u
 #define RMW_QOS_POLICY_RELIABILITY_UNKNOWN 3u
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 #define RMW_QOS_POLICY_RELIABILITY_BEST_AVAILABLE 4u
 #endif
 
@@ -376,21 +515,23 @@ typedef unsigned int rmw_qos_durability_policy_t;
 #define RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL 1u
 #define RMW_QOS_POLICY_DURABILITY_VOLATILE 2u
 #define RMW_QOS_POLICY_DURABILITY_UNKNOWN 3u
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 #define RMW_QOS_POLICY_DURABILITY_BEST_AVAILABLE 4u
 #endif
 
 typedef unsigned int rmw_qos_liveliness_policy_t;
 #define RMW_QOS_POLICY_LIVELINESS_SYSTEM_DEFAULT 0u
 #define RMW_QOS_POLICY_LIVELINESS_AUTOMATIC 1u
+#if TSUJI_RMW_IS < 4
 #define RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_NODE 2u
+#endif
 #define RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC 3u
 #define RMW_QOS_POLICY_LIVELINESS_UNKNOWN 4u
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 #define RMW_QOS_POLICY_LIVELINESS_BEST_AVAILABLE 5u
 #endif
 
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 #define RMW_DURATION_BEST_AVAILABLE {9223372036ULL, 854775806ULL}
 #endif
 
@@ -432,20 +573,12 @@ typedef struct rmw_names_and_types_t
   rcutils_string_array_t * types;
 } rmw_names_and_types_t;
 
-#ifdef TSUJI_RMW_JAZZY
-typedef struct rosidl_type_hash_t
-{
-  uint8_t version;
-  uint8_t value[32];
-} rosidl_type_hash_t;
-#endif
-
 typedef struct rmw_topic_endpoint_info_t
 {
   const char * node_name;
   const char * node_namespace;
   const char * topic_type;
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
   rosidl_type_hash_t topic_type_hash;
 #endif
   rmw_endpoint_type_t endpoint_type;
@@ -458,6 +591,26 @@ typedef struct rmw_topic_endpoint_info_array_t
   size_t size;
   rmw_topic_endpoint_info_t * info_array;
 } rmw_topic_endpoint_info_array_t;
+
+#if 4 <= TSUJI_RMW_IS
+typedef struct rmw_service_endpoint_info_t
+{
+  const char * node_name;
+  const char * node_namespace;
+  const char * service_type;
+  rosidl_type_hash_t service_type_hash;
+  rmw_endpoint_type_t endpoint_type;
+  size_t endpoint_count;
+  uint8_t (* endpoint_gids)[RMW_GID_STORAGE_SIZE];
+  rmw_qos_profile_t * qos_profiles;
+} rmw_service_endpoint_info_t;
+
+typedef struct rmw_service_endpoint_info_array_t
+{
+  size_t size;
+  rmw_service_endpoint_info_t * info_array;
+} rmw_service_endpoint_info_array_t;
+#endif
 
 typedef unsigned int rmw_transport_protocol_t;
 #define RMW_TRANSPORT_PROTOCOL_UNKNOWN 0u
@@ -494,7 +647,7 @@ typedef void (* rmw_event_callback_t)(const void * user_data, size_t number_of_e
 
 typedef unsigned int rmw_event_type_t;
 
-#ifdef TSUJI_RMW_JAZZY
+#if TSUJI_RMW_IS == 2
 #define RMW_EVENT_LIVELINESS_CHANGED 0u
 #define RMW_EVENT_REQUESTED_DEADLINE_MISSED 1u
 #define RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE 2u
@@ -509,7 +662,23 @@ typedef unsigned int rmw_event_type_t;
 #define RMW_EVENT_INVALID 11u
 #endif
 
-#ifdef TSUJI_RMW_HUMBLE
+#if 3 <= TSUJI_RMW_IS
+#define RMW_EVENT_INVALID 0u
+#define RMW_EVENT_LIVELINESS_CHANGED 1u
+#define RMW_EVENT_REQUESTED_DEADLINE_MISSED 2u
+#define RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE 3u
+#define RMW_EVENT_MESSAGE_LOST 4u
+#define RMW_EVENT_SUBSCRIPTION_INCOMPATIBLE_TYPE 5u
+#define RMW_EVENT_SUBSCRIPTION_MATCHED 6u
+#define RMW_EVENT_LIVELINESS_LOST 7u
+#define RMW_EVENT_OFFERED_DEADLINE_MISSED 8u
+#define RMW_EVENT_OFFERED_QOS_INCOMPATIBLE 9u
+#define RMW_EVENT_PUBLISHER_INCOMPATIBLE_TYPE 10u
+#define RMW_EVENT_PUBLICATION_MATCHED 11u
+#define RMW_EVENT_TYPE_MAX 12u
+#endif
+
+#if TSUJI_RMW_IS < 2
 #define RMW_EVENT_LIVELINESS_CHANGED 0u
 #define RMW_EVENT_REQUESTED_DEADLINE_MISSED 1u
 #define RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE 2u
@@ -566,7 +735,7 @@ typedef struct rmw_requested_deadline_missed_status_t
   int32_t total_count_change;
 } rmw_requested_deadline_missed_status_t;
 
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 typedef struct rmw_incompatible_type_status_t
 {
   int32_t total_count;
@@ -587,7 +756,7 @@ typedef struct rmw_matched_status_t
 typedef unsigned int rmw_feature_t;
 #define RMW_FEATURE_MESSAGE_INFO_PUBLICATION_SEQUENCE_NUMBER 0u
 #define RMW_FEATURE_MESSAGE_INFO_RECEPTION_SEQUENCE_NUMBER 1u
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 #define RMW_MIDDLEWARE_SUPPORTS_TYPE_DISCOVERY 2u
 #define RMW_MIDDLEWARE_CAN_TAKE_DYNAMIC_MESSAGE 3u
 #endif
@@ -752,7 +921,7 @@ rmw_ret_t rmw_client_set_on_new_response_callback(
 rmw_ret_t rmw_event_set_callback(rmw_event_t *, rmw_event_callback_t, const void * user_data);
 bool rmw_feature_supported(rmw_feature_t);
 
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 rmw_ret_t rmw_count_clients(const rmw_node_t *, const char * service_name, size_t *);
 rmw_ret_t rmw_count_services(const rmw_node_t *, const char * service_name, size_t *);
 rmw_ret_t rmw_get_gid_for_client(const rmw_client_t *, rmw_gid_t *);
@@ -765,6 +934,16 @@ rmw_ret_t rmw_take_dynamic_message_with_info(
 rmw_ret_t rmw_serialization_support_init(
   const char * serialization_lib_name, rcutils_allocator_t *,
   rosidl_dynamic_typesupport_serialization_support_t *);
+bool rmw_event_type_is_supported(rmw_event_type_t);
+#endif
+
+#if 4 <= TSUJI_RMW_IS
+rmw_ret_t rmw_get_clients_info_by_service(
+  const rmw_node_t *, rcutils_allocator_t *, const char * service_name, bool no_mangle,
+  rmw_service_endpoint_info_array_t *);
+rmw_ret_t rmw_get_servers_info_by_service(
+  const rmw_node_t *, rcutils_allocator_t *, const char * service_name, bool no_mangle,
+  rmw_service_endpoint_info_array_t *);
 #endif
 
 #ifdef __cplusplus

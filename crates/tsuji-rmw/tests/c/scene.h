@@ -10,7 +10,7 @@
 #define HANG_SECONDS 60
 
 // Every function that ROS 2's rmw_implementation looks up.
-#ifdef TSUJI_RMW_JAZZY
+#if 2 <= TSUJI_RMW_IS
 #define RMW_FUNCTIONS_SINCE_JAZZY(X)                                                                                   \
     X(count_clients) X(count_services) X(get_gid_for_client) X(serialization_support_init) X(take_dynamic_message)     \
     X(take_dynamic_message_with_info)

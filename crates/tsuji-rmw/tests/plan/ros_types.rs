@@ -7,6 +7,7 @@
     reason = "from what dlsym answers, or a function of another signature; to what is named"
 )]
 
+use rmw_tsuji::abi::{self, HUMBLE};
 use rmw_tsuji::ffi::rosidl::{
     MessageMember, MessageMembers, field_type, rosidl_message_type_support_t,
     rosidl_runtime_c__String, rosidl_runtime_c__U16String, rosidl_service_type_support_t,
@@ -114,14 +115,14 @@ impl RosTypes {
 
     pub(crate) fn plan(&self, name: &str, language: &str) -> Arc<Plan> {
         // SAFETY: of generated code, whose library stays open.
-        unsafe { of_message(self.message(name, language)) }.unwrap()
+        unsafe { of_message(self.message(name, language), &HUMBLE) }.unwrap()
     }
 
     /// A message in memory with every field at its default.
     pub(crate) fn make<'a>(&'a self, name: &str, language: &str) -> InMemory<'a> {
         let support = self.introspection(name, language);
         // SAFETY: of generated code.
-        let members = unsafe { &*(*support).data.cast::<MessageMembers>() };
+        let members = unsafe { abi::get(&HUMBLE, (*support).data.cast()) };
         let walker = Walker { types: self, cpp: language == "cpp" };
         let plan = self.plan(name, language);
         let layout = Layout::from_size_align(plan.message_size(), 16).unwrap();
@@ -157,7 +158,7 @@ fn symbol(library: *mut c_void, name: &str) -> *mut c_void {
 /// A message in memory as ROS 2 holds it.
 pub(crate) struct InMemory<'a> {
     pub(crate) plan: Arc<Plan>,
-    members: &'static MessageMembers,
+    members: MessageMembers,
     walker: Walker<'a>,
     at: *mut u8,
     layout: Layout,
@@ -172,7 +173,7 @@ impl InMemory<'_> {
     pub(crate) fn field(&self, name: &str) -> *mut c_void {
         // SAFETY: a whole table, and a message of its type.
         unsafe {
-            let members = fields(self.members);
+            let members = fields(&self.members);
             let member =
                 members.iter().find(|member| CStr::from_ptr(member.name_).to_str() == Ok(name));
             self.at.add(member.unwrap().offset_ as usize).cast()
@@ -181,12 +182,12 @@ impl InMemory<'_> {
 
     pub(crate) fn fill(&mut self, value: &DynamicMessage) {
         // SAFETY: a message of the table's type.
-        unsafe { self.walker.fill(self.members, self.at, value) }
+        unsafe { self.walker.fill(&self.members, self.at, value) }
     }
 
     pub(crate) fn read(&self, like: &DynamicMessage) -> DynamicMessage {
         // SAFETY: a message of the table's type.
-        unsafe { self.walker.read(self.members, self.at, like) }
+        unsafe { self.walker.read(&self.members, self.at, like) }
     }
 
     pub(crate) fn serialize(&self) -> Result<Vec<u8>, rmw_tsuji::plan::PlanError> {
@@ -215,9 +216,13 @@ impl Drop for InMemory<'_> {
     }
 }
 
-unsafe fn fields(members: &MessageMembers) -> &[MessageMember] {
-    // SAFETY: a whole table.
-    unsafe { slice::from_raw_parts(members.members_, members.member_count_ as usize) }
+unsafe fn fields(members: &MessageMembers) -> Vec<MessageMember> {
+    let first = members.members_.cast_mut();
+    let field = |at| {
+        // SAFETY: a whole table.
+        unsafe { abi::get(&HUMBLE, abi::element(&HUMBLE, first, at)) }
+    };
+    (0..members.member_count_ as usize).map(field).collect()
 }
 
 /// Goes through a message by the functions that generated code offers.
@@ -297,7 +302,7 @@ impl Walker<'_> {
                     self.set("String", "string", at, text.as_ptr().cast(), text.len());
                 }
                 Value::Message(value) => {
-                    self.fill(&*(*member.members_).data.cast(), at, value);
+                    self.fill(&abi::get(&HUMBLE, (*member.members_).data.cast()), at, value);
                 }
                 Value::List(_) => panic!("a list in a list"),
             }
@@ -390,7 +395,8 @@ impl Walker<'_> {
                 MESSAGE => {
                     let Base::Nested(ty) = &field.ty.base else { panic!("{}", field.name) };
                     let like = DynamicMessage::new(ty.clone());
-                    Value::Message(self.read(&*(*member.members_).data.cast(), at, &like))
+                    let members = abi::get(&HUMBLE, (*member.members_).data.cast());
+                    Value::Message(self.read(&members, at, &like))
                 }
                 other => panic!("{} has type {other}", field.name),
             }
