@@ -23,8 +23,8 @@ use crate::ffi::rmw::{
     RMW_AUTOMATIC_DISCOVERY_RANGE_SYSTEM_DEFAULT, rmw_peer_address_t,
 };
 use crate::identity::IDENTIFIER;
-use crate::log;
 use crate::text::{Batch, check_allocator, free};
+use crate::{log, memory};
 
 /// What is behind an `rmw_context_t`.
 pub(crate) struct ContextImpl {
@@ -201,6 +201,7 @@ pub unsafe extern "C" fn rmw_init(
         // SAFETY: the caller promises it.
         unsafe { abi::set(abi, context, &begun) };
         log::context_begins();
+        memory::keep();
         Ok(())
     })
 }

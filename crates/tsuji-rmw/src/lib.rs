@@ -16,6 +16,7 @@ mod handle;
 pub mod identity;
 pub mod init;
 mod log;
+mod memory;
 mod message;
 mod news;
 pub mod node;
