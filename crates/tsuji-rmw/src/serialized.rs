@@ -104,3 +104,32 @@ pub unsafe extern "C" fn rmw_deserialize(
         Ok(unsafe { plan.deserialize(bytes, ros_message) }?)
     })
 }
+
+/// How many bytes of CDR a message takes, where that is the same for all of its type. Of others the bounds do not tell it,
+/// as ROS 2 declares them and says nothing of what is in them.
+///
+/// # Safety
+///
+/// As in rmw.h: pointers are null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmw_get_serialized_message_size(
+    type_support: *const rosidl_message_type_support_t,
+    _message_bounds: *const c_void,
+    size: *mut usize,
+) -> rmw_ret_t {
+    guard(|| {
+        check::not_null("type_support", type_support)?;
+        // SAFETY: the caller promises it.
+        let size = unsafe { check::reference_mut("size", size) }?;
+        // SAFETY: the caller promises it.
+        let plan = unsafe { plan::of_message(type_support, abi::here()?) }?;
+        *size = plan.fixed_size().ok_or_else(|| {
+            RmwError::unsupported(format!(
+                "messages of {} have no one size; allowed: types without strings and sequences, or rmw_serialize, which \
+                 says it",
+                plan.type_name()
+            ))
+        })?;
+        Ok(())
+    })
+}

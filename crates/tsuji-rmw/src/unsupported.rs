@@ -50,16 +50,6 @@ pub extern "C" fn rmw_fini_subscription_allocation(
     guard(|| unsupported("memory set aside for taking", "a null allocation"))
 }
 
-/// The size of a message is not foretold from its type.
-#[unsafe(no_mangle)]
-pub extern "C" fn rmw_get_serialized_message_size(
-    _type_support: *const c_void,
-    _message_bounds: *const c_void,
-    _size: *mut usize,
-) -> rmw_ret_t {
-    guard(|| unsupported("the size of a message by its type", "rmw_serialize, which says it"))
-}
-
 /// Messages are not filtered by their contents.
 ///
 /// # Safety
@@ -204,7 +194,6 @@ mod tests {
             rmw_fini_publisher_allocation(ptr::null_mut()),
             rmw_init_subscription_allocation(nothing, nothing, ptr::null_mut()),
             rmw_fini_subscription_allocation(ptr::null_mut()),
-            rmw_get_serialized_message_size(nothing, nothing, ptr::null_mut()),
         ];
         assert!(rets.iter().all(|it| *it == RMW_RET_UNSUPPORTED), "{rets:?}");
     }

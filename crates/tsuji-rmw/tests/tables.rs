@@ -393,7 +393,7 @@ fn a_handle_that_leads_nowhere_is_refused() {
             // SAFETY: as above.
             unsafe { of_service(support, abi) }.unwrap_err().problem().clone()
         };
-        assert_eq!(problem(memory.as_ptr()), PlanProblem::NoIntrospection);
+        assert_eq!(problem(memory.as_ptr()), PlanProblem::NoIntrospection(String::new()));
         memory[0].typesupport_identifier = INTROSPECTION_C.as_ptr();
         assert_eq!(problem(memory.as_ptr()), PlanProblem::Table("no table"));
         assert_eq!(problem(ptr::null()), PlanProblem::Null);

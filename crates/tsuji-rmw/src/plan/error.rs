@@ -32,7 +32,8 @@ pub enum PlanErrorKind {
 #[non_exhaustive]
 pub enum PlanProblem {
     /// The type support leads to no introspection, neither for C nor for C++.
-    NoIntrospection,
+    /// What it said itself is in it, such as that a library could not be loaded; empty where it said nothing.
+    NoIntrospection(String),
     /// The introspection contradicts itself: it is of another ROS distribution than this library.
     Table(&'static str),
     /// A field has a type that messages in CDR do not have here.
@@ -128,7 +129,7 @@ impl PlanError {
     /// What a caller can do about it.
     pub fn kind(&self) -> PlanErrorKind {
         match self.0.problem {
-            PlanProblem::NoIntrospection | PlanProblem::Table(_) | PlanProblem::Type(_) => {
+            PlanProblem::NoIntrospection(_) | PlanProblem::Table(_) | PlanProblem::Type(_) => {
                 PlanErrorKind::Unsupported
             }
             PlanProblem::Elsewhere => PlanErrorKind::Unsupported,
@@ -182,10 +183,16 @@ impl std::error::Error for PlanError {}
 impl fmt::Display for PlanProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoIntrospection => f.write_str(
-                "the type support has no introspection; needed is rosidl_typesupport_introspection_c or \
-                 rosidl_typesupport_introspection_cpp of the type's package",
-            ),
+            Self::NoIntrospection(why) => {
+                f.write_str("the type support has no introspection")?;
+                if !why.is_empty() {
+                    write!(f, ": {why}")?;
+                }
+                f.write_str(
+                    "; allowed: messages generated with rosidl_typesupport_introspection_c or _cpp, whose libraries can be \
+                     loaded",
+                )
+            }
             Self::Table(what) => write!(
                 f,
                 "the introspection of the type contradicts itself ({what}); is it of another ROS distribution?"

@@ -3,12 +3,14 @@
 use super::Language;
 use super::error::{PlanError, PlanProblem};
 use crate::abi::{self, Abi, InC};
+use crate::distribution::rcutils;
 use crate::ffi::rosidl::{
     INTROSPECTION_C, INTROSPECTION_CPP, MessageMember, MessageMembers, TypeHashFunction,
     rosidl_message_type_support_t, rosidl_service_type_support_t,
 };
 use std::ffi::{CStr, c_char, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem;
 use std::sync::OnceLock;
 
 /// A table of introspection, and for which language it is.
@@ -114,45 +116,70 @@ pub(super) unsafe fn table<S: TypeSupport, T>(support: *const S) -> Result<Table
     if itself.is_some_and(|itself| itself.to_bytes().ends_with(b"_cpp")) {
         languages.reverse();
     }
+    let mut why = None;
     for (language, identifier) in languages {
         // SAFETY: as the caller says.
         match unsafe { support.other(identifier).as_ref() } {
             Some(found) => return Ok(Table { language, members: found.data().cast() }),
-            None => reset_error(),
-        }
-    }
-    Err(PlanError::new(PlanProblem::NoIntrospection))
-}
-
-/// Forgets the error that a type support set when it was asked for what it does not have. Another
-/// error would be told with a warning about this one.
-fn reset_error() {
-    static RESET: OnceLock<Option<unsafe extern "C" fn()>> = OnceLock::new();
-    let reset = RESET.get_or_init(|| {
-        const NAME: &CStr = c"rcutils_reset_error";
-        // SAFETY: with names that end; RTLD_NOLOAD loads nothing, and keeps what is there.
-        let mut address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, NAME.as_ptr()) };
-        // Where the application was loaded with symbols of its own, only the library's name leads to it.
-        for library in [c"librcutils.so", c"librcutils.so.1d"] {
-            if address.is_null() {
-                let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
-                // SAFETY: as above.
-                let handle = unsafe { libc::dlopen(library.as_ptr(), flags) };
-                if !handle.is_null() {
-                    // SAFETY: as above.
-                    address = unsafe { libc::dlsym(handle, NAME.as_ptr()) };
-                }
+            // What was asked for first is what should be there.
+            None => {
+                // Always, as another error would be told with a warning about this one.
+                let said = take_error();
+                why = why.or(said);
             }
         }
-        if address.is_null() {
+    }
+    Err(PlanError::new(PlanProblem::NoIntrospection(why.unwrap_or_default())))
+}
+
+/// The functions of librcutils that tell and forget an error of this thread; none where it is not in the process.
+struct ErrorState {
+    is_set: unsafe extern "C" fn() -> bool,
+    text: unsafe extern "C" fn() -> ErrorText,
+    reset: unsafe extern "C" fn(),
+}
+
+/// `rcutils_error_string_t`.
+#[repr(C)]
+struct ErrorText([c_char; 1024]);
+
+impl ErrorState {
+    fn get() -> Option<&'static Self> {
+        static STATE: OnceLock<Option<ErrorState>> = OnceLock::new();
+        let state = STATE.get_or_init(|| {
+            let find = |name| Some(rcutils(name)).filter(|it| !it.is_null());
+            let (is_set, text, reset) = (
+                find(c"rcutils_error_is_set")?,
+                find(c"rcutils_get_error_string")?,
+                find(c"rcutils_reset_error")?,
+            );
+            // SAFETY: functions of these names take nothing, and answer these, in every distribution.
+            Some(unsafe {
+                Self {
+                    is_set: mem::transmute::<*mut c_void, unsafe extern "C" fn() -> bool>(is_set),
+                    text: mem::transmute::<*mut c_void, unsafe extern "C" fn() -> ErrorText>(text),
+                    reset: mem::transmute::<*mut c_void, unsafe extern "C" fn()>(reset),
+                }
+            })
+        });
+        state.as_ref()
+    }
+}
+
+/// Forgets the error that a type support set when it was asked for what it does not have, and answers its text. Another
+/// error would be told with a warning about this one.
+fn take_error() -> Option<String> {
+    let state = ErrorState::get()?;
+    // SAFETY: they touch the error of this thread only.
+    unsafe {
+        if !(state.is_set)() {
             return None;
         }
-        // SAFETY: a function of this name has no argument and no result in every distribution.
-        Some(unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(address) })
-    });
-    if let Some(reset) = reset {
-        // SAFETY: it touches the error of this thread only.
-        unsafe { reset() };
+        let text = (state.text)().0.map(|it| it.to_ne_bytes()[0]);
+        (state.reset)();
+        let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy();
+        // Behind the text it says where in the sources that was.
+        Some(text.split(", at ").next().unwrap_or_default().to_owned())
     }
 }
 

@@ -297,6 +297,18 @@ static void messages(rmw_node_t *node) {
     INTACT(status);
 #endif
 
+    // A message with a text has no size that could be foretold.
+    size_t bytes = 0;
+    CHECK(RMW(get_serialized_message_size)(&message_support, NULL, &bytes) == RMW_RET_UNSUPPORTED && bytes == 0);
+    CHECK(RMW(get_serialized_message_size)(NULL, NULL, &bytes) == RMW_RET_INVALID_ARGUMENT);
+    CHECK(RMW(get_serialized_message_size)(&message_support, NULL, NULL) == RMW_RET_INVALID_ARGUMENT);
+    static const Member lone = {.name_ = "number", .type_id_ = 12};
+    Members small = members;
+    small.message_name_ = "Lone", small.member_count_ = 1, small.size_of_ = 4, small.members_ = &lone;
+    rosidl_message_type_support_t lone_support = message_support;
+    lone_support.data = &small;
+    CHECK(RMW(get_serialized_message_size)(&lone_support, NULL, &bytes) == RMW_RET_OK && bytes == 8);
+
     fini(&sent), fini(&got);
     CHECK(RMW(destroy_subscription)(node, subscription) == RMW_RET_OK);
     for (int i = 0; i < 2; i++) {
