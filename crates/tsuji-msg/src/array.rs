@@ -322,12 +322,16 @@ fn seek_field(ty: &FieldType<Nested>, seek: &mut Seek<'_, '_>) -> Result<(), Cdr
     }
 }
 
-fn skip_field(ty: &FieldType<Nested>, reader: &mut Reader<'_>) -> Result<(), CdrError> {
+pub(crate) fn skip_field(ty: &FieldType<Nested>, reader: &mut Reader<'_>) -> Result<(), CdrError> {
     let count = count(ty, reader)?;
     skip_items(&ty.base, count, reader)
 }
 
-fn skip_items(base: &Base<Nested>, count: usize, reader: &mut Reader<'_>) -> Result<(), CdrError> {
+pub(crate) fn skip_items(
+    base: &Base<Nested>,
+    count: usize,
+    reader: &mut Reader<'_>,
+) -> Result<(), CdrError> {
     if let Some(end) = base.fixed_end(reader.position(), count) {
         return reader.skip_to(end);
     }
@@ -349,7 +353,7 @@ fn skip_items(base: &Base<Nested>, count: usize, reader: &mut Reader<'_>) -> Res
 }
 
 /// How many values a field has, as the type or the sample says.
-fn count(ty: &FieldType<Nested>, reader: &mut Reader<'_>) -> Result<usize, CdrError> {
+pub(crate) fn count(ty: &FieldType<Nested>, reader: &mut Reader<'_>) -> Result<usize, CdrError> {
     let bound = match ty.shape {
         Shape::Single => return Ok(1),
         Shape::Array(count) => return Ok(count as usize),

@@ -11,6 +11,7 @@ pub mod cdr;
 pub mod codegen;
 pub mod definition;
 mod dynamic;
+pub mod filter;
 pub mod generated;
 mod hash;
 mod message;
@@ -28,11 +29,12 @@ pub use dynamic::{
     Bytes, DECODED_BYTES_MAX, Detail, DynamicMessage, EchoStyle, JsonStyle, List, Now, Value,
     ValueError, array_summary,
 };
+pub use filter::{Expression, Filter, FilterError};
 pub use message::{Action, InPlace, Message, Service, encode_as};
 pub use name::{NameError, TypeName};
 pub use types::{
     ActionDescription, Definition, Field, LoadError, NESTING_MAX, Resolver, ServiceDescription,
-    TYPE_BYTES_MAX, TypeDescription, TypeSet, Unreadable, load,
+    TYPE_BYTES_MAX, TypeDescription, TypeSet, Unreadable, load, load_full_text,
 };
 pub use view::{ArrayView, SeqIter, SeqView};
 pub use wire::{Element, WString, Wire};

@@ -25,6 +25,11 @@ impl<'a> Path<'a> {
         self.0.is_empty()
     }
 
+    /// The text that is left of it.
+    pub(crate) fn text(self) -> &'a str {
+        self.0
+    }
+
     /// The name of a field, if one comes next, and the path behind it.
     pub fn field(self) -> Option<(&'a str, Self)> {
         let (name, rest) = self.0.split_at(self.0.find(['.', '[']).unwrap_or(self.0.len()));

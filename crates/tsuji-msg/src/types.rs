@@ -413,6 +413,42 @@ pub fn load(name: &str, resolver: &dyn Resolver) -> Result<Arc<TypeDescription>,
     TypeSet::new(resolver).load(name)
 }
 
+/// Loads a message type from its definition and those of the types that it uses, as
+/// [`TypeDescription::full_text`] and [`Message::DEFINITION`](crate::Message::DEFINITION) have them.
+///
+/// ```
+/// let text = "Point[] points\n===\nMSG: my_msgs/Point\nfloat64 x\nfloat64 y\n";
+/// let ty = tsuji_msg::load_full_text("my_msgs/msg/Line", text)?;
+/// assert_eq!(tsuji_msg::load_full_text("my_msgs/msg/Line", &ty.full_text())?.hash(), ty.hash());
+/// # Ok::<_, tsuji_msg::LoadError>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`TypeSet::load_text`].
+pub fn load_full_text(name: &str, text: &str) -> Result<Arc<TypeDescription>, LoadError> {
+    let (mut own, mut others) = (String::new(), Vec::<(String, String)>::new());
+    let mut is_name_next = false;
+    for line in text.lines() {
+        if 3 <= line.len() && line.bytes().all(|it| it == b'=') {
+            is_name_next = true;
+            continue;
+        }
+        if is_name_next && let Some(name) = line.strip_prefix("MSG:") {
+            let (package, last) = name.trim().split_once('/').unwrap_or_default();
+            let last = last.rsplit('/').next().unwrap_or_default();
+            others.push((format!("{package}/msg/{last}"), String::new()));
+            is_name_next = false;
+            continue;
+        }
+        let text = others.last_mut().map_or(&mut own, |(_, text)| text);
+        text.push_str(line);
+        text.push('\n');
+    }
+    let others: HashMap<String, String> = others.into_iter().collect();
+    TypeSet::new(others).load_text(name, &own)
+}
+
 impl<R: Resolver> TypeSet<R> {
     /// A set that asks `resolver` for what it does not have yet.
     pub fn new(resolver: R) -> Self {

@@ -17,8 +17,8 @@ use shapes::srv::{Ask, AskRequest, AskResponse, NothingRequest};
 use std::sync::Arc;
 use tsuji_msg::cdr::{ByteOrder, CdrProblem};
 use tsuji_msg::{
-    ArrayLayout, CdrError, DynamicMessage, InPlace, Message, Service, TypeDescription, TypeSet,
-    Value, encode_as,
+    ArrayLayout, CdrError, DynamicMessage, Expression, InPlace, Message, Service, TypeDescription,
+    TypeSet, Value, encode_as,
 };
 
 /// Does the same for every generated message.
@@ -60,6 +60,16 @@ fn constants_agree_with_the_dynamic_path() {
 }
 
 #[test]
+fn a_filter_asks_a_value_for_no_more_than_it_looks_at() {
+    let ty = description::<Texts>();
+    // It breaks a limit of its type, behind what one filter looks at and before what the other does.
+    let wrong = Texts { short: "more than ten".into(), ..Texts::default() };
+    let filter = |text| Expression::parse(text).unwrap().compile(&ty, &[] as &[&str]).unwrap();
+    assert_eq!(filter("plain LIKE 'hello%'").matches_message(&wrong), Ok(true));
+    assert_eq!(filter("wide <> ''").matches_message(&wrong).unwrap_err().field(), "short");
+}
+
+#[test]
 fn defaults_are_those_of_the_definitions() {
     fn check<M: Message>() {
         let bytes = M::default().to_vec().unwrap();
@@ -80,6 +90,27 @@ fn defaults_are_those_of_the_definitions() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A value of Rust is serialised only as far as a filter looks, and passes as its sample does.
+    #[test]
+    fn a_value_passes_a_filter_as_its_sample_does(seed: u64) {
+        let ty = description::<Nested>();
+        let nested = Nested::deserialize(&Random(seed).message(&ty).encode().unwrap()).unwrap();
+        for expression in [
+            "scalars.u8 > 100",
+            "scalars.i8 < 0 AND point.x > 0",
+            "texts[0].many[1] = 'a' OR two[1].a_bool = TRUE",
+            "arrays[1].page[1999] < 128",
+            "point.y > point.x",
+            "NOT triangle[2].tag = 0",
+            "",
+        ] {
+            let filter = Expression::parse(expression).unwrap().compile(&ty, &[] as &[&str]);
+            let filter = filter.unwrap();
+            let expect = filter.matches(&nested.to_vec().unwrap());
+            prop_assert_eq!(filter.matches_message(&nested), expect, "{}", expression);
+        }
+    }
 
     /// One value, four ways to read it, two byte orders, four sinks: all agree.
     #[test]

@@ -1,52 +1,17 @@
 //! Types from the definitions that a recording has in it.
 
-use std::collections::HashMap;
-
-use tsuji_msg::TypeSet;
-
-/// The line between two definitions of one schema.
-const BETWEEN: char = '=';
+use tsuji_msg::load_full_text;
 
 /// The hash of the type `name`, from its definition in `ros2msg`; `None` if that is no definition.
 pub(crate) fn hash(name: &str, definition: &str) -> Option<String> {
-    let (own, others) = parts(definition);
-    let others: HashMap<String, String> = others
-        .into_iter()
-        .filter_map(|(name, text)| {
-            let (package, last) = (name.split('/').next()?, name.rsplit('/').next()?);
-            Some((format!("{package}/msg/{last}"), text))
-        })
-        .collect();
-    Some(TypeSet::new(others).load_text(name, &own).ok()?.hash().to_owned())
-}
-
-/// A schema as its own definition and those that follow, each with its name.
-fn parts(definition: &str) -> (String, Vec<(String, String)>) {
-    let mut own = String::new();
-    let mut others: Vec<(String, String)> = Vec::new();
-    let mut is_next = false;
-    for line in definition.lines() {
-        let is_rule = 3 <= line.len() && line.chars().all(|it| it == BETWEEN);
-        if is_rule {
-            is_next = true;
-            continue;
-        }
-        if is_next && let Some(name) = line.strip_prefix("MSG:") {
-            others.push((name.trim().to_owned(), String::new()));
-            is_next = false;
-            continue;
-        }
-        let text = others.last_mut().map_or(&mut own, |(_, text)| text);
-        text.push_str(line);
-        text.push('\n');
-    }
-    (own, others)
+    Some(load_full_text(name, definition).ok()?.hash().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tsuji_interfaces::Shipped;
+    use tsuji_msg::TypeSet;
 
     #[test]
     fn every_shipped_type_keeps_its_hash() {
