@@ -31,6 +31,7 @@
 //! | topics | [`Node::create_publisher`], [`Node::create_subscription`] | [`Publisher`], [`Subscription`] |
 //! | pictures and other long arrays, without a copy | [`Publisher::loan`], [`Publisher::loan_with`] | [`LoanedMessage`] |
 //! | arrays of a message by their names, in place | [`LoanedMessage::array_mut`], [`Received::array`] | [`ArrayLayout`] |
+//! | only the messages that one wants, by their fields | [`SubscriptionOptions::content_filter`] | [`ContentFilterOptions`] |
 //! | services | [`Node::create_service`], [`Node::create_client`] | [`Service`], [`Client`] |
 //! | actions | [`Node::create_action_server`], [`Node::create_action_client`] | [`action`] |
 //! | parameters | [`Node::declare_parameter`], [`Node::parameters`] | [`parameter`] |
@@ -94,6 +95,9 @@ pub use client::{Client, Pending, RawClient, RawPending};
 
 mod content;
 pub use content::Content;
+
+mod content_filter;
+pub use content_filter::ContentFilterOptions;
 
 mod context;
 pub use context::{Context, ContextBuilder, ParameterArgument, runtime_dir};

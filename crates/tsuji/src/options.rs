@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_core::Qos;
+use tsuji_msg::TypeDescription;
 
-use crate::CallbackGroup;
 use crate::clock::Clock;
 use crate::events::{ClientEvent, Note, PublisherEvent, ServiceEvent, SubscriptionEvent};
 use crate::publisher_core::MAX_BLOCKING_DEFAULT;
+use crate::{CallbackGroup, ContentFilterOptions};
 
 /// Options of a publisher, subscription, service or client: what all of them have, and what only its kind has.
 ///
@@ -173,6 +174,8 @@ pub type SubscriptionOptions = EndpointOptions<OfSubscription>;
 #[derive(Default)]
 pub struct OfSubscription {
     pub(crate) ignores_local: bool,
+    pub(crate) content_filter: ContentFilterOptions,
+    pub(crate) type_description: Option<Arc<TypeDescription>>,
     pub(crate) note: Option<Note<SubscriptionEvent>>,
 }
 
@@ -184,6 +187,42 @@ impl SubscriptionOptions {
     /// Sets whether the subscription gets nothing from publishers of its own context. Default false.
     pub fn ignore_local(mut self, ignores: bool) -> Self {
         self.of_kind.ignores_local = ignores;
+        self
+    }
+
+    /// Sets a content filter: only messages that pass it come to the subscription, and count for its depth.
+    ///
+    /// The expression is that of DDS ([`tsuji_msg::Expression`] describes it), each parameter a constant for `%0`, `%1`
+    /// and so on. An empty expression lets all messages pass, which is the default. What is left out is counted in
+    /// [`SubscriptionCounters::filtered`](crate::SubscriptionCounters::filtered).
+    ///
+    /// ```no_run
+    /// use tsuji::interfaces::sensor_msgs::msg::Temperature;
+    /// use tsuji::{Context, SubscriptionOptions};
+    ///
+    /// let node = Context::new()?.node("alarm")?;
+    /// let options = SubscriptionOptions::default()
+    ///     .content_filter("temperature > %0 AND header.frame_id LIKE %1", ["35.5", "'room_%'"]);
+    /// let _hot = node.create_subscription::<Temperature>("heat", options, |received| {
+    ///     println!("{}", received.view().temperature);
+    /// })?;
+    /// # Ok::<_, tsuji::Error>(())
+    /// ```
+    pub fn content_filter(
+        mut self,
+        filter_expression: impl Into<String>,
+        expression_parameters: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        self.of_kind.content_filter =
+            ContentFilterOptions::new(filter_expression, expression_parameters);
+        self
+    }
+
+    /// Sets the definition of the type of a raw subscription, which a content filter needs.
+    ///
+    /// Without it the type must be one that ships with tsuji. A typed subscription has its own and ignores this.
+    pub fn type_description(mut self, ty: Arc<TypeDescription>) -> Self {
+        self.of_kind.type_description = Some(ty);
         self
     }
 

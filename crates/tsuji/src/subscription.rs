@@ -17,13 +17,15 @@ use tsuji_transport::bell::Cell;
 use tsuji_transport::{Bytes, Envelope, Gid, Payload, Sample};
 
 use crate::arrivals::{Listener, NewMessageCallback};
+use crate::content_filter::Described;
 use crate::executor::Entity;
 use crate::latency::{Latency, Taken};
 use crate::options::EndpointOptions;
 use crate::subscription_core::{SubscriptionCore, SubscriptionCounters, SubscriptionSpec};
 use crate::wait_list::sealed::{Owner, Source};
 use crate::{
-    CallbackGroup, Error, ErrorKind, Node, RawType, Result, SubscriptionOptions, Waitable,
+    CallbackGroup, ContentFilterOptions, Error, ErrorKind, Node, RawType, Result,
+    SubscriptionOptions, Waitable,
 };
 
 /// What is done with each sample, and when it was taken.
@@ -382,8 +384,13 @@ impl RawSubscription {
         let EndpointOptions { qos, group, on_event, of_kind } = options;
         let core = node.endpoint("create a subscription", Remapped::Topic, topic, of, qos)?;
         let session = node.context().session();
-        let spec = SubscriptionSpec { ignores_local: of_kind.ignores_local, ..spec };
+        let described = match (spec.described, of_kind.type_description) {
+            (Described::Named, Some(ty)) => Described::Given(ty),
+            (described, _) => described,
+        };
+        let spec = SubscriptionSpec { ignores_local: of_kind.ignores_local, described, ..spec };
         let subscription_core = Arc::new(SubscriptionCore::new(core, spec)?);
+        subscription_core.set_content_filter(of_kind.content_filter)?;
         if let Some(note) = of_kind.note {
             subscription_core.events.note(note);
         }
@@ -474,6 +481,46 @@ impl RawSubscription {
             let what = format!("{}: {} of {count} publishers", self.topic(), self.matched());
             Error::new(ErrorKind::Timeout, what).within(timeout)
         })
+    }
+
+    /// Replaces the content filter; an empty expression ends it, and every message comes again.
+    ///
+    /// Whatever is taken after this returns passes the new filter. Messages that wait and do not pass it are left out;
+    /// those that were left out before do not come back. Where it fails, the filter stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] if the expression or a parameter does not read, names a field that the type does not have,
+    /// or compares it to what is not of its kind; [`ErrorKind::Unsupported`] if the type's definition is not known, as
+    /// [`SubscriptionOptions::type_description`] says; [`ErrorKind::Closed`] when the context is shut down or in a forked
+    /// child.
+    ///
+    /// ```no_run
+    /// use tsuji::interfaces::sensor_msgs::msg::Temperature;
+    /// use tsuji::{Context, Qos};
+    ///
+    /// let node = Context::new()?.node("alarm")?;
+    /// let heat = node.create_polled_subscription::<Temperature>("heat", Qos::DEFAULT)?;
+    /// heat.set_content_filter("temperature > %0", ["35.5"])?;
+    /// # Ok::<_, tsuji::Error>(())
+    /// ```
+    pub fn set_content_filter(
+        &self,
+        filter_expression: impl Into<String>,
+        expression_parameters: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<()> {
+        let options = ContentFilterOptions::new(filter_expression, expression_parameters);
+        self.subscription_core.set_content_filter(options)
+    }
+
+    /// Returns the content filter; `None` if there is none, so that every message comes.
+    pub fn content_filter(&self) -> Option<ContentFilterOptions> {
+        self.subscription_core.content_filter()
+    }
+
+    /// Returns true if there is a content filter.
+    pub fn is_content_filtered(&self) -> bool {
+        self.content_filter().is_some()
     }
 
     /// Returns the full topic name.

@@ -18,6 +18,7 @@ use tsuji_transport::{
 };
 
 use crate::arrivals::{Inbox, Tally};
+use crate::content_filter::Described;
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, SubscriptionEvent};
 use crate::graph::{CountHalf, LatencyReport};
@@ -26,8 +27,10 @@ use crate::mapping;
 use crate::pacing::{DeadlineWatch, nanos};
 use crate::statistics::Histogram;
 use crate::{Error, ErrorKind, Result, Role};
+use content::Content;
 use handover::{Change, Handovers};
 
+mod content;
 mod displaced;
 mod handover;
 
@@ -48,6 +51,8 @@ pub struct SubscriptionCounters {
     pub lost: u64,
     /// Samples that came once more and were not delivered.
     pub duplicates: u64,
+    /// Samples that the content filter left out. They are neither lost nor displaced.
+    pub filtered: u64,
 }
 
 /// Whether bytes are a valid message.
@@ -61,6 +66,8 @@ pub(crate) struct SubscriptionCore {
     /// It wants nothing from publishers of its own participant.
     pub(crate) ignores_local: bool,
     check: Option<Check>,
+    /// For content filters.
+    described: Described,
     /// There is something for the graph in `State::changing`.
     has_handover_events: AtomicBool,
     /// The graph's thread is to ask what was displaced.
@@ -87,6 +94,7 @@ struct State {
     discarded: Vec<Sample>,
     flows: Flows,
     changing: Handovers,
+    content: Content,
     /// Its `lost` is the most that was seen, and told, so far.
     counters: SubscriptionCounters,
     /// Counted with the next look at this subscription: a callback need not wait for it.
@@ -220,6 +228,9 @@ struct FlowCount {
     expired: u64,
     invalid: u64,
     duplicates: u64,
+    /// Samples that were left out before they were counted, and the number behind the last of them.
+    gaps: u64,
+    sifted_next: u64,
     /// Its samples that were pushed out of `queue`, and of links that were closed since.
     displaced: u64,
     /// How many were displaced here as its publisher knows.
@@ -275,9 +286,11 @@ impl Rate {
 const RATE_NS: u64 = 1_000_000_000;
 
 /// What a subscription core needs besides what every endpoint has.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct SubscriptionSpec {
     pub(crate) check: Option<Check>,
+    /// How its type is known.
+    pub(crate) described: Described,
     /// The Rust type of values that it takes by reference.
     pub(crate) value_type: Option<TypeId>,
     /// It wants nothing from publishers of its own participant.
@@ -289,6 +302,7 @@ impl SubscriptionSpec {
     pub(crate) fn of<M: Message>() -> Self {
         Self {
             check: Some(|bytes| M::view_cdr(bytes).map(|_| ())),
+            described: Described::of::<M>(),
             value_type: Some(TypeId::of::<M>()),
             ignores_local: false,
         }
@@ -304,6 +318,7 @@ impl SubscriptionCore {
             discarded: Vec::new(),
             flows: Flows::default(),
             changing: Handovers::default(),
+            content: Content::default(),
             counters: SubscriptionCounters::default(),
             unbooked: None,
             missing: 0,
@@ -320,6 +335,7 @@ impl SubscriptionCore {
             news: Arc::new(core.session.bells().claim_cell()?),
             core,
             check: spec.check,
+            described: spec.described,
             value_type: spec.value_type,
             ignores_local: spec.ignores_local,
             has_handover_events: AtomicBool::new(false),
@@ -335,13 +351,19 @@ impl SubscriptionCore {
             let mut state = self.lock();
             state.book();
             let taken = self.take_due(&mut state);
+            let filter = state.content.filter.clone();
             self.tell_finished(&state);
             self.discard(state);
             let Some((sample, taken)) = taken? else { return Ok(None) };
             // The type's own code says whether it is a message, and no lock is held for that.
-            match self.why_invalid(&sample) {
-                None => return Ok(Some((sample, taken))),
-                Some(why) => self.refuse(&sample, why),
+            let passes = match self.why_invalid(&sample) {
+                None => filter.map_or(Ok(true), |filter| filter.passes(&sample)),
+                Some(why) => Err(why),
+            };
+            match passes {
+                Ok(true) => return Ok(Some((sample, taken))),
+                Ok(false) => self.leave_out(&sample),
+                Err(why) => self.refuse(&sample, why),
             }
         }
     }
@@ -783,7 +805,7 @@ impl SubscriptionCore {
                     max_us: histogram.max_ns() as f64 / 1e3,
                     clock: clock.as_str().to_owned(),
                 }),
-                displaced: flow.missing - lost,
+                displaced: (flow.missing - lost).saturating_sub(flow.gaps),
                 expired: flow.expired,
                 invalid: flow.invalid,
                 lost,
@@ -901,10 +923,10 @@ impl SubscriptionCore {
         self.count_invalid(state, Some(publisher), why);
     }
 
-    /// Tells of losses that were not told yet. What is displaced is counted before it is missed, and
+    /// Tells of losses that were not told yet. What is displaced or filtered is counted before it is missed, and
     /// hides as many losses until then: the total may come late but never goes back.
     fn tell_losses(&self, state: &mut State) {
-        let displaced = state.displaced_now();
+        let displaced = state.displaced_now().saturating_add(state.content.gaps);
         let total = state.missing.saturating_sub(displaced);
         if state.counters.lost < total {
             state.counters.lost = total;
@@ -1026,6 +1048,7 @@ impl State {
 
     fn is_simple(&self) -> bool {
         self.queue.is_empty()
+            && self.content.filter.is_none()
             && self.links.len() <= 1
             && self.flows.all.len() <= 1
             && self.changing.is_none()
@@ -1126,6 +1149,8 @@ impl FlowCount {
             expired: 0,
             invalid: 0,
             duplicates: 0,
+            gaps: 0,
+            sifted_next: 0,
             displaced: 0,
             displaced_told: 0,
             displaced_before: 0,

@@ -410,7 +410,7 @@ fn latched_comes_once() {
     house::wait_until("it comes", || subscription.take().unwrap().is_some());
     assert_eq!(
         format!("{:?}", subscription.counters()),
-        "SubscriptionCounters { received: 2, displaced: 0, expired: 0, invalid: 0, lost: 0, duplicates: 0 }"
+        "SubscriptionCounters { received: 2, displaced: 0, expired: 0, invalid: 0, lost: 0, duplicates: 0, filtered: 0 }"
     );
 }
 
