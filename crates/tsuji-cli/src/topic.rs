@@ -40,9 +40,13 @@ pub(crate) enum Command {
     Info(info::Args),
     /// Print the messages of a topic
     #[command(
-        after_help = "Without QoS flags the QoS is chosen that receives from every publisher there is.\n\n\
+        after_help = "Without QoS flags the QoS is chosen that receives from every publisher there is.\n\
+        A content filter is an expression of DDS over the fields of a message: =, <>, <, <=, >, >=, BETWEEN, LIKE, MATCH,\n\
+        AND, OR, NOT and parentheses; texts stand in single quotes.\n\n\
         Examples:\n  tsuji topic echo /chatter\n  tsuji topic echo --once /camera/image --no-arr\n  \
         tsuji topic echo /odom --field pose.pose.position\n  \
+        tsuji topic echo /battery --filter 'percentage < 0.2 OR present = FALSE'\n  \
+        tsuji topic echo /joints --filter \"name[0] LIKE 'arm_%' AND position[0] > 1.5\"\n  \
         tsuji topic echo /scan sensor_msgs/msg/LaserScan --qos-reliability best_effort"
     )]
     Echo(echo::Args),
@@ -175,7 +179,8 @@ fn only_type(
 
 /// Refuses the expressions of Python that `ros2` takes.
 fn no_filter(_: &str) -> Result<String, String> {
-    Err("it is an expression of Python, of which there is none here; `tsuji topic echo --json` and jq choose messages"
+    Err("it is an expression of Python, of which there is none here; `tsuji topic echo --filter` chooses messages by a \
+         content filter of DDS"
         .to_owned())
 }
 

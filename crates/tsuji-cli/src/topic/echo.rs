@@ -1,14 +1,18 @@
 //! `tsuji topic echo`.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tsuji::{EndpointInfo, EndpointKind, Graph, RawType, SubscriptionCounters};
+use tsuji::{
+    EndpointInfo, EndpointKind, Graph, RawType, SubscriptionCounters, SubscriptionOptions,
+};
 use tsuji_core::{Durability, Qos, Reliability};
-use tsuji_msg::DynamicMessage;
+use tsuji_msg::{DynamicMessage, Expression, TypeDescription};
 
 use super::listener::Listener;
 use crate::completions;
+use crate::failure::Usage;
 use crate::figures;
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
@@ -47,9 +51,9 @@ pub(crate) struct Args {
     /// The name of the node that subscribes
     #[arg(short, long, value_name = "NAME")]
     node_name: Option<String>,
-    /// Refused: an expression of Python
-    #[arg(long, value_name = "EXPRESSION", hide = true, value_parser = super::no_filter)]
-    filter: Option<String>,
+    /// Print only messages that pass a content filter of DDS, such as "range < 2.5 AND frame LIKE 'left%'"
+    #[arg(long, value_name = "EXPRESSION", value_parser = filter)]
+    filter: Option<Expression>,
     /// Say at once that messages were lost, and not only at the end
     #[arg(long)]
     lost_messages: bool,
@@ -66,6 +70,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     args.field.iter().try_for_each(|it| part::check(it))?;
     let stated = args.type_name.as_deref().map(|it| interfaces.message(it)).transpose()?;
     let stated = stated.map(|it| Printer::new(&args.style, &args.field, &it)).transpose()?;
+    stated.iter().try_for_each(|it| check_filter(args, &it.ty))?;
     let session = Session::open(globals)?;
     let end = args.timeout.map(|it| Instant::now() + it);
     let printer = match stated {
@@ -75,6 +80,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
             None => return Ok(()),
         },
     };
+    check_filter(args, &printer.ty)?;
     let graph = session.graph();
     if !super::is_published(&graph, &args.topic) {
         super::not_published(&args.topic);
@@ -86,7 +92,11 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         Some(name) => session.context.node(name)?,
         None => session.hidden_node()?,
     };
-    let mut listener = Listener::of_node(&session, &node, &args.topic, raw, qos)?;
+    let mut options = SubscriptionOptions::default().qos(qos).type_description(Arc::clone(ty));
+    if let Some(filter) = &args.filter {
+        options = options.content_filter(filter.text(), [""; 0]);
+    }
+    let mut listener = Listener::of_node(&session, &node, &args.topic, raw, options)?;
     let result = echo(args, &session, &mut listener, &printer, end, out);
     if !args.no_lost_messages {
         tell_losses(&listener);
@@ -145,6 +155,29 @@ fn echo(
         anyhow::bail!("no message on {} within {}", args.topic, figures::seconds(timeout));
     }
     heard.result()
+}
+
+/// A content filter, as far as it can be told without a type.
+fn filter(text: &str) -> Result<Expression, String> {
+    match Expression::parse(text) {
+        Ok(filter) if filter.is_empty() => Err("it is empty; allowed: an expression".to_owned()),
+        other => other.map_err(|error| error.to_string()),
+    }
+}
+
+/// Says what keeps the content filter from being one for this type.
+fn check_filter(args: &Args, ty: &Arc<TypeDescription>) -> Result<(), Usage> {
+    let Some(filter) = &args.filter else { return Ok(()) };
+    let compiled = filter.compile(ty, &[""; 0]);
+    let said = filter.text();
+    compiled.map(drop).map_err(|error| {
+        // What `ros2` takes there is an expression of Python about a message `m`.
+        let hint = match said.contains("m.") && ty.field("m").is_none() {
+            true => "; a content filter names a field alone, without `m.`",
+            false => "",
+        };
+        Usage(format!("invalid value '{said}' for '--filter <EXPRESSION>': {error}{hint}"))
+    })
 }
 
 /// What became of the messages that came.

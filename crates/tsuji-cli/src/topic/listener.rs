@@ -39,10 +39,10 @@ impl Listener {
         node: &Node,
         topic: &str,
         of: RawType,
-        qos: Qos,
+        options: impl Into<SubscriptionOptions>,
     ) -> anyhow::Result<Self> {
         let mut listener = Self::of_nothing(session, node)?;
-        listener.add(topic, of, qos)?;
+        listener.add(topic, of, options)?;
         Ok(listener)
     }
 
@@ -56,13 +56,18 @@ impl Listener {
     }
 
     /// Subscribes to one more topic.
-    fn add(&mut self, topic: &str, of: RawType, qos: Qos) -> anyhow::Result<()> {
+    fn add(
+        &mut self,
+        topic: &str,
+        of: RawType,
+        options: impl Into<SubscriptionOptions>,
+    ) -> anyhow::Result<()> {
         let (sender, number, name) =
             (self.sender.clone(), self.subscriptions.len(), topic.to_owned());
         let subscription = self.node.create_raw_subscription(
             topic,
             of,
-            SubscriptionOptions::default().qos(qos).on_event(move |event| tell(&name, event)),
+            options.into().on_event(move |event| tell(&name, event)),
             move |sample| {
                 // The receiver is gone only when the command ends.
                 let _ = sender.send((number, sample));

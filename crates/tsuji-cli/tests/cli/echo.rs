@@ -36,6 +36,58 @@ fn a_path_that_leads_nowhere_is_refused_before_waiting() {
 }
 
 #[test]
+fn a_filter_that_cannot_be_is_refused_before_waiting() {
+    let world = World::new();
+    let check = |words: &[&str], expect: &str| {
+        let error = world.run(&[&["topic", "echo", "/nobody"], words].concat()).bad(2);
+        assert!(error.starts_with(&format!("error: invalid value {expect}")), "{error}");
+    };
+    check(
+        &["--filter", "data = 'a' AND"],
+        "'data = 'a' AND' for '--filter <EXPRESSION>': column 15: found the end of the expression; expected a field,",
+    );
+    check(
+        &["--filter", " "],
+        "' ' for '--filter <EXPRESSION>': it is empty; allowed: an expression",
+    );
+    check(
+        &[TEXT, "--filter", "m.data = 'a'"],
+        "'m.data = 'a'' for '--filter <EXPRESSION>': column 1: found no field `m` in std_msgs/msg/String; expected one of \
+         data; a content filter names a field alone, without `m.`\n",
+    );
+    check(
+        &[TEXT, "--filter", "data > 5"],
+        "'data > 5' for '--filter <EXPRESSION>': column 8: found `5`; expected a text in quotes such as 'left' to compare to \
+         `data`, which is string\n",
+    );
+    check(
+        &[TEXT, "--filter", "data = %0"],
+        "'data = %0' for '--filter <EXPRESSION>': column 8: found `%0`; expected no parameter",
+    );
+    // Of a topic that has a type it is told as soon as that is known.
+    let _publisher = world.start(&["topic", "pub", "-r", "50", "/x", TEXT, "{data: a}"]);
+    let error = world.run(&["topic", "echo", "/x", "--filter", "date = 'a'"]).bad(2);
+    assert!(error.contains("expected one of data (did you mean `data`?)"), "{error}");
+}
+
+#[test]
+fn messages_that_pass_a_filter_are_printed() {
+    let world = World::new();
+    let point = "geometry_msgs/msg/Point";
+    let _near = world.start(&["topic", "pub", "-r", "50", "/p", point, "{x: 1, y: 2.5}"]);
+    let _far = world.start(&["topic", "pub", "-r", "50", "/p", point, "{x: 10, y: 0.5}"]);
+    for (filter, expect) in [("x > 5", "10.0,0.5,0.0\n"), ("NOT (x > 5 OR y < 2)", "1.0,2.5,0.0\n")]
+    {
+        let echo = ["topic", "echo", "/p", "--csv", "--filter", filter, "--timeout", "2"];
+        let out = world.run(&echo).good();
+        assert!(out.lines().count() > 1, "{filter}: {out}");
+        assert!(out.lines().all(|line| format!("{line}\n") == expect), "{filter}: {out}");
+    }
+    let error = world.run(&["topic", "echo", "/p", "--filter", "z > 0", "--timeout", "0.5"]).bad(1);
+    assert!(error.ends_with("error: no message on /p within 0.5 s\n"), "{error}");
+}
+
+#[test]
 fn what_could_not_be_printed_is_an_error() {
     let world = World::new();
     let array = "std_msgs/msg/UInt8MultiArray";

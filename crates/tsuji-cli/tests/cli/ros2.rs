@@ -191,7 +191,7 @@ fn what_is_not_taken_is_refused_with_a_line() {
         ("control list_controllers", "`ros2 control`"),
         ("pkg create --build-type ament_cmake x", "`ros2 pkg create`"),
         ("action echo /x", "ACTION/_action/feedback"),
-        ("topic echo /x --filter m.data>1", "an expression of Python"),
+        ("topic echo /x --filter len(m.data)>1", "column 4: found `(`"),
         ("topic hz /x --filter m.data>1", "an expression of Python"),
         ("topic pub /x std_msgs/msg/Empty --max-wait-time-secs 1", "is only effective with"),
         ("topic echo /x --raw --no-arr", "cannot be used with"),
