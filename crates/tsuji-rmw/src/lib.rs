@@ -10,6 +10,7 @@ mod distribution;
 mod error;
 pub mod events;
 pub mod ffi;
+pub mod filter;
 mod gid;
 pub mod graph;
 mod handle;

@@ -10,6 +10,7 @@
 mod code;
 mod compile;
 mod containers;
+mod describe;
 mod error;
 mod read;
 mod support;
@@ -26,7 +27,8 @@ use code::{Code, Element};
 use containers::{C, Containers, Cpp};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+use tsuji::dynamic::TypeDescription;
 
 /// Bytes of the encapsulation header before the body.
 const HEADER_SIZE: usize = 4;
@@ -44,6 +46,7 @@ pub struct Plan {
     code: Code,
     fixed_size: Option<usize>,
     is_plain: bool,
+    description: OnceLock<Arc<TypeDescription>>,
     init: unsafe extern "C" fn(*mut c_void, c_int),
     fini: unsafe extern "C" fn(*mut c_void),
 }
@@ -139,6 +142,19 @@ unsafe fn of_table(
     Ok(plans.entry(key).or_insert(plan).clone())
 }
 
+/// The definition of a message type in the language of `.msg`, with those of the types that it uses, as
+/// `tsuji_msg::load_full_text` reads it.
+///
+/// # Safety
+/// As of [`of_message`].
+pub unsafe fn definition(
+    support: *const rosidl_message_type_support_t,
+    abi: &Abi,
+) -> Result<String, PlanError> {
+    // SAFETY: as the caller says.
+    unsafe { describe::definition(support::table(support)?.members, abi) }
+}
+
 /// The hash of a message type, such as `RIHS01_` and 64 hexadecimal digits; none in distributions
 /// that do not have one.
 ///
@@ -219,12 +235,24 @@ impl Plan {
         };
         let fixed_size = code.end(0).map(|body| body + HEADER_SIZE);
         let is_plain = code.is_plain();
-        Ok(Self { type_name, language, code, fixed_size, is_plain, init, fini })
+        let description = OnceLock::new();
+        Ok(Self { type_name, language, code, fixed_size, is_plain, description, init, fini })
     }
 
     /// Such as `std_msgs/msg/String`; of a service's half `example_interfaces/srv/AddTwoInts_Request`.
     pub fn type_name(&self) -> &str {
         &self.type_name
+    }
+
+    /// The type's definition, made when it is asked for first.
+    pub(crate) fn description<E>(
+        &self,
+        make: impl FnOnce() -> Result<Arc<TypeDescription>, E>,
+    ) -> Result<Arc<TypeDescription>, E> {
+        match self.description.get() {
+            Some(made) => Ok(Arc::clone(made)),
+            None => make().map(|made| Arc::clone(self.description.get_or_init(|| made))),
+        }
     }
 
     /// Bytes of CDR with its header, where that is the same for all messages of the type.

@@ -5,7 +5,10 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tsuji::{Bytes, MessageInfo, RawSample, RawSubscription, SubscriptionOptions, Waitable};
+use tsuji::{
+    Bytes, ContentFilterOptions, MessageInfo, RawSample, RawSubscription, SubscriptionOptions,
+    Waitable,
+};
 use tsuji_platform::clock;
 
 use crate::abi::{self, InC, Shaped};
@@ -19,6 +22,7 @@ use crate::ffi::rmw::{
     rmw_subscription_t,
 };
 use crate::ffi::rosidl::rosidl_message_type_support_t;
+use crate::filter;
 use crate::gid::gid_of;
 use crate::handle::{data_of, end_in, inside};
 use crate::identity::IDENTIFIER;
@@ -61,6 +65,15 @@ impl SubscriptionImpl {
 
     pub(crate) fn events(&self) -> &Events {
         &self.events
+    }
+
+    pub(crate) fn content_filter(&self) -> Option<ContentFilterOptions> {
+        self.subscription.content_filter()
+    }
+
+    pub(crate) fn set_content_filter(&self, filter: ContentFilterOptions) -> Result {
+        let ContentFilterOptions { filter_expression, expression_parameters } = filter;
+        Ok(self.subscription.set_content_filter(filter_expression, expression_parameters)?)
     }
 
     /// The next message of which `hand_over` makes something. What is no message of the type is dropped with
@@ -135,8 +148,7 @@ impl Drop for SubscriptionImpl {
     }
 }
 
-/// A subscription of a topic, of whatever type has introspection. A content filter is not obeyed:
-/// `is_cft_enabled` says so.
+/// A subscription of a topic, of whatever type has introspection.
 ///
 /// # Safety
 ///
@@ -173,6 +185,9 @@ pub unsafe extern "C" fn rmw_create_subscription(
             .qos(qos)
             .note_events(move |event| counting.of_subscription(event))
             .ignore_local(options.ignore_local_publications);
+        // SAFETY: the caller promises it.
+        let subscribing =
+            unsafe { filter::asked(subscribing, &options, type_support, &plan, abi) }?;
         let subscription = node.create_polled_raw_subscription(&topic, of, subscribing)?;
         let name = CString::new(subscription.topic()).unwrap_or_default();
         let made = WholeSubscription {
@@ -180,8 +195,8 @@ pub unsafe extern "C" fn rmw_create_subscription(
             topic_name: name.as_ptr(),
             options,
             can_loan_messages: message::loan_size(&plan).is_ok(),
-            is_cft_enabled: false,
-            is_cft_supported: false,
+            is_cft_enabled: subscription.content_filter().is_some(),
+            is_cft_supported: true,
             data: data_of(SubscriptionImpl {
                 subscription,
                 plan,

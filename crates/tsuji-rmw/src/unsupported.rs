@@ -10,7 +10,7 @@ use crate::ffi::rcutils::rcutils_allocator_t;
 use crate::ffi::rmw::rmw_message_info_t;
 use crate::ffi::rmw::{
     rmw_network_flow_endpoint_array_t, rmw_publisher_allocation_t, rmw_publisher_t, rmw_ret_t,
-    rmw_subscription_allocation_t, rmw_subscription_content_filter_options_t, rmw_subscription_t,
+    rmw_subscription_allocation_t, rmw_subscription_t,
 };
 use crate::handle::ours;
 
@@ -48,44 +48,6 @@ pub extern "C" fn rmw_fini_subscription_allocation(
     _allocation: *mut rmw_subscription_allocation_t,
 ) -> rmw_ret_t {
     guard(|| unsupported("memory set aside for taking", "a null allocation"))
-}
-
-/// Messages are not filtered by their contents.
-///
-/// # Safety
-///
-/// Each pointer is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rmw_subscription_set_content_filter(
-    subscription: *mut rmw_subscription_t,
-    options: *const rmw_subscription_content_filter_options_t,
-) -> rmw_ret_t {
-    guard(|| {
-        // SAFETY: the caller promises it.
-        unsafe { ours(subscription) }?;
-        not_null("options", options)?;
-        unsupported("a filter of contents", "a condition in the subscription's callback")
-    })
-}
-
-/// Messages are not filtered by their contents.
-///
-/// # Safety
-///
-/// Each pointer is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rmw_subscription_get_content_filter(
-    subscription: *const rmw_subscription_t,
-    allocator: *mut rcutils_allocator_t,
-    options: *mut rmw_subscription_content_filter_options_t,
-) -> rmw_ret_t {
-    guard(|| {
-        // SAFETY: the caller promises it.
-        unsafe { ours(subscription) }?;
-        not_null("allocator", allocator)?;
-        not_null("options", options)?;
-        unsupported("a filter of contents", "a condition in the subscription's callback")
-    })
 }
 
 /// A publisher has a link for each subscription, of which most have no address.
@@ -178,8 +140,6 @@ mod tests {
         // SAFETY: null is allowed.
         unsafe {
             let rets = [
-                rmw_subscription_set_content_filter(ptr::null_mut(), ptr::null()),
-                rmw_subscription_get_content_filter(ptr::null(), ptr::null_mut(), ptr::null_mut()),
                 rmw_publisher_get_network_flow_endpoints(nobody, ptr::null_mut(), ptr::null_mut()),
                 rmw_subscription_get_network_flow_endpoints(
                     ptr::null(),

@@ -9,7 +9,7 @@ mod ros_types;
 use random::Random;
 use rmw_tsuji::abi::HUMBLE;
 use rmw_tsuji::ffi::rosidl::{rosidl_message_type_support_t, rosidl_runtime_c__String};
-use rmw_tsuji::plan::{PlanErrorKind, PlanProblem, of_message, of_service, type_hash};
+use rmw_tsuji::plan::{PlanErrorKind, PlanProblem, definition, of_message, of_service, type_hash};
 use ros_types::{LANGUAGES, RosTypes};
 use std::ptr;
 use std::sync::Arc;
@@ -498,5 +498,21 @@ fn an_error_names_type_field_and_byte() {
         let error = message.deserialize(&bytes).unwrap_err();
         assert_eq!(error.field(), "array_of_arrays[0].bool_values");
         assert_eq!(error.problem(), &PlanProblem::Bool(2));
+    }
+}
+
+/// What introspection says of a type is its definition: its hash is the same as that of the text which it was generated from.
+#[test]
+fn a_definition_is_told_by_introspection() {
+    let Some(types) = RosTypes::find() else { return };
+    let set = definitions(&types);
+    for name in types.messages() {
+        let expect = set.load(&name).unwrap();
+        for language in LANGUAGES {
+            // SAFETY: of generated code.
+            let text = unsafe { definition(types.message(&name, language), &HUMBLE) }.unwrap();
+            let told = tsuji_msg::load_full_text(&name, &text).unwrap();
+            assert_eq!(told.hash(), expect.hash(), "{name} {language}:\n{text}");
+        }
     }
 }

@@ -52,6 +52,8 @@ pub(crate) enum Described {
     Named,
     /// By what its user has said.
     Given(Arc<TypeDescription>),
+    /// By its fields alone.
+    Fields(Arc<TypeDescription>),
     /// By its Rust type.
     Rust { name: &'static str, definition: &'static str, passes: ValuePasses },
 }
@@ -80,7 +82,7 @@ impl Described {
             Error::new(ErrorKind::Unsupported, what)
         };
         let ty = match self {
-            Self::Given(ty) => Arc::clone(ty),
+            Self::Given(ty) | Self::Fields(ty) => Arc::clone(ty),
             Self::Rust { name, definition, .. } => {
                 load_full_text(name, definition).map_err(|error| unknown(error.to_string()))?
             }
@@ -97,7 +99,8 @@ impl Described {
                 core.topic
             )));
         }
-        if !core.type_hash.is_empty() && core.type_hash != ty.hash() {
+        let is_compared = !core.type_hash.is_empty() && !matches!(self, Self::Fields(_));
+        if is_compared && core.type_hash != ty.hash() {
             return Err(unknown(format!(
                 "the one that is known is another: its hash is {}",
                 ty.hash()
@@ -131,7 +134,7 @@ impl ContentFilter {
         let filter = expression.compile(&ty, &options.expression_parameters).map_err(wrong)?;
         let passes = match described {
             Described::Rust { passes, .. } => Some(*passes),
-            Described::Named | Described::Given(_) => None,
+            Described::Named | Described::Given(_) | Described::Fields(_) => None,
         };
         Ok(Some(Arc::new(Self { options, filter, passes })))
     }

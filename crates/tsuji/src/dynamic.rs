@@ -19,5 +19,5 @@
 
 pub use tsuji_msg::{
     ActionDescription, DynamicMessage, List, Resolver, ServiceDescription, TypeDescription,
-    TypeSet, Value, ValueError,
+    TypeSet, Value, ValueError, load_full_text,
 };

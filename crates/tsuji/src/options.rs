@@ -7,6 +7,7 @@ use tsuji_core::Qos;
 use tsuji_msg::TypeDescription;
 
 use crate::clock::Clock;
+use crate::content_filter::Described;
 use crate::events::{ClientEvent, Note, PublisherEvent, ServiceEvent, SubscriptionEvent};
 use crate::publisher_core::MAX_BLOCKING_DEFAULT;
 use crate::{CallbackGroup, ContentFilterOptions};
@@ -175,7 +176,7 @@ pub type SubscriptionOptions = EndpointOptions<OfSubscription>;
 pub struct OfSubscription {
     pub(crate) ignores_local: bool,
     pub(crate) content_filter: ContentFilterOptions,
-    pub(crate) type_description: Option<Arc<TypeDescription>>,
+    pub(crate) described: Described,
     pub(crate) note: Option<Note<SubscriptionEvent>>,
 }
 
@@ -222,7 +223,14 @@ impl SubscriptionOptions {
     ///
     /// Without it the type must be one that ships with tsuji. A typed subscription has its own and ignores this.
     pub fn type_description(mut self, ty: Arc<TypeDescription>) -> Self {
-        self.of_kind.type_description = Some(ty);
+        self.of_kind.described = Described::Given(ty);
+        self
+    }
+
+    /// Sets what is known of the fields of a raw subscription's type, as [`SubscriptionOptions::type_description`] does, but
+    /// without comparing the hash: who reads the fields from memory knows them and not the definition they came from.
+    pub fn type_fields(mut self, ty: Arc<TypeDescription>) -> Self {
+        self.of_kind.described = Described::Fields(ty);
         self
     }
 

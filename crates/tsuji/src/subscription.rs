@@ -384,9 +384,9 @@ impl RawSubscription {
         let EndpointOptions { qos, group, on_event, of_kind } = options;
         let core = node.endpoint("create a subscription", Remapped::Topic, topic, of, qos)?;
         let session = node.context().session();
-        let described = match (spec.described, of_kind.type_description) {
-            (Described::Named, Some(ty)) => Described::Given(ty),
-            (described, _) => described,
+        let described = match spec.described {
+            Described::Named => of_kind.described,
+            described => described,
         };
         let spec = SubscriptionSpec { ignores_local: of_kind.ignores_local, described, ..spec };
         let subscription_core = Arc::new(SubscriptionCore::new(core, spec)?);

@@ -8,10 +8,10 @@ use crate::abi::{self, Abi, InC};
 use crate::ffi::rosidl::{MessageMember, MessageMembers, field_type};
 
 /// Messages within messages. Deeper than any, and far from the end of the stack.
-const DEPTH_MAX: usize = 64;
+pub(super) const DEPTH_MAX: usize = 64;
 
 /// The one field of an empty message, which generated code adds for the sake of C.
-const EMPTY_FIELD: &str = "structure_needs_at_least_one_member";
+pub(super) const EMPTY_FIELD: &str = "structure_needs_at_least_one_member";
 
 /// Reads the tables of a message and of all that it holds.
 ///

@@ -316,6 +316,79 @@ static void messages(rmw_node_t *node) {
     }
 }
 
+// The number of the next message, which has to come.
+static uint32_t next(rmw_subscription_t *subscription) {
+    Sight got;
+    init(&got, 0);
+    bool taken = false;
+    UNTIL((RMW(take)(subscription, &got, &taken, NULL), taken));
+    uint32_t number = got.number;
+    fini(&got);
+    return number;
+}
+
+static void filters(rmw_node_t *node) {
+    rmw_publisher_options_t publisher_options = {0};
+    rmw_publisher_t *publisher =
+        RMW(create_publisher)(node, &message_support, "/filtered", &profile, &publisher_options);
+    char *parameters[] = {"3", "'a%'"};
+    rmw_subscription_content_filter_options_t filter = {
+        .filter_expression = "number > %0 AND name LIKE %1 AND pixels[0] < 200",
+        .expression_parameters = {2, parameters, allocator},
+    };
+    rmw_subscription_options_t options = {.content_filter_options = &filter};
+    rmw_subscription_t *subscription =
+        RMW(create_subscription)(node, &message_support, "/filtered", &profile, &options);
+    CHECK(publisher && subscription && subscription->is_cft_enabled);
+#if 4 <= TSUJI_RMW_IS
+    CHECK(subscription->is_cft_supported);
+#endif
+    UNTIL(matched(publisher) == 1);
+    for (uint32_t number = 0; number < 6; number++) {
+        Sight sent;
+        fill(&sent, number);
+        CHECK(RMW(publish)(publisher, &sent, NULL) == RMW_RET_OK);
+        fini(&sent);
+    }
+    CHECK(next(subscription) == 4 && next(subscription) == 5);
+
+    rmw_subscription_content_filter_options_t said = {0};
+    CHECK(RMW(subscription_get_content_filter)(subscription, &allocator, &said) == RMW_RET_OK);
+    CHECK(strcmp(said.filter_expression, filter.filter_expression) == 0 && said.expression_parameters.size == 2);
+    CHECK(strcmp(said.expression_parameters.data[1], "'a%'") == 0);
+    free(said.filter_expression), free(said.expression_parameters.data[0]), free(said.expression_parameters.data[1]);
+    free(said.expression_parameters.data);
+
+    // What cannot be set leaves what is there.
+    char *wrong[] = {"numbr > 1", "number >", "number > %5", "name > 3"};
+    for (int i = 0; i < 4; i++) {
+        filter.filter_expression = wrong[i];
+        CHECK(RMW(subscription_set_content_filter)(subscription, &filter) == RMW_RET_INVALID_ARGUMENT);
+        CHECK(subscription->is_cft_enabled);
+        CHECK(!RMW(create_subscription)(node, &message_support, "/filtered", &profile, &options));
+    }
+    CHECK(RMW(subscription_set_content_filter)(subscription, NULL) == RMW_RET_INVALID_ARGUMENT);
+
+    // Another, and none.
+    filter = (rmw_subscription_content_filter_options_t){.filter_expression = "number = 1"};
+    CHECK(RMW(subscription_set_content_filter)(subscription, &filter) == RMW_RET_OK);
+    filter.filter_expression = "";
+    for (uint32_t number = 0; number < 3; number++) {
+        if (number == 2) {
+            CHECK(next(subscription) == 1);
+            CHECK(RMW(subscription_set_content_filter)(subscription, &filter) == RMW_RET_OK);
+        }
+        Sight sent;
+        fill(&sent, number);
+        CHECK(RMW(publish)(publisher, &sent, NULL) == RMW_RET_OK);
+        fini(&sent);
+    }
+    CHECK(next(subscription) == 2 && !subscription->is_cft_enabled);
+    CHECK(RMW(subscription_get_content_filter)(subscription, &allocator, &said) == RMW_RET_ERROR);
+    CHECK(RMW(destroy_subscription)(node, subscription) == RMW_RET_OK);
+    CHECK(RMW(destroy_publisher)(node, publisher) == RMW_RET_OK);
+}
+
 static void services(rmw_node_t *node) {
     rmw_service_t *service = RMW(create_service)(node, &service_support, "/look", &profile);
     rmw_client_t *client = RMW(create_client)(node, &service_support, "/look", &profile);
@@ -398,6 +471,7 @@ int main(int argc, char **argv) {
     CHECK(RMW(destroy_guard_condition)(guard) == RMW_RET_OK);
 
     messages(node);
+    filters(node);
     services(node);
 
     CHECK(RMW(destroy_node)(node) == RMW_RET_OK);
