@@ -29,11 +29,22 @@ NEEDS = ['rcutils', 'rmw', 'rosidl-runtime-c', 'rosidl-typesupport-introspection
 DEB_ARCHITECTURES = {'x86_64': 'amd64', 'aarch64': 'arm64'}
 
 
+def fixture(folder):
+    """Build the library that keeps tests apart and return its path."""
+    path = pathlib.Path(folder) / 'librmw_tsuji_test_fixture.so'
+    subprocess.run([os.environ.get('CC', 'cc'), '-std=gnu11', '-O2', '-shared', '-fPIC', '-fvisibility=hidden', '-s',
+                    ROOT / 'ros2/rmw_tsuji/test_fixture.c', '-o', path], check=True)
+    return path
+
+
 def files(library):
     """Return what is put below a prefix: a dictionary of paths and contents."""
+    with tempfile.TemporaryDirectory() as folder:
+        test_fixture = fixture(folder).read_bytes()
     index = 'share/ament_index/resource_index'
     found = {
         'lib/librmw_tsuji.so': library,
+        'lib/librmw_tsuji_test_fixture.so': test_fixture,
         'share/rmw_tsuji/package.xml': (ROOT / 'ros2/rmw_tsuji/package.xml').read_bytes(),
         f'{index}/packages/rmw_tsuji': b'',
         f'{index}/rmw_typesupport/rmw_tsuji': ';'.join(sum(TYPESUPPORTS.values(), [])).encode(),
