@@ -39,14 +39,14 @@ def run_rows(module, texts):
     for text in texts:
         faulthandler.dump_traceback_later(ROW_SECONDS, exit=True)
         tell(row=text, state='began')
-        began, reason = time.monotonic(), None
+        began, reason, value = time.monotonic(), None, None
         try:
             stage.next_row()
-            rows[text].check(stage)
+            value = rows[text].check(stage)
         except Exception as error:  # whatever it is, the next row is to run
             reason = reason_of(error)
             traceback.print_exc()
-        tell(row=text, state='ended', reason=reason, seconds=time.monotonic() - began)
+        tell(row=text, state='ended', reason=reason, value=value, seconds=time.monotonic() - began)
     faulthandler.dump_traceback_later(ROW_SECONDS, exit=True)
     stage.close()
     rclpy.shutdown()

@@ -18,8 +18,8 @@ import time
 import table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Processes of rows at once. Rows mostly wait, and two cores carry these.
-AT_ONCE = 3
+# Groups at once. Rows mostly wait, and two cores carry these.
+AT_ONCE = 6
 # No row is silent for so long: child.py cuts what hangs before.
 SILENT_SECONDS = 120
 # What is known to fail need not be waited for as long.
@@ -35,6 +35,8 @@ class Group:
         self.distribution, self.here, self.there, self.module, self.texts = distribution, here, there, module, texts
         # text: (how it ended, why)
         self.ended = {}
+        # text: what it found, where it measures
+        self.values = {}
 
     def reason(self, text):
         return table.not_yet(self.distribution, self.here, self.there, self.module, text)
@@ -127,6 +129,7 @@ class Runner:
                 words = json.loads(line)
                 running = words['row'] if words['state'] == 'began' else None
                 if words['state'] == 'ended':
+                    group.values[words['row']] = words['value']
                     group.ended[words['row']] = (OK, None) if words['reason'] is None else (FAILED, words['reason'])
         timer.cancel()
         return running
@@ -139,15 +142,15 @@ def end_all(session):
         pass
 
 
-def rows_of(runner, distribution):
-    """The rows of each module, as that distribution has them."""
+def rows_of(runner, distribution, modules):
+    """The rows of modules, as that distribution has them."""
     program = (
         'import json, sys, scene\n'
         'print(json.dumps({m: [(r.text, r.alone) for r in scene.rows_of(f"rows.{m}")] for m in sys.argv[1:]}))')
     environment = {**os.environ, 'WHEELS_THERE': '{}', 'PYTHONDONTWRITEBYTECODE': '1'}
     for name in 'RMW_IMPLEMENTATION', 'LD_PRELOAD':
         environment.pop(name, None)
-    out = subprocess.run([runner.pythons[distribution], '-c', program, *table.MODULES], cwd=HERE, env=environment, check=True,
+    out = subprocess.run([runner.pythons[distribution], '-c', program, *modules], cwd=HERE, env=environment, check=True,
                          stdout=subprocess.PIPE, timeout=60).stdout
     return json.loads(out)
 
@@ -156,7 +159,7 @@ def groups_of(runner, wanted, control):
     """All groups, those that wait longest first."""
     groups, kinds = [], {}
     for distribution in runner.pythons:
-        kinds[distribution] = rows_of(runner, distribution)
+        kinds[distribution] = rows_of(runner, distribution, table.MODULES)
     for module in table.MODULES:
         for distribution in runner.pythons:
             for here, there in table.CONTROL if control else table.PEERS:
