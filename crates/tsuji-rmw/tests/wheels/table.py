@@ -32,7 +32,6 @@ DESTROYED_NODES = 'a node that rclpy destroys stays, since rclpy leaves its serv
 UNSEEN = 'a subscription of tsuji to which nobody publishes is not seen by nodes of Fast DDS'
 STAYS = 'an endpoint of tsuji that is destroyed stays, matched too, for nodes of Fast DDS'
 NOT_YET = [
-    NotYet('kilted', ANY, ANY, ANY, 'librmw_tsuji.so is built for Jazzy'),
     NotYet(ANY, MIXED, 'services', ANY, SERVICES),
     NotYet(ANY, MIXED, 'actions', ANY, SERVICES),
     NotYet(ANY, MIXED, 'parameters', ['listed, described and got', 'set, refused and set together'], SERVICES),
