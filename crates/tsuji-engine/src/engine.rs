@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_core::{Peers, Qos, Scopes, TransportId};
-use tsuji_transport::wire::{Announcements, Found};
-use tsuji_transport::{Bytes, Endpoint, Error, ErrorKind, Gid, Result};
+use tsuji_transport::wire::{Announcements, Found, Relates};
+use tsuji_transport::{Bytes, Endpoint, Error, ErrorKind, Gid, RelationHeader, Result};
 
 /// The name of a participant or an endpoint on the engine's network: 12 bytes that all names of one
 /// participant begin with, and 4 of its own, which are `00 00 01 c1` for the participant itself. On RTPS
@@ -78,8 +78,8 @@ pub struct About {
     pub peers: Peers,
     /// The largest sample.
     pub sample_bytes_max: u64,
-    /// Its samples say what they relate to: see [`Related`].
-    pub relates: bool,
+    /// How its samples say what they relate to: see [`Related`].
+    pub relates: Relates,
 }
 
 /// What of an engine is loaded.
@@ -158,10 +158,24 @@ pub trait EngineWriter: Send + Sync {
     /// when too much is not acknowledged yet; then it has no number.
     fn write(&self, bytes: &Bytes, source_ns: i64) -> Result<()>;
 
-    /// The same, of a sample that relates to another one. Only of an engine that says that it
-    /// [`relates`](About::relates).
+    /// The same, of a sample that relates to another one. Only of an engine that relates
+    /// [beside](Relates::Beside) its samples.
     fn write_related(&self, bytes: &Bytes, source_ns: i64, related: Related) -> Result<()> {
         let _ = (bytes, source_ns, related);
+        Err(Error::new(ErrorKind::Unsupported, "relate"))
+    }
+
+    /// The same, in two forms, to each reader in its own: with `header` behind the encapsulation header, or
+    /// without it, and `related` beside the sample. Only of an engine that relates by
+    /// [either](Relates::Either).
+    fn write_either(
+        &self,
+        bytes: &Bytes,
+        source_ns: i64,
+        header: &RelationHeader,
+        related: Option<Related>,
+    ) -> Result<()> {
+        let _ = (bytes, source_ns, header, related);
         Err(Error::new(ErrorKind::Unsupported, "relate"))
     }
 
@@ -221,7 +235,9 @@ pub struct Arrived {
     pub number: i64,
     /// In nanoseconds since the Unix epoch, as the writer says.
     pub source_ns: i64,
-    /// What it relates to, if that is said.
+    /// Who wrote it says in the payload of a request or a reply what that relates to, and not beside it.
+    pub is_headed: bool,
+    /// What it relates to, if that is said beside it.
     pub related: Option<Related>,
     /// With the encapsulation header. Who is not tsuji may send less than that.
     pub bytes: Bytes,

@@ -510,7 +510,7 @@ mod tests {
                 scopes: Scopes { intra: false, local: true, remote: false },
                 peers: Peers::ALL,
                 sample_bytes_max: 1000,
-                relates: false,
+                relates: tsuji_transport::wire::Relates::Never,
             }
         }
 

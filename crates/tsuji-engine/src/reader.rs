@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tsuji_core::Durability;
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
+use tsuji_transport::wire::Relates;
 use tsuji_transport::{
     Address, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload, PeerId,
     Reader, Result, Sample,
@@ -134,7 +135,7 @@ impl ReaderCore {
         let spec = EndpointSpec::of(endpoint, shared.about.peers);
         let mut engine = lease.participant().reader(&spec)?;
         // Who is not announced to others has no requests of theirs.
-        let relates = shared.about.relates && endpoint.announced.is_some();
+        let relates = shared.about.relates != Relates::Never && endpoint.announced.is_some();
         let relating = relates.then(|| engine.guid());
         let core = Arc::new(Self {
             shared: Arc::clone(shared),
@@ -410,9 +411,10 @@ impl State {
     }
 
     /// What a sample relates to: a reply to a request, a request to who asks and by which number. `asked` is
-    /// that of a writer of tsuji, whose client knows its number on every link by which the reply may go.
+    /// that of a writer of tsuji, whose client knows its number on every link by which the reply may go. `None`
+    /// where it is in the payload.
     fn relation(&self, arrived: &Arrived, asked: Option<(Gid, u64)>) -> Option<(Gid, u64)> {
-        let own = self.relating?;
+        let own = self.relating.filter(|_| !arrived.is_headed)?;
         let number_of = |number| u64::try_from(number).unwrap_or(0);
         let said = arrived.related.filter(|it| it.name != Guid::default());
         let Some(Related { name, number }) = said.filter(|it| 0 < it.number) else {
@@ -459,6 +461,7 @@ fn sample(
         arrived_ns,
         encoding: Encoding::Cdr1,
         related,
+        header: None,
     };
     Sample { envelope, payload: Payload::Bytes(arrived.bytes) }
 }
@@ -623,10 +626,17 @@ mod tests {
         let marks = VecDeque::from([(1, 11), (5, 20)]);
         let asking = Some(Asking { gid: client, guid: writer, marks });
         let state = State { relating: Some(own), asking, ..State::default() };
+        let arrived = || Arrived {
+            writer: theirs,
+            number: 7,
+            source_ns: 0,
+            is_headed: false,
+            related: None,
+            bytes: Bytes::copy_from(&[0; 4]),
+        };
         let relation_of = |asked: Option<(Gid, u64)>, related: Option<(Guid, i64)>| {
             let related = related.map(|(name, number)| Related { name, number });
-            let bytes = Bytes::copy_from(&[0; 4]);
-            let arrived = Arrived { writer: theirs, number: 7, source_ns: 0, related, bytes };
+            let arrived = Arrived { related, ..arrived() };
             state.relation(&arrived, asked)
         };
         let relation = |related| relation_of(None, related);
@@ -644,8 +654,10 @@ mod tests {
         assert_eq!(relation(Some((writer, 6))), Some((client, 21)));
         assert_eq!(relation(Some((other, 6))), Some((Gid(other), 6)));
         let related = Some(Related { name: own, number: 2 });
-        let bytes = Bytes::copy_from(&[0; 4]);
-        let arrived = Arrived { writer: theirs, number: 7, source_ns: 0, related, bytes };
+        // What stands in the payload is not looked for beside it.
+        let headed = Arrived { related, is_headed: true, ..arrived() };
+        assert_eq!(state.relation(&headed, asked), None);
+        let arrived = Arrived { related, ..arrived() };
         assert_eq!(State::default().relation(&arrived, asked), None);
     }
 }

@@ -9,7 +9,7 @@ use tsuji_platform::clock;
 use tsuji_platform::poll::Waker;
 use tsuji_transport::deferred::told;
 use tsuji_transport::engines::Need;
-use tsuji_transport::wire::{Announcements, ChannelSpec, Found, Inlet, Outlet, Wire};
+use tsuji_transport::wire::{Announcements, ChannelSpec, Found, Inlet, Outlet, Relates, Wire};
 use tsuji_transport::{Bytes, Error, ErrorKind, Gid, Result};
 
 use crate::engine::{EndpointSpec, EngineReader, EngineWriter, Listener, Tap};
@@ -21,7 +21,7 @@ impl Wire for EngineTransport {
         self.shared.about.peers
     }
 
-    fn relates(&self) -> bool {
+    fn relates(&self) -> Relates {
         self.shared.about.relates
     }
 

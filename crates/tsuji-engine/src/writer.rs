@@ -9,6 +9,7 @@ use std::time::Duration;
 use tsuji_core::{Durability, History};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
+use tsuji_transport::wire::Relates;
 use tsuji_transport::{
     Address, Bytes, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Loan, Payload,
     PeerId, Result, Sent, Writer,
@@ -363,10 +364,17 @@ impl Writer for FlowWriter {
                 core.mark(connection, mark);
             }
         }
-        let related = envelope.related.filter(|_| core.shared.about.relates);
-        let written = match related.and_then(|it| core.relate(it, mark)) {
-            Some(related) => engine.write_related(bytes, envelope.wall_ns, related),
-            None => engine.write(bytes, envelope.wall_ns),
+        let is_asked = core.shared.about.relates != Relates::Never;
+        let related = envelope.related.filter(|_| is_asked);
+        let related = related.and_then(|it| core.relate(it, mark));
+        let written = match (core.shared.about.relates, related, &envelope.header) {
+            (Relates::Either, related, Some(header)) => {
+                engine.write_either(bytes, envelope.wall_ns, header, related)
+            }
+            (Relates::Beside, Some(related), _) => {
+                engine.write_related(bytes, envelope.wall_ns, related)
+            }
+            _ => engine.write(bytes, envelope.wall_ns),
         };
         if let Err(error) = written {
             if error.kind() == ErrorKind::Busy {

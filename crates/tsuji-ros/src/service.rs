@@ -27,10 +27,11 @@
 //! [`Guid::is_reader`](crate::gid::Guid::is_reader) tells which of the two is meant.
 //!
 //! The two mappings cannot talk to each other: topic and type names match, so endpoints match, and
-//! what one sends the other misreads. Which mapping a peer has is known by its vendor.
+//! what one sends the other misreads. Which mapping a peer has is known by its vendor, and each is spoken to in
+//! its own.
 
 use tsuji_msg::CdrError;
-use tsuji_msg::cdr::{HEADER_SIZE, Reader, Writer};
+use tsuji_msg::cdr::{ByteOrder, HEADER_SIZE, Reader};
 
 /// Bytes of the header.
 pub const REQUEST_HEADER_BYTES: usize = 16;
@@ -63,16 +64,23 @@ impl RequestHeader {
     ///
     /// Refused if the encapsulation of `sample` is not plain CDR.
     pub fn join(self, sample: &[u8]) -> Result<Vec<u8>, CdrError> {
-        let plain = Reader::new(sample)?;
-        let whole = Vec::with_capacity(sample.len() + REQUEST_HEADER_BYTES);
-        let mut writer = Writer::new(whole, plain.order())?;
-        writer.scalar(self.client)?;
-        writer.scalar(self.sequence)?;
-        let mut whole = writer.into_sink();
-        // The options of the encapsulation count padding bytes at the end, which stay.
-        whole[..HEADER_SIZE].copy_from_slice(&sample[..HEADER_SIZE]);
-        whole.extend_from_slice(&sample[HEADER_SIZE..]);
-        Ok(whole)
+        let header = self.in_order_of(sample)?;
+        let (encapsulation, body) = sample.split_at(HEADER_SIZE);
+        Ok([encapsulation, &header, body].concat())
+    }
+
+    /// This header as it stands in `sample`, in its byte order.
+    ///
+    /// Refused if the encapsulation of `sample` is not plain CDR.
+    pub fn in_order_of(self, sample: &[u8]) -> Result<[u8; REQUEST_HEADER_BYTES], CdrError> {
+        let (client, sequence) = match Reader::new(sample)?.order() {
+            ByteOrder::Big => (self.client.to_be_bytes(), self.sequence.to_be_bytes()),
+            ByteOrder::Little => (self.client.to_le_bytes(), self.sequence.to_le_bytes()),
+        };
+        let mut header = [0; REQUEST_HEADER_BYTES];
+        header[..8].copy_from_slice(&client);
+        header[8..].copy_from_slice(&sequence);
+        Ok(header)
     }
 }
 

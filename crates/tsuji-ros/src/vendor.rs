@@ -20,6 +20,12 @@ impl VendorId {
     /// eProsima Fast DDS.
     pub const FAST: Self = Self([0x01, 0x0f]);
 
+    /// RTI Connext DDS.
+    pub const CONNEXT: Self = Self([0x01, 0x01]);
+
+    /// RTI Connext DDS Micro.
+    pub const CONNEXT_MICRO: Self = Self([0x01, 0x0a]);
+
     /// RustDDS.
     pub const RUST: Self = Self([0x01, 0x12]);
 
@@ -40,9 +46,10 @@ impl VendorId {
 
     /// Whether its services are taken to be as those of `rmw_fastrtps_cpp`, related to each other outside
     /// the payload: those of Fast DDS are, those of rmw_zenoh, as tsuji's engine over it shows them, and those of
-    /// ros2-client on RustDDS can be. Those of Connext might be, which nobody has tried.
+    /// ros2-client on RustDDS can be. Those of Connext are by their specification, which nobody has tried.
     pub fn has_services_of_fast(self) -> bool {
-        [Self::FAST, Self::RUST, Self::ZENOH].contains(&self)
+        let connext = [Self::CONNEXT, Self::CONNEXT_MICRO];
+        [Self::FAST, Self::RUST, Self::ZENOH].contains(&self) || connext.contains(&self)
     }
 
     /// The vendor as a condition of a policy names it.
@@ -68,11 +75,11 @@ impl fmt::Display for VendorId {
 }
 
 const KNOWN: &[([u8; 2], &str)] = &[
-    ([0x01, 0x01], "RTI Connext DDS"),
+    (VendorId::CONNEXT.0, "RTI Connext DDS"),
     ([0x01, 0x02], "OpenSplice"),
     ([0x01, 0x03], "OpenDDS"),
     ([0x01, 0x06], "CoreDX DDS"),
-    ([0x01, 0x0a], "RTI Connext DDS Micro"),
+    (VendorId::CONNEXT_MICRO.0, "RTI Connext DDS Micro"),
     (VendorId::FAST.0, "Fast DDS"),
     (VendorId::CYCLONE.0, "Cyclone DDS"),
     ([0x01, 0x11], "GurumDDS"),

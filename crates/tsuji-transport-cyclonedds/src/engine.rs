@@ -253,8 +253,8 @@ impl tsuji_engine::Tap for Tap {
         // SAFETY: the engine's sample holds the bytes, which nobody changes any more.
         let bytes =
             unsafe { foreign::bytes(start, taken.len, sample.as_ptr(), ffi::tcy_sample_free) };
-        let (writer, number) = (taken.writer, taken.number);
-        Ok(Some(Arrived { writer, number, source_ns: taken.source_ns, related: None, bytes }))
+        let ffi::Taken { writer, number, source_ns, .. } = taken;
+        Ok(Some(Arrived { writer, number, source_ns, is_headed: true, related: None, bytes }))
     }
 }
 

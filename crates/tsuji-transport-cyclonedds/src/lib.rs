@@ -13,7 +13,7 @@ use tsuji_core::{Peers, Scopes, TransportId};
 use tsuji_engine::{About, Engine, Library};
 use tsuji_platform::network::{index_of, interfaces};
 use tsuji_transport::deferred::told;
-use tsuji_transport::wire::Announcements;
+use tsuji_transport::wire::{Announcements, Relates};
 use tsuji_transport::{Error, ErrorKind, PeerId, Result};
 
 pub use tsuji_engine::EngineTransport;
@@ -60,7 +60,7 @@ impl Engine for CycloneDds {
                 false => Peers { zenoh: false, ..Peers::ALL },
             },
             sample_bytes_max: SAMPLE_BYTES_MAX,
-            relates: false,
+            relates: Relates::Never,
         }
     }
 

@@ -380,7 +380,7 @@ impl tsuji_engine::Tap for Tap {
         let abi::Related { name, number } = taken.related;
         let related = (name != Guid::default()).then_some(Related { name, number });
         let (writer, number, source_ns) = (taken.writer, taken.number, taken.source_ns);
-        Ok(Some(Arrived { writer, number, source_ns, related, bytes }))
+        Ok(Some(Arrived { writer, number, source_ns, is_headed: false, related, bytes }))
     }
 }
 

@@ -8,6 +8,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
 use tsuji_core::{Peers, Scopes, TransportId};
 use tsuji_engine::About;
 use tsuji_engine_abi::abi::{self, Table};
+use tsuji_transport::wire::Relates;
 use tsuji_transport::{Error, ErrorKind, Result};
 
 /// A library that is loaded for as long as the process lives.
@@ -51,7 +52,7 @@ impl Plugin {
             && reaches(said.scopes.remote, about.scopes.remote)
             && said.peers.union(about.peers) == about.peers
             && said.sample_bytes_max <= about.sample_bytes_max
-            && reaches(said.relates, about.relates)
+            && reaches(said.relates != Relates::Never, about.relates != Relates::Never)
     }
 
     /// Where it was.
@@ -155,7 +156,10 @@ unsafe fn read(
             other: has(table.peers, abi::PEERS_OTHER),
         },
         sample_bytes_max: table.sample_bytes_max,
-        relates: has(table.features, abi::RELATES),
+        relates: match has(table.features, abi::RELATES) {
+            true => Relates::Beside,
+            false => Relates::Never,
+        },
     };
     Ok((table, about, version))
 }

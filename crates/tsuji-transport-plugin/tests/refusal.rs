@@ -8,6 +8,7 @@ use tsuji_core::{Peers, Qos, Scopes, TransportId};
 use tsuji_engine::About;
 use tsuji_platform::memory::Backing;
 use tsuji_transport::bell::Bells;
+use tsuji_transport::wire::Relates;
 use tsuji_transport::{Endpoint, ErrorKind, Gid, PeerId, Transport};
 use tsuji_transport_plugin::{Plugin, PluginConfig, PluginEngine, file_name, folders, locate};
 
@@ -86,7 +87,7 @@ fn config(path: PathBuf) -> PluginConfig {
         scopes: Scopes { intra: false, local: true, remote: false },
         peers: Peers::TSUJI,
         sample_bytes_max: 100,
-        relates: false,
+        relates: Relates::Never,
     };
     PluginConfig::new(about, path, 0)
 }

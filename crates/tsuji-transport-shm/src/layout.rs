@@ -175,6 +175,7 @@ impl Meta {
             arrived_ns: 0,
             encoding: Encoding::from_number(self.encoding)?,
             related: (self.is_related != 0).then_some(related),
+            header: None,
         })
     }
 }

@@ -31,7 +31,7 @@ mod heap;
 pub use heap::{HeapReserve, LEAD};
 
 mod sample;
-pub use sample::{Encoding, Envelope, Gid, Payload, Sample};
+pub use sample::{Encoding, Envelope, Gid, Payload, RelationHeader, Sample};
 
 mod sync;
 

@@ -43,7 +43,14 @@ pub struct Envelope {
     /// The request that this sample answers: its client, and its number, which is not 0. Of a request on a
     /// [`Wire`](crate::wire::Wire) that relates, who takes the replies, and 0.
     pub related: Option<(Gid, u64)>,
+    /// What stands in front of the body of a request or a reply for readers that look there for what it
+    /// relates to. On a [`Wire`](crate::wire::Wire) that relates [by either](crate::wire::Relates::Either).
+    pub header: Option<RelationHeader>,
 }
+
+/// What a request or a reply begins with, behind the encapsulation header, where that says what it
+/// relates to.
+pub type RelationHeader = [u8; 16];
 
 /// How the bytes of a payload are encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,12 +22,9 @@ pub trait Wire: fmt::Debug + Send + Sync {
     /// Whom it talks to.
     fn peers(&self) -> Peers;
 
-    /// Whether what a sample relates to goes beside it, as the envelope's `related`, with names of the wire: a
-    /// request to the reader of its replies, which is named as everybody names it here, and a reply to
-    /// what came with the request. What comes is named so too: a request by its client and the client's
-    /// number for it, a reply to a request of this process by the writer and the number that it had.
-    fn relates(&self) -> bool {
-        false
+    /// How requests and replies say which request they are.
+    fn relates(&self) -> Relates {
+        Relates::Never
     }
 
     /// Where whoever has not joined hears of others; or why it has to join at once, as a clause after
@@ -62,6 +59,22 @@ pub trait Wire: fmt::Debug + Send + Sync {
 
     /// Opens a topic for reading what is no flow. Joins.
     fn open_inlet(&self, spec: &ChannelSpec) -> Result<Box<dyn Inlet>>;
+}
+
+/// How requests and replies say which request they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Relates {
+    /// Not beside them: who sends them writes it into the payload.
+    #[default]
+    Never,
+    /// Beside them, as the envelope's `related`, with names of the wire: a request to the reader of its
+    /// replies, which is named as everybody names it here, and a reply to what came with the request. What
+    /// comes is named so too: a request by its client and the client's number for it, a reply to a request
+    /// of this process by the writer and the number that it had.
+    Beside,
+    /// To each reader as its vendor does: beside them, or in the payload, where the envelope's `header` is
+    /// then put. What comes from who writes it into the payload has no `related`, and has it there.
+    Either,
 }
 
 /// Where all participants of a wire announce themselves, again and again: in datagrams to a group.

@@ -1,9 +1,9 @@
-//! Requests and replies on links that cannot name a request in the envelope: as `rmw_cyclonedds_cpp`
-//! writes them, with a header in the payload.
+//! Requests and replies on links that cannot name a request in the envelope, or not to everybody: as
+//! `rmw_cyclonedds_cpp` writes them, with a header in the payload.
 
 use tsuji_msg::CdrError;
 use tsuji_ros::service::RequestHeader;
-use tsuji_transport::{Bytes, Gid};
+use tsuji_transport::{Bytes, Gid, RelationHeader};
 
 /// The client of tsuji that sends from `requests`, as the header names it.
 pub(crate) fn client_number(requests: Gid) -> u64 {
@@ -15,10 +15,17 @@ pub(crate) fn client_number(requests: Gid) -> u64 {
 
 /// A request or reply with its header.
 pub(crate) fn join(related: (Gid, u64), plain: &[u8]) -> Result<Bytes, CdrError> {
-    let Gid([client @ .., _, _, _, _, _, _, _, _]) = related.0;
-    let header =
-        RequestHeader { client: u64::from_le_bytes(client), sequence: related.1.cast_signed() };
-    header.join(plain).map(|whole| Bytes::copy_from(&whole))
+    header_of(related).join(plain).map(|whole| Bytes::copy_from(&whole))
+}
+
+/// The header as it would stand in a request or reply.
+pub(crate) fn header(related: (Gid, u64), plain: &[u8]) -> Result<RelationHeader, CdrError> {
+    header_of(related).in_order_of(plain)
+}
+
+fn header_of((Gid(name), number): (Gid, u64)) -> RequestHeader {
+    let [client @ .., _, _, _, _, _, _, _, _] = name;
+    RequestHeader { client: u64::from_le_bytes(client), sequence: number.cast_signed() }
 }
 
 /// The header, as what a reply relates to, and the plain request or reply.
@@ -47,6 +54,7 @@ mod tests {
         let (found, left) = split(&whole).unwrap();
         assert_eq!((found, &left[..]), (asked, &plain[..]));
         assert!(split(&whole[..19]).is_err());
+        assert_eq!(header(asked, plain).unwrap(), whole[4..20]);
     }
 
     #[test]

@@ -862,12 +862,10 @@ impl PublisherCore {
         for (at, link) in links.iter().enumerate().filter(|(_, link)| !link.is_broken) {
             let payload = if link.id.typed { value.as_ref() } else { bytes.as_ref() };
             let Some(payload) = payload else { continue };
-            let sent = if link.is_mapped && link.relates {
-                let related = Some((self.partner, 0));
-                link.writer.send(&Envelope { related, ..envelope }, payload)
-            } else if link.is_mapped {
+            let sent = if link.is_mapped {
                 let number = mapping::related(mapping::client_number(self.gid), envelope.sequence);
-                mapped(number, payload).and_then(|it| link.writer.send(&envelope, &it))
+                let related = Some((self.partner, 0));
+                link.send_mapped(&Envelope { related, ..envelope }, number, payload)
             } else {
                 link.writer.send(&envelope, payload)
             };
@@ -1022,16 +1020,14 @@ impl PublisherCore {
         };
         let payload = if link.id.typed { &attempt.value } else { &attempt.bytes };
         let payload = payload.as_ref().ok_or_else(gone)?;
-        let sent = if link.is_mapped && link.relates {
-            link.writer.send(&envelope, payload)
-        } else if link.is_mapped {
+        let sent = if link.is_mapped {
             let (client, number) = asked.number;
             // The request may have come by a link on which its client has its whole name.
             let number = match client == asked.client {
                 true => mapping::related(mapping::client_number(client), number),
                 false => asked.number,
             };
-            link.writer.send(&envelope, &mapped(number, payload)?)
+            link.send_mapped(&envelope, number, payload)
         } else {
             link.writer.send_to(reader, &envelope, payload)
         };
@@ -1124,7 +1120,7 @@ impl Drop for Turn<'_> {
 /// Reserves room for the next sample on all links, or on none.
 fn reserve_on_all(links: &[Link], len: usize) -> Result<(), (usize, tsuji_transport::Error)> {
     for (at, link) in links.iter().enumerate().filter(|(_, link)| !link.is_broken) {
-        let header = if link.is_mapped && !link.relates { REQUEST_HEADER_BYTES } else { 0 };
+        let header = if link.is_headed() { REQUEST_HEADER_BYTES } else { 0 };
         let len = if link.id.typed { 0 } else { len + header };
         if let Err(error) = link.writer.reserve(len) {
             links[..at].iter().for_each(|link| link.writer.cancel());
@@ -1168,14 +1164,6 @@ const OWED_AGAIN_MAX: Duration = Duration::from_millis(500);
 const TROUBLE_LOOK_NS: u64 = 20_000_000;
 /// So long a silence, and what is sent after it may be of another size.
 const SILENCE_NS: u64 = 10_000_000_000;
-
-/// A request or reply as it goes over a link that has no place for its number.
-fn mapped(number: (Gid, u64), payload: &Payload) -> Result<Payload, tsuji_transport::Error> {
-    let refused = || tsuji_transport::Error::new(TransportKind::Invalid, "send");
-    let Payload::Bytes(bytes) = payload else { return Err(refused().about("a typed value")) };
-    let whole = mapping::join(number, bytes).map_err(|error| refused().because(error))?;
-    Ok(Payload::Bytes(whole))
-}
 
 /// Types whose samples are large as a rule, before the first one shows it.
 fn prior(type_name: &str) -> Size {

@@ -17,7 +17,7 @@ use tsuji_ros::user_data::{ParticipantUserData, TsujiParticipant};
 use tsuji_transport::bell::Bells;
 use tsuji_transport::deferred::told;
 use tsuji_transport::inproc::InProcess;
-use tsuji_transport::wire::Wire;
+use tsuji_transport::wire::{Relates, Wire};
 use tsuji_transport::{PeerId, Transport};
 use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
 use tsuji_transport_plugin::{Located, Plugin, PluginConfig, PluginEngine};
@@ -239,7 +239,10 @@ impl Plugins<'_> {
             peers,
             sample_bytes_max,
             // Tsuji among itself does with a header in the payload, as by Cyclone DDS.
-            relates: peers != Peers::TSUJI,
+            relates: match peers == Peers::TSUJI {
+                true => Relates::Never,
+                false => Relates::Beside,
+            },
         };
         let declared = self.policy.settings(&id).and_then(|it| it.plugin.as_deref());
         let file = declared.map_or_else(|| tsuji_transport_plugin::file_name(name), str::to_owned);
@@ -295,7 +298,11 @@ impl Plugins<'_> {
             // by another engine.
             None => {
                 let plugin = Plugin::load_noting(&located.path, name.as_str(), &starts)?;
-                let about = About { peers: Peers::TSUJI, relates: false, ..plugin.about().clone() };
+                let about = About {
+                    peers: Peers::TSUJI,
+                    relates: Relates::Never,
+                    ..plugin.about().clone()
+                };
                 (about, Some(plugin))
             }
         };

@@ -13,6 +13,7 @@ use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::deferred::{self, Locked, told};
+use tsuji_transport::wire::Relates;
 use tsuji_transport::{
     Address, Connected, Encoding, Gid, Payload, PeerId, Reader, Sample, Transport,
 };
@@ -122,7 +123,7 @@ struct Link {
     reader: Arc<dyn Reader>,
     /// What was sent on it is there to be taken.
     is_immediate: bool,
-    /// Requests and replies carry a header there.
+    /// Requests and replies carry a header there, unless what they relate to came beside them.
     is_mapped: bool,
     /// How many samples it had displaced when it was opened beside another that brings the same.
     trial_from: Option<u64>,
@@ -544,12 +545,12 @@ impl SubscriptionCore {
         }
         drop(state);
         let reader = transport.open_reader(&self.for_transport(false), Arc::clone(&self.news))?;
-        let relates = transport.wire().is_some_and(|it| it.relates());
+        let relates = transport.wire().map_or(Relates::Never, |it| it.relates());
         let link = Link {
             id,
             reader: Arc::clone(&reader),
             is_immediate: transport.capability().immediate,
-            is_mapped: self.is_mapped_on(transport) && !relates,
+            is_mapped: self.is_mapped_on(transport) && relates != Relates::Beside,
             trial_from: None,
             uncounted: 0,
         };
@@ -1164,8 +1165,11 @@ impl FlowCount {
     }
 }
 
-/// Takes the header off a request or reply. What has none is no CDR from here on.
+/// Takes the header off a request or reply that has said nothing beside it. What has none is no CDR from here on.
 fn unmap(sample: &mut Sample) {
+    if sample.envelope.related.is_some() {
+        return;
+    }
     let Payload::Bytes(whole) = &sample.payload else { return };
     match mapping::split(whole) {
         Ok((related, plain)) => {

@@ -648,7 +648,14 @@ impl Shared {
         let Some(source) = reader.writers.get_mut(&writer) else { return };
         source.last = number;
         let len = bytes.len();
-        reader.arrived.push_back(Arrived { writer, number, source_ns, related, bytes });
+        reader.arrived.push_back(Arrived {
+            writer,
+            number,
+            source_ns,
+            is_headed: false,
+            related,
+            bytes,
+        });
         let ear = Arc::clone(&reader.ear);
         let mut is_urgent = false;
         if reader.announced.qos.reliability == Reliability::Reliable {

@@ -24,6 +24,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tsuji_core::{Peers, Scopes, TransportId};
 use tsuji_engine::{About, Engine};
+use tsuji_transport::wire::Relates;
 use tsuji_transport::{Error, ErrorKind, PeerId, Result};
 
 pub use tsuji_engine::EngineTransport;
@@ -78,7 +79,10 @@ impl Engine for Zenoh {
             scopes: SCOPES,
             peers: if self.config.user_data.is_empty() { Peers::TSUJI } else { PEERS },
             sample_bytes_max: SAMPLE_BYTES_MAX,
-            relates: !self.config.user_data.is_empty(),
+            relates: match self.config.user_data.is_empty() {
+                true => Relates::Never,
+                false => Relates::Beside,
+            },
         }
     }
 

@@ -344,7 +344,14 @@ impl Wire {
             if let Some(said) = self.nodes_of(prefix, distro) {
                 let writer = name(prefix, own_name(ID_MAX, Kind::Writer));
                 let bytes = Bytes::copy_from(&said);
-                return Some(Arrived { writer, number: 1, source_ns: 0, related: None, bytes });
+                return Some(Arrived {
+                    writer,
+                    number: 1,
+                    source_ns: 0,
+                    is_headed: false,
+                    related: None,
+                    bytes,
+                });
             }
         }
         None
@@ -449,7 +456,14 @@ impl ReaderState {
         }
         source.last = Some(number);
         let number = number.saturating_add(source.offset).max(1);
-        self.arrived.push_back(Arrived { writer, number, source_ns, related: None, bytes });
+        self.arrived.push_back(Arrived {
+            writer,
+            number,
+            source_ns,
+            is_headed: false,
+            related: None,
+            bytes,
+        });
         true
     }
 }
@@ -840,6 +854,7 @@ impl Shared {
             writer: other_half(request.server),
             number: reader.answers,
             source_ns: attachment.source_ns,
+            is_headed: false,
             related: Some(related),
             bytes,
         });
@@ -911,7 +926,14 @@ impl Shared {
         server.pending.insert((replies, number), (query, attachment));
         let related = Some(Related { name: replies, number: 0 });
         let source_ns = attachment.source_ns;
-        reader.arrived.push_back(Arrived { writer: client, number, source_ns, related, bytes });
+        reader.arrived.push_back(Arrived {
+            writer: client,
+            number,
+            source_ns,
+            is_headed: false,
+            related,
+            bytes,
+        });
         calls.news.push(Arc::clone(&reader.ear));
     }
 

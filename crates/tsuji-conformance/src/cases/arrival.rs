@@ -75,6 +75,7 @@ pub fn the_envelope_arrives_unchanged(world: World) {
         arrived_ns: 0,
         encoding: Encoding::Opaque,
         related: Some((Gid([0xff; 16]), u64::MAX - 2)),
+        header: None,
     };
     let envelopes = [
         Envelope::default(),

@@ -149,6 +149,7 @@ impl Tap for Parts {
             writer: NAME,
             number: 1,
             source_ns,
+            is_headed: false,
             related: None,
             bytes,
         }))

@@ -103,7 +103,8 @@ mod tests {
 
     fn arrived(writer: u8, number: i64, len: usize) -> Arrived {
         let bytes = Bytes::copy_from(&vec![0; len]);
-        Arrived { writer: [writer; 16], number, source_ns: 0, related: None, bytes }
+        let writer = [writer; 16];
+        Arrived { writer, number, source_ns: 0, is_headed: false, related: None, bytes }
     }
 
     fn numbers(held: Held) -> Vec<i64> {

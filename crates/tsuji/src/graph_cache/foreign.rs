@@ -17,7 +17,7 @@ use tsuji_ros::user_data::{EndpointUserData, ParticipantUserData, ServiceEnd};
 use tsuji_ros::vendor::VendorId;
 use tsuji_transport::deferred::told;
 use tsuji_transport::wire::{
-    ChannelSpec, Found, FoundEndpoint, FoundParticipant, Inlet, Outlet, Wire,
+    ChannelSpec, Found, FoundEndpoint, FoundParticipant, Inlet, Outlet, Relates, Wire,
 };
 use tsuji_transport::{Bytes, Gid, PeerId, Transport};
 
@@ -84,8 +84,8 @@ struct Participant {
     vendor: VendorId,
     process: ProcessInfo,
     who: Who,
-    /// What a sample relates to goes beside it on its wire.
-    relates: bool,
+    /// How requests and replies say on its wire which request they are.
+    relates: Relates,
     enclave: String,
     /// When it was found first.
     found_ns: u64,
@@ -139,14 +139,21 @@ impl Foreign {
         if !is_second && plain.transport != *transport {
             return Some(format!("it was found by {}", plain.transport));
         }
-        other_mapping(plain.vendor, plain.relates || is_second).filter(|_| role != Role::Topic)
+        if role == Role::Topic {
+            return None;
+        }
+        match (is_second, plain.relates) {
+            // It finds everybody and speaks to each, who would be asked twice by both.
+            (true, Relates::Either) => Some(format!("services go by {}", plain.transport)),
+            (true, _) => other_mapping(plain.vendor, Relates::Beside),
+            (false, relates) => other_mapping(plain.vendor, relates),
+        }
     }
 
     /// What keeps services of a foreign participant from being understood.
     pub(crate) fn other_mapping(&self, peer: PeerId) -> Option<String> {
         let Participant { vendor, relates, .. } = *self.plain(peer)?;
-        let by_second = || self.second.has_found(Gid(peer.0)) && vendor.has_services_of_fast();
-        other_mapping(vendor, relates).filter(|_| !by_second())
+        other_mapping(vendor, relates)
     }
 
     /// Whether flows with this foreign participant wait until the second engine has found it.
@@ -456,7 +463,7 @@ impl GraphCache {
         }
         let transport = transport.clone();
         let wire = session.transport(transport.as_str()).and_then(|it| it.wire());
-        let relates = wire.is_some_and(|it| it.relates());
+        let relates = wire.map_or(Relates::Never, |it| it.relates());
         let said = ParticipantUserData::parse(&found.user_data).unwrap_or_default();
         let enclave = said.enclave.unwrap_or_else(|| "/".to_owned());
         let before = self.foreign.participants.get(&found.name);
@@ -905,13 +912,15 @@ fn nodes_channel(distro: Distro, qos: Qos) -> ChannelSpec {
     }
 }
 
-/// What keeps services of a vendor from being understood where a transport relates samples, or where it does not.
-fn other_mapping(vendor: VendorId, relates: bool) -> Option<String> {
+/// What keeps services of a vendor from being understood where samples are related so.
+fn other_mapping(vendor: VendorId, relates: Relates) -> Option<String> {
+    let (cyclone, fast) = (vendor.has_services_of_cyclone(), vendor.has_services_of_fast());
     let (is_same, spoken) = match relates {
-        true => (vendor.has_services_of_fast(), VendorId::FAST),
-        false => (vendor.has_services_of_cyclone(), VendorId::CYCLONE),
+        Relates::Never => (cyclone, "Cyclone DDS, which speaks"),
+        Relates::Beside => (fast, "Fast DDS, which speaks"),
+        Relates::Either => (cyclone || fast, "Cyclone DDS and Fast DDS, as which speak"),
     };
-    let why = format!("in another way than {spoken}, which speaks for tsuji");
+    let why = format!("in another way than {spoken} for tsuji");
     let line = || format!("service mapping: {vendor} relates replies to requests {why}");
     (!is_same).then(line)
 }
@@ -950,7 +959,7 @@ mod tests {
             vendor,
             process,
             who,
-            relates: false,
+            relates: Relates::Never,
             enclave: "/".to_owned(),
             found_ns: 0,
             has_endpoints: false,
@@ -961,7 +970,8 @@ mod tests {
     fn services_of_another_mapping_are_named() {
         let mut foreign = Foreign::default();
         let peer = |number| PeerId([number; 16]);
-        let vendors = [VendorId::CYCLONE, VendorId::RUST, VendorId::FAST, VendorId([1, 1])];
+        let [connext, splice] = [VendorId([1, 1]), VendorId([1, 2])];
+        let vendors = [VendorId::CYCLONE, VendorId::RUST, VendorId::FAST, connext, splice];
         for (number, vendor) in (0..).zip(vendors) {
             foreign.participants.insert(Gid([number; 16]), participant(vendor, Who::Plain));
         }
@@ -971,12 +981,19 @@ mod tests {
         assert_eq!((said(0), said(1), said(7)), (None, None, None));
         assert!(said(2).unwrap().contains("Fast DDS relates replies to requests in another way"));
         assert!(said(3).unwrap().contains("RTI Connext DDS"));
-        foreign.participants.values_mut().for_each(|it| it.relates = true);
+        let all = |foreign: &mut Foreign, relates| {
+            foreign.participants.values_mut().for_each(|it| it.relates = relates);
+        };
+        all(&mut foreign, Relates::Beside);
         let said = |number| foreign.other_mapping(peer(number));
         assert_eq!((said(1), said(2), said(7)), (None, None, None));
         assert!(
             said(0).unwrap().contains("Cyclone DDS relates replies to requests in another way")
         );
+        all(&mut foreign, Relates::Either);
+        let said = |number| foreign.other_mapping(peer(number));
+        assert_eq!([said(0), said(1), said(2), said(3), said(7)], [const { None }; 5]);
+        assert!(said(4).unwrap().contains("OpenSplice relates replies"));
     }
 
     #[test]

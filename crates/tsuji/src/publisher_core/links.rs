@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 
 use tsuji_core::{Durability, History, Qos, Reliability, TransportId};
 use tsuji_transport::deferred::{self, Locked, told};
+use tsuji_transport::wire::Relates;
 use tsuji_transport::{
     self as transport, Address, Envelope, ErrorKind as TransportKind, Gid, HeapReserve, Loan,
-    Payload, Transport, Writer,
+    Payload, Sent, Transport, Writer,
 };
 
 use tsuji_platform::clock;
@@ -17,7 +18,7 @@ use tsuji_platform::clock;
 use super::engine_handover::Crossed;
 use super::{PublisherCore, State, TROUBLE_LOOK_NS, is_refused_for_now};
 use crate::pacing::{LINK_IDLE_MAX, after};
-use crate::{Result, Role};
+use crate::{Result, Role, mapping};
 
 /// How soon a link is tried again that has failed while nobody counted on it.
 const IDLE_AGAIN_NS: u64 = 1_000_000_000;
@@ -116,8 +117,8 @@ pub(super) struct Link {
     pub(super) keeps: bool,
     /// Replies go to all there, and requests and replies carry a header, unless they are related.
     pub(super) is_mapped: bool,
-    /// What a sample relates to goes beside it.
-    pub(super) relates: bool,
+    /// How requests and replies say there which request they are.
+    pub(super) relates: Relates,
     /// It stays open without readers, for others to see.
     pub(super) stays: bool,
     /// It opens at once. One that does not, over an engine, is kept for a while when no reader is on it.
@@ -151,6 +152,33 @@ impl Link {
     pub(super) fn idle_until_ns(&self) -> Option<u64> {
         let is_idle = self.readers == 0 && !self.stays && !self.is_immediate;
         is_idle.then(|| after(self.wanted_ns, LINK_IDLE_MAX))
+    }
+
+    /// Whether requests and replies go in the payload with a header.
+    pub(super) fn is_headed(&self) -> bool {
+        self.is_mapped && self.relates != Relates::Beside
+    }
+
+    /// Sends a request or a reply to all there. `number` is what stands in its header, where it has one; the
+    /// envelope says what it relates to where that goes beside it.
+    pub(super) fn send_mapped(
+        &self,
+        envelope: &Envelope,
+        number: (Gid, u64),
+        payload: &Payload,
+    ) -> Result<Sent, transport::Error> {
+        if self.relates == Relates::Beside {
+            return self.writer.send(envelope, payload);
+        }
+        let refused = || transport::Error::new(TransportKind::Invalid, "send");
+        let Payload::Bytes(bytes) = payload else { return Err(refused().about("a typed value")) };
+        if self.relates == Relates::Either {
+            let header = mapping::header(number, bytes).map_err(|it| refused().because(it))?;
+            let envelope = Envelope { header: Some(header), ..*envelope };
+            return self.writer.send(&envelope, payload);
+        }
+        let whole = mapping::join(number, bytes).map_err(|it| refused().because(it))?;
+        self.writer.send(envelope, &Payload::Bytes(whole))
     }
 
     /// Memory of its own, or of the publisher's where it has none to lend.
@@ -475,7 +503,7 @@ impl PublisherCore {
             writer,
             keeps: self.keeps() && !is_directed,
             is_mapped: self.role != Role::Topic && !is_directed,
-            relates: transport.wire().is_some_and(|it| it.relates()),
+            relates: transport.wire().map_or(Relates::Never, |it| it.relates()),
             stays: false,
             is_immediate: transport.capability().immediate,
             wanted_ns: clock::monotonic_ns(),

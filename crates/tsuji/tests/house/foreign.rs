@@ -12,7 +12,7 @@ use tsuji_platform::memory::Backing;
 use tsuji_ros::gid::{Distro, Guid};
 use tsuji_ros::graph_message::{self, NodeEntitiesInfo, ParticipantEntitiesInfo};
 use tsuji_transport::bell::Bells;
-use tsuji_transport::wire::{ChannelSpec, Found, FoundEndpoint, Inlet, Outlet, Wire};
+use tsuji_transport::wire::{ChannelSpec, Found, FoundEndpoint, Inlet, Outlet, Relates, Wire};
 use tsuji_transport::{
     Announced, Bytes, Endpoint, Envelope, Gid, Payload, PeerId, Reader, Transport, Writer,
 };
@@ -132,7 +132,7 @@ impl Plain {
             scopes: Scopes { intra: false, ..Scopes::ALL },
             peers: Peers { zenoh: false, ..Peers::ALL },
             sample_bytes_max: 1 << 30,
-            relates: true,
+            relates: Relates::Beside,
         };
         let file = tsuji_transport_plugin::file_name("fastdds");
         let folders = tsuji_transport_plugin::folders();
