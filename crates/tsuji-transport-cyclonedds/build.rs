@@ -1,15 +1,19 @@
 //! Builds Cyclone DDS as a static library, and the shim over it.
 //!
-//! Its sources are those that the crate `cyclors` carries, found by `cargo metadata`.
+//! Its sources are those that the crate `cyclors` carries, found by `cargo metadata`, with the changes in `changes.rs`.
 //! `TSUJI_CYCLONEDDS_SOURCE` names another folder of Cyclone DDS 11.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
+use std::{env, fs, io};
+
+mod changes;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=changes.rs");
     println!("cargo::rerun-if-changed=shim");
     println!("cargo::rerun-if-env-changed={SOURCE}");
     let source = match env::var_os(SOURCE) {
@@ -23,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         )
         .into());
     }
-    let built = build_engine(&source);
+    let built = build_engine(&changed(&source)?);
     cc::Build::new()
         .file("shim/shim.c")
         .include(built.join("include"))
@@ -68,6 +72,55 @@ fn source_in_registry() -> Result<PathBuf, Box<dyn Error>> {
     let folder = manifest.and_then(|manifest| Path::new(manifest).parent());
     let folder = folder.ok_or_else(|| format!("cargo metadata does not know {CARRIER}"))?;
     Ok(folder.join("cyclonedds"))
+}
+
+/// A copy of the sources below OUT_DIR, with the changes. What has not changed keeps its time, so that it is not built
+/// again.
+fn changed(source: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let copy = PathBuf::from(env::var("OUT_DIR")?).join("source");
+    let left_out = ["docs", "examples", "fuzz", "ports", "WiX"];
+    copy_folder(source, &copy, &|name| !left_out.contains(&name))?;
+    let forms = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("shim/forms.h");
+    write_if_other(&copy.join("src/core/ddsi/src/forms.h"), &fs::read(forms)?)?;
+    let mut texts = BTreeMap::new();
+    for (file, before, after) in changes::CHANGES {
+        if !texts.contains_key(file) {
+            texts.insert(file, fs::read_to_string(source.join(file))?);
+        }
+        let Some(text) = texts.get_mut(file).filter(|it| it.matches(before).count() == 1) else {
+            return Err(format!("{file}: this is not there once:\n{before}").into());
+        };
+        *text = text.replacen(before, after, 1);
+    }
+    for (file, text) in texts {
+        write_if_other(&copy.join(file), text.as_bytes())?;
+    }
+    Ok(copy)
+}
+
+/// Copies a folder, and of its own entries those that `is_taken`.
+fn copy_folder(from: &Path, to: &Path, is_taken: &dyn Fn(&str) -> bool) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_changed = changes::CHANGES.iter().any(|(file, ..)| path.ends_with(file));
+        if is_changed || !name.to_str().is_some_and(is_taken) {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => copy_folder(&path, &to.join(name), &|_| true)?,
+            false => write_if_other(&to.join(name), &fs::read(&path)?)?,
+        }
+    }
+    Ok(())
+}
+
+fn write_if_other(to: &Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::read(to).is_ok_and(|there| there == bytes) {
+        true => Ok(()),
+        false => fs::write(to, bytes),
+    }
 }
 
 /// Builds and installs the library below OUT_DIR. What tsuji does not use is left out.

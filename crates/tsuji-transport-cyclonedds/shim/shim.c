@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include "shim.h"
+#include "forms.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,15 @@ struct sample {
   /* Of data that somebody else holds. */
   void *owner;
   void (*release) (void *owner);
+  /* Of a sample that has arrived. */
+  bool relates;
+  struct tcy_related related;
+  /* Of a sample of two forms: what goes beside it, what stands in it for other readers, and with that in it. */
+  bool has_forms;
+  bool has_identity;
+  unsigned char identity[TSUJI_IDENTITY_LEN];
+  unsigned char header[TCY_HEADER_LEN];
+  struct ddsi_serdata *headed;
   /* Where its memory goes, or NULL, and how much that is. */
   struct reserve *reserve;
   size_t room;
@@ -162,6 +172,8 @@ static void sample_release (struct ddsi_serdata *base)
   struct reserve *reserve = sample->reserve;
   if (sample->release != NULL)
     sample->release (sample->owner);
+  if (sample->headed != NULL)
+    ddsi_serdata_unref (sample->headed);
   if (reserve == NULL)
   {
     free (sample);
@@ -210,6 +222,82 @@ static void read_number (struct sample *sample, const struct ddsi_rdata *fragmen
   sample->number = (int64_t) ((uint64_t) u32_at (message + 16) << 32 | u32_at (message + 20));
 }
 
+/* Whether those of this vendor say beside a sample what it relates to, as DDS-RPC 1.0 has it in 7.8.2: Fast DDS, RTI
+ * Connext DDS and its edition Micro. */
+static bool vendor_relates (const unsigned char *vendor)
+{
+  return vendor[0] == 0x01 && (vendor[1] == 0x0f || vendor[1] == 0x01 || vendor[1] == 0x0a);
+}
+
+static uint32_t u32_in (const unsigned char *at, bool is_little)
+{
+  uint32_t value = 0;
+  for (int byte = 0; byte < 4; byte++)
+    value |= (uint32_t) at[byte] << (is_little ? 8 * byte : 24 - 8 * byte);
+  return value;
+}
+
+static uint32_t u16_in (const unsigned char *at, bool is_little)
+{
+  return is_little ? (uint32_t) at[1] << 8 | at[0] : (uint32_t) at[0] << 8 | at[1];
+}
+
+/* What Fast DDS and RTI Connext DDS wrote before the parameter had a standard number, and write still. */
+#define PID_CUSTOM_RELATED_SAMPLE_IDENTITY 0x800fu
+#define PID_SENTINEL 1u
+/* Of a DATA or DATA_FRAG: its numbers are little endian, and it has inline QoS. */
+#define FLAG_LITTLE 1u
+#define FLAG_INLINE_QOS 2u
+
+void tcy_read_related (const unsigned char *qos, size_t len, bool is_little, bool is_custom_known, struct tcy_related *related)
+{
+  memset (related, 0, sizeof (*related));
+  for (size_t at = 0; 4 <= len - at;)
+  {
+    const uint32_t pid = u16_in (qos + at, is_little);
+    const size_t value_len = u16_in (qos + at + 2, is_little);
+    const unsigned char *value = qos + at + 4;
+    if (pid == PID_SENTINEL || len - at - 4 < value_len)
+      return;
+    const bool is_standard = pid == TSUJI_PID_RELATED_SAMPLE_IDENTITY;
+    const bool is_known = is_standard || (is_custom_known && pid == PID_CUSTOM_RELATED_SAMPLE_IDENTITY);
+    if (is_known && TSUJI_IDENTITY_LEN <= value_len)
+    {
+      memcpy (related->name, value, sizeof (related->name));
+      related->number = (int64_t) ((uint64_t) u32_in (value + 16, is_little) << 32 | u32_in (value + 20, is_little));
+    }
+    if (is_standard && TSUJI_IDENTITY_LEN <= value_len)
+      return;
+    at += 4 + value_len;
+  }
+}
+
+void tcy_put_related (const struct tcy_related *related, unsigned char *to)
+{
+  /* No number is that of RTPS 2.5, 9.3.2 (SEQUENCENUMBER_UNKNOWN). */
+  const uint64_t number = 0 < related->number ? (uint64_t) related->number : (uint64_t) UINT32_MAX << 32;
+  const uint32_t high = (uint32_t) (number >> 32), low = (uint32_t) number;
+  memcpy (to, related->name, 16);
+  memcpy (to + 16, &high, 4);
+  memcpy (to + 20, &low, 4);
+}
+
+/* What the message says beside the sample: RTPS 2.5, 9.4.5.4. The engine has found that its inline QoS ends where the
+ * payload begins, and turned the fields before it to the order of this host, but not what is in it. */
+static void read_related (struct sample *sample, const struct ddsi_rdata *fragment)
+{
+  const unsigned char *packet = DDSI_RMSG_PAYLOAD (fragment->rmsg);
+  const size_t message_at = DDSI_RDATA_SUBMSG_OFF (fragment);
+  const unsigned char *message = packet + message_at;
+  uint16_t to_qos;
+  memcpy (&to_qos, message + 6, sizeof (to_qos));
+  const size_t qos_at = message_at + 8 + to_qos;
+  const size_t end = DDSI_RDATA_PAYLOAD_OFF (fragment);
+  sample->relates = vendor_relates (packet + 6);
+  if ((message[1] & FLAG_INLINE_QOS) != 0 && qos_at <= end)
+    tcy_read_related (packet + qos_at, end - qos_at, (message[1] & FLAG_LITTLE) != 0, sample->relates, &sample->related);
+}
+
 /* What is too short for its header is taken too, since only who takes it can count it. */
 static struct ddsi_serdata *from_ser (const struct ddsi_sertype *type, enum ddsi_serdata_kind kind, const struct ddsi_rdata *fragment, size_t len)
 {
@@ -219,6 +307,7 @@ static struct ddsi_serdata *from_ser (const struct ddsi_sertype *type, enum ddsi
   if (sample == NULL)
     return NULL;
   read_number (sample, fragment);
+  read_related (sample, fragment);
   unsigned char *data = (unsigned char *) sample->data;
   size_t filled = 0;
   for (; fragment != NULL; fragment = fragment->nextfrag)
@@ -404,6 +493,38 @@ static const struct ddsi_serdata_ops sample_ops = {
   .from_psmx = from_psmx,
 };
 
+bool tsuji_has_forms (const struct ddsi_serdata *base)
+{
+  return base->ops == &sample_ops && sample_of (base)->has_forms;
+}
+
+const unsigned char *tsuji_identity_of (const struct ddsi_serdata *base)
+{
+  return base->ops == &sample_ops && sample_of (base)->has_identity ? sample_of (base)->identity : NULL;
+}
+
+/* The form with the header is made when the first reader wants it. */
+struct ddsi_serdata *tsuji_form_of (struct ddsi_serdata *base, const unsigned char *vendor)
+{
+  struct sample *sample = (struct sample *) base;
+  if (vendor_relates (vendor))
+    return base;
+  if (sample->headed != NULL)
+    return sample->headed;
+  struct sample *headed = sample_new (base->type, base->kind, sample->len + TCY_HEADER_LEN);
+  /* As everywhere in Cyclone DDS the process ends when there is no memory. */
+  if (headed == NULL)
+    abort ();
+  unsigned char *data = (unsigned char *) headed->data;
+  memcpy (data, sample->data, HEADER_LEN);
+  memcpy (data + HEADER_LEN, sample->header, TCY_HEADER_LEN);
+  memcpy (data + HEADER_LEN + TCY_HEADER_LEN, sample->data + HEADER_LEN, sample->len - HEADER_LEN);
+  headed->base.timestamp = base->timestamp;
+  headed->base.twrite = base->twrite;
+  sample->headed = &headed->base;
+  return sample->headed;
+}
+
 static void type_free (struct ddsi_sertype *base)
 {
   struct type *type = (struct type *) base;
@@ -478,7 +599,7 @@ int32_t tcy_create_topic (int32_t participant, const char *name, const char *typ
   return topic;
 }
 
-int32_t tcy_write (int32_t writer, const unsigned char *data, size_t len, int64_t source_ns, void *owner, void (*release) (void *owner))
+int32_t tcy_write (int32_t writer, const unsigned char *data, size_t len, int64_t source_ns, const struct tcy_relation *relation, void *owner, void (*release) (void *owner))
 {
   const struct ddsi_sertype *type;
   int32_t result = len < HEADER_LEN || SAMPLE_LEN_MAX < len ? DDS_RETCODE_BAD_PARAMETER : dds_get_entity_sertype (writer, &type);
@@ -493,6 +614,14 @@ int32_t tcy_write (int32_t writer, const unsigned char *data, size_t len, int64_
   sample->owner = owner;
   sample->release = release;
   sample->base.timestamp.v = source_ns;
+  if (relation != NULL)
+  {
+    sample->has_forms = true;
+    memcpy (sample->header, relation->header, TCY_HEADER_LEN);
+    sample->has_identity = relation->related != NULL;
+    if (sample->has_identity)
+      tcy_put_related (relation->related, sample->identity);
+  }
   /* As dds_writecdr, and keeps the timestamp. Takes over the reference, whatever it answers. */
   return dds_forwardcdr (writer, &sample->base);
 }
@@ -519,6 +648,8 @@ int32_t tcy_take (int32_t reader, struct tcy_taken *taken)
     memcpy (taken->writer, sample->writer, sizeof (taken->writer));
     taken->number = sample->number;
     taken->source_ns = info.source_timestamp;
+    taken->relates = sample->relates;
+    taken->related = sample->related;
     return 1;
   }
 }
@@ -626,6 +757,10 @@ static int32_t take_participant (int32_t reader, struct tcy_found *found, dds_sa
   const dds_return_t count = dds_take (reader, &to, info, 1, 1);
   memcpy (found->guid, taken.key.v, sizeof (found->guid));
   found->qos = taken.qos;
+  const struct ddsi_sertype *type;
+  struct ddsi_domaingv *gv;
+  if (0 < count && 0 <= dds_get_entity_sertype (reader, &type) && (gv = ddsrt_atomic_ldvoidp (&type->gv)) != NULL)
+    (void) tsuji_vendor_of (gv, found->guid, found->vendor);
   return count;
 }
 

@@ -7,6 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a sample relates to: a sample of a writer, or with a number of 0 or less just an endpoint. */
+struct tcy_related {
+  unsigned char name[16];
+  int64_t number;
+};
+
+#define TCY_HEADER_LEN 16u
+
+/* What a sample of two forms is written with. */
+struct tcy_relation {
+  /* What goes beside the sample to readers of vendors that relate samples so; NULL if nothing does. */
+  const struct tcy_related *related;
+  /* What stands in the payload for all others, behind the encapsulation: TCY_HEADER_LEN bytes. */
+  const unsigned char *header;
+};
+
 /* A sample that was taken. `sample` holds the memory of `data` until tcy_sample_free. */
 struct tcy_taken {
   void *sample;
@@ -20,6 +36,10 @@ struct tcy_taken {
   int64_t number;
   /* The source timestamp, in nanoseconds since the Unix epoch. */
   int64_t source_ns;
+  /* Whether the writer's vendor relates samples beside them, and not by a header in the payload. */
+  bool relates;
+  /* What is said beside it. A name of zeroes says nothing. */
+  struct tcy_related related;
 };
 
 typedef void (*tcy_each_fn) (void *arg, const unsigned char *guid);
@@ -29,8 +49,16 @@ int32_t tcy_create_topic (int32_t participant, const char *name, const char *typ
 
 /* Writes `len` bytes, 4 or more, that begin with an encapsulation header. They are not copied as a
  * whole: they must stay as they are until `release (owner)`, which is called once, from any thread,
- * also when this fails. */
-int32_t tcy_write (int32_t writer, const unsigned char *data, size_t len, int64_t source_ns, void *owner, void (*release) (void *owner));
+ * also when this fails. With a relation, which may be NULL, readers get them in one of two forms: as they are, with
+ * what they relate to beside them, or with the header in them. */
+int32_t tcy_write (int32_t writer, const unsigned char *data, size_t len, int64_t source_ns, const struct tcy_relation *relation, void *owner, void (*release) (void *owner));
+
+/* Reads what a sample relates to from the `len` bytes of its inline QoS, in the byte order that its message says. What is
+ * not said, or is bent, has a name of zeroes. */
+void tcy_read_related (const unsigned char *qos, size_t len, bool is_little, bool is_custom_known, struct tcy_related *related);
+
+/* Writes the value of the parameter that says it, in the byte order of this host: 24 bytes. */
+void tcy_put_related (const struct tcy_related *related, unsigned char *to);
 
 /* Takes one sample. Returns 1, 0 when there is none, or an error below 0. */
 int32_t tcy_take (int32_t reader, struct tcy_taken *taken);
@@ -68,6 +96,8 @@ int32_t tcy_watch (int32_t participant, enum tcy_watched watched);
 /* What was found. Of what is gone there is only the GUID, and a participant has no topic and type. */
 struct tcy_found {
   unsigned char guid[16];
+  /* Of a participant: what it announces. Zeroes where it is not known: it may be gone again, or is this one. */
+  unsigned char vendor[2];
   bool is_alive;
   char *topic;
   char *type;

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
 use tsuji_engine::foreign::{self, EarBox};
-use tsuji_engine::{Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener};
+use tsuji_engine::{Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener, Related};
 use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
 use tsuji_platform::report;
-use tsuji_transport::{Bytes, Error, ErrorKind, Result, deferred};
+use tsuji_transport::{Bytes, Error, ErrorKind, RelationHeader, Result, deferred};
 
 use crate::ffi::{self, Entity};
 
@@ -127,6 +127,25 @@ pub(crate) struct CycloneWriter {
     _topic: Deleted,
 }
 
+impl CycloneWriter {
+    fn write_with(
+        &self,
+        bytes: &Bytes,
+        source_ns: i64,
+        relation: Option<&ffi::Relation>,
+    ) -> Result<()> {
+        let (data, len, owner) = (bytes.as_ptr(), bytes.len(), foreign::hold(bytes));
+        let relation = relation.map_or(ptr::null(), ptr::from_ref);
+        let entity = self.entity.entity;
+        // SAFETY: the bytes stay as they are while `owner` holds them, and what the relation refers to is read
+        // during the call.
+        let result = unsafe {
+            ffi::tcy_write(entity, data, len, source_ns, relation, owner, foreign::let_go)
+        };
+        checked("send", result).map(drop)
+    }
+}
+
 #[cfg(feature = "raw")]
 impl CycloneWriter {
     pub(crate) fn entity(&self) -> Entity {
@@ -148,12 +167,20 @@ impl EngineWriter for CycloneWriter {
     }
 
     fn write(&self, bytes: &Bytes, source_ns: i64) -> Result<()> {
-        let (data, len, owner) = (bytes.as_ptr(), bytes.len(), foreign::hold(bytes));
-        // SAFETY: the bytes stay as they are while `owner` holds them.
-        let result = unsafe {
-            ffi::tcy_write(self.entity.entity, data, len, source_ns, owner, foreign::let_go)
-        };
-        checked("send", result).map(drop)
+        self.write_with(bytes, source_ns, None)
+    }
+
+    fn write_either(
+        &self,
+        bytes: &Bytes,
+        source_ns: i64,
+        header: &RelationHeader,
+        related: Option<Related>,
+    ) -> Result<()> {
+        let related = related.map(|it| ffi::Related { name: it.name, number: it.number });
+        let related = related.as_ref().map_or(ptr::null(), ptr::from_ref);
+        let relation = ffi::Relation { related, header };
+        self.write_with(bytes, source_ns, Some(&relation))
     }
 
     fn is_acknowledged(&self) -> bool {
@@ -253,8 +280,10 @@ impl tsuji_engine::Tap for Tap {
         // SAFETY: the engine's sample holds the bytes, which nobody changes any more.
         let bytes =
             unsafe { foreign::bytes(start, taken.len, sample.as_ptr(), ffi::tcy_sample_free) };
-        let ffi::Taken { writer, number, source_ns, .. } = taken;
-        Ok(Some(Arrived { writer, number, source_ns, is_headed: true, related: None, bytes }))
+        let ffi::Taken { writer, number, source_ns, relates, related, .. } = taken;
+        let related = (related.name != Guid::default())
+            .then_some(Related { name: related.name, number: related.number });
+        Ok(Some(Arrived { writer, number, source_ns, is_headed: !relates, related, bytes }))
     }
 }
 

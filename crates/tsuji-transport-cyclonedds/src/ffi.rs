@@ -22,6 +22,23 @@ pub(crate) struct Taken {
     pub(crate) writer: [u8; 16],
     pub(crate) number: i64,
     pub(crate) source_ns: i64,
+    pub(crate) relates: bool,
+    pub(crate) related: Related,
+}
+
+/// `struct tcy_related`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Related {
+    pub(crate) name: [u8; 16],
+    pub(crate) number: i64,
+}
+
+/// `struct tcy_relation`.
+#[repr(C)]
+pub(crate) struct Relation {
+    pub(crate) related: *const Related,
+    pub(crate) header: *const [u8; 16],
 }
 
 /// `struct tcy_ear`.
@@ -31,6 +48,7 @@ pub(crate) use tsuji_engine::foreign::Ear;
 #[repr(C)]
 pub(crate) struct Found {
     pub(crate) guid: [u8; 16],
+    pub(crate) vendor: [u8; 2],
     pub(crate) is_alive: bool,
     pub(crate) topic: *mut c_char,
     pub(crate) type_name: *mut c_char,
@@ -49,6 +67,7 @@ unsafe extern "C" {
         data: *const u8,
         len: usize,
         source_ns: i64,
+        relation: *const Relation,
         owner: *mut c_void,
         release: unsafe extern "C" fn(*mut c_void),
     ) -> i32;
@@ -187,3 +206,104 @@ pub(crate) const XCDR1: i16 = 0;
 pub(crate) const TIMEOUT: i32 = -10;
 /// `DDS_RETCODE_OUT_OF_RESOURCES`.
 pub(crate) const OUT_OF_RESOURCES: i32 = -5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" {
+        fn tcy_read_related(
+            qos: *const u8,
+            len: usize,
+            is_little: bool,
+            is_custom_known: bool,
+            related: *mut Related,
+        );
+        fn tcy_put_related(related: *const Related, to: *mut [u8; 24]);
+    }
+
+    fn read(qos: &[u8], is_little: bool, is_custom_known: bool) -> Related {
+        let mut related = Related { name: [1; 16], number: 1 };
+        // SAFETY: so many bytes are there, and the answer is written.
+        unsafe {
+            tcy_read_related(qos.as_ptr(), qos.len(), is_little, is_custom_known, &raw mut related);
+        }
+        related
+    }
+
+    /// A parameter in either byte order, with a value of so many bytes of an identity.
+    fn parameter(pid: u16, len: usize, is_little: bool) -> Vec<u8> {
+        let numbers = match is_little {
+            true => [3u32.to_le_bytes(), 4u32.to_le_bytes()],
+            false => [3u32.to_be_bytes(), 4u32.to_be_bytes()],
+        };
+        let value = [&[7; 16][..], &numbers.concat(), &[9; 8]].concat();
+        let head = match is_little {
+            true => [pid.to_le_bytes(), (len as u16).to_le_bytes()],
+            false => [pid.to_be_bytes(), (len as u16).to_be_bytes()],
+        };
+        [&head.concat()[..], &value[..len]].concat()
+    }
+
+    #[test]
+    fn what_a_sample_relates_to_is_read_in_either_order() {
+        let said = Related { name: [7; 16], number: (3 << 32) + 4 };
+        let none = Related::default();
+        let [standard, custom, other] = [0x83, 0x800f, 0x71];
+        for is_little in [true, false] {
+            let check = |parameters: &[(u16, usize)], is_custom_known, expect| {
+                let parts = parameters.iter().map(|(pid, len)| parameter(*pid, *len, is_little));
+                let mut qos = parts.collect::<Vec<_>>().concat();
+                assert_eq!(read(&qos, is_little, is_custom_known), expect, "{parameters:?}");
+                // Whatever stands behind the end is not read.
+                qos.extend(parameter(1, 0, is_little));
+                assert_eq!(read(&qos, is_little, is_custom_known), expect, "{parameters:?}");
+                qos.extend(parameter(standard, 24, is_little));
+                assert_eq!(read(&qos, is_little, is_custom_known), expect, "{parameters:?}");
+            };
+            check(&[], true, none);
+            check(&[(standard, 24)], false, said);
+            check(&[(standard, 28)], false, said);
+            check(&[(other, 4), (other, 0), (standard, 24), (other, 4)], true, said);
+            // Of the vendors alone whose number that is.
+            check(&[(custom, 24)], true, said);
+            check(&[(custom, 24)], false, none);
+            check(&[(custom, 24), (standard, 24)], false, said);
+            for len in 0..24 {
+                check(&[(standard, len)], true, none);
+                check(&[(standard, len), (custom, 24)], true, said);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_says_nothing() {
+        let whole = parameter(0x83, 24, true);
+        for len in 0..whole.len() {
+            assert_eq!(read(&whole[..len], true, true), Related::default(), "{len} bytes");
+        }
+        // A length beyond the end.
+        let mut long = whole;
+        long[2..4].copy_from_slice(&u16::MAX.to_le_bytes());
+        assert_eq!(read(&long, true, true), Related::default());
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let check = |number, expect| {
+            let related = Related { name: [7; 16], number };
+            let mut value = [0; 24];
+            // SAFETY: both are there during the call.
+            unsafe { tcy_put_related(&raw const related, &raw mut value) };
+            let is_little = cfg!(target_endian = "little");
+            let mut qos = parameter(0x83, 24, is_little);
+            qos[4..].copy_from_slice(&value);
+            assert_eq!(read(&qos, is_little, false), Related { number: expect, ..related });
+        };
+        check((3 << 32) + 4, (3 << 32) + 4);
+        check(i64::MAX, i64::MAX);
+        // None, as RTPS writes it.
+        check(0, -1 << 32);
+        check(-5, -1 << 32);
+    }
+}

@@ -1,7 +1,8 @@
 //! Samples over RTPS by Cyclone DDS, vendored and static, with raw CDR. It knows no ROS names and no
 //! message types, and starts no engine before the first endpoint.
 //!
-//! A sample's number is read from the RTPS message that brings it.
+//! A sample's number is read from the RTPS message that brings it, and so is what it relates to. To write that the sources are
+//! changed as they are built, in `changes.rs`: a sample may have two forms, of which each reader gets that of its vendor.
 //!
 //! The engine keeps to the addresses that the host had when it joined. It says which it would use now, so that whoever
 //! has joined can leave and join anew.
@@ -60,12 +61,16 @@ impl Engine for CycloneDds {
                 false => Peers { zenoh: false, ..Peers::ALL },
             },
             sample_bytes_max: SAMPLE_BYTES_MAX,
-            relates: Relates::Never,
+            relates: match self.config.tsuji_only {
+                true => Relates::Never,
+                false => Relates::Either,
+            },
         }
     }
 
     fn library(&self) -> Library {
-        Library { path: None, version: Some("Cyclone DDS 11".to_owned()), is_loaded: true }
+        let version = "Cyclone DDS 11 with changes of tsuji's".to_owned();
+        Library { path: None, version: Some(version), is_loaded: true }
     }
 
     fn network(&self) -> u32 {

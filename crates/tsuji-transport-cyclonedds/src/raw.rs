@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,10 +68,10 @@ impl Writer {
     pub fn write(&self, sample: &Arc<Vec<u8>>) -> Result<()> {
         let (data, len) = (sample.as_ptr(), sample.len());
         let owner = Arc::into_raw(Arc::clone(sample)).cast_mut().cast::<c_void>();
-        let now_ns = tsuji_platform::clock::wall_ns();
+        let (entity, now_ns) = (self.0.entity(), tsuji_platform::clock::wall_ns());
         // SAFETY: the bytes stay as they are while they are shared, until `release` has been called.
         let result =
-            unsafe { ffi::tcy_write(self.0.entity(), data, len, now_ns, owner, release_vec) };
+            unsafe { ffi::tcy_write(entity, data, len, now_ns, ptr::null(), owner, release_vec) };
         checked("send", result).map(drop)
     }
 

@@ -125,7 +125,12 @@ fn the_engines_of_each_process() {
     let table = world.run(&["routes", "--engines"]).good();
     assert!(table.contains(&format!("tsuji {} on ", publisher.id())), "{table}");
     assert!(table.contains("  TRANSPORT ") && table.contains("  USED BY  BECAUSE"), "{table}");
-    assert!(table.contains("  cyclonedds: Cyclone DDS 11, a part of the program\n"), "{table}");
+    assert!(
+        table.contains(
+            "  cyclonedds: Cyclone DDS 11 with changes of tsuji's, a part of the program\n"
+        ),
+        "{table}"
+    );
     let narrow = world.run_with(&[("COLUMNS", "80")], &["routes", "--engines"]).good();
     assert!(narrow.lines().all(|it| it.chars().count() <= 80), "{narrow}");
 

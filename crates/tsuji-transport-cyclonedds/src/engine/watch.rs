@@ -115,7 +115,9 @@ impl TakenBox {
         }
         let qos = QosView(it.qos);
         if watched == ffi::PARTICIPANTS {
-            return Found::Participant(qos.participant(name));
+            // A name begins with the vendor of those who know it from elsewhere too, such as this one.
+            let vendor = if it.vendor == [0; 2] { [it.guid[0], it.guid[1]] } else { it.vendor };
+            return Found::Participant(qos.participant(name, vendor));
         }
         // SAFETY: of an endpoint that is there both are strings, or null.
         let (topic, type_name) = unsafe { (string(it.topic), string(it.type_name)) };
@@ -148,10 +150,10 @@ unsafe fn string(text: *const c_char) -> String {
 struct QosView(*const ffi::Qos);
 
 impl QosView {
-    fn participant(self, name: Gid) -> FoundParticipant {
+    fn participant(self, name: Gid, vendor: [u8; 2]) -> FoundParticipant {
         FoundParticipant {
             name,
-            vendor: [name.0[0], name.0[1]],
+            vendor,
             user_data: self.user_data(),
             host: self.property(c"__Hostname"),
             program: self.property(c"__ProcessName"),

@@ -1,0 +1,187 @@
+//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0031).
+//!
+//! Each change is a text that the file has once and what stands in its place, so that sources which are other
+//! than those that were read here are refused, and not built wrongly.
+
+/// A file in the root of the sources, a text of it, and what stands in its place.
+pub(crate) const CHANGES: &[(&str, &str, &str)] = &[
+    (
+        TRANSMIT,
+        r#"static int have_reliable_subs (const struct ddsi_writer *wr)
+"#,
+        r#"#include "forms.h"
+
+static struct ddsi_serdata *tsuji_form_for (struct ddsi_serdata *serdata, const struct ddsi_proxy_reader *prd)
+{
+  return tsuji_has_forms (serdata) ? tsuji_form_of (serdata, prd->c.vendor.id) : serdata;
+}
+
+/* The next reader of a writer behind this one, or the first; NULL at the end. */
+static struct ddsi_proxy_reader *tsuji_next_reader (const struct ddsi_writer *wr, ddsi_guid_t *guid, bool *is_first)
+{
+  for (;;)
+  {
+    const struct ddsi_wr_prd_match *match = *is_first ?
+      ddsrt_avl_find_min (&ddsi_wr_readers_treedef, &wr->readers) :
+      ddsrt_avl_lookup_succ (&ddsi_wr_readers_treedef, &wr->readers, guid);
+    if (match == NULL)
+      return NULL;
+    *is_first = false;
+    *guid = match->prd_guid;
+    struct ddsi_proxy_reader *prd = ddsi_entidx_lookup_proxy_reader_guid (wr->e.gv->entity_index, guid);
+    if (prd != NULL)
+      return prd;
+  }
+}
+
+/* The form that all readers of a writer want, or NULL where they want different ones. */
+static struct ddsi_serdata *tsuji_form_for_all (const struct ddsi_writer *wr, struct ddsi_serdata *serdata)
+{
+  if (!tsuji_has_forms (serdata))
+    return serdata;
+  struct ddsi_serdata *form = NULL;
+  struct ddsi_proxy_reader *prd;
+  ddsi_guid_t guid;
+  bool is_first = true;
+  while ((prd = tsuji_next_reader (wr, &guid, &is_first)) != NULL)
+  {
+    struct ddsi_serdata *wanted = tsuji_form_for (serdata, prd);
+    if (form != NULL && form != wanted)
+      return NULL;
+    form = wanted;
+  }
+  return form == NULL ? serdata : form;
+}
+
+static void tsuji_add_identity (struct ddsi_xmsg *msg, const struct ddsi_serdata *form)
+{
+  const unsigned char *identity = tsuji_identity_of (form);
+  if (identity != NULL)
+    memcpy (ddsi_xmsg_addpar (msg, TSUJI_PID_RELATED_SAMPLE_IDENTITY, TSUJI_IDENTITY_LEN), identity, TSUJI_IDENTITY_LEN);
+}
+
+bool tsuji_vendor_of (struct ddsi_domaingv *gv, const unsigned char *name, unsigned char *vendor)
+{
+  struct ddsi_thread_state * const thrst = ddsi_lookup_thread_state ();
+  ddsi_guid_t guid;
+  memcpy (&guid, name, sizeof (guid));
+  guid = ddsi_ntoh_guid (guid);
+  ddsi_thread_state_awake (thrst, gv);
+  const struct ddsi_proxy_participant *found = ddsi_entidx_lookup_proxy_participant_guid (gv->entity_index, &guid);
+  const bool is_found = found != NULL;
+  if (is_found)
+    memcpy (vendor, found->vendor.id, sizeof (found->vendor.id));
+  ddsi_thread_state_asleep (thrst);
+  return is_found;
+}
+
+static int have_reliable_subs (const struct ddsi_writer *wr)
+"#,
+    ),
+    (
+        TRANSMIT,
+        r#"    ddsi_xmsg_addpar_statusinfo (*pmsg, serdata->statusinfo);
+  if (ddsi_xmsg_addpar_sentinel_ifparam (*pmsg) > 0)
+"#,
+        r#"    ddsi_xmsg_addpar_statusinfo (*pmsg, serdata->statusinfo);
+  tsuji_add_identity (*pmsg, serdata);
+  if (ddsi_xmsg_addpar_sentinel_ifparam (*pmsg) > 0)
+"#,
+    ),
+    // A message that is sent again is merged with the same for another reader, which may want the other form.
+    (
+        TRANSMIT,
+        r#"  enum ddsi_xmsg_kind xmsg_kind = isnew ? DDSI_XMSG_KIND_DATA : DDSI_XMSG_KIND_DATA_REXMIT;
+  const uint32_t size = ddsi_serdata_size (serdata);
+"#,
+        r#"  enum ddsi_xmsg_kind xmsg_kind = isnew ? DDSI_XMSG_KIND_DATA : DDSI_XMSG_KIND_DATA_REXMIT;
+  if (!isnew && (tsuji_has_forms (serdata) || tsuji_identity_of (serdata) != NULL))
+    xmsg_kind = DDSI_XMSG_KIND_DATA_REXMIT_NOMERGE;
+  if (prd != NULL)
+    serdata = tsuji_form_for (serdata, prd);
+  const uint32_t size = ddsi_serdata_size (serdata);
+"#,
+    ),
+    // A reader takes what the fragment says that comes first, whichever that is.
+    (
+        TRANSMIT,
+        r#"  if (fragnum == 0)
+  {
+    int rc;
+"#,
+        r#"  if (fragnum == 0 || tsuji_identity_of (serdata) != NULL)
+  {
+    int rc;
+    tsuji_add_identity (*pmsg, serdata);
+"#,
+    ),
+    (
+        TRANSMIT,
+        r#"  assert(xp);
+  assert((wr->heartbeat_xevent != NULL) == (whcst != NULL));
+
+  sz = ddsi_serdata_size (serdata);
+  if (sz >"#,
+        r#"  assert(xp);
+  assert((wr->heartbeat_xevent != NULL) == (whcst != NULL));
+
+  struct ddsi_serdata *whole = serdata;
+  serdata = prd != NULL ? tsuji_form_for (whole, prd) : tsuji_form_for_all (wr, whole);
+  if (serdata == NULL)
+  {
+    /* To each in its form. The lock is let go of in between. */
+    struct ddsi_proxy_reader *each;
+    ddsi_guid_t guid;
+    bool is_first = true;
+    serdata = whole;
+    while ((each = tsuji_next_reader (wr, &guid, &is_first)) != NULL)
+    {
+      struct ddsi_serdata *form = tsuji_form_for (whole, each);
+      const uint32_t count = (ddsi_serdata_size (form) + gv->config.fragment_size - 1) / gv->config.fragment_size;
+      transmit_sample_lgmsg_unlocks_wr (xp, wr, seq, form, each, isnew, count, count);
+    }
+  }
+  else if ((sz = ddsi_serdata_size (serdata)) >"#,
+    ),
+    (
+        TRANSMIT,
+        r#"  enum ddsi_qxev_msg_rexmit_result enqueued = DDSI_QXEV_MSG_REXMIT_QUEUED;
+
+  ASSERT_MUTEX_HELD (&wr->e.lock);
+
+  sz = ddsi_serdata_size (serdata);
+"#,
+        r#"  enum ddsi_qxev_msg_rexmit_result enqueued = DDSI_QXEV_MSG_REXMIT_QUEUED;
+
+  ASSERT_MUTEX_HELD (&wr->e.lock);
+
+  struct ddsi_serdata *form = prd != NULL ? tsuji_form_for (serdata, prd) : tsuji_form_for_all (wr, serdata);
+  if (form == NULL)
+  {
+    struct ddsi_proxy_reader *each;
+    ddsi_guid_t guid;
+    bool is_first = true;
+    int result = 0;
+    while (result == 0 && (each = tsuji_next_reader (wr, &guid, &is_first)) != NULL)
+      result = ddsi_enqueue_sample_wrlock_held (wr, seq, serdata, each, isnew);
+    return result;
+  }
+  serdata = form;
+  sz = ddsi_serdata_size (serdata);
+"#,
+    ),
+    // A client on Fast DDS has matched a server before the server knows of it, and asks at once. Its own readers begin with
+    // the oldest sample that a writer has for them, and here they began with the newest.
+    (
+        MATCH,
+        r#"    else if (ddsi_vendor_is_eclipse (pwr->c.vendor))
+      m->in_sync = PRMSS_OUT_OF_SYNC;
+"#,
+        r#"    else if (ddsi_vendor_is_eclipse (pwr->c.vendor) || ddsi_vendor_is_eprosima (pwr->c.vendor))
+      m->in_sync = PRMSS_OUT_OF_SYNC;
+"#,
+    ),
+];
+
+const TRANSMIT: &str = "src/core/ddsi/src/ddsi_transmit.c";
+const MATCH: &str = "src/core/ddsi/src/ddsi_endpoint_match.c";
