@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -30,6 +31,15 @@ impl Peer {
         command.args(arguments.split_whitespace());
         command.envs(variables.iter().map(|(name, value)| (*name, value)));
         Self::started(command, Duration::ZERO)
+    }
+
+    /// A node of rclpy in `domain`, by Python with the wheels of ROS 2, which looks for others on this host alone.
+    pub(crate) fn ros_wheels(python: &Path, role: &str, domain: u32) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ros_wheels/peer.py");
+        let mut command = Command::new(python);
+        command.args([script, role]).env("ROS_DOMAIN_ID", domain.to_string());
+        command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
+        Self::started(command, HANG)
     }
 
     /// Starts one, and waits until it is ready. What it says before that stays to be read: a late joiner hears while it is
