@@ -271,7 +271,7 @@ impl CycloneConfig {
         let receive_bytes = RECEIVE_BUFFER_BYTES.min(receive_buffer_bytes_max);
         let _ = write!(
             xml,
-            "</Discovery><Internal><SocketReceiveBufferSize min=\"{receive_bytes}B\"/>\
+            "</Discovery><Internal><GenerateKeyhash>true</GenerateKeyhash><SocketReceiveBufferSize min=\"{receive_bytes}B\"/>\
              <NackDelay>{NACK_DELAY_MS}ms</NackDelay>\
              <HeartbeatInterval>{HEARTBEAT_MS}ms</HeartbeatInterval><Watermarks><WhcHigh>{QUEUE_BYTES}B</WhcHigh><WhcHighInit>{QUEUE_BYTES}B</WhcHighInit>\
              <WhcAdaptive>false</WhcAdaptive></Watermarks></Internal></Domain></CycloneDDS>"

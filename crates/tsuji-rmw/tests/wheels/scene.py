@@ -86,18 +86,23 @@ class Side:
         self.executor = executor or SingleThreadedExecutor()
         self.executor.add_node(self.node)
         self.kept = {}
+        self.is_closing = False
         self.thread = threading.Thread(target=self.spin)
         self.thread.start()
 
     def spin(self):
         try:
-            self.executor.spin()
+            while not self.is_closing:
+                self.executor.spin_once(timeout_sec=1)
         except ExternalShutdownException:
             pass
 
     def close(self):
-        self.executor.shutdown()
+        # Before the executor ends: one of Kilted that is waiting when it is shut down may go on waiting, on any middleware.
+        self.is_closing = True
+        self.executor.wake()
         self.thread.join()
+        self.executor.shutdown()
         self.node.destroy_node()
 
 
