@@ -35,8 +35,10 @@ def serve(node):
     kept.append(ActionServer(node, Fibonacci, "fib_theirs", pursue))
     node.declare_parameter("speed", 3)
     say("ready")
-    threading.Thread(target=lambda: (sys.stdin.read(), rclpy.shutdown()), daemon=True).start()
-    rclpy.spin(node)
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    while not ended.is_set():
+        rclpy.spin_once(node, timeout_sec=0.1)
 
 
 def done(node, future):
@@ -75,7 +77,7 @@ def ask(node):
 
 rclpy.init()
 node = rclpy.create_node("peer")
-try:
-    {"serve": serve, "ask": ask}[sys.argv[1]](node)
-except (KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
-    pass
+{"serve": serve, "ask": ask}[sys.argv[1]](node)
+# Else its shared memory stays behind.
+node.destroy_node()
+rclpy.shutdown()
