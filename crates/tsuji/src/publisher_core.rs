@@ -26,12 +26,15 @@ use crate::events::{Events, PublisherEvent};
 use crate::mapping;
 use crate::pacing::{Backoff, DeadlineWatch, after};
 use crate::{Error, ErrorKind, Result, Role};
+pub(crate) use attempt::Outgoing;
+use attempt::{Attempt, Needs, Step};
 use engine_handover::EngineHandover;
 use history::Kept;
 pub(crate) use history::SAMPLES_MAX as HISTORY_SAMPLES_MAX;
 pub(crate) use links::{Asking, Connected, Joining, PublisherChange, Reached, Trouble};
 use links::{Link, LinkId, ReaderOf};
 
+mod attempt;
 mod engine_handover;
 mod history;
 mod links;
@@ -65,95 +68,6 @@ impl Codec {
             },
         }
     }
-}
-
-/// A sample as its user hands it over.
-pub(crate) enum Outgoing<'a> {
-    Shared(Arc<dyn Any + Send + Sync>),
-    Borrowed(&'a (dyn Any + Send + Sync)),
-    Bytes(Bytes),
-    Copied(&'a [u8]),
-}
-
-/// A sample on its way out, over several tries.
-struct Attempt<'a> {
-    outgoing: &'a Outgoing<'a>,
-    mono_ns: u64,
-    /// The bytes that its value takes, once that was asked.
-    len: Option<usize>,
-    /// Memory for them.
-    loan: Option<Loan>,
-    /// Its bytes, once they were needed.
-    bytes: Option<Payload>,
-    /// The shared value, once it was needed.
-    value: Option<Payload>,
-    /// What it pushed out of the history. Payloads are the user's and may do anything when dropped,
-    /// so that is done when no lock is held.
-    outlived: Vec<Kept>,
-    /// What is told of a request before anybody can answer it.
-    opening: Option<&'a dyn Opening>,
-}
-
-impl<'a> Attempt<'a> {
-    fn new(outgoing: &'a Outgoing<'a>, mono_ns: u64) -> Self {
-        Self {
-            outgoing,
-            mono_ns,
-            len: None,
-            loan: None,
-            bytes: None,
-            value: None,
-            outlived: Vec::new(),
-            opening: None,
-        }
-    }
-
-    /// The value, unless it is bytes already.
-    fn value(&self) -> Option<&dyn Any> {
-        match self.outgoing {
-            Outgoing::Shared(value) => Some(&**value),
-            Outgoing::Borrowed(value) => Some(*value),
-            Outgoing::Bytes(_) | Outgoing::Copied(_) => None,
-        }
-    }
-
-    /// Its bytes, in memory that `lend` has, or what is needed for them first.
-    fn find_bytes(
-        &mut self,
-        lend: impl FnOnce(usize) -> Result<Loan, tsuji_transport::Error>,
-    ) -> Result<Option<Needs>, tsuji_transport::Error> {
-        match self.outgoing {
-            _ if self.bytes.is_some() => (),
-            Outgoing::Bytes(bytes) => self.bytes = Some(Payload::Bytes(bytes.clone())),
-            Outgoing::Copied(message) => {
-                let mut loan = lend(message.len())?;
-                loan.copy_from_slice(message);
-                self.bytes = Some(Payload::Bytes(loan.freeze()));
-            }
-            Outgoing::Shared(_) | Outgoing::Borrowed(_) => {
-                let Some(len) = self.len else { return Ok(Some(Needs::Size)) };
-                self.loan = Some(lend(len)?);
-                return Ok(Some(Needs::Bytes));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// What is to be asked of a value, which is the user's and may do anything: so no lock is held for it.
-#[derive(Clone, Copy, Debug)]
-enum Needs {
-    Size,
-    /// In the memory that was lent.
-    Bytes,
-    Shared,
-}
-
-/// What became of a step that holds the lock.
-enum Step<T> {
-    Done(T),
-    /// It is to be taken again, with this.
-    Needs(Needs),
 }
 
 /// Whoever waits for the answer to a request. Called with the publisher core's lock held.
