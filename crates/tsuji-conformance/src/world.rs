@@ -280,6 +280,14 @@ impl Outlet {
         self.count(self.writer.send(&envelope, &Payload::Bytes(loan.freeze())))
     }
 
+    /// The same, but not to these readers.
+    pub fn try_send_except(&self, left_out: &[Gid], len: usize) -> Result<Sent> {
+        let len = self.carried(len);
+        let envelope = self.envelope();
+        let payload = payload::payload(payload::seed(&envelope), len);
+        self.count(self.writer.send_except(left_out, &envelope, &payload))
+    }
+
     /// The same, to one reader.
     pub fn try_send_to(&self, reader: Gid, len: usize) -> Result<Sent> {
         let envelope = self.envelope();

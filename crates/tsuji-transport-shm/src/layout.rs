@@ -12,7 +12,7 @@ use tsuji_transport::{Encoding, Envelope, Gid, LEAD};
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"tsujishm");
 
 /// Changes with every change of this file, and of the memory of bells. Peers of another version do not meet here.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Readers that one writer can have: bits in a slot's mask of holders.
 pub(crate) const READERS_MAX: u32 = 256;
@@ -211,6 +211,8 @@ pub(crate) struct Producer {
     pub(crate) displaced: AtomicU64,
     /// When the newest sample was sent, by its envelope; 0 before the first.
     pub(crate) newest_ns: AtomicU64,
+    /// Samples that the writer has left out. Counted before a later one is written.
+    pub(crate) left_out: AtomicU64,
 }
 
 #[repr(C, align(64))]

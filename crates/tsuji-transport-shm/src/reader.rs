@@ -26,6 +26,7 @@ pub(crate) struct ShmReader {
     keep_all: bool,
     news: Arc<Cell>,
     displaced_before: AtomicU64,
+    left_out_before: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -57,6 +58,7 @@ impl ShmReader {
             keep_all,
             news,
             displaced_before: AtomicU64::new(0),
+            left_out_before: AtomicU64::new(0),
             state: Mutex::default(),
         })
     }
@@ -73,6 +75,7 @@ impl ShmReader {
         let displaced = flow.displaced().saturating_add(unread.add(samples, samples_max));
         let before = self.displaced_before.load(Ordering::Relaxed);
         self.displaced_before.store(before.saturating_add(displaced), Ordering::Relaxed);
+        self.left_out_before.fetch_add(flow.left_out(), Ordering::Relaxed);
         self.shared.drop_ring(flow.peer.id, flow.ring, flow.block);
     }
 }
@@ -132,6 +135,17 @@ impl Reader for ShmReader {
         let state = self.lock();
         let before = self.displaced_before.load(Ordering::Relaxed);
         state.flows.iter().map(Flow::displaced).fold(before, u64::saturating_add)
+    }
+
+    fn left_out(&self) -> u64 {
+        let state = self.lock();
+        let before = self.left_out_before.load(Ordering::Relaxed);
+        state.flows.iter().map(Flow::left_out).fold(before, u64::saturating_add)
+    }
+
+    fn left_out_of(&self, writer: Gid) -> u64 {
+        let state = self.lock();
+        state.flows.iter().find(|flow| flow.writer == writer).map_or(0, Flow::left_out)
     }
 
     fn newest_ns(&self, writer: Gid) -> Option<u64> {
@@ -290,6 +304,10 @@ impl Flow {
 
     fn displaced(&self) -> u64 {
         self.ring.header().producer.displaced.load(Ordering::Relaxed)
+    }
+
+    fn left_out(&self) -> u64 {
+        self.ring.header().producer.left_out.load(Ordering::Relaxed)
     }
 }
 

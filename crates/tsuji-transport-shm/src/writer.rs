@@ -54,7 +54,7 @@ impl Writer for ShmWriter {
     fn reserve(&self, len: usize) -> Result<()> {
         self.shared.open("reserve")?;
         let mut state = self.core.lock();
-        self.core.room_everywhere(&state, len)?;
+        self.core.room_for(state.connections.iter(), len)?;
         // Rings only get emptier until the next send, and the slot that is free now stays free.
         let slot = self.core.slot(&mut state, len)?;
         state.lent.pop_back();
@@ -68,28 +68,56 @@ impl Writer for ShmWriter {
     }
 
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        self.send_except(&[], envelope, payload)
+    }
+
+    fn send_except(
+        &self,
+        left_out: &[Gid],
+        envelope: &Envelope,
+        payload: &Payload,
+    ) -> Result<Sent> {
         self.shared.open("send")?;
         let mut state = self.core.lock();
         let state = &mut *state;
         state.is_reserved = false;
-        if state.connections.is_empty() {
-            return Ok(Sent::default());
+        let is_wanted = |it: &Connection| !left_out.contains(&it.reader);
+        let mut listening = state.listening;
+        for connection in state.connections.iter().filter(|it| !is_wanted(it)) {
+            listening.remove(connection.bit);
         }
-        let bytes = if let Payload::Bytes(bytes) = payload { bytes.len() } else { 0 };
-        self.core.room_everywhere(state, bytes)?;
-        let listening = state.listening;
-        let slot = self.core.filled(state, envelope, payload, &listening)?;
-        slot.header().hold(&listening);
         let mut sent = Sent::default();
-        for connection in &mut state.connections {
-            let pushed = connection.push(&slot, envelope.mono_ns, &state.slots);
-            sent.readers += pushed.readers;
-            sent.displaced += pushed.displaced;
+        if state.connections.iter().any(is_wanted) {
+            let bytes = if let Payload::Bytes(bytes) = payload { bytes.len() } else { 0 };
+            self.core.room_for(state.connections.iter().filter(|it| is_wanted(it)), bytes)?;
+            let slot = self.core.filled(state, envelope, payload, &listening)?;
+            slot.header().hold(&listening);
+            for connection in state.connections.iter_mut().filter(|it| is_wanted(it)) {
+                let pushed = connection.push(&slot, envelope.mono_ns, &state.slots);
+                sent.readers += pushed.readers;
+                sent.displaced += pushed.displaced;
+            }
         }
         for connection in &state.connections {
-            connection.ring_news();
+            if is_wanted(connection) {
+                connection.ring_news();
+            } else {
+                connection.leave_out(envelope);
+            }
         }
         Ok(sent)
+    }
+
+    fn leave_out(&self, reader: Gid, envelope: &Envelope) {
+        // A forked child would count in its parent's place.
+        if !self.shared.generation.is_current() {
+            return;
+        }
+        let state = self.core.lock();
+        let found = state.connections.iter().find(|it| it.reader == reader);
+        if let Some(connection) = found {
+            connection.leave_out(envelope);
+        }
     }
 
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
@@ -321,11 +349,15 @@ impl WriterCore {
         fence(Ordering::SeqCst);
     }
 
-    /// Busy if a reader that keeps all is full, in samples or in bytes; then the room cell will
+    /// Busy if one of these readers keeps all and is full, in samples or in bytes; then the room cell will
     /// ring.
-    fn room_everywhere(&self, state: &State, len: usize) -> Result<()> {
+    fn room_for<'c>(
+        &self,
+        mut connections: impl Iterator<Item = &'c Connection>,
+        len: usize,
+    ) -> Result<()> {
         let unread_max = (KEEP_ALL_BYTES_MAX / len.saturating_add(DATA_AT)).max(UNREAD_MIN) as u64;
-        let is_full = state.connections.iter().any(|it| it.is_full(unread_max));
+        let is_full = connections.any(|it| it.is_full(unread_max));
         if is_full { Err(busy()) } else { Ok(()) }
     }
 
@@ -481,6 +513,12 @@ impl Connection {
         let Some(old) = pushed_out else { return Sent { readers: 1, displaced: 0 } };
         self.let_go(old, slots);
         Sent { readers: 1, displaced: 1 }
+    }
+
+    fn leave_out(&self, envelope: &Envelope) {
+        let producer = &self.header().producer;
+        producer.newest_ns.store(envelope.mono_ns, Ordering::Relaxed);
+        producer.left_out.fetch_add(1, Ordering::Relaxed);
     }
 
     fn recall(&self, slots: &Slots) {

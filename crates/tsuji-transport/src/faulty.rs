@@ -260,9 +260,17 @@ struct FaultyWriter {
     faulty: Faulty,
     inner: Arc<dyn Writer>,
     /// Samples held back, oldest first.
-    held: Mutex<VecDeque<(Envelope, Payload)>>,
+    held: Mutex<VecDeque<Held>>,
     /// The next send was promised not to be Busy.
     is_reserved: AtomicBool,
+}
+
+/// A sample that was held back, and who is not to get it.
+#[derive(Debug)]
+struct Held {
+    left_out: Vec<Gid>,
+    envelope: Envelope,
+    payload: Payload,
 }
 
 enum Fate {
@@ -313,12 +321,56 @@ impl FaultyWriter {
     }
 
     /// Sends what is held while the inner writer takes it.
-    fn let_go(&self, held: &mut VecDeque<(Envelope, Payload)>) -> Result<()> {
-        while let Some((envelope, payload)) = held.front() {
-            self.inner.send(envelope, payload)?;
+    fn let_go(&self, held: &mut VecDeque<Held>) -> Result<()> {
+        while let Some(Held { left_out, envelope, payload }) = held.front() {
+            self.pass_on(left_out, envelope, payload)?;
             held.pop_front();
         }
         Ok(())
+    }
+
+    fn pass_on(&self, left_out: &[Gid], envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        match left_out {
+            [] => self.inner.send(envelope, payload),
+            left_out => self.inner.send_except(left_out, envelope, payload),
+        }
+    }
+
+    fn send_or_fail(
+        &self,
+        left_out: &[Gid],
+        envelope: &Envelope,
+        payload: &Payload,
+    ) -> Result<Sent> {
+        let faults = self.pass(payload, self.is_reserved.load(Ordering::Relaxed))?;
+        self.is_reserved.store(false, Ordering::Relaxed);
+        let mut held = lock(&self.held);
+        let limit = faults.delay_samples;
+        if !held.is_empty() && limit <= held.len() {
+            self.let_go(&mut held)?;
+        }
+        match self.fate(!held.is_empty()) {
+            Fate::Send => self.pass_on(left_out, envelope, payload),
+            Fate::Lose => {
+                self.inner.cancel();
+                Ok(Sent::default())
+            }
+            Fate::Duplicate => {
+                let mut sent = self.pass_on(left_out, envelope, payload)?;
+                // A reservation is for one: where there is no place for a second, none is sent.
+                if let Ok(again) = self.pass_on(left_out, envelope, payload) {
+                    sent.displaced += again.displaced;
+                    lock(&self.faulty.state).counts.duplicated += 1;
+                }
+                Ok(sent)
+            }
+            Fate::Hold => {
+                self.inner.cancel();
+                let (envelope, payload) = (*envelope, payload.clone());
+                held.push_back(Held { left_out: left_out.to_vec(), envelope, payload });
+                Ok(Sent::default())
+            }
+        }
     }
 }
 
@@ -346,34 +398,23 @@ impl Writer for FaultyWriter {
     }
 
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
-        let faults = self.pass(payload, self.is_reserved.load(Ordering::Relaxed))?;
-        self.is_reserved.store(false, Ordering::Relaxed);
-        let mut held = lock(&self.held);
-        let limit = faults.delay_samples;
-        if !held.is_empty() && limit <= held.len() {
-            self.let_go(&mut held)?;
+        self.send_or_fail(&[], envelope, payload)
+    }
+
+    fn send_except(
+        &self,
+        left_out: &[Gid],
+        envelope: &Envelope,
+        payload: &Payload,
+    ) -> Result<Sent> {
+        if !self.faulty.inner.capability().directed {
+            return self.inner.send_except(left_out, envelope, payload);
         }
-        match self.fate(!held.is_empty()) {
-            Fate::Send => self.inner.send(envelope, payload),
-            Fate::Lose => {
-                self.inner.cancel();
-                Ok(Sent::default())
-            }
-            Fate::Duplicate => {
-                let mut sent = self.inner.send(envelope, payload)?;
-                // A reservation is for one: where there is no place for a second, none is sent.
-                if let Ok(again) = self.inner.send(envelope, payload) {
-                    sent.displaced += again.displaced;
-                    lock(&self.faulty.state).counts.duplicated += 1;
-                }
-                Ok(sent)
-            }
-            Fate::Hold => {
-                self.inner.cancel();
-                held.push_back((*envelope, payload.clone()));
-                Ok(Sent::default())
-            }
-        }
+        self.send_or_fail(left_out, envelope, payload)
+    }
+
+    fn leave_out(&self, reader: Gid, envelope: &Envelope) {
+        self.inner.leave_out(reader, envelope);
     }
 
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {

@@ -99,7 +99,13 @@ impl Transport for InProcess {
                 keep_all: endpoint.qos.reliability == Reliability::Reliable,
             },
         };
-        let inbox = Inbox { limit, queue: Mutex::default(), arrivals: Mutex::default(), news };
+        let inbox = Inbox {
+            limit,
+            queue: Mutex::default(),
+            arrivals: Mutex::default(),
+            left_out_before: AtomicU64::new(0),
+            news,
+        };
         let inbox = Arc::new(inbox);
         let number = self.bus.inboxes_made.fetch_add(1, Ordering::Relaxed);
         lock(&self.bus.inboxes).insert(number, Arc::downgrade(&inbox));
@@ -130,30 +136,57 @@ struct Connections {
 struct Connection {
     reader: Gid,
     inbox: Arc<Inbox>,
-    newest_ns: Arc<AtomicU64>,
+    arrivals: Arc<Arrivals>,
+}
+
+/// What a reader is to know of a writer besides its samples.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// When its newest sample was sent; 0 before the first.
+    newest_ns: AtomicU64,
+    /// Samples that it has left out.
+    left_out: AtomicU64,
 }
 
 impl Connection {
     /// Adds a sample for which there is a place, unless the reader is gone.
     fn push(&self, sample: Sample, displaced: &mut Vec<Sample>) -> bool {
-        self.newest_ns.store(sample.envelope.mono_ns, Ordering::Relaxed);
+        self.arrivals.newest_ns.store(sample.envelope.mono_ns, Ordering::Relaxed);
         self.inbox.push(sample, displaced)
+    }
+
+    fn leave_out(&self, envelope: &Envelope) {
+        self.arrivals.newest_ns.store(envelope.mono_ns, Ordering::Relaxed);
+        self.arrivals.left_out.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl InProcessWriter {
     fn reserve_all(&self, connections: &mut Connections) -> Result<()> {
+        self.reserve_for(connections, &[])?;
+        connections.reserved = true;
+        Ok(())
+    }
+
+    /// Reserves a place with all readers but these, unless all have one reserved.
+    fn reserve_for(&self, connections: &Connections, left_out: &[Gid]) -> Result<()> {
         if connections.reserved {
             return Ok(());
         }
-        for (at, connection) in connections.all.iter().enumerate() {
+        let wanted = || connections.all.iter().filter(|it| !left_out.contains(&it.reader));
+        for (at, connection) in wanted().enumerate() {
             if !connection.inbox.reserve(&self.room) {
-                connections.all[..at].iter().for_each(|it| it.inbox.cancel());
+                wanted().take(at).for_each(|it| it.inbox.cancel());
                 return Err(busy());
             }
         }
-        connections.reserved = true;
         Ok(())
+    }
+}
+
+impl InProcessWriter {
+    fn connection(&self, reader: Gid) -> Option<Connection> {
+        lock(&self.connections).all.iter().find(|it| it.reader == reader).cloned()
     }
 }
 
@@ -181,16 +214,32 @@ impl Writer for InProcessWriter {
     }
 
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        self.send_except(&[], envelope, payload)
+    }
+
+    fn send_except(
+        &self,
+        left_out: &[Gid],
+        envelope: &Envelope,
+        payload: &Payload,
+    ) -> Result<Sent> {
         self.bus.open("send")?;
         if let Payload::Bytes(bytes) = payload {
             fits(bytes.len())?;
         }
         let mut connections = lock(&self.connections);
-        self.reserve_all(&mut connections)?;
-        connections.reserved = false;
+        self.reserve_for(&connections, left_out)?;
+        let was_reserved = std::mem::take(&mut connections.reserved);
         let mut displaced = std::mem::take(&mut connections.displaced);
         let mut sent = Sent::default();
         for connection in &connections.all {
+            if left_out.contains(&connection.reader) {
+                if was_reserved {
+                    connection.inbox.cancel();
+                }
+                connection.leave_out(envelope);
+                continue;
+            }
             let sample = Sample { envelope: *envelope, payload: payload.clone() };
             sent.readers += u32::from(connection.push(sample, &mut displaced));
         }
@@ -204,12 +253,17 @@ impl Writer for InProcessWriter {
         Ok(sent)
     }
 
+    fn leave_out(&self, reader: Gid, envelope: &Envelope) {
+        if self.bus.is_current()
+            && let Some(connection) = self.connection(reader)
+        {
+            connection.leave_out(envelope);
+        }
+    }
+
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {
         self.bus.open("send")?;
-        let connections = lock(&self.connections);
-        let found = connections.all.iter().find(|it| it.reader == reader).cloned();
-        drop(connections);
-        let connection = found.ok_or_else(|| not_connected(reader))?;
+        let connection = self.connection(reader).ok_or_else(|| not_connected(reader))?;
         if !connection.inbox.reserve(&self.room) {
             return Err(busy());
         }
@@ -228,8 +282,8 @@ impl Writer for InProcessWriter {
         self.cancel();
         let mut connections = lock(&self.connections);
         connections.all.retain(|it| it.reader != address.reader);
-        let newest_ns = inbox.arrivals_of(self.gid);
-        connections.all.push(Connection { reader: address.reader, inbox, newest_ns });
+        let arrivals = inbox.arrivals_of(self.gid);
+        connections.all.push(Connection { reader: address.reader, inbox, arrivals });
         Ok(Connected::Now)
     }
 
@@ -276,7 +330,7 @@ impl Reader for InProcessReader {
 
     fn forget(&self, writer: Gid) {
         if self.bus.is_current() {
-            lock(&self.inbox.arrivals).retain(|(gid, _)| *gid != writer);
+            self.inbox.forget(&mut lock(&self.inbox.arrivals), writer);
         }
     }
 
@@ -289,10 +343,22 @@ impl Reader for InProcessReader {
         lock(&self.inbox.queue).displaced
     }
 
+    fn left_out(&self) -> u64 {
+        let arrivals = lock(&self.inbox.arrivals);
+        let now = arrivals.iter().map(|(_, it)| it.left_out.load(Ordering::Relaxed));
+        now.fold(self.inbox.left_out_before.load(Ordering::Relaxed), u64::saturating_add)
+    }
+
+    fn left_out_of(&self, writer: Gid) -> u64 {
+        let arrivals = lock(&self.inbox.arrivals);
+        let found = arrivals.iter().find(|(gid, _)| *gid == writer);
+        found.map_or(0, |(_, it)| it.left_out.load(Ordering::Relaxed))
+    }
+
     fn newest_ns(&self, writer: Gid) -> Option<u64> {
         let arrivals = lock(&self.inbox.arrivals);
-        let (_, newest_ns) = arrivals.iter().find(|(gid, _)| *gid == writer)?;
-        Some(newest_ns.load(Ordering::Relaxed)).filter(|ns| *ns != 0)
+        let (_, found) = arrivals.iter().find(|(gid, _)| *gid == writer)?;
+        Some(found.newest_ns.load(Ordering::Relaxed)).filter(|ns| *ns != 0)
     }
 }
 
@@ -315,8 +381,10 @@ impl Drop for InProcessReader {
 struct Inbox {
     limit: Limit,
     queue: Mutex<Queue>,
-    /// Of each connected writer, when its newest sample was sent; 0 before the first.
-    arrivals: Mutex<Vec<(Gid, Arc<AtomicU64>)>>,
+    /// Of each connected writer.
+    arrivals: Mutex<Vec<(Gid, Arc<Arrivals>)>>,
+    /// Samples that writers left out which are forgotten.
+    left_out_before: AtomicU64,
     news: Arc<Cell>,
 }
 
@@ -339,12 +407,20 @@ struct Queue {
 }
 
 impl Inbox {
-    fn arrivals_of(&self, writer: Gid) -> Arc<AtomicU64> {
-        let newest_ns = Arc::default();
+    fn arrivals_of(&self, writer: Gid) -> Arc<Arrivals> {
+        let of_writer = Arc::default();
         let mut arrivals = lock(&self.arrivals);
-        arrivals.retain(|(gid, _)| *gid != writer);
-        arrivals.push((writer, Arc::clone(&newest_ns)));
-        newest_ns
+        self.forget(&mut arrivals, writer);
+        arrivals.push((writer, Arc::clone(&of_writer)));
+        of_writer
+    }
+
+    /// Keeps no more of a writer than how many samples it has left out.
+    fn forget(&self, arrivals: &mut Vec<(Gid, Arc<Arrivals>)>, writer: Gid) {
+        for (_, forgotten) in arrivals.extract_if(.., |(gid, _)| *gid == writer) {
+            let left_out = forgotten.left_out.load(Ordering::Relaxed);
+            self.left_out_before.fetch_add(left_out, Ordering::Relaxed);
+        }
     }
 
     fn reserve(&self, room: &Arc<Cell>) -> bool {

@@ -154,6 +154,25 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Busy.
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
 
+    /// Sends one sample as [`send`](Self::send) does, but not to these readers, which count it as
+    /// [left out](Reader::left_out) and are not rung. Whether they have room does not matter, unless it was reserved. Unsupported
+    /// without [`Capability::directed`].
+    fn send_except(
+        &self,
+        left_out: &[Gid],
+        envelope: &Envelope,
+        payload: &Payload,
+    ) -> Result<Sent> {
+        let _ = (left_out, envelope, payload);
+        Err(Error::new(ErrorKind::Unsupported, "send to some readers"))
+    }
+
+    /// Lets a connected reader count a sample as left out that it is not sent. Does nothing for a reader that is not
+    /// connected, and without [`Capability::directed`].
+    fn leave_out(&self, reader: Gid, envelope: &Envelope) {
+        let _ = (reader, envelope);
+    }
+
     /// Sends one sample to one connected reader: what a late joiner is owed, or a reply. Unsupported
     /// without [`Capability::directed`].
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
@@ -264,6 +283,18 @@ pub trait Reader: fmt::Debug + Send + Sync {
     /// Samples lost because this reader was full, since it was opened.
     fn displaced(&self) -> u64;
 
+    /// Samples that writers have left out of what they sent here, since it was opened. Counted before a later sample of
+    /// the same writer comes.
+    fn left_out(&self) -> u64 {
+        0
+    }
+
+    /// The same of one writer that is not forgotten.
+    fn left_out_of(&self, writer: Gid) -> u64 {
+        let _ = writer;
+        0
+    }
+
     /// Samples of this writer that were displaced here after it had sent them, so that no [`Sent`] counts them. 0 where
     /// a send itself displaces. The first such sample since [`heed_displaced`](Self::heed_displaced) makes
     /// [`Transport::control_fd`] readable.
@@ -277,7 +308,7 @@ pub trait Reader: fmt::Debug + Send + Sync {
     fn heed_displaced(&self) {}
 
     /// The envelope's `mono_ns` of the newest sample of this writer that has arrived, whether it
-    /// waits, was taken or displaced. `None` before the first, and for a writer that is not
+    /// waits, was taken, displaced or left out. `None` before the first, and for a writer that is not
     /// accepted. A sample at 0 is none. Without [`Capability::whole_envelope`] it is the time of
     /// arrival, later for each sample.
     fn newest_ns(&self, writer: Gid) -> Option<u64>;

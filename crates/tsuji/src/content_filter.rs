@@ -7,6 +7,7 @@ use tsuji_interfaces::Shipped;
 use tsuji_msg::{CdrError, Expression, Filter, Message, TypeDescription, TypeSet, load_full_text};
 use tsuji_transport::{Encoding, Payload, Sample};
 
+use crate::control::protocol::FilterRecord;
 use crate::endpoint::EndpointCore;
 use crate::{Error, ErrorKind, Result};
 
@@ -44,6 +45,11 @@ impl ContentFilterOptions {
 /// Whether a value of one Rust type passes.
 pub(crate) type ValuePasses = fn(&Filter, &dyn Any) -> Result<bool, CdrError>;
 
+/// Whether a message of type `M` passes. Of another there is none: publishers hand values to subscriptions of their type.
+pub(crate) fn value_passes<M: Message>(filter: &Filter, value: &dyn Any) -> Result<bool, CdrError> {
+    value.downcast_ref::<M>().map_or(Ok(true), |message| filter.matches_message(message))
+}
+
 /// How a subscription knows its type.
 #[derive(Clone, Default)]
 pub(crate) enum Described {
@@ -61,15 +67,7 @@ pub(crate) enum Described {
 impl Described {
     /// That of the messages `M`.
     pub(crate) fn of<M: Message>() -> Self {
-        Self::Rust {
-            name: M::TYPE_NAME,
-            definition: M::DEFINITION,
-            passes: |filter, value| match value.downcast_ref::<M>() {
-                Some(message) => filter.matches_message(message),
-                // Publishers hand values to subscriptions of their type only.
-                None => Ok(true),
-            },
-        }
+        Self::Rust { name: M::TYPE_NAME, definition: M::DEFINITION, passes: value_passes::<M> }
     }
 
     /// The description of the type of `core`.
@@ -110,10 +108,29 @@ impl Described {
     }
 }
 
+/// Most bytes of a filter and the definition of its type, as publishers of other processes are told of them. One that is
+/// longer is looked at where samples arrive alone.
+const RECORD_BYTES_MAX: usize = 48 << 10;
+
+/// The filter that the subscription of another process has told of, for samples of a publisher; or why there is none.
+pub(crate) fn of_record(
+    record: &FilterRecord,
+    publisher: &EndpointCore,
+) -> Result<Arc<Filter>, String> {
+    let ty = load_full_text(&publisher.type_name, &record.definition)
+        .map_err(|error| error.to_string())?;
+    if !publisher.type_hash.is_empty() && publisher.type_hash != ty.hash() {
+        return Err("the subscription has another definition of the type".to_owned());
+    }
+    let filter = Expression::parse(&record.expression)
+        .and_then(|expression| expression.compile(&ty, &record.parameters));
+    filter.map(Arc::new).map_err(|error| error.to_string())
+}
+
 /// A content filter that was compiled for the type of a subscription.
 pub(crate) struct ContentFilter {
     pub(crate) options: ContentFilterOptions,
-    filter: Filter,
+    filter: Arc<Filter>,
     passes: Option<ValuePasses>,
 }
 
@@ -136,7 +153,26 @@ impl ContentFilter {
             Described::Rust { passes, .. } => Some(*passes),
             Described::Named | Described::Given(_) | Described::Fields(_) => None,
         };
-        Ok(Some(Arc::new(Self { options, filter, passes })))
+        Ok(Some(Arc::new(Self { options, filter: Arc::new(filter), passes })))
+    }
+
+    /// The filter itself, for a publisher of this process.
+    pub(crate) fn filter(&self) -> &Arc<Filter> {
+        &self.filter
+    }
+
+    /// All that a publisher of another process needs to know; `None` if that is too much to be told.
+    pub(crate) fn record(&self) -> Option<FilterRecord> {
+        let ty = self.filter.ty();
+        let ContentFilterOptions { filter_expression, expression_parameters } = &self.options;
+        let definition = ty.full_text();
+        let parameters = expression_parameters.iter().map(|it| it.len() + 8);
+        let bytes = definition.len() + filter_expression.len() + parameters.sum::<usize>();
+        (bytes <= RECORD_BYTES_MAX).then(|| FilterRecord {
+            definition,
+            expression: filter_expression.clone(),
+            parameters: expression_parameters.clone(),
+        })
     }
 
     /// Whether a sample that came as bytes is left out. What is a value, or cannot be read, is looked at when it is taken.

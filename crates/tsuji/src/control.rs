@@ -882,7 +882,8 @@ impl Keeper {
             (
                 word @ (Control::Done { flow, .. }
                 | Control::Shown { flow, .. }
-                | Control::Displaced { flow, .. }),
+                | Control::Displaced { flow, .. }
+                | Control::Filter { flow, .. }),
                 Some(peer),
             ) => {
                 if graph_cache.lives_in(Gid(flow.subscription), peer) {

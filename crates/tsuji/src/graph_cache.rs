@@ -32,6 +32,7 @@ use pins::Pins;
 use route::{Decision, HalfOpen, Opening, Route};
 
 mod engines;
+mod filters;
 mod foreign;
 mod handover;
 mod pins;
@@ -351,6 +352,7 @@ impl GraphCache {
                     publisher_core.note_displaced(Gid(flow.subscription), total);
                 }
             }
+            Control::Filter { flow, filter } => self.heard_filter(flow, filter.as_ref()),
             // The others are answered, or are not about a flow that is there.
             _ => (),
         }
@@ -835,7 +837,7 @@ impl GraphCache {
         transport: &str,
     ) -> Result<Address, Refusal> {
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
-        let subscription_core = self.subscription_cores.get(&subscription);
+        let subscription_core = self.subscription_cores.get(&subscription).cloned();
         let subscription_core =
             subscription_core.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
         let transport = session.transport(transport);
@@ -843,7 +845,10 @@ impl GraphCache {
             transport.ok_or_else(|| Refusal::lasting("not in the subscription's build"))?;
         let offered = self.endpoints.get(&publisher).map(|known| known.record.qos.into());
         let offered = offered.unwrap_or(Qos::DEFAULT);
-        Ok(subscription_core.accept(transport, peer, publisher, epoch, &offered)?)
+        let address = subscription_core.accept(transport, peer, publisher, epoch, &offered)?;
+        // Before it sends anything.
+        self.tell_filter(session, flow, &subscription_core, false);
+        Ok(address)
     }
 
     /// Opens the publisher's end, which lives here; answers nothing when it is to be gone on with.

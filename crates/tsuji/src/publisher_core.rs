@@ -21,6 +21,7 @@ use tsuji_transport::{
     Bytes, Envelope, ErrorKind as TransportKind, Gid, HeapReserve, Loan, Payload,
 };
 
+use crate::content_filter::{self, ValuePasses};
 use crate::endpoint::EndpointCore;
 use crate::events::{Events, PublisherEvent};
 use crate::mapping;
@@ -33,11 +34,13 @@ use history::Kept;
 pub(crate) use history::SAMPLES_MAX as HISTORY_SAMPLES_MAX;
 pub(crate) use links::{Asking, Connected, Joining, PublisherChange, Reached, Trouble};
 use links::{Link, LinkId, ReaderOf};
+use sifting::Sieves;
 
 mod attempt;
 mod engine_handover;
 mod history;
 mod links;
+mod sifting;
 
 /// How values of one Rust type become bytes, and shared values.
 #[derive(Clone, Copy)]
@@ -50,6 +53,8 @@ pub(crate) struct Codec {
     pub(crate) write: fn(&dyn Any, &mut [u8]) -> Result<usize, CdrError>,
     /// A shared copy.
     pub(crate) share: fn(&dyn Any) -> Arc<dyn Any + Send + Sync>,
+    /// Whether a value passes a content filter.
+    pub(crate) passes: ValuePasses,
 }
 
 impl Codec {
@@ -66,6 +71,7 @@ impl Codec {
                 Some(message) => Arc::new(message.clone()),
                 None => unreachable!("a publisher's values have its type"),
             },
+            passes: content_filter::value_passes::<M>,
         }
     }
 }
@@ -166,6 +172,7 @@ struct State {
     /// Whether one does not that is there for those who may come.
     has_idle_broken: bool,
     readers: HashMap<Gid, ReaderOf>,
+    sieves: Sieves,
     /// Links that are to show that they carry, before these readers move over to them.
     trials: HashMap<Gid, LinkId>,
     /// Links that these readers have left, and may not know of it yet.
@@ -308,6 +315,7 @@ impl PublisherCore {
             is_broken: false,
             has_idle_broken: false,
             readers: HashMap::new(),
+            sieves: Sieves::default(),
             trials: HashMap::new(),
             left: Vec::new(),
             engine_handover: EngineHandover::default(),
@@ -672,6 +680,7 @@ impl PublisherCore {
         let (codec, value) = asked.ok_or_else(|| refused().about("a value without a type"))?;
         match needs {
             Needs::Size => attempt.len = Some((codec.size)(value)),
+            Needs::Sifting => attempt.left_out = Some(self.ask_sieves(value)),
             Needs::Shared => attempt.value = Some(Payload::Typed((codec.share)(value))),
             Needs::Bytes => {
                 let mut loan = attempt.loan.take().ok_or_else(|| refused().about("no memory"))?;
@@ -726,6 +735,9 @@ impl PublisherCore {
                 }
             }
         }
+        let Some(left_out) = state.sieves.leave_out(attempt) else {
+            return Ok(Step::Needs(Needs::Sifting));
+        };
         let Attempt { outgoing, mono_ns, len: value_len, bytes, value, outlived, opening, .. } =
             attempt;
         if state.by_value && value.is_none() {
@@ -780,6 +792,8 @@ impl PublisherCore {
                 let number = mapping::related(mapping::client_number(self.gid), envelope.sequence);
                 let related = Some((self.partner, 0));
                 link.send_mapped(&Envelope { related, ..envelope }, number, payload)
+            } else if link.is_directed && !left_out.is_empty() {
+                link.writer.send_except(&left_out, &envelope, payload)
             } else {
                 link.writer.send(&envelope, payload)
             };

@@ -510,7 +510,11 @@ impl RawSubscription {
         expression_parameters: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<()> {
         let options = ContentFilterOptions::new(filter_expression, expression_parameters);
-        self.subscription_core.set_content_filter(options)
+        self.subscription_core.set_content_filter(options)?;
+        let session = self.node.context().session();
+        session.graph_cache().filter_changed(session, &self.subscription_core);
+        session.tell();
+        Ok(())
     }
 
     /// Returns the content filter; `None` if there is none, so that every message comes.

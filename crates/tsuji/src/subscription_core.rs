@@ -30,10 +30,12 @@ use crate::statistics::Histogram;
 use crate::{Error, ErrorKind, Result, Role};
 use content::Content;
 use handover::{Change, Handovers};
+use rate::Rate;
 
 mod content;
 mod displaced;
 mod handover;
+mod rate;
 
 /// What a subscription has seen so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,6 +131,9 @@ struct Link {
     trial_from: Option<u64>,
     /// So many of those that it displaced came by the other.
     uncounted: u64,
+    /// The same of the samples that publishers left out.
+    trial_left_out: Option<u64>,
+    uncounted_left_out: u64,
 }
 
 impl Link {
@@ -137,12 +142,16 @@ impl Link {
         if let Some(from) = self.trial_from.take() {
             self.uncounted += self.reader.displaced().saturating_sub(from);
         }
+        if let Some(from) = self.trial_left_out.take() {
+            self.uncounted_left_out += self.reader.left_out().saturating_sub(from);
+        }
     }
 
     /// This publisher, which has another link, sends nothing here any more. What was displaced here of it stays
     /// counted: it is told how much was in all.
-    fn forget(&self, writer: Gid, displaced: &mut u64) {
-        *displaced += self.reader.displaced_of(writer);
+    fn forget(&self, writer: Gid, flow: &mut FlowCount) {
+        flow.displaced += self.reader.displaced_of(writer);
+        flow.gaps += self.reader.left_out_of(writer);
         self.reader.forget(writer);
     }
 
@@ -247,44 +256,6 @@ struct FlowCount {
     lifespan_ns: Option<u64>,
     is_alive: bool,
 }
-
-/// Counts of the last whole interval of about a second.
-#[derive(Default)]
-struct Rate {
-    from_ns: u64,
-    samples: u64,
-    bytes: u64,
-    last: Option<(f64, f64)>,
-}
-
-impl Rate {
-    fn add(&mut self, now_ns: u64, samples: u64, bytes: u64) {
-        let elapsed = now_ns.saturating_sub(self.from_ns);
-        if RATE_NS <= elapsed {
-            let seconds = elapsed as f64 / 1e9;
-            let is_fresh = self.from_ns != 0 && elapsed < 4 * RATE_NS;
-            self.last = is_fresh
-                .then(|| (self.samples as f64 / seconds, self.bytes as f64 / seconds))
-                .or(if self.from_ns == 0 { None } else { Some((0.0, 0.0)) });
-            (self.from_ns, self.samples, self.bytes) = (now_ns, 0, 0);
-        }
-        self.samples += samples;
-        self.bytes += bytes;
-    }
-
-    fn now(&mut self, now_ns: u64) -> (f64, f64) {
-        let elapsed = now_ns.saturating_sub(self.from_ns);
-        if RATE_NS <= elapsed && self.from_ns != 0 {
-            self.add(now_ns, 0, 0);
-        } else if self.last.is_none() && 0 < elapsed && self.from_ns != 0 {
-            let seconds = elapsed as f64 / 1e9;
-            return (self.samples as f64 / seconds, self.bytes as f64 / seconds);
-        }
-        self.last.unwrap_or_default()
-    }
-}
-
-const RATE_NS: u64 = 1_000_000_000;
 
 /// What a subscription core needs besides what every endpoint has.
 #[derive(Clone, Default)]
@@ -466,7 +437,8 @@ impl SubscriptionCore {
         let mut state = self.lock();
         state.book();
         self.tell_losses(&mut state);
-        SubscriptionCounters { displaced: state.displaced_now(), ..state.counters }
+        let filtered = state.counters.filtered.saturating_add(state.left_out_now());
+        SubscriptionCounters { displaced: state.displaced_now(), filtered, ..state.counters }
     }
 
     /// How many publishers are connected.
@@ -553,6 +525,8 @@ impl SubscriptionCore {
             is_mapped: self.is_mapped_on(transport) && relates != Relates::Beside,
             trial_from: None,
             uncounted: 0,
+            trial_left_out: None,
+            uncounted_left_out: 0,
         };
         let mut state = self.lock();
         state.links.push(link);
@@ -683,15 +657,17 @@ impl SubscriptionCore {
         }
         let at = state.links.iter().position(|it| it.id == *link)?;
         let link = state.links.remove(at);
-        let displaced = link.displaced();
+        let (displaced, left_out) = (link.displaced(), link.left_out());
         let Link { id, reader, is_mapped, .. } = link;
         for (writer, flow) in &mut state.flows.all {
             flow.displaced += reader.displaced_of(*writer);
+            flow.gaps += reader.left_out_of(*writer);
         }
         while let Ok(Some(sample)) = reader.take() {
             state.sort_in(&id, is_mapped, sample);
         }
         state.displaced = state.displaced.saturating_add(displaced);
+        state.content.left_out = state.content.left_out.saturating_add(left_out);
         Some(reader)
     }
 
@@ -712,6 +688,7 @@ impl SubscriptionCore {
         self.core.close();
         let mut state = self.lock();
         state.displaced = state.displaced_now();
+        state.content.left_out = state.left_out_now();
         let links = std::mem::take(&mut state.links);
         let queue = std::mem::take(&mut state.queue);
         let changing = std::mem::take(&mut state.changing);
@@ -781,39 +758,43 @@ impl SubscriptionCore {
         let SubscriptionCounters { lost, .. } = state.counters;
         let missing = u128::from(state.missing.max(1));
         // Samples come before the word that they do, so what is open counts.
-        let open = state.flows.all.iter_mut().filter(|(_, flow)| flow.is_open());
-        open.map(|(gid, flow): &mut (Gid, FlowCount)| {
-            let (rate_hz, bytes_per_s) = flow.rate.now(now_ns);
-            let quantile = |share| {
-                let (_, histogram) = flow.latency.as_ref()?;
-                Some(histogram.quantile_ns(share)? as f64 / 1e3)
-            };
-            let latency = quantile(0.5).zip(quantile(0.99)).zip(flow.latency.as_ref());
-            // Links count what they push out for all writers together: each flow's share of what
-            // is lost is its share of what is missing.
-            let lost = u128::from(lost) * u128::from(flow.missing) / missing;
-            let lost = u64::try_from(lost).unwrap_or(u64::MAX).min(flow.missing);
-            CountHalf {
-                publisher: gid.0,
-                subscription: self.gid.0,
-                samples: flow.samples,
-                bytes: flow.bytes,
-                rate_hz,
-                bytes_per_s,
-                latency: latency.map(|((median_us, p99_us), (clock, histogram))| LatencyReport {
-                    median_us,
-                    p99_us,
-                    max_us: histogram.max_ns() as f64 / 1e3,
-                    clock: clock.as_str().to_owned(),
-                }),
-                displaced: (flow.missing - lost).saturating_sub(flow.gaps),
-                expired: flow.expired,
-                invalid: flow.invalid,
-                lost,
-                duplicates: flow.duplicates,
-            }
-        })
-        .collect()
+        let gaps: Vec<_> = state.flows.all.iter().map(|(gid, _)| state.gaps_of(*gid)).collect();
+        let all = state.flows.all.iter_mut().zip(gaps);
+        all.filter(|((_, flow), _)| flow.is_open())
+            .map(|((gid, flow), gaps)| {
+                let (rate_hz, bytes_per_s) = flow.rate.now(now_ns);
+                let quantile = |share| {
+                    let (_, histogram) = flow.latency.as_ref()?;
+                    Some(histogram.quantile_ns(share)? as f64 / 1e3)
+                };
+                let latency = quantile(0.5).zip(quantile(0.99)).zip(flow.latency.as_ref());
+                // Links count what they push out for all writers together: each flow's share of what
+                // is lost is its share of what is missing.
+                let lost = u128::from(lost) * u128::from(flow.missing) / missing;
+                let lost = u64::try_from(lost).unwrap_or(u64::MAX).min(flow.missing);
+                CountHalf {
+                    publisher: gid.0,
+                    subscription: self.gid.0,
+                    samples: flow.samples,
+                    bytes: flow.bytes,
+                    rate_hz,
+                    bytes_per_s,
+                    latency: latency.map(|((median_us, p99_us), (clock, histogram))| {
+                        LatencyReport {
+                            median_us,
+                            p99_us,
+                            max_us: histogram.max_ns() as f64 / 1e3,
+                            clock: clock.as_str().to_owned(),
+                        }
+                    }),
+                    displaced: (flow.missing - lost).saturating_sub(gaps),
+                    expired: flow.expired,
+                    invalid: flow.invalid,
+                    lost,
+                    duplicates: flow.duplicates,
+                }
+            })
+            .collect()
     }
 
     /// Whether there is a deadline or a lease to watch.
@@ -927,7 +908,8 @@ impl SubscriptionCore {
     /// Tells of losses that were not told yet. What is displaced or filtered is counted before it is missed, and
     /// hides as many losses until then: the total may come late but never goes back.
     fn tell_losses(&self, state: &mut State) {
-        let displaced = state.displaced_now().saturating_add(state.content.gaps);
+        let left_out = state.left_out_now().saturating_add(state.content.gaps);
+        let displaced = state.displaced_now().saturating_add(left_out);
         let total = state.missing.saturating_sub(displaced);
         if state.counters.lost < total {
             state.counters.lost = total;

@@ -4,6 +4,7 @@
 mod house;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use house::links::{set, settled_on};
 use house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until, wait_until};
 use tsuji::dynamic::{DynamicMessage, TypeSet};
 use tsuji::{
-    ContentFilterOptions, Context, ErrorKind, Executor, Publisher, Qos, RawType, Subscription,
-    SubscriptionOptions,
+    ContentFilterOptions, Context, Durability, ErrorKind, Executor, Publisher, Qos, RawType,
+    Subscription, SubscriptionOptions,
 };
 use tsuji_interfaces::std_msgs::msg::{String as Text, UInt64};
 
@@ -27,6 +28,8 @@ struct Ends {
 }
 
 const TRANSPORTS: [&str; 3] = ["inproc", "shm", "cyclonedds"];
+/// Those that send to each reader by itself, so that its filter is looked at before.
+const DIRECTED: [&str; 2] = ["inproc", "shm"];
 
 impl Ends {
     fn new(transport: &'static str, qos: Qos, filter: &str) -> Self {
@@ -88,6 +91,47 @@ fn what_passes_comes_and_the_rest_is_counted() {
             assert!(ends.subscription.take().unwrap().is_none(), "{transport}");
             settled_on(&ends.here, "/n", transport);
         }
+    }
+}
+
+#[test]
+fn what_does_not_pass_pushes_nothing_out() {
+    let _watchdog = Watchdog::start("pushes out");
+    for transport in DIRECTED {
+        let ends = Ends::new(transport, keep_last(1), "data > %0");
+        ends.publish([95]);
+        wait_until("it comes", || ends.subscription.is_ready());
+        ends.publish(0..50);
+        assert_eq!(ends.take_to(95), [95], "{transport}");
+        ends.publish([91, 92, 93]);
+        ends.publish(0..50);
+        ends.publish([99]);
+        assert_eq!(ends.take_to(99).last(), Some(&99), "{transport}");
+        assert_eq!(ends.filtered(), 100, "{transport}");
+    }
+}
+
+#[test]
+fn what_does_not_pass_wakes_nobody() {
+    let _watchdog = Watchdog::start("wakes nobody");
+    for transport in DIRECTED {
+        let ends = Ends::new(transport, keep_last(10), "data > %0");
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&told);
+        let note = move |new| {
+            count.fetch_add(new, Ordering::AcqRel);
+        };
+        ends.subscription.on_new_message(Some(Box::new(note))).unwrap();
+        ends.publish(0..50);
+        ends.publish([97]);
+        wait_until("it is told", || told.load(Ordering::Acquire) != 0);
+        ends.publish(0..50);
+        ends.publish([98]);
+        wait_until("both are told", || told.load(Ordering::Acquire) == 2);
+        assert_eq!(ends.take_to(98), [97, 98], "{transport}");
+        assert!(!ends.subscription.is_ready(), "{transport}");
+        assert_eq!(told.load(Ordering::Acquire), 2, "{transport}");
+        assert_eq!(ends.filtered(), 100, "{transport}");
     }
 }
 
@@ -175,6 +219,35 @@ fn a_filter_is_set_and_ended_while_messages_come() {
         ends.publish([2, 30]);
         let taken = ends.take_to(30);
         assert!(taken.ends_with(&[2, 30]), "{transport}: {taken:?}");
+    }
+}
+
+#[test]
+fn who_joins_late_gets_the_last_that_pass() {
+    let _watchdog = Watchdog::start("late joiners");
+    let folder = Folder::new();
+    let (one, two) = (house::links::process(&folder), house::links::process(&folder));
+    let latched = |depth| Qos { durability: Durability::TransientLocal, ..keep_last(depth) };
+    let publisher = one.node("map").unwrap().create_publisher::<UInt64>("n", latched(20)).unwrap();
+    (0..20).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
+    for context in [&one, &two] {
+        let node = context.node("late").unwrap();
+        let options =
+            SubscriptionOptions::default().qos(latched(2)).content_filter("data < %0", ["10"]);
+        let subscription = node.create_polled_subscription::<UInt64>("n", options).unwrap();
+        let mut taken = Vec::new();
+        take_until(&node, &subscription, |received| {
+            taken.push(received.view().data);
+            taken.len() == 2
+        });
+        assert_eq!(taken, [8, 9]);
+        publisher.publish(UInt64 { data: 50 }).unwrap();
+        publisher.publish(UInt64 { data: 5 }).unwrap();
+        take_until(&node, &subscription, |received| received.view().data == 5);
+        let counters = subscription.counters();
+        assert_eq!((counters.lost, counters.displaced), (0, 0), "{counters:?}");
+        // For the next one.
+        (0..20).for_each(|data| publisher.publish(UInt64 { data }).unwrap());
     }
 }
 

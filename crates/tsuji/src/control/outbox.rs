@@ -34,6 +34,8 @@ enum Subject {
     Flow(Flow),
     /// What was displaced of a flow.
     Displaced(Flow),
+    /// The content filter of a flow.
+    Filter(Flow),
     Liveliness([u8; 16]),
     /// What the user has set for a topic, by the hash of its name.
     Pin(u64),
@@ -127,6 +129,7 @@ fn about(control: &Control) -> Option<(Subject, Part)> {
         | Control::Withdrawn { flow, .. } => Some((Subject::Flow(*flow), Part::Middle)),
         Control::Pin { topic, .. } => Some((Subject::Pin(hash(topic)), Part::Whole)),
         Control::Displaced { flow, .. } => Some((Subject::Displaced(*flow), Part::Whole)),
+        Control::Filter { flow, .. } => Some((Subject::Filter(*flow), Part::Whole)),
         Control::Done { .. } | Control::Shown { .. } | Control::Pinned { .. } => None,
         Control::Closed { flow, .. } => Some((Subject::Flow(*flow), Part::End)),
         Control::Alive(gid) => Some((Subject::Liveliness(*gid), Part::Whole)),

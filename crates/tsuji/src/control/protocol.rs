@@ -15,7 +15,7 @@ use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 8;
+pub(crate) const VERSION: u32 = 9;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
@@ -56,6 +56,8 @@ pub(crate) enum Control {
     /// From the subscription: so many samples of this flow were pushed out of full queues after they were sent, where
     /// the publisher does not see it.
     Displaced { flow: Flow, total: u64 },
+    /// From the subscription: of this flow it wants what passes this content filter, or with `None` everything.
+    Filter { flow: Flow, filter: Option<FilterRecord> },
     /// What a transport says to itself in the other process.
     OfTransport { transport: String, bytes: Vec<u8> },
     /// A publisher whose liveliness is manual says that it is alive.
@@ -159,6 +161,15 @@ impl EndpointRecord {
     pub(crate) fn ty(&self) -> TypeOf<'_> {
         TypeOf { name: &self.type_name, hash: &self.type_hash }
     }
+}
+
+/// A content filter, with all that it takes to compile it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FilterRecord {
+    /// The definition of the type, with those of the types that it uses.
+    pub(crate) definition: String,
+    pub(crate) expression: String,
+    pub(crate) parameters: Vec<String>,
 }
 
 /// A QoS on the wire.
@@ -271,6 +282,14 @@ mod tests {
             Control::Answer { flow: flow(), epoch: 7, address: Err(Refusal::lasting("no")) },
             Control::Cut { flow: flow(), epoch: 7, ends: None, first: u64::MAX },
             Control::Done { flow: flow(), epoch: 7, held: 3 },
+            Control::Filter {
+                flow: flow(),
+                filter: Some(FilterRecord {
+                    definition: "int8 a".into(),
+                    expression: "a > %0".into(),
+                    parameters: vec!["1".into()],
+                }),
+            },
             Control::Pin {
                 question: 1,
                 topic: "/a".into(),

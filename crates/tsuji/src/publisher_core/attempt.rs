@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use tsuji_transport::{Bytes, Loan, Payload};
+use tsuji_transport::{Bytes, Gid, Loan, Payload};
 
 use super::Opening;
 use super::history::Kept;
@@ -34,6 +34,8 @@ pub(super) struct Attempt<'a> {
     pub(super) outlived: Vec<Kept>,
     /// What is told of a request before anybody can answer it.
     pub(super) opening: Option<&'a dyn Opening>,
+    /// Readers whose content filters its value does not pass, once that was asked.
+    pub(super) left_out: Option<Vec<Gid>>,
 }
 
 impl<'a> Attempt<'a> {
@@ -47,6 +49,7 @@ impl<'a> Attempt<'a> {
             value: None,
             outlived: Vec::new(),
             opening: None,
+            left_out: None,
         }
     }
 
@@ -89,6 +92,8 @@ pub(super) enum Needs {
     /// In the memory that was lent.
     Bytes,
     Shared,
+    /// Whether it passes the content filters of readers.
+    Sifting,
 }
 
 /// What became of a step that holds the lock.

@@ -59,6 +59,16 @@ impl History {
         self.samples.get(at).map(|it| it.envelope.sequence)
     }
 
+    /// The number of the oldest of the last so many that are wanted.
+    pub(super) fn first_of_last_that(
+        &self,
+        count: usize,
+        is_wanted: impl Fn(&Kept) -> bool,
+    ) -> Option<u64> {
+        let wanted = self.samples.iter().rev().filter(|kept| is_wanted(kept)).take(count);
+        wanted.last().map(|it| it.envelope.sequence)
+    }
+
     /// Whether one more sample of so many bytes can be kept without one being pushed out that is to be kept.
     pub(super) fn has_room(&self, qos: &Qos, len: usize) -> bool {
         match qos.history {

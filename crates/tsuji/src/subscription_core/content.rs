@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tsuji_transport::Sample;
+use tsuji_transport::{Gid, Sample};
 
-use super::{State, SubscriptionCore};
+use super::{Link, State, SubscriptionCore};
 use crate::Result;
 use crate::content_filter::{ContentFilter, ContentFilterOptions};
 
@@ -14,6 +14,8 @@ pub(super) struct Content {
     pub(super) filter: Option<Arc<ContentFilter>>,
     /// Samples that were left out before their numbers were looked at: each is missing there, and not lost.
     pub(super) gaps: u64,
+    /// Samples that publishers left out of links that were closed.
+    pub(super) left_out: u64,
 }
 
 impl SubscriptionCore {
@@ -24,6 +26,18 @@ impl SubscriptionCore {
             return None;
         }
         self.lock().content.filter.as_ref().map(|it| it.options.clone())
+    }
+
+    /// The content filter, compiled.
+    pub(crate) fn filter(&self) -> Option<Arc<ContentFilter>> {
+        self.lock().content.filter.clone()
+    }
+
+    /// The publishers that send to it, or are about to.
+    pub(crate) fn known_writers(&self) -> Vec<Gid> {
+        let state = self.lock();
+        let open = state.flows.all.iter().filter(|(_, flow)| flow.is_open());
+        open.map(|(writer, _)| *writer).collect()
     }
 
     /// Replaces the content filter. What waits and does not pass it is left out; nothing comes back.
@@ -46,7 +60,28 @@ impl SubscriptionCore {
     }
 }
 
+impl Link {
+    /// Samples that publishers left out and that nobody else could have brought.
+    pub(super) fn left_out(&self) -> u64 {
+        let all = self.trial_left_out.unwrap_or_else(|| self.reader.left_out());
+        all.saturating_sub(self.uncounted_left_out)
+    }
+}
+
 impl State {
+    /// Samples that publishers have left out.
+    pub(super) fn left_out_now(&self) -> u64 {
+        let on_links = self.links.iter().map(Link::left_out);
+        on_links.fold(self.content.left_out, u64::saturating_add)
+    }
+
+    /// Samples of one publisher that are missing because they were left out, there or here.
+    pub(super) fn gaps_of(&self, writer: Gid) -> u64 {
+        let flow = self.flows.all.iter().find(|(gid, _)| *gid == writer);
+        let on_links = self.links.iter().map(|link| link.reader.left_out_of(writer));
+        on_links.fold(flow.map_or(0, |(_, flow)| flow.gaps), u64::saturating_add)
+    }
+
     /// Whether a sample that is about to be queued is left out, which is counted.
     pub(super) fn is_left_out(&mut self, at: usize, sample: &Sample) -> bool {
         let Some(filter) = &self.content.filter else { return false };

@@ -31,6 +31,11 @@ impl Change {
         self.links.iter().any(|(_, id)| id == transport)
     }
 
+    /// Whether the flow has one link again.
+    fn is_over(&self) -> bool {
+        self.handover.is_settled() && self.links.len() == 1
+    }
+
     fn epoch_on(&self, transport: &TransportId) -> Option<Epoch> {
         self.links.iter().find(|(_, id)| id == transport).map(|(epoch, _)| *epoch)
     }
@@ -133,7 +138,7 @@ impl SubscriptionCore {
             None => return,
         };
         if let Some(it) = state.links.iter_mut().find(|it| it.id == link) {
-            it.forget(writer, &mut state.flows.of(writer).displaced);
+            it.forget(writer, state.flows.of(writer));
             it.end_trial();
         }
         self.after_change(state, writer);
@@ -202,10 +207,11 @@ impl SubscriptionCore {
             change.links.extract_if(.., |(it, _)| !change.handover.is_open(*it)).collect();
         for (_, id) in &left {
             if let Some(link) = links.iter().find(|link| link.id == *id) {
-                link.forget(writer, &mut flow.displaced);
+                link.forget(writer, flow);
             }
         }
-        if change.handover.is_settled() && change.links.len() == 1 {
+        let is_over = flow.change.as_ref().is_some_and(|change| change.is_over());
+        if is_over {
             flows.of(writer).change = None;
             state.changing.flows -= 1;
         }
@@ -359,6 +365,7 @@ impl State {
         change.handover.open(epoch);
         if let Some(it) = self.links.iter_mut().find(|it| it.id == link) {
             it.trial_from.get_or_insert_with(|| it.reader.displaced());
+            it.trial_left_out.get_or_insert_with(|| it.reader.left_out());
         }
         change.links.push((epoch, link));
     }

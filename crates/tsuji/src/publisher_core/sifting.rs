@@ -1,0 +1,88 @@
+//! Content filters of subscriptions, looked at where their samples are sent.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use tsuji_msg::Filter;
+use tsuji_transport::{Gid, Payload};
+
+use super::attempt::{Attempt, Outgoing};
+use super::history::{History, Kept};
+use super::{PublisherCore, ValuePasses};
+
+/// The content filters of readers. They stay while their flows do, whatever link these take.
+#[derive(Clone, Default)]
+pub(super) struct Sieves(Vec<(Gid, Arc<Filter>)>);
+
+impl Sieves {
+    fn set(&mut self, reader: Gid, filter: Option<Arc<Filter>>) {
+        self.remove(reader);
+        self.0.extend(filter.map(|filter| (reader, filter)));
+    }
+
+    pub(super) fn remove(&mut self, reader: Gid) {
+        self.0.retain(|(gid, _)| *gid != reader);
+    }
+
+    /// The readers for which a message is not, as `passes` tells. One that cannot be looked at is for everybody: who takes it
+    /// says what is wrong with it.
+    fn left_out(&self, passes: impl Fn(&Filter) -> bool) -> Vec<Gid> {
+        let left_out = self.0.iter().filter(|(_, filter)| !passes(filter));
+        left_out.map(|(reader, _)| *reader).collect()
+    }
+
+    /// Whether a sample of the history is for this reader.
+    pub(super) fn lets_pass(&self, reader: Gid, kept: &Kept) -> bool {
+        let found = self.0.iter().find(|(gid, _)| *gid == reader);
+        found.is_none_or(|(_, filter)| match kept.payload(false) {
+            Some(Payload::Bytes(bytes)) => filter.matches(bytes) != Ok(false),
+            _ => true,
+        })
+    }
+
+    /// The number of the oldest of the last so many that are for this reader.
+    pub(super) fn first_of_last(
+        &self,
+        reader: Gid,
+        history: &History,
+        count: usize,
+    ) -> Option<u64> {
+        if self.0.iter().all(|(gid, _)| *gid != reader) {
+            return history.first_of_last(count);
+        }
+        history.first_of_last_that(count, |kept| self.lets_pass(reader, kept))
+    }
+
+    /// The readers for which a sample is not; `None` if its value is to be asked, for which no lock may be held.
+    pub(super) fn leave_out(&self, attempt: &mut Attempt<'_>) -> Option<Vec<Gid>> {
+        if self.0.is_empty() {
+            return Some(Vec::new());
+        }
+        let bytes: &[u8] = match (&attempt.bytes, attempt.outgoing) {
+            (Some(Payload::Bytes(bytes)), _) => bytes,
+            (_, Outgoing::Bytes(bytes)) => bytes,
+            (_, Outgoing::Copied(bytes)) => bytes,
+            (_, Outgoing::Shared(_) | Outgoing::Borrowed(_)) => return attempt.left_out.take(),
+        };
+        Some(self.left_out(|filter| filter.matches(bytes) != Ok(false)))
+    }
+
+    /// The same of a value, which may do anything when it is asked.
+    fn ask(&self, passes: ValuePasses, value: &dyn Any) -> Vec<Gid> {
+        self.left_out(|filter| passes(filter, value) != Ok(false))
+    }
+}
+
+impl PublisherCore {
+    /// From now on this reader is sent only what passes its filter, where it is sent to by itself.
+    pub(crate) fn sift(&self, reader: Gid, filter: Option<Arc<Filter>>) {
+        self.lock().sieves.set(reader, filter);
+    }
+
+    /// Asks a value for which readers it is not.
+    pub(super) fn ask_sieves(&self, value: &dyn Any) -> Vec<Gid> {
+        let sieves = self.lock().sieves.clone();
+        let passes = self.spec.codec.map(|codec| codec.passes);
+        passes.map_or_else(Vec::new, |passes| sieves.ask(passes, value))
+    }
+}
