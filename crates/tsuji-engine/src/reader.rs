@@ -10,7 +10,7 @@ use tsuji_transport::bell::Cell;
 use tsuji_transport::wire::Relates;
 use tsuji_transport::{
     Address, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload, PeerId,
-    Reader, Result, Sample,
+    Reader, Result, Sample, Sieve,
 };
 
 use crate::Shared;
@@ -27,6 +27,9 @@ use held::{Held, HeldLimit};
 
 mod queue;
 use queue::{From, Limit, Queue};
+
+mod sifting;
+use sifting::Sifting;
 
 pub(crate) struct FlowReader {
     core: Arc<ReaderCore>,
@@ -66,6 +69,8 @@ struct State {
     by_guid: HashMap<Guid, Gid>,
     /// Foreign writers that the reader takes from, with the time of the newest arrival.
     foreign_readers: HashMap<Gid, Option<u64>>,
+    /// What is left out of that.
+    sifting: Sifting,
     /// Of writers that the reader was not told of. Those of tsuji send what late joiners are owed
     /// before they say Hello, and foreign ones anything before they are accepted.
     early: Held,
@@ -324,6 +329,9 @@ impl ReaderCore {
         if let Some(newest_ns) = state.foreign_readers.get_mut(&writer) {
             *newest_ns = Some(now_ns);
         }
+        if state.sifting.leaves_out(writer, &arrived.bytes) {
+            return false;
+        }
         let sequence = u64::try_from(arrived.number).unwrap_or(0);
         let related = state.relation(&arrived, None);
         let sample = sample(writer, sequence, arrived, now_ns, related);
@@ -440,6 +448,7 @@ impl State {
         // Nobody heeds what was displaced of it, and that is not to hide what will be of others.
         (self.is_displacing, self.is_woken) = (false, false);
         self.foreign_readers.remove(&writer);
+        self.sifting.forget(writer);
         if let Some(guid) = self.flows.remove(&writer).and_then(|flow| flow.guid) {
             self.by_guid.remove(&guid);
         }
@@ -540,6 +549,18 @@ impl Reader for FlowReader {
 
     fn displaced_of(&self, writer: Gid) -> u64 {
         self.core.lock().flows.get(&writer).map_or(0, |flow| flow.displaced)
+    }
+
+    fn sift(&self, sieve: Option<Sieve>) {
+        self.core.lock().sifting.set(sieve);
+    }
+
+    fn left_out(&self) -> u64 {
+        self.core.lock().sifting.left_out()
+    }
+
+    fn left_out_of(&self, writer: Gid) -> u64 {
+        self.core.lock().sifting.left_out_of(writer)
     }
 
     fn heed_displaced(&self) {

@@ -283,7 +283,13 @@ pub trait Reader: fmt::Debug + Send + Sync {
     /// Samples lost because this reader was full, since it was opened.
     fn displaced(&self) -> u64;
 
-    /// Samples that writers have left out of what they sent here, since it was opened. Counted before a later sample of
+    /// From now on what foreign writers send and `sieve` does not let pass is left out as it arrives, before it takes a
+    /// place or rings. Does nothing without a wire. What writers of tsuji send is left out by them, or by whoever takes.
+    fn sift(&self, sieve: Option<Sieve>) {
+        let _ = sieve;
+    }
+
+    /// Samples that writers have left out of what they sent here, or this reader as they arrived, since it was opened. Counted before a later sample of
     /// the same writer comes.
     fn left_out(&self) -> u64 {
         0
@@ -313,6 +319,9 @@ pub trait Reader: fmt::Debug + Send + Sync {
     /// arrival, later for each sample.
     fn newest_ns(&self, writer: Gid) -> Option<u64>;
 }
+
+/// Whether bytes that have arrived are kept. It is called with locks held: it never blocks, and calls nobody back.
+pub type Sieve = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// Forgotten writers of which a reader keeps what is unread; more, where that costs nothing.
 pub const FORGOTTEN_MAX: usize = 256;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tsuji_interfaces::Shipped;
 use tsuji_msg::{CdrError, Expression, Filter, Message, TypeDescription, TypeSet, load_full_text};
-use tsuji_transport::{Encoding, Payload, Sample};
+use tsuji_transport::{Encoding, Payload, Sample, Sieve};
 
 use crate::control::protocol::FilterRecord;
 use crate::endpoint::EndpointCore;
@@ -154,6 +154,13 @@ impl ContentFilter {
             Described::Named | Described::Given(_) | Described::Fields(_) => None,
         };
         Ok(Some(Arc::new(Self { options, filter: Arc::new(filter), passes })))
+    }
+
+    /// The filter for what arrives as bytes.
+    pub(crate) fn sieve(&self) -> Sieve {
+        let filter = Arc::clone(&self.filter);
+        // What cannot be looked at is told where it is taken.
+        Arc::new(move |bytes| filter.matches(bytes) != Ok(false))
     }
 
     /// The filter itself, for a publisher of this process.

@@ -529,6 +529,7 @@ impl SubscriptionCore {
             uncounted_left_out: 0,
         };
         let mut state = self.lock();
+        state.sift(&link);
         state.links.push(link);
         Ok((state, reader))
     }

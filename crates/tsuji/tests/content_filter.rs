@@ -4,10 +4,11 @@
 mod house;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use house::foreign::{self, Plain, Topic};
 use house::links::{set, settled_on};
 use house::{Folder, HANG, Watchdog, keep_all, keep_last, take_until, wait_until};
 use tsuji::dynamic::{DynamicMessage, TypeSet};
@@ -16,6 +17,8 @@ use tsuji::{
     Subscription, SubscriptionOptions,
 };
 use tsuji_interfaces::std_msgs::msg::{String as Text, UInt64};
+
+const DOMAIN_OF_FOREIGN: u32 = 47;
 
 /// Two ends and the transport between them.
 struct Ends {
@@ -133,6 +136,83 @@ fn what_does_not_pass_wakes_nobody() {
         assert_eq!(told.load(Ordering::Acquire), 2, "{transport}");
         assert_eq!(ends.filtered(), 100, "{transport}");
     }
+}
+
+#[test]
+fn a_flow_keeps_its_filter_when_it_changes_its_link() {
+    let _watchdog = Watchdog::start("changes of the link");
+    let folder = Folder::new();
+    let (here, there) = (house::links::process(&folder), house::links::process(&folder));
+    let qos = house::links::keep_many();
+    let publisher = here.node("sender").unwrap().create_publisher::<Text>("n", qos).unwrap();
+    let node = there.node("taker").unwrap();
+    let options = SubscriptionOptions::default().qos(qos).content_filter("data LIKE '%7'", [""; 0]);
+    let subscription = node.create_polled_subscription::<Text>("n", options).unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    let is_over = AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let mut next = 0_u64;
+            while !is_over.load(Ordering::Acquire) {
+                publisher.publish(Text { data: next.to_string() }).unwrap();
+                next += 1;
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            next
+        });
+        for transport in ["cyclonedds", "shm", "cyclonedds", "shm"] {
+            set(&here, "/n", Some(transport));
+            settled_on(&here, "/n", transport);
+        }
+        is_over.store(true, Ordering::Release);
+        sender.join().unwrap()
+    });
+    publisher.publish(Text { data: "the last 7".into() }).unwrap();
+    let mut taken = Vec::new();
+    take_until(&node, &subscription, |received| {
+        taken.push(received.view().data.to_string());
+        taken.last().is_some_and(|last| last == "the last 7")
+    });
+    taken.pop();
+    let expect: Vec<_> = (7..sent).step_by(10).map(|it| it.to_string()).collect();
+    assert_eq!(taken, expect);
+    let counters = subscription.counters();
+    assert_eq!((counters.lost, counters.displaced, counters.duplicates), (0, 0, 0), "{counters:?}");
+    assert_eq!(counters.filtered, sent - expect.len() as u64, "{counters:?}");
+}
+
+#[test]
+fn foreign_nodes_are_sifted_as_they_arrive() {
+    let _watchdog = Watchdog::start("foreign nodes");
+    let folder = Folder::new();
+    let context = foreign::context(&folder, DOMAIN_OF_FOREIGN);
+    let node = context.node("taker").unwrap();
+    let options =
+        SubscriptionOptions::default().qos(keep_last(1)).content_filter("data > %0", ["90"]);
+    let subscription = node.create_polled_subscription::<UInt64>("n", options).unwrap();
+    let plain = Plain::join(DOMAIN_OF_FOREIGN);
+    let talker = plain.talker(&Topic::of::<UInt64>("n"), keep_last(100));
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    talker.wait_for_readers(1);
+    let say = |data| talker.say(&UInt64 { data });
+    let filtered =
+        |count| wait_until("it is counted", || subscription.counters().filtered == count);
+    say(95);
+    (0..30).for_each(say);
+    filtered(30);
+    assert_eq!(house::take(&node, &subscription).data, 95);
+    assert!(!subscription.is_ready());
+    // From here on others pass.
+    subscription.set_content_filter("data < 5", [""; 0]).unwrap();
+    [3, 6, 99].into_iter().for_each(say);
+    filtered(32);
+    assert_eq!(house::take(&node, &subscription).data, 3);
+    subscription.set_content_filter("", [""; 0]).unwrap();
+    say(50);
+    assert_eq!(house::take(&node, &subscription).data, 50);
+    let counters = subscription.counters();
+    assert_eq!((counters.lost, counters.displaced, counters.filtered), (0, 0, 32), "{counters:?}");
 }
 
 #[test]

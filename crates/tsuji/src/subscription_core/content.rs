@@ -46,6 +46,7 @@ impl SubscriptionCore {
         let filter = ContentFilter::compile(options, &self.core, &self.described)?;
         let mut state = self.lock();
         let before = std::mem::replace(&mut state.content.filter, filter);
+        state.links.iter().for_each(|link| state.sift(link));
         state.sift_queue();
         self.discard(state);
         drop(before);
@@ -69,7 +70,12 @@ impl Link {
 }
 
 impl State {
-    /// Samples that publishers have left out.
+    /// Tells a link what is left out of what foreign publishers send.
+    pub(super) fn sift(&self, link: &Link) {
+        link.reader.sift(self.content.filter.as_ref().map(|filter| filter.sieve()));
+    }
+
+    /// Samples that publishers have left out, and links of what foreign ones sent.
     pub(super) fn left_out_now(&self) -> u64 {
         let on_links = self.links.iter().map(Link::left_out);
         on_links.fold(self.content.left_out, u64::saturating_add)
