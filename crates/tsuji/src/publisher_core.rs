@@ -735,7 +735,7 @@ impl PublisherCore {
                 }
             }
         }
-        let Some(left_out) = state.sieves.leave_out(attempt) else {
+        let Some(left_out) = state.sieves.leave_out(attempt, &state.trials) else {
             return Ok(Step::Needs(Needs::Sifting));
         };
         let Attempt { outgoing, mono_ns, len: value_len, bytes, value, outlived, opening, .. } =

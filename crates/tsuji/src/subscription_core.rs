@@ -131,9 +131,6 @@ struct Link {
     trial_from: Option<u64>,
     /// So many of those that it displaced came by the other.
     uncounted: u64,
-    /// The same of the samples that publishers left out.
-    trial_left_out: Option<u64>,
-    uncounted_left_out: u64,
 }
 
 impl Link {
@@ -141,9 +138,6 @@ impl Link {
     fn end_trial(&mut self) {
         if let Some(from) = self.trial_from.take() {
             self.uncounted += self.reader.displaced().saturating_sub(from);
-        }
-        if let Some(from) = self.trial_left_out.take() {
-            self.uncounted_left_out += self.reader.left_out().saturating_sub(from);
         }
     }
 
@@ -525,8 +519,6 @@ impl SubscriptionCore {
             is_mapped: self.is_mapped_on(transport) && relates != Relates::Beside,
             trial_from: None,
             uncounted: 0,
-            trial_left_out: None,
-            uncounted_left_out: 0,
         };
         let mut state = self.lock();
         state.sift(&link);
@@ -658,7 +650,7 @@ impl SubscriptionCore {
         }
         let at = state.links.iter().position(|it| it.id == *link)?;
         let link = state.links.remove(at);
-        let (displaced, left_out) = (link.displaced(), link.left_out());
+        let (displaced, left_out) = (link.displaced(), link.reader.left_out());
         let Link { id, reader, is_mapped, .. } = link;
         for (writer, flow) in &mut state.flows.all {
             flow.displaced += reader.displaced_of(*writer);

@@ -1,6 +1,7 @@
 //! Content filters of subscriptions, looked at where their samples are sent.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tsuji_msg::Filter;
@@ -8,6 +9,7 @@ use tsuji_transport::{Gid, Payload};
 
 use super::attempt::{Attempt, Outgoing};
 use super::history::{History, Kept};
+use super::links::LinkId;
 use super::{PublisherCore, ValuePasses};
 
 /// The content filters of readers. They stay while their flows do, whatever link these take.
@@ -54,7 +56,13 @@ impl Sieves {
     }
 
     /// The readers for which a sample is not; `None` if its value is to be asked, for which no lock may be held.
-    pub(super) fn leave_out(&self, attempt: &mut Attempt<'_>) -> Option<Vec<Gid>> {
+    ///
+    /// Those that have two links get everything: they tell by the numbers what one of them has brought already.
+    pub(super) fn leave_out(
+        &self,
+        attempt: &mut Attempt<'_>,
+        trials: &HashMap<Gid, LinkId>,
+    ) -> Option<Vec<Gid>> {
         if self.0.is_empty() {
             return Some(Vec::new());
         }
@@ -62,9 +70,15 @@ impl Sieves {
             (Some(Payload::Bytes(bytes)), _) => bytes,
             (_, Outgoing::Bytes(bytes)) => bytes,
             (_, Outgoing::Copied(bytes)) => bytes,
-            (_, Outgoing::Shared(_) | Outgoing::Borrowed(_)) => return attempt.left_out.take(),
+            (_, Outgoing::Shared(_) | Outgoing::Borrowed(_)) => {
+                let mut left_out = attempt.left_out.take()?;
+                left_out.retain(|reader| !trials.contains_key(reader));
+                return Some(left_out);
+            }
         };
-        Some(self.left_out(|filter| filter.matches(bytes) != Ok(false)))
+        let mut left_out = self.left_out(|filter| filter.matches(bytes) != Ok(false));
+        left_out.retain(|reader| !trials.contains_key(reader));
+        Some(left_out)
     }
 
     /// The same of a value, which may do anything when it is asked.

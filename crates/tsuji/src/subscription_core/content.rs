@@ -61,14 +61,6 @@ impl SubscriptionCore {
     }
 }
 
-impl Link {
-    /// Samples that publishers left out and that nobody else could have brought.
-    pub(super) fn left_out(&self) -> u64 {
-        let all = self.trial_left_out.unwrap_or_else(|| self.reader.left_out());
-        all.saturating_sub(self.uncounted_left_out)
-    }
-}
-
 impl State {
     /// Tells a link what is left out of what foreign publishers send.
     pub(super) fn sift(&self, link: &Link) {
@@ -77,7 +69,7 @@ impl State {
 
     /// Samples that publishers have left out, and links of what foreign ones sent.
     pub(super) fn left_out_now(&self) -> u64 {
-        let on_links = self.links.iter().map(Link::left_out);
+        let on_links = self.links.iter().map(|link| link.reader.left_out());
         on_links.fold(self.content.left_out, u64::saturating_add)
     }
 
@@ -94,19 +86,20 @@ impl State {
         if !filter.leaves_out(sample) {
             return false;
         }
-        self.count_left_out(at, sample.envelope.sequence);
+        let flow = &mut self.flows.all[at].1;
+        // One that two links bring counts once.
+        let sequence = sample.envelope.sequence;
+        if flow.sifted_next.max(flow.next.unwrap_or(0)) <= sequence {
+            flow.sifted_next = sequence.saturating_add(1);
+            self.count_left_out(at);
+        }
         true
     }
 
-    fn count_left_out(&mut self, at: usize, sequence: u64) {
-        let flow = &mut self.flows.all[at].1;
+    fn count_left_out(&mut self, at: usize) {
+        self.flows.all[at].1.gaps += 1;
+        self.content.gaps += 1;
         self.counters.filtered += 1;
-        flow.sifted_next = flow.sifted_next.max(sequence.saturating_add(1));
-        // One that came before already leaves no gap.
-        if flow.next.is_none_or(|next| next <= sequence) {
-            flow.gaps += 1;
-            self.content.gaps += 1;
-        }
     }
 
     /// Leaves out of the queue what does not pass a filter that is new.
@@ -119,7 +112,7 @@ impl State {
                 continue;
             }
             let at = self.flows.place_of(sample.envelope.gid);
-            self.count_left_out(at, sample.envelope.sequence);
+            self.count_left_out(at);
             // Whoever was told of it finds that it has left.
             self.handed_out += 1;
             self.discarded.push(sample);

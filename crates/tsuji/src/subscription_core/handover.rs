@@ -365,7 +365,6 @@ impl State {
         change.handover.open(epoch);
         if let Some(it) = self.links.iter_mut().find(|it| it.id == link) {
             it.trial_from.get_or_insert_with(|| it.reader.displaced());
-            it.trial_left_out.get_or_insert_with(|| it.reader.left_out());
         }
         change.links.push((epoch, link));
     }
