@@ -56,8 +56,6 @@ pub(crate) enum Control {
     /// From the subscription: so many samples of this flow were pushed out of full queues after they were sent, where
     /// the publisher does not see it.
     Displaced { flow: Flow, total: u64 },
-    /// From the subscription: of this flow it wants what passes this content filter, or with `None` everything.
-    Filter { flow: Flow, filter: Option<FilterRecord> },
     /// What a transport says to itself in the other process.
     OfTransport { transport: String, bytes: Vec<u8> },
     /// A publisher whose liveliness is manual says that it is alive.
@@ -78,6 +76,8 @@ pub(crate) enum Control {
     Pinned { question: u64, outcome: Result<u32, String> },
     /// About who watches files for all.
     Watch(WatchWord),
+    /// From the subscription: of this flow it wants what passes this content filter, or with `None` everything.
+    Filter { flow: Flow, filter: Option<FilterRecord> },
 }
 
 /// A publisher and a subscription.
