@@ -125,7 +125,7 @@ macro_rules! __every_case {
                 send_to_reaches_only_one
                 send_to_a_unknown_peer_is_refused
                 send_to_is_busy_at_the_limit
-                what_is_left_out_reaches_the_others_and_is_counted
+                what_is_filtered_reaches_the_others_and_is_counted
         );
         $crate::__tests!(
             life:

@@ -281,11 +281,11 @@ impl Outlet {
     }
 
     /// The same, but not to these readers.
-    pub fn try_send_except(&self, left_out: &[Gid], len: usize) -> Result<Sent> {
+    pub fn try_send_except(&self, filtered: &[Gid], len: usize) -> Result<Sent> {
         let len = self.carried(len);
         let envelope = self.envelope();
         let payload = payload::payload(payload::seed(&envelope), len);
-        self.count(self.writer.send_except(left_out, &envelope, &payload))
+        self.count(self.writer.send_except(filtered, &envelope, &payload))
     }
 
     /// The same, to one reader.

@@ -69,7 +69,7 @@ struct State {
     by_guid: HashMap<Guid, Gid>,
     /// Foreign writers that the reader takes from, with the time of the newest arrival.
     foreign_readers: HashMap<Gid, Option<u64>>,
-    /// What is left out of that.
+    /// What is filtered out of that.
     sifting: Sifting,
     /// Of writers that the reader was not told of. Those of tsuji send what late joiners are owed
     /// before they say Hello, and foreign ones anything before they are accepted.
@@ -329,7 +329,7 @@ impl ReaderCore {
         if let Some(newest_ns) = state.foreign_readers.get_mut(&writer) {
             *newest_ns = Some(now_ns);
         }
-        if state.sifting.leaves_out(writer, &arrived.bytes) {
+        if state.sifting.rejects(writer, &arrived.bytes) {
             return false;
         }
         let sequence = u64::try_from(arrived.number).unwrap_or(0);
@@ -555,12 +555,12 @@ impl Reader for FlowReader {
         self.core.lock().sifting.set(sieve);
     }
 
-    fn left_out(&self) -> u64 {
-        self.core.lock().sifting.left_out()
+    fn filtered(&self) -> u64 {
+        self.core.lock().sifting.filtered()
     }
 
-    fn left_out_of(&self, writer: Gid) -> u64 {
-        self.core.lock().sifting.left_out_of(writer)
+    fn filtered_of(&self, writer: Gid) -> u64 {
+        self.core.lock().sifting.filtered_of(writer)
     }
 
     fn heed_displaced(&self) {

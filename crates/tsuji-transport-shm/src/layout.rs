@@ -211,8 +211,8 @@ pub(crate) struct Producer {
     pub(crate) displaced: AtomicU64,
     /// When the newest sample was sent, by its envelope; 0 before the first.
     pub(crate) newest_ns: AtomicU64,
-    /// Samples that the writer has left out. Counted before a later one is written.
-    pub(crate) left_out: AtomicU64,
+    /// Samples that the writer has filtered out. Counted before a later one is written.
+    pub(crate) filtered: AtomicU64,
 }
 
 #[repr(C, align(64))]

@@ -26,7 +26,7 @@ pub(crate) struct ShmReader {
     keep_all: bool,
     news: Arc<Cell>,
     displaced_before: AtomicU64,
-    left_out_before: AtomicU64,
+    filtered_before: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -58,7 +58,7 @@ impl ShmReader {
             keep_all,
             news,
             displaced_before: AtomicU64::new(0),
-            left_out_before: AtomicU64::new(0),
+            filtered_before: AtomicU64::new(0),
             state: Mutex::default(),
         })
     }
@@ -75,7 +75,7 @@ impl ShmReader {
         let displaced = flow.displaced().saturating_add(unread.add(samples, samples_max));
         let before = self.displaced_before.load(Ordering::Relaxed);
         self.displaced_before.store(before.saturating_add(displaced), Ordering::Relaxed);
-        self.left_out_before.fetch_add(flow.left_out(), Ordering::Relaxed);
+        self.filtered_before.fetch_add(flow.filtered(), Ordering::Relaxed);
         self.shared.drop_ring(flow.peer.id, flow.ring, flow.block);
     }
 }
@@ -137,15 +137,15 @@ impl Reader for ShmReader {
         state.flows.iter().map(Flow::displaced).fold(before, u64::saturating_add)
     }
 
-    fn left_out(&self) -> u64 {
+    fn filtered(&self) -> u64 {
         let state = self.lock();
-        let before = self.left_out_before.load(Ordering::Relaxed);
-        state.flows.iter().map(Flow::left_out).fold(before, u64::saturating_add)
+        let before = self.filtered_before.load(Ordering::Relaxed);
+        state.flows.iter().map(Flow::filtered).fold(before, u64::saturating_add)
     }
 
-    fn left_out_of(&self, writer: Gid) -> u64 {
+    fn filtered_of(&self, writer: Gid) -> u64 {
         let state = self.lock();
-        state.flows.iter().find(|flow| flow.writer == writer).map_or(0, Flow::left_out)
+        state.flows.iter().find(|flow| flow.writer == writer).map_or(0, Flow::filtered)
     }
 
     fn newest_ns(&self, writer: Gid) -> Option<u64> {
@@ -306,8 +306,8 @@ impl Flow {
         self.ring.header().producer.displaced.load(Ordering::Relaxed)
     }
 
-    fn left_out(&self) -> u64 {
-        self.ring.header().producer.left_out.load(Ordering::Relaxed)
+    fn filtered(&self) -> u64 {
+        self.ring.header().producer.filtered.load(Ordering::Relaxed)
     }
 }
 

@@ -73,7 +73,7 @@ impl Writer for ShmWriter {
 
     fn send_except(
         &self,
-        left_out: &[Gid],
+        filtered: &[Gid],
         envelope: &Envelope,
         payload: &Payload,
     ) -> Result<Sent> {
@@ -81,7 +81,7 @@ impl Writer for ShmWriter {
         let mut state = self.core.lock();
         let state = &mut *state;
         state.is_reserved = false;
-        let is_wanted = |it: &Connection| !left_out.contains(&it.reader);
+        let is_wanted = |it: &Connection| !filtered.contains(&it.reader);
         let mut listening = state.listening;
         for connection in state.connections.iter().filter(|it| !is_wanted(it)) {
             listening.remove(connection.bit);
@@ -102,13 +102,13 @@ impl Writer for ShmWriter {
             if is_wanted(connection) {
                 connection.ring_news();
             } else {
-                connection.leave_out(envelope);
+                connection.note_filtered(envelope);
             }
         }
         Ok(sent)
     }
 
-    fn leave_out(&self, reader: Gid, envelope: &Envelope) {
+    fn note_filtered(&self, reader: Gid, envelope: &Envelope) {
         // A forked child would count in its parent's place.
         if !self.shared.generation.is_current() {
             return;
@@ -116,7 +116,7 @@ impl Writer for ShmWriter {
         let state = self.core.lock();
         let found = state.connections.iter().find(|it| it.reader == reader);
         if let Some(connection) = found {
-            connection.leave_out(envelope);
+            connection.note_filtered(envelope);
         }
     }
 
@@ -515,10 +515,10 @@ impl Connection {
         Sent { readers: 1, displaced: 1 }
     }
 
-    fn leave_out(&self, envelope: &Envelope) {
+    fn note_filtered(&self, envelope: &Envelope) {
         let producer = &self.header().producer;
         producer.newest_ns.store(envelope.mono_ns, Ordering::Relaxed);
-        producer.left_out.fetch_add(1, Ordering::Relaxed);
+        producer.filtered.fetch_add(1, Ordering::Relaxed);
     }
 
     fn recall(&self, slots: &Slots) {

@@ -268,7 +268,7 @@ struct FaultyWriter {
 /// A sample that was held back, and who is not to get it.
 #[derive(Debug)]
 struct Held {
-    left_out: Vec<Gid>,
+    filtered: Vec<Gid>,
     envelope: Envelope,
     payload: Payload,
 }
@@ -322,23 +322,23 @@ impl FaultyWriter {
 
     /// Sends what is held while the inner writer takes it.
     fn let_go(&self, held: &mut VecDeque<Held>) -> Result<()> {
-        while let Some(Held { left_out, envelope, payload }) = held.front() {
-            self.pass_on(left_out, envelope, payload)?;
+        while let Some(Held { filtered, envelope, payload }) = held.front() {
+            self.pass_on(filtered, envelope, payload)?;
             held.pop_front();
         }
         Ok(())
     }
 
-    fn pass_on(&self, left_out: &[Gid], envelope: &Envelope, payload: &Payload) -> Result<Sent> {
-        match left_out {
+    fn pass_on(&self, filtered: &[Gid], envelope: &Envelope, payload: &Payload) -> Result<Sent> {
+        match filtered {
             [] => self.inner.send(envelope, payload),
-            left_out => self.inner.send_except(left_out, envelope, payload),
+            filtered => self.inner.send_except(filtered, envelope, payload),
         }
     }
 
     fn send_or_fail(
         &self,
-        left_out: &[Gid],
+        filtered: &[Gid],
         envelope: &Envelope,
         payload: &Payload,
     ) -> Result<Sent> {
@@ -350,15 +350,15 @@ impl FaultyWriter {
             self.let_go(&mut held)?;
         }
         match self.fate(!held.is_empty()) {
-            Fate::Send => self.pass_on(left_out, envelope, payload),
+            Fate::Send => self.pass_on(filtered, envelope, payload),
             Fate::Lose => {
                 self.inner.cancel();
                 Ok(Sent::default())
             }
             Fate::Duplicate => {
-                let mut sent = self.pass_on(left_out, envelope, payload)?;
+                let mut sent = self.pass_on(filtered, envelope, payload)?;
                 // A reservation is for one: where there is no place for a second, none is sent.
-                if let Ok(again) = self.pass_on(left_out, envelope, payload) {
+                if let Ok(again) = self.pass_on(filtered, envelope, payload) {
                     sent.displaced += again.displaced;
                     lock(&self.faulty.state).counts.duplicated += 1;
                 }
@@ -367,7 +367,7 @@ impl FaultyWriter {
             Fate::Hold => {
                 self.inner.cancel();
                 let (envelope, payload) = (*envelope, payload.clone());
-                held.push_back(Held { left_out: left_out.to_vec(), envelope, payload });
+                held.push_back(Held { filtered: filtered.to_vec(), envelope, payload });
                 Ok(Sent::default())
             }
         }
@@ -403,18 +403,18 @@ impl Writer for FaultyWriter {
 
     fn send_except(
         &self,
-        left_out: &[Gid],
+        filtered: &[Gid],
         envelope: &Envelope,
         payload: &Payload,
     ) -> Result<Sent> {
         if !self.faulty.inner.capability().directed {
-            return self.inner.send_except(left_out, envelope, payload);
+            return self.inner.send_except(filtered, envelope, payload);
         }
-        self.send_or_fail(left_out, envelope, payload)
+        self.send_or_fail(filtered, envelope, payload)
     }
 
-    fn leave_out(&self, reader: Gid, envelope: &Envelope) {
-        self.inner.leave_out(reader, envelope);
+    fn note_filtered(&self, reader: Gid, envelope: &Envelope) {
+        self.inner.note_filtered(reader, envelope);
     }
 
     fn send_to(&self, reader: Gid, envelope: &Envelope, payload: &Payload) -> Result<Sent> {

@@ -103,7 +103,7 @@ impl Transport for InProcess {
             limit,
             queue: Mutex::default(),
             arrivals: Mutex::default(),
-            left_out_before: AtomicU64::new(0),
+            filtered_before: AtomicU64::new(0),
             news,
         };
         let inbox = Arc::new(inbox);
@@ -144,8 +144,8 @@ struct Connection {
 struct Arrivals {
     /// When its newest sample was sent; 0 before the first.
     newest_ns: AtomicU64,
-    /// Samples that it has left out.
-    left_out: AtomicU64,
+    /// Samples that it has filtered out.
+    filtered: AtomicU64,
 }
 
 impl Connection {
@@ -155,9 +155,9 @@ impl Connection {
         self.inbox.push(sample, displaced)
     }
 
-    fn leave_out(&self, envelope: &Envelope) {
+    fn note_filtered(&self, envelope: &Envelope) {
         self.arrivals.newest_ns.store(envelope.mono_ns, Ordering::Relaxed);
-        self.arrivals.left_out.fetch_add(1, Ordering::Relaxed);
+        self.arrivals.filtered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -169,11 +169,11 @@ impl InProcessWriter {
     }
 
     /// Reserves a place with all readers but these, unless all have one reserved.
-    fn reserve_for(&self, connections: &Connections, left_out: &[Gid]) -> Result<()> {
+    fn reserve_for(&self, connections: &Connections, filtered: &[Gid]) -> Result<()> {
         if connections.reserved {
             return Ok(());
         }
-        let wanted = || connections.all.iter().filter(|it| !left_out.contains(&it.reader));
+        let wanted = || connections.all.iter().filter(|it| !filtered.contains(&it.reader));
         for (at, connection) in wanted().enumerate() {
             if !connection.inbox.reserve(&self.room) {
                 wanted().take(at).for_each(|it| it.inbox.cancel());
@@ -219,7 +219,7 @@ impl Writer for InProcessWriter {
 
     fn send_except(
         &self,
-        left_out: &[Gid],
+        filtered: &[Gid],
         envelope: &Envelope,
         payload: &Payload,
     ) -> Result<Sent> {
@@ -228,16 +228,16 @@ impl Writer for InProcessWriter {
             fits(bytes.len())?;
         }
         let mut connections = lock(&self.connections);
-        self.reserve_for(&connections, left_out)?;
+        self.reserve_for(&connections, filtered)?;
         let was_reserved = std::mem::take(&mut connections.reserved);
         let mut displaced = std::mem::take(&mut connections.displaced);
         let mut sent = Sent::default();
         for connection in &connections.all {
-            if left_out.contains(&connection.reader) {
+            if filtered.contains(&connection.reader) {
                 if was_reserved {
                     connection.inbox.cancel();
                 }
-                connection.leave_out(envelope);
+                connection.note_filtered(envelope);
                 continue;
             }
             let sample = Sample { envelope: *envelope, payload: payload.clone() };
@@ -253,11 +253,11 @@ impl Writer for InProcessWriter {
         Ok(sent)
     }
 
-    fn leave_out(&self, reader: Gid, envelope: &Envelope) {
+    fn note_filtered(&self, reader: Gid, envelope: &Envelope) {
         if self.bus.is_current()
             && let Some(connection) = self.connection(reader)
         {
-            connection.leave_out(envelope);
+            connection.note_filtered(envelope);
         }
     }
 
@@ -343,16 +343,16 @@ impl Reader for InProcessReader {
         lock(&self.inbox.queue).displaced
     }
 
-    fn left_out(&self) -> u64 {
+    fn filtered(&self) -> u64 {
         let arrivals = lock(&self.inbox.arrivals);
-        let now = arrivals.iter().map(|(_, it)| it.left_out.load(Ordering::Relaxed));
-        now.fold(self.inbox.left_out_before.load(Ordering::Relaxed), u64::saturating_add)
+        let now = arrivals.iter().map(|(_, it)| it.filtered.load(Ordering::Relaxed));
+        now.fold(self.inbox.filtered_before.load(Ordering::Relaxed), u64::saturating_add)
     }
 
-    fn left_out_of(&self, writer: Gid) -> u64 {
+    fn filtered_of(&self, writer: Gid) -> u64 {
         let arrivals = lock(&self.inbox.arrivals);
         let found = arrivals.iter().find(|(gid, _)| *gid == writer);
-        found.map_or(0, |(_, it)| it.left_out.load(Ordering::Relaxed))
+        found.map_or(0, |(_, it)| it.filtered.load(Ordering::Relaxed))
     }
 
     fn newest_ns(&self, writer: Gid) -> Option<u64> {
@@ -383,8 +383,8 @@ struct Inbox {
     queue: Mutex<Queue>,
     /// Of each connected writer.
     arrivals: Mutex<Vec<(Gid, Arc<Arrivals>)>>,
-    /// Samples that writers left out which are forgotten.
-    left_out_before: AtomicU64,
+    /// Samples that writers filtered out which are forgotten.
+    filtered_before: AtomicU64,
     news: Arc<Cell>,
 }
 
@@ -415,11 +415,11 @@ impl Inbox {
         of_writer
     }
 
-    /// Keeps no more of a writer than how many samples it has left out.
+    /// Keeps no more of a writer than how many samples it has filtered out.
     fn forget(&self, arrivals: &mut Vec<(Gid, Arc<Arrivals>)>, writer: Gid) {
         for (_, forgotten) in arrivals.extract_if(.., |(gid, _)| *gid == writer) {
-            let left_out = forgotten.left_out.load(Ordering::Relaxed);
-            self.left_out_before.fetch_add(left_out, Ordering::Relaxed);
+            let filtered = forgotten.filtered.load(Ordering::Relaxed);
+            self.filtered_before.fetch_add(filtered, Ordering::Relaxed);
         }
     }
 

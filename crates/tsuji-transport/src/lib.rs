@@ -155,21 +155,21 @@ pub trait Writer: fmt::Debug + Send + Sync {
     fn send(&self, envelope: &Envelope, payload: &Payload) -> Result<Sent>;
 
     /// Sends one sample as [`send`](Self::send) does, but not to these readers, which count it as
-    /// [left out](Reader::left_out) and are not rung. Whether they have room does not matter, unless it was reserved. Unsupported
+    /// [filtered out](Reader::filtered) and are not rung. Whether they have room does not matter, unless it was reserved. Unsupported
     /// without [`Capability::directed`].
     fn send_except(
         &self,
-        left_out: &[Gid],
+        filtered: &[Gid],
         envelope: &Envelope,
         payload: &Payload,
     ) -> Result<Sent> {
-        let _ = (left_out, envelope, payload);
+        let _ = (filtered, envelope, payload);
         Err(Error::new(ErrorKind::Unsupported, "send to some readers"))
     }
 
-    /// Lets a connected reader count a sample as left out that it is not sent. Does nothing for a reader that is not
+    /// Lets a connected reader count a sample as filtered out that it is not sent. Does nothing for a reader that is not
     /// connected, and without [`Capability::directed`].
-    fn leave_out(&self, reader: Gid, envelope: &Envelope) {
+    fn note_filtered(&self, reader: Gid, envelope: &Envelope) {
         let _ = (reader, envelope);
     }
 
@@ -283,20 +283,20 @@ pub trait Reader: fmt::Debug + Send + Sync {
     /// Samples lost because this reader was full, since it was opened.
     fn displaced(&self) -> u64;
 
-    /// From now on what foreign writers send and `sieve` does not let pass is left out as it arrives, before it takes a
-    /// place or rings. Does nothing without a wire. What writers of tsuji send is left out by them, or by whoever takes.
+    /// From now on what foreign writers send and `sieve` does not let pass is filtered out as it arrives, before it takes a
+    /// place or rings. Does nothing without a wire. What writers of tsuji send is filtered out by them, or by whoever takes.
     fn sift(&self, sieve: Option<Sieve>) {
         let _ = sieve;
     }
 
-    /// Samples that writers have left out of what they sent here, or this reader as they arrived, since it was opened. Counted before a later sample of
+    /// Samples that writers have filtered out of what they sent here, or this reader as they arrived, since it was opened. Counted before a later sample of
     /// the same writer comes.
-    fn left_out(&self) -> u64 {
+    fn filtered(&self) -> u64 {
         0
     }
 
     /// The same of one writer that is not forgotten.
-    fn left_out_of(&self, writer: Gid) -> u64 {
+    fn filtered_of(&self, writer: Gid) -> u64 {
         let _ = writer;
         0
     }
@@ -314,7 +314,7 @@ pub trait Reader: fmt::Debug + Send + Sync {
     fn heed_displaced(&self) {}
 
     /// The envelope's `mono_ns` of the newest sample of this writer that has arrived, whether it
-    /// waits, was taken, displaced or left out. `None` before the first, and for a writer that is not
+    /// waits, was taken, displaced or filtered out. `None` before the first, and for a writer that is not
     /// accepted. A sample at 0 is none. Without [`Capability::whole_envelope`] it is the time of
     /// arrival, later for each sample.
     fn newest_ns(&self, writer: Gid) -> Option<u64>;

@@ -182,8 +182,8 @@ impl ContentFilter {
         })
     }
 
-    /// Whether a sample that came as bytes is left out. What is a value, or cannot be read, is looked at when it is taken.
-    pub(crate) fn leaves_out(&self, sample: &Sample) -> bool {
+    /// Whether a sample that came as bytes is filtered out. What is a value, or cannot be read, is looked at when it is taken.
+    pub(crate) fn rejects(&self, sample: &Sample) -> bool {
         let is_cdr = sample.envelope.encoding == Encoding::Cdr1;
         let Payload::Bytes(bytes) = &sample.payload else { return false };
         is_cdr && self.filter.matches(bytes) == Ok(false)

@@ -194,7 +194,7 @@ impl SubscriptionOptions {
     /// Sets a content filter: only messages that pass it come to the subscription, and count for its depth.
     ///
     /// The expression is that of DDS ([`tsuji_msg::Expression`] describes it), each parameter a constant for `%0`, `%1`
-    /// and so on. An empty expression lets all messages pass, which is the default. What is left out is counted in
+    /// and so on. An empty expression lets all messages pass, which is the default. What is filtered out is counted in
     /// [`SubscriptionCounters::filtered`](crate::SubscriptionCounters::filtered).
     ///
     /// ```no_run

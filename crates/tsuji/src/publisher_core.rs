@@ -680,7 +680,7 @@ impl PublisherCore {
         let (codec, value) = asked.ok_or_else(|| refused().about("a value without a type"))?;
         match needs {
             Needs::Size => attempt.len = Some((codec.size)(value)),
-            Needs::Sifting => attempt.left_out = Some(self.ask_sieves(value)),
+            Needs::Sifting => attempt.filtered = Some(self.ask_sieves(value)),
             Needs::Shared => attempt.value = Some(Payload::Typed((codec.share)(value))),
             Needs::Bytes => {
                 let mut loan = attempt.loan.take().ok_or_else(|| refused().about("no memory"))?;
@@ -735,7 +735,7 @@ impl PublisherCore {
                 }
             }
         }
-        let Some(left_out) = state.sieves.leave_out(attempt, &state.trials) else {
+        let Some(filtered) = state.sieves.filter(attempt, &state.trials) else {
             return Ok(Step::Needs(Needs::Sifting));
         };
         let Attempt { outgoing, mono_ns, len: value_len, bytes, value, outlived, opening, .. } =
@@ -792,8 +792,8 @@ impl PublisherCore {
                 let number = mapping::related(mapping::client_number(self.gid), envelope.sequence);
                 let related = Some((self.partner, 0));
                 link.send_mapped(&Envelope { related, ..envelope }, number, payload)
-            } else if link.is_directed && !left_out.is_empty() {
-                link.writer.send_except(&left_out, &envelope, payload)
+            } else if link.is_directed && !filtered.is_empty() {
+                link.writer.send_except(&filtered, &envelope, payload)
             } else {
                 link.writer.send(&envelope, payload)
             };

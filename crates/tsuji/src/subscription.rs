@@ -485,8 +485,8 @@ impl RawSubscription {
 
     /// Replaces the content filter; an empty expression ends it, and every message comes again.
     ///
-    /// Whatever is taken after this returns passes the new filter. Messages that wait and do not pass it are left out;
-    /// those that were left out before do not come back. Where it fails, the filter stays as it was.
+    /// Whatever is taken after this returns passes the new filter. Messages that wait and do not pass it are filtered out;
+    /// those that were filtered out before do not come back. Where it fails, the filter stays as it was.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ pub struct SubscriptionCounters {
     pub lost: u64,
     /// Samples that came once more and were not delivered.
     pub duplicates: u64,
-    /// Samples that the content filter left out. They are neither lost nor displaced.
+    /// Samples that the content filter filtered out. They are neither lost nor displaced.
     pub filtered: u64,
 }
 
@@ -145,7 +145,7 @@ impl Link {
     /// counted: it is told how much was in all.
     fn forget(&self, writer: Gid, flow: &mut FlowCount) {
         flow.displaced += self.reader.displaced_of(writer);
-        flow.gaps += self.reader.left_out_of(writer);
+        flow.gaps += self.reader.filtered_of(writer);
         self.reader.forget(writer);
     }
 
@@ -232,7 +232,7 @@ struct FlowCount {
     expired: u64,
     invalid: u64,
     duplicates: u64,
-    /// Samples that were left out before they were counted, and the number behind the last of them.
+    /// Samples that were filtered out before they were counted, and the number behind the last of them.
     gaps: u64,
     sifted_next: u64,
     /// Its samples that were pushed out of `queue`, and of links that were closed since.
@@ -328,7 +328,7 @@ impl SubscriptionCore {
             };
             match passes {
                 Ok(true) => return Ok(Some((sample, taken))),
-                Ok(false) => self.leave_out(&sample),
+                Ok(false) => self.note_filtered(&sample),
                 Err(why) => self.refuse(&sample, why),
             }
         }
@@ -431,7 +431,7 @@ impl SubscriptionCore {
         let mut state = self.lock();
         state.book();
         self.tell_losses(&mut state);
-        let filtered = state.counters.filtered.saturating_add(state.left_out_now());
+        let filtered = state.counters.filtered.saturating_add(state.filtered_now());
         SubscriptionCounters { displaced: state.displaced_now(), filtered, ..state.counters }
     }
 
@@ -650,17 +650,17 @@ impl SubscriptionCore {
         }
         let at = state.links.iter().position(|it| it.id == *link)?;
         let link = state.links.remove(at);
-        let (displaced, left_out) = (link.displaced(), link.reader.left_out());
+        let (displaced, filtered) = (link.displaced(), link.reader.filtered());
         let Link { id, reader, is_mapped, .. } = link;
         for (writer, flow) in &mut state.flows.all {
             flow.displaced += reader.displaced_of(*writer);
-            flow.gaps += reader.left_out_of(*writer);
+            flow.gaps += reader.filtered_of(*writer);
         }
         while let Ok(Some(sample)) = reader.take() {
             state.sort_in(&id, is_mapped, sample);
         }
         state.displaced = state.displaced.saturating_add(displaced);
-        state.content.left_out = state.content.left_out.saturating_add(left_out);
+        state.content.filtered = state.content.filtered.saturating_add(filtered);
         Some(reader)
     }
 
@@ -681,7 +681,7 @@ impl SubscriptionCore {
         self.core.close();
         let mut state = self.lock();
         state.displaced = state.displaced_now();
-        state.content.left_out = state.left_out_now();
+        state.content.filtered = state.filtered_now();
         let links = std::mem::take(&mut state.links);
         let queue = std::mem::take(&mut state.queue);
         let changing = std::mem::take(&mut state.changing);
@@ -901,8 +901,8 @@ impl SubscriptionCore {
     /// Tells of losses that were not told yet. What is displaced or filtered is counted before it is missed, and
     /// hides as many losses until then: the total may come late but never goes back.
     fn tell_losses(&self, state: &mut State) {
-        let left_out = state.left_out_now().saturating_add(state.content.gaps);
-        let displaced = state.displaced_now().saturating_add(left_out);
+        let filtered = state.filtered_now().saturating_add(state.content.gaps);
+        let displaced = state.displaced_now().saturating_add(filtered);
         let total = state.missing.saturating_sub(displaced);
         if state.counters.lost < total {
             state.counters.lost = total;

@@ -109,7 +109,7 @@ pub fn send_to_is_busy_at_the_limit(world: World) {
 }
 
 /// What is sent to some readers displaces nothing at the others, which count it, and need not have room.
-pub fn what_is_left_out_reaches_the_others_and_is_counted(world: World) {
+pub fn what_is_filtered_reaches_the_others_and_is_counted(world: World) {
     if !world.capability().directed {
         let (writer, reader) = world.pair("undirected", Keep::All(10));
         return refused(writer.try_send_except(&[reader.gid], 10), ErrorKind::Unsupported);
@@ -118,23 +118,23 @@ pub fn what_is_left_out_reaches_the_others_and_is_counted(world: World) {
     let (full, other) = (world.reader("some", Keep::All(1)), world.reader("some", Keep::All(10)));
     [&full, &other].into_iter().for_each(|it| writer.connect(it));
     writer.send(10);
-    let left_out = [reader.gid, full.gid, Gid([9; 16])];
+    let filtered = [reader.gid, full.gid, Gid([9; 16])];
     for len in [10, 70_000] {
-        let sent = writer.try_send_except(&left_out, len).unwrap();
+        let sent = writer.try_send_except(&filtered, len).unwrap();
         assert_eq!(sent, Sent { readers: 1, displaced: 0 });
     }
-    writer.writer.leave_out(reader.gid, &writer.envelope());
-    writer.writer.leave_out(Gid([9; 16]), &writer.envelope());
+    writer.writer.note_filtered(reader.gid, &writer.envelope());
+    writer.writer.note_filtered(Gid([9; 16]), &writer.envelope());
     assert_eq!(other.numbers(), [1, 2, 3]);
     assert_eq!((reader.numbers(), full.numbers()), (vec![1], vec![1]));
     let counted = [&reader, &full, &other].map(|it| {
-        assert_eq!(it.reader.left_out(), it.reader.left_out_of(writer.gid));
-        (it.reader.left_out(), it.reader.displaced())
+        assert_eq!(it.reader.filtered(), it.reader.filtered_of(writer.gid));
+        (it.reader.filtered(), it.reader.displaced())
     });
     assert_eq!(counted, [(3, 0), (2, 0), (0, 0)]);
     // What was reserved for all is given back where it is not used.
     writer.writer.reserve(10).unwrap();
-    writer.try_send_except(&left_out, 10).unwrap();
+    writer.try_send_except(&filtered, 10).unwrap();
     writer.send(10);
     assert_eq!((full.numbers(), other.numbers()), (vec![5], vec![4, 5]));
     // To nobody is no error.
@@ -143,5 +143,5 @@ pub fn what_is_left_out_reaches_the_others_and_is_counted(world: World) {
         Sent::default()
     );
     reader.reader.forget(writer.gid);
-    assert_eq!((reader.reader.left_out(), reader.reader.left_out_of(writer.gid)), (5, 0));
+    assert_eq!((reader.reader.filtered(), reader.reader.filtered_of(writer.gid)), (5, 0));
 }

@@ -35,7 +35,7 @@ pub(super) struct Attempt<'a> {
     /// What is told of a request before anybody can answer it.
     pub(super) opening: Option<&'a dyn Opening>,
     /// Readers whose content filters its value does not pass, once that was asked.
-    pub(super) left_out: Option<Vec<Gid>>,
+    pub(super) filtered: Option<Vec<Gid>>,
 }
 
 impl<'a> Attempt<'a> {
@@ -49,7 +49,7 @@ impl<'a> Attempt<'a> {
             value: None,
             outlived: Vec::new(),
             opening: None,
-            left_out: None,
+            filtered: None,
         }
     }
 

@@ -398,7 +398,7 @@ impl PublisherCore {
         for (at, kept) in rest.take_while(|_| !link.is_broken) {
             let Some(payload) = kept.payload(link.id.typed) else { continue };
             if !state.sieves.lets_pass(gid, kept) {
-                link.writer.leave_out(gid, &kept.envelope);
+                link.writer.note_filtered(gid, &kept.envelope);
                 continue;
             }
             match link.writer.send_to(gid, &kept.envelope, payload) {

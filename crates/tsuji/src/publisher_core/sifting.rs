@@ -28,9 +28,9 @@ impl Sieves {
 
     /// The readers for which a message is not, as `passes` tells. One that cannot be looked at is for everybody: who takes it
     /// says what is wrong with it.
-    fn left_out(&self, passes: impl Fn(&Filter) -> bool) -> Vec<Gid> {
-        let left_out = self.0.iter().filter(|(_, filter)| !passes(filter));
-        left_out.map(|(reader, _)| *reader).collect()
+    fn filtered(&self, passes: impl Fn(&Filter) -> bool) -> Vec<Gid> {
+        let filtered = self.0.iter().filter(|(_, filter)| !passes(filter));
+        filtered.map(|(reader, _)| *reader).collect()
     }
 
     /// Whether a sample of the history is for this reader.
@@ -58,7 +58,7 @@ impl Sieves {
     /// The readers for which a sample is not; `None` if its value is to be asked, for which no lock may be held.
     ///
     /// Those that have two links get everything: they tell by the numbers what one of them has brought already.
-    pub(super) fn leave_out(
+    pub(super) fn filter(
         &self,
         attempt: &mut Attempt<'_>,
         trials: &HashMap<Gid, LinkId>,
@@ -71,19 +71,19 @@ impl Sieves {
             (_, Outgoing::Bytes(bytes)) => bytes,
             (_, Outgoing::Copied(bytes)) => bytes,
             (_, Outgoing::Shared(_) | Outgoing::Borrowed(_)) => {
-                let mut left_out = attempt.left_out.take()?;
-                left_out.retain(|reader| !trials.contains_key(reader));
-                return Some(left_out);
+                let mut filtered = attempt.filtered.take()?;
+                filtered.retain(|reader| !trials.contains_key(reader));
+                return Some(filtered);
             }
         };
-        let mut left_out = self.left_out(|filter| filter.matches(bytes) != Ok(false));
-        left_out.retain(|reader| !trials.contains_key(reader));
-        Some(left_out)
+        let mut filtered = self.filtered(|filter| filter.matches(bytes) != Ok(false));
+        filtered.retain(|reader| !trials.contains_key(reader));
+        Some(filtered)
     }
 
     /// The same of a value, which may do anything when it is asked.
     fn ask(&self, passes: ValuePasses, value: &dyn Any) -> Vec<Gid> {
-        self.left_out(|filter| passes(filter, value) != Ok(false))
+        self.filtered(|filter| passes(filter, value) != Ok(false))
     }
 }
 

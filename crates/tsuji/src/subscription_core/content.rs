@@ -1,4 +1,4 @@
-//! What a content filter leaves out of a subscription.
+//! What a content filter filters out of a subscription.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::{Link, State, SubscriptionCore};
 use crate::Result;
 use crate::content_filter::{ContentFilter, ContentFilterOptions};
 
-/// The content filter of a subscription, and what it has left out.
+/// The content filter of a subscription, and what it has filtered out.
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) filter: Option<Arc<ContentFilter>>,
-    /// Samples that were left out before their numbers were looked at: each is missing there, and not lost.
+    /// Samples that were filtered out before their numbers were looked at: each is missing there, and not lost.
     pub(super) gaps: u64,
-    /// Samples that publishers left out of links that were closed.
-    pub(super) left_out: u64,
+    /// Samples that publishers filtered out of links that were closed.
+    pub(super) filtered: u64,
 }
 
 impl SubscriptionCore {
@@ -40,7 +40,7 @@ impl SubscriptionCore {
         open.map(|(writer, _)| *writer).collect()
     }
 
-    /// Replaces the content filter. What waits and does not pass it is left out; nothing comes back.
+    /// Replaces the content filter. What waits and does not pass it is filtered out; nothing comes back.
     pub(crate) fn set_content_filter(&self, options: ContentFilterOptions) -> Result<()> {
         self.open("set a content filter")?;
         let filter = ContentFilter::compile(options, &self.core, &self.described)?;
@@ -54,7 +54,7 @@ impl SubscriptionCore {
     }
 
     /// A sample that was about to be handed out does not pass.
-    pub(super) fn leave_out(&self, sample: &Sample) {
+    pub(super) fn note_filtered(&self, sample: &Sample) {
         let mut state = self.lock();
         state.unbook(sample);
         state.counters.filtered += 1;
@@ -62,28 +62,28 @@ impl SubscriptionCore {
 }
 
 impl State {
-    /// Tells a link what is left out of what foreign publishers send.
+    /// Tells a link what is filtered out of what foreign publishers send.
     pub(super) fn sift(&self, link: &Link) {
         link.reader.sift(self.content.filter.as_ref().map(|filter| filter.sieve()));
     }
 
-    /// Samples that publishers have left out, and links of what foreign ones sent.
-    pub(super) fn left_out_now(&self) -> u64 {
-        let on_links = self.links.iter().map(|link| link.reader.left_out());
-        on_links.fold(self.content.left_out, u64::saturating_add)
+    /// Samples that publishers have filtered out, and links of what foreign ones sent.
+    pub(super) fn filtered_now(&self) -> u64 {
+        let on_links = self.links.iter().map(|link| link.reader.filtered());
+        on_links.fold(self.content.filtered, u64::saturating_add)
     }
 
-    /// Samples of one publisher that are missing because they were left out, there or here.
+    /// Samples of one publisher that are missing because they were filtered out, there or here.
     pub(super) fn gaps_of(&self, writer: Gid) -> u64 {
         let flow = self.flows.all.iter().find(|(gid, _)| *gid == writer);
-        let on_links = self.links.iter().map(|link| link.reader.left_out_of(writer));
+        let on_links = self.links.iter().map(|link| link.reader.filtered_of(writer));
         on_links.fold(flow.map_or(0, |(_, flow)| flow.gaps), u64::saturating_add)
     }
 
-    /// Whether a sample that is about to be queued is left out, which is counted.
-    pub(super) fn is_left_out(&mut self, at: usize, sample: &Sample) -> bool {
+    /// Whether a sample that is about to be queued is filtered out, which is counted.
+    pub(super) fn is_filtered(&mut self, at: usize, sample: &Sample) -> bool {
         let Some(filter) = &self.content.filter else { return false };
-        if !filter.leaves_out(sample) {
+        if !filter.rejects(sample) {
             return false;
         }
         let flow = &mut self.flows.all[at].1;
@@ -91,28 +91,28 @@ impl State {
         let sequence = sample.envelope.sequence;
         if flow.sifted_next.max(flow.next.unwrap_or(0)) <= sequence {
             flow.sifted_next = sequence.saturating_add(1);
-            self.count_left_out(at);
+            self.count_filtered(at);
         }
         true
     }
 
-    fn count_left_out(&mut self, at: usize) {
+    fn count_filtered(&mut self, at: usize) {
         self.flows.all[at].1.gaps += 1;
         self.content.gaps += 1;
         self.counters.filtered += 1;
     }
 
-    /// Leaves out of the queue what does not pass a filter that is new.
+    /// Filters out of the queue what does not pass a filter that is new.
     fn sift_queue(&mut self) {
         let Some(filter) = self.content.filter.clone() else { return };
         let queue = std::mem::take(&mut self.queue);
         for (order_ns, sample) in queue {
-            if !filter.leaves_out(&sample) {
+            if !filter.rejects(&sample) {
                 self.queue.push_back((order_ns, sample));
                 continue;
             }
             let at = self.flows.place_of(sample.envelope.gid);
-            self.count_left_out(at);
+            self.count_filtered(at);
             // Whoever was told of it finds that it has left.
             self.handed_out += 1;
             self.discarded.push(sample);

@@ -345,7 +345,7 @@ impl State {
         let queued = queued.map(|(_, sample)| sample.envelope.sequence.saturating_add(1));
         let flow = self.flows.of(writer);
         let Some(join_state) = flow.link.clone() else { return };
-        // What was left out has come as well.
+        // What was filtered out has come as well.
         let sifted = Some(flow.sifted_next).filter(|it| *it != 0);
         let (next, shift, old) = (flow.next.max(queued).max(sifted), flow.shift, flow.epoch);
         let flows = &mut self.changing.flows;
@@ -444,7 +444,7 @@ impl State {
 
     /// Puts a sample at the end of the queue, behind all of its writer.
     fn put_in(&mut self, at: usize, sample: Sample) {
-        if self.is_left_out(at, &sample) {
+        if self.is_filtered(at, &sample) {
             return self.discarded.push(sample);
         }
         let flow = &mut self.flows.all[at].1;
