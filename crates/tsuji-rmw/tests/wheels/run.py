@@ -164,7 +164,7 @@ def groups_of(runner, wanted, control):
         for distribution in runner.pythons:
             for here, there in table.CONTROL if control else table.PEERS:
                 texts = [text for text, alone in kinds[distribution][module]
-                         if not (alone and here != there) and fnmatch.fnmatch(f'{module}: {text}', f'*{wanted}*')]
+                         if not (alone and table.FASTRTPS in (here, there)) and fnmatch.fnmatch(f'{module}: {text}', f'*{wanted}*')]
                 if texts:
                     groups.append(Group(distribution, here, there, module, texts))
     return groups

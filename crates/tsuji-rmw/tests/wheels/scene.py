@@ -203,9 +203,9 @@ class Scene:
             self._there.end()
 
 
-def there_is_tsuji():
-    """Whether the other side is on rmw_tsuji."""
-    return environment_there()['RMW_IMPLEMENTATION'] == 'rmw_tsuji'
+def middlewares():
+    """That of this side and of the other."""
+    return os.environ['RMW_IMPLEMENTATION'], environment_there()['RMW_IMPLEMENTATION']
 
 
 def environment_there():

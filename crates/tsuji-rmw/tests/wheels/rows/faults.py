@@ -14,7 +14,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from rows.qos import profile, qos
-from scene import CHILD, DEADLINE, environment_there, expect, ready, result_of, row, there_is_tsuji, until
+from scene import CHILD, DEADLINE, environment_there, expect, middlewares, ready, result_of, row, until
 
 # Fast DDS believes for 20 s in a participant that says nothing more, and tells others to do so too.
 LEAVES_SECONDS = 60
@@ -39,7 +39,7 @@ def see_alive(scene, name):
 
 def until_gone(scene, name, publisher):
     node = scene.here.node
-    seconds = DEADLINE if there_is_tsuji() and os.environ['RMW_IMPLEMENTATION'] == 'rmw_tsuji' else LEAVES_SECONDS
+    seconds = DEADLINE if set(middlewares()) == {'rmw_tsuji'} else LEAVES_SECONDS
     until(lambda: f'{scene.namespace}/{name}' not in node.get_fully_qualified_node_names(), 'the node has left', seconds)
     until(lambda: publisher.get_subscription_count() == 0 and node.count_publishers('out') == 0, 'its endpoints have left', seconds)
 

@@ -9,7 +9,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from test_msgs import message_fixtures
 
 from rows.qos import LATCHED, profile
-from scene import expect, row, until
+from scene import expect, middlewares, row, until
 
 TYPES = sorted(name for name in vars(test_msgs.msg) if name[0].isupper())
 
@@ -58,6 +58,10 @@ def check_type(scene, name):
         publisher.publish(message)
     scene.there(echo, name)
     until(lambda: len(back) >= len(sent), f'{len(sent)} messages have come back; {len(back)} have')
+    if 'Key' in name:
+        # Those of different keys may overtake each other.
+        back.sort(key=repr)
+        sent.sort(key=repr)
     expect(back, sent, 'the messages that came back')
 
 
@@ -76,9 +80,10 @@ def check_serialised(scene, name):
         ours = serialize_message(value)
         expect(deserialize_message(ours, type_of(name)), value, 'the message of the bytes from here')
         expect(deserialize_message(bytes.fromhex(theirs), type_of(name)), value, 'the message of the bytes from there')
-        # Between values rmw_fastrtps leaves what was there before, and at the end too, where there is any.
-        pairs = list(zip(ours, bytes.fromhex(theirs)))
-        expect([it for it in pairs if it[0] != it[1] and 0 not in it], [], 'bytes of values that differ')
+        # Between values rmw_fastrtps leaves what was there before, and rmw_tsuji writes zeros.
+        pairs = zip(ours, bytes.fromhex(theirs))
+        if 'rmw_tsuji' in middlewares():
+            expect([it for it in pairs if it[0] != it[1] and 0 not in it], [], 'bytes of values that differ')
 
 
 for name in TYPES:
