@@ -33,6 +33,8 @@ impl fmt::Debug for NodeImpl {
 
 impl Drop for NodeImpl {
     fn drop(&mut self) {
+        // Whatever was made under it: rclpy leaves a service of each node to the end of the process.
+        self.node.leave_graph();
         // SAFETY: it was made for this node, with which its users end.
         unsafe { end(self.graph_guard) };
     }

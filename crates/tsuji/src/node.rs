@@ -1,5 +1,6 @@
 //! Nodes: names, and what is made under them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use tsuji_core::names::{self, Remapped};
@@ -76,6 +77,8 @@ pub struct Node {
 }
 
 pub(crate) struct NodeCore {
+    /// Its name is out of the graph.
+    has_left: AtomicBool,
     context: Context,
     gid: Gid,
     name: String,
@@ -121,6 +124,7 @@ impl Node {
         let gid = context.session().new_gid();
         let parts = Arc::new(parts);
         let core = NodeCore {
+            has_left: AtomicBool::new(false),
             context: context.clone(),
             gid,
             name: name.to_owned(),
@@ -142,6 +146,13 @@ impl Node {
     /// The same node for what is of its parts, which it does not keep.
     pub(crate) fn bare(&self) -> Self {
         Self { core: Arc::clone(&self.core), parts: None }
+    }
+
+    /// Takes the node's name out of the graph while what was made under it may live on.
+    ///
+    /// Dropping the last handle of a node and of all that was made under it does the same.
+    pub fn leave_graph(&self) {
+        self.core.leave();
     }
 
     pub(crate) fn parts(&self) -> Result<Arc<Parts>> {
@@ -692,13 +703,20 @@ impl std::fmt::Debug for Node {
     }
 }
 
-impl Drop for NodeCore {
-    fn drop(&mut self) {
+impl NodeCore {
+    /// Takes the name out of the graph, once.
+    fn leave(&self) {
         let session = self.context.session();
-        if session.open("leave").is_ok() {
+        if !self.has_left.swap(true, Ordering::AcqRel) && session.open("leave").is_ok() {
             session.graph_cache().remove_node(session, self.gid);
             session.tell();
         }
+    }
+}
+
+impl Drop for NodeCore {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

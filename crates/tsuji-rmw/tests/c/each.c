@@ -442,6 +442,19 @@ static void services(rmw_node_t *node) {
     CHECK(RMW(destroy_service)(node, service) == RMW_RET_OK);
 }
 
+// How many nodes there are.
+static size_t nodes(const rmw_node_t *node) {
+    rcutils_string_array_t names = {0}, namespaces = {0};
+    CHECK(RMW(get_node_names)(node, &names, &namespaces) == RMW_RET_OK);
+    size_t count = names.size;
+    CHECK(namespaces.size == count);
+    for (size_t i = 0; i < count; i++) {
+        free(names.data[i]), free(namespaces.data[i]);
+    }
+    free(names.data), free(namespaces.data);
+    return count;
+}
+
 int main(int argc, char **argv) {
     alarm(60);
     library = argc == 2 ? dlopen(argv[1], RTLD_LAZY) : NULL;
@@ -474,7 +487,14 @@ int main(int argc, char **argv) {
     filters(node);
     services(node);
 
+    // A node leaves the graph though something is left that was made under it, as rclpy does.
+    rmw_node_t *watcher = RMW(create_node)(&context.it, "watcher", "/");
+    rmw_service_t *left = RMW(create_service)(node, &service_support, "/left", &profile);
+    CHECK(watcher && left && nodes(watcher) == 2);
     CHECK(RMW(destroy_node)(node) == RMW_RET_OK);
+    CHECK(nodes(watcher) == 1);
+    CHECK(RMW(destroy_service)(watcher, left) == RMW_RET_OK);
+    CHECK(RMW(destroy_node)(watcher) == RMW_RET_OK);
     CHECK(RMW(shutdown)(&context.it) == RMW_RET_OK);
     CHECK(RMW(context_fini)(&context.it) == RMW_RET_OK);
     INTACT(context);
