@@ -30,8 +30,11 @@ def start():
     wanted = preload(os.environ, path)
     if wanted.replace(':', ' ').split() == there.replace(':', ' ').split():
         return
-    if path in wanted and not os.path.exists(path):
-        sys.exit(f'RMW_IMPLEMENTATION is {NAME}, and {path} is not there; allowed: pip install ros-rmw-tsuji, or another')
+    if path in wanted.split(':') and not os.path.exists(path):
+        # Python itself goes on: pip, which can mend it, is Python too.
+        sys.stderr.write(
+            f'RMW_IMPLEMENTATION is {NAME}, and {path} is not there; allowed: pip install ros-rmw-tsuji, or another\n')
+        return
     environment = dict(os.environ, LD_PRELOAD=wanted)
     if not wanted:
         del environment['LD_PRELOAD']
