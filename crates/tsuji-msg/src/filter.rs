@@ -59,8 +59,8 @@ pub const NESTING_MAX: usize = 64;
 ///
 /// # Limits
 ///
-/// [`EXPRESSION_BYTES_MAX`], [`PARAMETERS_MAX`] and [`NESTING_MAX`]; beyond each is an error. A regular expression may
-/// take 256 KiB of memory.
+/// [`EXPRESSION_BYTES_MAX`], [`PARAMETERS_MAX`] and [`NESTING_MAX`]; beyond each is an error. So are more than 16 `MATCH`, a
+/// regular expression that takes more than 256 KiB of memory, and a pattern of `LIKE` of more than 1 KiB.
 ///
 /// ```
 /// use std::collections::HashMap;

@@ -423,6 +423,14 @@ fn limits_are_told() {
     let long = "x".repeat(EXPRESSION_BYTES_MAX + 1);
     let error = filter(&long, &[]).unwrap_err().to_string();
     assert_eq!(error, "column 1: found 16385 bytes; expected at most 16384");
+    let matching = |times: usize| filter(&vec!["name MATCH 'a'"; times].join(" OR "), &[]);
+    matching(16).expect("a filter");
+    let error = matching(17).expect_err("too many").to_string();
+    assert_eq!(error, "column 300: found MATCH for the 17th time; expected it at most 16 times");
+    let error =
+        filter("name LIKE %0", &[&format!("'{}'", "a".repeat(1025))]).expect_err("too long");
+    let tail = "expected a pattern of at most 1024 bytes; it has 1025";
+    assert!(error.to_string().ends_with(tail), "{error}");
     // As many conditions as fit are no deeper for it.
     let wide = vec!["i8 = 1"; 1200].join(" OR ");
     let sample = DynamicMessage::from_yaml(&ty(), "{i8: 1}").unwrap().encode().unwrap();

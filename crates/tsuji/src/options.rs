@@ -191,7 +191,8 @@ impl SubscriptionOptions {
         self
     }
 
-    /// Sets a content filter: only messages that pass it come to the subscription, and count for its depth.
+    /// Sets a content filter: only messages that pass it come to the subscription, and count for its depth. What tsuji's
+    /// publishers on other hosts send is looked at when it leaves the engine's queue, and counts for the depth of that.
     ///
     /// The expression is that of DDS ([`tsuji_msg::Expression`] describes it), each parameter a constant for `%0`, `%1`
     /// and so on. An empty expression lets all messages pass, which is the default. What is filtered out is counted in

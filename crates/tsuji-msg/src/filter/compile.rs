@@ -3,7 +3,7 @@
 use super::PARAMETERS_MAX;
 use super::error::{FilterError, nearest, shown};
 use super::parse::{self, Comparison, Condition, Operand, Pattern, What};
-use super::pattern::Fit;
+use super::pattern::{Fit, REGEXES_MAX};
 use super::plan::{Visit, Way};
 use super::token::Constant;
 use super::value::{Compared, Found};
@@ -68,7 +68,7 @@ pub(super) fn compile(
         let found = format!("{} parameters", parameters.len());
         return Err(FilterError::new(1, found, format!("at most {PARAMETERS_MAX}")));
     }
-    let mut compiler = Compiler { ty, parameters, slots: 0, visit: Visit::default() };
+    let mut compiler = Compiler { ty, parameters, slots: 0, regexes: 0, visit: Visit::default() };
     let test = condition.map(|condition| compiler.test(condition)).transpose()?;
     Ok((test, compiler.slots, compiler.visit))
 }
@@ -77,6 +77,8 @@ struct Compiler<'a> {
     ty: &'a Arc<TypeDescription>,
     parameters: &'a [&'a str],
     slots: usize,
+    /// How many were met.
+    regexes: usize,
     visit: Visit,
 }
 
@@ -192,11 +194,19 @@ impl Compiler<'_> {
             return Err(self.at(right, "a pattern in quotes such as 'wheel_%'"));
         };
         let fit = match by {
-            Pattern::Like => Fit::like(&pattern),
-            Pattern::Match => Fit::regex(&pattern).map_err(|why| {
-                let expected = format!("a regular expression ({why})");
-                self.at(right, &expected)
-            })?,
+            Pattern::Like => {
+                Fit::like(&pattern).map_err(|why| self.at(right, &format!("a pattern {why}")))?
+            }
+            Pattern::Match => {
+                self.regexes += 1;
+                if REGEXES_MAX < self.regexes {
+                    let found = format!("MATCH for the {}th time", self.regexes);
+                    let expected = format!("it at most {REGEXES_MAX} times");
+                    return Err(FilterError::new(right.column, found, expected));
+                }
+                let not_one = |why| self.at(right, &format!("a regular expression ({why})"));
+                Fit::regex(&pattern).map_err(not_one)?
+            }
         };
         Ok(Test::Fits(place.slot, fit))
     }

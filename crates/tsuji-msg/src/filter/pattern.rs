@@ -5,6 +5,12 @@ use regex_lite::{Regex, RegexBuilder};
 /// Most bytes of memory that a regular expression may take.
 const REGEX_BYTES_MAX: usize = 256 << 10;
 
+/// Most regular expressions of one filter: each is looked for in every message.
+pub(super) const REGEXES_MAX: usize = 16;
+
+/// Most bytes of a pattern of `LIKE`. A text is looked through at worst as many times.
+const LIKE_BYTES_MAX: usize = 1 << 10;
+
 /// What a text fits, or not.
 #[derive(Clone, Debug)]
 pub(super) enum Fit {
@@ -21,8 +27,11 @@ pub(super) enum Piece {
 }
 
 impl Fit {
-    /// Of `LIKE`: `%` and `*` stand for any text, `_` and `?` for one character.
-    pub(super) fn like(pattern: &str) -> Self {
+    /// Of `LIKE`: `%` and `*` stand for any text, `_` and `?` for one character. Or why it is too much.
+    pub(super) fn like(pattern: &str) -> Result<Self, String> {
+        if LIKE_BYTES_MAX < pattern.len() {
+            return Err(format!("of at most {LIKE_BYTES_MAX} bytes; it has {}", pattern.len()));
+        }
         let mut pieces: Vec<Piece> = pattern
             .chars()
             .map(|it| match it {
@@ -32,7 +41,7 @@ impl Fit {
             })
             .collect();
         pieces.dedup_by(|a, b| *a == Piece::AnyText && *b == Piece::AnyText);
-        Self::Like(pieces)
+        Ok(Self::Like(pieces))
     }
 
     /// Of `MATCH`: a regular expression for the whole text; or why it is none.
@@ -89,7 +98,7 @@ mod tests {
     #[test]
     fn like_is_for_the_whole_text() {
         let check = |pattern: &str, fits: &[&str], others: &[&str]| {
-            let fit = Fit::like(pattern);
+            let fit = Fit::like(pattern).expect("a pattern");
             fits.iter().for_each(|text| assert!(fit.is_fit(text), "{pattern} {text}"));
             others.iter().for_each(|text| assert!(!fit.is_fit(text), "{pattern} {text}"));
         };
@@ -103,6 +112,8 @@ mod tests {
         check("?_", &["ab", "äö", "🚁🚁"], &["a", "abc"]);
         check("%%a%%", &["a", "bab"], &["b"]);
         check("a.c", &["a.c"], &["abc"]);
+        assert!(Fit::like(&"%".repeat(1024)).is_ok());
+        assert!(Fit::like(&"a".repeat(1025)).is_err());
     }
 
     #[test]
