@@ -847,7 +847,7 @@ impl GraphCache {
         let offered = offered.unwrap_or(Qos::DEFAULT);
         let address = subscription_core.accept(transport, peer, publisher, epoch, &offered)?;
         // Before it sends anything.
-        self.tell_filter(session, flow, &subscription_core, false);
+        self.tell_filter(session, flow, &subscription_core);
         Ok(address)
     }
 

@@ -111,6 +111,8 @@ struct State {
     is_displacing: bool,
     /// Samples pushed out of `queue`, and those of links that were closed.
     displaced: u64,
+    /// Nothing of much that came was to be delivered, and there may be more. Whoever takes is to come again.
+    has_more: bool,
     /// Samples that `next` has given, delivered or not.
     handed_out: u64,
     /// When the newest sample was sent that has arrived, taken or not, as far as looked at.
@@ -292,6 +294,7 @@ impl SubscriptionCore {
             displaced_told_ns: 0,
             is_displacing: false,
             displaced: 0,
+            has_more: false,
             handed_out: 0,
             last_sample_ns: clock::monotonic_ns(),
             deadline: DeadlineWatch::new(core.qos.deadline),
@@ -354,11 +357,18 @@ impl SubscriptionCore {
         }
         let mut state = self.lock();
         let history = self.history();
-        let mut is_wrong = false;
+        let (mut is_wrong, mut in_vain) = (false, 0);
         while history != History::KeepAll || state.queue.len() < most {
+            let before = state.queue.len();
             match state.gather(history) {
                 // Behind what is dropped there may be more, of which nobody will be told again.
-                Ok(true) if history == History::KeepAll || state.queue.is_empty() => (),
+                Ok(true) if history == History::KeepAll || state.queue.is_empty() => {
+                    in_vain += usize::from(state.queue.len() == before);
+                    if ROUNDS_IN_VAIN_MAX <= in_vain {
+                        self.news.ring();
+                        break;
+                    }
+                }
                 Ok(_) => break,
                 Err(error) if error.kind() == tsuji_transport::ErrorKind::Invalid => {
                     self.note_invalid(&mut state, &error);
@@ -408,7 +418,12 @@ impl SubscriptionCore {
         loop {
             let mut sample = match state.next(self.history()) {
                 Ok(Some(sample)) => sample,
-                Ok(None) => return Ok(None),
+                Ok(None) => {
+                    if std::mem::take(&mut state.has_more) {
+                        self.news.ring();
+                    }
+                    return Ok(None);
+                }
                 Err(error) if error.kind() == tsuji_transport::ErrorKind::Invalid => {
                     self.note_invalid(state, &error);
                     continue;
@@ -622,7 +637,9 @@ impl SubscriptionCore {
         flow.is_connected = false;
         // Counts of publishers that left are kept for a while, not for ever.
         if FLOWS_KEPT_MAX < state.flows.all.len() {
+            let explained = state.gaps_explained();
             state.flows.all.retain(|(_, flow)| flow.is_open());
+            state.content.gaps_explained += explained - state.gaps_explained();
         }
         let closed = link.and_then(|link| self.close_idle(&mut state, &link));
         self.tell_matched(&state);
@@ -751,7 +768,7 @@ impl SubscriptionCore {
         let SubscriptionCounters { lost, .. } = state.counters;
         let missing = u128::from(state.missing.max(1));
         // Samples come before the word that they do, so what is open counts.
-        let gaps: Vec<_> = state.flows.all.iter().map(|(gid, _)| state.gaps_of(*gid)).collect();
+        let gaps: Vec<_> = state.gaps().collect();
         let all = state.flows.all.iter_mut().zip(gaps);
         all.filter(|((_, flow), _)| flow.is_open())
             .map(|((gid, flow), gaps)| {
@@ -901,8 +918,7 @@ impl SubscriptionCore {
     /// Tells of losses that were not told yet. What is displaced or filtered is counted before it is missed, and
     /// hides as many losses until then: the total may come late but never goes back.
     fn tell_losses(&self, state: &mut State) {
-        let filtered = state.filtered_now().saturating_add(state.content.gaps);
-        let displaced = state.displaced_now().saturating_add(filtered);
+        let displaced = state.displaced_now().saturating_add(state.gaps_explained());
         let total = state.missing.saturating_sub(displaced);
         if state.counters.lost < total {
             state.counters.lost = total;
@@ -1008,8 +1024,13 @@ impl State {
             return Ok(Some(sample));
         }
         // Behind what is dropped there may be more, of which nobody will be told again.
-        while self.gather(history)? && self.queue.is_empty() {}
-        Ok(self.queue.pop_front().map(|(_, sample)| sample))
+        for _ in 0..ROUNDS_IN_VAIN_MAX {
+            if !self.gather(history)? || !self.queue.is_empty() {
+                return Ok(self.queue.pop_front().map(|(_, sample)| sample));
+            }
+        }
+        self.has_more = true;
+        Ok(None)
     }
 
     /// Takes note of when the newest samples came, taken or not.
@@ -1162,6 +1183,10 @@ fn order_ns(sample: &Sample) -> u64 {
         mono_ns => mono_ns,
     }
 }
+
+/// How often what came is looked through at a time, without finding what is to be delivered. A fast publisher of which all
+/// is filtered out could keep this going for ever, and everybody waits for the lock.
+const ROUNDS_IN_VAIN_MAX: usize = 64;
 
 /// Counts of publishers that left, kept for reports. Beyond it they are dropped.
 const FLOWS_KEPT_MAX: usize = 256;

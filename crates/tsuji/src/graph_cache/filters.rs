@@ -20,18 +20,17 @@ impl GraphCache {
     ) {
         for writer in subscription_core.known_writers() {
             let flow = Flow::new(writer, subscription_core.gid);
-            self.tell_filter(session, flow, subscription_core, true);
+            self.tell_filter(session, flow, subscription_core);
         }
     }
 
     /// Tells the publisher of a flow what its subscription wants. That it wants everything goes without saying, unless it
-    /// `has_changed`.
+    /// has ever wanted less.
     pub(super) fn tell_filter(
         &mut self,
         session: &Session,
         flow: Flow,
         subscription_core: &SubscriptionCore,
-        has_changed: bool,
     ) {
         let filter = subscription_core.filter();
         if let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) {
@@ -39,7 +38,7 @@ impl GraphCache {
             return publisher_core.sift(Gid(flow.subscription), filter);
         }
         let filter = filter.and_then(|it| it.record());
-        if filter.is_some() || has_changed {
+        if filter.is_some() || subscription_core.has_filtered() {
             self.say(session, flow.publisher, Control::Filter { flow, filter });
         }
     }

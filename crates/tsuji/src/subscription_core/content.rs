@@ -12,8 +12,10 @@ use crate::content_filter::{ContentFilter, ContentFilterOptions};
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) filter: Option<Arc<ContentFilter>>,
-    /// Samples that were filtered out before their numbers were looked at: each is missing there, and not lost.
-    pub(super) gaps: u64,
+    /// There was one at some time.
+    has_filtered: bool,
+    /// Samples that are missing and not lost, of publishers whose counts are kept no more.
+    pub(super) gaps_explained: u64,
     /// Samples that publishers filtered out of links that were closed.
     pub(super) filtered: u64,
 }
@@ -33,6 +35,11 @@ impl SubscriptionCore {
         self.lock().content.filter.clone()
     }
 
+    /// Whether it has, or ever had, a content filter.
+    pub(crate) fn has_filtered(&self) -> bool {
+        self.lock().content.has_filtered
+    }
+
     /// The publishers that send to it, or are about to.
     pub(crate) fn known_writers(&self) -> Vec<Gid> {
         let state = self.lock();
@@ -45,6 +52,7 @@ impl SubscriptionCore {
         self.open("set a content filter")?;
         let filter = ContentFilter::compile(options, &self.core, &self.described)?;
         let mut state = self.lock();
+        state.content.has_filtered |= filter.is_some();
         let before = std::mem::replace(&mut state.content.filter, filter);
         state.links.iter().for_each(|link| state.sift(link));
         state.sift_queue();
@@ -73,11 +81,23 @@ impl State {
         on_links.fold(self.content.filtered, u64::saturating_add)
     }
 
-    /// Samples of one publisher that are missing because they were filtered out, there or here.
-    pub(super) fn gaps_of(&self, writer: Gid) -> u64 {
-        let flow = self.flows.all.iter().find(|(gid, _)| *gid == writer);
-        let on_links = self.links.iter().map(|link| link.reader.filtered_of(writer));
-        on_links.fold(flow.map_or(0, |(_, flow)| flow.gaps), u64::saturating_add)
+    /// Samples of each publisher that were filtered out before their numbers were looked at, there or here.
+    pub(super) fn gaps(&self) -> impl Iterator<Item = u64> {
+        self.flows.all.iter().map(|(writer, flow)| {
+            let on_links = self.links.iter().map(|link| link.reader.filtered_of(*writer));
+            on_links.fold(flow.gaps, u64::saturating_add)
+        })
+    }
+
+    /// Samples that are missing because they were filtered out. What was filtered out of a flow before its first sample came is
+    /// not missing there, and explains no other flow's gaps.
+    pub(super) fn gaps_explained(&self) -> u64 {
+        if !self.content.has_filtered {
+            return 0;
+        }
+        let of_flows =
+            self.flows.values().zip(self.gaps()).map(|(flow, gaps)| gaps.min(flow.missing));
+        of_flows.fold(self.content.gaps_explained, u64::saturating_add)
     }
 
     /// Whether a sample that is about to be queued is filtered out, which is counted.
@@ -98,7 +118,6 @@ impl State {
 
     fn count_filtered(&mut self, at: usize) {
         self.flows.all[at].1.gaps += 1;
-        self.content.gaps += 1;
         self.counters.filtered += 1;
     }
 
