@@ -23,9 +23,6 @@ impl VendorId {
     /// RTI Connext DDS.
     pub const CONNEXT: Self = Self([0x01, 0x01]);
 
-    /// RTI Connext DDS Micro.
-    pub const CONNEXT_MICRO: Self = Self([0x01, 0x0a]);
-
     /// RustDDS.
     pub const RUST: Self = Self([0x01, 0x12]);
 
@@ -48,8 +45,7 @@ impl VendorId {
     /// the payload: those of Fast DDS are, those of rmw_zenoh, as tsuji's engine over it shows them, and those of
     /// ros2-client on RustDDS can be. Those of Connext are by their specification, which nobody has tried.
     pub fn has_services_of_fast(self) -> bool {
-        let connext = [Self::CONNEXT, Self::CONNEXT_MICRO];
-        [Self::FAST, Self::RUST, Self::ZENOH].contains(&self) || connext.contains(&self)
+        [Self::FAST, Self::RUST, Self::ZENOH, Self::CONNEXT].contains(&self)
     }
 
     /// The vendor as a condition of a policy names it.
@@ -79,7 +75,7 @@ const KNOWN: &[([u8; 2], &str)] = &[
     ([0x01, 0x02], "OpenSplice"),
     ([0x01, 0x03], "OpenDDS"),
     ([0x01, 0x06], "CoreDX DDS"),
-    (VendorId::CONNEXT_MICRO.0, "RTI Connext DDS Micro"),
+    ([0x01, 0x0a], "RTI Connext DDS Micro"),
     (VendorId::FAST.0, "Fast DDS"),
     (VendorId::CYCLONE.0, "Cyclone DDS"),
     ([0x01, 0x11], "GurumDDS"),

@@ -222,11 +222,11 @@ static void read_number (struct sample *sample, const struct ddsi_rdata *fragmen
   sample->number = (int64_t) ((uint64_t) u32_at (message + 16) << 32 | u32_at (message + 20));
 }
 
-/* Whether those of this vendor say beside a sample what it relates to, as DDS-RPC 1.0 has it in 7.8.2: Fast DDS, RTI
- * Connext DDS and its edition Micro. */
+/* Whether those of this vendor say beside a sample what it relates to, as DDS-RPC 1.0 has it in 7.8.2: Fast DDS and RTI
+ * Connext DDS. */
 static bool vendor_relates (const unsigned char *vendor)
 {
-  return vendor[0] == 0x01 && (vendor[1] == 0x0f || vendor[1] == 0x01 || vendor[1] == 0x0a);
+  return vendor[0] == 0x01 && (vendor[1] == 0x0f || vendor[1] == 0x01);
 }
 
 static uint32_t u32_in (const unsigned char *at, bool is_little)
