@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tsuji::dynamic::{TypeDescription, load_full_text};
 use tsuji::{ContentFilterOptions, SubscriptionOptions};
 
-use crate::abi::{self, Abi, InC};
+use crate::abi::{self, Abi};
 use crate::check;
 use crate::error::{Result, RmwError, guard};
 use crate::ffi::rcutils::rcutils_allocator_t;
 use crate::ffi::rmw::{
-    WholeSubscription, rmw_ret_t, rmw_subscription_content_filter_options_t,
-    rmw_subscription_options_t, rmw_subscription_t,
+    rmw_ret_t, rmw_subscription_content_filter_options_t, rmw_subscription_options_t,
+    rmw_subscription_t,
 };
 use crate::ffi::rosidl::rosidl_message_type_support_t;
 use crate::handle::inside;
@@ -101,12 +101,12 @@ pub unsafe extern "C" fn rmw_subscription_set_content_filter(
         let filter = unsafe { read(check::reference("options", options)?) }?;
         of.set_content_filter(filter)?;
         let abi = abi::here()?;
-        // SAFETY: it is one of ours, whole.
-        unsafe {
-            let place: *mut InC<WholeSubscription> = subscription.cast();
-            let mut whole: WholeSubscription = abi::get(abi, place);
-            whole.is_cft_enabled = of.content_filter().is_some();
-            abi::set(abi, place, &whole);
+        // Others may be reading the rest of it meanwhile.
+        if let Some(offset) = abi.rmw_subscription_t.is_cft_enabled {
+            // SAFETY: it is one of ours, and the field is inside.
+            let place = unsafe { subscription.cast::<u8>().add(offset) };
+            // SAFETY: nobody else uses this field while its filter is set.
+            unsafe { place.cast::<bool>().write(of.content_filter().is_some()) };
         }
         Ok(())
     })

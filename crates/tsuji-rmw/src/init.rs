@@ -181,6 +181,8 @@ pub unsafe extern "C" fn rmw_init(
                  or no ROS_SECURITY_ENABLE",
             ));
         }
+        // Before the context has threads.
+        memory::keep();
         // SAFETY: the options are valid.
         let made = unsafe { asked(abi, &options) }?.build()?;
         // SAFETY: the options are valid.
@@ -201,7 +203,6 @@ pub unsafe extern "C" fn rmw_init(
         // SAFETY: the caller promises it.
         unsafe { abi::set(abi, context, &begun) };
         log::context_begins();
-        memory::keep();
         Ok(())
     })
 }

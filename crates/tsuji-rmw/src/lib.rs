@@ -3,6 +3,9 @@
 //!
 //! `docs/rmw.md` says which of them do their work and which answer `RMW_RET_UNSUPPORTED`.
 
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("the tables in abi/ are of 64-bit platforms; allowed: x86_64 and aarch64");
+
 pub mod abi;
 mod check;
 pub mod client;

@@ -54,7 +54,8 @@ fn bytes_kept(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<i32>
 fn set(kept: i32) {
     // Either alone would end what glibc does by itself with the other.
     for (what, bytes) in [(libc::M_MMAP_THRESHOLD, MAPPED), (libc::M_TRIM_THRESHOLD, kept)] {
-        // SAFETY: it may be called at any time, by any thread.
+        // SAFETY: in glibc it takes the lock of the first heap for what it changes. Its manual calls it unsafe beside other
+        // threads since these read the two numbers without one: each reads the old or the new, and both are fine.
         if unsafe { libc::mallopt(what, bytes) } != 1 {
             tracing::debug!(what, bytes, "the C library does not take this setting");
         }

@@ -242,6 +242,7 @@ unsafe fn hash_table(
         unsafe { hash_text(member.name_, hasher) };
         (member.type_id_, member.string_upper_bound_, member.array_size_).hash(hasher);
         (member.is_array_, member.is_upper_bound_, member.offset_).hash(hasher);
+        member.is_rosidl_buffer_.hash(hasher);
         (member.size_function, member.get_const_function, member.resize_function).hash(hasher);
         // SAFETY: as the caller says.
         if let Some(support) = unsafe { member.members_.as_ref() } {
