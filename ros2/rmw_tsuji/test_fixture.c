@@ -91,8 +91,10 @@ __attribute__((visibility("default"))) rmw_ret_t rmw_test_isolation_start(void) 
     const char *parent = getenv("TMPDIR");
     char domain[8];
     int number = claim_domain();
-    bool is_made = number != 0 && asprintf(&folder, "%s/rmw_tsuji_XXXXXX", parent && *parent ? parent : "/tmp") > 0 &&
-                   mkdtemp(folder) != NULL;
+    if (asprintf(&folder, "%s/rmw_tsuji_XXXXXX", parent && *parent ? parent : "/tmp") < 0) {
+        folder = NULL; // What it is then, nobody says.
+    }
+    bool is_made = number != 0 && folder && mkdtemp(folder) != NULL;
     snprintf(domain, sizeof domain, "%d", number);
     if (!is_made || setenv(names[FOLDER], folder, 1) != 0 || setenv(names[DOMAIN], domain, 1) != 0 ||
         setenv(names[RANGE], "LOCALHOST", 1) != 0 || unsetenv(names[LOCALHOST]) != 0 || unsetenv(names[PEERS]) != 0) {
