@@ -10,10 +10,17 @@ import sys
 
 NAME = 'rmw_tsuji'
 
+# Says which process was started anew, and with what, so that it is not done again where it had no effect.
+STARTED = 'ROS_RMW_TSUJI_STARTED'
+
 
 def library():
     """Return the path of librmw_tsuji.so, whether it is there or not."""
-    return os.path.join(sys.prefix, 'lib', 'librmw_tsuji.so')
+    # This file is PREFIX/lib/pythonX.Y/site-packages/ros_rmw_tsuji/__init__.py, whatever Python runs it.
+    prefix = os.path.abspath(__file__)
+    for _ in range(5):
+        prefix = os.path.dirname(prefix)
+    return os.path.join(prefix, 'lib', 'librmw_tsuji.so')
 
 
 def preload(environment, path):
@@ -30,16 +37,33 @@ def start():
     wanted = preload(os.environ, path)
     if wanted.replace(':', ' ').split() == there.replace(':', ' ').split():
         return
-    if path in wanted.split(':') and not os.path.exists(path):
-        # Python itself goes on: pip, which can mend it, is Python too.
-        sys.stderr.write(
-            f'RMW_IMPLEMENTATION is {NAME}, and {path} is not there; allowed: pip install ros-rmw-tsuji, or another\n')
-        return
-    environment = dict(os.environ, LD_PRELOAD=wanted)
+    # Python itself goes on in each of these cases: pip, which can mend it, is Python too.
+    is_under = os.environ.get('RMW_IMPLEMENTATION') == NAME
+    if is_under and not os.path.exists(path):
+        return warn(f'{path} is not there; allowed: pip install ros-rmw-tsuji, or another')
+    if is_under and any(it in path for it in ' :'):
+        return warn(f'LD_PRELOAD takes no path with a space or a colon, as {path} has; allowed: another folder')
+    started = f'{os.getpid()} {wanted}'
+    if os.environ.get(STARTED) == started:
+        return warn('LD_PRELOAD has no effect on this program')
+    environment = dict(os.environ, LD_PRELOAD=wanted, **{STARTED: started})
     if not wanted:
         del environment['LD_PRELOAD']
     os.execve(sys.executable, sys.orig_argv, environment)
 
 
-if sys.platform == 'linux' and sys.executable:
+def warn(why):
+    """Tell why this process goes on as it is."""
+    sys.stderr.write(f'RMW_IMPLEMENTATION is {os.environ.get("RMW_IMPLEMENTATION", "not set")}, and {why}\n')
+
+
+def is_python():
+    """Return whether this process is Python, and not a program that has it inside."""
+    try:
+        return bool(sys.orig_argv) and os.path.samefile('/proc/self/exe', sys.executable)
+    except OSError:
+        return False
+
+
+if sys.platform == 'linux' and sys.executable and is_python():
     start()

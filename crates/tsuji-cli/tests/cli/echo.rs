@@ -79,8 +79,9 @@ fn messages_that_pass_a_filter_are_printed() {
     for (filter, expect) in [("x > 5", "10.0,0.5,0.0"), ("NOT (x > 5 OR y < 2)", "1.0,2.5,0.0")] {
         let mut echo = world.start(&["topic", "echo", "/p", point, "--csv", "--filter", filter]);
         (0..10).for_each(|_| _ = echo.out_line(expect));
-        let out = echo.stop();
-        assert!(out.lines().all(|line| line == expect), "{filter}: {out}");
+        let ended = echo.stop();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.out.lines().all(|line| line == expect), "{filter}: {ended:?}");
     }
     let none = ["topic", "echo", "/p", point, "--filter", "z > 0", "--timeout", "0.5"];
     let error = world.run(&none).bad(1);

@@ -4,6 +4,7 @@
 import argparse
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,9 +71,36 @@ def wheel(distribution, python, path):
         # What mends it is Python too.
         refused = refused and 'Fatal' not in said
         check(f'a library that is not there ({distribution})', refused, said)
+        module = next(prefix.glob('lib/python*/site-packages/ros_rmw_tsuji'))
+        not_started_anew(distribution, python, module, library)
     finally:
         pip(python, 'uninstall', '--yes', 'ros-rmw-tsuji')
     check(f'nothing is left ({distribution})', not library.exists(), library)
+
+
+def not_started_anew(distribution, python, module, library):
+    """Python goes on, with a line, where starting it anew would have no effect."""
+    with tempfile.TemporaryDirectory(prefix='a folder ') as folder:
+        place = pathlib.Path(folder) / 'lib/python3/site-packages'
+        shutil.copytree(module, place / module.name)
+        shutil.copy(library, pathlib.Path(folder) / 'lib')
+        code = f'import sys; sys.path.insert(0, {str(place)!r}); import ros_rmw_tsuji; print("goes on")'
+        said = without_site(python, code)
+        check(f'a path that LD_PRELOAD cannot name ({distribution})',
+              said.startswith('goes on') and 'takes no path with a space' in said, said)
+    code = (f'import os, sys; sys.path.insert(0, {str(module.parent)!r}); os.environ.pop("RMW_IMPLEMENTATION");'
+            'import ros_rmw_tsuji as it; os.environ["RMW_IMPLEMENTATION"] = "rmw_tsuji";'
+            'os.environ[it.STARTED] = f"{os.getpid()} {it.library()}"; it.start(); print("goes on")')
+    said = without_site(python, code)
+    check(f'what has no effect is done once ({distribution})', said.startswith('goes on') and 'has no effect' in said, said)
+
+
+def without_site(python, code):
+    """Return what a Python says that reads no .pth file."""
+    environment = dict(os.environ, RMW_IMPLEMENTATION='rmw_tsuji')
+    environment.pop('LD_PRELOAD', None)
+    done = subprocess.run([python, '-I', '-S', '-c', code], env=environment, capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr
 
 
 def debian(path, library):
