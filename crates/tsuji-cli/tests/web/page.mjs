@@ -109,7 +109,9 @@ done('the messages of a topic');
 
 // Routes with reasons.
 await tab(page, 'routes');
-const flow = page.locator('#routes-table tbody').filter({ hasText: '/chatter' }).first();
+// The one of the page's own subscription goes with what the page shows of it, which was closed just now.
+await until(page, () => [...document.querySelectorAll('#routes-table tbody')].filter((it) => it.textContent.includes('/chatter')).length === 1);
+const flow = page.locator('#routes-table tbody').filter({ hasText: '/chatter' });
 await flow.locator('summary').click();
 await flow.locator('dl').getByText('Because').waitFor();
 const told = await flow.textContent();
