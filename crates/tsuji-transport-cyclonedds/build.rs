@@ -145,6 +145,8 @@ fn build_engine(source: &Path) -> PathBuf {
     let mut config = cmake::Config::new(source);
     // Optimised in every profile: the tests time out no less for a slow engine.
     config.profile("Release").define("CMAKE_INSTALL_LIBDIR", "lib").build_target("ddsc");
+    // A change that calls what it does not know would be built wrongly.
+    config.cflag("-Werror=implicit-function-declaration");
     off.iter().for_each(|option| {
         config.define(option, "OFF");
     });

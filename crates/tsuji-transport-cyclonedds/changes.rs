@@ -181,7 +181,28 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
       m->in_sync = PRMSS_OUT_OF_SYNC;
 "#,
     ),
+    // A participant on Fast DDS that was there first sends its heartbeats before its announcement has been read here, and each
+    // reader then asks whether there is something. Fast DDS takes an acknowledgement of nothing from 0 on for that question
+    // (`StatefulWriter::process_acknack`); at 1 it waits for its next heartbeat: 1 s for endpoints, 3 s for nodes.
+    (
+        ACKNACK,
+        r#"#include "ddsi__xevent.h"
+"#,
+        r#"#include "ddsi__vendor.h"
+#include "ddsi__xevent.h"
+"#,
+    ),
+    (
+        ACKNACK,
+        r#"  an->readerSNState.bitmap_base = ddsi_to_seqno (1);
+  an->readerSNState.numbits = 0;
+"#,
+        r#"  an->readerSNState.bitmap_base = ddsi_to_seqno (ddsi_vendor_is_eprosima (pwr->c.vendor) ? 0 : 1);
+  an->readerSNState.numbits = 0;
+"#,
+    ),
 ];
 
+const ACKNACK: &str = "src/core/ddsi/src/ddsi_acknack.c";
 const TRANSMIT: &str = "src/core/ddsi/src/ddsi_transmit.c";
 const MATCH: &str = "src/core/ddsi/src/ddsi_endpoint_match.c";

@@ -22,7 +22,7 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// And again, while further ones answer.
 const FURTHER: Duration = Duration::from_secs(1);
 
-/// How long those who were found have to tell their nodes. Fast DDS takes up to 3 s.
+/// How long those who were found have to tell their nodes. Where a packet is lost, Fast DDS takes up to 3 s.
 pub(crate) const NAMES_MAX: Duration = Duration::from_secs(5);
 
 /// After so long somebody who looks on is told what is waited for.

@@ -1,5 +1,5 @@
-//! What samples relate to, against a participant that announces itself as Fast DDS: packets that this test writes and
-//! reads byte by byte (RTPS 2.5, 9.4), with a participant of Cyclone DDS beside it.
+//! What samples relate to, and how endpoints are asked for, against a participant that announces itself as Fast DDS:
+//! packets that this test writes and reads byte by byte (RTPS 2.5, 9.4), with a participant of Cyclone DDS beside it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::cell::RefCell;
@@ -108,12 +108,15 @@ struct Fake {
     prefix: [u8; 12],
     domain: u16,
     reads: Reliability,
+    vendor: [u8; 2],
     /// What has come and was not taken.
     parts: RefCell<VecDeque<Part>>,
 }
 
 const WRITER: [u8; 4] = [0, 0, 1, 3];
 const READER: [u8; 4] = [0, 0, 2, 4];
+const FAST: [u8; 2] = [1, 0x0f];
+const OPEN: [u8; 2] = [1, 0x03];
 
 impl Fake {
     fn new(domain: u16, reads: Reliability) -> Self {
@@ -123,7 +126,8 @@ impl Fake {
         let mut prefix = *b"\x0b\x0cfake\0\0\0\0\0\0";
         prefix[6..10].copy_from_slice(&std::process::id().to_ne_bytes());
         prefix[10] = domain as u8;
-        Self { socket, prefix, domain, reads, parts: RefCell::default() }
+        let vendor = FAST;
+        Self { socket, prefix, domain, reads, vendor, parts: RefCell::default() }
     }
 
     fn guid(&self, entity: [u8; 4]) -> Gid {
@@ -132,7 +136,7 @@ impl Fake {
 
     /// Sends a message to where the first participants of this host listen.
     fn send(&self, submessages: &[Vec<u8>]) {
-        let header = [&b"RTPS\x02\x03\x01\x0f"[..], &self.prefix].concat();
+        let header = [&b"RTPS\x02\x03"[..], &self.vendor, &self.prefix].concat();
         let message = [header, submessages.concat()].concat();
         for index in 0..8 {
             // One port is for discovery, the next for samples.
@@ -156,7 +160,7 @@ impl Fake {
         };
         let participant = list(&[
             (0x15, &[2, 3, 0, 0]),
-            (0x16, &[1, 0x0f, 0, 0]),
+            (0x16, &[self.vendor[0], self.vendor[1], 0, 0]),
             (0x50, &self.guid([0, 0, 1, 0xc1]).0),
             (0x58, &0x3fu32.to_le_bytes()),
             (0x32, &locator),
@@ -255,6 +259,21 @@ impl Fake {
         }
     }
 
+    /// The number at which the next acknowledgement begins that is for this writer, which has said nothing yet.
+    fn asked_from(&self, writer: [u8; 4]) -> Option<u64> {
+        let mut packet = [0; 1 << 16];
+        loop {
+            let len = self.socket.recv(&mut packet).ok()?;
+            for (kind, _, body) in submessages(&packet[..len]) {
+                if kind == 0x06 && body[4..8] == writer {
+                    let high = u32::from_le_bytes(body[8..12].try_into().unwrap());
+                    let low = u32::from_le_bytes(body[12..16].try_into().unwrap());
+                    return Some(u64::from(high) << 32 | u64::from(low));
+                }
+            }
+        }
+    }
+
     /// The next DATA or DATA_FRAG of this writer, if there is one soon.
     fn take_part_soon(&self, writer: Gid) -> Option<Part> {
         let mut packet = [0; 1 << 16];
@@ -267,17 +286,25 @@ impl Fake {
             if packet[8..20] != writer.0[..12] {
                 continue;
             }
-            let mut rest = &packet[20..len];
-            while let [kind, flags, low, high, body @ ..] = rest {
-                let size = usize::from(u16::from_le_bytes([*low, *high]));
-                let (body, behind) = body.split_at(if size == 0 { body.len() } else { size });
-                rest = behind;
-                if [0x15, 0x16].contains(kind) && body[8..12] == writer.0[12..] {
-                    parts.push_back(Part::read(*kind, *flags, body));
+            for (kind, flags, body) in submessages(&packet[..len]) {
+                if [0x15, 0x16].contains(&kind) && body[8..12] == writer.0[12..] {
+                    parts.push_back(Part::read(kind, flags, body));
                 }
             }
         }
     }
+}
+
+/// What is in a packet, all of it little-endian: each with its kind and flags.
+fn submessages(packet: &[u8]) -> impl Iterator<Item = (u8, u8, &[u8])> {
+    let mut rest = packet.get(20..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let [kind, flags, low, high, body @ ..] = rest else { return None };
+        let size = usize::from(u16::from_le_bytes([*low, *high]));
+        let (body, behind) = body.split_at(if size == 0 { body.len() } else { size });
+        rest = behind;
+        Some((*kind, *flags, body))
+    })
 }
 
 /// A sample, or some fragments of it.
@@ -509,4 +536,25 @@ fn what_is_sent_again_has_the_form_of_who_asks() {
             assert!(0 < part.offset && part.payload == cdr(len)[part.offset..end]);
         }
     }
+}
+
+/// Fast DDS answers at once to who asks from 0, and later to others (`changes.rs`).
+#[test]
+fn who_is_new_is_asked_at_once_for_its_endpoints() {
+    let check = |domain: u16, vendor, expect| {
+        let here = Process::new(domain.into(), 1);
+        let _reader = here.reader("q");
+        let fake = Fake { vendor, ..Fake::new(domain, Reliability::BestEffort) };
+        let mut asked = None;
+        wait_until(
+            || fake.announce("q"),
+            || {
+                asked = fake.asked_from([0, 0, 3, 0xc2]);
+                asked.is_some()
+            },
+        );
+        assert_eq!(asked, Some(expect), "{vendor:?}");
+    };
+    check(84, FAST, 0);
+    check(85, OPEN, 1);
 }
