@@ -5,7 +5,6 @@
 //! Structures that are the same in all are in `ffi`, and are used where they lie. Of those that differ `ffi` has one that
 //! has the fields of all; a pointer to one in C is a pointer to [`InC`], which is read and written field by field.
 
-use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use tsuji::Distro;
@@ -157,8 +156,8 @@ pub unsafe fn element<T: Shaped>(abi: &Abi, first: *mut InC<T>, index: usize) ->
 
 /// What is the same in every distribution.
 macro_rules! plain {
-    ($($type:ty,)*) => {$(
-        impl Shaped for $type {
+    ($([$($of:ident)?] $type:ty,)*) => {$(
+        impl$(<$of>)? Shaped for $type {
             fn size(_: &Abi) -> usize {
                 size_of::<Self>()
             }
@@ -225,21 +224,35 @@ pub(crate) use shaped;
 use crate::ffi::rcutils::rcutils_allocator_t;
 use crate::ffi::rmw::{
     GidBytes, RMW_GID_STORAGE_SIZE, rmw_discovery_options_t, rmw_qos_profile_t,
-    rmw_security_options_t, rmw_subscription_content_filter_options_t,
+    rmw_security_options_t,
 };
 use crate::ffi::rosidl::{
     AssignFunction, FetchFunction, FiniFunction, GetConstFunction, GetFunction, InitFunction,
-    MessageMember, ResizeFunction, SizeFunction, rosidl_message_type_support_t, rosidl_type_hash_t,
+    ResizeFunction, SizeFunction, rosidl_type_hash_t,
 };
 
 plain! {
-    bool, u8, u32, u64, usize, i64,
-    *const c_char, *mut c_char, *const c_void, *mut c_void,
-    rcutils_allocator_t, rmw_security_options_t, rmw_discovery_options_t, rmw_qos_profile_t,
-    rosidl_type_hash_t, *mut rmw_subscription_content_filter_options_t, *mut rmw_qos_profile_t,
-    *const InC<MessageMember>, *const rosidl_message_type_support_t,
-    AssignFunction, FetchFunction, FiniFunction, GetConstFunction, GetFunction, InitFunction, ResizeFunction,
-    SizeFunction, *mut u8,
+    [] bool,
+    [] u8,
+    [] u32,
+    [] u64,
+    [] usize,
+    [] i64,
+    [T] *const T,
+    [T] *mut T,
+    [] rcutils_allocator_t,
+    [] rmw_security_options_t,
+    [] rmw_discovery_options_t,
+    [] rmw_qos_profile_t,
+    [] rosidl_type_hash_t,
+    [] AssignFunction,
+    [] FetchFunction,
+    [] FiniFunction,
+    [] GetConstFunction,
+    [] GetFunction,
+    [] InitFunction,
+    [] ResizeFunction,
+    [] SizeFunction,
 }
 
 impl Shaped for GidBytes {
