@@ -1,4 +1,4 @@
-//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0032).
+//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0032 and 0034).
 //!
 //! Each change is a text that the file has once and what stands in its place, so that sources which are other
 //! than those that were read here are refused, and not built wrongly.
@@ -10,6 +10,8 @@ pub(crate) const CHANGES: &[(&str, &str, &str)] = &[
         r#"static int have_reliable_subs (const struct ddsi_writer *wr)
 "#,
         r#"#include "forms.h"
+#include "dds/ddsrt/time.h"
+#include "ddsi__vendor.h"
 
 static struct ddsi_serdata *tsuji_form_for (struct ddsi_serdata *serdata, const struct ddsi_proxy_reader *prd)
 {
@@ -51,6 +53,42 @@ static struct ddsi_serdata *tsuji_form_for_all (const struct ddsi_writer *wr, st
     form = wanted;
   }
   return form == NULL ? serdata : form;
+}
+
+/* The most that is waited between two messages of a large sample, and between all of them. */
+#define TSUJI_PAUSE DDS_USECS (100)
+#define TSUJI_PAUSES DDS_MSECS (10)
+
+/* So many messages fit into the socket of a reader as the system makes it. */
+#define TSUJI_MESSAGES_AT_ONCE 2
+
+/* Whether a reader loses what its socket has no room for. Those of Cyclone DDS make theirs larger. */
+static bool tsuji_is_overrun (const struct ddsi_proxy_reader *prd)
+{
+  return prd->c.xqos->reliability.kind == DDS_RELIABILITY_BEST_EFFORT && !ddsi_vendor_is_eclipse (prd->c.vendor);
+}
+
+/* How long to wait after each of so many messages, so that whoever reads by best effort gets them all. */
+static dds_duration_t tsuji_pause (const struct ddsi_writer *wr, const struct ddsi_proxy_reader *prd, uint32_t messages)
+{
+  if (messages <= TSUJI_MESSAGES_AT_ONCE)
+    return 0;
+  bool is_overrun = prd != NULL && tsuji_is_overrun (prd);
+  if (prd == NULL && wr->num_reliable_readers != wr->num_readers)
+  {
+    ddsi_guid_t guid;
+    bool is_first = true;
+    while (!is_overrun && (prd = tsuji_next_reader (wr, &guid, &is_first)) != NULL)
+      is_overrun = tsuji_is_overrun (prd);
+  }
+  if (!is_overrun)
+    return 0;
+  dds_duration_t all = TSUJI_PAUSES;
+  if (wr->xqos->deadline.deadline / 4 < all)
+    all = wr->xqos->deadline.deadline / 4;
+  if (wr->xqos->lifespan.duration / 4 < all)
+    all = wr->xqos->lifespan.duration / 4;
+  return all / messages < TSUJI_PAUSE ? all / messages : TSUJI_PAUSE;
 }
 
 static void tsuji_add_identity (struct ddsi_xmsg *msg, const struct ddsi_serdata *form)
@@ -199,6 +237,31 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
 "#,
         r#"  an->readerSNState.bitmap_base = ddsi_to_seqno (ddsi_vendor_is_eprosima (pwr->c.vendor) ? 0 : 1);
   an->readerSNState.numbits = 0;
+"#,
+    ),
+    // A sample of many messages is more than the socket of a reader holds that has not made it larger, as Fast DDS has not.
+    // Whoever reads by best effort does not ask again.
+    (
+        TRANSMIT,
+        r#"    nf_in_submsg = UINT16_MAX;
+  for (uint32_t i = 0; i < nfrags_lim; i += nf_in_submsg)
+"#,
+        r#"    nf_in_submsg = UINT16_MAX;
+  const dds_duration_t pause = isnew ? tsuji_pause (wr, prd, (nfrags_lim + nf_in_submsg - 1) / nf_in_submsg) : 0;
+  for (uint32_t i = 0; i < nfrags_lim; i += nf_in_submsg)
+"#,
+    ),
+    (
+        TRANSMIT,
+        r#"    if(hmsg) ddsi_xpack_addmsg (xp, hmsg, 0);
+
+    ddsrt_mutex_lock (&wr->e.lock);
+"#,
+        r#"    if(hmsg) ddsi_xpack_addmsg (xp, hmsg, 0);
+    if (pause > 0 && i + nf_in_submsg < nfrags_lim)
+      dds_sleepfor (pause);
+
+    ddsrt_mutex_lock (&wr->e.lock);
 "#,
     ),
 ];

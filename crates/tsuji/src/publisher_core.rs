@@ -788,7 +788,12 @@ impl PublisherCore {
             return Ok(Step::Done(()));
         }
         let (mut displaced, mut failed) = (0, Vec::new());
-        for (at, link) in links.iter().enumerate().filter(|(_, link)| !link.is_broken) {
+        // Whoever is on this host does not wait for what goes by the wire.
+        let which = |is_directed| {
+            let links = links.iter().enumerate();
+            links.filter(move |(_, link)| link.is_directed == is_directed && !link.is_broken)
+        };
+        for (at, link) in which(true).chain(which(false)) {
             let payload = if link.id.typed { value.as_ref() } else { bytes.as_ref() };
             let Some(payload) = payload else { continue };
             let sent = if link.is_mapped {

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 
+import rclpy
 from rclpy.duration import Duration
 from rclpy.time import Time
 from std_msgs.msg import String, UInt8MultiArray
@@ -145,13 +146,15 @@ def check_pictures(scene, words, count, all_of_them):
             publisher.publish(UInt8MultiArray(data=picture))
         expect(scene.there(heard, 'picture', count), digests, 'the pictures')
         return
-    for attempt in range(50 * count):
+    # rmw_tsuji waits for sockets that are small; busy machines lose some of it all the same.
+    attempts = (4 if rclpy.get_rmw_implementation_identifier() == 'rmw_tsuji' else 50) * count
+    for attempt in range(attempts):
         publisher.publish(UInt8MultiArray(data=pictures[attempt % count]))
         seen = scene.there(heard, 'picture')
         if len(seen) >= count:
             expect(set(seen) <= set(digests), True, 'each picture is whole')
             return
-    raise AssertionError(f'{len(seen)} of {50 * count} pictures arrived')
+    raise AssertionError(f'{len(seen)} of {attempts} pictures arrived')
 
 
 @row('pictures of 2.36 MB, reliable')
