@@ -9,8 +9,8 @@ use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::wire::Relates;
 use tsuji_transport::{
-    Address, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload, PeerId,
-    Reader, Result, Sample, Sieve,
+    Address, ByteFilter, Connected, Encoding, Endpoint, Envelope, Error, ErrorKind, Gid, Payload,
+    PeerId, Reader, Result, Sample,
 };
 
 use crate::Shared;
@@ -28,8 +28,8 @@ use held::{Held, HeldLimit};
 mod queue;
 use queue::{From, Limit, Queue};
 
-mod sifting;
-use sifting::Sifting;
+mod filtering;
+use filtering::Filtering;
 
 pub(crate) struct FlowReader {
     core: Arc<ReaderCore>,
@@ -70,7 +70,7 @@ struct State {
     /// Foreign writers that the reader takes from, with the time of the newest arrival.
     foreign_readers: HashMap<Gid, Option<u64>>,
     /// What is filtered out of that.
-    sifting: Sifting,
+    filtering: Filtering,
     /// Of writers that the reader was not told of. Those of tsuji send what late joiners are owed
     /// before they say Hello, and foreign ones anything before they are accepted.
     early: Held,
@@ -329,7 +329,7 @@ impl ReaderCore {
         if let Some(newest_ns) = state.foreign_readers.get_mut(&writer) {
             *newest_ns = Some(now_ns);
         }
-        if state.sifting.rejects(writer, &arrived.bytes) {
+        if state.filtering.rejects(writer, &arrived.bytes) {
             return false;
         }
         let sequence = u64::try_from(arrived.number).unwrap_or(0);
@@ -448,7 +448,7 @@ impl State {
         // Nobody heeds what was displaced of it, and that is not to hide what will be of others.
         (self.is_displacing, self.is_woken) = (false, false);
         self.foreign_readers.remove(&writer);
-        self.sifting.forget(writer);
+        self.filtering.forget(writer);
         if let Some(guid) = self.flows.remove(&writer).and_then(|flow| flow.guid) {
             self.by_guid.remove(&guid);
         }
@@ -551,16 +551,16 @@ impl Reader for FlowReader {
         self.core.lock().flows.get(&writer).map_or(0, |flow| flow.displaced)
     }
 
-    fn sift(&self, sieve: Option<Sieve>) {
-        self.core.lock().sifting.set(sieve);
+    fn set_filter(&self, filter: Option<ByteFilter>) {
+        self.core.lock().filtering.set(filter);
     }
 
     fn filtered(&self) -> u64 {
-        self.core.lock().sifting.filtered()
+        self.core.lock().filtering.filtered()
     }
 
     fn filtered_of(&self, writer: Gid) -> u64 {
-        self.core.lock().sifting.filtered_of(writer)
+        self.core.lock().filtering.filtered_of(writer)
     }
 
     fn heed_displaced(&self) {

@@ -283,10 +283,10 @@ pub trait Reader: fmt::Debug + Send + Sync {
     /// Samples lost because this reader was full, since it was opened.
     fn displaced(&self) -> u64;
 
-    /// From now on what foreign writers send and `sieve` does not let pass is filtered out as it arrives, before it takes a
+    /// From now on what foreign writers send and `filter` does not let pass is filtered out as it arrives, before it takes a
     /// place or rings. Does nothing without a wire. What writers of tsuji send is filtered out by them, or by whoever takes.
-    fn sift(&self, sieve: Option<Sieve>) {
-        let _ = sieve;
+    fn set_filter(&self, filter: Option<ByteFilter>) {
+        let _ = filter;
     }
 
     /// Samples that writers have filtered out of what they sent here, or this reader as they arrived, since it was opened. Counted before a later sample of
@@ -321,7 +321,7 @@ pub trait Reader: fmt::Debug + Send + Sync {
 }
 
 /// Whether bytes that have arrived are kept. It is called with locks held: it never blocks, and calls nobody back.
-pub type Sieve = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+pub type ByteFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// Forgotten writers of which a reader keeps what is unread; more, where that costs nothing.
 pub const FORGOTTEN_MAX: usize = 256;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tsuji_interfaces::Shipped;
 use tsuji_msg::{CdrError, Expression, Filter, Message, TypeDescription, TypeSet, load_full_text};
-use tsuji_transport::{Encoding, Payload, Sample, Sieve};
+use tsuji_transport::{ByteFilter, Encoding, Payload, Sample};
 
 use crate::control::protocol::FilterRecord;
 use crate::endpoint::EndpointCore;
@@ -157,7 +157,7 @@ impl ContentFilter {
     }
 
     /// The filter for what arrives as bytes.
-    pub(crate) fn sieve(&self) -> Sieve {
+    pub(crate) fn byte_filter(&self) -> ByteFilter {
         let filter = Arc::clone(&self.filter);
         // What cannot be looked at is told where it is taken.
         Arc::new(move |bytes| filter.matches(bytes) != Ok(false))

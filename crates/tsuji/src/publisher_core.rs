@@ -34,13 +34,13 @@ use history::Kept;
 pub(crate) use history::SAMPLES_MAX as HISTORY_SAMPLES_MAX;
 pub(crate) use links::{Asking, Connected, Joining, PublisherChange, Reached, Trouble};
 use links::{Link, LinkId, ReaderOf};
-use sifting::Sieves;
+use reader_filters::ReaderFilters;
 
 mod attempt;
 mod engine_handover;
 mod history;
 mod links;
-mod sifting;
+mod reader_filters;
 
 /// How values of one Rust type become bytes, and shared values.
 #[derive(Clone, Copy)]
@@ -172,7 +172,7 @@ struct State {
     /// Whether one does not that is there for those who may come.
     has_idle_broken: bool,
     readers: HashMap<Gid, ReaderOf>,
-    sieves: Sieves,
+    filters: ReaderFilters,
     /// Links that are to show that they carry, before these readers move over to them.
     trials: HashMap<Gid, LinkId>,
     /// Links that these readers have left, and may not know of it yet.
@@ -315,7 +315,7 @@ impl PublisherCore {
             is_broken: false,
             has_idle_broken: false,
             readers: HashMap::new(),
-            sieves: Sieves::default(),
+            filters: ReaderFilters::default(),
             trials: HashMap::new(),
             left: Vec::new(),
             engine_handover: EngineHandover::default(),
@@ -680,7 +680,7 @@ impl PublisherCore {
         let (codec, value) = asked.ok_or_else(|| refused().about("a value without a type"))?;
         match needs {
             Needs::Size => attempt.len = Some((codec.size)(value)),
-            Needs::Sifting => attempt.filtered = Some(self.ask_sieves(value)),
+            Needs::Filtering => attempt.filtered = Some(self.ask_filters(value)),
             Needs::Shared => attempt.value = Some(Payload::Typed((codec.share)(value))),
             Needs::Bytes => {
                 let mut loan = attempt.loan.take().ok_or_else(|| refused().about("no memory"))?;
@@ -737,10 +737,10 @@ impl PublisherCore {
         }
         // Elsewhere nobody is sent to by himself.
         let filtered = match state.in_use().iter().any(|link| link.is_directed) {
-            true => state.sieves.filter(attempt, &state.trials),
+            true => state.filters.filter(attempt, &state.trials),
             false => Some(Vec::new()),
         };
-        let Some(filtered) = filtered else { return Ok(Step::Needs(Needs::Sifting)) };
+        let Some(filtered) = filtered else { return Ok(Step::Needs(Needs::Filtering)) };
         let Attempt { outgoing, mono_ns, len: value_len, bytes, value, outlived, opening, .. } =
             attempt;
         if state.by_value && value.is_none() {

@@ -236,7 +236,7 @@ struct FlowCount {
     duplicates: u64,
     /// Samples that were filtered out before they were counted, and the number behind the last of them.
     gaps: u64,
-    sifted_next: u64,
+    filtered_next: u64,
     /// Its samples that were pushed out of `queue`, and of links that were closed since.
     displaced: u64,
     /// How many were displaced here as its publisher knows.
@@ -536,7 +536,7 @@ impl SubscriptionCore {
             uncounted: 0,
         };
         let mut state = self.lock();
-        state.sift(&link);
+        state.set_filter(&link);
         state.links.push(link);
         Ok((state, reader))
     }
@@ -1147,7 +1147,7 @@ impl FlowCount {
             invalid: 0,
             duplicates: 0,
             gaps: 0,
-            sifted_next: 0,
+            filtered_next: 0,
             displaced: 0,
             displaced_told: 0,
             displaced_before: 0,

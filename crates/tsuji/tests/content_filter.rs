@@ -183,7 +183,7 @@ fn a_flow_keeps_its_filter_when_it_changes_its_link() {
 }
 
 #[test]
-fn foreign_nodes_are_sifted_as_they_arrive() {
+fn foreign_nodes_are_filtered_as_they_arrive() {
     let _watchdog = Watchdog::start("foreign nodes");
     let folder = Folder::new();
     let context = foreign::context(&folder, DOMAIN_OF_FOREIGN);

@@ -35,7 +35,7 @@ impl GraphCache {
         let filter = subscription_core.filter();
         if let Some(publisher_core) = self.publisher_cores.get(&Gid(flow.publisher)) {
             let filter = filter.map(|it| Arc::clone(it.filter()));
-            return publisher_core.sift(Gid(flow.subscription), filter);
+            return publisher_core.set_filter(Gid(flow.subscription), filter);
         }
         let filter = filter.and_then(|it| it.record());
         if filter.is_some() || subscription_core.has_filtered() {
@@ -52,6 +52,6 @@ impl GraphCache {
             let topic = &publisher_core.topic;
             filter.inspect_err(|why| told::debug!(%topic, why, "a content filter is not used")).ok()
         });
-        publisher_core.sift(Gid(flow.subscription), filter);
+        publisher_core.set_filter(Gid(flow.subscription), filter);
     }
 }

@@ -93,7 +93,7 @@ pub(super) enum Needs {
     Bytes,
     Shared,
     /// Whether it passes the content filters of readers.
-    Sifting,
+    Filtering,
 }
 
 /// What became of a step that holds the lock.

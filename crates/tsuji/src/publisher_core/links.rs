@@ -349,7 +349,7 @@ impl PublisherCore {
                 History::KeepLast(depth) => depth as usize,
                 History::KeepAll => usize::MAX,
             };
-            if let Some(oldest) = state.sieves.first_of_last(gid, &state.history, wanted) {
+            if let Some(oldest) = state.filters.first_of_last(gid, &state.history, wanted) {
                 first = first.min(oldest);
                 if !link.keeps {
                     self.begin_owed(state, gid, oldest);
@@ -397,7 +397,7 @@ impl PublisherCore {
         let rest = state.history.since(from).enumerate();
         for (at, kept) in rest.take_while(|_| !link.is_broken) {
             let Some(payload) = kept.payload(link.id.typed) else { continue };
-            if !state.sieves.lets_pass(gid, kept) {
+            if !state.filters.lets_pass(gid, kept) {
                 link.writer.note_filtered(gid, &kept.envelope);
                 continue;
             }
@@ -686,7 +686,7 @@ impl PublisherCore {
         self.drop_trial(&mut state, reader);
         self.stop_engine_handover(&mut state, reader);
         self.stop_left(&mut state, |gid, _| gid == reader);
-        state.sieves.remove(reader);
+        state.filters.remove(reader);
         let Some(left) = state.readers.remove(&reader) else { return };
         let mut links = state.links.iter_mut();
         if let Some(link) = links.find(|link| link.id == left.link) {

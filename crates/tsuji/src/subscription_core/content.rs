@@ -54,8 +54,8 @@ impl SubscriptionCore {
         let mut state = self.lock();
         state.content.has_filtered |= filter.is_some();
         let before = std::mem::replace(&mut state.content.filter, filter);
-        state.links.iter().for_each(|link| state.sift(link));
-        state.sift_queue();
+        state.links.iter().for_each(|link| state.set_filter(link));
+        state.filter_queue();
         self.discard(state);
         drop(before);
         Ok(())
@@ -71,8 +71,8 @@ impl SubscriptionCore {
 
 impl State {
     /// Tells a link what is filtered out of what foreign publishers send.
-    pub(super) fn sift(&self, link: &Link) {
-        link.reader.sift(self.content.filter.as_ref().map(|filter| filter.sieve()));
+    pub(super) fn set_filter(&self, link: &Link) {
+        link.reader.set_filter(self.content.filter.as_ref().map(|filter| filter.byte_filter()));
     }
 
     /// Samples that publishers have filtered out, and links of what foreign ones sent.
@@ -109,8 +109,8 @@ impl State {
         let flow = &mut self.flows.all[at].1;
         // One that two links bring counts once.
         let sequence = sample.envelope.sequence;
-        if flow.sifted_next.max(flow.next.unwrap_or(0)) <= sequence {
-            flow.sifted_next = sequence.saturating_add(1);
+        if flow.filtered_next.max(flow.next.unwrap_or(0)) <= sequence {
+            flow.filtered_next = sequence.saturating_add(1);
             self.count_filtered(at);
         }
         true
@@ -122,7 +122,7 @@ impl State {
     }
 
     /// Filters out of the queue what does not pass a filter that is new.
-    fn sift_queue(&mut self) {
+    fn filter_queue(&mut self) {
         let Some(filter) = self.content.filter.clone() else { return };
         let queue = std::mem::take(&mut self.queue);
         for (order_ns, sample) in queue {

@@ -346,8 +346,8 @@ impl State {
         let flow = self.flows.of(writer);
         let Some(join_state) = flow.link.clone() else { return };
         // What was filtered out has come as well.
-        let sifted = Some(flow.sifted_next).filter(|it| *it != 0);
-        let (next, shift, old) = (flow.next.max(queued).max(sifted), flow.shift, flow.epoch);
+        let filtered = Some(flow.filtered_next).filter(|it| *it != 0);
+        let (next, shift, old) = (flow.next.max(queued).max(filtered), flow.shift, flow.epoch);
         let flows = &mut self.changing.flows;
         let change = flow.change.get_or_insert_with(|| {
             *flows += 1;

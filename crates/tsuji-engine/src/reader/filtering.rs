@@ -3,25 +3,25 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use tsuji_transport::{Gid, Sieve};
+use tsuji_transport::{ByteFilter, Gid};
 
-/// The sieve of a reader, and what it has filtered out.
+/// The filter of a reader, and what it has filtered out.
 #[derive(Default)]
-pub(super) struct Sifting {
-    sieve: Option<Sieve>,
+pub(super) struct Filtering {
+    filter: Option<ByteFilter>,
     filtered: u64,
     /// By writers that are not forgotten.
     of_writers: HashMap<Gid, u64>,
 }
 
-impl Sifting {
-    pub(super) fn set(&mut self, sieve: Option<Sieve>) {
-        self.sieve = sieve;
+impl Filtering {
+    pub(super) fn set(&mut self, filter: Option<ByteFilter>) {
+        self.filter = filter;
     }
 
     /// Whether a sample is filtered out, which is counted.
     pub(super) fn rejects(&mut self, writer: Gid, bytes: &[u8]) -> bool {
-        let is_filtered = self.sieve.as_ref().is_some_and(|sieve| !sieve(bytes));
+        let is_filtered = self.filter.as_ref().is_some_and(|filter| !filter(bytes));
         if is_filtered {
             self.filtered += 1;
             *self.of_writers.entry(writer).or_default() += 1;
@@ -42,8 +42,8 @@ impl Sifting {
     }
 }
 
-impl fmt::Debug for Sifting {
+impl fmt::Debug for Filtering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sifting").field("filtered", &self.filtered).finish_non_exhaustive()
+        f.debug_struct("Filtering").field("filtered", &self.filtered).finish_non_exhaustive()
     }
 }

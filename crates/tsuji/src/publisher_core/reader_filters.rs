@@ -14,9 +14,9 @@ use super::{PublisherCore, ValuePasses};
 
 /// The content filters of readers. They stay while their flows do, whatever link these take.
 #[derive(Clone, Default)]
-pub(super) struct Sieves(Vec<(Gid, Arc<Filter>)>);
+pub(super) struct ReaderFilters(Vec<(Gid, Arc<Filter>)>);
 
-impl Sieves {
+impl ReaderFilters {
     fn set(&mut self, reader: Gid, filter: Option<Arc<Filter>>) {
         self.remove(reader);
         self.0.extend(filter.map(|filter| (reader, filter)));
@@ -89,14 +89,14 @@ impl Sieves {
 
 impl PublisherCore {
     /// From now on this reader is sent only what passes its filter, where it is sent to by itself.
-    pub(crate) fn sift(&self, reader: Gid, filter: Option<Arc<Filter>>) {
-        self.lock().sieves.set(reader, filter);
+    pub(crate) fn set_filter(&self, reader: Gid, filter: Option<Arc<Filter>>) {
+        self.lock().filters.set(reader, filter);
     }
 
     /// Asks a value for which readers it is not.
-    pub(super) fn ask_sieves(&self, value: &dyn Any) -> Vec<Gid> {
-        let sieves = self.lock().sieves.clone();
+    pub(super) fn ask_filters(&self, value: &dyn Any) -> Vec<Gid> {
+        let filters = self.lock().filters.clone();
         let passes = self.spec.codec.map(|codec| codec.passes);
-        passes.map_or_else(Vec::new, |passes| sieves.ask(passes, value))
+        passes.map_or_else(Vec::new, |passes| filters.ask(passes, value))
     }
 }
