@@ -65,16 +65,16 @@ static struct ddsi_serdata *tsuji_form_for_all (const struct ddsi_writer *wr, st
 /* Whether a reader loses what its socket has no room for. Those of Cyclone DDS make theirs larger. */
 static bool tsuji_is_overrun (const struct ddsi_proxy_reader *prd)
 {
-  return prd->c.xqos->reliability.kind == DDS_RELIABILITY_BEST_EFFORT && !ddsi_vendor_is_eclipse (prd->c.vendor);
+  return !ddsi_vendor_is_eclipse (prd->c.vendor);
 }
 
-/* How long to wait after each of so many messages, so that whoever reads by best effort gets them all. */
+/* How long to wait after each of so many messages, so that all of them find room. */
 static dds_duration_t tsuji_pause (const struct ddsi_writer *wr, const struct ddsi_proxy_reader *prd, uint32_t messages)
 {
   if (messages <= TSUJI_MESSAGES_AT_ONCE)
     return 0;
   bool is_overrun = prd != NULL && tsuji_is_overrun (prd);
-  if (prd == NULL && wr->num_reliable_readers != wr->num_readers)
+  if (prd == NULL)
   {
     ddsi_guid_t guid;
     bool is_first = true;
@@ -240,7 +240,7 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
 "#,
     ),
     // A sample of many messages is more than the socket of a reader holds that has not made it larger, as Fast DDS has not.
-    // Whoever reads by best effort does not ask again.
+    // Whoever reads by best effort does not ask again, and who does is answered in another burst.
     (
         TRANSMIT,
         r#"    nf_in_submsg = UINT16_MAX;
