@@ -80,8 +80,10 @@ fn changed(source: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let copy = PathBuf::from(env::var("OUT_DIR")?).join("source");
     let left_out = ["docs", "examples", "fuzz", "ports", "WiX"];
     copy_folder(source, &copy, &|name| !left_out.contains(&name))?;
-    let forms = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("shim/forms.h");
-    write_if_other(&copy.join("src/core/ddsi/src/forms.h"), &fs::read(forms)?)?;
+    let shim = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("shim");
+    for name in changes::ADDED {
+        write_if_other(&copy.join("src/core/ddsi/src").join(name), &fs::read(shim.join(name))?)?;
+    }
     let mut texts = BTreeMap::new();
     for (file, before, after) in changes::CHANGES {
         if !texts.contains_key(file) {
@@ -124,6 +126,17 @@ fn write_if_other(to: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Builds and installs the library below OUT_DIR. What tsuji does not use is left out.
+/// Those of this target, and an error for a change that calls what it does not know, which would be built wrongly. By itself the
+/// crate `cmake` adds `-w`, which hides that too.
+fn c_flags() -> String {
+    let compiler = cc::Build::new().get_compiler();
+    let kept = compiler.args().iter().filter_map(|it| it.to_str());
+    // Of those that follow from the profile it is built without: it is the same in each.
+    let of_profile = ["-O", "-g", "-w", "-W", "-fno-omit", "-mno-omit"];
+    let kept = kept.filter(|flag| !of_profile.iter().any(|it| flag.starts_with(it)));
+    kept.chain(["-Werror=implicit-function-declaration"]).collect::<Vec<_>>().join(" ")
+}
+
 fn build_engine(source: &Path) -> PathBuf {
     let off = [
         "BUILD_SHARED_LIBS",
@@ -145,8 +158,7 @@ fn build_engine(source: &Path) -> PathBuf {
     let mut config = cmake::Config::new(source);
     // Optimised in every profile: the tests time out no less for a slow engine.
     config.profile("Release").define("CMAKE_INSTALL_LIBDIR", "lib").build_target("ddsc");
-    // A change that calls what it does not know would be built wrongly.
-    config.cflag("-Werror=implicit-function-declaration");
+    config.define("CMAKE_C_FLAGS", c_flags());
     off.iter().for_each(|option| {
         config.define(option, "OFF");
     });

@@ -1,7 +1,10 @@
-//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0032 and 0034).
+//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0032, 0034 and 0036).
 //!
 //! Each change is a text that the file has once and what stands in its place, so that sources which are other
 //! than those that were read here are refused, and not built wrongly.
+
+/// Files of `shim/` that are put beside the sources.
+pub(crate) const ADDED: &[&str] = &["forms.h", "peer_processes.h", "peer_processes.c"];
 
 /// A file in the root of the sources, a text of it, and what stands in its place.
 pub(crate) const CHANGES: &[(&str, &str, &str)] = &[
@@ -264,8 +267,101 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
     ddsrt_mutex_lock (&wr->e.lock);
 "#,
     ),
+    // Peer processes: each domain has those that the thread which creates it has named.
+    (
+        DOMAIN,
+        r#"  ddsrt_prng_t naming_rng;
+};
+"#,
+        r#"  ddsrt_prng_t naming_rng;
+
+  struct tsuji_peers *tsuji_peers;
+};
+"#,
+    ),
+    (
+        INIT,
+        r#"  gv->tstart = ddsrt_time_wallclock ();    /* wall clock time, used in logs */
+"#,
+        r#"  gv->tstart = ddsrt_time_wallclock ();    /* wall clock time, used in logs */
+  gv->tsuji_peers = tsuji_peers_take_next (gv);
+"#,
+    ),
+    (
+        INIT,
+        r#"#include "ddsi__spdp_schedule.h"
+"#,
+        r#"#include "ddsi__spdp_schedule.h"
+#include "peer_processes.h"
+"#,
+    ),
+    (
+        SOURCES,
+        r#"  ddsi_acknack.c
+"#,
+        r#"  ddsi_acknack.c
+  peer_processes.c
+"#,
+    ),
+    // Those that are passed over are not looked into.
+    (
+        RECEIVE,
+        r#"#include "ddsi__receive.h"
+"#,
+        r#"#include "ddsi__receive.h"
+#include "peer_processes.h"
+"#,
+    ),
+    (
+        RECEIVE,
+        r#"    hdr->guid_prefix = ddsi_ntoh_guid_prefix (hdr->guid_prefix);
+
+    if (gv->logconfig"#,
+        r#"    hdr->guid_prefix = ddsi_ntoh_guid_prefix (hdr->guid_prefix);
+    if (tsuji_peers_pass_over (gv->tsuji_peers, &hdr->guid_prefix))
+      return;
+
+    if (gv->logconfig"#,
+    ),
+    (
+        ANNOUNCED,
+        r#"#include "ddsi__spdp_schedule.h"
+"#,
+        r#"#include "ddsi__spdp_schedule.h"
+#include "peer_processes.h"
+"#,
+    ),
+    (
+        ANNOUNCED,
+        r#"  if (pgik_result != PGIKR_UNKNOWN)
+    return (pgik_result == PGIKR_KNOWN_BUT_INTERESTING) ? HSR_INTERESTING : HSR_NOT_INTERESTING;
+"#,
+        r#"  const ddsi_guid_prefix_t *dst = &rst->dst_guid_prefix;
+  if (pgik_result != PGIKR_UNKNOWN && dst->u[0] == 0 && dst->u[1] == 0 && dst->u[2] == 0 &&
+      tsuji_peers_answer (gv->tsuji_peers, &datap->participant_guid.prefix))
+    respond_to_spdp (gv, &datap->participant_guid);
+  if (pgik_result != PGIKR_UNKNOWN)
+    return (pgik_result == PGIKR_KNOWN_BUT_INTERESTING) ? HSR_INTERESTING : HSR_NOT_INTERESTING;
+  if ((datap->qos.present & DDSI_QP_USER_DATA) &&
+      tsuji_peers_wait_for (gv->tsuji_peers, &datap->participant_guid.prefix, datap->qos.user_data.value, datap->qos.user_data.length))
+    return HSR_NOT_INTERESTING;
+"#,
+    ),
+    (
+        ANNOUNCED,
+        r#"    assert (guid.entityid.u == DDSI_ENTITYID_PARTICIPANT);
+    if (ddsi_is_proxy_participant_deletion_allowed"#,
+        r#"    assert (guid.entityid.u == DDSI_ENTITYID_PARTICIPANT);
+    tsuji_peers_lose (gv->tsuji_peers, &guid.prefix);
+    if (ddsi_is_proxy_participant_deletion_allowed"#,
+    ),
 ];
 
 const ACKNACK: &str = "src/core/ddsi/src/ddsi_acknack.c";
 const TRANSMIT: &str = "src/core/ddsi/src/ddsi_transmit.c";
 const MATCH: &str = "src/core/ddsi/src/ddsi_endpoint_match.c";
+const DOMAIN: &str = "src/core/ddsi/include/dds/ddsi/ddsi_domaingv.h";
+const INIT: &str = "src/core/ddsi/src/ddsi_init.c";
+const SOURCES: &str = "src/core/ddsi/CMakeLists.txt";
+const RECEIVE: &str = "src/core/ddsi/src/ddsi_receive.c";
+const ANNOUNCED: &str = "src/core/ddsi/src/ddsi_discovery_spdp.c";

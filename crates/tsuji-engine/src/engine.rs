@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_core::{Peers, Qos, Scopes, TransportId};
-use tsuji_transport::wire::{Announcements, Found, Relates};
-use tsuji_transport::{Bytes, Endpoint, Error, ErrorKind, Gid, RelationHeader, Result};
+use tsuji_transport::wire::{Announcements, Found, Relates, Treatment};
+use tsuji_transport::{Bytes, Endpoint, Error, ErrorKind, Gid, PeerId, RelationHeader, Result};
 
 /// The name of a participant or an endpoint on the engine's network: 12 bytes that all names of one
 /// participant begin with, and 4 of its own, which are `00 00 01 c1` for the participant itself. On RTPS
@@ -103,6 +103,13 @@ pub trait Participant: fmt::Debug + Send + Sync {
 
     /// Opens a reader, which takes nothing of this participant's own writers.
     fn reader(&self, spec: &EndpointSpec<'_>) -> Result<Box<dyn EngineReader>>;
+
+    /// Says how the participants of a process of this host are to be treated: see
+    /// [`Wire::treat`](tsuji_transport::wire::Wire::treat). Both ends have to understand it, so that who does says so in the
+    /// user data.
+    fn treat(&self, peer: PeerId, treatment: Treatment) {
+        let _ = (peer, treatment);
+    }
 
     /// Watches who is there. `listener` has news when there is something to take.
     fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn Watch>>;

@@ -31,7 +31,7 @@ use tsuji_platform::fork::Generation;
 use tsuji_platform::poll::Waker;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::engines::{EngineStatus, Need};
-use tsuji_transport::wire::Wire;
+use tsuji_transport::wire::{Treatment, Wire};
 use tsuji_transport::{
     ControlMessage, Endpoint, Error, ErrorKind, Gid, Handshake, PeerId, Reader, Result, Transport,
     Writer,
@@ -83,6 +83,8 @@ pub(crate) struct Shared {
     turns: Turns,
     /// Who was told of to whoever looks at the wire.
     known: Mutex<Known>,
+    /// How processes of this host are treated on the wire.
+    treatments: Mutex<HashMap<PeerId, Treatment>>,
     control_message: Outbox,
     /// Counts the connections to readers of this process. A reader may be opened anew while messages about
     /// an earlier one are on their way.
@@ -167,6 +169,7 @@ impl EngineTransport {
             membership: Membership::default(),
             turns: Turns::default(),
             known: Mutex::default(),
+            treatments: Mutex::default(),
             control_message,
             rounds: AtomicU32::new(1),
             state: Mutex::default(),

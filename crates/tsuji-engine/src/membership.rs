@@ -108,6 +108,14 @@ impl Membership {
         lock(&self.current).is_some()
     }
 
+    /// Tells the participant that is there something, which is not to need it.
+    pub(crate) fn tell(&self, tell: impl FnOnce(&dyn Participant)) {
+        let member = lock(&self.current).clone();
+        if let Some(member) = member {
+            tell(&*member.participant);
+        }
+    }
+
     /// Why it could not join, if somebody who was told to come again is still to learn that.
     fn take_failure(&self) -> Option<Error> {
         let (error, at_ns) = lock(&self.failure).take()?;
@@ -274,6 +282,7 @@ impl Shared {
         member.is_awaited.store(is_awaited, Ordering::Release);
         self.membership.joins.fetch_add(1, Ordering::Relaxed);
         *lock(&self.membership.current) = Some(member);
+        self.tell_treatments();
         // Whoever only listened on the wire looks at it from now on.
         self.wake();
         Ok(lease)

@@ -9,8 +9,10 @@ use tsuji_platform::clock;
 use tsuji_platform::poll::Waker;
 use tsuji_transport::deferred::told;
 use tsuji_transport::engines::Need;
-use tsuji_transport::wire::{Announcements, ChannelSpec, Found, Inlet, Outlet, Relates, Wire};
-use tsuji_transport::{Bytes, Error, ErrorKind, Gid, Result};
+use tsuji_transport::wire::{
+    Announcements, ChannelSpec, Found, Inlet, Outlet, Relates, Treatment, Wire,
+};
+use tsuji_transport::{Bytes, Error, ErrorKind, Gid, PeerId, Result};
 
 use crate::engine::{EndpointSpec, EngineReader, EngineWriter, Listener, Tap};
 use crate::membership::{Doing, Lease, Turn};
@@ -45,6 +47,12 @@ impl Wire for EngineTransport {
     fn leave(&self) -> Vec<Found> {
         self.shared.let_go();
         crate::lock(&self.shared.known).clear()
+    }
+
+    fn treat(&self, peer: PeerId, treatment: Treatment) {
+        if self.shared.is_current() {
+            self.shared.treat(peer, treatment);
+        }
     }
 
     fn found(&self) -> Vec<Found> {
@@ -82,6 +90,24 @@ impl Wire for EngineTransport {
 }
 
 impl Shared {
+    fn treat(&self, peer: PeerId, treatment: Treatment) {
+        // Under the lock, so that the participant is told last what was said last.
+        let mut treatments = crate::lock(&self.treatments);
+        match treatment {
+            Treatment::Wait => drop(treatments.remove(&peer)),
+            Treatment::PassOver | Treatment::Meet => drop(treatments.insert(peer, treatment)),
+        }
+        self.membership.tell(|participant| participant.treat(peer, treatment));
+    }
+
+    /// Tells a participant that has just joined what was said before.
+    pub(crate) fn tell_treatments(&self) {
+        let treatments = crate::lock(&self.treatments);
+        self.membership.tell(|participant| {
+            treatments.iter().for_each(|(peer, it)| participant.treat(*peer, *it));
+        });
+    }
+
     /// The participant, which watches the domain from the first call on, and is never left after that.
     fn watched(self: &Arc<Self>) -> Result<Lease> {
         let lease = self.participant(|| Need::Wire)?;

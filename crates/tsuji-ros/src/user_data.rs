@@ -5,7 +5,7 @@
 //! | participant | `enclave` | `/` or the name of a security enclave | both implementations |
 //! | endpoint | `typehash` | `RIHS01_` and 64 hexadecimal digits, not on Humble | both implementations |
 //! | endpoint of a service | `clientid`, `serviceid` | see [`ServiceEnd`] | rmw_cyclonedds, before `typehash` |
-//! | participant | `tsujiprocess`, `tsujiversion`, `tsujihost`, `tsujisecond` | see [`TsujiParticipant`] | tsuji |
+//! | participant | `tsujiprocess`, `tsujiversion`, `tsujihost`, `tsujisecond`, `tsujiplace` | see [`TsujiParticipant`] | tsuji |
 //! | endpoint | `tsujigid` | 32 hexadecimal digits | tsuji |
 //! | endpoint of a service | `tsujiservicehash` | as `typehash`, of the service as a whole | tsuji, to its engine over Zenoh |
 //!
@@ -50,6 +50,21 @@ pub struct TsujiParticipant {
     pub host: String,
     /// The process has another participant, by which others of tsuji know it; `tsujisecond=1`.
     pub is_second: bool,
+    /// The place where those of one host who share it meet without the wire, by a number; 16 hexadecimal digits. Said by those
+    /// alone who can pass over each other on the wire.
+    pub place: Option<u64>,
+}
+
+impl TsujiParticipant {
+    /// What stands before the number of the process, in what is written.
+    pub fn process_key() -> String {
+        format!("{PROCESS}=")
+    }
+
+    /// What all who share a place have in what they write, and nobody else.
+    pub fn place_mark(place: u64) -> String {
+        format!("{PLACE}={place:016x};")
+    }
 }
 
 impl ParticipantUserData {
@@ -66,6 +81,7 @@ impl ParticipantUserData {
                 version: number(VERSION, required(&pairs, VERSION, NUMBER)?)?,
                 host: text(HOST, required(&pairs, HOST, TEXT)?)?,
                 is_second: pairs.get(SECOND).is_some_and(|it| *it == b"1"),
+                place: pairs.get(PLACE).map(|place| sixteen_digits(PLACE, place)).transpose()?,
             }),
         };
         let enclave = pairs.get(ENCLAVE).map(|value| text(ENCLAVE, value)).transpose()?;
@@ -85,6 +101,9 @@ impl ParticipantUserData {
             out.text(HOST, &tsuji.host)?;
             if tsuji.is_second {
                 out.put(SECOND, 1);
+            }
+            if let Some(place) = tsuji.place {
+                out.put(PLACE, format_args!("{place:016x}"));
             }
         }
         Ok(out.0.into_bytes())
@@ -256,6 +275,7 @@ const PROCESS: &str = "tsujiprocess";
 const VERSION: &str = "tsujiversion";
 const HOST: &str = "tsujihost";
 const SECOND: &str = "tsujisecond";
+const PLACE: &str = "tsujiplace";
 const GID: &str = "tsujigid";
 const SERVICE_HASH: &str = "tsujiservicehash";
 
@@ -272,6 +292,12 @@ fn required<'a>(
 
 fn sixteen(key: &'static str, value: &[u8]) -> Result<[u8; 16], UserDataError> {
     sixteen_bytes(value).ok_or_else(|| UserDataError::new(key, value, "32 hexadecimal digits"))
+}
+
+fn sixteen_digits(key: &'static str, value: &[u8]) -> Result<u64, UserDataError> {
+    let digits = str::from_utf8(value).ok().filter(|it| it.len() == 16 && !it.starts_with('+'));
+    let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    number.ok_or_else(|| UserDataError::new(key, value, "16 hexadecimal digits"))
 }
 
 fn number(key: &'static str, value: &[u8]) -> Result<u32, UserDataError> {
@@ -423,6 +449,7 @@ mod tests {
             version: 3,
             host: "robot-1".to_owned(),
             is_second: true,
+            place: Some(0x1f),
         };
         ParticipantUserData { enclave: Some("/".to_owned()), tsuji: Some(tsuji) }
     }
@@ -431,7 +458,7 @@ mod tests {
     fn what_participants_say() {
         let bytes = participant().write().unwrap();
         let expect = "enclave=/;tsujiprocess=a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5;\
-                      tsujiversion=3;tsujihost=robot-1;tsujisecond=1;";
+                      tsujiversion=3;tsujihost=robot-1;tsujisecond=1;tsujiplace=000000000000001f;";
         assert_eq!(str::from_utf8(&bytes).unwrap(), expect);
         assert_eq!(ParticipantUserData::parse(&bytes), Ok(participant()));
         let plain = ParticipantUserData { tsuji: None, ..participant() };
@@ -517,10 +544,12 @@ mod tests {
         #[test]
         fn participants_read_back_and_ros_finds_its_key(
             enclave in prop::option::of("/[a-z_/]{0,30}"),
-            tsuji in prop::option::of((any::<[u8; 16]>(), any::<u32>(), "[^;\0]{1,60}", any::<bool>())),
+            tsuji in prop::option::of((
+                any::<[u8; 16]>(), any::<u32>(), "[^;\0]{1,60}", any::<bool>(), any::<Option<u64>>(),
+            )),
         ) {
-            let tsuji = tsuji.map(|(process, version, host, is_second)| {
-                TsujiParticipant { process, version, host, is_second }
+            let tsuji = tsuji.map(|(process, version, host, is_second, place)| {
+                TsujiParticipant { process, version, host, is_second, place }
             });
             let said = ParticipantUserData { enclave, tsuji };
             let bytes = said.write().unwrap();

@@ -32,10 +32,21 @@ pub struct CycloneConfig {
     pub tsuji_only: bool,
     /// What is announced of the participant.
     pub user_data: Vec<u8>,
+    /// By what of their user data participants of this host are known that may be passed over. The own ones have it too.
+    pub peer_processes: Option<PeerMarks>,
     /// Configuration of the user's own, in the form of `CYCLONEDDS_URI`: XML or the names of files,
     /// with commas between. The engine reads it last: a value takes the place of that of tsuji, an
     /// interface or a peer is added.
     pub extra: Option<String>,
+}
+
+/// By what the participant of a peer process of this host is known, in its user data, where it can pass over others as this one can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerMarks {
+    /// What all of one host have, and no others.
+    pub claim: String,
+    /// What the number of its process follows, up to a semicolon.
+    pub key: String,
 }
 
 impl CycloneConfig {

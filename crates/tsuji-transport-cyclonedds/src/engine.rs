@@ -14,25 +14,34 @@ use tsuji_engine::{Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, List
 use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
 use tsuji_platform::report;
-use tsuji_transport::{Bytes, Error, ErrorKind, RelationHeader, Result, deferred};
+use tsuji_transport::wire::Treatment;
+use tsuji_transport::{Bytes, Error, ErrorKind, PeerId, RelationHeader, Result, deferred};
 
+use crate::PeerMarks;
 use crate::ffi::{self, Entity};
 
+mod peer_processes;
 mod watch;
+use peer_processes::PeerProcesses;
 use watch::Watch;
 
 /// A participant in a domain of its own. It sees other participants of this process as those of
 /// another: by the network.
 #[derive(Debug)]
 pub(crate) struct Participant {
-    // In this order: the domain is deleted last.
+    // In this order: the domain is deleted before what it looks at.
     entity: Deleted,
     _domain: Deleted,
+    peer_processes: Option<PeerProcesses>,
 }
 
 impl Participant {
     /// Joins the domain that `config` names. `user_data` is announced.
-    pub(crate) fn join(config: &str, user_data: &[u8]) -> Result<Self> {
+    pub(crate) fn join(
+        config: &str,
+        user_data: &[u8],
+        peer_processes: Option<&PeerMarks>,
+    ) -> Result<Self> {
         check_user_data("create a participant", user_data)?;
         // The engine knows each domain by a number of this process; the one on the network is in
         // the configuration.
@@ -46,8 +55,11 @@ impl Participant {
         crate::lock(&COMPLAINTS).clear();
         let number = DOMAINS.fetch_add(1, Ordering::Relaxed);
         let config = text("create a domain", config)?;
-        // SAFETY: the string ends with a nul.
-        let domain = unsafe { ffi::dds_create_domain(number, config.as_ptr()) };
+        let peer_processes = peer_processes.map(PeerProcesses::new).transpose()?;
+        let domain = PeerProcesses::of_next(peer_processes.as_ref(), || {
+            // SAFETY: the string ends with a nul.
+            unsafe { ffi::dds_create_domain(number, config.as_ptr()) }
+        });
         let domain = checked("create a domain", domain).map_err(with_complaints)?;
         let domain = Deleted::new(domain);
         let mut qos = QosBox::new();
@@ -56,7 +68,7 @@ impl Participant {
         let entity = unsafe { ffi::dds_create_participant(number, qos.0, ptr::null()) };
         let entity = checked("create a participant", entity).map_err(with_complaints)?;
         let entity = Deleted::new(entity);
-        Ok(Self { entity, _domain: domain })
+        Ok(Self { entity, _domain: domain, peer_processes })
     }
 
     /// A writer of raw CDR.
@@ -112,6 +124,12 @@ impl tsuji_engine::Participant for Participant {
 
     fn reader(&self, spec: &EndpointSpec<'_>) -> Result<Box<dyn EngineReader>> {
         Ok(Box::new(self.reader(spec)?))
+    }
+
+    fn treat(&self, peer: PeerId, treatment: Treatment) {
+        if let Some(peer_processes) = &self.peer_processes {
+            peer_processes.treat(peer, treatment);
+        }
     }
 
     fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn tsuji_engine::Watch>> {

@@ -13,6 +13,12 @@ pub(crate) struct Qos {
     _opaque: [u8; 0],
 }
 
+/// `struct tsuji_peers`.
+#[repr(C)]
+pub(crate) struct PeerProcesses {
+    _opaque: [u8; 0],
+}
+
 /// `struct tcy_taken`.
 #[repr(C)]
 pub(crate) struct Taken {
@@ -86,6 +92,15 @@ unsafe extern "C" {
     pub(crate) fn tcy_watch(participant: Entity, watched: c_int) -> Entity;
     pub(crate) fn tcy_take_found(reader: Entity, watched: c_int, found: *mut Found) -> i32;
     pub(crate) fn tcy_found_free(found: *mut Found);
+
+    pub(crate) fn tsuji_peers_new(claim: *const c_char, key: *const c_char) -> *mut PeerProcesses;
+    pub(crate) fn tsuji_peers_for_next(all: *mut PeerProcesses);
+    pub(crate) fn tsuji_peers_free(all: *mut PeerProcesses);
+    pub(crate) fn tsuji_peers_treat(
+        all: *mut PeerProcesses,
+        process: *const c_char,
+        treatment: c_int,
+    );
 
     pub(crate) fn dds_create_domain(domain: u32, config: *const c_char) -> Entity;
     pub(crate) fn dds_create_participant(

@@ -4,6 +4,9 @@
 //! A sample's number is read from the RTPS message that brings it, and so is what it relates to. To write that the sources are
 //! changed as they are built, in `changes.rs`: a sample may have two forms, of which each reader gets that of its vendor.
 //!
+//! Participants of this host that are spoken to otherwise are passed over, for which they are changed too
+//! (`shim/peer_processes.c`): else each process of a host speaks to each other over loopback.
+//!
 //! The engine keeps to the addresses that the host had when it joined. It says which it would use now, so that whoever
 //! has joined can leave and join anew.
 
@@ -20,8 +23,8 @@ use tsuji_transport::{Error, ErrorKind, PeerId, Result};
 pub use tsuji_engine::EngineTransport;
 
 mod config;
-pub use config::CycloneConfig;
 use config::Ports;
+pub use config::{CycloneConfig, PeerMarks};
 
 mod engine;
 mod extra;
@@ -99,7 +102,11 @@ impl Engine for CycloneDds {
         let config = self.config.now(&interfaces().unwrap_or_default());
         let join = |ports| {
             let xml = config.to_xml(&peers, receive_buffer_bytes_max, ports);
-            engine::Participant::join(&xml, &self.config.user_data)
+            engine::Participant::join(
+                &xml,
+                &self.config.user_data,
+                self.config.peer_processes.as_ref(),
+            )
         };
         let checked = self.config.check_extra(&peers);
         let joined = checked.and_then(|()| join(Ports::OfIndex)).or_else(|error| {

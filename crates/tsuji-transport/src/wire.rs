@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use tsuji_core::{Peers, Qos};
 
-use crate::{Bytes, Gid, Result};
+use crate::{Bytes, Gid, PeerId, Result};
 
 mod qos;
 pub use qos::{
@@ -49,6 +49,12 @@ pub trait Wire: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Says how the participant of process `peer`, which is of this host, is to be treated from now on, here and by the
+    /// participants to come. Both processes have to say the same. A wire that makes no difference does nothing.
+    fn treat(&self, peer: PeerId, treatment: Treatment) {
+        let _ = (peer, treatment);
+    }
+
     /// What was found since the last call. A participant comes before its endpoints and goes after
     /// them. Nothing of this participant is told. Nothing before it has joined. How many are known
     /// is limited; beyond that others are not told.
@@ -59,6 +65,18 @@ pub trait Wire: fmt::Debug + Send + Sync {
 
     /// Opens a topic for reading what is no flow. Joins.
     fn open_inlet(&self, spec: &ChannelSpec) -> Result<Box<dyn Inlet>>;
+}
+
+/// How the participant of another process of this host is treated on a wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Treatment {
+    /// One that says that it may be met otherwise is given some seconds for that, and is then met as any other.
+    #[default]
+    Wait,
+    /// Nothing that it says is listened to, and it is not told of: it is spoken to otherwise.
+    PassOver,
+    /// It is met as any other, and at once.
+    Meet,
 }
 
 /// How requests and replies say which request they are.

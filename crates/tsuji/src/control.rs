@@ -23,6 +23,7 @@ use tsuji_platform::poll::Ready;
 use tsuji_platform::process;
 use tsuji_platform::socket::{Connection, MESSAGE_BYTES_MAX};
 use tsuji_transport::deferred::told;
+use tsuji_transport::wire::Treatment;
 use tsuji_transport::{Gid, Handshake, PeerId, Transport};
 
 use crate::Result;
@@ -239,7 +240,7 @@ fn connect_attempt(session: &Arc<Session>, path: &Path) {
     match Connection::connect(path) {
         Ok(connection) => {
             if let Err(reason) = may_come_in(&connection, session.folder()) {
-                graph_cache.channels.refuse(peer);
+                graph_cache.refuse_near(session, peer);
                 return graph_cache.note_unreachable_peer(unreachable_peer(reason));
             }
             match graph_cache.channels.add(connection, Some(peer)) {
@@ -263,7 +264,7 @@ fn connect_attempt(session: &Arc<Session>, path: &Path) {
         }
         Err(error) => {
             if error.kind() == io::ErrorKind::PermissionDenied {
-                graph_cache.channels.refuse(peer);
+                graph_cache.refuse_near(session, peer);
             } else {
                 graph_cache.channels.look_again();
             }
@@ -817,7 +818,7 @@ impl Keeper {
             Some(target) if graph_cache.channels.is_remote(key) => {
                 graph_cache.channels.refuse_remote(target)
             }
-            Some(target) => graph_cache.channels.refuse(target),
+            Some(target) => graph_cache.refuse_near(&self.session, target),
             // Whoever tried to connect learns from any frame of this version not to come again.
             None => {
                 let frame = encode(&Control::Settled);
@@ -1028,6 +1029,9 @@ impl Keeper {
             proofs.push((TransportId::new(name), obstacle));
         }
         graph_cache.channels.prove(key, proofs);
+        if !graph_cache.channels.is_remote(key) {
+            graph_cache.treat_on_wires(&self.session, peer, Treatment::PassOver);
+        }
         graph_cache.channels.hurry();
         let path = self.place_of(graph_cache, key);
         graph_cache.forget_unreachable_peer(&path);
@@ -1044,6 +1048,7 @@ impl Keeper {
                 self.session.transports().iter().for_each(|transport| transport.part(peer));
             } else {
                 self.part(graph_cache, peer);
+                graph_cache.treat_on_wires(&self.session, peer, Treatment::Wait);
                 if !self.has_listening_socket(peer) {
                     // It has left, and its participant goes too.
                     graph_cache.foreign.forget_process(peer);

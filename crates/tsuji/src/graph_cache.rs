@@ -845,6 +845,7 @@ impl GraphCache {
             transport.ok_or_else(|| Refusal::lasting("not in the subscription's build"))?;
         let offered = self.endpoints.get(&publisher).map(|known| known.record.qos.into());
         let offered = offered.unwrap_or(Qos::DEFAULT);
+        self.meet_on_wire(&**transport, peer);
         let address = subscription_core.accept(transport, peer, publisher, epoch, &offered)?;
         // Before it sends anything.
         self.tell_filter(session, flow, &subscription_core);

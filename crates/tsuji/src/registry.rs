@@ -19,10 +19,11 @@ use tsuji_transport::deferred::told;
 use tsuji_transport::inproc::InProcess;
 use tsuji_transport::wire::{Relates, Wire};
 use tsuji_transport::{PeerId, Transport};
-use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
+use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, PeerMarks};
 use tsuji_transport_plugin::{Located, Plugin, PluginConfig, PluginEngine};
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
+use crate::control::listening::place;
 use crate::control::protocol;
 use crate::network::{Network, Reach, leads_away};
 use crate::{Error, Result};
@@ -116,8 +117,10 @@ pub(crate) fn open(
     let is_both = speaking.is_some() && network.engine() == RtpsEngine::Both;
     let wire_engines = is_both
         .then(|| WireEngines { first: TransportId::new(CYCLONE), second: TransportId::new(FAST) });
+    // Who does not know where it is meets all of this host on the wire too.
+    let place = place(folder).ok();
     // It starts nothing before the first flow that needs it.
-    match CycloneDds::create(id, &cyclone_config(id, &network, policy, interfaces)?) {
+    match CycloneDds::create(id, &cyclone_config(id, place, &network, policy, interfaces)?) {
         Ok(cyclone) => {
             let idle = idle_of(policy, &TransportId::new(CYCLONE))?;
             transports.push(Arc::new(cyclone.ending_after(idle)));
@@ -354,7 +357,10 @@ impl Plugins<'_> {
         PluginConfig {
             // Foreign nodes on Zenoh meet by a router, also on a host that has no other interface.
             host_only: interfaces == ["lo"] && !(is_zenoh && is_on_wire),
-            user_data: if is_on_wire { user_data(self.id, network, is_second) } else { Vec::new() },
+            user_data: match is_on_wire {
+                true => user_data(self.id, None, network, is_second),
+                false => Vec::new(),
+            },
             interfaces,
             hosts,
             no_multicast,
@@ -440,6 +446,7 @@ const MEMORY_MIN: u64 = 1 << 20;
 
 fn cyclone_config(
     id: PeerId,
+    place: Option<u64>,
     network: &Network,
     policy: &Policy,
     interfaces: &[Interface],
@@ -451,7 +458,11 @@ fn cyclone_config(
     if config.tsuji_only {
         return Ok(config);
     }
-    config.user_data = user_data(id, network, false);
+    config.user_data = user_data(id, place, network, false);
+    config.peer_processes = place.map(|place| PeerMarks {
+        claim: TsujiParticipant::place_mark(place),
+        key: TsujiParticipant::process_key(),
+    });
     config.extra = network.cyclonedds_uri().map(str::to_owned);
     warn_if_alone(&config, interfaces);
     Ok(config)
@@ -597,13 +608,14 @@ fn reaching(domain: u32, reach: Reach) -> CycloneConfig {
     }
 }
 
-/// What the participant says of itself, or the second one of this process does.
-fn user_data(id: PeerId, network: &Network, is_second: bool) -> Vec<u8> {
+/// What the participant says of itself, or the second one of this process does; with its place, if its engine can pass over
+/// who shares that.
+fn user_data(id: PeerId, place: Option<u64>, network: &Network, is_second: bool) -> Vec<u8> {
     // A value has no semicolon and is not empty.
     let host = process::host_name().replace(';', "_");
     let host = if host.is_empty() { "?".to_owned() } else { host };
     let version = protocol::VERSION;
-    let tsuji = TsujiParticipant { process: id.0, version, host, is_second };
+    let tsuji = TsujiParticipant { process: id.0, version, host, is_second, place };
     let enclave = network.speaks().then(|| network.enclave().to_owned());
     // Nothing in it is refused; and what is said here is a help, no condition.
     ParticipantUserData { enclave, tsuji: Some(tsuji) }.write().unwrap_or_default()
@@ -627,14 +639,20 @@ mod tests {
             let asked =
                 Network::ask(Said { domain: Some(7), ..Said::default() }, &policy, of).unwrap();
             let known = interfaces::interfaces().unwrap();
-            let config = cyclone_config(PeerId([1; 16]), &asked.network, &policy, &known).unwrap();
+            let config =
+                cyclone_config(PeerId([1; 16]), Some(5), &asked.network, &policy, &known).unwrap();
             // That is as the interfaces of this machine are.
             let config = CycloneConfig { and_loopback: false, ..config };
             let user_data = match config.tsuji_only {
                 true => Vec::new(),
-                false => user_data(PeerId([1; 16]), &asked.network, false),
+                false => user_data(PeerId([1; 16]), Some(5), &asked.network, false),
             };
-            assert_eq!(config, CycloneConfig { user_data, ..expect }, "{variables:?} {text}");
+            let peer_processes = (!config.tsuji_only).then(|| PeerMarks {
+                claim: "tsujiplace=0000000000000005;".to_owned(),
+                key: "tsujiprocess=".to_owned(),
+            });
+            let expect = CycloneConfig { user_data, peer_processes, ..expect };
+            assert_eq!(config, expect, "{variables:?} {text}");
         };
         let everywhere = CycloneConfig { domain: 7, ..CycloneConfig::default() };
         let local = ("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
@@ -706,7 +724,7 @@ mod tests {
             let program =
                 Said { domain: Some(7), interop: Some(interop), enclave, ..Said::default() };
             let asked = Network::ask(program, &policy, |_| None).unwrap();
-            let said = user_data(PeerId([9; 16]), &asked.network, false);
+            let said = user_data(PeerId([9; 16]), None, &asked.network, false);
             ParticipantUserData::parse(&said).unwrap()
         };
         let (rtps, none) = (said(Interop::Rtps), said(Interop::None));

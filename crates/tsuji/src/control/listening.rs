@@ -11,6 +11,7 @@ use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 use tsuji_core::TransportId;
@@ -62,7 +63,8 @@ impl Listening {
         let wire = transport.wire().ok_or("it has no wire")?;
         let announcements = wire.announcements()?;
         let failed = |what: &str, error: io::Error| format!("{what}: {error}");
-        let place = place(session).map_err(|error| failed("the run-time folder", error))?;
+        let place =
+            place(session.folder()).map_err(|error| failed("the run-time folder", error))?;
         let group = announcements.group;
         let socket = GroupSocket::join(group, &announcements.interfaces, announcements.hops_max)
             .map_err(|error| failed(&format!("nothing can be heard at {group}"), error))?;
@@ -135,8 +137,8 @@ const CONNECT_ATTEMPTS: [Duration; 3] =
 const READ_BATCH: usize = 256;
 
 /// A number that processes have in common who share a run-time folder, and hardly any others.
-fn place(session: &Session) -> io::Result<u64> {
-    let folder = std::fs::metadata(session.folder())?;
+pub(crate) fn place(folder: &Path) -> io::Result<u64> {
+    let folder = std::fs::metadata(folder)?;
     let boot = process::boot_id()? as u64;
     Ok(boot ^ folder.ino() ^ folder.dev().rotate_left(32))
 }

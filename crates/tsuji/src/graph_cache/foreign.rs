@@ -17,7 +17,7 @@ use tsuji_ros::user_data::{EndpointUserData, ParticipantUserData, ServiceEnd};
 use tsuji_ros::vendor::VendorId;
 use tsuji_transport::deferred::told;
 use tsuji_transport::wire::{
-    ChannelSpec, Found, FoundEndpoint, FoundParticipant, Inlet, Outlet, Relates, Wire,
+    ChannelSpec, Found, FoundEndpoint, FoundParticipant, Inlet, Outlet, Relates, Treatment, Wire,
 };
 use tsuji_transport::{Bytes, Gid, PeerId, Transport};
 
@@ -372,6 +372,27 @@ impl GraphCache {
                 told::warn!(%peer, %error, "a process of another host is not met");
             }
         }
+    }
+
+    /// Says how a process of this host is treated on all wires.
+    pub(crate) fn treat_on_wires(&self, session: &Session, peer: PeerId, treatment: Treatment) {
+        let wires = session.transports().iter().filter_map(|it| it.wire());
+        wires.for_each(|wire| wire.treat(peer, treatment));
+    }
+
+    /// A flow with this process takes this transport, so they meet on its wire if it has one.
+    pub(super) fn meet_on_wire(&self, transport: &dyn Transport, peer: PeerId) {
+        if self.channels.is_near(peer)
+            && let Some(wire) = transport.wire()
+        {
+            wire.treat(peer, Treatment::Meet);
+        }
+    }
+
+    /// There will be no talking to this process of this host but on a wire.
+    pub(crate) fn refuse_near(&mut self, session: &Session, peer: PeerId) {
+        self.channels.refuse(peer);
+        self.treat_on_wires(session, peer, Treatment::Meet);
     }
 
     /// Leaves the wires, so that nobody out there takes for living what is about to end.

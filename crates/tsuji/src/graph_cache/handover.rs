@@ -77,6 +77,9 @@ impl GraphCache {
                     self.open_to_foreign(session, flow, &id);
                 } else if peer != session.id {
                     let is_first = self.current(flow).is_none();
+                    if let Some(transport) = session.transport(id.as_str()) {
+                        self.meet_on_wire(&**transport, peer);
+                    }
                     let (epoch, transport) = (epoch.0, id.to_string());
                     self.channels.send(peer, &Control::Offer { flow, epoch, is_first, transport });
                 } else {

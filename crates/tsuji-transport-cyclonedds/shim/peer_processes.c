@@ -1,0 +1,408 @@
+/* Part of Cyclone DDS, as build.rs builds it. */
+#include "peer_processes.h"
+
+#include <string.h>
+
+#include <linux/filter.h>
+#include <sys/socket.h>
+
+#include "dds/ddsrt/heap.h"
+#include "dds/ddsrt/hopscotch.h"
+#include "dds/ddsrt/string.h"
+#include "dds/ddsrt/sync.h"
+#include "dds/ddsrt/time.h"
+#include "dds/ddsi/ddsi_domaingv.h"
+#include "dds/ddsi/ddsi_guid.h"
+#include "dds/ddsi/ddsi_thread.h"
+#include "ddsi__entity_index.h"
+#include "ddsi__participant.h"
+#include "ddsi__proxy_participant.h"
+#include "ddsi__spdp_schedule.h"
+#include "ddsi__tran.h"
+
+/* How long a participant has to be met by other means. */
+#define PATIENCE DDS_SECS (5)
+
+/* Beyond so many participants, and processes, others are met as everybody is. */
+#define PARTICIPANTS_MAX 4096u
+
+/* When there are so many, those who were heard first so long ago and are met by now are forgotten. */
+#define KEPT DDS_SECS (60)
+
+/* Participants of a process at a time: it may have joined anew. */
+#define OF_A_PROCESS_MAX 16u
+
+/* After so many messages that were passed over here the system is asked to drop the next. */
+#define PASSED_MAX 50u
+
+/* The most participants that the system is told of; a program of it has at most 4096 steps. */
+#define FILTERED_MAX 500u
+
+struct participant {
+  ddsi_guid_prefix_t prefix;
+  char process[TSUJI_PROCESS_LEN + 1];
+  ddsrt_mtime_t heard;
+  enum tsuji_treatment treatment;
+  /* Since when, or since it was heard. */
+  ddsrt_mtime_t treated;
+};
+
+struct process {
+  char name[TSUJI_PROCESS_LEN + 1];
+  enum tsuji_treatment treatment;
+};
+
+struct tsuji_peers {
+  struct ddsi_domaingv *gv;
+  char *claim;
+  char *key;
+  ddsrt_mutex_t lock;
+  struct ddsrt_hh *by_prefix;
+  uint32_t count;
+  /* Those with a treatment other than TSUJI_WAIT. */
+  struct process *processes;
+  uint32_t process_count;
+  uint32_t process_room;
+  /* Messages that were passed over here since the system was told. */
+  uint32_t passed;
+  bool is_filtered;
+};
+
+static ddsrt_thread_local struct tsuji_peers *next_domain;
+
+static uint32_t hash (const void *va)
+{
+  const struct participant *a = va;
+  const uint64_t mixed = (a->prefix.u[0] + UINT64_C (15385148050874689571)) * (a->prefix.u[1] + UINT64_C (17503036526311582379)) +
+    (a->prefix.u[2] + UINT64_C (11075621958654396447)) * UINT64_C (9748227842331024047);
+  return (uint32_t) (mixed >> 32);
+}
+
+static bool is_same (const void *va, const void *vb)
+{
+  const struct participant *a = va, *b = vb;
+  return memcmp (&a->prefix, &b->prefix, sizeof (a->prefix)) == 0;
+}
+
+struct tsuji_peers *tsuji_peers_new (const char *claim, const char *key)
+{
+  struct tsuji_peers *all = ddsrt_calloc_s (1, sizeof (*all));
+  if (all == NULL)
+    return NULL;
+  all->claim = ddsrt_strdup (claim);
+  all->key = ddsrt_strdup (key);
+  all->by_prefix = ddsrt_hh_new (32, hash, is_same);
+  ddsrt_mutex_init (&all->lock);
+  return all;
+}
+
+void tsuji_peers_for_next (struct tsuji_peers *all)
+{
+  next_domain = all;
+}
+
+struct tsuji_peers *tsuji_peers_take_next (struct ddsi_domaingv *gv)
+{
+  struct tsuji_peers *all = next_domain;
+  next_domain = NULL;
+  if (all != NULL)
+    all->gv = gv;
+  return all;
+}
+
+/* Where the words of the sender's prefix are in a datagram, behind the header of UDP (RTPS 2.5, 8.3.3). */
+static uint32_t place_of_word (unsigned word)
+{
+  return 8 + 8 + 4 * word;
+}
+
+/* The sockets to which all of the host sends. */
+static void for_multicast (const struct ddsi_domaingv *gv, int option, const void *value, socklen_t len, bool *is_set)
+{
+  struct ddsi_tran_conn *conns[] = { gv->disc_conn_mc, gv->data_conn_mc };
+  for (size_t i = 0; i < sizeof (conns) / sizeof (conns[0]); i++)
+    if (conns[i] != NULL && setsockopt (ddsi_conn_handle (conns[i]), SOL_SOCKET, option, value, len) == 0 && i == 0)
+      *is_set = true;
+}
+
+/* From now on the system drops what those say who are passed over, without waking anybody. Where it refuses, it goes on as
+ * before. With the lock held. */
+static void filter (struct tsuji_peers *all)
+{
+  struct sock_filter *program = ddsrt_malloc_s ((7 * FILTERED_MAX + 2) * sizeof (*program));
+  if (program == NULL)
+    return;
+  const struct sock_filter load[] = {
+    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, place_of_word (0)),
+    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, place_of_word (1)),
+    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, place_of_word (2)),
+  };
+  unsigned short len = 0;
+  uint32_t count = 0;
+  /* The second word first, which is another for each. */
+  program[len++] = load[1];
+  struct ddsrt_hh_iter it;
+  for (struct participant *one = ddsrt_hh_iter_first (all->by_prefix, &it); one != NULL && count < FILTERED_MAX; one = ddsrt_hh_iter_next (&it))
+  {
+    if (one->treatment != TSUJI_PASS_OVER)
+      continue;
+    const struct sock_filter steps[] = {
+      BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, one->prefix.u[1], 0, 6),
+      load[2],
+      BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, one->prefix.u[2], 0, 3),
+      load[0],
+      BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, one->prefix.u[0], 0, 1),
+      BPF_STMT (BPF_RET | BPF_K, 0),
+      load[1],
+    };
+    memcpy (program + len, steps, sizeof (steps));
+    len = (unsigned short) (len + sizeof (steps) / sizeof (steps[0]));
+    count++;
+  }
+  const struct sock_filter keep = BPF_STMT (BPF_RET | BPF_K, UINT32_MAX);
+  program[len++] = keep;
+  const struct sock_fprog whole = { .len = len, .filter = program };
+  for_multicast (all->gv, SO_ATTACH_FILTER, &whole, sizeof (whole), &all->is_filtered);
+  ddsrt_free (program);
+}
+
+/* With the lock held. */
+static void filter_no_more (struct tsuji_peers *all)
+{
+  bool is_done = false;
+  const int nothing = 0;
+  if (all->is_filtered)
+    for_multicast (all->gv, SO_DETACH_FILTER, &nothing, sizeof (nothing), &is_done);
+  all->is_filtered = false;
+  all->passed = 0;
+}
+
+static void free_one (void *one, void *arg)
+{
+  (void) arg;
+  ddsrt_free (one);
+}
+
+void tsuji_peers_free (struct tsuji_peers *all)
+{
+  ddsrt_hh_enum (all->by_prefix, free_one, NULL);
+  ddsrt_hh_free (all->by_prefix);
+  ddsrt_mutex_destroy (&all->lock);
+  ddsrt_free (all->processes);
+  ddsrt_free (all->claim);
+  ddsrt_free (all->key);
+  ddsrt_free (all);
+}
+
+static const unsigned char *find (const unsigned char *in, size_t len, const char *text)
+{
+  const size_t text_len = strlen (text);
+  for (; text_len <= len; in++, len--)
+    if (memcmp (in, text, text_len) == 0)
+      return in;
+  return NULL;
+}
+
+/* The process that these user data name, if they have the claim. */
+static bool read_process (const struct tsuji_peers *all, const unsigned char *user_data, size_t len, char *process)
+{
+  if (user_data == NULL || find (user_data, len, all->claim) == NULL)
+    return false;
+  const unsigned char *value = find (user_data, len, all->key);
+  if (value == NULL)
+    return false;
+  value += strlen (all->key);
+  const size_t left = (size_t) (user_data + len - value);
+  const unsigned char *end = memchr (value, ';', left);
+  const size_t value_len = end != NULL ? (size_t) (end - value) : left;
+  if (value_len == 0 || value_len > TSUJI_PROCESS_LEN || memchr (value, 0, value_len) != NULL)
+    return false;
+  memcpy (process, value, value_len);
+  process[value_len] = 0;
+  return true;
+}
+
+static struct process *find_process (const struct tsuji_peers *all, const char *name)
+{
+  for (uint32_t i = 0; i < all->process_count; i++)
+    if (strcmp (all->processes[i].name, name) == 0)
+      return &all->processes[i];
+  return NULL;
+}
+
+static void note_process (struct tsuji_peers *all, const char *name, enum tsuji_treatment treatment)
+{
+  struct process *found = find_process (all, name);
+  if (found != NULL && treatment == TSUJI_WAIT)
+    *found = all->processes[--all->process_count];
+  else if (found != NULL)
+    found->treatment = treatment;
+  else if (treatment != TSUJI_WAIT && all->process_count < PARTICIPANTS_MAX)
+  {
+    if (all->process_count == all->process_room)
+    {
+      const uint32_t room = all->process_room == 0 ? 16 : 2 * all->process_room;
+      struct process *grown = ddsrt_realloc_s (all->processes, room * sizeof (*grown));
+      if (grown == NULL)
+        return;
+      all->processes = grown;
+      all->process_room = room;
+    }
+    found = &all->processes[all->process_count++];
+    memcpy (found->name, name, strlen (name) + 1);
+    found->treatment = treatment;
+  }
+}
+
+static void remove_one (struct tsuji_peers *all, struct participant *one)
+{
+  (void) ddsrt_hh_remove (all->by_prefix, one);
+  all->count--;
+  ddsrt_free (one);
+}
+
+/* Makes room where all of it is taken. */
+static void forget_met (struct tsuji_peers *all, ddsrt_mtime_t now)
+{
+  struct ddsrt_hh_iter it;
+  struct participant *one = ddsrt_hh_iter_first (all->by_prefix, &it);
+  while (one != NULL)
+  {
+    struct participant *following = ddsrt_hh_iter_next (&it);
+    if (one->treatment == TSUJI_WAIT && KEPT < now.v - one->heard.v)
+      remove_one (all, one);
+    one = following;
+  }
+}
+
+bool tsuji_peers_wait_for (struct tsuji_peers *all, const ddsi_guid_prefix_t *prefix, const unsigned char *user_data, size_t len)
+{
+  struct participant wanted;
+  if (all == NULL || !read_process (all, user_data, len, wanted.process))
+    return false;
+  wanted.prefix = *prefix;
+  const ddsrt_mtime_t now = ddsrt_time_monotonic ();
+  ddsrt_mutex_lock (&all->lock);
+  struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  if (found == NULL)
+  {
+    if (all->count == PARTICIPANTS_MAX)
+      forget_met (all, now);
+    if (all->count < PARTICIPANTS_MAX && (found = ddsrt_malloc_s (sizeof (*found))) != NULL)
+    {
+      const struct process *process = find_process (all, wanted.process);
+      *found = wanted;
+      found->heard = now;
+      found->treated = now;
+      found->treatment = process != NULL ? process->treatment : TSUJI_WAIT;
+      all->count++;
+      ddsrt_hh_add_absent (all->by_prefix, found);
+    }
+  }
+  const bool is_passed_over = found != NULL && found->treatment != TSUJI_MEET &&
+    (found->treatment == TSUJI_PASS_OVER || now.v - found->heard.v < PATIENCE);
+  ddsrt_mutex_unlock (&all->lock);
+  return is_passed_over;
+}
+
+bool tsuji_peers_pass_over (struct tsuji_peers *all, const ddsi_guid_prefix_t *prefix)
+{
+  if (all == NULL)
+    return false;
+  struct participant wanted;
+  wanted.prefix = *prefix;
+  ddsrt_mutex_lock (&all->lock);
+  const struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  const bool is_passed_over = found != NULL && found->treatment == TSUJI_PASS_OVER;
+  if (is_passed_over && ++all->passed == PASSED_MAX)
+  {
+    all->passed = 0;
+    filter (all);
+  }
+  ddsrt_mutex_unlock (&all->lock);
+  return is_passed_over;
+}
+
+bool tsuji_peers_answer (struct tsuji_peers *all, const ddsi_guid_prefix_t *prefix)
+{
+  if (all == NULL)
+    return false;
+  struct participant wanted;
+  wanted.prefix = *prefix;
+  const ddsrt_mtime_t now = ddsrt_time_monotonic ();
+  ddsrt_mutex_lock (&all->lock);
+  const struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  const bool is_just_met = found != NULL && found->treatment == TSUJI_MEET && now.v - found->treated.v < PATIENCE;
+  ddsrt_mutex_unlock (&all->lock);
+  return is_just_met;
+}
+
+void tsuji_peers_lose (struct tsuji_peers *all, const ddsi_guid_prefix_t *prefix)
+{
+  if (all == NULL)
+    return;
+  struct participant wanted;
+  wanted.prefix = *prefix;
+  ddsrt_mutex_lock (&all->lock);
+  struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  if (found != NULL)
+    remove_one (all, found);
+  ddsrt_mutex_unlock (&all->lock);
+}
+
+/* Without the lock: they call back. */
+static void forget_proxy (struct ddsi_domaingv *gv, const ddsi_guid_prefix_t *prefix)
+{
+  const ddsi_guid_t guid = { .prefix = *prefix, .entityid = { .u = DDSI_ENTITYID_PARTICIPANT } };
+  struct ddsi_thread_state * const thrst = ddsi_lookup_thread_state ();
+  ddsi_thread_state_awake (thrst, gv);
+  (void) ddsi_delete_proxy_participant_by_guid (gv, &guid, ddsrt_time_wallclock (), false);
+  ddsi_thread_state_asleep (thrst);
+}
+
+static void announce (struct ddsi_domaingv *gv)
+{
+  struct ddsi_thread_state * const thrst = ddsi_lookup_thread_state ();
+  struct ddsi_entity_enum_participant each;
+  struct ddsi_participant *pp;
+  ddsi_thread_state_awake (thrst, gv);
+  ddsi_entidx_enum_participant_init (&each, gv->entity_index);
+  while ((pp = ddsi_entidx_enum_participant_next (&each)) != NULL)
+    (void) ddsi_spdp_force_republish (gv->spdp_schedule, pp, NULL);
+  ddsi_entidx_enum_participant_fini (&each);
+  ddsi_thread_state_asleep (thrst);
+}
+
+void tsuji_peers_treat (struct tsuji_peers *all, const char *process, enum tsuji_treatment treatment)
+{
+  if (strlen (process) > TSUJI_PROCESS_LEN)
+    return;
+  ddsi_guid_prefix_t known[OF_A_PROCESS_MAX];
+  uint32_t count = 0;
+  const ddsrt_mtime_t now = ddsrt_time_monotonic ();
+  ddsrt_mutex_lock (&all->lock);
+  note_process (all, process, treatment);
+  if (treatment != TSUJI_PASS_OVER)
+    filter_no_more (all);
+  struct ddsrt_hh_iter it;
+  struct participant *one = ddsrt_hh_iter_first (all->by_prefix, &it);
+  while (one != NULL)
+  {
+    struct participant *following = ddsrt_hh_iter_next (&it);
+    if (strcmp (one->process, process) == 0)
+    {
+      if (treatment == TSUJI_PASS_OVER && count < OF_A_PROCESS_MAX)
+        known[count++] = one->prefix;
+      one->treatment = treatment;
+      one->treated = now;
+      if (treatment == TSUJI_WAIT)
+        remove_one (all, one);
+    }
+    one = following;
+  }
+  ddsrt_mutex_unlock (&all->lock);
+  for (uint32_t i = 0; i < count; i++)
+    forget_proxy (all->gv, &known[i]);
+  if (treatment == TSUJI_MEET)
+    announce (all->gv);
+}
