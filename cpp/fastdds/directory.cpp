@@ -2,19 +2,11 @@
 
 #include <cstdlib>
 
-#include <fastdds/rtps/participant/ParticipantDiscoveryInfo.h>
-#include <fastdds/rtps/reader/ReaderDiscoveryInfo.h>
-#include <fastdds/rtps/writer/WriterDiscoveryInfo.h>
-
 #include "duration.hpp"
 
 namespace tsuji {
 
 using namespace eprosima::fastdds::dds;
-using eprosima::fastrtps::rtps::ParticipantDiscoveryInfo;
-using eprosima::fastrtps::rtps::ParticipantProxyData;
-using eprosima::fastrtps::rtps::ReaderDiscoveryInfo;
-using eprosima::fastrtps::rtps::WriterDiscoveryInfo;
 
 namespace {
 
@@ -32,25 +24,24 @@ void note_property(Entry &entry, const std::string &key, const std::string &valu
     entry.host = value.substr(0, value.rfind(':'));
 }
 
-std::shared_ptr<const Entry> participant_entry(const ParticipantProxyData &data)
+std::shared_ptr<const Entry> participant_entry(const AnnouncedParticipant &announced)
 {
   auto entry = std::make_shared<Entry>();
   entry->kind = TSUJI_FOUND_PARTICIPANT;
-  std::copy_n(data.m_VendorId.begin(), 2, entry->vendor.begin());
-  entry->user_data = data.m_userData.getValue();
-  for (auto it = data.m_properties.begin(); it != data.m_properties.end(); ++it)
+  std::copy_n(announced.vendor.begin(), 2, entry->vendor.begin());
+  entry->user_data = announced.user_data;
+  for (auto it = announced.properties.begin(); it != announced.properties.end(); ++it)
     note_property(*entry, it->first(), it->second());
   return entry;
 }
 
 // Histories are not announced.
-template <typename Qos>
-tsuji_qos announced(const Qos &said)
+tsuji_qos qos_of(const AnnouncedEndpoint &announced)
 {
   tsuji_qos qos{};
-  const bool is_reliable = said.m_reliability.kind == RELIABLE_RELIABILITY_QOS;
+  const bool is_reliable = announced.reliability.kind == RELIABLE_RELIABILITY_QOS;
   qos.reliability = is_reliable ? TSUJI_RELIABLE : TSUJI_BEST_EFFORT;
-  switch (said.m_durability.kind)
+  switch (announced.durability.kind)
   {
     case VOLATILE_DURABILITY_QOS: qos.durability = TSUJI_VOLATILE; break;
     case TRANSIENT_LOCAL_DURABILITY_QOS: qos.durability = TSUJI_TRANSIENT_LOCAL; break;
@@ -58,27 +49,26 @@ tsuji_qos announced(const Qos &said)
     case PERSISTENT_DURABILITY_QOS: qos.durability = TSUJI_PERSISTENT; break;
   }
   qos.history = TSUJI_HISTORY_UNKNOWN;
-  switch (said.m_liveliness.kind)
+  switch (announced.liveliness.kind)
   {
     case AUTOMATIC_LIVELINESS_QOS: qos.liveliness = TSUJI_AUTOMATIC; break;
     case MANUAL_BY_PARTICIPANT_LIVELINESS_QOS: qos.liveliness = TSUJI_MANUAL_BY_PARTICIPANT; break;
     case MANUAL_BY_TOPIC_LIVELINESS_QOS: qos.liveliness = TSUJI_MANUAL_BY_TOPIC; break;
   }
-  qos.deadline_ns = nanoseconds(said.m_deadline.period);
-  qos.lifespan_ns = nanoseconds(said.m_lifespan.duration);
-  qos.lease_ns = nanoseconds(said.m_liveliness.lease_duration);
+  qos.deadline_ns = nanoseconds(announced.deadline.period);
+  qos.lifespan_ns = nanoseconds(announced.lifespan.duration);
+  qos.lease_ns = nanoseconds(announced.liveliness.lease_duration);
   return qos;
 }
 
-template <typename Data>
-std::shared_ptr<const Entry> endpoint_entry(tsuji_found_kind kind, const Data &data)
+std::shared_ptr<const Entry> endpoint_entry(tsuji_found_kind kind, const AnnouncedEndpoint &announced)
 {
   auto entry = std::make_shared<Entry>();
   entry->kind = kind;
-  entry->topic = data.topicName().c_str();
-  entry->type = data.typeName().c_str();
-  entry->user_data = data.m_qos.m_userData.getValue();
-  entry->qos = announced(data.m_qos);
+  entry->topic = announced.topic;
+  entry->type = announced.type;
+  entry->user_data = announced.user_data;
+  entry->qos = qos_of(announced);
   return entry;
 }
 
@@ -120,31 +110,27 @@ bool Directory::take(Watch *watch, Name &name, std::shared_ptr<const Entry> &ent
   return true;
 }
 
-void Directory::on_participant_discovery(DomainParticipant *, ParticipantDiscoveryInfo &&info)
+void Directory::on_participant(const rtps::GUID_t &guid, const AnnouncedParticipant &announced)
 {
-  const Name name = name_of(info.info.m_guid);
-  switch (info.status)
-  {
-    case ParticipantDiscoveryInfo::DISCOVERED_PARTICIPANT:
-    case ParticipantDiscoveryInfo::CHANGED_QOS_PARTICIPANT: return note(name, participant_entry(info.info));
-    default: return lose(name);
-  }
+  note(name_of(guid), participant_entry(announced));
 }
 
-void Directory::on_subscriber_discovery(DomainParticipant *, ReaderDiscoveryInfo &&info)
+void Directory::on_reader(const rtps::GUID_t &guid, const AnnouncedEndpoint &announced)
 {
-  const Name name = name_of(info.info.guid());
-  if (info.status == ReaderDiscoveryInfo::REMOVED_READER)
-    return lose(name);
-  note(name, endpoint_entry(TSUJI_FOUND_READER, info.info));
+  note(name_of(guid), endpoint_entry(TSUJI_FOUND_READER, announced));
 }
 
-void Directory::on_publisher_discovery(DomainParticipant *, WriterDiscoveryInfo &&info)
+void Directory::on_writer(const rtps::GUID_t &guid, const AnnouncedEndpoint &announced)
 {
-  const Name name = name_of(info.info.guid());
-  if (info.status == WriterDiscoveryInfo::REMOVED_WRITER)
-    return lose(name);
-  note(name, endpoint_entry(TSUJI_FOUND_WRITER, info.info));
+  note(name_of(guid), endpoint_entry(TSUJI_FOUND_WRITER, announced));
+}
+
+void Directory::on_gone(const rtps::GUID_t &guid)
+{
+  const Name name = name_of(guid);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (entries_.erase(name) != 0)
+    tell(name);
 }
 
 void Directory::note(const Name &name, std::shared_ptr<const Entry> entry)
@@ -152,13 +138,6 @@ void Directory::note(const Name &name, std::shared_ptr<const Entry> entry)
   const std::lock_guard<std::mutex> lock(mutex_);
   entries_[name] = std::move(entry);
   tell(name);
-}
-
-void Directory::lose(const Name &name)
-{
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (entries_.erase(name) != 0)
-    tell(name);
 }
 
 void Directory::tell(const Name &name)

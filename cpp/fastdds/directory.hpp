@@ -9,10 +9,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include <fastdds/dds/domain/DomainParticipantListener.hpp>
-
 #include "ear.hpp"
 #include "name.hpp"
+#include "release.hpp"
 
 namespace tsuji {
 
@@ -39,7 +38,7 @@ struct Watch {
 };
 
 // It listens from the beginning, so that a watch begins with all who are there. The engine itself keeps as much of each.
-class Directory : public eprosima::fastdds::dds::DomainParticipantListener {
+class Directory : public DiscoveryListener {
  public:
   explicit Directory(Herald &herald) : herald_(herald) {}
 
@@ -48,16 +47,12 @@ class Directory : public eprosima::fastdds::dds::DomainParticipantListener {
   // What is new, if anything is. An entry of null is gone.
   bool take(Watch *watch, Name &name, std::shared_ptr<const Entry> &entry);
 
-  void on_participant_discovery(
-    eprosima::fastdds::dds::DomainParticipant *, eprosima::fastrtps::rtps::ParticipantDiscoveryInfo &&info) override;
-  void on_subscriber_discovery(
-    eprosima::fastdds::dds::DomainParticipant *, eprosima::fastrtps::rtps::ReaderDiscoveryInfo &&info) override;
-  void on_publisher_discovery(
-    eprosima::fastdds::dds::DomainParticipant *, eprosima::fastrtps::rtps::WriterDiscoveryInfo &&info) override;
-
  private:
+  void on_participant(const rtps::GUID_t &guid, const AnnouncedParticipant &announced) override;
+  void on_reader(const rtps::GUID_t &guid, const AnnouncedEndpoint &announced) override;
+  void on_writer(const rtps::GUID_t &guid, const AnnouncedEndpoint &announced) override;
+  void on_gone(const rtps::GUID_t &guid) override;
   void note(const Name &name, std::shared_ptr<const Entry> entry);
-  void lose(const Name &name);
   // With the lock held.
   void tell(const Name &name);
 

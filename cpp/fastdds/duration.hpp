@@ -3,23 +3,22 @@
 
 #include <cstdint>
 
-#include <fastdds/rtps/common/Time_t.h>
-
+#include "release.hpp"
 #include "tsuji_transport.h"
 
 namespace tsuji {
 
 // The engine counts seconds in 31 bits; what is longer never ends.
-inline eprosima::fastrtps::Duration_t duration(int64_t ns)
+inline Duration duration(int64_t ns)
 {
   constexpr int64_t SECOND_NS = 1'000'000'000;
   if (ns < 0)
     return {0, 0u};
   if (INT32_MAX <= ns / SECOND_NS)
-    return eprosima::fastrtps::c_TimeInfinite;
+    return c_TimeInfinite;
   return {static_cast<int32_t>(ns / SECOND_NS), static_cast<uint32_t>(ns % SECOND_NS)};
 }
 
-inline int64_t nanoseconds(const eprosima::fastrtps::Duration_t &it) { return it.is_infinite() ? TSUJI_INFINITE : it.to_ns(); }
+inline int64_t nanoseconds(const Duration &it) { return it.is_infinite() ? TSUJI_INFINITE : it.to_ns(); }
 
 }  // namespace tsuji

@@ -12,16 +12,17 @@
 
 #include "duration.hpp"
 #include "failure.hpp"
+#include "release.hpp"
 #include "sample.hpp"
 
 namespace tsuji {
 
 using namespace eprosima::fastdds::dds;
-using eprosima::fastrtps::rtps::GUID_t;
-using eprosima::fastrtps::rtps::iHandle2GUID;
-using eprosima::fastrtps::rtps::SampleIdentity;
-using eprosima::fastrtps::rtps::SequenceNumber_t;
-using eprosima::fastrtps::rtps::WriteParams;
+using rtps::GUID_t;
+using rtps::iHandle2GUID;
+using rtps::SampleIdentity;
+using rtps::SequenceNumber_t;
+using rtps::WriteParams;
 
 namespace {
 
@@ -89,7 +90,7 @@ void set_qos(Qos &to, const tsuji_endpoint &endpoint)
   to.liveliness().lease_duration = duration(qos.lease_ns);
   to.user_data().data_vec(
     std::vector<unsigned char>(endpoint.user_data, endpoint.user_data + endpoint.user_data_size));
-  to.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
+  to.endpoint().history_memory_policy = rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
   to.data_sharing().off();
 }
 
@@ -104,10 +105,7 @@ DataWriterQos writer_qos(const tsuji_endpoint &endpoint)
   // A write that would have to wait is refused. It waits for locks all the same, which are held for short.
   to.reliability().max_blocking_time = {0, 0u};
   to.publish_mode().kind = SYNCHRONOUS_PUBLISH_MODE;
-  auto &times = to.reliable_writer_qos().times;
-  times.initialHeartbeatDelay = {0, FIRST_HEARTBEAT_NS};
-  times.heartbeatPeriod = {0, HEARTBEAT_NS};
-  times.nackResponseDelay = {0, SEND_AGAIN_NS};
+  set_writer_times(to.reliable_writer_qos().times, {0, FIRST_HEARTBEAT_NS}, {0, HEARTBEAT_NS}, {0, SEND_AGAIN_NS});
   // Else one goes with each part of a large sample; and of what a volatile reader of Cyclone DDS has in part when its first
   // heartbeat comes, it thinks that it was before its time.
   to.reliable_writer_qos().disable_heartbeat_piggyback = true;
@@ -131,9 +129,7 @@ DataReaderQos reader_qos(const tsuji_endpoint &endpoint)
   set_qos(to, endpoint);
   to.history().kind = KEEP_ALL_HISTORY_QOS;
   limit(to.resource_limits(), EARLY_SAMPLES_MAX);
-  auto &times = to.reliable_reader_qos().times;
-  times.initialAcknackDelay = {0, ANSWER_NS};
-  times.heartbeatResponseDelay = {0, ANSWER_NS};
+  set_reader_times(to.reliable_reader_qos().times, {0, ANSWER_NS}, {0, ANSWER_NS});
   return to;
 }
 
@@ -230,29 +226,29 @@ void Writer::write(const unsigned char *data, size_t size, int64_t source_ns, co
   {
     WriteParams params;
     params.related_sample_identity(identity_of(*related));
-    params.source_timestamp(eprosima::fastrtps::rtps::Time_t(duration(source_ns)));
-    if (writer_->write(&outgoing, params))
+    params.source_timestamp(rtps::Time_t(duration(source_ns)));
+    if (write_with(*writer_, &outgoing, params))
       return;
     // It does not say why. Where all is acknowledged there is room, as there may be since it failed; what fails then fails
     // whenever it is tried.
     if (!is_acknowledged(0))
       throw Failure(TSUJI_BUSY, "too much is not acknowledged");
-    if (!writer_->write(&outgoing, params))
+    if (!write_with(*writer_, &outgoing, params))
       throw Failure(TSUJI_UNEXPECTED, "Fast DDS does not write");
     return;
   }
-  const ReturnCode_t result = writer_->write_w_timestamp(&outgoing, HANDLE_NIL, duration(source_ns));
-  if (result == ReturnCode_t::RETCODE_OK)
+  const ReturnCode result = writer_->write_w_timestamp(&outgoing, HANDLE_NIL, duration(source_ns));
+  if (result == RETCODE_OK)
     return;
-  if (result == ReturnCode_t::RETCODE_TIMEOUT)
+  if (result == RETCODE_TIMEOUT)
     throw Failure(TSUJI_BUSY, "too much is not acknowledged");
-  const bool is_exhausted = result == ReturnCode_t::RETCODE_OUT_OF_RESOURCES;
+  const bool is_exhausted = result == RETCODE_OUT_OF_RESOURCES;
   throw Failure(is_exhausted ? TSUJI_EXHAUSTED : TSUJI_UNEXPECTED, "Fast DDS does not write");
 }
 
 bool Writer::is_acknowledged(int64_t timeout_ns)
 {
-  return !is_reliable_ || writer_->wait_for_acknowledgments(duration(timeout_ns)) == ReturnCode_t::RETCODE_OK;
+  return !is_reliable_ || writer_->wait_for_acknowledgments(duration(timeout_ns)) == RETCODE_OK;
 }
 
 void Writer::on_publication_matched(DataWriter *, const PublicationMatchedStatus &info)
@@ -306,7 +302,7 @@ try
   std::vector<tsuji_taken> arrived;
   Incoming incoming;
   SampleInfo info;
-  while (reader->take_next_sample(&incoming, &info) == ReturnCode_t::RETCODE_OK)
+  while (reader->take_next_sample(&incoming, &info) == RETCODE_OK)
   {
     // Without data it only says that writers came or went.
     if (!info.valid_data || incoming.memory == nullptr)

@@ -7,15 +7,14 @@
 #include <functional>
 #include <string_view>
 
-#include <fastdds/rtps/common/Guid.h>
-
+#include "release.hpp"
 #include "tsuji_transport.h"
 
 namespace tsuji {
 
 using Name = std::array<unsigned char, TSUJI_NAME_BYTES>;
 
-inline Name name_of(const eprosima::fastrtps::rtps::GUID_t &guid)
+inline Name name_of(const rtps::GUID_t &guid)
 {
   Name name;
   std::copy_n(guid.guidPrefix.value, 12, name.begin());

@@ -18,13 +18,10 @@
 
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/log/Log.hpp>
-#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
-#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
-#include <fastrtps/utils/IPLocator.h>
-#include <fastrtps/xmlparser/XMLProfileManager.h>
 
 #include "failure.hpp"
 #include "reclaim.hpp"
+#include "release.hpp"
 #include "sample.hpp"
 
 namespace tsuji {
@@ -32,8 +29,8 @@ namespace tsuji {
 using namespace eprosima::fastdds::dds;
 using eprosima::fastdds::rtps::SharedMemTransportDescriptor;
 using eprosima::fastdds::rtps::UDPv4TransportDescriptor;
-using eprosima::fastrtps::rtps::IPLocator;
-using eprosima::fastrtps::rtps::Locator_t;
+using rtps::IPLocator;
+using rtps::Locator_t;
 
 namespace {
 
@@ -133,9 +130,8 @@ void prepare_library()
     Log::SetVerbosity(Log::Kind::Error);
     Log::RegisterConsumer(std::make_unique<LogToTsuji>());
     // Within a process the engine would call the reader from within write().
-    eprosima::fastrtps::LibrarySettingsAttributes settings;
-    settings.intraprocess_delivery = eprosima::fastrtps::INTRAPROCESS_OFF;
-    eprosima::fastrtps::xmlparser::XMLProfileManager::library_settings(settings);
+    if (!switch_off_intraprocess())
+      warn("another user of Fast DDS in this process was there first, and its setting of intra-process delivery stays");
     std::ifstream said("/proc/sys/net/core/rmem_max");
     uint64_t max = 0;
     if (said >> max && max < SOCKET_BUFFER_BYTES)
@@ -308,7 +304,7 @@ void set_discovery(DomainParticipantQos &qos, const tsuji_join &join, const Sett
   // The engine takes a host for its own where the first four bytes of the name are the same: two are of the vendor, and two
   // of the host's addresses.
   if (settings.is_host_only)
-    builtin.discovery_config.ignoreParticipantFlags = eprosima::fastrtps::rtps::FILTER_DIFFERENT_HOST;
+    builtin.discovery_config.ignoreParticipantFlags = rtps::FILTER_DIFFERENT_HOST;
   builtin.discovery_config.leaseDuration = {LEASE_S, 0u};
   builtin.discovery_config.leaseDuration_announcementperiod = {ANNOUNCE_S, 0u};
   // With addresses of one kind only the engine adds no multicast of its own.

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "release.hpp"
+
 namespace tsuji {
 
 namespace {
@@ -19,17 +21,16 @@ namespace {
 // A younger one may be about to be locked by its owner, which makes the file first.
 constexpr time_t AGE_S_MIN = 5;
 
-constexpr char PREFIX[] = "fastrtps_";
 constexpr char LOCK_SUFFIX[] = "_el";
 constexpr size_t ID_CHARS = 16;
 
-// fastrtps_<16 of 0-9 and a-z>_el, which the owner of the segment fastrtps_<16 of them> has locked while it lives. Ports
-// are named otherwise; the engine makes those anew that it finds abandoned.
+// Behind the prefix <16 of 0-9 and a-z>_el, which the owner of the segment <16 of them> has locked while it lives. Ports are
+// named otherwise; the engine makes those anew that it finds abandoned.
 bool is_lock_of_segment(const std::string &name)
 {
-  const size_t prefix = sizeof(PREFIX) - 1;
+  const size_t prefix = sizeof(SHM_PREFIX) - 1;
   const size_t suffix = sizeof(LOCK_SUFFIX) - 1;
-  if (name.size() != prefix + ID_CHARS + suffix || name.compare(0, prefix, PREFIX) != 0)
+  if (name.size() != prefix + ID_CHARS + suffix || name.compare(0, prefix, SHM_PREFIX) != 0)
     return false;
   const auto is_of_id = [](unsigned char it) { return std::isdigit(it) || std::islower(it); };
   const auto id = name.begin() + prefix;

@@ -5,8 +5,6 @@
 
 namespace tsuji {
 
-using eprosima::fastrtps::rtps::SerializedPayload_t;
-
 namespace {
 
 // Where the data begins modulo 16, so that the body behind the header is aligned.
@@ -29,53 +27,41 @@ size_t without_padding(unsigned char *data, size_t size)
 
 void sample_free(void *memory) { std::free(memory); }
 
-RawType::RawType(const std::string &name)
-{
-  setName(name.c_str());
-  m_typeSize = HEADER_BYTES;
-  m_isGetKeyDefined = false;
-  auto_fill_type_object(false);
-  auto_fill_type_information(false);
-}
-
 // The engine rounds a sample up to 4 bytes on the wire and does not say so in the header; so that is done here.
-bool RawType::serialize(void *outgoing, SerializedPayload_t *payload)
+bool RawType::write(const void *outgoing, rtps::SerializedPayload_t &payload) const
 {
   const auto &sample = *static_cast<const Outgoing *>(outgoing);
   const size_t size = padded(sample.size);
-  if (payload->max_size < size)
+  if (payload.max_size < size)
     return false;
-  std::memcpy(payload->data, sample.data, sample.size);
-  std::memset(payload->data + sample.size, 0, size - sample.size);
-  payload->data[3] = static_cast<unsigned char>((payload->data[3] & ~3u) | (size - sample.size));
-  payload->length = static_cast<uint32_t>(size);
-  payload->encapsulation = (sample.data[1] & 1) != 0 ? CDR_LE : CDR_BE;
+  std::memcpy(payload.data, sample.data, sample.size);
+  std::memset(payload.data + sample.size, 0, size - sample.size);
+  payload.data[3] = static_cast<unsigned char>((payload.data[3] & ~3u) | (size - sample.size));
+  payload.length = static_cast<uint32_t>(size);
+  payload.encapsulation = (sample.data[1] & 1) != 0 ? CDR_LE : CDR_BE;
   return true;
 }
 
-bool RawType::deserialize(SerializedPayload_t *payload, void *incoming)
+bool RawType::read(const rtps::SerializedPayload_t &payload, void *incoming) const
 {
   auto &sample = *static_cast<Incoming *>(incoming);
   sample = Incoming();
-  auto *memory = static_cast<unsigned char *>(std::aligned_alloc(16, (LEAD + payload->length + 15) / 16 * 16));
+  auto *memory = static_cast<unsigned char *>(std::aligned_alloc(16, (LEAD + payload.length + 15) / 16 * 16));
   if (memory == nullptr)
     return true;
   unsigned char *data = memory + LEAD;
-  std::memcpy(data, payload->data, payload->length);
-  sample = Incoming{memory, data, without_padding(data, payload->length)};
+  std::memcpy(data, payload.data, payload.length);
+  sample = Incoming{memory, data, without_padding(data, payload.length)};
   return true;
 }
 
-std::function<uint32_t()> RawType::getSerializedSizeProvider(void *outgoing)
+uint32_t RawType::size_of(const void *outgoing) const
 {
-  const auto size = static_cast<uint32_t>(padded(static_cast<const Outgoing *>(outgoing)->size));
-  return [size] { return size; };
+  return static_cast<uint32_t>(padded(static_cast<const Outgoing *>(outgoing)->size));
 }
 
-void *RawType::createData() { return new Incoming(); }
+void *RawType::make() const { return new Incoming(); }
 
-void RawType::deleteData(void *incoming) { delete static_cast<Incoming *>(incoming); }
-
-bool RawType::getKey(void *, eprosima::fastrtps::rtps::InstanceHandle_t *, bool) { return false; }
+void RawType::remove(void *incoming) const { delete static_cast<Incoming *>(incoming); }
 
 }  // namespace tsuji

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <fastdds/dds/topic/TopicDataType.hpp>
+#include "release.hpp"
 
 namespace tsuji {
 
@@ -29,16 +29,16 @@ struct Incoming {
 void sample_free(void *memory);
 
 // A type of which only the name is known: its samples are Outgoing and Incoming.
-class RawType : public eprosima::fastdds::dds::TopicDataType {
+class RawType : public NamedType {
  public:
-  explicit RawType(const std::string &name);
+  explicit RawType(const std::string &name) : NamedType(name, HEADER_BYTES) {}
 
-  bool serialize(void *outgoing, eprosima::fastrtps::rtps::SerializedPayload_t *payload) override;
-  bool deserialize(eprosima::fastrtps::rtps::SerializedPayload_t *payload, void *incoming) override;
-  std::function<uint32_t()> getSerializedSizeProvider(void *outgoing) override;
-  void *createData() override;
-  void deleteData(void *incoming) override;
-  bool getKey(void *data, eprosima::fastrtps::rtps::InstanceHandle_t *handle, bool force_md5) override;
+ private:
+  bool write(const void *outgoing, rtps::SerializedPayload_t &payload) const override;
+  bool read(const rtps::SerializedPayload_t &payload, void *incoming) const override;
+  uint32_t size_of(const void *outgoing) const override;
+  void *make() const override;
+  void remove(void *incoming) const override;
 };
 
 }  // namespace tsuji
