@@ -36,7 +36,9 @@ namespace {
 
 // What a burst of a sample of some megabytes needs.
 constexpr uint32_t SOCKET_BUFFER_BYTES = 4u << 20;
-// Two samples of some megabytes. The engine's own half megabyte makes each of them wait for a heartbeat.
+// The variable that turns the engine's shared memory on, and how much there is then: two samples of some megabytes. The engine's
+// own half megabyte makes each of them wait for a heartbeat.
+constexpr char SHM_VARIABLE[] = "TSUJI_FASTDDS_SHM";
 constexpr uint64_t SHM_SEGMENT_BYTES = 16u << 20;
 // What waits at a port to be read. Of the engine's own 512 a burst of small samples overruns as many, which are sent again.
 constexpr uint32_t SHM_PORT_MESSAGES = 4096;
@@ -151,8 +153,20 @@ void refuse_discovery_server()
     throw Failure(TSUJI_UNSUPPORTED, "ROS_DISCOVERY_SERVER=" + server + " is not supported; allowed: it is not set");
 }
 
+// None unless somebody asks for it. Fast DDS maps the ports of others in /dev/shm by their names alone, and what is in there is
+// laid out as the build and its Boost have it: beside one of another build it ends this process, at whatever is found.
+uint64_t shm_segment_bytes_asked_for()
+{
+  const std::string value = variable(SHM_VARIABLE);
+  if (value.empty() || value == "0")
+    return 0;
+  if (value == "1")
+    return SHM_SEGMENT_BYTES;
+  throw Failure(TSUJI_INVALID, std::string(SHM_VARIABLE) + "=\"" + value + "\"; allowed: 0 or 1");
+}
+
 struct Settings {
-  uint64_t shm_segment_bytes = SHM_SEGMENT_BYTES;
+  uint64_t shm_segment_bytes = shm_segment_bytes_asked_for();
   // Whoever is no participant of Fast DDS on this host is not met.
   bool is_host_only = false;
 };
@@ -289,6 +303,7 @@ void set_transports(DomainParticipantQos &qos, const tsuji_join &join, const Set
   qos.transport().user_transports.push_back(udp);
   if (settings.shm_segment_bytes == 0)
     return;
+  warn("the shared memory of Fast DDS is on; beside Fast DDS of another build it may end this process");
   reclaim_segments();
   auto shm = std::make_shared<SharedMemTransportDescriptor>();
   shm->segment_size(static_cast<uint32_t>(settings.shm_segment_bytes));

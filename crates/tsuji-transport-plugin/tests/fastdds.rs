@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -50,12 +51,52 @@ fn a_reply_that_cannot_be_written_is_not_waited_for() {
     alone("is_short_of_memory");
 }
 
+/// Nothing of it is mapped otherwise, so that nothing that another build of Fast DDS left there can end the process.
+#[test]
+#[allow(clippy::print_stderr, reason = "says that it did not run")]
+fn shared_memory_is_taken_where_it_is_asked_for_alone() {
+    let apart = |command: &[&OsStr], asked_for: &str| {
+        // A folder of its own, whatever others have in the host's.
+        let inside = r#"mount -t tmpfs none /dev/shm && exec "$@""#;
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", inside, "sh"]);
+        unshare.args(command).env("TSUJI_FASTDDS_SHM", asked_for);
+        unshare.status().is_ok_and(|it| it.success())
+    };
+    if !apart(&[OsStr::new("true")], "") {
+        eprintln!("not run: namespaces are refused here");
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let arguments = ["--exact", "has_the_memory_that_is_asked_for", "--ignored", "--nocapture"];
+    let command: Vec<_> =
+        std::iter::once(own.as_os_str()).chain(arguments.map(OsStr::new)).collect();
+    for asked_for in ["", "0", "1"] {
+        assert!(apart(&command, asked_for), "TSUJI_FASTDDS_SHM={asked_for:?}");
+    }
+}
+
 /// Runs a test of this file in a process of its own.
 #[track_caller]
 fn alone(test: &str) {
     let own = std::env::current_exe().unwrap();
     let arguments = ["--exact", test, "--ignored", "--nocapture"];
     assert!(Command::new(own).args(arguments).status().unwrap().success(), "{test}");
+}
+
+#[test]
+#[ignore = "a child process of the other tests"]
+fn has_the_memory_that_is_asked_for() {
+    let world = over_loopback();
+    let (writer, reader) = world.pair("t", Keep::All(100));
+    for number in 1..=50 {
+        writer.send(100_000);
+        assert_eq!(reader.numbers(), [number]);
+    }
+    // Before 3 they are called after its old name.
+    let names = std::fs::read_dir("/dev/shm").unwrap().map(|it| it.unwrap().file_name());
+    let count = names.filter(|it| it.to_string_lossy().contains("fast")).count();
+    assert_eq!(0 < count, std::env::var("TSUJI_FASTDDS_SHM").unwrap() == "1", "{count} files");
 }
 
 /// The one that writes leaves whenever nothing needs it; the other stays, and must not take it for the one that left.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tsuji_core::{Peers, Policy, Prefer, RtpsEngine, Scopes, Setting, TransportId};
+use tsuji_core::{Peers, Policy, RtpsEngine, Scopes, Setting, TransportId};
 use tsuji_engine::{About, EngineTransport, IDLE_DEFAULT};
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
@@ -337,7 +337,7 @@ impl Plugins<'_> {
         };
         let settings =
             settings.filter(is_left).map(|it| (it.key.to_string(), it.value.to_string()));
-        let mut settings = with_preference(&about.id, settings.collect(), self.policy.prefer());
+        let mut settings: Vec<_> = settings.collect();
         let is_second = about.peers == FAST_ALONE;
         if is_second {
             settings.retain(|(key, _)| key != MEET);
@@ -377,24 +377,6 @@ const FAST: &str = "fastdds";
 const PLUGINS: [(&str, u64); 2] = [PLUGIN_FAST, PLUGIN_ZENOH];
 const PLUGIN_FAST: (&str, u64) = (FAST, 1 << 30);
 const PLUGIN_ZENOH: (&str, u64) = ("zenoh", 1 << 29);
-
-/// What a library is told: the settings of the policy, and what follows from what it prefers.
-fn with_preference(
-    name: &TransportId,
-    mut settings: Vec<(String, String)>,
-    prefer: Prefer,
-) -> Vec<(String, String)> {
-    let is_said = settings.iter().any(|(key, _)| key == SEGMENT);
-    if name.as_str() == FAST && prefer == Prefer::Memory && !is_said {
-        settings.push((SEGMENT.to_owned(), SEGMENT_FOR_MEMORY.to_owned()));
-    }
-    settings
-}
-
-/// The shared memory that Fast DDS takes when it starts, all of which is resident from then on.
-const SEGMENT: &str = "shm_segment_bytes";
-/// A quarter of what it takes otherwise: one large picture has room.
-const SEGMENT_FOR_MEMORY: &str = "4194304";
 
 /// Whom Fast DDS meets: `host` for participants of its own on this host.
 const MEET: &str = "meet";
@@ -750,18 +732,5 @@ mod tests {
         }
         let policy = tsuji_policy::builtin_default();
         assert_eq!(idle_of(&policy, &TransportId::new(FAST)).unwrap(), Some(IDLE_DEFAULT));
-    }
-
-    #[test]
-    fn where_memory_is_preferred_fast_dds_takes_less_of_it() {
-        let check = |name: &str, said: &[(&str, &str)], prefer, expect: &[&str]| {
-            let said = said.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-            let told = with_preference(&TransportId::new(name), said, prefer);
-            assert_eq!(told.iter().map(|(_, value)| &**value).collect::<Vec<_>>(), expect);
-        };
-        check("fastdds", &[], Prefer::Memory, &[SEGMENT_FOR_MEMORY]);
-        check("fastdds", &[], Prefer::Latency, &[]);
-        check("fastdds", &[(SEGMENT, "0")], Prefer::Memory, &["0"]);
-        check("radio", &[], Prefer::Memory, &[]);
     }
 }

@@ -13,7 +13,10 @@ use std::time::Duration;
 use house::foreign::{Plain, Topic, next};
 use house::links::{ends, settled_on};
 use house::log::Log;
-use house::{Folder, HANG, Watchdog, best_effort, keep_all, keep_last, take_until, wait_until};
+use house::{
+    Folder, HANG, Peer, Watchdog, best_effort, keep_all, keep_last, ros_wheels, take_until,
+    wait_until,
+};
 use ros2_client::Side;
 use tsuji::{Context, Durability, Message, Qos, Role, RouteReport};
 use tsuji_core::{
@@ -288,6 +291,33 @@ fn processes_that_speak_by_different_engines_meet_on_a_host() {
     wait_until("it comes", || subscription.take().unwrap().is_some());
     let route = settled_on(&here, "/n", "shm");
     assert_eq!(route.scope, "local");
+}
+
+/// The node has shared memory, laid out as its own build has it: whoever of another build mapped it would be ended by it.
+#[test]
+fn a_node_on_another_build_of_fast_dds_hears_and_is_heard() {
+    let Some(side) = side(86) else { return };
+    let Some(python) = ros_wheels() else { return };
+    let _watchdog = Watchdog::start("another build of Fast DDS");
+    let folder = Folder::new();
+    let node_there = Peer::ros_wheels(&python, "echo", side.domain);
+    let context = side.context(&folder);
+    let node = context.node("here").unwrap();
+    let publisher = node.create_publisher::<Text>("ours", keep_all()).unwrap();
+    let subscription = node.create_polled_subscription::<Text>("theirs", keep_all()).unwrap();
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    subscription.wait_for_publishers(1, HANG).unwrap();
+    for number in 0..20 {
+        // Each second one has many datagrams.
+        let data = format!("{number} {}", "x".repeat(number % 2 * 1_000_000));
+        publisher.publish(Text { data: data.clone() }).unwrap();
+        take_until(&node, &subscription, |received| received.view().data == data);
+    }
+    for topic in ["/ours", "/theirs"] {
+        let route = settled_on(&context, topic, "fastdds");
+        assert_eq!(route.peer, "fast");
+    }
+    node_there.end();
 }
 
 /// Where Fast DDS cannot speak Cyclone DDS does, and says why.

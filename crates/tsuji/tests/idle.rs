@@ -91,9 +91,7 @@ fn goes_and_comes(folder: &Folder, engine: &str) {
         settled_on(&there, "/n", "shm");
         taking.wait_for_more();
         all_are(&here, engine, EngineState::ShutDown);
-        // Fast DDS keeps one thread for the whole process, which looks after its shared memory.
-        let kept = usize::from(engine == "fastdds");
-        wait_until("its threads are gone", || threads() <= before + kept);
+        wait_until("its threads are gone", || threads() <= before);
         taking.wait_for_more();
     }
     let sent = sending.finish();

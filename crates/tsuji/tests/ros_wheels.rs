@@ -6,8 +6,6 @@
 
 mod house;
 
-use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use house::foreign::{Plain, Talker, Topic, context};
@@ -20,15 +18,6 @@ use tsuji::parameter::ParameterClient;
 use tsuji::{Message, ServiceType};
 use tsuji_msg::{ActionDescription, Definition, Kind, Resolver, Unreadable};
 use tsuji_ros::service::RequestHeader;
-
-/// Python with the wheels, unless none are named.
-fn python() -> Option<PathBuf> {
-    let wheels = std::env::var_os("TSUJI_ROS_WHEELS");
-    if wheels.is_none() {
-        let _ = writeln!(std::io::stderr(), "skipped: TSUJI_ROS_WHEELS is not set");
-    }
-    Some(PathBuf::from(wheels?).join("bin/python"))
-}
 
 /// What ships, and the action of test_msgs.
 struct Texts;
@@ -77,7 +66,7 @@ fn call_headed(talker: &Talker<'_>, replies: &house::foreign::Listener<'_>, sequ
 #[test]
 fn nodes_on_fast_dds_ask_us() {
     let _watchdog = Watchdog::start("rclpy asks");
-    let Some(python) = python() else { return };
+    let Some(python) = house::ros_wheels() else { return };
     let folder = Folder::new();
     let context = context(&folder, 68);
     let node = context.node("ours").unwrap();
@@ -123,7 +112,7 @@ fn nodes_on_fast_dds_ask_us() {
 #[test]
 fn we_ask_nodes_on_fast_dds() {
     let _watchdog = Watchdog::start("rclpy answers");
-    let Some(python) = python() else { return };
+    let Some(python) = house::ros_wheels() else { return };
     let folder = Folder::new();
     let context = context(&folder, 69);
     let node = context.node("ours").unwrap();
@@ -161,7 +150,7 @@ fn we_ask_nodes_on_fast_dds() {
 #[test]
 fn servers_of_both_mappings_are_asked_once_each() {
     let _watchdog = Watchdog::start("two servers");
-    let Some(python) = python() else { return };
+    let Some(python) = house::ros_wheels() else { return };
     let folder = Folder::new();
     let context = context(&folder, 70);
     let node = context.node("ours").unwrap();

@@ -17,6 +17,10 @@ const OF_ENGINES: &[(&str, &str)] = &[
         "no effect; discovery servers are not supported; Fast DDS does not join with it",
     ),
     (
+        "TSUJI_FASTDDS_SHM",
+        "read where Fast DDS starts; with 1 it has its own shared memory, which may end the process beside Fast DDS of another build",
+    ),
+    (
         "ZENOH_SESSION_CONFIG_URI",
         "read where a flow takes zenoh, unless the policy has settings for it or nobody of another host is met",
     ),

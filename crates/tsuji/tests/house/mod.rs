@@ -16,7 +16,7 @@ use std::time::Duration;
 use tsuji::{Context, History, Node, Qos, Reliability, Subscription, WaitSet};
 
 pub(crate) use self::world::child::{Child, heard, role, tell};
-pub(crate) use self::world::peer::{Peer, free_port, ros2_client};
+pub(crate) use self::world::peer::{Peer, free_port, ros_wheels, ros2_client};
 pub(crate) use self::world::{DOMAIN, Folder, HANG, SetAtEnd, spun};
 
 impl Folder {

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -114,6 +114,15 @@ pub(crate) fn ros2_client() -> Option<OsString> {
         let _ = writeln!(std::io::stderr(), "skipped: TSUJI_PEER_ROS2_CLIENT is not set");
     }
     program
+}
+
+/// Python with the wheels of ROS 2, unless none are named.
+pub(crate) fn ros_wheels() -> Option<PathBuf> {
+    let wheels = std::env::var_os("TSUJI_ROS_WHEELS");
+    if wheels.is_none() {
+        let _ = writeln!(std::io::stderr(), "skipped: TSUJI_ROS_WHEELS is not set");
+    }
+    Some(PathBuf::from(wheels?).join("bin/python"))
 }
 
 /// A port for a router that goes and comes back, which no connection is given meanwhile: those have ports from 32768 on.

@@ -1,11 +1,13 @@
-"""A node of rclpy on rmw_fastrtps_cpp: `serve` until its input ends, or `ask` a node of tsuji and say what it answers."""
+"""A node of rclpy on rmw_fastrtps_cpp: `serve` or `echo` until its input ends, or `ask` a node of tsuji and say what it answers."""
 
 import sys
 import threading
+import time
 
 import rclpy
 from rcl_interfaces.srv import GetParameters, ListParameters
 from rclpy.action import ActionClient, ActionServer
+from std_msgs.msg import String
 from std_srvs.srv import SetBool
 from test_msgs.action import Fibonacci
 
@@ -34,6 +36,23 @@ def serve(node):
     kept = [node.create_service(SetBool, "theirs", answer)]
     kept.append(ActionServer(node, Fibonacci, "fib_theirs", pursue))
     node.declare_parameter("speed", 3)
+    spin_until_told(node)
+
+
+def echo(node):
+    publisher = node.create_publisher(String, "theirs", 10)
+
+    def answer(message):
+        while publisher.get_subscription_count() == 0:
+            time.sleep(0.01)
+        publisher.publish(message)
+
+    kept = node.create_subscription(String, "ours", answer, 10)
+    spin_until_told(node)
+    node.destroy_subscription(kept)
+
+
+def spin_until_told(node):
     say("ready")
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
@@ -77,7 +96,7 @@ def ask(node):
 
 rclpy.init()
 node = rclpy.create_node("peer")
-{"serve": serve, "ask": ask}[sys.argv[1]](node)
+{"serve": serve, "echo": echo, "ask": ask}[sys.argv[1]](node)
 # Else its shared memory stays behind.
 node.destroy_node()
 rclpy.shutdown()
