@@ -20,6 +20,7 @@
 #include <fastdds/dds/log/Log.hpp>
 
 #include "failure.hpp"
+#include "loopback.hpp"
 #include "reclaim.hpp"
 #include "release.hpp"
 #include "sample.hpp"
@@ -300,7 +301,10 @@ void set_transports(DomainParticipantQos &qos, const tsuji_join &join, const Set
   udp->maxInitialPeersRange = PORTS_OF_A_HOST;
   udp->interfaceWhiteList = whitelist(join);
   qos.transport().use_builtin_transports = false;
-  qos.transport().user_transports.push_back(udp);
+  if (join.host_only != 0)
+    qos.transport().user_transports.push_back(over_loopback(udp));
+  else
+    qos.transport().user_transports.push_back(udp);
   if (settings.shm_segment_bytes == 0)
     return;
   warn("the shared memory of Fast DDS is on; beside Fast DDS of another build it may end this process");
