@@ -167,7 +167,7 @@ uint64_t shm_segment_bytes_asked_for()
 }
 
 struct Settings {
-  uint64_t shm_segment_bytes = shm_segment_bytes_asked_for();
+  uint64_t shm_segment_bytes = 0;
   // Whoever is no participant of Fast DDS on this host is not met.
   bool is_host_only = false;
 };
@@ -188,17 +188,24 @@ uint64_t parse_shm_segment_bytes(const std::string &value)
 Settings parse_settings(const tsuji_join &join)
 {
   Settings settings;
+  bool is_shm_said = false;
   for (size_t at = 0; at < join.settings_count; at++)
   {
     const std::string key = join.settings[at].key;
     const std::string value = join.settings[at].value;
     if (key == "shm_segment_bytes")
+    {
       settings.shm_segment_bytes = parse_shm_segment_bytes(value);
+      is_shm_said = true;
+    }
     else if (key == "meet" && (value == "host" || value == "everybody"))
       settings.is_host_only = value == "host";
     else
       throw Failure(TSUJI_INVALID, key + "=\"" + value + "\" is no setting; allowed: shm_segment_bytes=BYTES, meet=host or everybody");
   }
+  // The policy goes before the variable, which is not even read then.
+  if (!is_shm_said)
+    settings.shm_segment_bytes = shm_segment_bytes_asked_for();
   return settings;
 }
 

@@ -125,8 +125,7 @@ fn write_if_other(to: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Builds and installs the library below OUT_DIR. What tsuji does not use is left out.
-/// Those of this target, and an error for a change that calls what it does not know, which would be built wrongly. By itself the
+/// The compiler's flags for this target, and an error for a change that calls what it does not know, which would be built wrongly. By itself the
 /// crate `cmake` adds `-w`, which hides that too.
 fn c_flags() -> String {
     let compiler = cc::Build::new().get_compiler();
@@ -137,6 +136,7 @@ fn c_flags() -> String {
     kept.chain(["-Werror=implicit-function-declaration"]).collect::<Vec<_>>().join(" ")
 }
 
+/// Builds and installs the library below OUT_DIR. What tsuji does not use is left out.
 fn build_engine(source: &Path) -> PathBuf {
     let off = [
         "BUILD_SHARED_LIBS",

@@ -336,15 +336,46 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
         r#"  if (pgik_result != PGIKR_UNKNOWN)
     return (pgik_result == PGIKR_KNOWN_BUT_INTERESTING) ? HSR_INTERESTING : HSR_NOT_INTERESTING;
 "#,
-        r#"  const ddsi_guid_prefix_t *dst = &rst->dst_guid_prefix;
+        r#"  const bool is_waited_for = (datap->qos.present & DDSI_QP_USER_DATA) &&
+    tsuji_peers_wait_for (gv->tsuji_peers, &datap->participant_guid.prefix, datap->qos.user_data.value, datap->qos.user_data.length);
+  const ddsi_guid_prefix_t *dst = &rst->dst_guid_prefix;
   if (pgik_result != PGIKR_UNKNOWN && dst->u[0] == 0 && dst->u[1] == 0 && dst->u[2] == 0 &&
       tsuji_peers_answer (gv->tsuji_peers, &datap->participant_guid.prefix))
-    respond_to_spdp (gv, &datap->participant_guid);
+    respond_to_spdp (gv, &datap->participant_guid, 1);
   if (pgik_result != PGIKR_UNKNOWN)
     return (pgik_result == PGIKR_KNOWN_BUT_INTERESTING) ? HSR_INTERESTING : HSR_NOT_INTERESTING;
-  if ((datap->qos.present & DDSI_QP_USER_DATA) &&
-      tsuji_peers_wait_for (gv->tsuji_peers, &datap->participant_guid.prefix, datap->qos.user_data.value, datap->qos.user_data.length))
+  if (is_waited_for)
     return HSR_NOT_INTERESTING;
+"#,
+    ),
+    // It may have to be passed over since it was asked about.
+    (
+        ANNOUNCED,
+        r#"  else
+  {
+    /* Force transmission of SPDP messages"#,
+        r#"  else if (tsuji_peers_pass_over (gv->tsuji_peers, &datap->participant_guid.prefix))
+  {
+    (void) ddsi_delete_proxy_participant_by_guid (gv, &datap->participant_guid, timestamp, false);
+    return HSR_NOT_INTERESTING;
+  }
+  else
+  {
+    /* Force transmission of SPDP messages"#,
+    ),
+    (
+        ANNOUNCED,
+        r#"static void respond_to_spdp (const struct ddsi_domaingv *gv, const ddsi_guid_t *dest_proxypp_guid)
+"#,
+        r#"static void respond_to_spdp (const struct ddsi_domaingv *gv, const ddsi_guid_t *dest_proxypp_guid, int nrepeats)
+"#,
+    ),
+    (ANNOUNCED, r#"      .nrepeats = 4, "#, r#"      .nrepeats = nrepeats, "#),
+    (
+        ANNOUNCED,
+        r#"      respond_to_spdp (gv, &datap->participant_guid);
+"#,
+        r#"      respond_to_spdp (gv, &datap->participant_guid, 4);
 "#,
     ),
     (

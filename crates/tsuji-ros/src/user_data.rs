@@ -81,7 +81,8 @@ impl ParticipantUserData {
                 version: number(VERSION, required(&pairs, VERSION, NUMBER)?)?,
                 host: text(HOST, required(&pairs, HOST, TEXT)?)?,
                 is_second: pairs.get(SECOND).is_some_and(|it| *it == b"1"),
-                place: pairs.get(PLACE).map(|place| sixteen_digits(PLACE, place)).transpose()?,
+                // A help, and no reason to take the process for a foreign one.
+                place: pairs.get(PLACE).and_then(|place| sixteen_digits(place)),
             }),
         };
         let enclave = pairs.get(ENCLAVE).map(|value| text(ENCLAVE, value)).transpose()?;
@@ -294,10 +295,9 @@ fn sixteen(key: &'static str, value: &[u8]) -> Result<[u8; 16], UserDataError> {
     sixteen_bytes(value).ok_or_else(|| UserDataError::new(key, value, "32 hexadecimal digits"))
 }
 
-fn sixteen_digits(key: &'static str, value: &[u8]) -> Result<u64, UserDataError> {
-    let digits = str::from_utf8(value).ok().filter(|it| it.len() == 16 && !it.starts_with('+'));
-    let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    number.ok_or_else(|| UserDataError::new(key, value, "16 hexadecimal digits"))
+fn sixteen_digits(value: &[u8]) -> Option<u64> {
+    let digits = str::from_utf8(value).ok().filter(|it| it.len() == 16 && !it.starts_with('+'))?;
+    u64::from_str_radix(digits, 16).ok()
 }
 
 fn number(key: &'static str, value: &[u8]) -> Result<u32, UserDataError> {
@@ -522,6 +522,10 @@ mod tests {
             &format!("{process}tsujiversion=+1;"),
             "user data: tsujiversion=\"+1\"; allowed: a number of at most 32 bits",
         );
+        let bent =
+            format!("enclave=/;{process}tsujiversion=1;tsujihost=h;tsujiplace=+00000000000001f;");
+        let read = ParticipantUserData::parse(bent.as_bytes()).unwrap();
+        assert_eq!((read.enclave.as_deref(), read.tsuji.unwrap().place), (Some("/"), None));
         let unwritable = ParticipantUserData { enclave: Some("/a;b".to_owned()), tsuji: None };
         assert_eq!(
             unwritable.write().unwrap_err().to_string(),

@@ -19,6 +19,7 @@
 #include "ddsi__proxy_participant.h"
 #include "ddsi__spdp_schedule.h"
 #include "ddsi__tran.h"
+#include "ddsi__xevent.h"
 
 /* How long a participant has to be met by other means. */
 #define PATIENCE DDS_SECS (5)
@@ -26,17 +27,23 @@
 /* Beyond so many participants, and processes, others are met as everybody is. */
 #define PARTICIPANTS_MAX 4096u
 
-/* When there are so many, those who were heard first so long ago and are met by now are forgotten. */
-#define KEPT DDS_SECS (60)
-
 /* Participants of a process at a time: it may have joined anew. */
 #define OF_A_PROCESS_MAX 16u
 
 /* After so many messages that were passed over here the system is asked to drop the next. */
 #define PASSED_MAX 50u
 
-/* The most participants that the system is told of; a program of it has at most 4096 steps. */
+/* The most participants that the system is told of, of whose programs each has at most 4096 steps. It takes fewer where
+ * `net.core.optmem_max` is small. */
 #define FILTERED_MAX 500u
+#define FILTERED_MIN 8u
+
+/* Those who are to be met within that time hear one announcement. */
+#define GATHERED DDS_MSECS (1)
+
+/* A participant that has just been met is answered so often, and after pauses that grow from this one. */
+#define ANSWERS_MAX 5u
+#define ANSWER_PAUSE DDS_MSECS (20)
 
 struct participant {
   ddsi_guid_prefix_t prefix;
@@ -45,6 +52,9 @@ struct participant {
   enum tsuji_treatment treatment;
   /* Since when, or since it was heard. */
   ddsrt_mtime_t treated;
+  /* How often it was answered since, and when it is again. */
+  uint32_t answers;
+  ddsrt_mtime_t answers_from;
 };
 
 struct process {
@@ -63,9 +73,10 @@ struct tsuji_peers {
   struct process *processes;
   uint32_t process_count;
   uint32_t process_room;
-  /* Messages that were passed over here since the system was told. */
+  /* Messages that were passed over here since the system was told, which others may have to be told of. */
   uint32_t passed;
-  bool is_filtered;
+  bool is_filter_old;
+  bool is_announcing;
 };
 
 static ddsrt_thread_local struct tsuji_peers *next_domain;
@@ -110,50 +121,60 @@ struct tsuji_peers *tsuji_peers_take_next (struct ddsi_domaingv *gv)
   return all;
 }
 
-/* Where the words of the sender's prefix are in a datagram, behind the header of UDP (RTPS 2.5, 8.3.3). */
-static uint32_t place_of_word (unsigned word)
+/* The sockets to which all of the host sends. Answers whether that for announcements agrees. */
+static bool for_multicast (const struct ddsi_domaingv *gv, int option, const void *value, socklen_t len)
 {
-  return 8 + 8 + 4 * word;
-}
-
-/* The sockets to which all of the host sends. */
-static void for_multicast (const struct ddsi_domaingv *gv, int option, const void *value, socklen_t len, bool *is_set)
-{
-  struct ddsi_tran_conn *conns[] = { gv->disc_conn_mc, gv->data_conn_mc };
+  struct ddsi_tran_conn *conns[] = { gv->data_conn_mc, gv->disc_conn_mc };
+  bool is_done = false;
   for (size_t i = 0; i < sizeof (conns) / sizeof (conns[0]); i++)
-    if (conns[i] != NULL && setsockopt (ddsi_conn_handle (conns[i]), SOL_SOCKET, option, value, len) == 0 && i == 0)
-      *is_set = true;
+    is_done = conns[i] != NULL && setsockopt (ddsi_conn_handle (conns[i]), SOL_SOCKET, option, value, len) == 0;
+  return is_done;
 }
 
-/* From now on the system drops what those say who are passed over, without waking anybody. Where it refuses, it goes on as
- * before. With the lock held. */
-static void filter (struct tsuji_peers *all)
+static void filter_no_more (struct tsuji_peers *all)
 {
-  struct sock_filter *program = ddsrt_malloc_s ((7 * FILTERED_MAX + 2) * sizeof (*program));
-  if (program == NULL)
-    return;
-  const struct sock_filter load[] = {
-    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, place_of_word (0)),
-    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, place_of_word (1)),
-    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, place_of_word (2)),
+  const int nothing = 0;
+  (void) for_multicast (all->gv, SO_DETACH_FILTER, &nothing, sizeof (nothing));
+  all->passed = 0;
+  all->is_filter_old = true;
+}
+
+/* Where the words of the sender's prefix are in a datagram, behind the header of UDP (RTPS 2.5, 8.3.3), and where they end. */
+#define PREFIX_AT 16u
+#define PREFIX_END 28u
+
+/* A program that drops what up to so many participants say who are passed over, and nothing else: not what is shorter than
+ * the header of a message, by which the engine wakes itself. Answers its length. */
+static unsigned short write_filter (const struct tsuji_peers *all, struct sock_filter *program, uint32_t most)
+{
+  const struct sock_filter begin[] = {
+    BPF_STMT (BPF_LD | BPF_W | BPF_LEN, 0),
+    BPF_JUMP (BPF_JMP | BPF_JGE | BPF_K, PREFIX_END, 1, 0),
+    BPF_STMT (BPF_RET | BPF_K, UINT32_MAX),
+    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, PREFIX_AT),
+    BPF_STMT (BPF_ST, 0),
+    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, PREFIX_AT + 8),
+    BPF_STMT (BPF_ST, 2),
+    /* The second word is looked at first, which is another for each. */
+    BPF_STMT (BPF_LD | BPF_W | BPF_ABS, PREFIX_AT + 4),
+    BPF_STMT (BPF_ST, 1),
   };
-  unsigned short len = 0;
+  memcpy (program, begin, sizeof (begin));
+  unsigned short len = sizeof (begin) / sizeof (begin[0]);
   uint32_t count = 0;
-  /* The second word first, which is another for each. */
-  program[len++] = load[1];
   struct ddsrt_hh_iter it;
-  for (struct participant *one = ddsrt_hh_iter_first (all->by_prefix, &it); one != NULL && count < FILTERED_MAX; one = ddsrt_hh_iter_next (&it))
+  for (struct participant *one = ddsrt_hh_iter_first (all->by_prefix, &it); one != NULL && count < most; one = ddsrt_hh_iter_next (&it))
   {
     if (one->treatment != TSUJI_PASS_OVER)
       continue;
     const struct sock_filter steps[] = {
       BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, one->prefix.u[1], 0, 6),
-      load[2],
+      BPF_STMT (BPF_LD | BPF_MEM, 2),
       BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, one->prefix.u[2], 0, 3),
-      load[0],
+      BPF_STMT (BPF_LD | BPF_MEM, 0),
       BPF_JUMP (BPF_JMP | BPF_JEQ | BPF_K, one->prefix.u[0], 0, 1),
       BPF_STMT (BPF_RET | BPF_K, 0),
-      load[1],
+      BPF_STMT (BPF_LD | BPF_MEM, 1),
     };
     memcpy (program + len, steps, sizeof (steps));
     len = (unsigned short) (len + sizeof (steps) / sizeof (steps[0]));
@@ -161,20 +182,27 @@ static void filter (struct tsuji_peers *all)
   }
   const struct sock_filter keep = BPF_STMT (BPF_RET | BPF_K, UINT32_MAX);
   program[len++] = keep;
-  const struct sock_fprog whole = { .len = len, .filter = program };
-  for_multicast (all->gv, SO_ATTACH_FILTER, &whole, sizeof (whole), &all->is_filtered);
-  ddsrt_free (program);
+  return len;
 }
 
-/* With the lock held. */
-static void filter_no_more (struct tsuji_peers *all)
+/* From now on the system drops what those say who are passed over, without waking anybody; of fewer where it has no room for
+ * all, and of none where it refuses. With the lock held. */
+static void filter (struct tsuji_peers *all)
 {
-  bool is_done = false;
-  const int nothing = 0;
-  if (all->is_filtered)
-    for_multicast (all->gv, SO_DETACH_FILTER, &nothing, sizeof (nothing), &is_done);
-  all->is_filtered = false;
-  all->passed = 0;
+  struct sock_filter *program = ddsrt_malloc_s ((7 * FILTERED_MAX + 16) * sizeof (*program));
+  if (program == NULL)
+    return;
+  /* It has to have room for the old one beside the new one. */
+  filter_no_more (all);
+  for (uint32_t most = FILTERED_MAX; FILTERED_MIN <= most; most /= 2)
+  {
+    const struct sock_fprog whole = { .len = write_filter (all, program, most), .filter = program };
+    if (for_multicast (all->gv, SO_ATTACH_FILTER, &whole, sizeof (whole)))
+      break;
+  }
+  /* Until somebody else is to be passed over it is not tried again. */
+  all->is_filter_old = false;
+  ddsrt_free (program);
 }
 
 static void free_one (void *one, void *arg)
@@ -203,15 +231,27 @@ static const unsigned char *find (const unsigned char *in, size_t len, const cha
   return NULL;
 }
 
+/* The value of a key, which stands at the start or behind a semicolon. */
+static const unsigned char *find_key (const unsigned char *in, size_t len, const char *key)
+{
+  const unsigned char *found = in;
+  while ((found = find (found, (size_t) (in + len - found), key)) != NULL)
+  {
+    if (found == in || found[-1] == ';')
+      return found + strlen (key);
+    found++;
+  }
+  return NULL;
+}
+
 /* The process that these user data name, if they have the claim. */
 static bool read_process (const struct tsuji_peers *all, const unsigned char *user_data, size_t len, char *process)
 {
-  if (user_data == NULL || find (user_data, len, all->claim) == NULL)
+  if (user_data == NULL || find_key (user_data, len, all->claim) == NULL)
     return false;
-  const unsigned char *value = find (user_data, len, all->key);
+  const unsigned char *value = find_key (user_data, len, all->key);
   if (value == NULL)
     return false;
-  value += strlen (all->key);
   const size_t left = (size_t) (user_data + len - value);
   const unsigned char *end = memchr (value, ';', left);
   const size_t value_len = end != NULL ? (size_t) (end - value) : left;
@@ -230,28 +270,35 @@ static struct process *find_process (const struct tsuji_peers *all, const char *
   return NULL;
 }
 
-static void note_process (struct tsuji_peers *all, const char *name, enum tsuji_treatment treatment)
+/* Answers whether it is another than before. */
+static bool note_process (struct tsuji_peers *all, const char *name, enum tsuji_treatment treatment)
 {
   struct process *found = find_process (all, name);
-  if (found != NULL && treatment == TSUJI_WAIT)
-    *found = all->processes[--all->process_count];
-  else if (found != NULL)
-    found->treatment = treatment;
-  else if (treatment != TSUJI_WAIT && all->process_count < PARTICIPANTS_MAX)
+  if ((found != NULL ? found->treatment : TSUJI_WAIT) == treatment)
+    return false;
+  if (treatment == TSUJI_WAIT)
   {
+    *found = all->processes[--all->process_count];
+    return true;
+  }
+  if (found == NULL)
+  {
+    if (all->process_count == PARTICIPANTS_MAX)
+      return false;
     if (all->process_count == all->process_room)
     {
       const uint32_t room = all->process_room == 0 ? 16 : 2 * all->process_room;
       struct process *grown = ddsrt_realloc_s (all->processes, room * sizeof (*grown));
       if (grown == NULL)
-        return;
+        return false;
       all->processes = grown;
       all->process_room = room;
     }
     found = &all->processes[all->process_count++];
     memcpy (found->name, name, strlen (name) + 1);
-    found->treatment = treatment;
   }
+  found->treatment = treatment;
+  return true;
 }
 
 static void remove_one (struct tsuji_peers *all, struct participant *one)
@@ -261,15 +308,15 @@ static void remove_one (struct tsuji_peers *all, struct participant *one)
   ddsrt_free (one);
 }
 
-/* Makes room where all of it is taken. */
-static void forget_met (struct tsuji_peers *all, ddsrt_mtime_t now)
+/* Makes room where all of it is taken: who is only waited for may be met at once. */
+static void forget_waiting (struct tsuji_peers *all)
 {
   struct ddsrt_hh_iter it;
   struct participant *one = ddsrt_hh_iter_first (all->by_prefix, &it);
   while (one != NULL)
   {
     struct participant *following = ddsrt_hh_iter_next (&it);
-    if (one->treatment == TSUJI_WAIT && KEPT < now.v - one->heard.v)
+    if (one->treatment == TSUJI_WAIT)
       remove_one (all, one);
     one = following;
   }
@@ -278,26 +325,31 @@ static void forget_met (struct tsuji_peers *all, ddsrt_mtime_t now)
 bool tsuji_peers_wait_for (struct tsuji_peers *all, const ddsi_guid_prefix_t *prefix, const unsigned char *user_data, size_t len)
 {
   struct participant wanted;
+  memset (&wanted, 0, sizeof (wanted));
   if (all == NULL || !read_process (all, user_data, len, wanted.process))
     return false;
-  wanted.prefix = *prefix;
   const ddsrt_mtime_t now = ddsrt_time_monotonic ();
+  wanted.prefix = *prefix;
+  wanted.heard = now;
+  wanted.treated = now;
   ddsrt_mutex_lock (&all->lock);
-  struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  const struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
   if (found == NULL)
   {
+    const struct process *process = find_process (all, wanted.process);
+    wanted.treatment = process != NULL ? process->treatment : TSUJI_WAIT;
     if (all->count == PARTICIPANTS_MAX)
-      forget_met (all, now);
-    if (all->count < PARTICIPANTS_MAX && (found = ddsrt_malloc_s (sizeof (*found))) != NULL)
+      forget_waiting (all);
+    struct participant *added = all->count < PARTICIPANTS_MAX ? ddsrt_malloc_s (sizeof (*added)) : NULL;
+    if (added != NULL)
     {
-      const struct process *process = find_process (all, wanted.process);
-      *found = wanted;
-      found->heard = now;
-      found->treated = now;
-      found->treatment = process != NULL ? process->treatment : TSUJI_WAIT;
+      *added = wanted;
       all->count++;
-      ddsrt_hh_add_absent (all->by_prefix, found);
+      ddsrt_hh_add_absent (all->by_prefix, added);
+      all->is_filter_old = true;
     }
+    /* Who finds no room is not waited for, and passed over all the same if it is to be. */
+    found = added != NULL || wanted.treatment == TSUJI_PASS_OVER ? &wanted : NULL;
   }
   const bool is_passed_over = found != NULL && found->treatment != TSUJI_MEET &&
     (found->treatment == TSUJI_PASS_OVER || now.v - found->heard.v < PATIENCE);
@@ -314,11 +366,8 @@ bool tsuji_peers_pass_over (struct tsuji_peers *all, const ddsi_guid_prefix_t *p
   ddsrt_mutex_lock (&all->lock);
   const struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
   const bool is_passed_over = found != NULL && found->treatment == TSUJI_PASS_OVER;
-  if (is_passed_over && ++all->passed == PASSED_MAX)
-  {
-    all->passed = 0;
+  if (is_passed_over && all->is_filter_old && ++all->passed == PASSED_MAX)
     filter (all);
-  }
   ddsrt_mutex_unlock (&all->lock);
   return is_passed_over;
 }
@@ -331,10 +380,16 @@ bool tsuji_peers_answer (struct tsuji_peers *all, const ddsi_guid_prefix_t *pref
   wanted.prefix = *prefix;
   const ddsrt_mtime_t now = ddsrt_time_monotonic ();
   ddsrt_mutex_lock (&all->lock);
-  const struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
   const bool is_just_met = found != NULL && found->treatment == TSUJI_MEET && now.v - found->treated.v < PATIENCE;
+  const bool is_answered = is_just_met && found->answers < ANSWERS_MAX && found->answers_from.v <= now.v;
+  if (is_answered)
+  {
+    found->answers_from = ddsrt_mtime_add_duration (now, ANSWER_PAUSE << (2 * found->answers));
+    found->answers++;
+  }
   ddsrt_mutex_unlock (&all->lock);
-  return is_just_met;
+  return is_answered;
 }
 
 void tsuji_peers_lose (struct tsuji_peers *all, const ddsi_guid_prefix_t *prefix)
@@ -360,17 +415,26 @@ static void forget_proxy (struct ddsi_domaingv *gv, const ddsi_guid_prefix_t *pr
   ddsi_thread_state_asleep (thrst);
 }
 
-static void announce (struct ddsi_domaingv *gv)
+struct announce_arg {
+  struct tsuji_peers *all;
+};
+
+/* On the thread of the engine's events. */
+static void announce (struct ddsi_domaingv *gv, struct ddsi_xevent *event, struct ddsi_xpack *xp, void *varg, ddsrt_mtime_t now)
 {
-  struct ddsi_thread_state * const thrst = ddsi_lookup_thread_state ();
+  (void) xp;
+  (void) now;
+  struct tsuji_peers *all = ((struct announce_arg *) varg)->all;
+  ddsrt_mutex_lock (&all->lock);
+  all->is_announcing = false;
+  ddsrt_mutex_unlock (&all->lock);
   struct ddsi_entity_enum_participant each;
   struct ddsi_participant *pp;
-  ddsi_thread_state_awake (thrst, gv);
   ddsi_entidx_enum_participant_init (&each, gv->entity_index);
   while ((pp = ddsi_entidx_enum_participant_next (&each)) != NULL)
     (void) ddsi_spdp_force_republish (gv->spdp_schedule, pp, NULL);
   ddsi_entidx_enum_participant_fini (&each);
-  ddsi_thread_state_asleep (thrst);
+  ddsi_delete_xevent (event);
 }
 
 void tsuji_peers_treat (struct tsuji_peers *all, const char *process, enum tsuji_treatment treatment)
@@ -381,28 +445,32 @@ void tsuji_peers_treat (struct tsuji_peers *all, const char *process, enum tsuji
   uint32_t count = 0;
   const ddsrt_mtime_t now = ddsrt_time_monotonic ();
   ddsrt_mutex_lock (&all->lock);
-  note_process (all, process, treatment);
-  if (treatment != TSUJI_PASS_OVER)
-    filter_no_more (all);
+  const bool is_other = note_process (all, process, treatment);
   struct ddsrt_hh_iter it;
-  struct participant *one = ddsrt_hh_iter_first (all->by_prefix, &it);
-  while (one != NULL)
+  for (struct participant *one = ddsrt_hh_iter_first (all->by_prefix, &it); is_other && one != NULL; one = ddsrt_hh_iter_next (&it))
   {
-    struct participant *following = ddsrt_hh_iter_next (&it);
-    if (strcmp (one->process, process) == 0)
-    {
-      if (treatment == TSUJI_PASS_OVER && count < OF_A_PROCESS_MAX)
-        known[count++] = one->prefix;
-      one->treatment = treatment;
-      one->treated = now;
-      if (treatment == TSUJI_WAIT)
-        remove_one (all, one);
-    }
-    one = following;
+    if (strcmp (one->process, process) != 0)
+      continue;
+    if (treatment == TSUJI_PASS_OVER && count < OF_A_PROCESS_MAX)
+      known[count++] = one->prefix;
+    one->treatment = treatment;
+    one->heard = now;
+    one->treated = now;
+    one->answers = 0;
+    one->answers_from = now;
+    all->is_filter_old = true;
   }
+  if (is_other && treatment != TSUJI_PASS_OVER)
+    filter_no_more (all);
+  const bool is_announced = is_other && treatment == TSUJI_MEET && !all->is_announcing;
+  if (is_announced)
+    all->is_announcing = true;
   ddsrt_mutex_unlock (&all->lock);
   for (uint32_t i = 0; i < count; i++)
     forget_proxy (all->gv, &known[i]);
-  if (treatment == TSUJI_MEET)
-    announce (all->gv);
+  if (is_announced)
+  {
+    struct announce_arg arg = { .all = all };
+    ddsi_qxev_callback (all->gv->xevents, ddsrt_mtime_add_duration (now, GATHERED), announce, &arg, sizeof (arg), false);
+  }
 }

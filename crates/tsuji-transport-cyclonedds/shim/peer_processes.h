@@ -32,7 +32,7 @@ void tsuji_peers_for_next (struct tsuji_peers *all);
 void tsuji_peers_free (struct tsuji_peers *all);
 
 /* Says what becomes of a process from now on, while the domain has a participant. Who is to be passed over is forgotten, and
- * who is to be met hears an announcement at once. `process` has at most TSUJI_PROCESS_LEN bytes and ends with a nul. */
+ * who is to be met hears an announcement within milliseconds; nothing happens where it is as before. `process` has at most TSUJI_PROCESS_LEN bytes and ends with a nul. */
 void tsuji_peers_treat (struct tsuji_peers *all, const char *process, enum tsuji_treatment treatment);
 
 #define TSUJI_PROCESS_LEN 32u
@@ -40,7 +40,7 @@ void tsuji_peers_treat (struct tsuji_peers *all, const char *process, enum tsuji
 /* For Cyclone DDS. All take NULL for a domain without any. */
 struct tsuji_peers *tsuji_peers_take_next (struct ddsi_domaingv *gv);
 
-/* Whether a participant that is not known, and announces itself with these user data, is passed over. */
+/* Whether a participant that announces itself with these user data is passed over as long as it is not known. */
 bool tsuji_peers_wait_for (struct tsuji_peers *all, const union ddsi_guid_prefix *prefix, const unsigned char *user_data, size_t len);
 
 /* Whether all that this participant says is passed over. */

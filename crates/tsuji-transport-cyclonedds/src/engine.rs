@@ -56,7 +56,7 @@ impl Participant {
         let number = DOMAINS.fetch_add(1, Ordering::Relaxed);
         let config = text("create a domain", config)?;
         let peer_processes = peer_processes.map(PeerProcesses::new).transpose()?;
-        let domain = PeerProcesses::of_next(peer_processes.as_ref(), || {
+        let domain = PeerProcesses::with_domain(peer_processes.as_ref(), || {
             // SAFETY: the string ends with a nul.
             unsafe { ffi::dds_create_domain(number, config.as_ptr()) }
         });

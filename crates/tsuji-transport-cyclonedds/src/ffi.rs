@@ -13,6 +13,11 @@ pub(crate) struct Qos {
     _opaque: [u8; 0],
 }
 
+/// `enum tsuji_treatment`.
+pub(crate) const WAIT: c_int = 0;
+pub(crate) const PASS_OVER: c_int = 1;
+pub(crate) const MEET: c_int = 2;
+
 /// `struct tsuji_peers`.
 #[repr(C)]
 pub(crate) struct PeerProcesses {

@@ -658,9 +658,12 @@ impl Keeper {
         let mut graph_cache = self.session.graph_cache();
         // What was noted here will be looked at when the next pause is over.
         graph_cache.channels.wanted_look();
-        graph_cache
+        let gone = graph_cache
             .channels
             .retain_refused(|peer| peers.iter().any(|path| peer_of(path).as_ref() == Some(peer)));
+        for peer in gone {
+            graph_cache.treat_on_wires(&self.session, peer, Treatment::Wait);
+        }
         let is_missing = |path: &PathBuf| {
             path.exists()
                 && peer_of(path).is_some_and(|peer| !graph_cache.channels.has_channel(peer))

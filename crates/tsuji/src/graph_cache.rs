@@ -837,15 +837,18 @@ impl GraphCache {
         transport: &str,
     ) -> Result<Address, Refusal> {
         let (publisher, subscription) = (Gid(flow.publisher), Gid(flow.subscription));
+        let transport = session.transport(transport);
+        // Also where it is refused: the publisher's side does so.
+        if let Some(transport) = transport {
+            self.meet_on_wire(&**transport, peer);
+        }
         let subscription_core = self.subscription_cores.get(&subscription).cloned();
         let subscription_core =
             subscription_core.ok_or_else(|| Refusal::lasting("the subscription is gone"))?;
-        let transport = session.transport(transport);
         let transport =
             transport.ok_or_else(|| Refusal::lasting("not in the subscription's build"))?;
         let offered = self.endpoints.get(&publisher).map(|known| known.record.qos.into());
         let offered = offered.unwrap_or(Qos::DEFAULT);
-        self.meet_on_wire(&**transport, peer);
         let address = subscription_core.accept(transport, peer, publisher, epoch, &offered)?;
         // Before it sends anything.
         self.tell_filter(session, flow, &subscription_core);

@@ -32,11 +32,11 @@ impl PeerProcesses {
         Ok(Self { all, generation: Generation::current() })
     }
 
-    /// Creates a domain that has these.
-    pub(super) fn of_next<T>(these: Option<&Self>, create: impl FnOnce() -> T) -> T {
+    /// Creates a domain that knows these.
+    pub(super) fn with_domain<T>(known: Option<&Self>, create: impl FnOnce() -> T) -> T {
         // SAFETY: they are there while the domain is.
         unsafe {
-            ffi::tsuji_peers_for_next(these.map_or(ptr::null_mut(), |it| it.all.as_ptr()));
+            ffi::tsuji_peers_for_next(known.map_or(ptr::null_mut(), |it| it.all.as_ptr()));
         }
         let created = create();
         // SAFETY: none is always allowed.
@@ -48,9 +48,9 @@ impl PeerProcesses {
     pub(super) fn treat(&self, peer: PeerId, treatment: Treatment) {
         let Ok(process) = super::text("treat a process", &peer.to_string()) else { return };
         let treatment = match treatment {
-            Treatment::Wait => 0,
-            Treatment::PassOver => 1,
-            Treatment::Meet => 2,
+            Treatment::Wait => ffi::WAIT,
+            Treatment::PassOver => ffi::PASS_OVER,
+            Treatment::Meet => ffi::MEET,
         };
         // SAFETY: its domain has a participant, and the string ends with a nul.
         unsafe { ffi::tsuji_peers_treat(self.all.as_ptr(), process.as_ptr(), treatment) };

@@ -357,9 +357,11 @@ impl Channels {
         std::mem::take(&mut self.wanted)
     }
 
-    /// Keeps those refused for whom `keep` speaks.
-    pub(crate) fn retain_refused(&mut self, keep: impl Fn(&PeerId) -> bool) {
-        self.refused.retain(keep);
+    /// Keeps those refused for whom `keep` speaks, and answers the others.
+    pub(crate) fn retain_refused(&mut self, keep: impl Fn(&PeerId) -> bool) -> Vec<PeerId> {
+        let (kept, gone) = std::mem::take(&mut self.refused).into_iter().partition(keep);
+        self.refused = kept;
+        gone
     }
 
     /// Whether this peer has, or may have, something to do with this process.
