@@ -41,8 +41,10 @@
 /* Those who are to be met within that time hear one announcement. */
 #define GATHERED DDS_MSECS (1)
 
-/* A participant that has just been met is answered so often, and after pauses that grow from this one. */
-#define ANSWERS_MAX 5u
+/* A participant that has just been met is answered so often: a few times at once, for it announces itself more than once when it
+ * joins, and then after pauses that grow from this one. */
+#define ANSWERS_AT_ONCE 3u
+#define ANSWERS_MAX 7u
 #define ANSWER_PAUSE DDS_MSECS (20)
 
 struct participant {
@@ -385,8 +387,9 @@ bool tsuji_peers_answer (struct tsuji_peers *all, const ddsi_guid_prefix_t *pref
   const bool is_answered = is_just_met && found->answers < ANSWERS_MAX && found->answers_from.v <= now.v;
   if (is_answered)
   {
-    found->answers_from = ddsrt_mtime_add_duration (now, ANSWER_PAUSE << (2 * found->answers));
     found->answers++;
+    if (ANSWERS_AT_ONCE <= found->answers)
+      found->answers_from = ddsrt_mtime_add_duration (now, ANSWER_PAUSE << (2 * (found->answers - ANSWERS_AT_ONCE)));
   }
   ddsrt_mutex_unlock (&all->lock);
   return is_answered;

@@ -359,9 +359,10 @@ impl Channels {
 
     /// Keeps those refused for whom `keep` speaks, and answers the others.
     pub(crate) fn retain_refused(&mut self, keep: impl Fn(&PeerId) -> bool) -> Vec<PeerId> {
-        let (kept, gone) = std::mem::take(&mut self.refused).into_iter().partition(keep);
+        let (kept, gone): (HashSet<_>, HashSet<_>) =
+            std::mem::take(&mut self.refused).into_iter().partition(keep);
         self.refused = kept;
-        gone
+        Vec::from_iter(gone)
     }
 
     /// Whether this peer has, or may have, something to do with this process.
