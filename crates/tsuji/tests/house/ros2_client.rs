@@ -221,6 +221,11 @@ pub(crate) fn what_comes_by_shared_memory_is_not_delivered_again(side: Side) {
     });
     (0..400).for_each(|_| drop(listener.expect("received")));
     assert_eq!(near.counters().duplicates, 0);
+    if side.transport() == "cyclonedds" {
+        // By it the two do not even hear each other.
+        assert_eq!(figure("doubled_samples"), 0);
+        return;
+    }
     // They are held until nobody can be expected to tell of their writer any more.
     wait_until("the doubled are counted", || {
         publisher.publish(Text { data: "more".to_owned() }).unwrap();
