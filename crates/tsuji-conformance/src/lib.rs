@@ -32,7 +32,7 @@ mod stacks;
 
 mod watchdog;
 #[doc(hidden)]
-pub use watchdog::{cut, remember_panics, run};
+pub use watchdog::{cut, remember_panics, run, watched};
 
 mod world;
 pub use world::{Inlet, Keep, Outlet, Process, World};

@@ -15,6 +15,15 @@ const SECONDS: u64 = 60;
 
 /// Runs one case. When it hangs, the process is aborted and says which case it was.
 pub fn run(name: &'static str, world: fn() -> World, case: fn(World)) {
+    watch(name.to_owned(), || case(world()));
+}
+
+/// Runs the body of a test in the same way, under the name of its thread.
+pub fn watched(test: impl FnOnce()) {
+    watch(thread::current().name().unwrap_or("a test").to_owned(), test);
+}
+
+fn watch(name: String, test: impl FnOnce()) {
     remember_panics();
     let seconds = std::env::var(SECONDS_VARIABLE).ok().and_then(|it| it.parse().ok());
     let limit = Duration::from_secs(seconds.unwrap_or(SECONDS));
@@ -22,10 +31,10 @@ pub fn run(name: &'static str, world: fn() -> World, case: fn(World)) {
     let watchdog = thread::spawn(move || {
         if is_done.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             let _ = writeln!(std::io::stderr(), "\nnot done after {limit:?} ({SECONDS_VARIABLE})");
-            cut(name);
+            cut(&name);
         }
     });
-    case(world());
+    test();
     drop(done);
     watchdog.join().unwrap();
 }

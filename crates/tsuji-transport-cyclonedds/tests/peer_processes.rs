@@ -3,34 +3,17 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tsuji_conformance::watched;
 use tsuji_platform::poll::Poll;
 use tsuji_transport::wire::{Found, Treatment, Wire};
 use tsuji_transport::{Gid, PeerId, Transport};
 use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, EngineTransport, PeerMarks};
 
-/// Far above what any of these tests takes.
-const HANGS_AFTER: Duration = Duration::from_secs(60);
-
 /// How long a peer process has to be met otherwise.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Ends the process when a test hangs.
-fn watched(test: impl FnOnce()) {
-    let name = thread::current().name().unwrap_or("a test").to_owned();
-    tsuji_conformance::remember_panics();
-    let (done, is_done) = mpsc::channel::<()>();
-    thread::spawn(move || {
-        if is_done.recv_timeout(HANGS_AFTER) == Err(RecvTimeoutError::Timeout) {
-            tsuji_conformance::cut(&name);
-        }
-    });
-    test();
-    drop(done);
-}
 
 /// A participant. Those of this process alone are looked at: on a busy machine there may be others.
 struct Process {

@@ -3,11 +3,11 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::net::UdpSocket;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use tsuji_conformance::watched;
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
 use tsuji_platform::memory::Backing;
 use tsuji_platform::poll::Poll;
@@ -20,23 +20,6 @@ use tsuji_transport::{
     Reader, Sample, Transport, Writer,
 };
 use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, EngineTransport};
-
-/// Far above what any of these tests takes.
-const HANGS_AFTER: Duration = Duration::from_secs(60);
-
-/// Ends the process when a test hangs.
-fn watched(test: impl FnOnce()) {
-    let name = thread::current().name().unwrap_or("a test").to_owned();
-    tsuji_conformance::remember_panics();
-    let (done, is_done) = mpsc::channel::<()>();
-    thread::spawn(move || {
-        if is_done.recv_timeout(HANGS_AFTER) == Err(RecvTimeoutError::Timeout) {
-            tsuji_conformance::cut(&name);
-        }
-    });
-    test();
-    drop(done);
-}
 
 /// A participant, and what it has found of this process: on a busy machine there may be others.
 struct Process {
