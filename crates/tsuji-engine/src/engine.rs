@@ -104,9 +104,9 @@ pub trait Participant: fmt::Debug + Send + Sync {
     /// Opens a reader, which takes nothing of this participant's own writers.
     fn reader(&self, spec: &EndpointSpec<'_>) -> Result<Box<dyn EngineReader>>;
 
-    /// Says how the participants of a process of this host are to be treated: see
-    /// [`Wire::treat`](tsuji_transport::wire::Wire::treat). Both ends have to understand it, so that who does says so in the
-    /// user data.
+    /// Treats the participants of a process of this host in this way from now on: see
+    /// [`Wire::treat`](tsuji_transport::wire::Wire::treat). An engine that can do so says it in its user data, because both
+    /// ends must be able to.
     fn treat(&self, peer: PeerId, treatment: Treatment) {
         let _ = (peer, treatment);
     }

@@ -108,11 +108,11 @@ impl Membership {
         lock(&self.current).is_some()
     }
 
-    /// Tells the participant that is there something, which is not to need it.
-    pub(crate) fn tell(&self, tell: impl FnOnce(&dyn Participant)) {
+    /// Calls `work` with the participant, if there is one. That alone does not keep it from leaving.
+    pub(crate) fn with_participant(&self, work: impl FnOnce(&dyn Participant)) {
         let member = lock(&self.current).clone();
         if let Some(member) = member {
-            tell(&*member.participant);
+            work(&*member.participant);
         }
     }
 
@@ -282,7 +282,7 @@ impl Shared {
         member.is_awaited.store(is_awaited, Ordering::Release);
         self.membership.joins.fetch_add(1, Ordering::Relaxed);
         *lock(&self.membership.current) = Some(member);
-        self.tell_treatments();
+        self.apply_treatments();
         // Whoever only listened on the wire looks at it from now on.
         self.wake();
         Ok(lease)

@@ -97,13 +97,13 @@ impl Shared {
             Treatment::Wait => drop(treatments.remove(&peer)),
             Treatment::PassOver | Treatment::Meet => drop(treatments.insert(peer, treatment)),
         }
-        self.membership.tell(|participant| participant.treat(peer, treatment));
+        self.membership.with_participant(|participant| participant.treat(peer, treatment));
     }
 
-    /// Tells a participant that has just joined what was said before.
-    pub(crate) fn tell_treatments(&self) {
+    /// Treats processes with a participant that has just joined as was said before.
+    pub(crate) fn apply_treatments(&self) {
         let treatments = crate::lock(&self.treatments);
-        self.membership.tell(|participant| {
+        self.membership.with_participant(|participant| {
             treatments.iter().for_each(|(peer, it)| participant.treat(*peer, *it));
         });
     }

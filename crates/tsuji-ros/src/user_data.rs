@@ -104,7 +104,7 @@ impl ParticipantUserData {
                 out.put(SECOND, 1);
             }
             if let Some(place) = tsuji.place {
-                out.put(PLACE, format_args!("{place:016x}"));
+                out.0 += &TsujiParticipant::place_mark(place);
             }
         }
         Ok(out.0.into_bytes())

@@ -50,10 +50,9 @@
 struct participant {
   ddsi_guid_prefix_t prefix;
   char process[TSUJI_PROCESS_LEN + 1];
-  ddsrt_mtime_t heard;
   enum tsuji_treatment treatment;
-  /* Since when, or since it was heard. */
-  ddsrt_mtime_t treated;
+  /* When it got that: when it was heard first, or when it changed. */
+  ddsrt_mtime_t since;
   /* How often it was answered since, and when it is again. */
   uint32_t answers;
   ddsrt_mtime_t answers_from;
@@ -303,6 +302,13 @@ static bool note_process (struct tsuji_peers *all, const char *name, enum tsuji_
   return true;
 }
 
+static struct participant *find_participant (const struct tsuji_peers *all, const ddsi_guid_prefix_t *prefix)
+{
+  struct participant wanted;
+  wanted.prefix = *prefix;
+  return ddsrt_hh_lookup (all->by_prefix, &wanted);
+}
+
 static void remove_one (struct tsuji_peers *all, struct participant *one)
 {
   (void) ddsrt_hh_remove (all->by_prefix, one);
@@ -332,10 +338,9 @@ bool tsuji_peers_wait_for (struct tsuji_peers *all, const ddsi_guid_prefix_t *pr
     return false;
   const ddsrt_mtime_t now = ddsrt_time_monotonic ();
   wanted.prefix = *prefix;
-  wanted.heard = now;
-  wanted.treated = now;
+  wanted.since = now;
   ddsrt_mutex_lock (&all->lock);
-  const struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  const struct participant *found = find_participant (all, prefix);
   if (found == NULL)
   {
     const struct process *process = find_process (all, wanted.process);
@@ -348,13 +353,14 @@ bool tsuji_peers_wait_for (struct tsuji_peers *all, const ddsi_guid_prefix_t *pr
       *added = wanted;
       all->count++;
       ddsrt_hh_add_absent (all->by_prefix, added);
-      all->is_filter_old = true;
+      if (wanted.treatment == TSUJI_PASS_OVER)
+        all->is_filter_old = true;
     }
     /* Who finds no room is not waited for, and passed over all the same if it is to be. */
     found = added != NULL || wanted.treatment == TSUJI_PASS_OVER ? &wanted : NULL;
   }
   const bool is_passed_over = found != NULL && found->treatment != TSUJI_MEET &&
-    (found->treatment == TSUJI_PASS_OVER || now.v - found->heard.v < PATIENCE);
+    (found->treatment == TSUJI_PASS_OVER || now.v - found->since.v < PATIENCE);
   ddsrt_mutex_unlock (&all->lock);
   return is_passed_over;
 }
@@ -363,10 +369,8 @@ bool tsuji_peers_pass_over (struct tsuji_peers *all, const ddsi_guid_prefix_t *p
 {
   if (all == NULL)
     return false;
-  struct participant wanted;
-  wanted.prefix = *prefix;
   ddsrt_mutex_lock (&all->lock);
-  const struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  const struct participant *found = find_participant (all, prefix);
   const bool is_passed_over = found != NULL && found->treatment == TSUJI_PASS_OVER;
   if (is_passed_over && all->is_filter_old && ++all->passed == PASSED_MAX)
     filter (all);
@@ -378,12 +382,10 @@ bool tsuji_peers_answer (struct tsuji_peers *all, const ddsi_guid_prefix_t *pref
 {
   if (all == NULL)
     return false;
-  struct participant wanted;
-  wanted.prefix = *prefix;
   const ddsrt_mtime_t now = ddsrt_time_monotonic ();
   ddsrt_mutex_lock (&all->lock);
-  struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
-  const bool is_just_met = found != NULL && found->treatment == TSUJI_MEET && now.v - found->treated.v < PATIENCE;
+  struct participant *found = find_participant (all, prefix);
+  const bool is_just_met = found != NULL && found->treatment == TSUJI_MEET && now.v - found->since.v < PATIENCE;
   const bool is_answered = is_just_met && found->answers < ANSWERS_MAX && found->answers_from.v <= now.v;
   if (is_answered)
   {
@@ -399,10 +401,8 @@ void tsuji_peers_lose (struct tsuji_peers *all, const ddsi_guid_prefix_t *prefix
 {
   if (all == NULL)
     return;
-  struct participant wanted;
-  wanted.prefix = *prefix;
   ddsrt_mutex_lock (&all->lock);
-  struct participant *found = ddsrt_hh_lookup (all->by_prefix, &wanted);
+  struct participant *found = find_participant (all, prefix);
   if (found != NULL)
     remove_one (all, found);
   ddsrt_mutex_unlock (&all->lock);
@@ -418,16 +418,13 @@ static void forget_proxy (struct ddsi_domaingv *gv, const ddsi_guid_prefix_t *pr
   ddsi_thread_state_asleep (thrst);
 }
 
-struct announce_arg {
-  struct tsuji_peers *all;
-};
-
 /* On the thread of the engine's events. */
 static void announce (struct ddsi_domaingv *gv, struct ddsi_xevent *event, struct ddsi_xpack *xp, void *varg, ddsrt_mtime_t now)
 {
   (void) xp;
+  (void) varg;
   (void) now;
-  struct tsuji_peers *all = ((struct announce_arg *) varg)->all;
+  struct tsuji_peers *all = gv->tsuji_peers;
   ddsrt_mutex_lock (&all->lock);
   all->is_announcing = false;
   ddsrt_mutex_unlock (&all->lock);
@@ -457,13 +454,13 @@ void tsuji_peers_treat (struct tsuji_peers *all, const char *process, enum tsuji
     if (treatment == TSUJI_PASS_OVER && count < OF_A_PROCESS_MAX)
       known[count++] = one->prefix;
     one->treatment = treatment;
-    one->heard = now;
-    one->treated = now;
+    one->since = now;
     one->answers = 0;
     one->answers_from = now;
-    all->is_filter_old = true;
   }
-  if (is_other && treatment != TSUJI_PASS_OVER)
+  if (is_other && treatment == TSUJI_PASS_OVER)
+    all->is_filter_old = true;
+  else if (is_other)
     filter_no_more (all);
   const bool is_announced = is_other && treatment == TSUJI_MEET && !all->is_announcing;
   if (is_announced)
@@ -472,8 +469,5 @@ void tsuji_peers_treat (struct tsuji_peers *all, const char *process, enum tsuji
   for (uint32_t i = 0; i < count; i++)
     forget_proxy (all->gv, &known[i]);
   if (is_announced)
-  {
-    struct announce_arg arg = { .all = all };
-    ddsi_qxev_callback (all->gv->xevents, ddsrt_mtime_add_duration (now, GATHERED), announce, &arg, sizeof (arg), false);
-  }
+    ddsi_qxev_callback (all->gv->xevents, ddsrt_mtime_add_duration (now, GATHERED), announce, NULL, 0, false);
 }

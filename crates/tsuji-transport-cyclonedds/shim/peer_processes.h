@@ -9,8 +9,8 @@
 struct ddsi_domaingv;
 union ddsi_guid_prefix;
 
-/* The peer processes of one domain that are on this host: participants whose user data have a given text, the claim; a key in them
- * tells the process. */
+/* The peer processes of one domain that are on this host: those whose participants have a given text in their user data, the
+ * claim. A key in them tells the process. */
 struct tsuji_peers;
 
 /* What becomes of the participants of a process. */
@@ -32,7 +32,8 @@ void tsuji_peers_for_next (struct tsuji_peers *all);
 void tsuji_peers_free (struct tsuji_peers *all);
 
 /* Says what becomes of a process from now on, while the domain has a participant. Who is to be passed over is forgotten, and
- * who is to be met hears an announcement within milliseconds; nothing happens where it is as before. `process` has at most TSUJI_PROCESS_LEN bytes and ends with a nul. */
+ * who is to be met hears an announcement within milliseconds; nothing happens where it is as before. `process` has at most
+ * TSUJI_PROCESS_LEN bytes and ends with a nul. */
 void tsuji_peers_treat (struct tsuji_peers *all, const char *process, enum tsuji_treatment treatment);
 
 #define TSUJI_PROCESS_LEN 32u

@@ -108,6 +108,9 @@ fn peer_processes_pass_over_each_other_until_they_are_to_meet() {
         b.treat(&a, Treatment::Meet);
         assert_eq!((a.find(&b), b.find(&a)), (Vec::new(), Vec::new()));
 
+        // As where their processes cannot speak for a while.
+        a.treat(&b, Treatment::Wait);
+        b.treat(&a, Treatment::Wait);
         a.treat(&b, Treatment::PassOver);
         b.treat(&a, Treatment::PassOver);
         let gone = |of: &Process| {

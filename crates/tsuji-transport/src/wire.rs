@@ -49,8 +49,8 @@ pub trait Wire: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Says how the participant of process `peer`, which is of this host, is to be treated from now on, here and by the
-    /// participants to come. Both processes have to say the same. A wire that makes no difference does nothing.
+    /// Treats the participant of process `peer`, which is on this host, in this way from now on, also after this process has
+    /// joined anew. Both processes have to do the same. A wire that makes no difference does nothing.
     fn treat(&self, peer: PeerId, treatment: Treatment) {
         let _ = (peer, treatment);
     }

@@ -359,10 +359,7 @@ impl Channels {
 
     /// Keeps those refused for whom `keep` speaks, and answers the others.
     pub(crate) fn retain_refused(&mut self, keep: impl Fn(&PeerId) -> bool) -> Vec<PeerId> {
-        let (kept, gone): (HashSet<_>, HashSet<_>) =
-            std::mem::take(&mut self.refused).into_iter().partition(keep);
-        self.refused = kept;
-        Vec::from_iter(gone)
+        self.refused.extract_if(|peer| !keep(peer)).collect()
     }
 
     /// Whether this peer has, or may have, something to do with this process.
