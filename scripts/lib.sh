@@ -29,6 +29,10 @@ readonly LOGS=$TARGET_DIR/logs
 readonly TOOLS=$TARGET_DIR/tools
 mkdir -p "$LOGS"
 
+# Where Cyclone DDS is built once for all workspaces and profiles of this checkout.
+TSUJI_CYCLONEDDS_BUILD=${TSUJI_CYCLONEDDS_BUILD:-$(cd "$TARGET_DIR" && pwd)/cyclonedds}
+export TSUJI_CYCLONEDDS_BUILD
+
 # What a script returns when this machine cannot do its work at all, as in automake.
 # shellcheck disable=SC2034  # read by the scripts that source this file
 readonly NOT_POSSIBLE_HERE=77
@@ -43,33 +47,190 @@ fi
 
 SCRIPT=$(basename "$0")
 STEPS=()
+# The steps that are asked for, all where there are none; and the names of those that there are, with hyphens for spaces.
+ASKED=()
+KNOWN=()
+# What runs beside the steps: `step NAME` or `ahead NAME`, its commands, and the group of processes that runs it.
+BESIDE=()
+BESIDE_COMMANDS=()
+BESIDE_GROUP=
 FAILED=0
 : >"$LOGS/$SCRIPT.log"
+rm -f "$LOGS/$SCRIPT".beside-*
 
 say() {
     printf '%s\n' "$*"
 }
 
+# only STEP… : of the steps that follow, runs these alone.
+only() {
+    ASKED=("$@")
+}
+
+# is_asked_for NAME : whether this step is to be run.
+is_asked_for() {
+    local name=${1// /-} asked
+    KNOWN+=("$name")
+    [ ${#ASKED[@]} -gt 0 ] || return 0
+    for asked in "${ASKED[@]}"; do
+        [ "${asked// /-}" != "$name" ] || return 0
+    done
+    return 1
+}
+
 # step NAME COMMAND… : runs it, shows and logs its output, remembers how it ended. Later steps run all the same.
 step() {
+    is_asked_for "$1" || return 0
+    run_step "$@"
+}
+
+run_step() {
     local name=$1 status=0 start=$SECONDS
     shift
+    has_begun "$name"
     say
     say "== $name"
     "$@" </dev/null 2>&1 | tee -a "$LOGS/$SCRIPT.log" || status=$?
-    case $status in
-    0) STEPS+=("$(printf '%-22s ok       %5d s' "$name" $((SECONDS - start)))") ;;
-    "$NOT_POSSIBLE_HERE") STEPS+=("$(printf '%-22s NOT RUN  %5d s' "$name" $((SECONDS - start)))") ;;
-    *)
-        STEPS+=("$(printf '%-22s FAILED   %5d s' "$name" $((SECONDS - start)))")
-        FAILED=1
-        ;;
+    note_end "$name" "$status" $((SECONDS - start))
+}
+
+# note_end NAME STATUS SECONDS [WORDS] : remembers how a step ended, for the summary.
+note_end() {
+    local word=FAILED
+    case $2 in
+    0) word=ok ;;
+    "$NOT_POSSIBLE_HERE") word='NOT RUN' ;;
+    *) FAILED=1 ;;
     esac
+    STEPS+=("$(printf '%-22s %-8s %5d s%s' "$1" "$word" "$3" "${4:-}")")
+}
+
+# Tests wait most of their time. What is begun beside them has what they leave of the processors.
+
+# beside NAME COMMAND… : a step that needs nothing of those that follow, nor they of it. `start_beside` begins it; `finish`
+# waits for it, and says how it ended.
+beside() {
+    put_beside step "$@"
+}
+
+# ahead NAME COMMAND… : begins what the step of this name builds, unless that has begun itself, so that it is there when its
+# turn comes. How it ends, the step tells.
+ahead() {
+    put_beside ahead "$@"
+}
+
+# put_beside KIND NAME COMMAND… : puts it behind those that are to run beside others.
+put_beside() {
+    is_asked_for "$2" || return 0
+    BESIDE+=("$1 $2")
+    BESIDE_COMMANDS+=("${*:3}")
+}
+
+# has_begun NAME : says to what runs beside that nothing is to go ahead for this step any more.
+has_begun() {
+    [ -z "$BESIDE_GROUP" ] || say "$1" >>"$LOGS/$SCRIPT.begun"
+}
+
+# start_beside : begins all that is to run beside the steps that follow, one after the other. It ends with this script.
+start_beside() {
+    [ ${#BESIDE[@]} -gt 0 ] || return 0
+    : >"$LOGS/$SCRIPT.begun"
+    # A group of its own, so that all that it has started can be ended.
+    set -m
+    run_beside &
+    set +m
+    BESIDE_GROUP=$!
+    trap end_beside EXIT
+}
+
+run_beside() {
+    local index status start
+    trap - EXIT
+    # The scheduler's own class for that; where there is none, the lowest priority.
+    chrt --idle --pid 0 "$BASHPID" >/dev/null 2>&1 || renice --priority 19 "$BASHPID" >/dev/null 2>&1 || true
+    for index in "${!BESIDE[@]}"; do
+        if [[ ${BESIDE[index]} == "ahead "* ]] && grep -qxF "${BESIDE[index]#ahead }" "$LOGS/$SCRIPT.begun"; then
+            continue
+        fi
+        status=0
+        start=$SECONDS
+        # shellcheck disable=SC2086  # words
+        ${BESIDE_COMMANDS[index]} </dev/null >"$LOGS/$SCRIPT.beside-$index.log" 2>&1 || status=$?
+        say "$status $((SECONDS - start))" >"$LOGS/$SCRIPT.beside-$index.end"
+    done
+}
+
+end_beside() {
+    kill -TERM -- "-$BESIDE_GROUP" 2>/dev/null || true
+}
+
+# finish_beside : waits for the steps that run beside the others, shows and logs what they wrote, remembers how they ended.
+finish_beside() {
+    local index name status seconds
+    [[ " ${BESIDE[*]}" == *" step "* ]] || return 0
+    wait "$BESIDE_GROUP" || true
+    for index in "${!BESIDE[@]}"; do
+        name=${BESIDE[index]#step }
+        [ "$name" != "${BESIDE[index]}" ] || continue
+        say
+        say "== $name"
+        tee -a "$LOGS/$SCRIPT.log" <"$LOGS/$SCRIPT.beside-$index.log" || true
+        # Where something ended all of them there is none.
+        read -r status seconds <"$LOGS/$SCRIPT.beside-$index.end" || status=1 seconds=0
+        note_end "$name" "$status" "$seconds" " beside others"
+    done
+}
+
+# changed_step NAME INPUTS COMMAND… : a step that is not run again while what it tests is as it was when it passed here. INPUTS
+# are packages, folders with a workspace, and folders or files after `--`; the scripts and what pins versions are always among
+# them. TSUJI_ALL_STEPS=1 runs it in any case, as `make soak` does.
+changed_step() {
+    local name=$1 digest passed
+    is_asked_for "$name" || return 0
+    digest=$(digest_of "$2") || digest=
+    passed=$TARGET_DIR/passed/${name// /-}
+    shift 2
+    if [ "${TSUJI_ALL_STEPS:-}" != 1 ] && [ -n "$digest" ] && [ "$digest" = "$(head -n 1 "$passed" 2>/dev/null)" ]; then
+        has_begun "$name"
+        say
+        say "== $name: unchanged since it passed on $(sed -n 2p "$passed"); TSUJI_ALL_STEPS=1 runs it"
+        STEPS+=("$(printf '%-22s unchanged%5d s' "$name" 0)")
+        return
+    fi
+    rm -f "$passed"
+    run_step "$name" "$@"
+    if [ -n "$digest" ] && [[ ${STEPS[-1]} == *" ok "* ]]; then
+        mkdir -p "$TARGET_DIR/passed"
+        printf '%s\n%s\n' "$digest" "$(date -u '+%Y-%m-%d %H:%M')" >"$passed"
+    fi
+}
+
+# digest_of INPUTS : prints one number of all that is in them, for `changed_step`; fails outside a working copy of git.
+digest_of() {
+    local packages paths=() folders
+    packages=${1%%--*}
+    [ "$packages" = "$1" ] || read -r -a paths <<<"${1#*--}"
+    # shellcheck disable=SC2086  # words
+    folders=$(env -u RUSTC CARGO_TARGET_DIR="$TARGET_DIR" cargo xtask inputs $packages) || return 1
+    mapfile -t -O "${#paths[@]}" paths <<<"$folders"
+    # Every manifest has a say in which features what is tested is built with.
+    paths+=(':(glob)crates/*/Cargo.toml' xtask/Cargo.toml)
+    paths+=(scripts policies cpp .cargo Cargo.toml Cargo.lock rust-toolchain.toml clippy.toml rustfmt.toml deny.toml)
+    git ls-files -z --cached --others --exclude-standard -- "${paths[@]}" >"$LOGS/inputs" || return 1
+    { "${RUSTC:-rustc}" -vV && printf '%s\n' "${ROS_DISTRO:-}" "${AMENT_PREFIX_PATH:-}" && sort -zu "$LOGS/inputs" | xargs -0 sha256sum 2>&1; } | sha256sum | cut -d ' ' -f 1
 }
 
 # finish: says how every step ended, adds up the test runners' closing lines, exits 1 when anything failed. What it says
 # stays in a file, so that a run of several targets can say it again at its end.
 finish() {
+    local asked
+    finish_beside
+    for asked in "${ASKED[@]}"; do
+        if [[ " ${KNOWN[*]} " != *" ${asked// /-} "* ]]; then
+            say "error: there is no step $asked; allowed: ${KNOWN[*]}" >&2
+            FAILED=1
+        fi
+    done
     summary | tee "$LOGS/$SCRIPT.summary"
     [ "$FAILED" -eq 0 ]
 }
@@ -93,8 +254,13 @@ summary() {
     printf '   disk: %s here, %s free\n' "$(du -sh "$TARGET_DIR" | cut -f 1)" \
         "$(df -Ph "$TARGET_DIR" | awk 'NR == 2 { print $4 }')"
     if [ "$FAILED" -ne 0 ]; then
-        # The names of what failed, and the first words each said about it.
-        grep -E -A 2 '^error|^test .* FAILED|panicked at| hangs$|^hang: |^watchdog: ' "$plain" | head -n 80 | sed 's/^/   | /' || true
+        # The names of what failed, and the first words each said about it; of Python that hung, where its threads were.
+        awk '
+            # What follows says of a program that crashed by which signal.
+            /^error: test failed/ { lines = 3; print; next }
+            /^error|^test .* FAILED|panicked at| hangs$|^hang: |^watchdog: / { lines = 3 }
+            /^Timeout \(/ { lines = 40 }
+            lines-- > 0' "$plain" | head -n 160 | sed 's/^/   | /' || true
         say "   FAILED"
         return
     fi
@@ -108,6 +274,27 @@ cargo_watched() {
     host=$(rustc -vV | sed -n 's/^host: //p')
     xtask=$(cargo xtask path)
     cargo --config "target.$host.runner=[\"$xtask\", \"watch\", \"--\"]" "$command" "$@"
+}
+
+# What only reads the code, as clippy does, keeps what it finds apart from what is built, so that either can go on beside the
+# other.
+readonly CHECKED=$TARGET_DIR/checked
+
+# clippy : the lints of the workspace, those of the tests too that run where they are named alone.
+clippy() {
+    CARGO_TARGET_DIR=$CHECKED cargo clippy --workspace --all-targets --locked -- -D warnings &&
+        CARGO_TARGET_DIR=$CHECKED cargo clippy --workspace --test fastdds --test zenoh --locked -- -D warnings
+}
+
+# documentation : a link that leads nowhere, or text that rustdoc takes for something else, fails here.
+documentation() {
+    RUSTDOCFLAGS="-D warnings" CARGO_TARGET_DIR=$CHECKED cargo doc --workspace --no-deps --locked
+}
+
+# rmw_library : prints where librmw_tsuji.so is, built as `make test` builds it, so that it is there already: any test of its
+# package brings it.
+rmw_library() {
+    cargo test --no-run --quiet --workspace --locked --test each >&2 && printf '%s\n' "$TARGET_DIR/debug/deps/librmw_tsuji.so"
 }
 
 # in_workspace FOLDER CARGO COMMAND ARGUMENT… : `cargo` or `cargo_watched` in a workspace beside the main one, with what is
@@ -135,7 +322,7 @@ licences() {
 # lab_lints : what the laboratory must pass without a test.
 lab_lints() {
     cargo fmt --manifest-path lab/Cargo.toml --check && licences lab &&
-        in_lab cargo clippy --all-targets --locked -- -D warnings
+        CARGO_TARGET_DIR=$CHECKED in_lab cargo clippy --all-targets --locked -- -D warnings
 }
 
 # own_messages_lints : what the example of own messages must pass without a test. Whatever a crate warns of, generated code is
@@ -143,7 +330,7 @@ lab_lints() {
 own_messages_lints() {
     local folder=examples/own-messages
     cargo fmt --manifest-path $folder/Cargo.toml --check && licences $folder &&
-        in_workspace $folder cargo clippy --all-targets --locked -- -D warnings -W missing_docs -W unreachable_pub \
+        CARGO_TARGET_DIR=$CHECKED in_workspace $folder cargo clippy --all-targets --locked -- -D warnings -W missing_docs -W unreachable_pub \
             -W unnameable_types -W unused_qualifications -W clippy::pedantic
 }
 
@@ -186,6 +373,12 @@ rust_version_min() {
     sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml
 }
 
+# alone : keeps another run of this script waiting, in this working copy, until this one has ended.
+alone() {
+    exec 8>"$LOGS/$SCRIPT.lock"
+    flock 8
+}
+
 # needs COMMAND=PACKAGE… : installs with apt-get the packages whose command (or absolute path) is missing.
 needs() {
     local pair missing=() as_root=()
@@ -214,8 +407,9 @@ needs() {
     fi
     say "Installing with apt-get: ${missing[*]}"
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
-    if ! { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } \
-        >"$LOGS/apt.log" 2>&1; then
+    # Only one of them runs at a time.
+    if ! { flock 9 && "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } \
+        9>"$LOGS/apt.lock" >"$LOGS/apt.log" 2>&1; then
         tail -n 20 "$LOGS/apt.log" >&2
         say "error: apt-get could not install: ${missing[*]}" >&2
         return 1

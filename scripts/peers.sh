@@ -44,5 +44,6 @@ build_roslibrust() {
 test_peers() {
     in_peer ros2-client cargo fmt --check &&
         in_peer ros2-client cargo clippy --release --all-targets --locked -- -D warnings &&
-        in_peer ros2-client cargo test --release --locked
+        in_peer ros2-client cargo test --release --locked &&
+        in_peer roslibrust cargo clippy --release --all-targets --locked -- -D warnings
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +25,17 @@
 #include "reclaim.hpp"
 #include "release.hpp"
 #include "sample.hpp"
+
+namespace eprosima {
+
+// The library's own, from 2.14 on. It keeps the interfaces of this host as they were when it was first used, and looks at them
+// again only when an existing participant is given its settings anew, which is too late for one that is to use others.
+class SystemInfo {
+ public:
+  [[gnu::weak]] static bool update_interfaces();
+};
+
+}  // namespace eprosima
 
 namespace tsuji {
 
@@ -105,6 +117,19 @@ const char *variable(const char *name)
   return value == nullptr ? "" : value;
 }
 
+// The participants that there are.
+std::mutex live_mutex;
+std::set<DomainParticipant *> live;
+
+// Waits until no callback of a participant is under way, and lets none begin. To delete one waits for the same without end,
+// which overflows: Fast DDS 3 then spins with the lock that the callback waits for, and may never see its end.
+void silence(DomainParticipant &participant)
+{
+  while (participant.set_listener(nullptr, std::chrono::seconds(1)) != RETCODE_OK)
+  {
+  }
+}
+
 // The engine's factory, which at the end of the process takes all participants with it. When a forked child ends it must
 // not: it would say goodbye for its parent, and remove the parent's shared memory.
 class Factory {
@@ -112,7 +137,13 @@ class Factory {
   ~Factory()
   {
     if (getpid() != pid_)
+    {
       new std::shared_ptr<DomainParticipantFactory>(std::move(factory_));
+      return;
+    }
+    const std::lock_guard<std::mutex> lock(live_mutex);
+    for (DomainParticipant *participant : live)
+      silence(*participant);
   }
 
  private:
@@ -437,21 +468,33 @@ Participant::Participant(const tsuji_join &join)
   if (join.log != nullptr)
     log_line = join.log;
   prepare_library();
+  if (&eprosima::SystemInfo::update_interfaces != nullptr)
+    eprosima::SystemInfo::update_interfaces();
   participant_ = create_participant(join, number_.id(), directory_);
   if (participant_ == nullptr)
     throw Failure(TSUJI_UNEXPECTED, "Fast DDS makes no participant" + complaints_so_far());
+  {
+    const std::lock_guard<std::mutex> lock(live_mutex);
+    live.insert(participant_);
+  }
   name_ = name_of(participant_->guid());
   publisher_ = participant_->create_publisher(PUBLISHER_QOS_DEFAULT);
   subscriber_ = participant_->create_subscriber(SUBSCRIBER_QOS_DEFAULT);
   if (publisher_ != nullptr && subscriber_ != nullptr)
     return;
-  participant_->delete_contained_entities();
-  DomainParticipantFactory::get_instance()->delete_participant(participant_);
+  end();
   throw Failure(TSUJI_UNEXPECTED, "Fast DDS makes no publisher or no subscriber" + complaints_so_far());
 }
 
-Participant::~Participant()
+Participant::~Participant() { end(); }
+
+void Participant::end()
 {
+  {
+    const std::lock_guard<std::mutex> lock(live_mutex);
+    live.erase(participant_);
+  }
+  silence(*participant_);
   participant_->delete_contained_entities();
   DomainParticipantFactory::get_instance()->delete_participant(participant_);
 }

@@ -55,6 +55,8 @@ class Participant {
   void give_back(eprosima::fastdds::dds::Topic *topic);
 
  private:
+  void end();
+
   Number number_;
   // In this order: what listens is there before the participant, and after it.
   Herald herald_;

@@ -15,6 +15,9 @@
  * - Pointers that tsuji passes are valid during the call only, unless the function says otherwise. Texts end with a nul and
  *   are UTF-8. Those that a transport answers stay valid as the function says.
  * - While an object is closed nothing else of it is called, but what its callbacks that still run have begun before.
+ * - At exit objects may not be closed when the library's destructors run. From then on nothing but `sample_free` is called any
+ *   more, and what is under way has returned, or 5 s have passed. That holds for destructors that were registered before the first
+ *   object of each kind was made, and not while the very first participant is being made.
  * - In a child after fork() nothing is called any more. Descriptors that would keep a dead parent looking alive are the
  *   library's to close there.
  * - It answers 0 or more, or one of enum tsuji_error. A function with `problem`, which is never NULL, may write there, in words

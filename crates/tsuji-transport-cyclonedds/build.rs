@@ -1,19 +1,26 @@
 //! Builds Cyclone DDS as a static library, and the shim over it.
 //!
 //! Its sources are those that the crate `cyclors` carries, found by `cargo metadata`, with the changes in `changes.rs`.
-//! `TSUJI_CYCLONEDDS_SOURCE` names another folder of Cyclone DDS 11.
+//! `TSUJI_CYCLONEDDS_SOURCE` names another folder of Cyclone DDS 11. `TSUJI_CYCLONEDDS_BUILD` names one for what is built, in
+//! place of OUT_DIR, where other builds find it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
+use recipe::Recipe;
+
 mod changes;
+mod recipe;
+mod shared;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=changes.rs");
+    println!("cargo::rerun-if-changed=recipe.rs");
+    println!("cargo::rerun-if-changed=shared.rs");
     println!("cargo::rerun-if-changed=shim");
     println!("cargo::rerun-if-env-changed={SOURCE}");
     let source = match env::var_os(SOURCE) {
@@ -27,7 +34,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         )
         .into());
     }
-    let built = build_engine(&changed(&source)?);
+    let sources = changed(&source)?;
+    let recipe = Recipe::new(&sources)?;
+    let built = match env::var_os(SHARED) {
+        Some(folder) => shared::build_once(&path::absolute(folder)?, &recipe, || {
+            build_engine(&sources, &recipe)
+        })?,
+        None => build_engine(&sources, &recipe)?,
+    };
     cc::Build::new()
         .file("shim/shim.c")
         .include(built.join("include"))
@@ -45,6 +59,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 const SOURCE: &str = "TSUJI_CYCLONEDDS_SOURCE";
+
+/// Names a folder where the library is built once for all workspaces and profiles. That it is set or not is no reason to build
+/// again: what is built is the same.
+const SHARED: &str = "TSUJI_CYCLONEDDS_BUILD";
 
 /// The crate that carries the sources.
 const CARRIER: &str = "cyclors";
@@ -74,55 +92,50 @@ fn source_in_registry() -> Result<PathBuf, Box<dyn Error>> {
     Ok(folder.join("cyclonedds"))
 }
 
-/// A copy of the sources below OUT_DIR, with the changes. What has not changed keeps its time, so that it is not built
-/// again.
-fn changed(source: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let copy = PathBuf::from(env::var("OUT_DIR")?).join("source");
+/// The files of the engine by their paths, with the changes and what is added.
+type Sources = BTreeMap<PathBuf, Vec<u8>>;
+
+fn changed(source: &Path) -> Result<Sources, Box<dyn Error>> {
     let left_out = ["docs", "examples", "fuzz", "ports", "WiX"];
-    copy_folder(source, &copy, &|name| !left_out.contains(&name))?;
-    let shim = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("shim");
+    let mut sources = Sources::new();
+    read_folder(source, Path::new(""), &|name| !left_out.contains(&name), &mut sources)?;
     for name in changes::ADDED {
-        write_if_other(&copy.join("src/core/ddsi/src").join(name), &fs::read(shim.join(name))?)?;
+        let added = fs::read(Path::new("shim").join(name))?;
+        sources.insert(Path::new("src/core/ddsi/src").join(name), added);
     }
-    let mut texts = BTreeMap::new();
     for (file, before, after) in changes::CHANGES {
-        if !texts.contains_key(file) {
-            texts.insert(file, fs::read_to_string(source.join(file))?);
-        }
-        let Some(text) = texts.get_mut(file).filter(|it| it.matches(before).count() == 1) else {
+        let text =
+            sources.get_mut(Path::new(file)).ok_or_else(|| format!("{file} is not there"))?;
+        let there = std::str::from_utf8(text)?;
+        if there.matches(before).count() != 1 {
             return Err(format!("{file}: this is not there once:\n{before}").into());
-        };
-        *text = text.replacen(before, after, 1);
+        }
+        *text = there.replacen(before, after, 1).into_bytes();
     }
-    for (file, text) in texts {
-        write_if_other(&copy.join(file), text.as_bytes())?;
-    }
-    Ok(copy)
+    Ok(sources)
 }
 
-/// Copies a folder, and of its own entries those that `is_taken`.
-fn copy_folder(from: &Path, to: &Path, is_taken: &dyn Fn(&str) -> bool) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
+/// Reads a folder, and of its own entries those that `is_taken`.
+fn read_folder(
+    root: &Path,
+    folder: &Path,
+    is_taken: &dyn Fn(&str) -> bool,
+    sources: &mut Sources,
+) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
-        let (name, path) = (entry.file_name(), entry.path());
-        let is_changed = changes::CHANGES.iter().any(|(file, ..)| path.ends_with(file));
-        if is_changed || !name.to_str().is_some_and(is_taken) {
+        let name = entry.file_name();
+        if !name.to_str().is_some_and(is_taken) {
             continue;
         }
-        match entry.file_type()?.is_dir() {
-            true => copy_folder(&path, &to.join(name), &|_| true)?,
-            false => write_if_other(&to.join(name), &fs::read(&path)?)?,
+        let path = folder.join(&name);
+        if entry.file_type()?.is_dir() {
+            read_folder(root, &path, &|_| true, sources)?;
+        } else {
+            sources.insert(path, fs::read(entry.path())?);
         }
     }
     Ok(())
-}
-
-fn write_if_other(to: &Path, bytes: &[u8]) -> io::Result<()> {
-    match fs::read(to).is_ok_and(|there| there == bytes) {
-        true => Ok(()),
-        false => fs::write(to, bytes),
-    }
 }
 
 /// The compiler's flags for this target, and an error for a change that calls what it does not know, which would be built wrongly. By itself the
@@ -136,36 +149,67 @@ fn c_flags() -> String {
     kept.chain(["-Werror=implicit-function-declaration"]).collect::<Vec<_>>().join(" ")
 }
 
-/// Builds and installs the library below OUT_DIR. What tsuji does not use is left out.
-fn build_engine(source: &Path) -> PathBuf {
-    let off = [
-        "BUILD_SHARED_LIBS",
-        "BUILD_IDLC",
-        "BUILD_DDSPERF",
-        "BUILD_TESTING",
-        "BUILD_EXAMPLES",
-        "ENABLE_LTO",
-        "ENABLE_SECURITY",
-        "ENABLE_SSL",
-        "ENABLE_TYPELIB",
-        "ENABLE_TYPE_DISCOVERY",
-        "ENABLE_TOPIC_DISCOVERY",
-        "ENABLE_QOS_PROVIDER",
-        "ENABLE_SOURCE_SPECIFIC_MULTICAST",
-        "ENABLE_ICEORYX",
-        "WERROR",
-    ];
-    let mut config = cmake::Config::new(source);
+/// What tsuji does not use is left out.
+const OFF: &[&str] = &[
+    "BUILD_SHARED_LIBS",
+    "BUILD_IDLC",
+    "BUILD_DDSPERF",
+    "BUILD_TESTING",
+    "BUILD_EXAMPLES",
+    "ENABLE_LTO",
+    "ENABLE_SECURITY",
+    "ENABLE_SSL",
+    "ENABLE_TYPELIB",
+    "ENABLE_TYPE_DISCOVERY",
+    "ENABLE_TOPIC_DISCOVERY",
+    "ENABLE_QOS_PROVIDER",
+    "ENABLE_SOURCE_SPECIFIC_MULTICAST",
+    "ENABLE_ICEORYX",
+    "WERROR",
+];
+
+/// Builds and installs the library below OUT_DIR. What has not changed keeps its time, so that it is not built again. All is built
+/// anew after a build that was cut off, which can have left half a file that looks like a whole one, and where it is built in
+/// another way.
+fn build_engine(sources: &Sources, recipe: &Recipe) -> Result<PathBuf, Box<dyn Error>> {
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let (copy, done) = (out.join("source"), out.join("done"));
+    if fs::read_to_string(&done).is_ok_and(|it| it == recipe.way()) {
+        fs::remove_file(&done)?;
+    } else {
+        remove_folder(&copy)?;
+        remove_folder(&out.join("build"))?;
+    }
+    for (path, bytes) in sources {
+        write_if_other(&copy.join(path), bytes)?;
+    }
+    let mut config = cmake::Config::new(&copy);
     // Optimised in every profile: the tests time out no less for a slow engine.
     config.profile("Release").define("CMAKE_INSTALL_LIBDIR", "lib").build_target("ddsc");
     config.define("CMAKE_C_FLAGS", c_flags());
-    off.iter().for_each(|option| {
+    OFF.iter().for_each(|option| {
         config.define(option, "OFF");
     });
     let built = config.build().join("build");
     // What the library alone needs of an installation: the target `install` would build its tests.
     install(&built);
-    built.join("installed")
+    fs::write(&done, recipe.way())?;
+    Ok(built.join("installed"))
+}
+
+fn write_if_other(to: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::read(to).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    to.parent().map_or(Ok(()), fs::create_dir_all)?;
+    fs::write(to, bytes)
+}
+
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn install(built: &Path) {

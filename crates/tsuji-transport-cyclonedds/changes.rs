@@ -1,10 +1,37 @@
-//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0032, 0034 and 0036).
+//! What is changed in the vendored sources of Cyclone DDS (docs/decisions/0032, 0034, 0036 and 0038 to 0040).
 //!
 //! Each change is a text that the file has once and what stands in its place, so that sources which are other
 //! than those that were read here are refused, and not built wrongly.
 
 /// Files of `shim/` that are put beside the sources.
-pub(crate) const ADDED: &[&str] = &["forms.h", "peer_processes.h", "peer_processes.c"];
+pub(crate) const ADDED: &[&str] =
+    &["addresses.h", "addresses.c", "forms.h", "peer_processes.h", "peer_processes.c"];
+
+/// The change of a loop that waits under a lock, while something holds, for what is collected: where no thread can be had for
+/// that, it is collected here.
+macro_rules! waits_for_collected {
+    ($file:expr, $domain:literal, $holds:literal, $lock:literal, $wait:literal) => {
+        (
+            $file,
+            concat!("  while (", $holds, ")\n    ", $wait, "\n"),
+            concat!(
+                "  while (",
+                $holds,
+                ")\n  {\n    bool tsuji_collect_here (struct ddsi_domaingv *gv);\n    ddsrt_mutex_unlock (",
+                $lock,
+                ");\n    const bool is_without = tsuji_collect_here (",
+                $domain,
+                ");\n    ddsrt_mutex_lock (",
+                $lock,
+                ");\n    if (!is_without && ",
+                $holds,
+                ")\n      ",
+                $wait,
+                "\n  }\n"
+            ),
+        )
+    };
+}
 
 /// A file in the root of the sources, a text of it, and what stands in its place.
 pub(crate) const CHANGES: &[(&str, &str, &str)] = &[
@@ -101,12 +128,17 @@ static void tsuji_add_identity (struct ddsi_xmsg *msg, const struct ddsi_serdata
     memcpy (ddsi_xmsg_addpar (msg, TSUJI_PID_RELATED_SAMPLE_IDENTITY, TSUJI_IDENTITY_LEN), identity, TSUJI_IDENTITY_LEN);
 }
 
+static ddsi_guid_t tsuji_guid_of (const unsigned char *name)
+{
+  ddsi_guid_t guid;
+  memcpy (&guid, name, sizeof (guid));
+  return ddsi_ntoh_guid (guid);
+}
+
 bool tsuji_vendor_of (struct ddsi_domaingv *gv, const unsigned char *name, unsigned char *vendor)
 {
   struct ddsi_thread_state * const thrst = ddsi_lookup_thread_state ();
-  ddsi_guid_t guid;
-  memcpy (&guid, name, sizeof (guid));
-  guid = ddsi_ntoh_guid (guid);
+  const ddsi_guid_t guid = tsuji_guid_of (name);
   ddsi_thread_state_awake (thrst, gv);
   const struct ddsi_proxy_participant *found = ddsi_entidx_lookup_proxy_participant_guid (gv->entity_index, &guid);
   const bool is_found = found != NULL;
@@ -114,6 +146,18 @@ bool tsuji_vendor_of (struct ddsi_domaingv *gv, const unsigned char *name, unsig
     memcpy (vendor, found->vendor.id, sizeof (found->vendor.id));
   ddsi_thread_state_asleep (thrst);
   return is_found;
+}
+
+int32_t tsuji_is_silent (struct ddsi_domaingv *gv, const unsigned char *name)
+{
+  struct ddsi_thread_state * const thrst = ddsi_lookup_thread_state ();
+  const ddsi_guid_t guid = tsuji_guid_of (name);
+  ddsi_thread_state_awake (thrst, gv);
+  const struct ddsi_proxy_writer *found = ddsi_entidx_lookup_proxy_writer_guid (gv->entity_index, &guid);
+  /* Read without its lock, which is held while readers are called: each change of it is told of afterwards. */
+  const int32_t is_silent = found == NULL ? -1 : !found->alive;
+  ddsi_thread_state_asleep (thrst);
+  return is_silent;
 }
 
 static int have_reliable_subs (const struct ddsi_writer *wr)
@@ -300,6 +344,7 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
         r#"  ddsi_acknack.c
 "#,
         r#"  ddsi_acknack.c
+  addresses.c
   peer_processes.c
 "#,
     ),
@@ -386,6 +431,317 @@ static int have_reliable_subs (const struct ddsi_writer *wr)
     tsuji_peers_lose (gv->tsuji_peers, &guid.prefix);
     if (ddsi_is_proxy_participant_deletion_allowed"#,
     ),
+    // Fast DDS 3 looks for the participant of an endpoint under this name alone, and without it shows its node as no node of ROS 2.
+    (
+        ENDPOINTS,
+        r#"    ps.present |= PP_PROTOCOL_VERSION | PP_VENDORID;
+    ps.protocol_version = gv->config.protocol_version;
+    ps.vendorid = DDSI_VENDORID_ECLIPSE;
+
+    assert (epcommon != NULL);
+"#,
+        r#"    ps.present |= PP_PROTOCOL_VERSION | PP_VENDORID | PP_PARTICIPANT_GUID;
+    ps.protocol_version = gv->config.protocol_version;
+    ps.vendorid = DDSI_VENDORID_ECLIPSE;
+    ps.participant_guid = (ddsi_guid_t) { .prefix = guid->prefix, .entityid = { .u = DDSI_ENTITYID_PARTICIPANT } };
+
+    assert (epcommon != NULL);
+"#,
+    ),
+    // A volatile reader is not sent what was kept for late joiners before it matched, whoever made it: it asks for all that a
+    // heartbeat names.
+    (
+        MATCHES,
+        r#"  ddsi_seqno_t last_seq; /* highest seq send to this reader used when filter is applied */
+"#,
+        r#"  ddsi_seqno_t last_seq; /* highest seq send to this reader used when filter is applied */
+  ddsi_seqno_t tsuji_seq_before; /* the last that was written before it matched */
+"#,
+    ),
+    // Ends of tsuji match whether or not both know that their type has keys: of such a type each keeps one instance alone.
+    (
+        MATCH,
+        r#"static bool topickind_qos_match_p_lock (struct"#,
+        r#"#include "peer_processes.h"
+
+static bool tsuji_is_of_tsuji (const dds_qos_t *qos)
+{
+  return (qos->present & DDSI_QP_USER_DATA) && tsuji_find_key (qos->user_data.value, qos->user_data.length, "tsujigid=") != NULL;
+}
+
+static bool topickind_qos_match_p_lock (struct"#,
+    ),
+    (
+        MATCH,
+        r#"  if (ddsi_is_keyed_endpoint_entityid (rd->guid.entityid) != ddsi_is_keyed_endpoint_entityid (wr->guid.entityid))
+  {
+    *reason = DDS_INVALID_QOS_POLICY_ID;
+    return false;
+  }
+  ddsrt_mutex_t * const locks[] = { &rd->qos_lock, &wr->qos_lock, &rd->qos_lock };
+  const int shift = (uintptr_t) rd > (uintptr_t) wr;
+  for (int i = 0; i < 2; i++)
+    ddsrt_mutex_lock (locks[i + shift]);
+"#,
+        r#"  ddsrt_mutex_t * const locks[] = { &rd->qos_lock, &wr->qos_lock, &rd->qos_lock };
+  const int shift = (uintptr_t) rd > (uintptr_t) wr;
+  for (int i = 0; i < 2; i++)
+    ddsrt_mutex_lock (locks[i + shift]);
+  if (ddsi_is_keyed_endpoint_entityid (rd->guid.entityid) != ddsi_is_keyed_endpoint_entityid (wr->guid.entityid) &&
+      !(tsuji_is_of_tsuji (rdqos) && tsuji_is_of_tsuji (wrqos)))
+  {
+    *reason = DDS_INVALID_QOS_POLICY_ID;
+    for (int i = 0; i < 2; i++)
+      ddsrt_mutex_unlock (locks[i + shift]);
+    return false;
+  }
+"#,
+    ),
+    (
+        MATCH,
+        r#"  m->last_seq = m->seq;
+  if (ddsrt_avl_lookup_ipath (&ddsi_wr_readers_treedef,"#,
+        r#"  m->last_seq = m->seq;
+  m->tsuji_seq_before = m->seq;
+  if (ddsrt_avl_lookup_ipath (&ddsi_wr_readers_treedef,"#,
+    ),
+    (
+        RECEIVE,
+        r#"  const bool gap_for_already_acked = ddsi_vendor_is_eclipse (rst->vendor) && prd->c.xqos->durability.kind == DDS_DURABILITY_VOLATILE && seqbase <= rn->seq;
+  const ddsi_seqno_t min_seq_to_rexmit = gap_for_already_acked ? rn->seq + 1 : 0;
+"#,
+        r#"  /* What is past for a volatile reader; nothing is 0. */
+  const ddsi_seqno_t tsuji_seq_past = ddsi_vendor_is_eclipse (rst->vendor) ? rn->seq :
+    wr->xqos->durability.kind == DDS_DURABILITY_VOLATILE ? 0 : rn->tsuji_seq_before;
+  const bool is_past = prd->c.xqos->durability.kind == DDS_DURABILITY_VOLATILE && seqbase <= tsuji_seq_past;
+  const ddsi_seqno_t min_seq_to_rexmit = is_past ? tsuji_seq_past + 1 : 0;
+"#,
+    ),
+    // Whoever asserts that it is alive without a sample is alive again: the lease that has passed is not renewed by itself.
+    (
+        RECEIVE,
+        r#"      ddsi_lease_renew (lease, tnow);
+    ddsi_lease_renew (pwr->lease, tnow);
+  }
+"#,
+        r#"      ddsi_lease_renew (lease, tnow);
+    ddsi_lease_renew (pwr->lease, tnow);
+    if (!pwr->alive)
+      ddsi_proxy_writer_set_alive_may_unlock (pwr, true);
+  }
+"#,
+    ),
+    // A thread that has nothing to do is not there. Where none can be made, what waits for it stays, and the next that comes tries
+    // again.
+    (
+        INIT,
+        r#"  ddsi_gcreq_queue_start (gv->gcreq_queue);
+
+  ddsi_dqueue_start (gv->builtins_dqueue);
+  ddsi_dqueue_start (gv->user_dqueue);
+"#,
+        r#"  if (!ddsi_dqueue_start (gv->builtins_dqueue))
+    return -1;
+"#,
+    ),
+    (
+        QUEUES,
+        r#"static int ddsi_dqueue_enqueue_locked (struct ddsi_dqueue *q, struct ddsi_rsample_chain *sc)
+{
+  int must_signal;
+"#,
+        r#"bool tsuji_dqueue_was_never_used (struct ddsi_dqueue *q)
+{
+  ddsrt_mutex_lock (&q->lock);
+  const bool was_never_used = q->thrst == NULL && q->sc.first == NULL;
+  ddsrt_mutex_unlock (&q->lock);
+  return was_never_used;
+}
+
+static int ddsi_dqueue_enqueue_locked (struct ddsi_dqueue *q, struct ddsi_rsample_chain *sc)
+{
+  int must_signal;
+  if (q->thrst == NULL)
+    (void) ddsi_dqueue_start (q);
+"#,
+    ),
+    // Whoever receives does not wait for a thread that is not there; what is too much is dropped and asked for again.
+    (
+        QUEUES,
+        r#"    ddsrt_mutex_lock (&q->lock);
+    /* In case the wakeups are were all deferred */
+"#,
+        r#"    ddsrt_mutex_lock (&q->lock);
+    if (q->thrst == NULL && !ddsi_dqueue_start (q))
+    {
+      ddsrt_mutex_unlock (&q->lock);
+      return;
+    }
+    /* In case the wakeups are were all deferred */
+"#,
+    ),
+    // A writer that ends sends a mark through the queue, behind its samples: there are none where there is no thread.
+    (
+        REMOTE_ENDPOINTS,
+        r#"  struct ddsi_dqueue *dqueue = pwr->dqueue;
+  ELOGDISC (pwr, "gc_delete_proxy_writer_dqueue(%p, "PGUIDFMT")\n", (void *) gcreq, PGUID (pwr->e.guid));
+"#,
+        r#"  struct ddsi_dqueue *dqueue = pwr->dqueue;
+  ELOGDISC (pwr, "gc_delete_proxy_writer_dqueue(%p, "PGUIDFMT")\n", (void *) gcreq, PGUID (pwr->e.guid));
+  bool tsuji_dqueue_was_never_used (struct ddsi_dqueue *q);
+  if (tsuji_dqueue_was_never_used (dqueue))
+  {
+    ddsi_gcreq_requeue (gcreq, gc_delete_proxy_writer);
+    return;
+  }
+"#,
+    ),
+    (
+        COLLECTOR,
+        r#"static int gcreq_enqueue_common (struct ddsi_gcreq *gcreq)
+{
+  struct ddsi_gcreq_queue *gcreq_queue = gcreq->queue;
+  int isfirst;
+  ddsrt_mutex_lock (&gcreq_queue->lock);
+"#,
+        r#"/* Whether there is no thread that collects, nor one to be had. Then the calling thread, which waits for what is collected,
+   does a little of it. */
+bool tsuji_collect_here (struct ddsi_domaingv *gv)
+{
+  struct ddsi_gcreq_queue * const q = gv->gcreq_queue;
+  ddsrt_mutex_lock (&q->lock);
+  const bool is_without = q->thrst == NULL && (q->first == NULL || !ddsi_gcreq_queue_start (q));
+  ddsrt_mutex_unlock (&q->lock);
+  if (is_without)
+  {
+    (void) ddsi_gcreq_queue_step (q);
+    dds_sleepfor (DDS_MSECS (1));
+  }
+  return is_without;
+}
+
+static int gcreq_enqueue_common (struct ddsi_gcreq *gcreq)
+{
+  struct ddsi_gcreq_queue *gcreq_queue = gcreq->queue;
+  int isfirst;
+  ddsrt_mutex_lock (&gcreq_queue->lock);
+  if (gcreq_queue->thrst == NULL)
+    (void) ddsi_gcreq_queue_start (gcreq_queue);
+"#,
+    ),
+    // What a step puts back may be the last, and is waited for.
+    (
+        COLLECTOR,
+        r#"  if (gcreq)
+  {
+    gcreq->next = q->first;
+    q->first = gcreq;
+  }
+"#,
+        r#"  if (gcreq)
+  {
+    if (q->first == NULL)
+      q->last = gcreq;
+    gcreq->next = q->first;
+    q->first = gcreq;
+    ddsrt_cond_etime_broadcast (&q->cond);
+  }
+"#,
+    ),
+    // Whoever waits for what is collected.
+    waits_for_collected!(
+        COLLECTOR,
+        "q->gv",
+        "q->count != 0",
+        "&q->lock",
+        "ddsrt_cond_etime_wait (&q->cond, &q->lock);"
+    ),
+    (
+        COLLECTOR,
+        r#"    ddsi_join_thread (q->thrst);
+    assert (q->first == NULL);
+  }
+  ddsrt_cond_etime_destroy (&q->cond);
+"#,
+        r#"    ddsi_join_thread (q->thrst);
+    assert (q->first == NULL);
+  }
+  else
+  {
+    while (ddsi_gcreq_queue_step (q))
+      dds_sleepfor (DDS_MSECS (1));
+  }
+  ddsrt_cond_etime_destroy (&q->cond);
+"#,
+    ),
+    waits_for_collected!(
+        INIT,
+        "gv",
+        "gv->nparticipants > 0",
+        "&gv->participant_set_lock",
+        "ddsrt_cond_wait (&gv->participant_set_cond, &gv->participant_set_lock);"
+    ),
+    waits_for_collected!(
+        READER,
+        "&e->m_domain->gv",
+        "rd->m_rd != NULL",
+        "&e->m_mutex",
+        "ddsrt_cond_wait (&e->m_cond, &e->m_mutex);"
+    ),
+    waits_for_collected!(
+        WRITER,
+        "gv",
+        "wr->m_wr != NULL",
+        "&e->m_mutex",
+        "ddsrt_cond_wait (&e->m_cond, &e->m_mutex);"
+    ),
+    // A process that may have no more threads is told so, and goes on: with its signals as they were, and nothing freed twice.
+    (
+        THREAD_OF_SYSTEM,
+        r#"    DDS_ERROR ("os_threadCreate(%s): pthread_create failed with error %d\n", name, create_ret);
+"#,
+        r#"    sigprocmask (SIG_SETMASK, &oset, NULL);
+    DDS_ERROR ("os_threadCreate(%s): pthread_create failed with error %d\n", name, create_ret);
+"#,
+    ),
+    (
+        INIT,
+        r#"    if (gv->recv_threads[i].arg.rbpool)
+      ddsi_rbufpool_free (gv->recv_threads[i].arg.rbpool);
+  }
+  return -1;
+"#,
+        r#"    if (gv->recv_threads[i].arg.rbpool)
+      ddsi_rbufpool_free (gv->recv_threads[i].arg.rbpool);
+  }
+  gv->n_recv_threads = 0;
+  return -1;
+"#,
+    ),
+    (
+        THREADS,
+        r#"    DDS_FATAL ("create_thread: %s: ddsrt_thread_create failed\n", name);
+    goto fatal;
+  }
+  ddsrt_mutex_unlock (&thread_states.lock);
+  return DDS_RETCODE_OK;
+fatal:
+  ddsrt_mutex_unlock (&thread_states.lock);
+  *ts1_out = NULL;
+  abort ();
+  return DDS_RETCODE_ERROR;
+"#,
+        r#"    DDS_ERROR ("create_thread: %s: ddsrt_thread_create failed\n", name);
+    goto fatal;
+  }
+  ddsrt_mutex_unlock (&thread_states.lock);
+  return DDS_RETCODE_OK;
+fatal:
+  ddsrt_mutex_unlock (&thread_states.lock);
+  *ts1_out = NULL;
+  return DDS_RETCODE_ERROR;
+"#,
+    ),
 ];
 
 const ACKNACK: &str = "src/core/ddsi/src/ddsi_acknack.c";
@@ -396,3 +752,12 @@ const INIT: &str = "src/core/ddsi/src/ddsi_init.c";
 const SOURCES: &str = "src/core/ddsi/CMakeLists.txt";
 const RECEIVE: &str = "src/core/ddsi/src/ddsi_receive.c";
 const ANNOUNCED: &str = "src/core/ddsi/src/ddsi_discovery_spdp.c";
+const QUEUES: &str = "src/core/ddsi/src/ddsi_radmin.c";
+const COLLECTOR: &str = "src/core/ddsi/src/ddsi_gc.c";
+const THREADS: &str = "src/core/ddsi/src/ddsi_thread.c";
+const ENDPOINTS: &str = "src/core/ddsi/src/ddsi_discovery_endpoint.c";
+const REMOTE_ENDPOINTS: &str = "src/core/ddsi/src/ddsi_proxy_endpoint.c";
+const READER: &str = "src/core/ddsc/src/dds_reader.c";
+const WRITER: &str = "src/core/ddsc/src/dds_writer.c";
+const THREAD_OF_SYSTEM: &str = "src/ddsrt/src/threads/posix/threads.c";
+const MATCHES: &str = "src/core/ddsi/src/ddsi__endpoint_match.h";

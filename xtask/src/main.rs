@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its user")]
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+mod inputs;
+mod links;
 mod metadata;
 mod tidy;
 mod watch;
@@ -16,6 +19,7 @@ mod words;
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                        check what rustc and clippy do not: edges between crates, documents, leftovers
   watch -- PROGRAM ARGUMENT…  run a test binary and cut it when it hangs
+  inputs PACKAGE…             print the folders that these packages are built from; a folder with a workspace is one too
   path                        print where this program is";
 
 fn main() -> ExitCode {
@@ -25,6 +29,7 @@ fn main() -> ExitCode {
     match command.as_deref().and_then(|it| it.to_str()) {
         Some("tidy") => report(tidy::complaints(&root)),
         Some("watch") => watch::run(arguments),
+        Some("inputs") => inputs(&root, arguments),
         Some("path") => path(),
         _ => {
             eprintln!("{USAGE}");
@@ -50,10 +55,20 @@ fn report(found: Result<Vec<String>, String>) -> ExitCode {
     }
 }
 
+fn inputs(root: &Path, asked: impl Iterator<Item = OsString>) -> ExitCode {
+    let asked: Vec<_> = asked.map(|it| it.to_string_lossy().into_owned()).collect();
+    print(inputs::folders(root, &asked).map(|it| it.into_iter().collect()))
+}
+
 fn path() -> ExitCode {
-    match std::env::current_exe() {
-        Ok(path) => {
-            println!("{}", path.display());
+    let found = std::env::current_exe().map(|path| vec![path.display().to_string()]);
+    print(found.map_err(|error| error.to_string()))
+}
+
+fn print(found: Result<Vec<String>, String>) -> ExitCode {
+    match found {
+        Ok(lines) => {
+            lines.iter().for_each(|it| println!("{it}"));
             ExitCode::SUCCESS
         }
         Err(error) => {

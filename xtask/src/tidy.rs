@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::metadata::{self, DependencyKind, Package};
-use crate::words;
+use crate::{links, words};
 
 /// Which crate may depend on which; `dev:` and `build:` allow only that kind of dependency. An edge
 /// missing here is a design question, not an oversight.
@@ -178,14 +178,18 @@ const SOURCES: &[&str] = &[".rs", ".toml", ".sh", ".xml", "Makefile", "scripts/"
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
-/// Documents that name every crate. The first must exist.
-const MAPS: &[&str] = &["ARCHITECTURE.md", "README.md"];
+/// Documents that name every crate, and must exist.
+const MAPS: &[&str] = &["ARCHITECTURE.md"];
 
 /// Programs that stand in a document, and the examples of the same text, which are built and run.
 const PROGRAMS: &[(&str, &str)] = &[
-    ("README.md", "crates/tsuji/examples/talker.rs"),
-    ("README.md", "crates/tsuji/examples/listener.rs"),
+    ("docs/tutorial/talker-and-listener.md", "crates/tsuji/examples/talker.rs"),
+    ("docs/tutorial/talker-and-listener.md", "crates/tsuji/examples/listener.rs"),
 ];
+
+/// Lock files of workspaces that are built where the main one is: what has the same version there is built once.
+const BUILT_TOGETHER: &[&str] =
+    &["examples/own-messages/Cargo.lock", "lab/Cargo.lock", "python/Cargo.lock"];
 
 /// What a program is linked with warns by `tsuji_platform::report`, which is heard where nobody collects events.
 const REPORTERS: &[&str] = &[
@@ -195,6 +199,9 @@ const REPORTERS: &[&str] = &[
     "crates/tsuji-transport-plugin/src/",
 ];
 const UNHEARD: &[&str] = &[concat!("tracing::", "warn!("), concat!("tracing::", "error!(")];
+
+/// Crates that are programs, whose errors nobody else returns.
+const PROGRAMS_OF_CRATES: &[&str] = &["tsuji-cli/", "tsuji-demo/"];
 
 /// The files of the repository by their path in it, and the packages of the workspace.
 struct Repository {
@@ -231,10 +238,13 @@ fn check(repository: &Repository) -> Vec<String> {
         complaints.extend(leftovers(path, text));
         complaints.extend(machine_paths(path, text));
         complaints.extend(unheard(path, text));
+        complaints.extend(no_sentences(path, text));
         complaints.extend(words::retired(path, text));
     }
+    complaints.extend(links::broken(&repository.files));
     complaints.extend(programs(repository));
     complaints.extend(decisions(repository));
+    complaints.extend(lock_files(repository));
     complaints.extend(maps(repository));
     complaints
 }
@@ -361,6 +371,44 @@ fn unheard(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
+/// A `main` that fails prints its error by `Debug`, of which the derived one is no sentence.
+fn no_sentences(path: &str, text: &str) -> Vec<String> {
+    let Some(within) = path.strip_prefix("crates/").filter(|it| it.contains("/src/")) else {
+        return Vec::new();
+    };
+    if !path.ends_with(".rs") || PROGRAMS_OF_CRATES.iter().any(|it| within.starts_with(it)) {
+        return Vec::new();
+    }
+    let errors = text.lines().filter_map(|line| {
+        let (trait_name, name) = line.strip_prefix("impl ")?.split_once(" for ")?;
+        let name = name.split(|it: char| !it.is_alphanumeric() && it != '_').next()?;
+        let trait_name = trait_name.rsplit("::").next()?;
+        ["Error", "StdError"].contains(&trait_name).then_some(name)
+    });
+    let derives = |name: &&str| {
+        let is_it = |line: &str| {
+            let mut words = line.split(|it: char| !it.is_alphanumeric() && it != '_');
+            line.starts_with("pub") && words.any(|it| it == *name) && !line.contains("use ")
+        };
+        let lines: Vec<&str> = text.lines().collect();
+        let Some(at) = lines
+            .iter()
+            .position(|line| is_it(line) && (line.contains("struct ") || line.contains("enum ")))
+        else {
+            return false;
+        };
+        let before = lines[..at].iter().rev();
+        let mut attributes = before.take_while(|it| it.starts_with("#[") || it.starts_with("///"));
+        attributes.any(|it| it.starts_with("#[derive(") && it.contains("Debug"))
+    };
+    let complaint = |name: &str| {
+        format!(
+            "{path}: {name} is an error that derives Debug; print its sentence, as `main` does of what it returns"
+        )
+    };
+    errors.filter(derives).map(complaint).collect()
+}
+
 /// What a reader types is what is tested: from its imports on, for lints are no reader's concern.
 fn programs(repository: &Repository) -> Vec<String> {
     let differs = |(document, example): &&(&str, &str)| {
@@ -390,19 +438,55 @@ fn decisions(repository: &Repository) -> Vec<String> {
     complaints
 }
 
+/// A package has one version in all that is built together, where the numbers allow it.
+fn lock_files(repository: &Repository) -> Vec<String> {
+    let Some(main) = repository.files.get("Cargo.lock") else { return Vec::new() };
+    let main: BTreeMap<_, _> =
+        locked(main).map(|(name, version)| ((name, compatible(version)), version)).collect();
+    let mut complaints = Vec::new();
+    for path in BUILT_TOGETHER {
+        let text = repository.files.get(*path).map_or("", String::as_str);
+        for (name, version) in locked(text) {
+            let wanted = main.get(&(name, compatible(version))).filter(|it| **it != version);
+            let folder = path.trim_end_matches("/Cargo.lock");
+            complaints.extend(wanted.map(|wanted| {
+                format!(
+                    "{path} has {name} {version}, Cargo.lock {wanted}: in {folder}, \
+                     cargo update {name}@{version} --precise {wanted}"
+                )
+            }));
+        }
+    }
+    complaints
+}
+
+/// The packages of a lock file with their versions.
+fn locked(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("[[package]]\n").skip(1).filter_map(|package| {
+        let (name, rest) = package.strip_prefix("name = \"")?.split_once("\"\nversion = \"")?;
+        Some((name, rest.split_once('"')?.0))
+    })
+}
+
+/// A version up to the first number that is not 0: those with the same one go together.
+fn compatible(version: &str) -> &str {
+    let first = version.find(|it| it != '0' && it != '.').unwrap_or(version.len());
+    version[first..].find('.').map_or(version, |length| &version[..first + length])
+}
+
 fn maps(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
     for path in MAPS {
-        let Some(text) = repository.files.get(*path) else { continue };
+        let Some(text) = repository.files.get(*path) else {
+            complaints.push(format!("{path} is missing"));
+            continue;
+        };
         let is_crate = |it: &&Package| {
             it.manifest.starts_with("crates/") || it.manifest.starts_with(LABORATORY)
         };
         let crates = repository.packages.iter().filter(is_crate);
         let missing = crates.filter(|it| !text.contains(&format!("`{}`", it.name)));
         complaints.extend(missing.map(|it| format!("{path} does not mention `{}`", it.name)));
-    }
-    if !repository.files.contains_key(MAPS[0]) {
-        complaints.push(format!("{} is missing", MAPS[0]));
     }
     complaints
 }
@@ -426,10 +510,9 @@ fn read_tree(root: &Path, dir: &Path, files: &mut BTreeMap<String, String>) -> s
                 read_tree(root, &path, files)?;
             }
         } else if kind.is_file() {
-            // What is not UTF-8 is data.
-            if let Ok(text) = String::from_utf8(fs::read(&path)?) {
-                files.insert(relative(root, &path.to_string_lossy()), text);
-            }
+            // What is not UTF-8 is data, of which the name alone counts.
+            let text = String::from_utf8(fs::read(&path)?).unwrap_or_default();
+            files.insert(relative(root, &path.to_string_lossy()), text);
         }
     }
     Ok(())
@@ -517,6 +600,22 @@ mod tests {
     }
 
     #[test]
+    fn an_error_prints_its_sentence() {
+        let text = |derived: &str, trait_name: &str| {
+            format!(
+                "/// Why.\n#[derive({derived})]\n#[non_exhaustive]\n/// So.\npub enum Odd {{\n}}\n\nimpl {trait_name} for Odd {{}}\n"
+            )
+        };
+        let why = "crates/tsuji-core/src/odd.rs: Odd is an error that derives Debug; print its sentence, as `main` does of what it returns";
+        let path = "crates/tsuji-core/src/odd.rs";
+        check_file(path, &text("Clone, Debug, PartialEq", "std::error::Error"), &[why]);
+        check_file(path, &text("Debug", "Error"), &[why]);
+        check_file(path, &text("Clone, PartialEq", "StdError"), &[]);
+        check_file(path, &text("Clone, Debug", "fmt::Display"), &[]);
+        check_file("crates/tsuji-cli/src/odd.rs", &text("Debug", "Error"), &[]);
+    }
+
+    #[test]
     fn a_manifest_takes_the_lints_and_says_what_the_crate_is() {
         let expect = [
             "crates/tsuji-core/Cargo.toml does not take the workspace's lints: [lints] workspace = true",
@@ -601,13 +700,12 @@ mod tests {
     #[test]
     fn a_program_in_a_document_is_that_which_is_tested() {
         let example = "//! Says hello.\n#![allow(x)]\n\nuse a;\n\nfn main() {}\n";
-        let of_readme = |text: &str| {
-            let readme = format!("`tsuji-core`\n{text}");
-            check(&repository(&[("README.md", &readme), (PROGRAMS[0].1, example)]))
-        };
-        assert!(of_readme("```rust\nuse a;\n\nfn main() {}\n```\n").is_empty());
-        let expect = format!("README.md does not have the program {} as it is", PROGRAMS[0].1);
-        assert_eq!(of_readme("```rust\nuse a;\n\nfn main() { old() }\n```\n"), [expect]);
+        let of_document =
+            |text: &str| check(&repository(&[(PROGRAMS[0].0, text), (PROGRAMS[0].1, example)]));
+        assert!(of_document("```rust\nuse a;\n\nfn main() {}\n```\n").is_empty());
+        let (document, example) = PROGRAMS[0];
+        let expect = format!("{document} does not have the program {example} as it is");
+        assert_eq!(of_document("```rust\nuse a;\n\nfn main() { old() }\n```\n"), [expect]);
     }
 
     #[test]
@@ -628,8 +726,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_built_together_has_one_version() {
+        let check_locks = |main: &str, python: &str, expect: &[&str]| {
+            let lock = |version: &str| {
+                format!("version = 4\n\n[[package]]\nname = \"cc\"\nversion = \"{version}\"\n")
+            };
+            let (ours, theirs) = (lock(main), lock(python));
+            let files = [("Cargo.lock", ours.as_str()), ("python/Cargo.lock", theirs.as_str())];
+            assert_eq!(check(&repository(&files)), expect, "{main} {python}");
+        };
+        check_locks("1.11.1", "1.11.1", &[]);
+        check_locks("1.11.1", "2.11.1", &[]);
+        check_locks("0.4.0", "0.3.5+spec-1", &[]);
+        check_locks("0.0.1", "0.0.2", &[]);
+        let told = "python/Cargo.lock has cc 1.11.3, Cargo.lock 1.11.1: in python, cargo update cc@1.11.3 --precise 1.11.1";
+        check_locks("1.11.1", "1.11.3", &[told]);
+        let told = "python/Cargo.lock has cc 0.3.5, Cargo.lock 0.3.4: in python, cargo update cc@0.3.5 --precise 0.3.4";
+        check_locks("0.3.4", "0.3.5", &[told]);
+    }
+
+    #[test]
     fn the_maps_mention_every_crate() {
-        check_file("README.md", "Nothing.", &["README.md does not mention `tsuji-core`"]);
         check_file("ARCHITECTURE.md", "", &["ARCHITECTURE.md does not mention `tsuji-core`"]);
     }
 }

@@ -2,6 +2,7 @@
 //! There is no limit to how long it may run. libtest prints a line as each test ends, and one when a
 //! test has been running for a minute.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -25,10 +26,19 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let silent = std::env::var("TSUJI_WATCH_SILENT_SECONDS").ok().and_then(|it| it.parse().ok());
     let silent = Duration::from_secs(silent.unwrap_or(SILENT_SECONDS_DEFAULT));
 
+    let arguments: Vec<_> = arguments.collect();
     let mut command = Command::new(&program);
-    command.args(arguments);
-    match watch(&mut command, silent, &mut io::stdout()) {
-        Ok(Ended::Itself(status)) => exit_code(status),
+    command.args(&arguments);
+    let mut tests = Tests::default();
+    match watch(&mut command, silent, &mut Tee { tests: &mut tests, output: io::stdout() }) {
+        Ok(Ended::Itself(status)) => {
+            if let Some(signal) = status.signal() {
+                eprintln!("watchdog: {} was ended by signal {signal}", program.display());
+                let unended = tests.unended(Command::new(&program).args(&arguments));
+                eprintln!("  of its tests these had not ended: {}", unended.join(", "));
+            }
+            exit_code(status)
+        }
         Ok(Ended::Cut { report }) => {
             eprintln!(
                 "watchdog: {} printed nothing for {} s and was killed",
@@ -42,6 +52,65 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
             eprintln!("watchdog: {}: {error}", program.display());
             ExitCode::FAILURE
         }
+    }
+}
+
+/// How long a list of tests may take to begin.
+const LIST_MAX: Duration = Duration::from_secs(20);
+/// The most tests that are named of a program that was ended; those that ran are the first of them.
+const NAMED_MAX: usize = 8;
+
+/// Which tests have ended, by what libtest prints.
+#[derive(Default)]
+struct Tests {
+    ended: HashSet<String>,
+    line: Vec<u8>,
+}
+
+impl Tests {
+    fn read(&mut self, chunk: &[u8]) {
+        for &byte in chunk {
+            if byte != b'\n' {
+                self.line.push(byte);
+                continue;
+            }
+            let line = std::mem::take(&mut self.line);
+            let line = String::from_utf8_lossy(&line);
+            let outcome = line.strip_prefix("test ").and_then(|it| it.split_once(" ... "));
+            self.ended.extend(outcome.map(|(name, _)| name.to_owned()));
+        }
+    }
+
+    /// The first of those that had not ended when the program did, in the order in which libtest begins them.
+    fn unended(&self, program: &mut Command) -> Vec<String> {
+        let mut listed = Vec::new();
+        // A program that knows no tests may do something else, which is cut.
+        let _ended = watch(program.args(["--list", "--format", "terse"]), LIST_MAX, &mut listed);
+        String::from_utf8_lossy(&listed)
+            .lines()
+            .filter_map(|it| it.strip_suffix(": test"))
+            .filter(|it| !self.ended.contains(*it))
+            .map(str::to_owned)
+            .take(NAMED_MAX)
+            .collect()
+    }
+}
+
+/// Writes on what libtest prints, and reads it.
+struct Tee<'a, W> {
+    tests: &'a mut Tests,
+    output: W,
+}
+
+impl<W: Write> Write for Tee<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.output.write(bytes)?;
+        self.tests.read(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 }
 
@@ -180,6 +249,28 @@ mod tests {
         let (ended, output) = shell("echo one; echo two; exit 7", LONG);
         assert_eq!(output, "one\ntwo\n");
         assert!(matches!(ended, Ended::Itself(status) if status.code() == Some(7)));
+    }
+
+    #[test]
+    fn of_a_program_that_crashes_the_tests_are_named_that_had_not_ended() {
+        // As libtest does: what it lists, and what it prints.
+        const LIBTEST: &str = r#"
+            case "$*" in *--list*) printf '%s: test\n' one two three; echo 'wide: benchmark'; exit ;; esac
+            printf 'test two ... ok\ntest thr'
+            printf 'ee ... '
+            kill -SEGV $$
+        "#;
+        let (mut tests, mut output) = (Tests::default(), Vec::new());
+        let program = || {
+            let mut program = Command::new("sh");
+            program.args(["-c", LIBTEST, "sh"]);
+            program
+        };
+        let mut tee = Tee { tests: &mut tests, output: &mut output };
+        let ended = watch(&mut program(), LONG, &mut tee).unwrap();
+        assert!(matches!(ended, Ended::Itself(status) if status.signal() == Some(11)));
+        assert_eq!(output, b"test two ... ok\ntest three ... ");
+        assert_eq!(tests.unended(&mut program()), ["one", "three"]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl MessageType {
     /// As topics know it.
     pub(crate) fn raw(&self) -> RawType {
         let name = self.description.name().to_string();
-        RawType { name, hash: self.description.hash().to_owned() }
+        RawType::new(name).hash(self.description.hash())
     }
 }
 
@@ -112,7 +112,7 @@ impl Types {
         }
         let loaded = self.set.load_service(&name).map_err(|error| error.to_string())?;
         let ty = Arc::new(ServiceType {
-            raw: RawType { name: loaded.name.to_string(), hash: loaded.hash },
+            raw: RawType::new(loaded.name.to_string()).hash(loaded.hash),
             request: MessageType::new(loaded.request),
             response: MessageType::new(loaded.response),
         });

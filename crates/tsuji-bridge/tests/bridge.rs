@@ -587,7 +587,7 @@ fn calls_by_datagram_time_out_too() {
 }
 
 fn trigger() -> RawType {
-    RawType { name: "std_srvs/srv/Trigger".to_owned(), hash: String::new() }
+    RawType::new("std_srvs/srv/Trigger")
 }
 
 #[test]

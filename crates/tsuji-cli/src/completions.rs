@@ -22,8 +22,8 @@ use tsuji_platform::report;
 
 use crate::Cli;
 use crate::action::action_of;
+use crate::companions;
 use crate::interfaces::Interfaces;
-use crate::lab;
 use crate::output::{Output, escaped};
 use crate::session::is_hidden;
 
@@ -74,7 +74,7 @@ pub(crate) fn answer() -> Option<ExitCode> {
     if std::env::var_os(ASKED).is_some() {
         report::set_least(report::Level::Nothing);
     }
-    lab::complete(std::env::args_os(), ASKED);
+    companions::complete(std::env::args_os(), ASKED);
     let current = std::env::current_dir().ok();
     match env.try_complete(std::env::args_os(), current.as_deref()) {
         Ok(false) => None,

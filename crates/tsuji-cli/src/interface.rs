@@ -14,6 +14,7 @@ use crate::completions;
 use crate::failure::Usage;
 use crate::interfaces::{Interfaces, heading};
 use crate::output::{Colour, Output};
+use crate::session::end_at_once_on_signals;
 
 /// Messages in messages that are shown; the loader refuses deeper types.
 const NESTING_MAX: usize = tsuji_msg::NESTING_MAX;
@@ -129,6 +130,7 @@ fn show(args: &Show, interfaces: &Interfaces, out: &mut Output) -> anyhow::Resul
     let mut text = args.name.clone();
     if text == "-" {
         text.clear();
+        end_at_once_on_signals()?;
         io::stdin().read_line(&mut text)?;
         if text.trim().is_empty() {
             let text = "the first line of standard input is empty; allowed: a name such as std_msgs/msg/String";

@@ -14,6 +14,7 @@ use crate::session::Globals;
 mod action;
 mod bag;
 mod bridge;
+mod companions;
 mod completions;
 mod component;
 mod console;
@@ -24,7 +25,6 @@ mod figures;
 mod help;
 mod interface;
 mod interfaces;
-mod lab;
 mod launch;
 mod lifecycle;
 mod log;
@@ -194,12 +194,15 @@ enum Command {
     /// Say what this machine offers, what is in the way, and what mends it
     #[command(visible_alias = "wtf", after_help = doctor::EXAMPLES)]
     Doctor(doctor::Args),
+    /// Run a small robot whose flows change their transports
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Demo(companions::Args),
     /// Measure tsuji beside the raw transports
     #[command(disable_help_flag = true, disable_version_flag = true)]
-    Lab(lab::Args),
+    Lab(companions::Args),
     /// Measure the transports of this machine, and write the policy that follows from it
     #[command(disable_help_flag = true, disable_version_flag = true)]
-    Tune(lab::Args),
+    Tune(companions::Args),
     /// Print what makes a shell complete the words of this command
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Args),
@@ -264,8 +267,9 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Policy(command) => policy::run(command, globals, &mut out),
         Command::Doctor(args) => doctor::run(args, globals, &mut out),
         Command::Launch(args) => launch::run(args, globals, &mut out),
-        Command::Lab(args) => lab::run(args),
-        Command::Tune(args) => lab::tune(args),
+        Command::Demo(args) => companions::demo(args),
+        Command::Lab(args) => companions::lab(args),
+        Command::Tune(args) => companions::tune(args),
         Command::Completions(args) => completions::run(args, &mut out),
         Command::Run(args) => packages::run_program(args, globals),
         Command::Pkg(command) => packages::run(command, &mut out),

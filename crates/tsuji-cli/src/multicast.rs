@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Subcommand;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tsuji_platform::signals;
 
 use crate::output::Output;
 use crate::session::LOOK_AGAIN;
@@ -76,7 +77,7 @@ fn send(args: &Send, out: &mut Output) -> anyhow::Result<()> {
 fn receive(args: &Receive, out: &mut Output) -> anyhow::Result<()> {
     let Group { group, port } = args.of;
     let is_over = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals::heard(&[SIGINT, SIGTERM, SIGHUP]) {
         signal_hook::flag::register(signal, Arc::clone(&is_over))?;
     }
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).and_then(|socket| {

@@ -342,9 +342,22 @@ fn types(words: &[String]) -> anyhow::Result<Vec<String>> {
     named.collect()
 }
 
-/// What chooses topics without naming them, each with how it was said.
+/// What chooses topics without naming them, each with how it was said. `--all` and `--all-topics` mean what comes, too.
 fn choices(args: &Args, types: &[String]) -> Vec<(String, TopicFilter)> {
     let any = || TopicFilter { hidden: true, ..TopicFilter::default() };
+    let wanted = args.topics.iter().chain(&args.named_topics);
+    let patterns = wanted
+        .filter(|it| it.as_str().contains('*'))
+        .map(|it| (format!("pattern [{it}]"), TopicFilter { wanted: vec![it.clone()], ..any() }));
+    let actions = args.actions.iter().map(|it| {
+        (format!("--actions [{it}]"), TopicFilter { actions: vec![it.clone()], ..any() })
+    });
+    let all_services = args
+        .all_services
+        .then(|| ("--all-services".to_owned(), TopicFilter { all_services: true, ..any() }));
+    let all_actions = args
+        .all_actions
+        .then(|| ("--all-actions".to_owned(), TopicFilter { all_actions: true, ..any() }));
     let regex = args
         .regex
         .iter()
@@ -352,7 +365,13 @@ fn choices(args: &Args, types: &[String]) -> Vec<(String, TopicFilter)> {
     let types = types.iter().map(|it| {
         (format!("--topic-types [{it}]"), TopicFilter { types: vec![it.clone()], ..any() })
     });
-    regex.chain(types).collect()
+    patterns
+        .chain(all_services)
+        .chain(all_actions)
+        .chain(actions)
+        .chain(regex)
+        .chain(types)
+        .collect()
 }
 
 /// Those of which nothing is recorded.

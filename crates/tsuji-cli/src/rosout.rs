@@ -71,7 +71,7 @@ const QOS: Qos = Qos {
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
     let session = Session::open(globals)?;
-    let of = RawType { name: Log::TYPE_NAME.to_owned(), hash: Log::TYPE_HASH.to_owned() };
+    let of = RawType::new(Log::TYPE_NAME).hash(Log::TYPE_HASH);
     let mut listener = Listener::open(&session, "/rosout", of, QOS)?;
     let mut nodes = Nodes::default();
     while session.context.is_ok() {

@@ -66,7 +66,7 @@ pub(crate) fn run(command: &Command, globals: &Globals, out: &mut Output) -> any
         Command::Set(args) => (&args.topic, Some(args.transport.as_str()), args.json),
         Command::Auto(args) => (&args.topic, None, args.json),
     };
-    let session = Session::open(globals)?;
+    let session = Session::open_named(globals, |_| false)?;
     let before = flows(&session, topic)?;
     let done = Done::all(&session, topic, transport)?;
     let (after, is_settled) = settled(&session, topic)?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use tsuji::{EndReport, Role, RouteReport, RouteState};
+use tsuji::{EndReport, Graph, Role, RouteReport, RouteState};
 use tsuji_core::TopicPattern;
 
 use crate::completions;
@@ -75,7 +75,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::Result<()> {
-    let session = Session::open(globals)?;
+    // What is shown again and again shows names as they come, and engines have none.
+    let is_enough = |_: &Graph| args.watch || args.engines;
+    let session = Session::open_named(globals, is_enough)?;
     if args.engines {
         return engines::run(args.json, &session, out);
     }

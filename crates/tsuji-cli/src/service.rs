@@ -119,7 +119,10 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     match command {
         Command::List(args) => list(args, include_hidden, &Session::open(globals)?.graph(), out),
-        Command::Info(args) => info(args, &Session::open(globals)?.graph(), out),
+        Command::Info(args) => {
+            let is_enough = |_: &Graph| !args.verbose && !args.json;
+            info(args, &Session::open_named(globals, is_enough)?.graph(), out)
+        }
         Command::Echo(args) => echo::run(args, globals, out),
         Command::Type(args) => type_of(args, &Session::open(globals)?.graph(), out),
         Command::Find(args) => find(args, include_hidden, &Session::open(globals)?.graph(), out),

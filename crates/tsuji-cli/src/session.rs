@@ -4,11 +4,12 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_shutdown;
 use tsuji::clock::Clock;
 use tsuji::{Context, ErrorKind, Graph, Node, ProcessInfo};
 use tsuji_core::Policy;
@@ -55,6 +56,7 @@ impl Globals {
     /// A context under these flags, which SIGINT, SIGTERM and SIGHUP end. It follows the policy file, unless
     /// another policy is given.
     pub(crate) fn context(&self, policy: Option<Policy>) -> anyhow::Result<Context> {
+        end_at_once_on_signals()?;
         let context = self.joined(policy)?;
         end_on_signals(&context)?;
         Ok(context)
@@ -98,6 +100,24 @@ pub(crate) fn is_told_to_end() -> bool {
     IS_TOLD_TO_END.load(Ordering::Acquire)
 }
 
+/// Whether a signal ends the process at once, with 0; there once that was asked for.
+static ENDS_AT_ONCE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From the first call on SIGINT, SIGTERM and SIGHUP end the process at once, with 0, until they shut a context down. For what
+/// a command waits for before it has one that has met the others, which no signal would interrupt.
+pub(crate) fn end_at_once_on_signals() -> anyhow::Result<()> {
+    let mut registered = Ok(());
+    ENDS_AT_ONCE.get_or_init(|| {
+        let ends_at_once = Arc::new(AtomicBool::new(true));
+        registered =
+            signals::heard(&[SIGINT, SIGTERM, SIGHUP]).into_iter().try_for_each(|signal| {
+                register_conditional_shutdown(signal, 0, Arc::clone(&ends_at_once)).map(drop)
+            });
+        ends_at_once
+    });
+    Ok(registered?)
+}
+
 fn end_on_signals(context: &Context) -> anyhow::Result<()> {
     // A command that is told to end may begin a last part, which only a further signal ends.
     IS_TOLD_TO_END.store(false, Ordering::Release);
@@ -106,6 +126,9 @@ fn end_on_signals(context: &Context) -> anyhow::Result<()> {
         signal_hook::flag::register(signal, Arc::clone(&IS_TOLD_TO_END))?;
     }
     context.shutdown_on_signals()?;
+    if let Some(it) = ENDS_AT_ONCE.get() {
+        it.store(false, Ordering::Release);
+    }
     // One that came between the two.
     if is_told_to_end() {
         context.shutdown();
@@ -137,6 +160,7 @@ pub(crate) struct Session {
 impl Session {
     /// Joins the domain and hears what the others have.
     pub(crate) fn open(globals: &Globals) -> anyhow::Result<Self> {
+        end_at_once_on_signals()?;
         let session = Self::open_without_signals(globals)?;
         end_on_signals(&session.context)?;
         Ok(session)

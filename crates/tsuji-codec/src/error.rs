@@ -76,7 +76,7 @@ impl fmt::Display for FieldError {
 
 impl fmt::Debug for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FieldError({self})")
+        fmt::Display::fmt(self, f)
     }
 }
 

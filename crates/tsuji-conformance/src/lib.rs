@@ -25,6 +25,8 @@ pub mod cases;
 mod library;
 pub use library::{compile, example_transport, repository};
 
+mod life;
+pub use life::life;
 mod payload;
 mod settled;
 
@@ -35,7 +37,7 @@ mod watchdog;
 pub use watchdog::{cut, remember_panics, run, watched};
 
 mod world;
-pub use world::{Inlet, Keep, Outlet, Process, World};
+pub use world::{Inlet, Keep, Outlet, Process, World, endpoint};
 
 /// Runs every case against the worlds that `$world` makes, as tests in a module called `$name`.
 #[macro_export]

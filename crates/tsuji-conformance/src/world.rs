@@ -210,7 +210,8 @@ pub enum Keep {
     All(u32),
 }
 
-fn endpoint(topic: &str, keep: Keep) -> Endpoint {
+/// A volatile reliable endpoint of a topic, with a name of its own.
+pub fn endpoint(topic: &str, keep: Keep) -> Endpoint {
     let (history, keep_all_max) = match keep {
         Keep::Last(depth) => (History::KeepLast(depth), 1000),
         Keep::All(limit) => (History::KeepAll, limit),

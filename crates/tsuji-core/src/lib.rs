@@ -29,6 +29,8 @@ pub mod rxo;
 mod select;
 pub use select::{Advantage, Basis, Because, Choice, Health, NoRoute, Offer, Reason, select};
 
+mod sentence;
+
 mod size;
 pub use size::{Estimate, SizeEstimator, SizeFacts};
 

@@ -288,7 +288,7 @@ impl FromStr for RemapRule {
 }
 
 /// Why a name is refused: which character, and what is allowed in its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NameError {
     /// What the name was to be.
     pub kind: NameKind,

@@ -100,7 +100,7 @@ impl FromStr for TopicPattern {
 }
 
 /// Why a text is not a topic pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct InvalidPattern {
     /// The offending character, counted from 1.
     pub position: usize,

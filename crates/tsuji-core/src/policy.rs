@@ -192,7 +192,7 @@ impl Default for DraftPolicy {
 }
 
 /// Why a draft is not a policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum InvalidPolicy {
     /// With a line at 0 every sample would be large.
     SizeLineZero,

@@ -177,7 +177,7 @@ impl Default for Qos {
 }
 
 /// Why [`Qos::validate`] refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum InvalidQos {
     /// Keep last so many is out of range.
     Depth {

@@ -129,7 +129,7 @@ pub struct Choice {
 }
 
 /// No transport can carry the flow.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct NoRoute {
     /// What was known of the flow.
     pub traits: Traits,

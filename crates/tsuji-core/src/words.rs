@@ -2,7 +2,7 @@ use std::error::Error;
 use std::fmt;
 
 /// A word that stands for none of the values it was read as.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownWord {
     /// The word as it was written.
     pub word: String,

@@ -549,7 +549,12 @@ fn measured(route: &RouteReport) -> Line {
 
 fn latency(route: Option<&RouteReport>, pick: fn(&LatencyReport) -> f64) -> (Style, String) {
     let latency = route.and_then(|it| it.latency.as_ref());
-    (Style::Plain, latency.map_or_else(|| "-".to_owned(), |it| micros(pick(it))))
+    // As `tsuji routes` marks what is by two wall clocks.
+    let shown = |it: &LatencyReport| {
+        let clock = if it.clock == "wall" { "~" } else { "" };
+        format!("{clock}{}", micros(pick(it)))
+    };
+    (Style::Plain, latency.map_or_else(|| "-".to_owned(), shown))
 }
 
 /// The size of a sample, in bytes as soon as they are known.
@@ -930,6 +935,14 @@ mod tests {
         check(80, 60, " shows more: all reasons", true);
         check(80, 12, " shows more: the picture, all reasons, all lines", false);
         check(220, 60, "", true);
+
+        let mut route = routes[0].clone();
+        for (clock, expect) in [("monotonic", "1.5 µs"), ("wall", "~1.5 µs")] {
+            let (median_us, p99_us, max_us) = (1.5, 2.5, 3.5);
+            let clock = clock.to_owned();
+            route.latency = Some(LatencyReport { median_us, p99_us, max_us, clock });
+            assert_eq!(latency(Some(&route), |it| it.median_us).1, expect);
+        }
     }
 
     #[test]

@@ -629,7 +629,14 @@ unsafe fn with_spec<T>(
         Error::new(ErrorKind::Invalid, OPEN).about(format!("{topic}: its {what} is none"))
     })?;
     let keep_all_max = endpoint.qos.keep_all_max;
-    body(&EndpointSpec { topic: &topic, type_name: &type_name, qos: &qos, keep_all_max, user_data })
+    body(&EndpointSpec {
+        topic: &topic,
+        type_name: &type_name,
+        is_keyed: false,
+        qos: &qos,
+        keep_all_max,
+        user_data,
+    })
 }
 
 /// # Safety

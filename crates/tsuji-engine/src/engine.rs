@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_core::{Peers, Qos, Scopes, TransportId};
-use tsuji_transport::wire::{Announcements, Found, Relates, Treatment};
+use tsuji_transport::wire::{Announcements, Found, NetworkAddresses, Relates, Treatment};
 use tsuji_transport::{Bytes, Endpoint, Error, ErrorKind, Gid, PeerId, RelationHeader, Result};
 
 /// The name of a participant or an endpoint on the engine's network: 12 bytes that all names of one
@@ -111,6 +111,11 @@ pub trait Participant: fmt::Debug + Send + Sync {
         let _ = (peer, treatment);
     }
 
+    /// Where its packets are sent from and received. Nothing where it is not known.
+    fn addresses(&self) -> NetworkAddresses {
+        NetworkAddresses::default()
+    }
+
     /// Watches who is there. `listener` has news when there is something to take.
     fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn Watch>>;
 }
@@ -120,7 +125,7 @@ pub trait Listener: Send + Sync + 'static {
     /// A sample has arrived.
     fn data_available(&self) {}
 
-    /// The set of endpoints that match changed.
+    /// The set of endpoints that match changed, or what [`Tap::is_silent`] says of one.
     fn matched(&self) {}
 }
 
@@ -131,6 +136,8 @@ pub struct EndpointSpec<'a> {
     pub topic: &'a str,
     /// The type's name on the network.
     pub type_name: &'a str,
+    /// The type has keys, which engines of RTPS announce; an engine from a plug-in is not told.
+    pub is_keyed: bool,
     /// What is offered or asked for.
     pub qos: &'a Qos,
     /// Samples that a history which keeps all gives late joiners.
@@ -148,7 +155,8 @@ impl<'a> EndpointSpec<'a> {
             Some(it) => (&it.topic, &it.type_name, &it.user_data[..]),
             None => (&endpoint.topic, &endpoint.type_name, &[][..]),
         };
-        Self { topic, type_name, qos, keep_all_max, user_data }
+        let is_keyed = announced.is_some_and(|it| it.is_keyed);
+        Self { topic, type_name, is_keyed, qos, keep_all_max, user_data }
     }
 }
 
@@ -186,6 +194,9 @@ pub trait EngineWriter: Send + Sync {
         Err(Error::new(ErrorKind::Unsupported, "relate"))
     }
 
+    /// Shows that the writer is alive, where it offers liveliness by topic.
+    fn assert_liveliness(&self) {}
+
     /// Whether the readers have acknowledged all that was written.
     fn is_acknowledged(&self) -> bool;
 
@@ -218,6 +229,13 @@ pub trait EngineReader: Send + Sync {
 pub trait Tap: Send + Sync {
     /// The writers that match now; none when it is gone.
     fn matches(&self) -> Vec<Guid>;
+
+    /// Whether a matched writer that is to show that it is alive has not done so within its lease. `None` of one that is gone, and
+    /// of an engine that does not watch that.
+    fn is_silent(&self, writer: Guid) -> Option<bool> {
+        let _ = writer;
+        None
+    }
 
     /// The next sample, if there is one. An error when the reader is gone.
     fn take(&self) -> Result<Option<Arrived>>;

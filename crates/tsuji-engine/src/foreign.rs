@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tsuji_platform::exit::is_exiting;
 use tsuji_platform::fork::Generation;
 use tsuji_transport::{Bytes, Owner};
 
@@ -62,11 +63,18 @@ impl Drop for EarBox {
 }
 
 unsafe extern "C" fn on_data(heard: *const c_void) {
+    // Nobody looks any more.
+    if is_exiting() {
+        return;
+    }
     // SAFETY: `new` made it, and it is not dropped while callbacks run.
     unsafe { (*heard.cast::<Heard>()).listener.data_available() };
 }
 
 unsafe extern "C" fn on_match(heard: *const c_void) {
+    if is_exiting() {
+        return;
+    }
     // SAFETY: as above.
     unsafe { (*heard.cast::<Heard>()).listener.matched() };
 }

@@ -563,6 +563,10 @@ impl Reader for FlowReader {
         self.core.lock().filtering.filtered_of(writer)
     }
 
+    fn is_silent(&self, writer: Gid) -> Option<bool> {
+        self.core.tap.is_silent(writer.0)
+    }
+
     fn heed_displaced(&self) {
         let mut state = self.core.lock();
         (state.is_displacing, state.is_woken) = (false, false);

@@ -10,7 +10,7 @@ use tsuji_platform::poll::Waker;
 use tsuji_transport::deferred::told;
 use tsuji_transport::engines::Need;
 use tsuji_transport::wire::{
-    Announcements, ChannelSpec, Found, Inlet, Outlet, Relates, Treatment, Wire,
+    Announcements, ChannelSpec, Found, Inlet, NetworkAddresses, Outlet, Relates, Treatment, Wire,
 };
 use tsuji_transport::{Bytes, Error, ErrorKind, Gid, PeerId, Result};
 
@@ -53,6 +53,14 @@ impl Wire for EngineTransport {
         if self.shared.is_current() {
             self.shared.treat(peer, treatment);
         }
+    }
+
+    fn addresses(&self) -> NetworkAddresses {
+        let mut addresses = NetworkAddresses::default();
+        if self.shared.is_current() {
+            self.shared.membership.with_participant(|it| addresses = it.addresses());
+        }
+        addresses
     }
 
     fn found(&self) -> Vec<Found> {
@@ -157,6 +165,7 @@ fn endpoint_spec(spec: &ChannelSpec) -> EndpointSpec<'_> {
     EndpointSpec {
         topic: &spec.topic,
         type_name: &spec.type_name,
+        is_keyed: false,
         qos: &spec.qos,
         keep_all_max: KEEP_ALL_MAX,
         user_data: &spec.user_data,

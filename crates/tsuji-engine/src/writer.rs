@@ -441,6 +441,12 @@ impl Writer for FlowWriter {
         core.announce_room(&mut state);
     }
 
+    fn assert_liveliness(&self) {
+        if let Some(engine) = self.core.engine().filter(|_| self.core.shared.is_current()) {
+            engine.assert_liveliness();
+        }
+    }
+
     fn wire_name(&self) -> Option<Gid> {
         Some(Gid(self.core.guid))
     }

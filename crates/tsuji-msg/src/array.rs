@@ -19,7 +19,7 @@ use std::sync::Arc;
 type Nested = Arc<TypeDescription>;
 
 /// Why there is no array of numbers at a path.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ArrayError {
     /// The message has no such array, or it cannot be used in place.

@@ -171,7 +171,7 @@ impl<R> fmt::Debug for Codegen<R> {
 struct Difference;
 
 /// Why no Rust types were generated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodegenError {
     /// A definition could not be loaded.

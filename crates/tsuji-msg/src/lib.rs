@@ -17,6 +17,7 @@ mod hash;
 mod message;
 mod name;
 pub mod path;
+mod sentence;
 mod types;
 mod view;
 pub mod wire;

@@ -96,7 +96,7 @@ impl fmt::Display for TypeName {
 }
 
 /// A text that names no interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NameError(pub(crate) String);
 
 impl fmt::Display for NameError {

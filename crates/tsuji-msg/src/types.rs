@@ -58,7 +58,7 @@ impl<'a> From<&'a str> for Definition<'a> {
 }
 
 /// A definition that is there and cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Unreadable {
     /// Where it is, such as the path of a file.
     pub place: String,
@@ -801,7 +801,7 @@ fn spec_of(fields: Vec<FieldSpec>) -> MessageSpec {
 }
 
 /// Why a type could not be loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The name is none.

@@ -185,6 +185,23 @@ fn a_reader_at_the_end_stays_there() {
     }
 }
 
+#[test]
+fn a_reader_goes_on_where_it_is_told() {
+    let sample = bytes("00 01 00 00 07 00 00 00 01 00 00 00 02 00 00 00 00 00 00 00");
+    let mut reader = Reader::new(&sample).unwrap();
+    reader.scalar::<u8>().unwrap();
+    let offset = reader.offset();
+    assert_eq!((offset, reader.scalar::<u32>().unwrap()), (5, 1));
+    // Aligned from where it is, as before.
+    reader.seek(offset);
+    assert_eq!(reader.scalar::<u64>().unwrap(), 2);
+    reader.seek(0);
+    assert_eq!(reader.scalar::<u32>().unwrap(), 7);
+    reader.seek(1000);
+    assert_eq!((reader.offset(), reader.left()), (20, 0));
+    assert!(reader.scalar::<u8>().is_err());
+}
+
 fn texts(pairs: &[(&str, &str)]) -> HashMap<String, String> {
     pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
 }

@@ -89,7 +89,8 @@ fn place(fd: &OwnedFd) -> Option<(usize, u64)> {
     Some((number / 64, 1 << (number % 64)))
 }
 
-fn install() {
+/// Has a forked child know that it is one.
+pub(crate) fn install() {
     INSTALL.call_once(|| {
         // SAFETY: the handler only changes atomics and makes system calls, which is safe in a
         // freshly forked child.
@@ -99,6 +100,7 @@ fn install() {
 
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    crate::exit::forget();
     let words = UNSHARED_WORDS.load(Ordering::Relaxed);
     if words == 0 {
         return;

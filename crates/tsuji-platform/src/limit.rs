@@ -223,22 +223,15 @@ pub fn with_limit(error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::Command;
 
     use super::*;
+    use crate::process::own_test;
 
     /// Runs the ignored test `name` of this file in a process of its own, whose limit is 8 KiB.
     fn under_limit(name: &str) {
-        let runner = std::env::var("TSUJI_TEST_RUNNER").unwrap_or_default();
-        let mut words: Vec<_> = runner.split_whitespace().map(OsString::from).collect();
-        words.push(std::env::current_exe().unwrap().into());
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .args(["--exact", "--ignored"])
-            .arg(format!("limit::tests::{name}"));
+        let mut command = own_test(&format!("limit::tests::{name}"));
         let bytes = Rlimit { current: Some(8192), maximum: Some(8192) };
         // SAFETY: between `fork` and `exec` there is one system call.
         unsafe { command.pre_exec(move || Ok(setrlimit(Resource::Fsize, bytes)?)) };

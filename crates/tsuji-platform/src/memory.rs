@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{MapFlags, MremapFlags, ProtFlags};
 
 use crate::limit::{with_limit, without_file_signal};
 
@@ -167,6 +167,59 @@ impl Mapping {
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, MADV_POPULATE_WRITE) };
     }
 
+    /// Whether [`map_more`](Self::map_more) can be used: not under an emulator that has no such mapping, and not where the memory of
+    /// this process is locked, since all before what is mapped would be locked for a moment too.
+    pub fn can_map_more(&self) -> bool {
+        // SAFETY: the range is this mapping, of which nothing is changed.
+        let is_locked =
+            unsafe { libc::msync(self.base.as_ptr().cast(), self.len, libc::MS_INVALIDATE) } != 0;
+        !is_locked && self.map_more(0, page_bytes()).is_ok()
+    }
+
+    /// Maps `bytes` at `offset` of the segment whose start this maps, with no descriptor of it. Both are multiples of
+    /// [`page_bytes`], and reserved before; what lies beyond the end of the segment is refused where the kernel can tell
+    /// (Linux 5.14).
+    pub fn map_more(&self, offset: u64, bytes: u64) -> io::Result<Self> {
+        const MADV_POPULATE_READ: i32 = 22;
+        let page = page_bytes();
+        let invalid =
+            || io::Error::new(io::ErrorKind::InvalidInput, "not whole pages of a segment");
+        let end = offset.checked_add(bytes).filter(|_| bytes != 0).ok_or_else(invalid)?;
+        if !offset.is_multiple_of(page) || !bytes.is_multiple_of(page) {
+            return Err(invalid());
+        }
+        let usize = |it: u64| usize::try_from(it).map_err(io::Error::other);
+        let (offset, len, end) = (usize(offset)?, usize(bytes)?, usize(end)?);
+        // SAFETY: of a shared mapping no byte is moved: the same pages are mapped once more, at an address of the kernel's
+        // choice.
+        let start =
+            unsafe { rustix::mm::mremap(self.base.as_ptr().cast(), 0, end, MremapFlags::MAYMOVE) }?;
+        if offset != 0 {
+            // SAFETY: the range was mapped just now, and nobody has seen it.
+            if let Err(error) = unsafe { rustix::mm::munmap(start, offset) } {
+                // SAFETY: as above. What cannot be unmapped in part can be as a whole.
+                let _ = unsafe { rustix::mm::munmap(start, end) };
+                return Err(error.into());
+            }
+        }
+        // SAFETY: inside what was mapped just now.
+        let base = unsafe { start.cast::<u8>().add(offset) };
+        let base = NonNull::new(base).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        let mapping = Self { base, len };
+        // SAFETY: the last page of this mapping, which is only read. Older kernels answer EINVAL.
+        let told = unsafe {
+            let last = base.add(len - page as usize).as_ptr();
+            libc::madvise(last.cast(), page as usize, MADV_POPULATE_READ)
+        };
+        if told != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("a mapping up to byte {end} is beyond the end of the segment"),
+            ));
+        }
+        Ok(mapping)
+    }
+
     /// A pointer to a `T` at `offset`, or `None` where it would not fit or not be aligned.
     pub fn at<T>(&self, offset: usize) -> Option<NonNull<T>> {
         let end = offset.checked_add(size_of::<T>())?;
@@ -210,6 +263,33 @@ mod tests {
         unsafe {
             one.as_ref().store(7, Ordering::Relaxed);
             assert_eq!(two.as_ref().load(Ordering::Relaxed), 7);
+        }
+    }
+
+    #[test]
+    fn a_mapping_is_enough_to_map_more() {
+        let (page, segment) = (page_bytes(), Segment::create("test", &Backing::Anonymous).unwrap());
+        segment.reserve(0, page).unwrap();
+        let first = segment.map(0, page).unwrap();
+        segment.reserve(4 * page, 2 * page).unwrap();
+        let late = segment.map(4 * page, 2 * page).unwrap();
+        drop(segment);
+        if !first.can_map_more() {
+            // An emulator.
+            assert!(first.map_more(0, page).is_err());
+            return;
+        }
+        let more = first.map_more(4 * page, 2 * page).unwrap();
+        assert_eq!(more.bytes() as u64, 2 * page);
+        let (late, more) = (late.at::<AtomicU64>(8).unwrap(), more.at::<AtomicU64>(8).unwrap());
+        // SAFETY: both point into live mappings.
+        unsafe {
+            late.as_ref().store(7, Ordering::Relaxed);
+            assert_eq!(more.as_ref().load(Ordering::Relaxed), 7);
+        }
+        assert!(first.map_more(4 * page, 3 * page).is_err(), "beyond the end");
+        for (offset, bytes) in [(1, page), (0, 0), (0, page - 1), (u64::MAX - 1, page)] {
+            assert!(first.map_more(offset, bytes).is_err(), "{bytes} at {offset}");
         }
     }
 

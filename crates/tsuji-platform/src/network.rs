@@ -19,12 +19,21 @@ pub struct Interface {
     pub name: String,
     /// Whether somebody has switched it on.
     pub is_up: bool,
+    /// Whether it has what it needs for that, such as a cable with somebody at the other end.
+    pub is_running: bool,
     /// Whether it leads to this host only.
     pub is_loopback: bool,
     /// Whether it carries multicast.
     pub has_multicast: bool,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
+}
+
+impl Interface {
+    /// Returns whether it leads to other hosts by IPv4.
+    pub fn leads_away(&self) -> bool {
+        self.is_up && !self.is_loopback && self.addresses.iter().any(IpAddr::is_ipv4)
+    }
 }
 
 /// All interfaces by name.
@@ -47,6 +56,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         let interface = interfaces.entry(name.clone()).or_insert_with(|| Interface {
             name,
             is_up: has(libc::IFF_UP),
+            is_running: has(libc::IFF_RUNNING),
             is_loopback: has(libc::IFF_LOOPBACK),
             has_multicast: has(libc::IFF_MULTICAST),
             addresses: Vec::new(),

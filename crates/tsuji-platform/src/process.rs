@@ -16,6 +16,14 @@ pub fn id() -> u32 {
     std::process::id()
 }
 
+/// Whether there is a process of this number, as it is counted here.
+pub fn is_there(id: u32) -> bool {
+    let Some(id) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) else {
+        return false;
+    };
+    rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH)
+}
+
 /// Resident memory, in bytes.
 pub fn resident_bytes() -> io::Result<u64> {
     status_kib("VmRSS:").map(|kib| kib * 1024)
@@ -48,6 +56,18 @@ pub fn companion(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let in_path = env::split_paths(&path).filter(|it| it.is_absolute()).map(|it| it.join(name));
     beside.into_iter().chain(in_path).find(|it| it.is_file())
+}
+
+/// Runs the ignored unit test of this crate with this path in a process of its own. Where the kernel cannot run this program
+/// itself, words that stand in the environment do.
+#[cfg(test)]
+pub(crate) fn own_test(path: &str) -> std::process::Command {
+    let runner = env::var("TSUJI_TEST_RUNNER").unwrap_or_default();
+    let mut words: Vec<std::ffi::OsString> = runner.split_whitespace().map(Into::into).collect();
+    words.push(env::current_exe().unwrap().into());
+    let mut command = std::process::Command::new(&words[0]);
+    command.args(&words[1..]).args(["--exact", "--ignored", path]);
+    command
 }
 
 /// 16 random bytes from the kernel.

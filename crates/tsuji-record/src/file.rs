@@ -11,7 +11,7 @@ pub(crate) mod op {
     pub(crate) const CHUNK: u8 = 0x06;
     pub(crate) const STATISTICS: u8 = 0x0B;
     pub(crate) const METADATA: u8 = 0x0C;
-    #[cfg(feature = "node")]
+    #[cfg(feature = "write")]
     pub(crate) const DATA_END: u8 = 0x0F;
 }
 

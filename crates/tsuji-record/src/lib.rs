@@ -1,9 +1,11 @@
-//! Recordings of topics as MCAP: [`Recorder`] writes them, [`Recording`] reads them, [`Player`] plays them.
+//! Recordings of topics as MCAP: [`Recorder`] writes them, [`Recording`] reads them, [`Player`] plays them, and with
+//! [`RecordingWriter`] a program writes one message by message.
 //!
 //! This crate takes and gives messages as serialised bytes, through the public API of `tsuji`; it chooses no transport,
 //! looks into no message and prints nothing.
 //!
-//! Without the feature `node` it has [`Recording`] alone and needs no transport, as for fuzzing.
+//! Without the feature `node` it needs no transport and has [`Recording`] alone, as for fuzzing, or with the feature `write`
+//! [`RecordingWriter`] too.
 //!
 //! # The file
 //! MCAP of the profile `ros2`: messages in `cdr`, schemas in `ros2msg` with all that they use, and of each topic the QoS
@@ -67,7 +69,12 @@ mod schema;
 
 mod span;
 
-#[cfg(feature = "node")]
+#[cfg(feature = "write")]
 mod write;
-#[cfg(feature = "node")]
+#[cfg(feature = "write")]
 pub use write::Compression;
+
+#[cfg(feature = "write")]
+mod writer;
+#[cfg(feature = "write")]
+pub use writer::RecordingWriter;

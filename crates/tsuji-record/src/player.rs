@@ -158,7 +158,7 @@ impl Player {
                 skipped.push(format!("{} is not played: the time is told on {CLOCK}", topic.name));
                 continue;
             }
-            let raw = RawType { name: topic.type_name.clone(), hash: topic.type_hash.clone() };
+            let raw = RawType::new(topic.type_name.clone()).hash(topic.type_hash.clone());
             let said = options.qos.get(&*full).copied();
             let qos = said.unwrap_or_else(|| offered::together(&topic.offered));
             let publisher = node.create_raw_publisher(name, raw, qos)?;

@@ -10,7 +10,7 @@ use tsuji::{
     Context, EndpointInfo, EndpointKind, GuardCondition, Node, RawSample, RawSubscription, RawType,
     SubscriptionEvent, SubscriptionOptions, WaitList, Waitable,
 };
-use tsuji_core::{Durability, Qos};
+use tsuji_core::{Durability, Qos, TopicPattern};
 use tsuji_msg::{Resolver, TypeSet};
 use tsuji_platform::clock;
 
@@ -333,9 +333,11 @@ impl Recorder {
         if has_more { self.output.write_list() } else { Ok(()) }
     }
 
-    /// Those of the topics that are asked for by their whole names which nobody publishes, as far as is known.
+    /// Those of the topics that are asked for by their whole names which nobody publishes, as far as is known: not those that
+    /// a pattern or an action stands for.
     pub fn unpublished(&self) -> Vec<String> {
-        let names = self.options.topics.wanted.iter().map(|it| it.as_str().to_owned());
+        let wanted = self.options.topics.wanted.iter().map(TopicPattern::as_str);
+        let names = wanted.filter(|it| !it.contains('*')).map(str::to_owned);
         let of_services =
             self.options.topics.services.iter().map(|it| format!("{it}/_service_event"));
         let is_there = |name: &str| {
@@ -347,7 +349,7 @@ impl Recorder {
                     .iter()
                     .any(|it| it.kind == EndpointKind::Publisher)
         };
-        names.chain(of_services).filter(|it| !it.contains('*') && !is_there(it)).collect()
+        names.chain(of_services).filter(|it| !is_there(it)).collect()
     }
 
     /// Subscribes to one topic; what keeps this one alone from being recorded is the inner error.
@@ -387,7 +389,7 @@ impl Recorder {
         }
         let news = Arc::clone(&self.news);
         let topic = name.to_owned();
-        let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
+        let raw = RawType::new(ty.name().to_string()).hash(ty.hash());
         let tell = move |event: &SubscriptionEvent| {
             let why = match event {
                 SubscriptionEvent::IncompatibleQos { mismatches, .. } => mismatches.join("; "),

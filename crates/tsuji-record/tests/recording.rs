@@ -100,6 +100,31 @@ fn what_came_is_in_the_file_before_a_chunk_is_full() {
     }
 }
 
+/// Of a recorder that is killed no more than the last second is lost, however long a chunk could wait to be full.
+#[test]
+fn what_came_a_second_ago_is_in_the_file() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    let node = node(&path);
+    let words = node.create_publisher::<Text>("/words", KEEP_ALL).unwrap();
+    let shipped = Box::new(Shipped);
+    let mut recorder = Recorder::create(&node, &path, options(Compression::None), shipped).unwrap();
+    words.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    for count in 1..=2 {
+        words.publish(text(count)).unwrap();
+        turn_until(&mut recorder, count as u64);
+        let came = Instant::now();
+        while came.elapsed() < SECOND {
+            recorder.turn(SECOND.saturating_sub(came.elapsed())).unwrap();
+        }
+        // One that begins now, since the last may have ended long ago.
+        recorder.turn(Duration::ZERO).unwrap();
+        assert_eq!(Recording::open(&path).unwrap().summary().messages, count as u64);
+    }
+    drop(recorder.finish().unwrap());
+}
+
 /// Records `count` texts on /words, and as many images on /images.
 fn record(path: &Path, count: usize, compression: Compression) {
     let node = node(path);
@@ -640,7 +665,7 @@ fn a_type_that_nobody_knows_here_is_played_from_its_definition() {
     let mut types = std::collections::HashMap::new();
     types.insert("own/msg/Pair".to_owned(), "own/Half left\nown/Half right\n".to_owned());
     types.insert("own/msg/Half".to_owned(), "int32 number\n".to_owned());
-    let raw = RawType { name: "own/msg/Pair".to_owned(), hash: String::new() };
+    let raw = RawType::new("own/msg/Pair");
     let publisher = node.create_raw_publisher("/pairs", raw, Qos::DEFAULT).unwrap();
     let mut recorder =
         Recorder::create(&node, &path, options(Compression::None), Box::new(types)).unwrap();
@@ -651,7 +676,7 @@ fn a_type_that_nobody_knows_here_is_played_from_its_definition() {
     let recording = Recording::open(&path).unwrap();
     let topic = recording.topics()[0].clone();
     assert!(topic.type_hash.starts_with("RIHS01_"), "{topic:?}");
-    let raw = RawType { name: topic.type_name, hash: topic.type_hash };
+    let raw = RawType::new(topic.type_name).hash(topic.type_hash);
     let heard = node.create_polled_raw_subscription("/again", raw, Qos::DEFAULT).unwrap();
     let remap = vec!["/pairs:=/again".parse().unwrap()];
     let mut player =
@@ -668,7 +693,7 @@ fn topics_that_come_later_are_joined() {
     let node = node(&path);
     let mut recorder =
         Recorder::create(&node, &path, options(Compression::None), Box::new(Shipped)).unwrap();
-    let raw = RawType { name: "nobody/msg/Knows".to_owned(), hash: String::new() };
+    let raw = RawType::new("nobody/msg/Knows");
     let _unknown = node.create_raw_publisher("/unknown", raw, Qos::DEFAULT).unwrap();
     let words = node.create_publisher::<Text>("/late", Qos::DEFAULT).unwrap();
     let began = Instant::now();

@@ -211,7 +211,7 @@ mod humble {
         let got = types.make("std_msgs/msg/String", "cpp");
         let context = Context::new().unwrap();
         let node = context.node("beside").unwrap();
-        let of = || RawType { name: "std_msgs/msg/String".into(), hash: String::new() };
+        let of = || RawType::new("std_msgs/msg/String");
         let plain_sender = node.create_raw_publisher("plain", of(), Qos::DEFAULT).unwrap();
         let plain_taker = node.create_polled_raw_subscription("plain", of(), Qos::DEFAULT).unwrap();
         plain_sender.wait_for_subscriptions(1, Duration::from_secs(30)).unwrap();

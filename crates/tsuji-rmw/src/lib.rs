@@ -22,6 +22,7 @@ pub mod init;
 mod log;
 mod memory;
 mod message;
+pub mod network;
 mod news;
 pub mod node;
 pub mod plan;

@@ -57,7 +57,7 @@ pub(crate) unsafe fn message_type(
 ) -> RawType {
     // SAFETY: the caller promises it.
     let hash = unsafe { type_hash(support, abi) };
-    RawType { name: plan.type_name().to_owned(), hash: hash.unwrap_or_default() }
+    RawType::new(plan.type_name()).hash(hash.unwrap_or_default()).keyed(plan.is_keyed())
 }
 
 /// The type of a service.
@@ -72,7 +72,7 @@ pub(crate) unsafe fn service_type(
 ) -> RawType {
     // SAFETY: the caller promises it.
     let hash = unsafe { service_type_hash(support, abi) };
-    RawType { name: plans.type_name.clone(), hash: hash.unwrap_or_default() }
+    RawType::new(plans.type_name.clone()).hash(hash.unwrap_or_default())
 }
 
 impl From<PlanError> for RmwError {

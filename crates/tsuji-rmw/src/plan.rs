@@ -46,6 +46,7 @@ pub struct Plan {
     code: Code,
     fixed_size: Option<usize>,
     is_plain: bool,
+    is_keyed: bool,
     description: OnceLock<Arc<TypeDescription>>,
     init: unsafe extern "C" fn(*mut c_void, c_int),
     fini: unsafe extern "C" fn(*mut c_void),
@@ -234,9 +235,17 @@ impl Plan {
             return Err(PlanError::new(problem).of(&type_name));
         };
         let fixed_size = code.end(0).map(|body| body + HEADER_SIZE);
-        let is_plain = code.is_plain();
-        let description = OnceLock::new();
-        Ok(Self { type_name, language, code, fixed_size, is_plain, description, init, fini })
+        Ok(Self {
+            type_name,
+            language,
+            fixed_size,
+            is_plain: code.is_plain(),
+            is_keyed: table.has_any_key_member_,
+            code,
+            description: OnceLock::new(),
+            init,
+            fini,
+        })
     }
 
     /// Such as `std_msgs/msg/String`; of a service's half `example_interfaces/srv/AddTwoInts_Request`.
@@ -264,6 +273,11 @@ impl Plan {
     /// loan can be the message. Not where a `bool` is in it: of that not every byte is a value.
     pub fn is_plain(&self) -> bool {
         self.is_plain
+    }
+
+    /// Whether a field of it is annotated as a key.
+    pub fn is_keyed(&self) -> bool {
+        self.is_keyed
     }
 
     /// Bytes of a message in memory.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_void};
+use std::net::SocketAddr;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -46,6 +47,10 @@ impl PublisherImpl {
         let written = unsafe { self.plan.serialize(message, &mut loan) }?;
         loan.truncate(written);
         Ok(self.publisher.publish_loan(loan)?)
+    }
+
+    pub(crate) fn network_addresses(&self) -> Vec<SocketAddr> {
+        self.publisher.network_addresses()
     }
 
     pub(crate) fn events(&self) -> &Events {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_void};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,6 +62,10 @@ pub(crate) struct SubscriptionMemory([u64; 16]);
 impl SubscriptionImpl {
     pub(crate) fn waitable(&self) -> &dyn Waitable {
         &self.subscription
+    }
+
+    pub(crate) fn network_addresses(&self) -> Vec<SocketAddr> {
+        self.subscription.network_addresses()
     }
 
     pub(crate) fn events(&self) -> &Events {

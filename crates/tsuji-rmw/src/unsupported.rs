@@ -1,18 +1,14 @@
-//! What there is not: each of these functions checks its arguments and answers
-//! `RMW_RET_UNSUPPORTED`, with a text that says what to do without it.
+//! What there is not: each of these functions answers `RMW_RET_UNSUPPORTED`, with a text that says what to do without it.
 
 use std::ffi::c_void;
 
 use crate::abi::InC;
-use crate::check::not_null;
 use crate::error::{Result, RmwError, guard};
 use crate::ffi::rcutils::rcutils_allocator_t;
 use crate::ffi::rmw::rmw_message_info_t;
 use crate::ffi::rmw::{
-    rmw_network_flow_endpoint_array_t, rmw_publisher_allocation_t, rmw_publisher_t, rmw_ret_t,
-    rmw_subscription_allocation_t, rmw_subscription_t,
+    rmw_publisher_allocation_t, rmw_ret_t, rmw_subscription_allocation_t, rmw_subscription_t,
 };
-use crate::handle::ours;
 
 /// Memory is not set aside for publishing: `rmw_publish` takes none.
 #[unsafe(no_mangle)]
@@ -48,46 +44,6 @@ pub extern "C" fn rmw_fini_subscription_allocation(
     _allocation: *mut rmw_subscription_allocation_t,
 ) -> rmw_ret_t {
     guard(|| unsupported("memory set aside for taking", "a null allocation"))
-}
-
-/// A publisher has a link for each subscription, of which most have no address.
-///
-/// # Safety
-///
-/// Each pointer is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rmw_publisher_get_network_flow_endpoints(
-    publisher: *const rmw_publisher_t,
-    allocator: *mut rcutils_allocator_t,
-    network_flow_endpoint_array: *mut rmw_network_flow_endpoint_array_t,
-) -> rmw_ret_t {
-    guard(|| {
-        // SAFETY: the caller promises it.
-        unsafe { ours(publisher) }?;
-        not_null("allocator", allocator)?;
-        not_null("network_flow_endpoint_array", network_flow_endpoint_array)?;
-        unsupported("network flow endpoints", "tsuji routes, which names each flow's link")
-    })
-}
-
-/// A subscription has a link for each publisher, of which most have no address.
-///
-/// # Safety
-///
-/// Each pointer is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rmw_subscription_get_network_flow_endpoints(
-    subscription: *const rmw_subscription_t,
-    allocator: *mut rcutils_allocator_t,
-    network_flow_endpoint_array: *mut rmw_network_flow_endpoint_array_t,
-) -> rmw_ret_t {
-    guard(|| {
-        // SAFETY: the caller promises it.
-        unsafe { ours(subscription) }?;
-        not_null("allocator", allocator)?;
-        not_null("network_flow_endpoint_array", network_flow_endpoint_array)?;
-        unsupported("network flow endpoints", "tsuji routes, which names each flow's link")
-    })
 }
 
 /// Messages of a type that is made at run time are not taken as values.
@@ -132,23 +88,11 @@ mod tests {
     use std::ptr;
 
     use super::*;
-    use crate::ffi::rmw::{RMW_RET_INVALID_ARGUMENT, RMW_RET_UNSUPPORTED};
+    use crate::ffi::rmw::RMW_RET_UNSUPPORTED;
 
     #[test]
     fn nothing_there() {
-        let (nobody, nothing) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: null is allowed.
-        unsafe {
-            let rets = [
-                rmw_publisher_get_network_flow_endpoints(nobody, ptr::null_mut(), ptr::null_mut()),
-                rmw_subscription_get_network_flow_endpoints(
-                    ptr::null(),
-                    ptr::null_mut(),
-                    ptr::null_mut(),
-                ),
-            ];
-            assert!(rets.iter().all(|it| *it == RMW_RET_INVALID_ARGUMENT), "{rets:?}");
-        }
+        let nothing = ptr::null_mut();
         let rets = [
             rmw_init_publisher_allocation(nothing, nothing, ptr::null_mut()),
             rmw_fini_publisher_allocation(ptr::null_mut()),

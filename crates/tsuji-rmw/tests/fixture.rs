@@ -1,6 +1,7 @@
 //! The library that keeps tests of ROS 2 apart from everything else on the host: `ros2/rmw_tsuji/test_fixture.c`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Command;
 
@@ -69,13 +70,20 @@ fn a_test_has_a_folder_and_a_domain_of_its_own() {
             .spawn()
             .unwrap()
     };
-    // Two at once.
-    let (one, other) = (run(), run());
-    let lines = [one, other].map(|mut child| {
+    // Two at once: both are there before one of them is told to go on.
+    let started = [run(), run()].map(|mut child| {
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut said = String::new();
+        while said.lines().count() < 3 {
+            assert_ne!(output.read_line(&mut said).unwrap(), 0, "{said}");
+        }
+        (child, output, said)
+    });
+    let lines = started.map(|(mut child, mut output, mut said)| {
         drop(child.stdin.take());
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        String::from_utf8(output.stdout).unwrap()
+        output.read_to_string(&mut said).unwrap();
+        assert!(child.wait().unwrap().success());
+        said
     });
     let domains = lines.map(|said| {
         let words: Vec<Vec<_>> = said.lines().map(|line| line.split(' ').collect()).collect();
@@ -89,6 +97,5 @@ fn a_test_has_a_folder_and_a_domain_of_its_own() {
         assert_eq!(words[4], ["removed"]);
         domain.to_owned()
     });
-    // Both were there until each was told to go on.
     assert_ne!(domains[0], domains[1]);
 }

@@ -168,7 +168,7 @@ impl fmt::Display for Line {
 }
 
 /// A variable with which nothing may start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct EnvironmentError {
     /// The variable.
     pub variable: &'static str,

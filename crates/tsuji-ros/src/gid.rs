@@ -51,6 +51,11 @@ impl Guid {
         self.0[15] & 0x04 != 0
     }
 
+    /// Whether it is a writer or a reader of a type with keys (RTPS 2.5, table 9.1).
+    pub fn has_keys(self) -> bool {
+        matches!(self.0[15] & 0x3f, 0x02 | 0x07)
+    }
+
     /// The GID that `distro` makes of it, [`Distro::gid_bytes`] long.
     pub fn to_gid(self, distro: Distro) -> Vec<u8> {
         let mut gid = self.0.to_vec();
@@ -123,6 +128,11 @@ impl Distro {
     /// The bytes of a GID, in the graph message above all.
     pub fn gid_bytes(self) -> usize {
         if self == Self::Humble { 24 } else { 16 }
+    }
+
+    /// Whether endpoints announce that their type has keys, which then meet no others.
+    pub fn announces_keys(self) -> bool {
+        matches!(self, Self::Kilted | Self::Lyrical | Self::Rolling)
     }
 
     /// Whether endpoints announce the hash of their type in their user data.

@@ -132,7 +132,7 @@ impl NodeEntitiesInfo {
 }
 
 /// Why a sample is no graph message, or a graph message cannot be written.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum GraphMessageError {
     /// It is whole with GIDs of another size: the participant runs another distribution.
@@ -282,7 +282,7 @@ impl Graph {
 }
 
 /// A limit of the [`Graph`] is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct GraphFull {
     /// Whose nodes were not taken.
     pub participant: Guid,

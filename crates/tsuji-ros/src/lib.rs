@@ -26,6 +26,7 @@ pub mod gid;
 pub mod graph_message;
 mod hex;
 pub mod names;
+mod sentence;
 pub mod service;
 pub mod user_data;
 pub mod vendor;

@@ -239,7 +239,7 @@ fn count(bytes: &[u8], is_of_kind: impl Fn(&u8) -> bool) -> usize {
 }
 
 /// A value that its key cannot have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UserDataError {
     /// The key.
     pub key: &'static str,

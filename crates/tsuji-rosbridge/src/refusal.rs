@@ -7,7 +7,7 @@ use crate::operation::Id;
 /// Why a message of a client was not obeyed: what in it, and what would have been.
 ///
 /// What it says goes to the client as a `status` message of level error.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The operation, where it came so far.
     pub operation: Option<&'static str>,
@@ -62,6 +62,12 @@ impl fmt::Display for Refusal {
             (None, None) => (),
         }
         write!(f, "found {}; expected {}", self.found, self.expected)
+    }
+}
+
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

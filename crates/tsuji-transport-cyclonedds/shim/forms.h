@@ -21,6 +21,10 @@ const unsigned char *tsuji_identity_of (const struct ddsi_serdata *form);
 /* Answers whether another participant of this name, 16 bytes, is known, and its vendor, two. This one is in Cyclone DDS. */
 bool tsuji_vendor_of (struct ddsi_domaingv *gv, const unsigned char *name, unsigned char *vendor);
 
+/* Answers whether a writer of another participant, of this name, has let its lease pass; -1 where it is not known. This one is in
+   Cyclone DDS too. */
+int32_t tsuji_is_silent (struct ddsi_domaingv *gv, const unsigned char *name);
+
 #define TSUJI_PID_RELATED_SAMPLE_IDENTITY 0x0083u
 #define TSUJI_IDENTITY_LEN 24u
 

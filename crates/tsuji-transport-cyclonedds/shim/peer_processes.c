@@ -232,8 +232,7 @@ static const unsigned char *find (const unsigned char *in, size_t len, const cha
   return NULL;
 }
 
-/* The value of a key, which stands at the start or behind a semicolon. */
-static const unsigned char *find_key (const unsigned char *in, size_t len, const char *key)
+const unsigned char *tsuji_find_key (const unsigned char *in, size_t len, const char *key)
 {
   const unsigned char *found = in;
   while ((found = find (found, (size_t) (in + len - found), key)) != NULL)
@@ -248,9 +247,9 @@ static const unsigned char *find_key (const unsigned char *in, size_t len, const
 /* The process that these user data name, if they have the claim. */
 static bool read_process (const struct tsuji_peers *all, const unsigned char *user_data, size_t len, char *process)
 {
-  if (user_data == NULL || find_key (user_data, len, all->claim) == NULL)
+  if (user_data == NULL || tsuji_find_key (user_data, len, all->claim) == NULL)
     return false;
-  const unsigned char *value = find_key (user_data, len, all->key);
+  const unsigned char *value = tsuji_find_key (user_data, len, all->key);
   if (value == NULL)
     return false;
   const size_t left = (size_t) (user_data + len - value);

@@ -51,6 +51,9 @@ bool tsuji_peers_pass_over (struct tsuji_peers *all, const union ddsi_guid_prefi
  * the first time, and says now that it does so no more. */
 bool tsuji_peers_answer (struct tsuji_peers *all, const union ddsi_guid_prefix *prefix);
 
+/* The value of a key in user data, which stands at the start or behind a semicolon; NULL where it is not there. */
+const unsigned char *tsuji_find_key (const unsigned char *in, size_t len, const char *key);
+
 /* A participant says that it ends. */
 void tsuji_peers_lose (struct tsuji_peers *all, const union ddsi_guid_prefix *prefix);
 

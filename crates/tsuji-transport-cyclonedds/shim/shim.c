@@ -354,7 +354,7 @@ static struct ddsi_serdata *from_ser_iov (const struct ddsi_sertype *type, enum 
   return &sample->base;
 }
 
-/* Topics here have no keys: there is one instance, and nothing of a sample in it. */
+/* Whatever is announced of keys: there is one instance here, and nothing of a sample in it. */
 static struct ddsi_serdata *keyless (const struct ddsi_sertype *type)
 {
   struct sample *sample = sample_new (type, SDK_KEY, 0);
@@ -579,7 +579,7 @@ static const struct ddsi_sertype_ops type_ops = {
   .derive_sertype = type_derive,
 };
 
-int32_t tcy_create_topic (int32_t participant, const char *name, const char *type_name, const void *qos)
+int32_t tcy_create_topic (int32_t participant, const char *name, const char *type_name, bool is_keyed, const void *qos)
 {
   struct type *type = calloc (1, sizeof (*type));
   struct reserve *reserve = reserve_new ();
@@ -591,7 +591,7 @@ int32_t tcy_create_topic (int32_t participant, const char *name, const char *typ
   }
   type->reserve = reserve;
   struct ddsi_sertype *base = &type->base;
-  ddsi_sertype_init (base, type_name, &type_ops, &sample_ops, true);
+  ddsi_sertype_init (base, type_name, &type_ops, &sample_ops, !is_keyed);
   base->allowed_data_representation = DDS_DATA_REPRESENTATION_FLAG_XCDR1;
   const dds_entity_t topic = dds_create_topic_sertype (participant, name, &base, qos, NULL, NULL);
   if (topic < 0)
@@ -670,6 +670,15 @@ static void reader_matched (dds_entity_t reader, const dds_subscription_matched_
   it->on_match (it->arg);
 }
 
+static void reader_liveliness (dds_entity_t reader, const dds_liveliness_changed_status_t status, void *ear)
+{
+  (void) reader;
+  const struct tcy_ear *it = ear;
+  /* It is told of each match too. */
+  if (status.not_alive_count_change != 0)
+    it->on_match (it->arg);
+}
+
 static void writer_matched (dds_entity_t writer, const dds_publication_matched_status_t status, void *ear)
 {
   (void) writer; (void) status;
@@ -691,6 +700,7 @@ int32_t tcy_listen_reader (int32_t reader, const struct tcy_ear *ear)
     return DDS_RETCODE_OUT_OF_RESOURCES;
   dds_lset_data_available (listener, news);
   dds_lset_subscription_matched (listener, reader_matched);
+  dds_lset_liveliness_changed (listener, reader_liveliness);
   return set_listener (reader, listener);
 }
 
@@ -701,6 +711,19 @@ int32_t tcy_listen_writer (int32_t writer, const struct tcy_ear *ear)
     return DDS_RETCODE_OUT_OF_RESOURCES;
   dds_lset_publication_matched (listener, writer_matched);
   return set_listener (writer, listener);
+}
+
+/* The domain of a reader, or NULL where that is gone. */
+static struct ddsi_domaingv *domain_of (int32_t reader)
+{
+  const struct ddsi_sertype *type;
+  return dds_get_entity_sertype (reader, &type) < 0 ? NULL : ddsrt_atomic_ldvoidp (&type->gv);
+}
+
+int32_t tcy_is_silent (int32_t reader, const uint8_t *writer)
+{
+  struct ddsi_domaingv *gv = domain_of (reader);
+  return gv == NULL ? -1 : tsuji_is_silent (gv, writer);
 }
 
 void tcy_listen_no_more (int32_t entity) { (void) dds_set_listener (entity, NULL); }
@@ -757,9 +780,8 @@ static int32_t take_participant (int32_t reader, struct tcy_found *found, dds_sa
   const dds_return_t count = dds_take (reader, &to, info, 1, 1);
   memcpy (found->guid, taken.key.v, sizeof (found->guid));
   found->qos = taken.qos;
-  const struct ddsi_sertype *type;
   struct ddsi_domaingv *gv;
-  if (0 < count && 0 <= dds_get_entity_sertype (reader, &type) && (gv = ddsrt_atomic_ldvoidp (&type->gv)) != NULL)
+  if (0 < count && (gv = domain_of (reader)) != NULL)
     (void) tsuji_vendor_of (gv, found->guid, found->vendor);
   return count;
 }

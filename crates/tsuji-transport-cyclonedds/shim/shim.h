@@ -44,8 +44,9 @@ struct tcy_taken {
 
 typedef void (*tcy_each_fn) (void *arg, const unsigned char *guid);
 
-/* Creates a topic of raw CDR samples. Returns an entity, or an error below 0. */
-int32_t tcy_create_topic (int32_t participant, const char *name, const char *type, const void *qos);
+/* Creates a topic of raw CDR samples. Its writers and readers say that the type has keys if `is_keyed`; that changes whom they
+ * match, and nothing else. Returns an entity, or an error below 0. */
+int32_t tcy_create_topic (int32_t participant, const char *name, const char *type, bool is_keyed, const void *qos);
 
 /* Writes `len` bytes, 4 or more, that begin with an encapsulation header. They are not copied as a
  * whole: they must stay as they are until `release (owner)`, which is called once, from any thread,
@@ -77,8 +78,12 @@ struct tcy_ear {
   void (*on_match) (void *arg);
 };
 
-/* Calls on_data when a sample has arrived, and on_match when the set of matched writers changed. */
+/* Calls on_data when a sample has arrived, and on_match when the set of matched writers, or what tcy_is_silent says of one,
+ * changed. */
 int32_t tcy_listen_reader (int32_t reader, const struct tcy_ear *ear);
+
+/* Whether a matched writer, named by 16 bytes, has let its lease pass without a sign of life; -1 where it is not known. */
+int32_t tcy_is_silent (int32_t reader, const uint8_t *writer);
 
 /* Calls on_match when the set of matched readers changed. */
 int32_t tcy_listen_writer (int32_t writer, const struct tcy_ear *ear);

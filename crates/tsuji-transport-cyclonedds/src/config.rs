@@ -58,7 +58,7 @@ impl CycloneConfig {
 
     /// The same with what follows from the interfaces that a host has now.
     pub fn now(&self, all: &[Interface]) -> Self {
-        let is_up = all.iter().any(leads_away);
+        let is_up = all.iter().any(Interface::leads_away);
         let mut now = Self { and_loopback: self.and_loopback && is_up, ..self.clone() };
         if self.loopback_until_up && self.interfaces.is_empty() && !is_up {
             now.interfaces = vec!["lo".to_owned()];
@@ -124,17 +124,13 @@ impl CycloneConfig {
     /// order. None where it would not start: an interface that is named, maybe by the user's own configuration, is not there.
     ///
     /// Of those that nobody named none counts but the best: another that comes or goes is nothing to the engine.
-    pub(crate) fn addresses(
-        &self,
-        all: &[Interface],
-        index: impl Fn(&str) -> Option<u32>,
-    ) -> Vec<IpAddr> {
+    pub fn addresses(&self, all: &[Interface], index: impl Fn(&str) -> Option<u32>) -> Vec<IpAddr> {
         if self.and_loopback && self.peers == ["127.0.0.1"] {
             // It speaks to this host alone, which loopback reaches whatever becomes of the others.
             return Vec::new();
         }
         let address = |it: &Interface| it.addresses.iter().copied().find(IpAddr::is_ipv4);
-        let able = || all.iter().filter(|it| leads_away(it));
+        let able = || all.iter().filter(|it| it.leads_away());
         // As the engine does: of those with multicast the first.
         let best =
             || able().min_by_key(|it| (!it.has_multicast, index(&it.name))).and_then(address);
@@ -391,12 +387,6 @@ fn resolve(peer: &str) -> Result<Vec<Ipv4Addr>> {
     Ok(addresses)
 }
 
-/// Whether it leads to other hosts by IPv4, which the engine speaks.
-fn leads_away(interface: &Interface) -> bool {
-    let has_address = interface.addresses.iter().any(IpAddr::is_ipv4);
-    interface.is_up && !interface.is_loopback && has_address
-}
-
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
@@ -458,6 +448,7 @@ mod tests {
         let interface = |name: &str, has_multicast| Interface {
             name: name.to_owned(),
             is_up: true,
+            is_running: true,
             is_loopback: name == "lo",
             has_multicast,
             addresses: vec![Ipv4Addr::LOCALHOST.into()],
@@ -495,6 +486,7 @@ mod tests {
         let interface = |name: &str, last: u8, has_multicast| Interface {
             name: name.to_owned(),
             is_up: true,
+            is_running: true,
             is_loopback: name == "lo",
             has_multicast,
             addresses: vec![Ipv4Addr::new(192, 0, 2, last).into()],

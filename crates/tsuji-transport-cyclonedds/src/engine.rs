@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once};
@@ -14,7 +15,7 @@ use tsuji_engine::{Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, List
 use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
 use tsuji_platform::report;
-use tsuji_transport::wire::Treatment;
+use tsuji_transport::wire::{NetworkAddresses, Treatment};
 use tsuji_transport::{Bytes, Error, ErrorKind, PeerId, RelationHeader, Result, deferred};
 
 use crate::PeerMarks;
@@ -106,6 +107,7 @@ impl Participant {
                 self.entity.entity,
                 name.as_ptr(),
                 type_name.as_ptr(),
+                spec.is_keyed,
                 ptr::null(),
             )
         };
@@ -130,6 +132,20 @@ impl tsuji_engine::Participant for Participant {
         if let Some(peer_processes) = &self.peer_processes {
             peer_processes.treat(peer, treatment);
         }
+    }
+
+    fn addresses(&self) -> NetworkAddresses {
+        let all = |is_sent| {
+            let mut found =
+                [ffi::Address { bytes: [0; 16], port: 0, is_v6: false }; INTERFACES_MAX];
+            // SAFETY: there is room for so many.
+            let count = unsafe {
+                let (to, room) = (found.as_mut_ptr(), found.len());
+                ffi::tsuji_addresses(self.entity.entity, is_sent, to, room)
+            };
+            found[..count.min(INTERFACES_MAX)].iter().map(socket_address).collect()
+        };
+        NetworkAddresses { sends: all(true), receives: all(false) }
     }
 
     fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn tsuji_engine::Watch>> {
@@ -199,6 +215,11 @@ impl EngineWriter for CycloneWriter {
         let related = related.as_ref().map_or(ptr::null(), ptr::from_ref);
         let relation = ffi::Relation { related, header };
         self.write_with(bytes, source_ns, Some(&relation))
+    }
+
+    fn assert_liveliness(&self) {
+        // SAFETY: the writer exists.
+        unsafe { ffi::dds_assert_liveliness(self.entity.entity) };
     }
 
     fn is_acknowledged(&self) -> bool {
@@ -281,6 +302,12 @@ impl tsuji_engine::Tap for Tap {
         matches(self.0, false)
     }
 
+    fn is_silent(&self, writer: Guid) -> Option<bool> {
+        // SAFETY: the name is read during the call. A reader that is gone has no writers.
+        let silent = unsafe { ffi::tcy_is_silent(self.0, writer.as_ptr()) };
+        (silent >= 0).then_some(silent == 1)
+    }
+
     fn take(&self) -> Result<Option<Arrived>> {
         let mut taken = MaybeUninit::uninit();
         // SAFETY: it is filled when the answer is 1. An entity that is gone is an error.
@@ -334,6 +361,18 @@ fn guid(entity: Entity) -> Guid {
     unsafe { ffi::dds_get_guid(entity, &raw mut guid) };
     guid
 }
+
+fn socket_address(address: &ffi::Address) -> SocketAddr {
+    let [a, b, c, d, ..] = address.bytes;
+    let ip = match address.is_v6 {
+        true => IpAddr::from(address.bytes),
+        false => IpAddr::from([a, b, c, d]),
+    };
+    SocketAddr::new(ip, address.port)
+}
+
+/// Cyclone DDS takes no more (`MAX_XMIT_CONNS`).
+const INTERFACES_MAX: usize = 4;
 
 fn matches(entity: Entity, is_writer: bool) -> Vec<Guid> {
     foreign::names(|arg, each| {

@@ -66,11 +66,27 @@ pub(crate) struct Found {
     pub(crate) qos: *mut Qos,
 }
 
+/// `struct tsuji_address`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    pub(crate) bytes: [u8; 16],
+    pub(crate) port: u16,
+    pub(crate) is_v6: bool,
+}
+
 unsafe extern "C" {
+    pub(crate) fn tsuji_addresses(
+        participant: Entity,
+        is_sent: bool,
+        to: *mut Address,
+        room: usize,
+    ) -> usize;
     pub(crate) fn tcy_create_topic(
         participant: Entity,
         name: *const c_char,
         type_name: *const c_char,
+        is_keyed: bool,
         qos: *const Qos,
     ) -> Entity;
     pub(crate) fn tcy_write(
@@ -87,6 +103,7 @@ unsafe extern "C" {
     pub(crate) fn tcy_log_to(log: unsafe extern "C" fn(bool, *const c_char, usize));
     pub(crate) fn tcy_listen_reader(reader: Entity, ear: *const Ear) -> i32;
     pub(crate) fn tcy_listen_writer(writer: Entity, ear: *const Ear) -> i32;
+    pub(crate) fn tcy_is_silent(reader: Entity, writer: *const u8) -> i32;
     pub(crate) fn tcy_listen_no_more(entity: Entity);
     pub(crate) fn tcy_each_match(
         entity: Entity,
@@ -150,6 +167,7 @@ unsafe extern "C" {
     pub(crate) fn dds_qset_deadline(qos: *mut Qos, deadline: i64);
     pub(crate) fn dds_qset_lifespan(qos: *mut Qos, lifespan: i64);
     pub(crate) fn dds_qset_liveliness(qos: *mut Qos, kind: c_int, lease: i64);
+    pub(crate) fn dds_assert_liveliness(entity: Entity) -> i32;
     pub(crate) fn dds_qset_ignorelocal(qos: *mut Qos, kind: c_int);
     pub(crate) fn dds_qset_data_representation(qos: *mut Qos, count: u32, values: *const i16);
 

@@ -56,7 +56,7 @@ impl Participant {
 }
 
 fn spec<'a>(topic: &'a str, type_name: &'a str, qos: &'a Qos) -> EndpointSpec<'a> {
-    EndpointSpec { topic, type_name, qos, keep_all_max: 1, user_data: &[] }
+    EndpointSpec { topic, type_name, is_keyed: false, qos, keep_all_max: 1, user_data: &[] }
 }
 
 /// Writes samples.

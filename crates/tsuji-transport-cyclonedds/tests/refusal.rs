@@ -3,22 +3,15 @@
 
 use std::sync::Arc;
 
-use tsuji_core::Qos;
+use tsuji_conformance::{Keep, endpoint};
 use tsuji_platform::memory::Backing;
 use tsuji_transport::bell::Bells;
-use tsuji_transport::{Endpoint, ErrorKind, Gid, PeerId, Transport};
+use tsuji_transport::{ErrorKind, PeerId, Transport};
 use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds};
 
 fn open(config: &CycloneConfig) -> tsuji_transport::Result<()> {
     let bells = Bells::create(&Backing::Anonymous).unwrap();
-    let endpoint = Endpoint {
-        topic: "t".to_owned(),
-        type_name: "t".to_owned(),
-        gid: Gid([1; 16]),
-        qos: Qos::DEFAULT,
-        keep_all_max: 10,
-        announced: None,
-    };
+    let endpoint = endpoint("t", Keep::Last(10));
     let transport = CycloneDds::create(PeerId([1; 16]), config)?;
     let cell = Arc::new(bells.claim_cell().unwrap());
     loop {

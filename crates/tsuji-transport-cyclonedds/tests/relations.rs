@@ -53,7 +53,7 @@ const QOS: Qos = Qos { reliability: Reliability::BestEffort, ..Qos::DEFAULT };
 fn endpoint(topic: &str, gid: Gid) -> Endpoint {
     let topic = on_wire(topic);
     let announced =
-        Announced { topic: topic.clone(), type_name: TYPE.to_owned(), user_data: Vec::new() };
+        Announced { topic: topic.clone(), type_name: TYPE.to_owned(), ..Announced::default() };
     let type_name = TYPE.to_owned();
     Endpoint { topic, type_name, gid, qos: QOS, keep_all_max: 10, announced: Some(announced) }
 }

@@ -126,6 +126,7 @@ fn endpoint(topic: &str, qos: Qos) -> Endpoint {
     let announced = Announced {
         topic: on_wire(topic),
         type_name: "example::dds_::T_".to_owned(),
+        is_keyed: false,
         user_data: b"said".to_vec(),
     };
     Endpoint {
@@ -235,6 +236,41 @@ fn participants_and_endpoints_are_found_with_all_they_say() {
         assert_eq!(found.qos.history, Some(History::KeepAll));
         assert_eq!(found.qos.reliability, Reliability::BestEffort);
         assert_eq!((found.qos.deadline, found.qos.lease), (None, None));
+    });
+}
+
+/// An end whose type has keys matches such ends alone, but for ends of tsuji, of which one may not know that it has.
+#[test]
+fn keys_are_announced_and_divide_no_ends_of_tsuji() {
+    watched(|| {
+        let (one, two) = (Process::new(73, 1), Process::new(73, 2));
+        let of = |is_keyed, user_data: &str| {
+            let mut of = endpoint("keyed", Qos::DEFAULT);
+            let announced = of.announced.as_mut().unwrap();
+            (announced.is_keyed, announced.user_data) = (is_keyed, user_data.into());
+            of
+        };
+        let writer = |of| one.transport.open_writer(&of, one.cell()).unwrap();
+        let reader = |of| two.transport.open_reader(&of, two.cell()).unwrap();
+        let kind = |name: Option<Gid>| name.unwrap().0[15];
+        let theirs = writer(of(true, "said"));
+        let (unlike, alike) = (reader(of(false, "said")), reader(of(true, "said")));
+        // Kinds of entities, RTPS 2.5, table 9.1.
+        assert_eq!([kind(unlike.wire_name()), kind(alike.wire_name())], [0x04, 0x07]);
+        assert_eq!(kind(theirs.wire_name()), 0x02);
+        join_plainly(&one, &*theirs, &two, &*alike);
+        assert_ne!(unlike.accept_foreign(theirs.wire_name().unwrap()).unwrap(), Connected::Now);
+        send(&*theirs, 1, 20);
+        assert_eq!(bytes(&take(&*alike)), cdr(1, 20));
+        assert!(unlike.take().unwrap().is_none());
+
+        let gid = "tsujigid=000102030405060708090a0b0c0d0e0f;";
+        for is_keyed in [true, false] {
+            let (knows, does_not) = (writer(of(is_keyed, gid)), reader(of(!is_keyed, gid)));
+            join_plainly(&one, &*knows, &two, &*does_not);
+            send(&*knows, 2, 20);
+            assert_eq!(bytes(&take(&*does_not)), cdr(2, 20));
+        }
     });
 }
 

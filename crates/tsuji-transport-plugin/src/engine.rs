@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tsuji_engine::{
     Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener, Related, participant_of,
 };
 use tsuji_engine_abi::abi::{self, Table};
+use tsuji_platform::exit::{self, Call};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::report;
 use tsuji_transport::wire::{
@@ -65,7 +66,8 @@ impl Participant {
             log,
         };
         let table = plugin.table;
-        let object = made(JOIN, &plugin, |place, problem| {
+        let object = made(JOIN, &plugin, table.join as *const (), |place, problem| {
+            let Some(_call) = Call::enter() else { return gone() };
             // SAFETY: all that `join` points to is there during the call.
             unsafe { (table.join)(&raw const join, place, problem) }
         })?;
@@ -109,7 +111,7 @@ impl Participant {
             user_data_size: spec.user_data.len(),
             qos: offered(spec.qos, spec.keep_all_max),
         };
-        made(OPEN, &self.plugin, |place, problem| {
+        made(OPEN, &self.plugin, open as *const (), |place, problem| {
             self.object.with(gone, |participant| {
                 // SAFETY: all that `endpoint` points to is there during the call.
                 unsafe { open(participant, &raw const endpoint, place, problem) }
@@ -150,15 +152,20 @@ impl tsuji_engine::Participant for Participant {
     fn watch(&self, listener: &Arc<dyn Listener>) -> Result<Box<dyn tsuji_engine::Watch>> {
         let table = self.plugin.table;
         let ear = EarBox::new(Arc::clone(listener));
-        let made = made("watch the domain", &self.plugin, |place, problem| {
-            self.object.with(gone, |participant| {
-                // SAFETY: the ear stays until the watch is closed.
-                unsafe { (table.open_watch)(participant, ear.as_ptr(), place, problem) }
-            })
-        })?;
+        let made = made(
+            "watch the domain",
+            &self.plugin,
+            table.open_watch as *const (),
+            |place, problem| {
+                self.object.with(gone, |participant| {
+                    // SAFETY: the ear stays until the watch is closed.
+                    unsafe { (table.open_watch)(participant, ear.as_ptr(), place, problem) }
+                })
+            },
+        )?;
         // SAFETY: as above.
         let object = Object::new(made, |it| unsafe { (table.close_watch)(it) });
-        Ok(Box::new(Watch { object, table, _ear: ear }))
+        Ok(Box::new(Watch { object, table, ear: Some(ear) }))
     }
 }
 
@@ -188,11 +195,12 @@ impl<T> Object<T> {
         })
     }
 
-    /// What `call` answers, or `gone` where the object is no more.
+    /// What `call` answers, or `gone` where the object is no more, or is not to be called any more.
     fn with<R>(&self, gone: impl FnOnce() -> R, call: impl FnOnce(*mut T) -> R) -> R {
         if !self.generation.is_current() {
             return gone();
         }
+        let Some(_call) = Call::enter() else { return gone() };
         let object = self.object.read().unwrap_or_else(PoisonError::into_inner);
         object.map_or_else(gone, |object| call(object.as_ptr()))
     }
@@ -214,16 +222,25 @@ impl<T> Object<T> {
         })
     }
 
-    /// Closes it.
-    fn close(&self) {
-        if !self.generation.is_current() {
-            return;
+    /// Closes it before its ear is gone. Where it may still call back, the ear stays for ever.
+    fn close_before(&self, ear: &mut Option<EarBox>) {
+        if !self.close() {
+            mem::forget(ear.take());
         }
+    }
+
+    /// Closes it, and answers whether nothing calls back from it any more. Where the process exits it is left as it is, and may.
+    fn close(&self) -> bool {
+        if !self.generation.is_current() {
+            return true;
+        }
+        let Some(_call) = Call::enter() else { return false };
         // Waits for calls that are under way. Callbacks that still run find nothing from here on.
         let object = self.object.write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(object) = object {
             (self.close)(object.as_ptr());
         }
+        true
     }
 }
 
@@ -300,7 +317,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         // Those who peep may keep the object for longer.
-        self.object.close();
+        self.object.close_before(&mut self.ear);
     }
 }
 
@@ -344,7 +361,7 @@ impl EngineReader for Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         // As with writers.
-        self.object.close();
+        self.object.close_before(&mut self.ear);
     }
 }
 
@@ -387,8 +404,13 @@ impl tsuji_engine::Tap for Tap {
 struct Watch {
     object: Arc<Object<abi::Watch>>,
     table: &'static Table,
-    // In this order: it is closed before its ear is gone.
-    _ear: EarBox,
+    ear: Option<EarBox>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.object.close_before(&mut self.ear);
+    }
 }
 
 impl fmt::Debug for Watch {
@@ -401,21 +423,24 @@ impl tsuji_engine::Watch for Watch {
     fn take(&self) -> Vec<Found> {
         let mut all = Vec::new();
         loop {
-            let mut found = MaybeUninit::<abi::Found>::zeroed();
-            // SAFETY: the watch is there, and the place is filled when the answer is 1.
-            let answer = self
-                .object
-                .with(gone, |watch| unsafe { (self.table.found)(watch, found.as_mut_ptr()) });
+            let answer = self.object.with(gone, |watch| {
+                let mut found = MaybeUninit::<abi::Found>::zeroed();
+                // SAFETY: the watch is there, and the place is filled when the answer is 1.
+                let answer = unsafe { (self.table.found)(watch, found.as_mut_ptr()) };
+                if 0 < answer {
+                    // SAFETY: as above; and all zero is a value too.
+                    let mut found = unsafe { found.assume_init() };
+                    // SAFETY: it is valid until it is freed, which is done once.
+                    unsafe {
+                        all.extend(read_found(&found));
+                        (self.table.found_free)(&raw mut found);
+                    }
+                }
+                answer
+            });
             // An error here means that the participant is about to go.
             if answer <= 0 {
                 return all;
-            }
-            // SAFETY: as above; and all zero is a value too.
-            let mut found = unsafe { found.assume_init() };
-            // SAFETY: it is valid until it is freed, which is done once.
-            unsafe {
-                all.extend(read_found(&found));
-                (self.table.found_free)(&raw mut found);
             }
         }
     }
@@ -535,6 +560,7 @@ unsafe extern "C" fn log(is_error: u32, said: *const c_char) {
 fn made<T>(
     operation: &'static str,
     plugin: &Plugin,
+    by: *const (),
     make: impl FnOnce(*mut *mut T, *mut c_char) -> i32,
 ) -> Result<NonNull<T>> {
     let mut problem = [0_u8; abi::PROBLEM_BYTES];
@@ -547,6 +573,7 @@ fn made<T>(
     let name = plugin.about().id.as_str();
     let about = if said.is_empty() { name.to_owned() } else { format!("{name}: {said}") };
     checked(operation, answer, &about)?;
+    exit::keep_out_before_destructors(by);
     NonNull::new(place).ok_or_else(|| {
         Error::new(ErrorKind::Unexpected, operation).about(format!("{name} answers nothing"))
     })

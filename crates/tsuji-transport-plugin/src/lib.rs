@@ -7,9 +7,10 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tsuji_engine::{About, Engine, EngineTransport, Library};
@@ -47,6 +48,9 @@ pub struct PluginConfig {
     pub host_only: bool,
     /// What is announced of the participant.
     pub user_data: Vec<u8>,
+    /// Asked for the interfaces before each start, and for the addresses when the interfaces of this host have changed. Where
+    /// there is none, what is said here holds for as long as the process lives.
+    pub network: Option<Arc<dyn Network>>,
     /// Settings of the policy, by key.
     pub settings: Vec<(String, String)>,
     /// A file that tells of starts that ended their process. Where there is none, nothing does.
@@ -65,10 +69,28 @@ impl PluginConfig {
             no_multicast: false,
             host_only: false,
             user_data: Vec::new(),
+            network: None,
             settings: Vec::new(),
             starts: None,
         }
     }
+}
+
+/// Which interfaces of this host are used.
+pub trait Network: std::fmt::Debug + Send + Sync {
+    /// Answers what holds now.
+    fn now(&self) -> NetworkNow;
+}
+
+/// Interfaces that are used from a start on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkNow {
+    /// As [`PluginConfig::interfaces`].
+    pub interfaces: Vec<String>,
+    /// As [`PluginConfig::host_only`].
+    pub host_only: bool,
+    /// The addresses, beside those of loopback: where they have become others, a new start uses these.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// A library as an engine.
@@ -144,11 +166,18 @@ impl Engine for PluginEngine {
         Note::refusal(self.config.starts.as_deref()?, &self.config.path)
     }
 
+    fn addresses(&self) -> Vec<IpAddr> {
+        self.config.network.as_ref().map(|it| it.now().addresses).unwrap_or_default()
+    }
+
     fn join(&self) -> Result<Box<dyn tsuji_engine::Participant>> {
-        let name = self.config.about.id.as_str();
-        let Self { config: PluginConfig { starts, path, .. }, .. } = self;
-        let start = Start::begin(starts.as_deref(), path, name)?;
-        let joined = self.plugin().and_then(|it| Participant::join(it.clone(), &self.config));
+        let mut config = self.config.clone();
+        if let Some(network) = &config.network {
+            let NetworkNow { interfaces, host_only, .. } = network.now();
+            (config.interfaces, config.host_only) = (interfaces, host_only);
+        }
+        let start = Start::begin(config.starts.as_deref(), &config.path, config.about.id.as_str())?;
+        let joined = self.plugin().and_then(|it| Participant::join(it.clone(), &config));
         start.end();
         Ok(Box::new(joined?))
     }

@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tsuji_core::{Peers, Qos, Scopes, TransportId};
+use tsuji_conformance::{Keep, endpoint};
+use tsuji_core::{Peers, Scopes, TransportId};
 use tsuji_engine::About;
 use tsuji_platform::memory::Backing;
 use tsuji_transport::bell::Bells;
 use tsuji_transport::wire::Relates;
-use tsuji_transport::{Endpoint, ErrorKind, Gid, PeerId, Transport};
+use tsuji_transport::{ErrorKind, PeerId, Transport};
 use tsuji_transport_plugin::{Plugin, PluginConfig, PluginEngine, file_name, folders, locate};
 
 /// A folder for libraries; it stays, as all that is built.
@@ -94,14 +95,7 @@ fn config(path: PathBuf) -> PluginConfig {
 
 fn open(config: PluginConfig) -> tsuji_transport::Error {
     let bells = Bells::create(&Backing::Anonymous).unwrap();
-    let endpoint = Endpoint {
-        topic: "t".to_owned(),
-        type_name: "t".to_owned(),
-        gid: Gid([1; 16]),
-        qos: Qos::DEFAULT,
-        keep_all_max: 10,
-        announced: None,
-    };
+    let endpoint = endpoint("t", Keep::Last(10));
     let transport = PluginEngine::create(PeerId([1; 16]), config).unwrap();
     transport.open_writer(&endpoint, Arc::new(bells.claim_cell().unwrap())).map(drop).unwrap_err()
 }

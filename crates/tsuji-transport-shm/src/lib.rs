@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_refusal_by_the_system_is_believed_for_a_while() {
         let bells = Bells::create(&Backing::Anonymous).unwrap();
-        let life = Arc::new(Life::begin().unwrap());
+        let life = tsuji_conformance::life();
         let memory = SharedMemory::create(PeerId::default(), &life, &bells, &ShmConfig::default());
         let shared = memory.unwrap().shared;
         assert_eq!(shared.trouble(0), None);

@@ -25,8 +25,10 @@ pub(crate) struct Peer {
     clock_lead_ns: Option<i64>,
     /// This process is not gone for the other while it may look at or change its memory.
     _own_life: Arc<Life>,
-    segment: Segment,
+    /// What the rest of its memory is mapped by: a descriptor for each peer would be many.
     header: Mapping,
+    /// What it is mapped by where that is not possible.
+    segment: Option<Segment>,
     extents: Mutex<Vec<SeenExtent>>,
 }
 
@@ -58,7 +60,8 @@ impl Peer {
         let header = segment.map(0, whole_pages(size_of::<ArenaHeader>() as u64))?;
         let bells = RemoteBells::open(bells)?;
         let extents = Mutex::default();
-        let peer = Self { id, bells, clock_lead_ns, _own_life: own_life, segment, header, extents };
+        let segment = Some(segment).filter(|_| !header.can_map_more());
+        let peer = Self { id, bells, clock_lead_ns, _own_life: own_life, header, segment, extents };
         let version = peer.header().version.load(Ordering::Acquire);
         if peer.header().magic.load(Ordering::Relaxed) != MAGIC || version != VERSION {
             return Err(io::Error::new(
@@ -106,7 +109,10 @@ impl Peer {
         let mapping = match &extent.mapping {
             Some(mapping) => mapping,
             None => {
-                let mapping = self.segment.map(extent.offset, extent.bytes)?;
+                let mapping = match &self.segment {
+                    Some(segment) => segment.map(extent.offset, extent.bytes)?,
+                    None => self.header.map_more(extent.offset, extent.bytes)?,
+                };
                 if POPULATE <= extent.bytes {
                     mapping.populate();
                 }

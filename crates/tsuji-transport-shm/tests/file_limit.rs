@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use tsuji_conformance::{Keep, World};
-use tsuji_platform::life::Life;
 use tsuji_transport::ErrorKind;
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
@@ -19,7 +18,7 @@ fn limit(bytes: u64) {
 fn a_sample_beyond_the_file_limit_is_refused() {
     limit(8 << 20);
     let world = World::between(|id, bells| {
-        let life = Arc::new(Life::begin().unwrap());
+        let life = tsuji_conformance::life();
         let config = ShmConfig { memory_bytes_max: 64 << 20, ..ShmConfig::default() };
         Arc::new(SharedMemory::create(id, &life, bells, &config).unwrap())
     });

@@ -4,20 +4,14 @@
 use std::sync::Arc;
 
 use tsuji_conformance::{World, cases};
-use tsuji_platform::life::Life;
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
 #[test]
 fn a_forked_child_of_shm_is_refused() {
     let world = World::between(|id, bells| {
         Arc::new(
-            SharedMemory::create(
-                id,
-                &Arc::new(Life::begin().expect("a pipe")),
-                bells,
-                &ShmConfig::default(),
-            )
-            .unwrap(),
+            SharedMemory::create(id, &tsuji_conformance::life(), bells, &ShmConfig::default())
+                .unwrap(),
         )
     });
     cases::fork::a_forked_child_is_refused(world, in_child);

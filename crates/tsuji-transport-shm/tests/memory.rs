@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use tsuji_core::{History, Qos};
-use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
 use tsuji_transport::bell::{Bells, Cell};
 use tsuji_transport::{
@@ -22,8 +21,7 @@ impl Process {
     fn new(number: u8, memory_bytes_max: u64) -> Self {
         let (id, bells) = (PeerId([number; 16]), Bells::create(&Backing::Anonymous).unwrap());
         let config = ShmConfig { memory_bytes_max, ..ShmConfig::default() };
-        let memory =
-            SharedMemory::create(id, &Arc::new(Life::begin().unwrap()), &bells, &config).unwrap();
+        let memory = SharedMemory::create(id, &tsuji_conformance::life(), &bells, &config).unwrap();
         Self { id, bells, memory }
     }
 

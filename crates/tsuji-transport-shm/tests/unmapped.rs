@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use tsuji_conformance::{Keep, World};
-use tsuji_platform::life::Life;
 use tsuji_transport::ErrorKind;
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
@@ -40,7 +39,7 @@ fn a_sample_that_cannot_be_mapped_is_taken_later() {
         return;
     }
     let world = World::between(|id, bells| {
-        let life = Arc::new(Life::begin().unwrap());
+        let life = tsuji_conformance::life();
         let config = ShmConfig { memory_bytes_max: 64 << 20, ..ShmConfig::default() };
         Arc::new(SharedMemory::create(id, &life, bells, &config).unwrap())
     });

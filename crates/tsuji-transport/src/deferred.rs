@@ -50,14 +50,17 @@ pub fn drop_later(value: impl Sized + 'static) {
 /// others, such as an engine, hold locks that nobody here knows. Beyond [`ELSEWHERE_MAX`] that wait it is left undone.
 pub fn elsewhere(action: impl FnOnce() + Send + 'static) {
     type Action = Box<dyn FnOnce() + Send>;
-    static THREAD: OnceLock<Option<SyncSender<Action>>> = OnceLock::new();
-    let thread = THREAD.get_or_init(|| {
+    static THREAD: OnceLock<SyncSender<Action>> = OnceLock::new();
+    if THREAD.get().is_none() {
         let (sender, actions) = sync_channel::<Action>(ELSEWHERE_MAX);
         let work = move || actions.into_iter().for_each(|action| action());
         let thread = std::thread::Builder::new().name("tsuji-told".to_owned());
-        thread.stack_size(256 * 1024).spawn(work).ok().map(|_| sender)
-    });
-    if let Some(thread) = thread {
+        // Where none can be had now, the next that comes asks again; of two at once one ends, as its sender is dropped.
+        if thread.stack_size(256 * 1024).spawn(work).is_ok() {
+            let _ = THREAD.set(sender);
+        }
+    }
+    if let Some(thread) = THREAD.get() {
         // In a forked child nobody takes it.
         let _ = thread.try_send(Box::new(action));
     }

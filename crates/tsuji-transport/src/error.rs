@@ -5,7 +5,6 @@ use std::fmt;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, where, and whether trying again can help.
-#[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
     operation: &'static str,
@@ -49,6 +48,12 @@ impl fmt::Display for Error {
             write!(f, ": {source}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -147,6 +147,9 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Gives a reservation back.
     fn cancel(&self);
 
+    /// Shows readers that are not tsuji's that the writer is alive, where it offers liveliness by topic.
+    fn assert_liveliness(&self) {}
+
     /// Sends one sample to every connected reader, or to none and answers why.
     ///
     /// On return the caller may reuse what it passed, and send the same bytes again. A reader that
@@ -309,6 +312,13 @@ pub trait Reader: fmt::Debug + Send + Sync {
         0
     }
 
+    /// Whether this foreign writer, which says by itself that it is alive, has not done so within its lease. `None` where that is
+    /// not known. A change makes [`Transport::control_fd`] readable; one that is over by then is not seen.
+    fn is_silent(&self, writer: Gid) -> Option<bool> {
+        let _ = writer;
+        None
+    }
+
     /// Whoever is told of what was displaced looks at [`displaced_of`](Self::displaced_of) after this, and is to be
     /// woken when there is more.
     fn heed_displaced(&self) {}
@@ -361,6 +371,8 @@ pub struct Announced {
     pub topic: String,
     /// The type's name on the wire.
     pub type_name: String,
+    /// The type has keys.
+    pub is_keyed: bool,
     /// What else is said of it.
     pub user_data: Vec<u8>,
 }

@@ -1,7 +1,7 @@
 //! Who else is on the wire of a transport, tsuji's and others, and what is said there besides samples.
 
 use std::fmt;
-use std::net::SocketAddrV4;
+use std::net::{SocketAddr, SocketAddrV4};
 
 use tsuji_core::{Peers, Qos};
 
@@ -55,6 +55,11 @@ pub trait Wire: fmt::Debug + Send + Sync {
         let _ = (peer, treatment);
     }
 
+    /// Where its packets are sent from and received. Nothing before it has joined, or where that is not known.
+    fn addresses(&self) -> NetworkAddresses {
+        NetworkAddresses::default()
+    }
+
     /// What was found since the last call. A participant comes before its endpoints and goes after
     /// them. Nothing of this participant is told. Nothing before it has joined. How many are known
     /// is limited; beyond that others are not told.
@@ -65,6 +70,15 @@ pub trait Wire: fmt::Debug + Send + Sync {
 
     /// Opens a topic for reading what is no flow. Joins.
     fn open_inlet(&self, spec: &ChannelSpec) -> Result<Box<dyn Inlet>>;
+}
+
+/// The addresses of this host that packets have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkAddresses {
+    /// Where what is published is sent from, one of each interface that is used.
+    pub sends: Vec<SocketAddr>,
+    /// Where others are told to send what is subscribed to, likewise.
+    pub receives: Vec<SocketAddr>,
 }
 
 /// How the participant of another process of this host is treated on a wire.

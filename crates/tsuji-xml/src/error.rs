@@ -11,7 +11,7 @@ pub const ERRORS_MAX: usize = 50;
 const WORD_LENGTH_MAX: usize = 60;
 
 /// Everything that is wrong with a file and those that it includes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct XmlErrors {
     /// At least one and at most [`ERRORS_MAX`].
     pub errors: Vec<XmlError>,
@@ -51,12 +51,18 @@ impl fmt::Display for XmlErrors {
     }
 }
 
+impl fmt::Debug for XmlErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error for XmlErrors {}
 
 /// One thing that is wrong, where it is, and what is allowed instead.
 ///
 /// Prints as `camera.xml:4:17: "sharm" is not a transport; allowed: inproc, shm`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct XmlError {
     /// The file, as messages name it.
     pub file: Arc<str>,
@@ -93,6 +99,12 @@ impl fmt::Display for XmlError {
             write!(f, "; allowed: {}", allowed.join(", "))?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for XmlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

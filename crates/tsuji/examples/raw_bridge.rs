@@ -24,7 +24,7 @@ fn main() -> tsuji::Result<()> {
         return Err(Error::new(ErrorKind::Invalid, usage));
     };
     // No hash: whatever the publisher's definition of the type is.
-    let of = RawType { name: type_name.clone(), hash: String::new() };
+    let of = RawType::new(type_name.clone());
     let node = context.node("bridge")?;
     let publisher = node.create_raw_publisher(to, of.clone(), Qos::DEFAULT)?;
     let carried = Arc::new(AtomicU64::new(0));

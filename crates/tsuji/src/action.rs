@@ -25,7 +25,7 @@
 //! ```
 
 mod client;
-pub use client::{ActionClient, CancelOutcome, ClientGoal, PendingGoal};
+pub use client::{ActionClient, CancelOutcome, ClientGoal, PendingCancel, PendingGoal};
 
 mod dynamic;
 pub use dynamic::{DynamicAction, DynamicActionType};
@@ -57,4 +57,10 @@ const STATUS_QOS: Qos = Qos::LATCHED;
 /// The name of a part of an action.
 fn part(action: &str, part: &str) -> String {
     format!("{action}/_action/{part}")
+}
+
+/// The topic of an action's feedback, if the service is the one that takes its goals.
+pub(crate) fn feedback_topic(service: &str) -> Option<String> {
+    let action = service.strip_suffix("/_action/send_goal")?;
+    Some(part(action, "feedback"))
 }

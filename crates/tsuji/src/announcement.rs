@@ -21,6 +21,7 @@ pub(crate) struct Announcement<'a> {
     pub(crate) topic: &'a str,
     pub(crate) type_name: &'a str,
     pub(crate) type_hash: &'a str,
+    pub(crate) is_keyed: bool,
     /// Nodes on Zenoh are spoken to, which know services by the hash of the whole.
     pub(crate) is_for_zenoh: bool,
 }
@@ -52,6 +53,7 @@ impl Announcement<'_> {
         Ok(Announced {
             topic: topic.mangle().map_err(|error| error.to_string())?,
             type_name: ty.to_string(),
+            is_keyed: self.is_keyed,
             user_data: user_data.write().map_err(|error| error.to_string())?,
         })
     }
@@ -64,7 +66,8 @@ impl Announcement<'_> {
             Role::Reply => "Reply",
         };
         let topic = format!("{}{suffix}", self.topic);
-        Some(Announced { topic, type_name: self.type_name.to_owned(), user_data: Vec::new() })
+        let type_name = self.type_name.to_owned();
+        Some(Announced { topic, type_name, ..Announced::default() })
     }
 
     /// Both halves of a client or a server say the same: the number of that for requests.
@@ -226,10 +229,12 @@ mod tests {
                 topic: "/robot/it",
                 type_name,
                 type_hash: &hash,
+                is_keyed: true,
                 is_for_zenoh: true,
             };
-            let Announced { topic, type_name, user_data } =
+            let Announced { topic, type_name, is_keyed, user_data } =
                 announcement.for_ros(Distro::Jazzy).unwrap();
+            assert!(is_keyed);
             let qos = WireQos::new(&Qos::DEFAULT).unwrap();
             let (name, participant) = (Gid([3; 16]), Gid([4; 16]));
             let found = FoundEndpoint {

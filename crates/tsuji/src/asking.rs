@@ -63,7 +63,9 @@ impl<S: ServiceType> Asked<S> {
         let (client, known) = match self.0.get() {
             Some(client) => (client, 0),
             None => {
-                let client = asking.create_client::<S>(ClientOptions::new(name).qos(qos))?;
+                // Whoever asks wants to see what is there: one bad text must not hide the others.
+                let options = ClientOptions::new(name).qos(qos).replace_invalid_text();
+                let client = asking.create_client::<S>(options)?;
                 let graph = asking.context().graph();
                 let is_server =
                     |it: &&EndpointInfo| it.kind == EndpointKind::Server && it.topic == name;

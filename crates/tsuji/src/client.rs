@@ -51,6 +51,7 @@ use crate::{
 /// ```
 pub struct Client<S> {
     raw: RawClient,
+    texts: Texts,
     service: PhantomData<fn() -> S>,
 }
 
@@ -59,8 +60,9 @@ impl<S: ServiceType> Client<S> {
         // Whether a reply is valid is found, and told, where it is handed over.
         let replies = SubscriptionSpec { check: None, ..SubscriptionSpec::of::<S::Response>() };
         let specs = (PublisherSpec::of::<S::Request>(), replies);
+        let texts = options.of_kind.texts;
         let raw = RawClient::create(node, options, &RawType::of_service::<S>(), specs)?;
-        Ok(Self { raw, service: PhantomData })
+        Ok(Self { raw, texts, service: PhantomData })
     }
 
     /// Sends a request, `&Request`, `Request` or `Arc<Request>`, and waits for the reply, first for a
@@ -76,7 +78,8 @@ impl<S: ServiceType> Client<S> {
     /// - [`ErrorKind::Timeout`] if no reply has come within `timeout`.
     /// - [`ErrorKind::Busy`] if there is no room to send it, or 1024 requests are open; [`ErrorKind::Exhausted`] if
     ///   memory or the means to wait are used up.
-    /// - [`ErrorKind::Invalid`] if the request breaks a limit of its type, or the reply is no valid message.
+    /// - [`ErrorKind::Invalid`] if the request breaks a limit of its type, or the reply is no valid message, as one with a
+    ///   text that is not UTF-8, unless [that is replaced](ClientOptions::replace_invalid_text).
     /// - [`ErrorKind::TooLarge`] if the request is larger than a link carries.
     /// - [`ErrorKind::Closed`] when the context is shut down or in a forked child.
     pub fn call<'r>(
@@ -84,7 +87,7 @@ impl<S: ServiceType> Client<S> {
         request: impl Into<Content<'r, S::Request>>,
         timeout: Duration,
     ) -> Result<S::Response> {
-        response::<S>(self.raw.call(&request.into().into(), timeout)?)
+        response::<S>(self.raw.call(&request.into().into(), timeout)?, self.texts)
     }
 
     /// Sends a request and does not wait for the reply, nor for a server. Where servers have no room it waits for
@@ -95,13 +98,13 @@ impl<S: ServiceType> Client<S> {
     /// Those of [`call`](Self::call) that come before the reply: [`ErrorKind::NoServer`] at once if no server is ready.
     pub fn send<'r>(&self, request: impl Into<Content<'r, S::Request>>) -> Result<Pending<S>> {
         let raw = self.raw.send(&request.into().into(), MAX_BLOCKING_DEFAULT)?;
-        Ok(Pending { raw, service: PhantomData })
+        Ok(Pending { raw, texts: self.texts, service: PhantomData })
     }
 }
 
 impl<S> Clone for Client<S> {
     fn clone(&self) -> Self {
-        Self { raw: self.raw.clone(), service: PhantomData }
+        Self { raw: self.raw.clone(), texts: self.texts, service: PhantomData }
     }
 }
 
@@ -119,14 +122,28 @@ impl<S> std::fmt::Debug for Client<S> {
     }
 }
 
+/// How texts of a reply are read that are not UTF-8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Texts {
+    /// They make it invalid.
+    #[default]
+    Checked,
+    /// With U+FFFD.
+    Replaced,
+}
+
 /// The response in a reply: the server's own value if it keeps none, else a copy.
-pub(crate) fn response<S: ServiceType>(reply: Sample) -> Result<S::Response> {
+pub(crate) fn response<S: ServiceType>(reply: Sample, texts: Texts) -> Result<S::Response> {
+    let read = match texts {
+        Texts::Checked => <S::Response as Message>::deserialize,
+        Texts::Replaced => <S::Response as Message>::deserialize_lossy,
+    };
     match reply.payload {
         Payload::Typed(value) => match value.downcast::<S::Response>() {
             Ok(value) => Ok(Arc::unwrap_or_clone(value)),
             Err(_) => unreachable!("values are sent to takers of their type only"),
         },
-        Payload::Bytes(bytes) => <S::Response as Message>::deserialize(&bytes).map_err(|error| {
+        Payload::Bytes(bytes) => read(&bytes).map_err(|error| {
             Error::invalid(format!("a reply is no valid {}", S::TYPE_NAME)).because(error)
         }),
     }
@@ -152,6 +169,7 @@ pub(crate) fn response<S: ServiceType>(reply: Sample) -> Result<S::Response> {
 #[must_use = "its reply is dropped with it"]
 pub struct Pending<S> {
     raw: RawPending,
+    texts: Texts,
     service: PhantomData<fn() -> S>,
 }
 
@@ -162,7 +180,7 @@ impl<S: ServiceType> Pending<S> {
     ///
     /// [`ErrorKind::Timeout`] if no reply has come by then; else as [`wait_for`](Self::wait_for).
     pub fn wait(self, timeout: Duration) -> Result<S::Response> {
-        response::<S>(self.raw.wait_for_sample(timeout)?)
+        response::<S>(self.raw.wait_for_sample(timeout)?, self.texts)
     }
 
     /// Waits for the reply for at most `timeout`; `None` where it has not come by then, and it may be asked again.
@@ -175,7 +193,8 @@ impl<S: ServiceType> Pending<S> {
     /// reply is no valid message, [`ErrorKind::Exhausted`] if the means to wait are used up, [`ErrorKind::Closed`]
     /// when the context is shut down or in a forked child.
     pub fn wait_for(&self, timeout: Duration) -> Result<Option<S::Response>> {
-        self.raw.try_wait(timeout)?.map(response::<S>).transpose()
+        let reply = self.raw.try_wait(timeout)?;
+        reply.map(|reply| response::<S>(reply, self.texts)).transpose()
     }
 }
 
@@ -183,7 +202,7 @@ impl<S: ServiceType> Future for Pending<S> {
     type Output = Result<S::Response>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        self.raw.poll_reply(context).map(|reply| response::<S>(reply?))
+        self.raw.poll_reply(context).map(|reply| response::<S>(reply?, self.texts))
     }
 }
 

@@ -3,8 +3,8 @@
 //! Each participant listens at a socket in the run-time folder of its domain. A new process connects
 //! to everyone it finds there; two new ones that connect to each other at once keep one of the two
 //! connections. One thread for each participant reads what comes; what is to be said is sent by
-//! whoever says it. The hang-up of a connection is the news that somebody left; the end of its
-//! sign of life is that of a death.
+//! whoever says it. The hang-up of a connection is the news that somebody left, unless both ends have agreed to park the
+//! channel; the end of its sign of life is that of a death.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use tsuji_core::TransportId;
 use tsuji_platform::clock;
-use tsuji_platform::life::LifeSeen;
 use tsuji_platform::network::Changes;
 use tsuji_platform::poll::Ready;
 use tsuji_platform::process;
@@ -32,9 +31,9 @@ use crate::graph_cache::GraphCache;
 use crate::pacing::{Backoff, after};
 use crate::policy_file::PolicyFile;
 use crate::session::{Session, unexpected};
-use channel::{Line, Wanted};
+use channel::{Line, OwnEnd, Wanted};
 use listening::{JoinState, Listening};
-use listening_socket::{ListeningSocket, is_for_group};
+use listening_socket::{ListeningSocket, is_for_group, socket_of};
 use protocol::{Control, FrameError, HandshakeRecord, Hello, decode, encode};
 use remote::{Heard, RemoteFrame};
 use watching::{Deed, WatchWord, Watching};
@@ -43,6 +42,7 @@ pub(crate) mod channel;
 pub(crate) mod listening;
 pub(crate) mod listening_socket;
 mod outbox;
+mod parked;
 pub(crate) mod protocol;
 pub(crate) mod remote;
 pub(crate) mod watching;
@@ -58,7 +58,7 @@ pub(crate) fn start(
     let policy = session.policy_file().and_then(PolicyFile::followed);
     // What was written before it was watched.
     let policy_due_ns = policy.map(|_| clock::monotonic_ns());
-    let lock_mode = if is_for_group(&listening_socket.folder) { 0o660 } else { 0o600 };
+    let lock_mode = listening_socket.lock_mode();
     let policy = policy.map(Path::to_owned);
     let watching = Watching::begin(&listening_socket.path, lock_mode, policy, &session.poll, WATCH);
     let network = if session.speaks() { network_changes(&session) } else { None };
@@ -67,13 +67,16 @@ pub(crate) fn start(
             session.poll.add(fd, key).map_err(setup)?;
         }
     }
-    session.graph_cache().channels.watch_with(Arc::clone(&session.poll));
+    let folder = listening_socket.folder.clone();
+    let own = OwnEnd::new(&session, folder);
+    session.graph_cache().channels.begin(own);
     listening_socket.remove_half_open();
     for path in listening_socket.peer_processes() {
         connect_attempt(&session, &path);
     }
     let listening = if session.speaks() { meet_foreign(&session) } else { Vec::new() };
     let look = Look(Backoff::new(LOOK_FIRST, LOOK_LAST));
+    let parting = Backoff::new(PART_FIRST, PART_LAST);
     let buffer = vec![0; MESSAGE_BYTES_MAX];
     let ends = Arc::clone(&session);
     let unheard = BTreeSet::new();
@@ -81,6 +84,7 @@ pub(crate) fn start(
         session,
         listening_socket,
         look,
+        parting,
         buffer,
         unheard,
         listening,
@@ -306,16 +310,6 @@ fn say_hello(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: Pe
     let mut handshakes = Vec::new();
     let mut all_fds: Vec<OwnedFd> = Vec::new();
     let is_remote = graph_cache.channels.is_remote(key);
-    if !is_remote {
-        match session.life().to_be_seen() {
-            Ok(life) => all_fds.push(life),
-            Err(error) => {
-                // Out of descriptors: both try again later.
-                told::warn!(%error, "no sign of life to show");
-                return graph_cache.channels.give_up(key);
-            }
-        }
-    }
     for transport in session.transports() {
         let scopes = transport.capability().scopes;
         if !(if is_remote { scopes.remote } else { scopes.local }) {
@@ -339,6 +333,7 @@ fn say_hello(session: &Session, graph_cache: &mut GraphCache, key: u64, peer: Pe
         pid: session.info.pid,
         program: session.info.program.clone(),
         host: session.info.host.clone(),
+        life: session.life().sign().into(),
         handshakes,
     };
     let hello = Control::Hello(hello);
@@ -350,6 +345,8 @@ struct Keeper {
     session: Arc<Session>,
     listening_socket: ListeningSocket,
     look: Look,
+    /// When is looked whether those have ended whose channels are lost.
+    parting: Backoff,
     buffer: Vec<u8>,
     /// The transports, by their places, on whose wires there is more to look at.
     unheard: BTreeSet<usize>,
@@ -422,6 +419,10 @@ impl Look {
 const LOOK_FIRST: Duration = Duration::from_millis(100);
 const LOOK_LAST: Duration = Duration::from_secs(30);
 
+/// How soon is looked again whether somebody has ended whose channel is lost.
+const PART_FIRST: Duration = Duration::from_millis(2);
+const PART_LAST: Duration = Duration::from_secs(60);
+
 impl Keeper {
     fn run(&mut self) {
         let mut events = Vec::new();
@@ -440,6 +441,9 @@ impl Keeper {
                 self.look.0.hurry();
             }
             self.look.note(graph_cache.channels.wanted_look());
+            if graph_cache.channels.wanted_parting() {
+                self.parting.soon();
+            }
             if graph_cache.wants_second()
                 && let Some(engines) = self.session.wire_engines()
                 && let Some(second) = self.session.transport(engines.second.as_str())
@@ -461,6 +465,7 @@ impl Keeper {
             let dues = [
                 due_ns,
                 look_ns,
+                self.parting.due_ns(),
                 connect_attempt_ns,
                 self.policy_due_ns,
                 self.tidy_due_ns,
@@ -491,6 +496,9 @@ impl Keeper {
             if self.look.0.is_due(clock::monotonic_ns()) {
                 self.look_for_peers();
             }
+            if self.parting.is_due(clock::monotonic_ns()) {
+                self.part_again();
+            }
             if self.policy_due_ns.is_some_and(|due| due <= clock::monotonic_ns()) {
                 let is_in_doubt = self.session.read_policy_again();
                 let again = || after(clock::monotonic_ns(), POLICY_SETTLES);
@@ -504,6 +512,7 @@ impl Keeper {
             }
         }
         let mut graph_cache = self.session.graph_cache();
+        graph_cache.channels.send_bye();
         for key in graph_cache.channels.keys() {
             if let Some(line) =
                 graph_cache.channels.get(key).and_then(|channel| channel.remote_channel())
@@ -515,7 +524,7 @@ impl Keeper {
         graph_cache.leave_wires(&self.session);
         drop(graph_cache);
         self.watching.end();
-        let _ = std::fs::remove_file(&self.listening_socket.path);
+        self.listening_socket.end();
     }
 
     /// Lets transports end what nothing has needed for a while. Nobody waits for the graph meanwhile.
@@ -549,12 +558,6 @@ impl Keeper {
                     // It may have been the engine of this very process.
                     Some(reason_to_join(&session, at).unwrap_or(heard))
                 });
-            }
-            key if channel::is_life(key) => {
-                let mut graph_cache = self.session.graph_cache();
-                if let Some(peer) = graph_cache.channels.whose_life(key) {
-                    self.part(&mut graph_cache, peer);
-                }
             }
             key => {
                 if event.writable {
@@ -678,8 +681,14 @@ impl Keeper {
         loop {
             match self.listening_socket.listener.accept() {
                 Ok(Some(connection)) => {
-                    self.is_shut = false;
-                    self.let_in(connection);
+                    if std::mem::take(&mut self.is_shut) {
+                        // Those that were not let in may have come to tell of a death.
+                        self.session.graph_cache().channels.check_parked();
+                    }
+                    if let Some(key) = self.let_in(connection) {
+                        // Many bring one message and end, and need not hold a descriptor meanwhile.
+                        self.read(key);
+                    }
                 }
                 Ok(None) => return,
                 Err(error) => {
@@ -693,7 +702,7 @@ impl Keeper {
         }
     }
 
-    fn let_in(&mut self, connection: Connection) {
+    fn let_in(&mut self, connection: Connection) -> Option<u64> {
         let mut graph_cache = self.session.graph_cache();
         let unreachable_peer = |reason: String| UnreachablePeer {
             path: self.listening_socket.folder.display().to_string(),
@@ -703,14 +712,13 @@ impl Keeper {
             graph_cache.note_unreachable_peer(unreachable_peer(format!(
                 "more than {NAMELESS_MAX} connections that do not say who they are"
             )));
-            return;
+            self.is_shut = true;
+            return None;
         }
         let added = may_come_in(&connection, &self.listening_socket.folder).and_then(|()| {
             graph_cache.channels.add(connection, None).map_err(|error| error.to_string())
         });
-        if let Err(reason) = added {
-            graph_cache.note_unreachable_peer(unreachable_peer(reason));
-        }
+        added.map_err(|reason| graph_cache.note_unreachable_peer(unreachable_peer(reason))).ok()
     }
 
     /// Joins anew where the addresses of this host are others than those that an engine uses.
@@ -746,6 +754,11 @@ impl Keeper {
                     let due_ns = after(clock::monotonic_ns(), POLICY_SETTLES);
                     self.policy_due_ns.get_or_insert(due_ns);
                 }
+                Deed::TellAll(WatchWord::SocketGone) => {
+                    // Nobody can be connected to.
+                    let word = Control::Watch(WatchWord::SocketGone);
+                    self.session.graph_cache().channels.broadcast_open(&word);
+                }
                 Deed::Tell(peer, word) => {
                     let mut graph_cache = self.session.graph_cache();
                     if graph_cache.channels.is_near(peer) {
@@ -774,6 +787,9 @@ impl Keeper {
                     told::error!(%error, "new processes will not find this one");
                 }
                 self.watching.socket_made_again();
+                // So may be those of others, whom the watcher cannot tell.
+                let word = Control::Watch(WatchWord::SocketGone);
+                self.session.graph_cache().channels.broadcast_open(&word);
                 self.look_for_peers();
             }
             Err(error) => told::error!(%error, "new processes will not find this one"),
@@ -782,23 +798,35 @@ impl Keeper {
 
     fn read(&mut self, key: u64) {
         let session = Arc::clone(&self.session);
+        let mut buffer = std::mem::take(&mut self.buffer);
         // A peer with very much to say must not keep the others waiting.
         for _ in 0..READ_BATCH {
-            let mut graph_cache = session.graph_cache();
-            let Some(channel) = graph_cache.channels.get(key) else { return };
-            let Line::Near(connection) = &channel.line else { return };
-            let received = match connection.receive(&mut self.buffer) {
-                Ok(Some(received)) => received,
-                Ok(None) => return self.drop_channel(&mut graph_cache, key),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    told::warn!(%error, "a control channel failed");
-                    return self.drop_channel(&mut graph_cache, key);
-                }
-            };
-            let frame = &self.buffer[..received.bytes];
-            self.read_frame(&mut graph_cache, key, frame, received.fds);
+            if !self.read_one(&mut session.graph_cache(), key, &mut buffer) {
+                break;
+            }
         }
+        self.buffer = buffer;
+    }
+
+    /// Reads one message of a connection. Answers whether there may be more.
+    fn read_one(&self, graph_cache: &mut GraphCache, key: u64, buffer: &mut [u8]) -> bool {
+        let Some(channel) = graph_cache.channels.get(key) else { return false };
+        let Line::Near(connection) = &channel.line else { return false };
+        match connection.receive(buffer) {
+            Ok(Some(received)) => {
+                graph_cache.channels.note_use(key);
+                self.read_frame(graph_cache, key, &buffer[..received.bytes], received.fds);
+                return true;
+            }
+            Ok(None) if graph_cache.channels.survives_hang_up(key) => {}
+            Ok(None) => self.drop_channel(graph_cache, key),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                told::warn!(%error, "a control channel failed");
+                self.drop_channel(graph_cache, key);
+            }
+        }
+        false
     }
 
     /// Does what the other end says.
@@ -823,10 +851,7 @@ impl Keeper {
             }
             Some(target) => graph_cache.refuse_near(&self.session, target),
             // Whoever tried to connect learns from any frame of this version not to come again.
-            None => {
-                let frame = encode(&Control::Settled);
-                graph_cache.channels.send_on(key, &Control::Settled, frame, Vec::new());
-            }
+            None => graph_cache.channels.send_by(key, &Control::Settled),
         }
         self.drop_channel(graph_cache, key);
     }
@@ -835,7 +860,7 @@ impl Keeper {
     fn place_of(&self, graph_cache: &mut GraphCache, key: u64) -> String {
         let target = graph_cache.channels.get(key).and_then(|channel| channel.target);
         let peer = graph_cache.channels.peer(key).or(target);
-        let path = peer.map(|peer| self.listening_socket.folder.join(format!("{peer}.sock")));
+        let path = peer.map(|peer| socket_of(&self.listening_socket.folder, peer));
         path.as_deref().unwrap_or(&self.listening_socket.folder).display().to_string()
     }
 
@@ -844,6 +869,10 @@ impl Keeper {
         let peer = graph_cache.channels.peer(key);
         match (control, peer) {
             (Control::Hello(hello), None) => self.welcome(graph_cache, key, hello, fds),
+            // Nothing is parked of another host.
+            (Control::Parking(_), _) if graph_cache.channels.is_remote(key) => {}
+            (Control::Parking(word), None) => self.take_first(graph_cache, key, word),
+            (Control::Parking(word), Some(peer)) => self.take_word(graph_cache, key, peer, word),
             (_, None) | (Control::Hello(_), Some(_)) => {
                 let reason = "it did not say hello, or twice".to_owned();
                 let path = self.place_of(graph_cache, key);
@@ -966,9 +995,14 @@ impl Keeper {
         let is_remote = graph_cache.channels.is_remote(key);
         if graph_cache.channels.peers().any(|it| it == peer) {
             let far = graph_cache.channels.remote_to(peer).filter(|_| !is_remote);
-            let Some(far) = far else { return self.drop_channel(graph_cache, key) };
-            // It is nearer than was known.
-            self.drop_channel(graph_cache, far);
+            let has_lost_it = !is_remote
+                && graph_cache.channels.is_parked(peer)
+                && graph_cache.channels.is_from(peer, key);
+            let parked = graph_cache.channels.key_of(peer).filter(|_| has_lost_it);
+            // It is nearer than was known, or has lost the channel that is parked here.
+            let old = far.or(parked);
+            let Some(old) = old else { return self.drop_channel(graph_cache, key) };
+            self.drop_channel(graph_cache, old);
         }
         if !is_ours && let Some(ours) = graph_cache.channels.ours_to(peer) {
             // Both connected at once. Both keep the connection that the lower number made.
@@ -980,13 +1014,8 @@ impl Keeper {
         }
         let mut fds = fds.into_iter();
         // Of one on another host its wire says whether it lives.
-        let life = if is_remote { None } else { fds.next().map(LifeSeen::from_fd) };
-        let is_watched = life.map(|life| graph_cache.channels.watch_life(peer, life));
-        if !is_remote && !matches!(is_watched, Some(Ok(()))) {
-            let path = self.place_of(graph_cache, key);
-            let reason = "its hello brings no sign of life".to_owned();
-            graph_cache.note_unreachable_peer(UnreachablePeer { path, reason });
-            return self.drop_channel(graph_cache, key);
+        if !is_remote {
+            graph_cache.channels.remember_life(key, peer, hello.life.into());
         }
         let handshakes = hello.handshakes.clone();
         graph_cache.channels.name(key, hello);
@@ -1045,7 +1074,14 @@ impl Keeper {
     fn drop_channel(&self, graph_cache: &mut GraphCache, key: u64) {
         let target = graph_cache.channels.get(key).and_then(|channel| channel.target);
         let is_remote = graph_cache.channels.is_remote(key);
+        let adjacent = graph_cache.channels.adjacent_lost(key);
         if let Some(peer) = graph_cache.channels.remove(key) {
+            if !is_remote && !self.session.is_stopping() {
+                // With whom it had parked its channels, nobody else sees it go.
+                adjacent.into_iter().for_each(|it| graph_cache.channels.broadcast_gone(it));
+                graph_cache.channels.check_beside(peer);
+                graph_cache.channels.hold_adjacent();
+            }
             if is_remote {
                 // What it held was the engine's, which takes it back by itself.
                 self.session.transports().iter().for_each(|transport| transport.part(peer));
@@ -1068,7 +1104,19 @@ impl Keeper {
 
     /// Whether this peer can be tried.
     fn has_listening_socket(&self, peer: PeerId) -> bool {
-        self.listening_socket.folder.join(format!("{peer}.sock")).exists()
+        socket_of(&self.listening_socket.folder, peer).exists()
+    }
+
+    /// Looks again whether those have ended whose channels are lost.
+    fn part_again(&mut self) {
+        let mut graph_cache = self.session.graph_cache();
+        for peer in graph_cache.channels.parted() {
+            self.part(&mut graph_cache, peer);
+        }
+        self.parting.tried();
+        if graph_cache.channels.wanted_parting() {
+            self.parting.later();
+        }
     }
 
     /// Takes back what a process held, if it is dead.

@@ -11,7 +11,7 @@
 //! let ty = TypeSet::new(Shipped).load("std_msgs/msg/String")?;
 //! let mut message = DynamicMessage::new(ty.clone());
 //! message.set("data", Value::Text("hello".into()))?;
-//! let of = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
+//! let of = RawType::new(ty.name().to_string()).hash(ty.hash());
 //! let node = Context::new()?.node("talker")?;
 //! node.create_raw_publisher("chatter", of, Qos::DEFAULT)?.publish_bytes(&message.encode()?)?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())

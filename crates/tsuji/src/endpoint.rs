@@ -22,6 +22,7 @@ pub(crate) struct EndpointCore {
     pub(crate) topic: String,
     pub(crate) type_name: String,
     pub(crate) type_hash: String,
+    announces_keys: AtomicBool,
     pub(crate) qos: Qos,
     pub(crate) session: Arc<Session>,
     is_closed: AtomicBool,
@@ -43,10 +44,25 @@ impl EndpointCore {
             topic,
             type_name: of.name,
             type_hash: of.hash,
+            announces_keys: AtomicBool::new(
+                of.is_keyed
+                    && session.distro().announces_keys()
+                    && session.network().announces_keys(),
+            ),
             qos,
             session: Arc::clone(session),
             is_closed: AtomicBool::new(false),
         }
+    }
+
+    /// Whether foreign nodes are told that the type has keys.
+    pub(crate) fn announces_keys(&self) -> bool {
+        self.announces_keys.load(Ordering::Relaxed)
+    }
+
+    /// Has foreign nodes be told that the type has keys. It counts for what is announced after this.
+    pub(crate) fn announce_keys(&self) {
+        self.announces_keys.store(true, Ordering::Relaxed);
     }
 
     /// Makes the two halves of one client or of one server of these.
@@ -99,6 +115,7 @@ impl EndpointCore {
             topic: &self.topic,
             type_name: &self.type_name,
             type_hash: &self.type_hash,
+            is_keyed: self.announces_keys(),
             is_for_zenoh: self.session.network().speaks_zenoh(),
         };
         if !self.session.speaks() {

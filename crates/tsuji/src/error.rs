@@ -191,4 +191,39 @@ mod tests {
         let why = format!("policy file robot.xml: {cause}");
         check(Error::invalid("policy file robot.xml").because(cause), &why);
     }
+
+    /// Those of the crates below that a program meets through this one, too.
+    #[test]
+    fn every_error_is_a_sentence_where_main_returns_it() {
+        use tsuji_core::{History, Qos, Reliability, TopicPattern};
+        use tsuji_interfaces::Shipped;
+        use tsuji_interfaces::std_msgs::msg::String as Text;
+        use tsuji_msg::{ArrayError, DynamicMessage, Message, TypeName, TypeSet};
+
+        use crate::Severity;
+        use crate::parameter::{ParameterValue, UnknownType, parse_value};
+
+        let types = TypeSet::new(Shipped);
+        let ty = types.load("std_msgs/msg/String").unwrap();
+        let cdr = || Text::deserialize(&[0]).unwrap_err();
+        let no_depth = Qos { history: History::KeepLast(0), ..Qos::DEFAULT };
+        let errors: [Box<dyn StdError>; 13] = [
+            Box::new(types.load("no_msgs/msg/Such").unwrap_err()),
+            Box::new("a b".parse::<TypeName>().unwrap_err()),
+            Box::new(DynamicMessage::from_yaml(&ty, "{date: x}").unwrap_err()),
+            Box::new(ArrayError::from(cdr())),
+            Box::new(cdr()),
+            Box::new(parse_value("{a: 1}").unwrap_err()),
+            Box::new(f64::try_from(ParameterValue::Bool(true)).unwrap_err()),
+            Box::new(UnknownType(12)),
+            Box::new("loud".parse::<Severity>().unwrap_err()),
+            Box::new(no_depth.validate().unwrap_err()),
+            Box::new("so-so".parse::<Reliability>().unwrap_err()),
+            Box::new("no slash".parse::<TopicPattern>().unwrap_err()),
+            Box::new(tsuji_core::names::expand_topic("a b", "node", "/").unwrap_err()),
+        ];
+        for error in errors {
+            assert_eq!(format!("{error:?}"), error.to_string());
+        }
+    }
 }

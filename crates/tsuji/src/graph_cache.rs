@@ -112,6 +112,7 @@ impl GraphCache {
         // The policy may have changed since it was made.
         publisher_core.set_size_line(session.policy().size_line_bytes());
         self.publisher_cores.insert(publisher_core.gid, Arc::clone(publisher_core));
+        self.take_over_keys(session, publisher_core, true);
         self.show_publisher_core(session, publisher_core);
         self.add_local(session, record);
     }
@@ -123,6 +124,7 @@ impl GraphCache {
     ) {
         let record = record(subscription_core, false);
         self.subscription_cores.insert(subscription_core.gid, Arc::clone(subscription_core));
+        self.take_over_keys(session, subscription_core, false);
         self.show_subscription_core(session, subscription_core);
         self.add_local(session, record);
     }
@@ -614,6 +616,33 @@ impl GraphCache {
         self.subscription_cores.get(&subscription).map_or(0, |it| it.writers())
     }
 
+    /// Whether a client of an action may hear its feedback soon and does not yet: `client` is its publisher of goals. Its process
+    /// is taken for one whose clients have a subscription to the feedback each.
+    pub(crate) fn awaits_feedback(&self, session: &Session, client: Gid, feedback: &str) -> bool {
+        let of_topic = |topic: &str| self.topics.get(topic).into_iter().flatten().copied();
+        let Some(known) = self.endpoints.get(&client) else { return false };
+        let publishers: Vec<Gid> =
+            of_topic(feedback).filter(|it| self.publisher_cores.contains_key(it)).collect();
+        // What is of this process is connected when it is made.
+        if known.peer == session.id || publishers.is_empty() {
+            return false;
+        }
+        let theirs = |topic, is_publisher| {
+            of_topic(topic).filter(move |gid| {
+                self.endpoints.get(gid).is_some_and(|it| {
+                    it.peer == known.peer && it.record.is_publisher == is_publisher
+                })
+            })
+        };
+        let is_settled = |subscription: &Gid| {
+            let flows = publishers.iter().map(|it| Flow::new(*it, *subscription));
+            let mut routes = flows.filter_map(|flow| self.flows.get(&flow));
+            routes.any(|it| it.state != RouteState::Opening)
+        };
+        let goals = known.record.topic.as_str();
+        theirs(feedback, false).filter(is_settled).count() < theirs(goals, true).count()
+    }
+
     fn add_local(&mut self, session: &Session, record: EndpointRecord) {
         self.channels.broadcast(&Control::Endpoint(record.clone()));
         self.know_endpoint(session, session.id, record);
@@ -658,8 +687,12 @@ impl GraphCache {
         if is_half(offers) || is_half(asks) {
             return;
         }
-        let mismatch = type_mismatch(offers.record.ty(), asks.record.ty());
+        let mut mismatch = type_mismatch(offers.record.ty(), asks.record.ty());
         let mut mismatches = mismatches(&offers.record, &asks.record);
+        if mismatch.is_none() {
+            mismatch = self.key_mismatch(publisher, subscription);
+            mismatches.extend(mismatch.clone());
+        }
         if offers.record.role != Role::Topic {
             let peers = [offers.peer, asks.peer].into_iter();
             mismatches.extend(peers.filter_map(|peer| self.foreign.other_mapping(peer)));
@@ -794,6 +827,8 @@ impl GraphCache {
             } else if let Some(Refusal { reason, is_passing }) = refused {
                 let health = if *is_passing { Health::Exhausted } else { Health::Failed };
                 offer.health = health(reason.as_str().into());
+            } else if session.is_second(&id) && self.has_keys(Gid(far_end)) == Some(true) {
+                offer.health = Health::Failed("it is not told of keys".into());
             } else if let Some(obstacle) = self.obstacle(session, peer, role, &offer) {
                 offer.health = Health::Failed(obstacle.into());
             }

@@ -128,6 +128,7 @@ pub use graph::{
 mod guard_condition;
 pub use guard_condition::GuardCondition;
 
+mod sentence;
 mod session;
 
 mod latency;
@@ -219,3 +220,8 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/comparison.md")]
 struct Comparison;
+
+/// The program in the first thing that one reads.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

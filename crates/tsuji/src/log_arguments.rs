@@ -55,7 +55,7 @@ impl FromStr for Severity {
 const WORD_SHOWN_MAX: usize = 40;
 
 /// A word that is no [`Severity`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownSeverity(String);
 
 impl fmt::Display for UnknownSeverity {

@@ -183,6 +183,11 @@ impl Network {
         self.joins_at_once
     }
 
+    /// Whether what speaks RTPS can announce that a type has keys: engines from libraries are not told of it.
+    pub(crate) fn announces_keys(&self) -> bool {
+        self.engine.first() == RtpsEngine::CycloneDds
+    }
+
     /// Whether foreign ROS 2 nodes on RTPS are spoken to.
     pub(crate) fn speaks_rtps(&self) -> bool {
         speaks_rtps(self.interop)
@@ -233,7 +238,7 @@ impl Network {
             DiscoveryRange::Off => Reach::Loopback,
             DiscoveryRange::Localhost => Reach::Host { peers, and_loopback: !is_chosen },
             DiscoveryRange::Subnet | DiscoveryRange::SystemDefault => {
-                match is_chosen || interfaces.iter().any(leads_away) {
+                match is_chosen || interfaces.iter().any(Interface::leads_away) {
                     true => Reach::Links { peers },
                     false => Reach::LoopbackAlone { peers },
                 }
@@ -253,12 +258,6 @@ pub(crate) enum Reach {
     Host { peers: Vec<String>, and_loopback: bool },
     /// Whoever multicast finds, and these peers.
     Links { peers: Vec<String> },
-}
-
-/// Whether it leads to other hosts by IPv4, which the engine speaks.
-pub(crate) fn leads_away(interface: &Interface) -> bool {
-    let has_address = interface.addresses.iter().any(|it| it.is_ipv4());
-    interface.is_up && !interface.is_loopback && has_address
 }
 
 /// Whether it can be what the engine asks for: a name, or an address of IPv4.
@@ -318,6 +317,7 @@ mod tests {
         Interface {
             name: name.to_owned(),
             is_up: true,
+            is_running: true,
             is_loopback: name == "lo",
             has_multicast: name != "lo",
             addresses: vec![IpAddr::from(address)],

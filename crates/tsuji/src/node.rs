@@ -537,6 +537,18 @@ impl Node {
         self.parts()?.parameters(self)
     }
 
+    /// Returns what the arguments of the context say of this node's parameters, `-p` and `--params-file`, in their order: of
+    /// two values of one name the later counts. For those who keep parameters by other means than
+    /// [`parameters`](Self::parameters).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid), with its name and the line, if a file cannot be read or is not what
+    /// ROS allows.
+    pub fn parameters_from_arguments(&self) -> Result<Vec<crate::parameter::Parameter>> {
+        crate::parameter::from_arguments(self)
+    }
+
     /// Declares a parameter, of the type of its default, and returns its value: what the context's arguments or the
     /// [overrides](NodeBuilder::parameter_overrides) give, or else the default.
     ///
@@ -736,27 +748,44 @@ pub struct RawType {
     pub name: String,
     /// Hash of the type, `RIHS01_` and 64 hexadecimal digits; empty fits any.
     pub hash: String,
+    /// Whether some of its fields are keys (`@key` of IDL). Since Kilted foreign nodes announce that, and what has keys meets
+    /// nothing that has none; among processes of tsuji it changes nothing. Default false.
+    pub is_keyed: bool,
 }
 
 impl RawType {
     /// Creates the type of this name, whatever its hash. A name alone will do where a type is asked for.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), hash: String::new() }
+        Self { name: name.into(), hash: String::new(), is_keyed: false }
+    }
+
+    /// Sets the hash, `RIHS01_` and 64 hexadecimal digits. Default empty, which fits any.
+    #[must_use]
+    pub fn hash(mut self, hash: impl Into<String>) -> Self {
+        self.hash = hash.into();
+        self
+    }
+
+    /// Sets whether the type has keys. Default false.
+    #[must_use]
+    pub fn keyed(mut self, is_keyed: bool) -> Self {
+        self.is_keyed = is_keyed;
+        self
     }
 
     /// Returns the type of the messages `M`.
     pub fn of<M: Message>() -> Self {
-        Self { name: M::TYPE_NAME.to_owned(), hash: M::TYPE_HASH.to_owned() }
+        Self::new(M::TYPE_NAME).hash(M::TYPE_HASH)
     }
 
     /// Returns the type of the services `S`.
     pub fn of_service<S: ServiceType>() -> Self {
-        Self { name: S::TYPE_NAME.to_owned(), hash: S::TYPE_HASH.to_owned() }
+        Self::new(S::TYPE_NAME).hash(S::TYPE_HASH)
     }
 
     /// The same with the name written out, or what is wrong with it.
     fn parse(self) -> Result<Self, String> {
-        let Self { name, hash } = self;
+        let Self { name, hash, is_keyed } = self;
         if NAME_BYTES_MAX < name.len() {
             let len = name.len();
             return Err(format!("a type name of {len} bytes; allowed: at most {NAME_BYTES_MAX}"));
@@ -766,7 +795,7 @@ impl RawType {
             digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
         });
         if is_hash || hash.is_empty() {
-            return Ok(Self { name, hash });
+            return Ok(Self { name, hash, is_keyed });
         }
         let shown: String = hash.chars().take(80).collect();
         Err(format!("type hash `{shown}`; allowed: RIHS01_ and 64 hexadecimal digits, or nothing"))

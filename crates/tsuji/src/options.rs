@@ -6,6 +6,7 @@ use std::time::Duration;
 use tsuji_core::Qos;
 use tsuji_msg::TypeDescription;
 
+use crate::client::Texts;
 use crate::clock::Clock;
 use crate::content_filter::Described;
 use crate::events::{ClientEvent, Note, PublisherEvent, ServiceEvent, SubscriptionEvent};
@@ -325,6 +326,7 @@ pub type ClientOptions = EndpointOptions<OfClient>;
 pub struct OfClient {
     pub(crate) name: String,
     pub(crate) keeps_depth: bool,
+    pub(crate) texts: Texts,
 }
 
 impl sealed::Kind for OfClient {
@@ -343,6 +345,15 @@ impl ClientOptions {
     /// As in every rmw the oldest goes, and is counted. Default false: all are kept, up to 1024.
     pub fn keep_depth(mut self) -> Self {
         self.of_kind.keeps_depth = true;
+        self
+    }
+
+    /// Reads a text in a reply that is not UTF-8, or not UTF-16 if it is a wide one, with U+FFFD for what is not.
+    ///
+    /// For what shows replies of others. Default false: such a reply is [`ErrorKind::Invalid`](crate::ErrorKind::Invalid).
+    /// Without effect on raw clients, which read nothing.
+    pub fn replace_invalid_text(mut self) -> Self {
+        self.of_kind.texts = Texts::Replaced;
         self
     }
 }

@@ -90,6 +90,15 @@ impl Backoff {
         self.pause = self.last.min(2 * self.pause);
     }
 
+    /// Plans a try as soon as the first one, unless one is due before. Who asks again and again does not put it off.
+    pub(crate) fn soon(&mut self) {
+        let soon_ns = after(clock::monotonic_ns(), self.first);
+        if self.due_ns.is_none_or(|due_ns| soon_ns < due_ns) {
+            self.hurry();
+            self.later();
+        }
+    }
+
     /// From here on tries are as frequent as at first.
     pub(crate) fn hurry(&mut self) {
         self.pause = self.first;
@@ -140,5 +149,13 @@ mod tests {
         assert!(backoff.is_due(after(clock::monotonic_ns(), first)));
         backoff.tried();
         assert_eq!(backoff.due_ns(), None);
+        backoff.soon();
+        let due_ns = backoff.due_ns();
+        backoff.soon();
+        assert_eq!(backoff.due_ns(), due_ns, "it is not put off");
+        backoff.later();
+        backoff.later();
+        backoff.soon();
+        assert!(backoff.is_due(after(clock::monotonic_ns(), first)));
     }
 }

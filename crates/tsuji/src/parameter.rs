@@ -35,8 +35,8 @@ mod descriptor;
 pub use descriptor::{DescribedParameter, ParameterDescriptor, ParameterRange};
 
 mod server;
-pub(crate) use server::ParameterOptions;
 pub use server::{ParameterCallback, Parameters};
+pub(crate) use server::{ParameterOptions, from_arguments};
 
 mod value;
 pub use value::{Parameter, ParameterKind, ParameterType, ParameterValue, UnknownType, WrongType};

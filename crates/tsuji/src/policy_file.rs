@@ -142,7 +142,10 @@ pub(crate) fn parts_of_the_start(one: &Policy, other: &Policy) -> Vec<String> {
         parts.push("engine".to_owned());
     }
     if one.prefer() != other.prefer() {
-        parts.push("prefer (of joining the network; rules obey it now)".to_owned());
+        parts.push(
+            "prefer (of joining the network and showing subscriptions; rules obey it now)"
+                .to_owned(),
+        );
     }
     let both = one.transports().iter().chain(other.transports());
     for transport in both.map(|it| &it.transport) {
@@ -181,7 +184,10 @@ mod tests {
         check(shm, &shm.replace("<transport", "\n\n<transport"), &[]);
         check(shm, "<tsuji/>", &["transport shm"]);
         check(shm, &shm.replace('1', "2"), &["transport shm"]);
-        let both = ["interop", "prefer (of joining the network; rules obey it now)"];
+        let both = [
+            "interop",
+            "prefer (of joining the network and showing subscriptions; rules obey it now)",
+        ];
         check("<tsuji/>", r#"<tsuji prefer="memory" interop="none"/>"#, &both);
         check("<tsuji/>", r#"<tsuji engine="fastdds"/>"#, &["engine"]);
     }

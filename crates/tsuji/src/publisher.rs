@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::time::Duration;
@@ -420,6 +421,15 @@ impl RawPublisher {
             let what = format!("{}: {} of {count} subscriptions", self.topic(), self.matched());
             Error::new(ErrorKind::Timeout, what).within(timeout)
         })
+    }
+
+    /// Returns the addresses of this host from which the network is sent what it publishes: to foreign nodes, and to other hosts.
+    ///
+    /// They are those of Cyclone DDS, one of each interface that it uses; other engines do not tell theirs. Nothing while the
+    /// network is not joined: a publisher need not have any subscription there.
+    pub fn network_addresses(&self) -> Vec<SocketAddr> {
+        let session = self.node.context().session();
+        if session.is_current() { session.network_addresses().sends } else { Vec::new() }
     }
 
     /// Waits until all that was published has come to every subscription. Best effort waits for nothing.

@@ -444,6 +444,12 @@ impl PublisherCore {
         state.readers.get(&reader).map(|it| it.answered).filter(|_| self.role == Role::Reply)
     }
 
+    /// Whether this client has been sent a reply, or is gone.
+    pub(crate) fn has_answered(&self, client: Gid) -> bool {
+        let state = self.lock();
+        state.readers.values().find(|it| it.partner == client).is_none_or(|it| it.answered != 0)
+    }
+
     /// Lends memory of the link that will carry the sample, or of the heap when there is none.
     pub(crate) fn loan(&self, len: usize) -> Result<Loan> {
         self.open("loan")?;
@@ -488,6 +494,9 @@ impl PublisherCore {
         let mut state = self.lock();
         self.last_sign_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
         self.end_lost_lease(&mut state);
+        if self.qos.liveliness == Liveliness::ManualByTopic {
+            state.links.iter().for_each(|link| link.writer.assert_liveliness());
+        }
     }
 
     /// Wakes a publish that waits for room.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tsuji_core::{Peers, Policy, RtpsEngine, Scopes, Setting, TransportId};
+use tsuji_core::{Peers, Policy, Prefer, RtpsEngine, Scopes, Setting, TransportId};
 use tsuji_engine::{About, EngineTransport, IDLE_DEFAULT};
 use tsuji_platform::life::Life;
 use tsuji_platform::memory::Backing;
@@ -20,12 +20,12 @@ use tsuji_transport::inproc::InProcess;
 use tsuji_transport::wire::{Relates, Wire};
 use tsuji_transport::{PeerId, Transport};
 use tsuji_transport_cyclonedds::{CycloneConfig, CycloneDds, PeerMarks};
-use tsuji_transport_plugin::{Located, Plugin, PluginConfig, PluginEngine};
+use tsuji_transport_plugin::{Located, NetworkNow, Plugin, PluginConfig, PluginEngine};
 use tsuji_transport_shm::{SharedMemory, ShmConfig};
 
 use crate::control::listening::place;
 use crate::control::protocol;
-use crate::network::{Network, Reach, leads_away};
+use crate::network::{Network, Reach};
 use crate::{Error, Result};
 
 /// Names of every transport that a policy may name, in this build or not.
@@ -345,7 +345,8 @@ impl Plugins<'_> {
         } else if is_on_wire && !is_zenoh {
             warn_if_alone(&reach, known);
         }
-        let CycloneConfig { domain, interfaces, peers, no_multicast, .. } = reach.now(known);
+        let CycloneConfig { domain, no_multicast, .. } = reach;
+        let peers = reach.peers.clone();
         let (hosts, names): (_, Vec<_>) =
             peers.into_iter().partition(|it| it.parse::<Ipv4Addr>().is_ok());
         for name in names.iter().filter(|_| is_on_wire) {
@@ -355,17 +356,41 @@ impl Plugins<'_> {
             );
         }
         PluginConfig {
-            // Foreign nodes on Zenoh meet by a router, also on a host that has no other interface.
-            host_only: interfaces == ["lo"] && !(is_zenoh && is_on_wire),
             user_data: match is_on_wire {
                 true => user_data(self.id, None, network, is_second),
                 false => Vec::new(),
             },
-            interfaces,
             hosts,
             no_multicast,
+            // Foreign nodes on Zenoh meet by a router, also on a host that has no other interface.
+            network: Some(Arc::new(PluginNetwork { reach, has_router: is_zenoh && is_on_wire })),
             settings,
             ..PluginConfig::new(about, path, domain)
+        }
+    }
+}
+
+/// How far a plug-in reaches, as the interfaces of this host are whenever it starts.
+#[derive(Debug)]
+struct PluginNetwork {
+    reach: CycloneConfig,
+    has_router: bool,
+}
+
+impl tsuji_transport_plugin::Network for PluginNetwork {
+    fn now(&self) -> NetworkNow {
+        let mut known = interfaces::interfaces().unwrap_or_default();
+        // Fast DDS passes over one that has no carrier when it starts, and does not use it when it has.
+        known.retain(|it| it.is_running);
+        let CycloneConfig { interfaces, .. } = self.reach.now(&known);
+        NetworkNow {
+            host_only: interfaces == ["lo"] && !self.has_router,
+            interfaces,
+            // Those who meet by a router connect to it by its address, and again whenever that fails.
+            addresses: match self.has_router {
+                true => Vec::new(),
+                false => self.reach.addresses(&known, interfaces::index_of),
+            },
         }
     }
 }
@@ -553,7 +578,7 @@ fn warn_if_alone(config: &CycloneConfig, interfaces: &[Interface]) {
 fn is_alone(config: &CycloneConfig, interfaces: &[Interface]) -> bool {
     let is_used =
         |it: &Interface| config.interfaces.is_empty() || config.interfaces.contains(&it.name);
-    let leading = || interfaces.iter().filter(|it| leads_away(it) && is_used(it));
+    let leading = || interfaces.iter().filter(|it| it.leads_away() && is_used(it));
     let has_multicast = |it: &Interface| it.has_multicast || config.force_multicast;
     leading().next().is_some()
         && config.peers.is_empty()
@@ -561,10 +586,15 @@ fn is_alone(config: &CycloneConfig, interfaces: &[Interface]) -> bool {
         && (config.no_multicast || !leading().any(has_multicast))
 }
 
-/// Whether subscriptions are shown to foreign nodes on this transport's wire before there is a publisher out there.
+/// Whether subscriptions are shown to foreign nodes on this transport's wire before there is a foreign publisher. By default
+/// by Cyclone DDS, over which processes of a host pass over each other so that nothing comes twice for it, and where memory is
+/// not preferred.
 pub(crate) fn shows_subscriptions(policy: &Policy, transport: &TransportId) -> bool {
     let mut settings = policy.settings(transport).into_iter().flat_map(|it| &it.settings);
-    settings.any(|it| (&*it.key, &*it.value) == (READERS, AT_ONCE))
+    match settings.find(|it| &*it.key == READERS) {
+        Some(said) => &*said.value == AT_ONCE,
+        None => transport.as_str() == CYCLONE && policy.prefer() != Prefer::Memory,
+    }
 }
 
 const READERS: &str = "readers";
@@ -608,6 +638,28 @@ mod tests {
     use super::*;
     use crate::network::Said;
     use tsuji_core::Interop;
+
+    #[test]
+    fn when_subscriptions_are_shown() {
+        let check = |text: &str, expect: [bool; 3]| {
+            let policy = tsuji_policy::load("p", text.as_bytes(), KNOWN).unwrap();
+            let shown = [CYCLONE, FAST, PLUGIN_ZENOH.0]
+                .map(|it| shows_subscriptions(&policy, &TransportId::new(it)));
+            assert_eq!(shown, expect, "{text}");
+        };
+        check("<tsuji/>", [true, false, false]);
+        check(r#"<tsuji prefer="memory"/>"#, [false, false, false]);
+        for name in [CYCLONE, FAST, PLUGIN_ZENOH.0] {
+            let said = |value: &str| {
+                format!(
+                    r#"<tsuji><transport name="{name}"><set key="readers" value="{value}"/></transport></tsuji>"#
+                )
+            };
+            let is = |it: &str| it == name;
+            check(&said(AT_ONCE), [true, is(FAST), is(PLUGIN_ZENOH.0)]);
+            check(&said("when_needed"), [!is(CYCLONE), false, false]);
+        }
+    }
 
     #[test]
     fn what_the_engine_is_told() {
@@ -667,6 +719,7 @@ mod tests {
         let link = |name: &str, has_multicast| Interface {
             name: name.to_owned(),
             is_up: true,
+            is_running: true,
             is_loopback: name == "lo",
             has_multicast,
             addresses: vec![Ipv4Addr::new(192, 0, 2, 1).into()],

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tsuji_core::{History, Qos};
 use tsuji_msg::Service as ServiceType;
@@ -12,6 +13,7 @@ use tsuji_transport::bell::Cell;
 use tsuji_transport::deferred::{self, Locked};
 use tsuji_transport::{Bytes, Gid, Sample};
 
+use crate::action::feedback_topic;
 use crate::arrivals::{Inbox, Listener, NewMessageCallback, Tally};
 use crate::content::Content;
 use crate::events::ServiceEvent;
@@ -161,6 +163,9 @@ impl<S: ServiceType> Request<S> {
     }
 
     /// Sends the reply, `&Response`, `Response` or `Arc<Response>`.
+    ///
+    /// The first reply of the service that takes an action's goals to a client waits for 200 ms at most until the client's
+    /// subscription to feedback is connected.
     ///
     /// # Errors
     ///
@@ -319,6 +324,7 @@ impl RawService {
             _ => None,
         };
         let core = Arc::new(ServiceCore {
+            feedback_topic: feedback_topic(&subscription_core.topic),
             subscription_core: Arc::clone(&subscription_core),
             publisher_core: Arc::clone(&publisher_core),
             counters: Mutex::default(),
@@ -440,6 +446,8 @@ struct ServiceCore {
     counters: Mutex<ServiceCounters>,
     /// Where no more than a depth is kept.
     newest: Option<Newest>,
+    /// Of a server that takes an action's goals.
+    feedback_topic: Option<String>,
 }
 
 /// The newest requests, with the time at which each was sorted in.
@@ -517,6 +525,19 @@ impl ServiceCore {
         Ok(Some((sample, taken, held)))
     }
 
+    /// Waits until a client that is answered for the first time can hear feedback: a goal is executed as soon as it is
+    /// answered, and its client's subscription, announced before the goal was sent, may be found after it.
+    fn wait_for_feedback(&self, client: Gid) {
+        let Some(topic) = &self.feedback_topic else { return };
+        if !self.publisher_core.has_answered(client) {
+            // Where it is not to be had the client is answered all the same.
+            let session = &self.subscription_core.session;
+            let _ = session.wait_for(FEEDBACK_WAIT_MAX, |graph_cache| {
+                (!graph_cache.awaits_feedback(session, client, topic)).then_some(())
+            });
+        }
+    }
+
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
     fn lock(&self) -> MutexGuard<'_, ServiceCounters> {
         self.counters.lock().unwrap_or_else(PoisonError::into_inner)
@@ -556,7 +577,15 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn respond(mut self, response: &Outgoing<'_>) -> Result<()> {
+    pub(crate) fn respond(self, response: &Outgoing<'_>) -> Result<()> {
+        if let Some(asked) = &self.request {
+            self.core.wait_for_feedback(asked.client);
+        }
+        self.respond_at_once(response)
+    }
+
+    /// The same without waiting for a client that is to hear feedback.
+    pub(crate) fn respond_at_once(mut self, response: &Outgoing<'_>) -> Result<()> {
         let publisher_core = &self.core.publisher_core;
         publisher_core.open("reply")?;
         if let Outgoing::Copied(bytes) = response
@@ -629,3 +658,7 @@ impl Entity for Entry {
 
 /// Requests of one service that the user holds. Beyond it no more are taken.
 const HELD_MAX: u64 = 1024;
+
+/// For how long the first reply to a client of an action waits until its subscription to feedback is met. Action clients of
+/// ROS 2 all have one.
+const FEEDBACK_WAIT_MAX: Duration = Duration::from_millis(200);

@@ -16,6 +16,7 @@ use tsuji_platform::process;
 use tsuji_ros::gid::Distro;
 use tsuji_transport::bell::{Bell, Bells, Cell};
 use tsuji_transport::deferred::{self, Locked, told};
+use tsuji_transport::wire::NetworkAddresses;
 use tsuji_transport::{Gid, PeerId, Transport};
 
 use crate::control;
@@ -138,11 +139,11 @@ impl Session {
     ) -> Result<Arc<Self>> {
         let token = process::random_token().map_err(|error| unexpected("random numbers", error))?;
         let id = PeerId(token);
-        let life = Life::begin().map_err(|error| unexpected("pipe", error))?;
-        let life = Arc::new(life);
         let bells = Bells::create(&registry::bells_backing(policy)?)?;
         // Before a transport joins: whoever finds this process on the network looks for its door here.
         let listening_socket = ListeningSocket::open(&place.folder, id)?;
+        let life = listening_socket.begin_life(id)?;
+        let life = Arc::new(life);
         let mut opened = registry::open(id, &place.folder, &network, &life, &bells, policy)?;
         if let Some(arrange) = arrange {
             opened.transports = arrange.0(opened.transports);
@@ -265,7 +266,7 @@ impl Session {
         self.network.distro()
     }
 
-    pub(crate) fn life(&self) -> &Life {
+    pub(crate) fn life(&self) -> &Arc<Life> {
         &self.life
     }
 
@@ -380,6 +381,18 @@ impl Session {
         }
         let guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
         guards.iter().filter_map(Weak::upgrade).for_each(|it| it.trigger(1));
+    }
+
+    /// Which addresses of this host packets to and from foreign nodes and other hosts have.
+    pub(crate) fn network_addresses(&self) -> NetworkAddresses {
+        let mut all = NetworkAddresses::default();
+        let wires = self.transports().iter().filter(|it| !self.is_second(&it.id()));
+        for wire in wires.filter_map(|it| it.wire()) {
+            let NetworkAddresses { sends, receives } = wire.addresses();
+            all.sends.extend(sends);
+            all.receives.extend(receives);
+        }
+        all
     }
 
     /// Waits until `done` answers something, looking at the graph after each change.

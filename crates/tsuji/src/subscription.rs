@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -275,19 +276,7 @@ impl<M: Message> Subscription<M> {
     }
 
     fn poll_take(&self, context: &task::Context<'_>) -> Poll<Result<Received<M>>> {
-        match self.take() {
-            Ok(Some(received)) => return Poll::Ready(Ok(received)),
-            Ok(None) => (),
-            Err(error) => return Poll::Ready(Err(error)),
-        }
-        if let Err(error) = self.raw.wake_when_ready(context.waker()) {
-            return Poll::Ready(Err(error));
-        }
-        // What came before the waker was in place rang nobody.
-        match self.take().transpose() {
-            Some(result) => Poll::Ready(result),
-            None => Poll::Pending,
-        }
+        self.raw.poll_by(context, || self.take())
     }
 }
 
@@ -437,6 +426,30 @@ impl RawSubscription {
         self.listener.take(|| self.subscription_core.take(), |(sample, taken)| known(sample, taken))
     }
 
+    /// Takes the oldest message as bytes, or lets the task be woken when there may be one or the context is shut down.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`take_bytes`](Self::take_bytes); [`ErrorKind::Invalid`] if a callback gets the messages;
+    /// [`ErrorKind::Exhausted`] if the thread that wakes cannot be started.
+    pub fn poll_bytes(&self, context: &mut task::Context<'_>) -> Poll<Result<RawSample>> {
+        self.poll_by(context, || self.take_bytes())
+    }
+
+    /// Takes by `take`, or lets the task be woken.
+    fn poll_by<T>(
+        &self,
+        context: &task::Context<'_>,
+        take: impl Fn() -> Result<Option<T>>,
+    ) -> Poll<Result<T>> {
+        if let Some(taken) = take().transpose() {
+            return Poll::Ready(taken);
+        }
+        self.wake_when_ready(context.waker())?;
+        // What came before the waker was in place rang nobody.
+        take().transpose().map_or(Poll::Pending, Poll::Ready)
+    }
+
     /// Returns true if there is a message to be taken; it may turn out to be invalid.
     pub fn is_ready(&self) -> bool {
         self.subscription_core.is_ready()
@@ -481,6 +494,15 @@ impl RawSubscription {
             let what = format!("{}: {} of {count} publishers", self.topic(), self.matched());
             Error::new(ErrorKind::Timeout, what).within(timeout)
         })
+    }
+
+    /// Returns the addresses of this host to which foreign nodes and other hosts send what it subscribes to.
+    ///
+    /// They are those of Cyclone DDS, one of each interface that it uses; other engines do not tell theirs. Nothing while the
+    /// network is not joined.
+    pub fn network_addresses(&self) -> Vec<SocketAddr> {
+        let session = self.node.context().session();
+        if session.is_current() { session.network_addresses().receives } else { Vec::new() }
     }
 
     /// Replaces the content filter; an empty expression ends it, and every message comes again.

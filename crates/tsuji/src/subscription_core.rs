@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tsuji_core::handover::Epoch;
-use tsuji_core::{History, Liveliness, Qos, TransportId};
+use tsuji_core::{History, Qos, TransportId};
 use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
 use tsuji_transport::bell::Cell;
@@ -30,11 +30,13 @@ use crate::statistics::Histogram;
 use crate::{Error, ErrorKind, Result, Role};
 use content::Content;
 use handover::{Change, Handovers};
+use liveliness::manual_lease;
 use rate::Rate;
 
 mod content;
 mod displaced;
 mod handover;
+mod liveliness;
 mod rate;
 
 /// What a subscription has seen so far.
@@ -248,6 +250,8 @@ struct FlowCount {
     /// The last sign of life, as far as looked at.
     last_sign_ns: u64,
     manual_lease_ns: Option<u64>,
+    /// The engine sees whether it asserts its liveliness: a foreign publisher's signs of life reach nobody else.
+    is_watched_by_engine: bool,
     /// How long its samples stay valid: the shorter of what the two ends say.
     lifespan_ns: Option<u64>,
     is_alive: bool,
@@ -480,12 +484,8 @@ impl SubscriptionCore {
             state.begin_change(writer, epoch, transport.id(), self);
             return Ok(address);
         }
-        let manual_lease_ns = offered
-            .liveliness_lease
-            .filter(|_| offered.liveliness == Liveliness::ManualByTopic)
-            .map(nanos);
         let flow = self.open_flow(state, transport, writer, offered);
-        flow.manual_lease_ns = manual_lease_ns;
+        flow.manual_lease_ns = manual_lease(offered).map(nanos);
         flow.epoch = epoch;
         Ok(address)
     }
@@ -504,8 +504,11 @@ impl SubscriptionCore {
             // It was away: it may have been started anew and count from 1 again.
             flow.next = None;
         }
-        // Its manual signs of life reach the engine only, so only its end is seen.
-        self.open_flow(&mut state, transport, writer, offered);
+        let flow = self.open_flow(&mut state, transport, writer, offered);
+        if manual_lease(offered).is_some() {
+            flow.is_watched_by_engine = true;
+            flow.is_alive = reader.is_silent(writer) != Some(true);
+        }
         Ok(connected == Connected::Now)
     }
 
@@ -570,6 +573,7 @@ impl SubscriptionCore {
         flow.is_mapped = is_mapped;
         flow.is_alive = true;
         flow.manual_lease_ns = None;
+        flow.is_watched_by_engine = false;
         flow.lifespan_ns =
             [offered.lifespan, self.qos.lifespan].into_iter().flatten().min().map(nanos);
         flow.last_sign_ns = clock::monotonic_ns();
@@ -681,19 +685,6 @@ impl SubscriptionCore {
         Some(reader)
     }
 
-    /// The publisher showed that it is alive.
-    pub(crate) fn alive(&self, writer: Gid) {
-        let mut state = self.lock();
-        if let Some(flow) = state.flows.get_mut(writer) {
-            flow.last_sign_ns = clock::monotonic_ns();
-            if !std::mem::replace(&mut flow.is_alive, true) {
-                // A lost lease was waited for no longer.
-                self.session.waker.give();
-                self.tell_liveliness(&state);
-            }
-        }
-    }
-
     pub(crate) fn close(&self) {
         self.core.close();
         let mut state = self.lock();
@@ -711,6 +702,7 @@ impl SubscriptionCore {
 
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let mut state = self.lock();
+        self.see_silent(&mut state);
         let displaced = state.displaced_due_ns();
         if displaced.is_none() {
             // Whoever was to be told has left. The next displacement is to wake this thread again.
@@ -934,15 +926,6 @@ impl SubscriptionCore {
         self.tell_liveliness(state);
     }
 
-    fn tell_liveliness(&self, state: &State) {
-        let mut counts = [0, 0];
-        for flow in state.flows.values().filter(|flow| flow.is_connected) {
-            counts[usize::from(flow.is_alive)] += 1;
-        }
-        let [not_alive, alive] = counts;
-        self.events.push(SubscriptionEvent::LivelinessChanged { alive, not_alive });
-    }
-
     /// Nothing panics while holding this lock, so a poisoned one is still sound.
     fn lock(&self) -> Locked<'_, State> {
         deferred::lock(&self.state)
@@ -1155,6 +1138,7 @@ impl FlowCount {
             rate: Rate::default(),
             last_sign_ns: 0,
             manual_lease_ns: None,
+            is_watched_by_engine: false,
             lifespan_ns: None,
             is_alive: true,
         }

@@ -41,7 +41,7 @@ pub(crate) mod sealed {
 
 /// An entity that a [`WaitList`] waits for: a subscription, service or client without callbacks, or a guard
 /// condition.
-pub trait Waitable: sealed::Source {}
+pub trait Waitable: sealed::Source + Send + Sync {}
 
 /// Sleeps until one of those is ready that each call names anew, as `rmw_wait` asks.
 ///

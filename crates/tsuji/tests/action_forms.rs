@@ -205,9 +205,10 @@ fn ask<A: Speaks>(client: &ActionClient<A>) {
         let (status, result) = poll_fn(|context| goal.poll_result(context)).await.unwrap();
         assert_eq!((status, A::reached(result)), (GoalStatus::Succeeded, vec![0, 1, 1, 2]));
         let goal = client.start_goal(A::goal(-1)).unwrap().await.unwrap().unwrap();
-        goal.start_cancel().unwrap();
+        assert_eq!(goal.start_cancel().unwrap().await.unwrap(), CancelOutcome::Canceling);
         let ended = poll_fn(|context| goal.poll_result(context)).await.unwrap();
         assert_eq!(ended.0, GoalStatus::Canceled);
+        assert_eq!(goal.start_cancel().unwrap().await.unwrap(), CancelOutcome::Ended);
     });
 }
 

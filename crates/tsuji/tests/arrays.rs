@@ -17,7 +17,7 @@ use tsuji_interfaces::sensor_msgs::msg::{ChannelFloat32, Image, LaserScan, Point
 use tsuji_interfaces::stereo_msgs::msg::DisparityImage;
 
 /// Only there to end a hung test.
-const HANG: Duration = Duration::from_secs(30);
+const HANG: Duration = Duration::from_secs(60);
 
 const SCAN: &str = "sensor_msgs/msg/LaserScan";
 

@@ -17,7 +17,7 @@ use tsuji::Interop;
 use tsuji::{Context, Node};
 use tsuji_platform::limit::{Counted, limit};
 
-/// So many contexts behave as so many processes; each holds some three descriptors for each other one.
+/// So many contexts behave as so many processes; each holds a socket for each other one while they meet.
 const MANY: usize = 40;
 
 /// Held by the test that runs: one makes descriptors of the whole process rare.

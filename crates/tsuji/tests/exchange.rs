@@ -18,7 +18,7 @@ use tsuji_transport::Transport;
 use tsuji_transport::faulty::{Faults, Faulty};
 
 /// Only there to end a hung test.
-const HANG: Duration = Duration::from_secs(30);
+const HANG: Duration = Duration::from_secs(60);
 
 /// A run-time folder of its own, removed at the end.
 struct Folder(PathBuf);
@@ -505,10 +505,8 @@ fn a_text_that_is_not_utf_8_is_counted_and_told() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let (node, listener) = (one.node("n").unwrap(), two.node("l").unwrap());
-    let raw = tsuji::RawType {
-        name: <Text as tsuji::Message>::TYPE_NAME.to_owned(),
-        hash: <Text as tsuji::Message>::TYPE_HASH.to_owned(),
-    };
+    let raw = tsuji::RawType::new(<Text as tsuji::Message>::TYPE_NAME)
+        .hash(<Text as tsuji::Message>::TYPE_HASH);
     let publisher = node.create_raw_publisher("t", raw, Qos::DEFAULT).unwrap();
     let events = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&events);

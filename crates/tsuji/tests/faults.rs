@@ -236,7 +236,7 @@ fn a_loan_on_a_link_that_has_failed_is_of_another() {
     let folder = Folder::new();
     let (context, faulty) = faulty_process(&folder);
     let node = context.node("a").unwrap();
-    let ty = RawType { name: "std_msgs/msg/UInt64".to_owned(), hash: String::new() };
+    let ty = RawType::new("std_msgs/msg/UInt64");
     let publisher = node.create_raw_publisher("t", ty.clone(), keep_all()).unwrap();
     let subscription = node.create_polled_raw_subscription("t", ty, keep_all()).unwrap();
     publisher.wait_for_subscriptions(1, HANG).unwrap();

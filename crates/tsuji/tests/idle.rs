@@ -2,6 +2,7 @@
 //! waits for what does not come wakes nobody for it. Alone in its binary, since it counts the threads of the whole
 //! process, and how often they wake.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stderr, reason = "children tell where they stand")]
 
 mod house;
 
@@ -12,6 +13,7 @@ use house::links::{Sender, Taker, assert_all_came, ends, set, settled_on};
 use house::{Child, Folder, HANG, Watchdog, keep_all, keep_last, tell, threads, wait_until};
 use tsuji::{Context, Durability, EngineReport, EngineState, Qos};
 use tsuji_interfaces::std_msgs::msg::UInt64;
+use tsuji_platform::process::thread_names;
 
 /// What the children do.
 #[test]
@@ -72,6 +74,8 @@ fn goes_and_comes(folder: &Folder, engine: &str) {
     let taking = Taker::start(subscription, u64::MAX);
     taking.wait_for_more();
     let before = threads();
+    // Two of Cyclone DDS come with their first work.
+    let least = if engine == "cyclonedds" { 3 } else { 4 };
     for report in engines(&here, engine) {
         assert_eq!((report.state, report.starts), (EngineState::NotStarted, 0), "{report:?}");
         assert_eq!(report.because, "no flow needs it");
@@ -80,11 +84,11 @@ fn goes_and_comes(folder: &Folder, engine: &str) {
         set(&there, "/n", Some(engine));
         settled_on(&there, "/n", engine);
         taking.wait_for_more();
-        assert!(before + 8 <= threads(), "{} threads after {before}", threads());
+        assert!(before + 2 * least <= threads(), "{} threads after {before}", threads());
         for report in engines(&here, engine) {
             assert_eq!((report.state, report.starts), (EngineState::Running, turn), "{report:?}");
             assert!(report.because.ends_with(" /n"), "{report:?}");
-            assert!(4 <= report.threads.len() && 0 < report.users, "{report:?}");
+            assert!(least <= report.threads.len() && 0 < report.users, "{report:?}");
             assert!(report.version.is_some() && report.since_wall_ns.is_some(), "{report:?}");
         }
         set(&there, "/n", Some("shm"));
@@ -146,11 +150,7 @@ fn dies_in_the_end_of() {
     let subscription = node.create_polled_subscription::<UInt64>("n", keep_last(100)).unwrap();
     subscription.wait_for_publishers(1, HANG).unwrap();
     tell("there");
-    let is_ending = || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-        let mut names = tasks.flat_map(|it| std::fs::read_to_string(it.path().join("comm")));
-        names.any(|it| it.trim_end() == "tsuji-end")
-    };
+    let is_ending = || thread_names().unwrap().values().any(|it| it == "tsuji-end");
     while !is_ending() {
         while subscription.take().unwrap().is_some() {}
         std::thread::sleep(Duration::from_micros(50));
@@ -277,7 +277,14 @@ fn displaces_by(folder: &Folder, engine: &str) {
     }
     let woken = slept("tsuji-control") - before;
     assert!(woken < COUNT / 2, "woken {woken} times for {COUNT} samples");
-    wait_until("all is counted", || publisher.counters().displaced == COUNT - 10);
+    let mut told = None;
+    wait_until("all is counted", || {
+        let counters = publisher.counters();
+        if told.replace(counters) != Some(counters) {
+            eprintln!("{counters:?}");
+        }
+        counters.displaced == COUNT - 10
+    });
     drop(subscription);
 }
 

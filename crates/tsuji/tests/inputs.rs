@@ -25,7 +25,7 @@ fn child() {
 }
 
 fn raw_type<M: Message>() -> RawType {
-    RawType { name: M::TYPE_NAME.to_owned(), hash: M::TYPE_HASH.to_owned() }
+    RawType::new(M::TYPE_NAME).hash(M::TYPE_HASH)
 }
 
 /// Each truncation of a message, and many with flipped bits.
@@ -326,7 +326,7 @@ fn what_can_never_work_is_refused_with_what_is_allowed() {
 fn an_unknown_type_is_carried_as_bytes_and_another_hash_does_not_match() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
-    let unknown = RawType { name: "my_msgs/msg/Unknown".into(), hash: String::new() };
+    let unknown = RawType::new("my_msgs/msg/Unknown");
     let writer = one.node("w").unwrap();
     let reader = two.node("r").unwrap();
     let publisher = writer.create_raw_publisher("t", unknown.clone(), Qos::DEFAULT).unwrap();
@@ -377,7 +377,7 @@ fn a_type_that_cannot_be_told_of_is_refused() {
     let folder = Folder::new();
     let node = folder.process().node("n").unwrap();
     let long = format!("my_msgs/msg/{}", "A".repeat(300_000));
-    let of = |name: &str, hash: &str| RawType { name: name.into(), hash: hash.into() };
+    let of = |name: &str, hash: &str| RawType::new(name).hash(hash);
     let refused: &[(RawType, &[&str])] = &[
         (of(&long, ""), &["/t", "bytes", "at most 255"]),
         (of("", ""), &["/t", "package/msg/Name"]),

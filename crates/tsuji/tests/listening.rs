@@ -14,6 +14,7 @@ use tsuji::Interop;
 use tsuji::{Context, KNOWN_TRANSPORTS, Publisher, PublisherOptions, Qos};
 use tsuji_interfaces::std_msgs::msg::UInt64;
 use tsuji_platform::multicast::GroupSocket;
+use tsuji_platform::process::thread_names;
 
 const LISTENS: &str = "listens for others; no engine yet";
 
@@ -89,9 +90,8 @@ fn group(domain: u16) -> GroupSocket {
 
 /// Whether a thread of the engine is there, by the names that it gives them.
 fn has_engine() -> bool {
-    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names = threads.filter_map(|it| std::fs::read_to_string(it.path().join("comm")).ok());
-    names.into_iter().any(|name| ["recv", "recvMC", "tev", "gc"].contains(&name.trim()))
+    let names = thread_names().unwrap().into_values();
+    names.into_iter().any(|name| ["recv", "recvMC", "tev", "gc"].contains(&name.as_str()))
 }
 
 fn be_alone_then_not() {

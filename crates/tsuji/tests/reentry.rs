@@ -11,12 +11,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context as TaskContext, RawWaker, RawWakerVTable, Waker};
+use std::thread;
 
 use house::{Folder, HANG, Watchdog, best_effort, keep_all, keep_last, take_until, wait_until};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata};
 use tsuji::{
-    Context, Durability, Executor, Graph, Message, Node, PublisherOptions, Qos, RawType,
+    Context, Durability, ErrorKind, Executor, Graph, Message, Node, PublisherOptions, Qos, RawType,
     ServiceType, SubscriptionOptions,
 };
 use tsuji_interfaces::std_msgs::msg::{String as Text, UInt64};
@@ -268,7 +269,7 @@ fn the_code_of_a_request_and_a_response_may_ask_anything() {
         executor.add(&server).unwrap();
         let stop = executor.waker();
         let is_done = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             scope.spawn(|| {
                 let question = curious(1);
                 assert_eq!(client.call(&question, HANG).unwrap().view().data, 2);
@@ -318,7 +319,7 @@ fn a_tracing_subscriber_may_ask_anything() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());
     let (node, far) = (one.node("n").unwrap(), two.node("far").unwrap());
-    let raw = RawType { name: Text::TYPE_NAME.to_owned(), hash: Text::TYPE_HASH.to_owned() };
+    let raw = RawType::new(Text::TYPE_NAME).hash(Text::TYPE_HASH);
     let publisher = Arc::new(node.create_raw_publisher("t", raw, Qos::DEFAULT).unwrap());
     let subscription = Arc::new(far.create_polled_subscription::<Text>("t", Qos::DEFAULT).unwrap());
     publisher.wait_for_subscriptions(1, HANG).unwrap();
@@ -415,7 +416,7 @@ fn who_is_told_of_events_may_ask_anything_and_end_the_context() {
             PublisherOptions::default().note_events(move |_| noted(&first, "publisher")),
         )
         .unwrap();
-    let raw = RawType { name: UInt64::TYPE_NAME.to_owned(), hash: UInt64::TYPE_HASH.to_owned() };
+    let raw = RawType::new(UInt64::TYPE_NAME).hash(UInt64::TYPE_HASH);
     let _end = hook(|| ());
     let subscription = node
         .create_polled_raw_subscription(
@@ -479,4 +480,67 @@ fn callbacks_may_ask_anything() {
     while !is_done() {
         executor.spin_once(std::time::Duration::from_millis(10)).unwrap();
     }
+}
+
+/// Whoever agrees to a change asks what it likes, and waits in vain, but not for ever, for others that change something.
+#[test]
+fn callbacks_of_parameters_may_ask_anything_and_wait_for_others_that_set() {
+    let _turn = turn();
+    let _watchdog = Watchdog::start("callbacks of parameters that wait for a set");
+    let folder = Folder::new();
+    let context = folder.process();
+    let node = context.node("n").unwrap();
+    let parameters = node.parameters().unwrap();
+    parameters.declare("a", 1_i64).unwrap();
+    parameters.declare("b", 1_i64).unwrap();
+    let refusals = Arc::new(Mutex::new(Vec::new()));
+    let callback = || {
+        let (context, parameters, refusals) =
+            (context.clone(), parameters.clone(), refusals.clone());
+        move || {
+            ask(&context);
+            let own = parameters.set("b", 2_i64).unwrap_err();
+            let other = parameters.clone();
+            let other = thread::spawn(move || other.set("b", 2_i64).unwrap_err()).join().unwrap();
+            let (sees, to_come) = (parameters.get::<i64>("a").unwrap(), other.to_string());
+            assert!(to_come.contains("nothing was changed"), "{to_come}");
+            refusals.lock().unwrap().push((sees, own.kind(), other.kind()));
+        }
+    };
+    let (asked, told) = (callback(), callback());
+    let agreeing = parameters.on_set(move |_| {
+        asked();
+        Ok(())
+    });
+    let hearing = parameters.on_post_set(move |_| told());
+    parameters.set("a", 2_i64).unwrap();
+    let expected = [1, 2].map(|sees| (sees, ErrorKind::Invalid, ErrorKind::Busy));
+    assert_eq!(*refusals.lock().unwrap(), expected);
+    assert_eq!(parameters.get::<i64>("b").unwrap(), 1);
+    drop((agreeing, hearing));
+    parameters.set("b", 3_i64).unwrap();
+    assert_eq!(parameters.get::<i64>("b").unwrap(), 3);
+}
+
+/// One that only waits for its turn gets it, however long the others take together.
+#[test]
+fn changes_of_parameters_wait_for_each_other() {
+    let _turn = turn();
+    let _watchdog = Watchdog::start("parameters that many threads set");
+    let folder = Folder::new();
+    let node = folder.process().node("n").unwrap();
+    let parameters = node.parameters().unwrap();
+    parameters.declare("a", 0_i64).unwrap();
+    let sums = Arc::new(Mutex::new(0));
+    let summed = sums.clone();
+    let _agreeing = parameters.on_set(move |_| {
+        *summed.lock().unwrap() += 1;
+        Ok(())
+    });
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..100_i64).for_each(|it| parameters.set("a", it).unwrap()));
+        }
+    });
+    assert_eq!(*sums.lock().unwrap(), 800);
 }

@@ -725,9 +725,9 @@ fn bytes_and_values_understand_each_other() {
     let _watchdog = Watchdog::start("bytes");
     let folder = Folder::new();
     let one = folder.process();
-    let raw = || RawType {
-        name: <AddTwoInts as ServiceType>::TYPE_NAME.into(),
-        hash: <AddTwoInts as ServiceType>::TYPE_HASH.into(),
+    let raw = || {
+        RawType::new(<AddTwoInts as ServiceType>::TYPE_NAME)
+            .hash(<AddTwoInts as ServiceType>::TYPE_HASH)
     };
     use tsuji::Message;
     let node = one.node("server").unwrap();
@@ -763,6 +763,42 @@ fn bytes_and_values_understand_each_other() {
     let typed = node.create_client::<AddTwoInts>("typed").unwrap();
     let request = sum_of(3, 4).to_vec().unwrap();
     spun(&node, || is_kind(typed.call_bytes(&request, HANG), ErrorKind::Unsupported, "raw"));
+}
+
+/// A client with a type refuses what its server should not have sent; who shows replies asks for the rest of it.
+#[test]
+fn a_text_that_is_not_utf_8_is_refused_or_replaced() {
+    use tsuji::Message;
+    let _watchdog = Watchdog::start("a text that is not UTF-8");
+    let folder = Folder::new();
+    let one = folder.process();
+    let node = one.node("server").unwrap();
+    let raw =
+        RawType::new(<SetBool as ServiceType>::TYPE_NAME).hash(<SetBool as ServiceType>::TYPE_HASH);
+    let _server = node
+        .create_raw_service("set", raw, |request| {
+            let said = SetBoolResponse { success: true, message: "caf?".to_owned() };
+            let mut reply = said.to_vec().unwrap();
+            let at = reply.iter().position(|it| *it == b'?').unwrap();
+            reply[at] = 0xe9;
+            request.respond_bytes(&reply).unwrap();
+        })
+        .unwrap();
+    for context in [one.clone(), folder.process()] {
+        let calling = context.node("caller").unwrap();
+        let request = || SetBoolRequest { data: true };
+        let strict = calling.create_client::<SetBool>("set").unwrap();
+        let replaced = calling
+            .create_client::<SetBool>(ClientOptions::new("set").replace_invalid_text())
+            .unwrap();
+        spun(&node, || {
+            is_kind(strict.call(request(), HANG), ErrorKind::Invalid, "a string is not UTF-8");
+            let expect = SetBoolResponse { success: true, message: "caf\u{fffd}".to_owned() };
+            assert_eq!(replaced.call(request(), HANG).unwrap(), expect);
+            replaced.wait_for_service(HANG).unwrap();
+            assert_eq!(replaced.send(request()).unwrap().wait(HANG).unwrap(), expect);
+        });
+    }
 }
 
 /// Whatever the instruction at which a server dies: each call ends, with a reply or with the news.

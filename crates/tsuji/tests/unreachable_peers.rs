@@ -12,7 +12,6 @@ use house::wait_until;
 use house::{Child, Folder, HANG, Random, descriptors, heard, keep_all, take_until, tell};
 use tsuji::{Context, Node, Publisher, Qos, Subscription};
 use tsuji_interfaces::std_msgs::msg::UInt64;
-use tsuji_platform::life::Life;
 use tsuji_platform::socket::Connection;
 
 /// What the children do.
@@ -33,8 +32,6 @@ struct World {
     publisher: Publisher<UInt64>,
     subscription: Subscription<UInt64>,
     sent: u64,
-    /// What unreachable peers show as their own.
-    life: Life,
     /// The last to be dropped: who finds the folder removed makes it again.
     folder: Folder,
 }
@@ -48,16 +45,7 @@ impl World {
         let subscription = node.create_polled_subscription::<UInt64>("t", keep_all()).unwrap();
         publisher.wait_for_subscriptions(1, HANG).unwrap();
         subscription.wait_for_publishers(1, HANG).unwrap();
-        Self {
-            one,
-            two,
-            node,
-            publisher,
-            subscription,
-            sent: 0,
-            life: Life::begin().unwrap(),
-            folder,
-        }
+        Self { one, two, node, publisher, subscription, sent: 0, folder }
     }
 
     fn listening_socket(&self, of: &Context) -> PathBuf {
@@ -67,12 +55,6 @@ impl World {
             is_own.then(|| node.process.token.clone())
         });
         of.runtime_folder().join(format!("{}.sock", token.unwrap()))
-    }
-
-    /// Says it with a sign of life, as a hello has to.
-    fn say(&self, connection: &Connection, frame: &[u8]) {
-        let life = self.life.to_be_seen().unwrap();
-        connection.send(frame, &[life.as_fd()]).unwrap();
     }
 
     fn connect_attempt(&self) -> Connection {
@@ -128,7 +110,7 @@ fn wait_for_hang_up(connection: &Connection) {
     wait_until("the other end hangs up", || drain(connection));
 }
 
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 
 /// A frame with `body`, which begins with the number of what is said.
 fn frame(version: u32, body: &[u8]) -> Vec<u8> {
@@ -182,6 +164,8 @@ impl Said {
 
 fn hello(token: [u8; 16], handshakes: &[(&str, &[u8], u64)]) -> Said {
     let mut it = Said::new(0).token(token).number(4711).text("unreachable_peer").text("here");
+    // A sign of life in a file that is not there.
+    it = it.number(1).number(2).number(3);
     it = it.number(handshakes.len() as u64);
     for (transport, bytes, fds) in handshakes {
         it = it.text(transport).bytes(bytes).number(*fds);
@@ -200,6 +184,14 @@ fn endpoint(gid: [u8; 16], is_publisher: bool, topic: &str) -> Said {
 fn unreachable_peers(context: &Context) -> String {
     let unreachable_peers = context.unreachable_peers();
     unreachable_peers.iter().map(|it| format!("{}: {}\n", it.path, it.reason)).collect()
+}
+
+/// The number of the process that has this node.
+fn token_of(world: &World, node: &str) -> [u8; 16] {
+    let graph = world.one.graph();
+    let process = &graph.nodes.iter().find(|it| it.name == node).unwrap().process;
+    let byte = |at: usize| u8::from_str_radix(&process.token[2 * at..2 * at + 2], 16).unwrap();
+    std::array::from_fn(byte)
 }
 
 #[test]
@@ -261,7 +253,7 @@ fn garbage_is_hung_up_on() {
     let before = descriptors();
     for frame in &frames {
         let connection = world.connect_attempt();
-        world.say(&connection, frame);
+        connection.send(frame, &[]).unwrap();
         // A hello may be valid by chance; then it is dropped here.
         if frame.starts_with(&valid[..9]) && frame.len() < 60_000 {
             wait_until("it is answered or hung up on", || drain(&connection) || frame.len() > 24);
@@ -290,19 +282,14 @@ fn one_that_says_nothing_is_not_waited_for() {
 fn one_that_says_hello_twice_or_as_somebody_else_is_hung_up_on() {
     let mut world = World::new();
     let twice = world.connect_attempt();
-    world.say(&twice, &hello([1; 16], &[]).frame());
-    world.say(&twice, &hello([1; 16], &[]).frame());
+    twice.send(&hello([1; 16], &[]).frame(), &[]).unwrap();
+    twice.send(&hello([1; 16], &[]).frame(), &[]).unwrap();
     wait_for_hang_up(&twice);
     assert!(unreachable_peers(&world.one).contains("hello"), "{}", unreachable_peers(&world.one));
     for of in ["reader", "writer"] {
-        let graph = world.one.graph();
-        let node = graph.nodes.iter().find(|node| node.name == of).unwrap();
-        let token: Vec<u8> = (0..16)
-            .map(|at| u8::from_str_radix(&node.process.token[2 * at..2 * at + 2], 16).unwrap())
-            .collect();
         let false_name = world.connect_attempt();
-        let said = hello(token.try_into().unwrap(), &[]);
-        world.say(&false_name, &said.frame());
+        let said = hello(token_of(&world, of), &[]);
+        false_name.send(&said.frame(), &[]).unwrap();
         wait_for_hang_up(&false_name);
     }
     world.check();
@@ -341,9 +328,7 @@ fn lies_about_descriptors_are_refused() {
                 token[1] += u8::from(token[0] == 0);
                 let connection = world.connect_attempt();
                 let handshakes = [("shm", bytes, said), ("nonsense", bytes, said)];
-                let life = world.life.to_be_seen().unwrap();
-                let all = std::iter::once(&life).chain(fds.iter().copied());
-                let borrowed: Vec<BorrowedFd<'_>> = all.map(AsFd::as_fd).collect();
+                let borrowed: Vec<BorrowedFd<'_>> = fds.iter().map(|it| it.as_fd()).collect();
                 connection.send(&hello(token, &handshakes).frame(), &borrowed).unwrap();
                 // It is answered, with the reason why the link does not reach.
                 let mut buffer = vec![0; 1 << 16];
@@ -366,23 +351,6 @@ fn lies_about_descriptors_are_refused() {
 }
 
 #[test]
-fn a_hello_without_a_sign_of_life_is_refused() {
-    let mut world = World::new();
-    let null: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
-    for (number, fds) in [&[][..], &[null.as_fd()]].into_iter().enumerate() {
-        let connection = world.connect_attempt();
-        connection.send(&hello([number as u8 + 1; 16], &[]).frame(), fds).unwrap();
-        wait_for_hang_up(&connection);
-    }
-    assert!(
-        unreachable_peers(&world.one).contains("sign of life"),
-        "{}",
-        unreachable_peers(&world.one)
-    );
-    world.check();
-}
-
-#[test]
 fn a_thousand_connections_leave_no_descriptor() {
     let mut world = World::new();
     let before = descriptors();
@@ -394,7 +362,7 @@ fn a_thousand_connections_leave_no_descriptor() {
             _ => {
                 let mut token = [2; 16];
                 token[..4].copy_from_slice(&number.to_le_bytes());
-                world.say(&connection, &hello(token, &[]).frame());
+                connection.send(&hello(token, &[]).frame(), &[]).unwrap();
             }
         }
     }
@@ -412,6 +380,7 @@ fn bits_that_flip_after_a_good_hello_harm_nobody() {
     let node = graph.nodes[0].gid.0;
     let flow = |it: Said, own: [u8; 16]| it.token(own).token(subscription);
     let own = [0xab; 16];
+    let [one, two] = ["writer", "reader"].map(|name| token_of(&world, name));
     // Some speak of the unreachable peer's own endpoints, some of what is not its own.
     let said = [
         Said::new(1).number(1).text("shm").byte(0).bytes(&[1; 8]),
@@ -437,6 +406,17 @@ fn bits_that_flip_after_a_good_hello_harm_nobody() {
         Said::new(11).token(publisher),
         Said::new(12).number(5),
         Said::new(13).number(1).byte(0),
+        // Of parking: to be hung up, resumed, connected to, and that others or all of them are gone.
+        Said::new(24).byte(0),
+        Said::new(24).byte(1),
+        Said::new(24).byte(2).token(one),
+        Said::new(24).byte(3),
+        Said::new(24).byte(4),
+        Said::new(24).byte(5).token(two),
+        Said::new(24).byte(6).token(one),
+        Said::new(24).byte(6).token(two),
+        Said::new(24).byte(6).token([0xee; 16]),
+        Said::new(24).byte(7).token(one),
         hello([8; 16], &[]),
     ];
     let mut random = Random(5);
@@ -451,8 +431,7 @@ fn bits_that_flip_after_a_good_hello_harm_nobody() {
         connections += 1;
         let mut token = [7; 16];
         token[..4].copy_from_slice(&round.to_le_bytes());
-        let life = world.life.to_be_seen().unwrap();
-        let _ = connection.send(&hello(token, &[]).frame(), &[life.as_fd()]);
+        let _ = connection.send(&hello(token, &[]).frame(), &[]);
         for _ in 0..20 {
             let mut frame = said[random.below(said.len() as u64 - 1) as usize].frame();
             for _ in 0..random.below(4) {
@@ -525,7 +504,7 @@ fn a_process_without_descriptors_hangs_up_and_recovers() {
 fn nodes_beyond_the_limit_are_left_out_and_it_is_told() {
     let mut world = World::new();
     let connection = world.connect_attempt();
-    world.say(&connection, &hello([1; 16], &[]).frame());
+    connection.send(&hello([1; 16], &[]).frame(), &[]).unwrap();
     for number in 0..50_001_u64 {
         let mut gid = [1; 16];
         gid[..8].copy_from_slice(&number.to_le_bytes());

@@ -17,11 +17,11 @@ use tsuji::{
 use tsuji_interfaces::std_msgs::msg::UInt64;
 
 fn text() -> RawType {
-    RawType { name: "std_msgs/msg/String".into(), hash: String::new() }
+    RawType::new("std_msgs/msg/String")
 }
 
 fn adding() -> RawType {
-    RawType { name: "example_interfaces/srv/AddTwoInts".into(), hash: String::new() }
+    RawType::new("example_interfaces/srv/AddTwoInts")
 }
 
 fn publisher(node: &Node, topic: &str, qos: Qos) -> RawPublisher {
@@ -1075,4 +1075,38 @@ fn a_list_waits_for_several_domains() {
     let error = tsuji::Executor::new(&one).unwrap().add(&node).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(tsuji::WaitSet::new(&one).unwrap().add(&ends[1].1).is_err());
+}
+
+/// A task is woken by a message, and by the end.
+#[test]
+fn a_task_polls_for_bytes() {
+    struct Woken(AtomicUsize);
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let _watchdog = Watchdog::start("polls for bytes");
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let publisher = publisher(&one.node("n").unwrap(), "t", keep_last(10));
+    let subscription = subscription(&two.node("n").unwrap(), "t", keep_last(10));
+    publisher.wait_for_subscriptions(1, HANG).unwrap();
+    let woken = Arc::new(Woken(AtomicUsize::new(0)));
+    let waker = std::task::Waker::from(Arc::clone(&woken));
+    let poll = || subscription.poll_bytes(&mut std::task::Context::from_waker(&waker));
+    for round in 0..100 {
+        assert!(poll().is_pending());
+        let before = woken.0.load(Ordering::SeqCst);
+        publisher.publish_bytes(&message(round)).unwrap();
+        wait_until("it is woken", || before < woken.0.load(Ordering::SeqCst));
+        let std::task::Poll::Ready(sample) = poll() else { panic!("it was woken for nothing") };
+        assert_eq!(number(&sample.unwrap().bytes), round);
+    }
+    assert!(poll().is_pending());
+    let before = woken.0.load(Ordering::SeqCst);
+    two.shutdown();
+    wait_until("it is woken", || before < woken.0.load(Ordering::SeqCst));
+    let std::task::Poll::Ready(Err(error)) = poll() else { panic!("it goes on") };
+    assert_eq!(error.kind(), ErrorKind::Closed);
 }

@@ -10,6 +10,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tsuji::ErrorKind;
 use tsuji::log::Severity;
 use tsuji_platform::fork::run_in_child;
+use tsuji_platform::process::thread_names;
 
 #[path = "house/world.rs"]
 mod world;
@@ -74,11 +75,7 @@ fn a_log_that_is_left_with_lines_in_it_ends() {
         context.shutdown();
         drop((logger, node, context));
     }
-    let publishes = || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-        let names = tasks.filter_map(|it| std::fs::read_to_string(it.path().join("comm")).ok());
-        names.filter(|it| it.trim() == "tsuji-rosout").count()
-    };
+    let publishes = || thread_names().unwrap().values().filter(|it| **it == "tsuji-rosout").count();
     while publishes() != 0 {
         thread::yield_now();
     }

@@ -25,6 +25,7 @@ use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
 use tsuji_interfaces::std_msgs::msg::{UInt64, UInt64MultiArray};
+use tsuji_platform::process::thread_names;
 use tsuji_transport::Gid;
 use tsuji_transport::wire::Inlet;
 
@@ -305,17 +306,100 @@ fn publishers_and_listeners_end_whatever_stands_beside_them() {
     staying.publish(UInt64 { data: 1 }).unwrap();
 }
 
-/// A node of its own process, to be killed.
+/// Nodes of their own processes.
 #[test]
 #[ignore = "a child process of the other tests"]
 fn child() {
-    let domain = house::role().parse().unwrap();
+    match house::role().as_str() {
+        "talk, and exit" => talk_and_exit(),
+        domain => listen(domain.parse().unwrap()),
+    }
+}
+
+fn listen(domain: u32) {
     let fast = Plain::join_fast(domain);
     let inlet = fast.inlet(&Topic::of::<UInt64>("n"), keep_all());
+    let _other = fast.inlet(&Topic::of::<UInt64>("staying"), best_effort(1));
     tell("there");
     next(&*inlet);
     tell("hears");
     heard();
+}
+
+/// Exits while one publisher waits for the acknowledgement of what it sent, and threads publish with another, make and end
+/// more, and hear what another participant says.
+fn talk_and_exit() {
+    let folder = Folder::new();
+    let context = process(&folder, EXITING, BY_VENDOR).unwrap();
+    let node = context.node("talker").unwrap();
+    let qos = keep_last(2000);
+    let publish = |topic| node.create_publisher::<UInt64>(topic, qos).unwrap();
+    let (going, staying) = (publish("n"), publish("staying"));
+    let hearing = node.create_polled_subscription::<UInt64>("back", qos).unwrap();
+    let topic = Topic::of::<UInt64>("back");
+    let speaking: &Plain = Box::leak(Box::new(Plain::join_fast(EXITING)));
+    let voice = speaking.talker(&topic, qos);
+    going.wait_for_subscriptions(1, HANG).unwrap();
+    staying.wait_for_subscriptions(1, HANG).unwrap();
+    hearing.wait_for_publishers(1, HANG).unwrap();
+    wait_for_link(&context, "fast", "fastdds");
+    going.publish(UInt64 { data: 1 }).unwrap();
+    tell("speaks");
+    heard();
+    going.publish(UInt64 { data: 2 }).unwrap();
+    drop(going);
+    wait_until("it waits", || thread_names().unwrap().values().any(|it| it == "tsuji-linger"));
+    let (made, came) = (AtomicU64::new(0), AtomicU64::new(0));
+    let _sending = Sender::start(staying, Duration::from_micros(10));
+    thread::scope(|scope| -> ! {
+        scope.spawn(|| {
+            loop {
+                voice.say(&UInt64 { data: 3 });
+                thread::sleep(Duration::from_micros(100));
+            }
+        });
+        scope.spawn(|| {
+            loop {
+                // While the process exits there are none any more.
+                let Ok(publisher) = node.create_publisher::<UInt64>("staying", qos) else { return };
+                let _none_yet = publisher.wait_for_subscriptions(1, Duration::from_millis(20));
+                made.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        scope.spawn(|| {
+            while let Ok(taken) = hearing.take() {
+                came.fetch_add(u64::from(taken.is_some()), Ordering::Relaxed);
+            }
+        });
+        wait_until("all that goes on", || {
+            2 <= made.load(Ordering::Relaxed) && 100 <= came.load(Ordering::Relaxed)
+        });
+        std::process::exit(0)
+    })
+}
+
+const EXITING: u32 = 70;
+
+/// A process exits whatever its publishers and threads do: those of an engine's library and ours are not in each other's
+/// way.
+#[test]
+fn a_process_exits_while_a_publisher_is_waited_for() {
+    let _watchdog = Watchdog::start("exit");
+    let folder = Folder::new();
+    if process(&folder, EXITING, BY_VENDOR).is_none() {
+        return;
+    }
+    let mut listener = Child::start(&folder, &EXITING.to_string());
+    listener.expect("there");
+    let mut talker = Child::start(&folder, "talk, and exit");
+    talker.expect("speaks");
+    listener.expect("hears");
+    listener.stop();
+    talker.say("go on");
+    talker.finish();
+    listener.go_on();
+    listener.say("end");
+    listener.finish();
 }
 
 /// A listener that is killed while all go over acknowledges nothing any more; the others go over without it, and back, and

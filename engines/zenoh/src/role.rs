@@ -99,7 +99,10 @@ mod tests {
     fn role(topic: &str, type_name: &str, user_data: &str) -> (Role, Announced) {
         let qos = &Qos::DEFAULT;
         let user_data = user_data.as_bytes();
-        of(&EndpointSpec { topic, type_name, qos, keep_all_max: 1, user_data }, true)
+        of(
+            &EndpointSpec { topic, type_name, is_keyed: false, qos, keep_all_max: 1, user_data },
+            true,
+        )
     }
 
     #[test]

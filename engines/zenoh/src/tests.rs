@@ -66,7 +66,7 @@ impl Listener for Bell {
 fn spec(qos: &Qos) -> EndpointSpec<'_> {
     static TOPIC: OnceLock<String> = OnceLock::new();
     let topic = TOPIC.get_or_init(|| format!("/of/{}", std::process::id()));
-    EndpointSpec { topic, type_name: "t", qos, keep_all_max: 1000, user_data: &[] }
+    EndpointSpec { topic, type_name: "t", is_keyed: false, qos, keep_all_max: 1000, user_data: &[] }
 }
 
 fn writer(at: &dyn Participant, qos: &Qos, bell: &Arc<Bell>) -> Box<dyn EngineWriter> {
@@ -465,7 +465,14 @@ fn with_a_stranger() -> (engine::Participant, zenoh::Session, u32) {
 
 fn on_wire<'a>(topic: &'a str, type_name: &'a str, user_data: &'a str) -> EndpointSpec<'a> {
     let user_data = user_data.as_bytes();
-    EndpointSpec { topic, type_name, qos: &Qos::DEFAULT, keep_all_max: 10, user_data }
+    EndpointSpec {
+        topic,
+        type_name,
+        is_keyed: false,
+        qos: &Qos::DEFAULT,
+        keep_all_max: 10,
+        user_data,
+    }
 }
 
 fn attachment(number: i64) -> Vec<u8> {

@@ -113,7 +113,7 @@ pub(super) fn image(size: usize) -> Image {
 }
 
 fn bytes_type() -> RawType {
-    RawType { name: "tsuji_lab/msg/Bytes".to_owned(), hash: String::new() }
+    RawType::new("tsuji_lab/msg/Bytes")
 }
 
 /// CDR, little endian, before the number of a serialised sample.

@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Print participants, nodes and endpoints of others as JSON lines as they come.
     Graph(Graph),
+    /// Announce that nodes will be told, and never tell any.
+    Mute,
 }
 
 impl Command {
@@ -80,6 +82,7 @@ impl Command {
             Self::Offer(_) => "offer",
             Self::Inspect(_) => "inspect",
             Self::Graph(_) => "graph",
+            Self::Mute => "mute",
         }
     }
 }

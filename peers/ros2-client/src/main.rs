@@ -35,6 +35,9 @@ fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<(), End> {
+    if matches!(arguments.command, Command::Mute) {
+        return peer::mute(&arguments.node).await;
+    }
     let mut peer = Peer::new(&arguments.node, &arguments.command)?;
     match &arguments.command {
         Command::Talk(it) => match it.endpoint.r#type {
@@ -54,6 +57,7 @@ async fn run(arguments: &Arguments) -> Result<(), End> {
         Command::Offer(it) => parameters::offer(&mut peer, it).await,
         Command::Inspect(it) => parameters::inspect(&mut peer, it).await,
         Command::Graph(it) => graph::run(&mut peer, it).await,
+        Command::Mute => Ok(()),
     }
 }
 

@@ -10,7 +10,8 @@ use async_channel::{Receiver, Sender};
 use async_io::Timer;
 use futures::{FutureExt, StreamExt as _, future, select_biased};
 use ros2_client::dds::rustdds::{
-    DomainParticipantBuilder, DomainParticipantStatusListener, RTPSEntity as _, StatusEvented as _,
+    DomainParticipant, DomainParticipantBuilder, DomainParticipantStatusListener, RTPSEntity as _,
+    StatusEvented as _,
 };
 use ros2_client::{Context, Name, Node, NodeName, NodeOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -35,11 +36,7 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn new(arguments: &NodeArguments, command: &Command) -> Result<Self, End> {
         let (told_to_end, lines) = orders()?;
-        let mut participant = DomainParticipantBuilder::new(arguments.domain);
-        if !arguments.address.is_empty() {
-            participant = participant.with_only_networks(arguments.address.iter().copied());
-        }
-        let participant = participant.build().map_err(|error| End::failed("participant", error))?;
+        let participant = participant(arguments)?;
         let status = participant.status_listener();
         let view = RefCell::new(View::new(participant.guid()));
         let context = Context::from_domain_participant(participant)
@@ -123,6 +120,25 @@ impl Peer {
     pub(crate) fn view(&self) -> RefMut<'_, View> {
         self.view.borrow_mut()
     }
+}
+
+/// A context without a node: its participant has the writer that tells nodes, and that never writes. Until it is told to end.
+pub(crate) async fn mute(arguments: &NodeArguments) -> Result<(), End> {
+    let (told_to_end, _lines) = orders()?;
+    let _context = Context::from_domain_participant(participant(arguments)?)
+        .map_err(|error| End::failed("context", error))?;
+    say("ready")?;
+    // That nobody can tell it any more is an end as well.
+    let _ = told_to_end.recv().await;
+    Err(End::Told)
+}
+
+fn participant(arguments: &NodeArguments) -> Result<DomainParticipant, End> {
+    let mut participant = DomainParticipantBuilder::new(arguments.domain);
+    if !arguments.address.is_empty() {
+        participant = participant.with_only_networks(arguments.address.iter().copied());
+    }
+    participant.build().map_err(|error| End::failed("participant", error))
 }
 
 /// One line on standard output, at once. When nobody reads it any more, the command ends.

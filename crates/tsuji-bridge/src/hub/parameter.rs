@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tsuji::{EndpointKind, Graph};
+use tsuji::{EndpointKind, Graph, Message as _};
+use tsuji_interfaces::rcl_interfaces::srv::GetParametersResponse;
 use tsuji_rosbridge::access::Act;
 
 /// The services of rosapi that are answered so.
@@ -24,14 +25,14 @@ pub(super) struct Asked {
 
 #[derive(Debug)]
 enum What {
-    /// Its value; the text of one if it has none.
+    /// Its value; if it has none this one, as a text of JSON.
     Get {
-        otherwise: Option<Value>,
+        otherwise: Option<String>,
     },
     Has,
     /// To have this one.
     Set {
-        value: Value,
+        value: Said,
     },
     /// To have none.
     Delete,
@@ -55,8 +56,8 @@ pub(super) struct Step {
     pub(super) service: Arc<str>,
     /// Its type.
     pub(super) ty: &'static str,
-    /// What is asked, as JSON.
-    pub(super) request: Value,
+    /// What is asked, as JSON, in which a float may be what Python writes for one that is not finite.
+    pub(super) request: String,
 }
 
 /// What follows a reply.
@@ -89,7 +90,7 @@ pub(super) fn wanted(service: &str, args: &Value) -> Result<Wanted, String> {
         },
         "set_param" => {
             let value = text("value", 1)?;
-            let value = serde_json::from_str(value).map_err(|error| {
+            let value = Said::parse(value).map_err(|error| {
                 format!("set_param: value: found {value:?}; expected a text of JSON: {error}")
             })?;
             What::Set { value }
@@ -106,8 +107,64 @@ pub(super) fn wanted(service: &str, args: &Value) -> Result<Wanted, String> {
 }
 
 /// A text of JSON, or as it stands where it is none.
-fn read(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+fn read(text: &str) -> String {
+    match Said::parse(text) {
+        Ok(said) => said.text,
+        Err(_) => Value::from(text).to_string(),
+    }
+}
+
+/// A value as a client says it, in JSON with the words that Python has for what is not finite.
+#[derive(Debug)]
+struct Said {
+    text: String,
+    /// The same with a finite number for each that is not, which tells the type.
+    shape: Value,
+}
+
+impl Said {
+    fn parse(text: &str) -> serde_json::Result<Self> {
+        let shape = serde_json::from_str(&with_finite_numbers(text))?;
+        Ok(Self { text: text.trim().to_owned(), shape })
+    }
+}
+
+/// A text of JSON with a number in the place of each that is not finite: of Python's words, and of what no float can hold.
+fn with_finite_numbers(text: &str) -> String {
+    const FINITE: &str = "0.5";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_of_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '+' | '.');
+        let len = match first {
+            '"' => text_len(rest),
+            it if is_of_word(it) => rest.find(|it: char| !is_of_word(it)).unwrap_or(rest.len()),
+            other => other.len_utf8(),
+        };
+        let (word, behind) = rest.split_at(len);
+        out.push_str(if is_not_finite(word) { FINITE } else { word });
+        rest = behind;
+    }
+    out
+}
+
+fn is_not_finite(word: &str) -> bool {
+    let digit = |it: char| it.is_ascii_digit();
+    let is_number = word.trim_start_matches('-').starts_with(digit) && word.ends_with(digit);
+    matches!(word, "NaN" | "Infinity" | "-Infinity")
+        || (is_number && word.parse::<f64>().is_ok_and(f64::is_infinite))
+}
+
+/// Bytes of the text of JSON that begins here, with its quotes; all where its end is missing.
+fn text_len(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, letter) in text.char_indices().skip(1) {
+        match letter {
+            '"' if !is_escaped => return at + 1,
+            _ => is_escaped = letter == '\\' && !is_escaped,
+        }
+    }
+    text.len()
 }
 
 impl Asked {
@@ -127,19 +184,21 @@ impl Asked {
     /// What to ask first: whatever is wanted, it is seen from what there is.
     pub(super) fn begin(&self) -> Step {
         let service = format!("{}/get_parameters", self.node).into();
-        let request = json!({ "names": [self.name] });
+        let request = json!({ "names": [self.name] }).to_string();
         Step { service, ty: "rcl_interfaces/srv/GetParameters", request }
     }
 
-    /// What follows a reply of the node, to the client's call of `service`.
-    pub(super) fn go_on(self, service: &str, reply: &Value) -> Next {
+    /// What follows a reply of the node, to the client's call of `service`. `cdr` is the same reply as it came, for what JSON has
+    /// no words for.
+    pub(super) fn go_on(self, service: &str, reply: &Value, cdr: &[u8]) -> Next {
         let value = &reply["values"][0];
         let ty = value["type"].as_u64().unwrap_or(NOT_SET);
         let is_set = ty != NOT_SET && FIELDS.get(ty as usize).is_some();
         let none = || format!("{} has no parameter {}", self.node, self.name);
         let wanted = match &self.what {
             What::Get { .. } if is_set => {
-                let text = value[FIELDS[ty as usize]].to_string();
+                let text =
+                    floats(ty, cdr).unwrap_or_else(|| value[FIELDS[ty as usize]].to_string());
                 return Next::Answer(json!({ "value": text, "successful": true, "reason": "" }));
             }
             What::Get { .. } => return Next::Answer(self.failed(service, &none())),
@@ -150,12 +209,13 @@ impl Asked {
                 return Next::Answer(json!({ "successful": successful, "reason": reason }));
             }
             What::Set { value } => parameter_value(value, ty),
-            What::Delete if is_set => Ok(json!({ "type": NOT_SET })),
+            What::Delete if is_set => Ok(json!({ "type": NOT_SET }).to_string()),
             What::Delete => Err(none()),
         };
         match wanted {
             Ok(value) => {
-                let request = json!({ "parameters": [{ "name": self.name, "value": value }] });
+                let name = Value::from(&*self.name);
+                let request = format!(r#"{{"parameters":[{{"name":{name},"value":{value}}}]}}"#);
                 let service = format!("{}/set_parameters", self.node).into();
                 let step = Step { service, ty: "rcl_interfaces/srv/SetParameters", request };
                 Next::Ask(Self { what: What::Told, ..self }, step)
@@ -168,7 +228,7 @@ impl Asked {
     pub(super) fn failed(&self, service: &str, why: &str) -> Value {
         match &self.what {
             What::Get { otherwise: Some(value) } => {
-                json!({ "value": value.to_string(), "successful": true, "reason": why })
+                json!({ "value": value, "successful": true, "reason": why })
             }
             What::Get { otherwise: None } => {
                 json!({ "value": "null", "successful": false, "reason": why })
@@ -191,26 +251,42 @@ impl Asked {
 
 /// A value of JSON as `rcl_interfaces/msg/ParameterValue`, where the parameter has that type now. JavaScript has one kind of numbers,
 /// so that for a double `1` is `1.0`; of an empty list the type is that of what is there.
-fn parameter_value(value: &Value, ty: u64) -> Result<Value, String> {
-    let of = |ty: u64, value: Value| {
-        let mut message = json!({ "type": ty });
-        message[FIELDS[ty as usize]] = value;
-        Ok(message)
-    };
-    match value {
-        Value::Bool(_) => of(BOOL, value.clone()),
-        Value::Number(_) if ty == DOUBLE => of(DOUBLE, value.clone()),
-        Value::Number(number) if number.is_i64() => of(INTEGER, value.clone()),
-        Value::Number(number) if number.is_f64() => of(DOUBLE, value.clone()),
+fn parameter_value(value: &Said, ty: u64) -> Result<String, String> {
+    let Said { text, shape } = value;
+    let of = |ty: u64| Ok(format!(r#"{{"type":{ty},"{}":{text}}}"#, FIELDS[ty as usize]));
+    match shape {
+        Value::Bool(_) => of(BOOL),
+        Value::Number(_) if ty == DOUBLE => of(DOUBLE),
+        Value::Number(number) if number.is_i64() => of(INTEGER),
+        Value::Number(number) if number.is_f64() => of(DOUBLE),
         // Of bytes messages have base64, and so has this.
-        Value::String(_) if ty == BYTE_ARRAY => of(BYTE_ARRAY, value.clone()),
-        Value::String(_) => of(STRING, value.clone()),
+        Value::String(_) if ty == BYTE_ARRAY => of(BYTE_ARRAY),
+        Value::String(_) => of(STRING),
         Value::Array(items) => match list_type(items, ty) {
-            Some(ty) => of(ty, value.clone()),
-            None => Err(format!("found {value}; expected {LIST}")),
+            Some(ty) => of(ty),
+            None => Err(format!("found {text}; expected {LIST}")),
         },
-        _ => Err(format!("found {value}; expected true or false, a number, a text or {LIST}")),
+        _ => Err(format!("found {text}; expected true or false, a number, a text or {LIST}")),
     }
+}
+
+/// The doubles in a reply of `rcl_interfaces/srv/GetParameters`, as Python writes them in JSON. Nothing where it has none.
+fn floats(ty: u64, cdr: &[u8]) -> Option<String> {
+    let word = |it: f64| match (it.is_nan(), it.is_infinite()) {
+        (true, _) => "NaN".to_owned(),
+        (_, true) if it.is_sign_negative() => "-Infinity".to_owned(),
+        (_, true) => "Infinity".to_owned(),
+        _ => Value::from(it).to_string(),
+    };
+    if ty != DOUBLE && ty != DOUBLE_ARRAY {
+        return None;
+    }
+    let value = GetParametersResponse::deserialize_lossy(cdr).ok()?.values.into_iter().next()?;
+    if ty == DOUBLE {
+        return Some(word(value.double_value));
+    }
+    let words: Vec<String> = value.double_array_value.into_iter().map(word).collect();
+    Some(format!("[{}]", words.join(",")))
 }
 
 fn list_type(items: &[Value], ty: u64) -> Option<u64> {
@@ -266,7 +342,7 @@ impl Gathering {
         self.asked += 1;
         let service = format!("{node}{LIST_PARAMETERS}").into();
         // A depth of 0 is any.
-        let request = json!({ "prefixes": [], "depth": 0 });
+        let request = json!({ "prefixes": [], "depth": 0 }).to_string();
         Some((node, Step { service, ty: "rcl_interfaces/srv/ListParameters", request }))
     }
 
@@ -331,6 +407,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
+    use tsuji_interfaces::rcl_interfaces::msg::ParameterValue;
+
     use super::*;
 
     fn asked(service: &str, args: Value) -> Asked {
@@ -341,10 +419,65 @@ mod tests {
     }
 
     fn answered(service: &str, args: Value, reply: Value) -> Value {
-        match asked(service, args).go_on(service, &reply) {
+        match asked(service, args).go_on(service, &reply, &[]) {
             Next::Answer(value) => value,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// What follows when a parameter of this type is to have a value.
+    fn set(text: &str, ty: u64) -> Next {
+        let args = json!({ "name": "/a:b", "value": text });
+        let reply = json!({ "values": [{ "type": ty }] });
+        asked("set_param", args).go_on("set_param", &reply, &[])
+    }
+
+    fn parsed(step: &Step) -> Value {
+        serde_json::from_str(&step.request).unwrap()
+    }
+
+    /// As Python's `json` writes it.
+    #[test]
+    fn what_is_not_finite_comes_in_and_goes_out() {
+        let set = |text: &str, ty: u64| match set(text, ty) {
+            Next::Ask(_, step) => step.request,
+            Next::Answer(answer) => panic!("{answer}"),
+        };
+        let value = |value: &str| format!(r#"{{"parameters":[{{"name":"b","value":{value}}}]}}"#);
+        for word in ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"] {
+            let expected = value(&format!(r#"{{"type":3,"double_value":{word}}}"#));
+            assert_eq!(set(word, 3), expected);
+            assert_eq!(set(&format!(" {word} "), 0), expected);
+        }
+        let expected = value(r#"{"type":8,"double_array_value":[1, NaN,-Infinity]}"#);
+        assert_eq!(set("[1, NaN,-Infinity]", 0), expected);
+        let text = r#""\"NaN\\" "#;
+        let expected = value(&format!(r#"{{"type":4,"string_value":{}}}"#, text.trim()));
+        assert_eq!(set(text, 0), expected);
+        for wrong in ["-NaN", "Nan", "+Infinity", "inf", "[NaN", "\"NaN", "+1e999"] {
+            let args = json!({ "name": "/a:b", "value": wrong });
+            assert!(wanted("set_param", &args).unwrap_err().contains("a text of JSON"), "{wrong}");
+        }
+
+        let get = |reply: ParameterValue| {
+            let json = json!({ "values": [{ "type": reply.r#type }] });
+            let reply = GetParametersResponse { values: vec![reply] }.to_vec().unwrap();
+            let asked = asked("get_param", json!({ "name": "/a:b" }));
+            let Next::Answer(answer) = asked.go_on("get_param", &json, &reply) else { panic!() };
+            answer["value"].as_str().unwrap().to_owned()
+        };
+        let double = |double_value: f64| {
+            get(ParameterValue { r#type: 3, double_value, ..Default::default() })
+        };
+        let words = [double(f64::NAN), double(f64::INFINITY), double(f64::NEG_INFINITY)];
+        assert_eq!(words, ["NaN", "Infinity", "-Infinity"]);
+        assert_eq!([double(2.0), double(-0.1)], ["2.0", "-0.1"]);
+        let list = vec![0.5, f64::NAN, f64::INFINITY];
+        let list = ParameterValue { r#type: 8, double_array_value: list, ..Default::default() };
+        assert_eq!(get(list), "[0.5,NaN,Infinity]");
+        let args = json!({ "name": "/a:b", "default_value": "Infinity" });
+        let answer = answered("get_param", args, json!({ "values": [] }));
+        assert_eq!((&answer["value"], &answer["successful"]), (&json!("Infinity"), &json!(true)));
     }
 
     #[test]
@@ -372,16 +505,12 @@ mod tests {
 
     #[test]
     fn values_come_in_as_what_they_are_or_as_the_parameter_is() {
-        let set = |text: &str, ty: u64| {
-            let args = json!({ "name": "/a:b", "value": text });
-            let reply = json!({ "values": [{ "type": ty }] });
-            match asked("set_param", args).go_on("set_param", &reply) {
-                Next::Ask(_, step) => {
-                    assert_eq!(&*step.service, "/a/set_parameters");
-                    step.request["parameters"][0]["value"].clone()
-                }
-                Next::Answer(answer) => answer["reason"].clone(),
+        let set = |text: &str, ty: u64| match set(text, ty) {
+            Next::Ask(_, step) => {
+                assert_eq!(&*step.service, "/a/set_parameters");
+                parsed(&step)["parameters"][0]["value"].clone()
             }
+            Next::Answer(answer) => answer["reason"].clone(),
         };
         assert_eq!(set("true", 0), json!({ "type": 1, "bool_value": true }));
         assert_eq!(set("1", 0), json!({ "type": 2, "integer_value": 1 }));
@@ -416,15 +545,14 @@ mod tests {
     fn a_parameter_is_deleted_only_where_it_is() {
         let args = json!({ "name": "/a:b" });
         let there = json!({ "values": [{ "type": 4, "string_value": "x" }] });
-        let Next::Ask(told, step) = asked("delete_param", args.clone()).go_on("", &there) else {
-            panic!("it is not asked for")
-        };
+        let asked = asked("delete_param", args.clone()).go_on("", &there, &[]);
+        let Next::Ask(told, step) = asked else { panic!("it is not asked for") };
         assert_eq!(
-            step.request,
+            parsed(&step),
             json!({ "parameters": [{ "name": "b", "value": { "type": 0 } }] })
         );
         let reply = json!({ "results": [{ "successful": false, "reason": "it is static" }] });
-        let Next::Answer(answer) = told.go_on("delete_param", &reply) else {
+        let Next::Answer(answer) = told.go_on("delete_param", &reply, &[]) else {
             panic!("asked again")
         };
         assert_eq!(answer, json!({ "successful": false, "reason": "it is static" }));

@@ -341,7 +341,7 @@ impl Callers {
 
     fn step(&mut self, step: Step, open: Open, context: &Context) {
         let Step { service, ty, request } = step;
-        let request = OwnedBody::of(Body::Json(request.to_string().as_bytes()));
+        let request = OwnedBody::of(Body::Json(request.as_bytes()));
         self.begin(&service, Some(ty), &request, open, context);
     }
 
@@ -385,7 +385,7 @@ impl Callers {
         let Open { asking, then } = open;
         match then {
             Then::Tell => asking.end(Values::Encoded(&values), true),
-            Then::Parameter(service, asked) => match asked.go_on(service, &read(&values)) {
+            Then::Parameter(service, asked) => match asked.go_on(service, &read(&values), cdr) {
                 Next::Answer(value) => asking.answer(&value),
                 Next::Ask(asked, step) => {
                     let then = Then::Parameter(service, Box::new(asked));

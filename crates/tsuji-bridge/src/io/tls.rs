@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use mio::net::TcpStream;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConfig, ServerConnection};
 use tsuji_platform::clock;
 use x509_parser::certificate::Validity;
 use x509_parser::time::ASN1Time;
 
-use super::stream::Stream;
+use super::stream::{Stream, TlsStream};
 use crate::settings::TlsFiles;
 use crate::{Error, Result};
 
@@ -56,7 +56,7 @@ impl Tls {
         self.say_if_expired(now);
         let connection = ServerConnection::new(Arc::clone(&self.config));
         let connection = connection.map_err(|error| Error::invalid(error.to_string()))?;
-        Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
+        Ok(Stream::Tls(Box::new(TlsStream::new(connection, socket))))
     }
 
     fn say_if_expired(&mut self, now: Instant) {

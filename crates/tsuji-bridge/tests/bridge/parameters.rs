@@ -57,6 +57,15 @@ fn parameters_are_read_set_found_and_deleted() {
     // JavaScript writes 1.0 so.
     assert_eq!(set(&mut client, "/beside:gain", "1"), done);
     assert_eq!(parameters.get::<f64>("gain").unwrap(), 1.0);
+    // Python writes so what is not finite, and reads it.
+    for (text, expect) in [("Infinity", f64::INFINITY), ("-1e999", f64::NEG_INFINITY)] {
+        assert_eq!(set(&mut client, "/beside:gain", text), done);
+        assert_eq!(parameters.get::<f64>("gain").unwrap(), expect);
+    }
+    assert_eq!(ask(&mut client, "get_param", gain.clone()), value("-Infinity"));
+    assert_eq!(set(&mut client, "/beside:gain", "NaN"), done);
+    assert!(parameters.get::<f64>("gain").unwrap().is_nan());
+    assert_eq!(ask(&mut client, "get_param", gain.clone()), value("NaN"));
     assert_eq!(set(&mut client, "/beside:fresh", "[1, 2]"), done);
     assert_eq!(parameters.get::<Vec<i64>>("fresh").unwrap(), [1, 2]);
     let refused = set(&mut client, "/beside:gain", "\"much\"");

@@ -156,7 +156,7 @@ fn every_request_that_is_refused_is_answered() {
 }
 
 fn trigger() -> RawType {
-    RawType { name: "std_srvs/srv/Trigger".to_owned(), hash: String::new() }
+    RawType::new("std_srvs/srv/Trigger")
 }
 
 #[test]
@@ -352,11 +352,7 @@ fn what_no_datagram_takes_and_what_cannot_be_read_is_told_to_who_waits() {
     client.settle();
     let raw = world
         .node
-        .create_raw_publisher(
-            "/long",
-            RawType { name: "std_msgs/msg/String".to_owned(), hash: String::new() },
-            Qos::DEFAULT,
-        )
+        .create_raw_publisher("/long", RawType::new("std_msgs/msg/String"), Qos::DEFAULT)
         .unwrap();
     raw.wait_for_subscriptions(1, WATCHDOG).unwrap();
     // A text that is longer than what there is.

@@ -27,6 +27,8 @@ const OF_ENGINES: &[(&str, &str)] = &[
     ("ZENOH_ROUTER_CONFIG_URI", "no effect; tsuji starts no router"),
 ];
 
+const OPEN_MAX: &str = "TSUJI_CHANNELS_OPEN_MAX";
+
 const SET_BY_TSUJI: &str = "no effect; tsuji sets all that Fast DDS does itself";
 
 const TO_NOBODY: &str = "no effect while no foreign ROS 2 node is spoken to";
@@ -40,6 +42,18 @@ pub(super) fn examine(interop: Option<Interop>, engine: Option<RtpsEngine>) -> V
         value("TSUJI_RUNTIME_DIR")
             .map(|it| finding("TSUJI_RUNTIME_DIR", State::Good, format!("{it}: obeyed"))),
     );
+    findings.extend(value(OPEN_MAX).map(|it| match it.parse::<usize>() {
+        Ok(count) => {
+            let text = format!("{it}: obeyed; a process holds sockets for {count} others of its host, and for two at least");
+            finding(OPEN_MAX, State::Good, text)
+        }
+        Err(_) => finding(
+            OPEN_MAX,
+            State::Warning,
+            format!("{it:?} is no number of channels; programs warn, and take their own"),
+        )
+        .mend(format!("unset {OPEN_MAX}")),
+    }));
     findings.extend(value("TSUJI_POLICY").map(|it| {
         finding("TSUJI_POLICY", State::Good, format!("{it}: obeyed, unless --policy names another"))
     }));

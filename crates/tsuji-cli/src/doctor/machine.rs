@@ -100,7 +100,7 @@ fn open_files() -> Finding {
     if FILES_WANTED <= most {
         return Finding::new("machine", "open files", State::Good, found);
     }
-    let text = format!("{found}; a process needs some three for each other one that it meets");
+    let text = format!("{found}; a process needs one for each other one while it meets them");
     Finding::new("machine", "open files", State::Warning, text).mend(format!(
         "as root: echo '* hard nofile {FILES_WANTED}' > /etc/security/limits.d/tsuji.conf, then log in again"
     ))

@@ -352,6 +352,7 @@ mod tests {
         Interface {
             name: name.to_owned(),
             is_up: true,
+            is_running: true,
             is_loopback: name == "lo",
             has_multicast,
             addresses: vec![IpAddr::from([192, 0, 2, 1])],

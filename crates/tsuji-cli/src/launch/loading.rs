@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tsuji::{Client, Context, ErrorKind, Node};
+use tsuji::{Client, ClientOptions, Context, ErrorKind, Node};
 use tsuji_interfaces::composition_interfaces::srv::{LoadNode, LoadNodeRequest};
 use tsuji_interfaces::rcl_interfaces::msg::Parameter as ParameterMessage;
 
@@ -94,7 +94,8 @@ impl Loading {
             threads: Vec::new(),
         };
         for (name, components) in all {
-            let client = node.create_client(format!("{name}/_container/load_node"))?;
+            let service = format!("{name}/_container/load_node");
+            let client = node.create_client(ClientOptions::new(service).replace_invalid_text())?;
             let container = Arc::new(Container::default());
             let is_own = own.contains(&name.as_str());
             let loader = Loader {

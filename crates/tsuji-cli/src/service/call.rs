@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
             .map_err(|error| Usage(format!("the values are no {}: {error}", service.request)))
     };
     request()?;
-    let raw = RawType { name: service.name.to_string(), hash: service.hash.clone() };
+    let raw = RawType::new(service.name.to_string()).hash(service.hash.clone());
     let node = session.hidden_node()?;
     let mut caller = Caller {
         args,

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     }
     let printer = Printer::new(&args.style, &[], &service.event)?;
     let ty = &service.event;
-    let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
+    let raw = RawType::new(ty.name().to_string()).hash(ty.hash());
     let mut listener = Listener::open(&session, &events, raw, Qos::DEFAULT)?;
     while session.context.is_ok() {
         listener.wait(A_WHILE)?;

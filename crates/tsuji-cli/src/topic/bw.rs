@@ -37,7 +37,7 @@ pub(crate) fn run(
     for topic in args.topics.names(&session.graph())? {
         let Some(name) = type_to_measure(&session, &topic)? else { return Ok(()) };
         // Any version of the type will do.
-        listener.measure(&topic, RawType { name, hash: String::new() })?;
+        listener.measure(&topic, RawType::new(name))?;
         if !args.json {
             out.line(format_args!("Subscribed to [{topic}]"))?;
             out.flush()?;

@@ -47,7 +47,7 @@ pub(crate) fn run(
             // The words of `ros2`, which finds out with the first message.
             anyhow::bail!("msg does not have header: {ty} has no field `std_msgs/Header header`");
         }
-        let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
+        let raw = RawType::new(ty.name().to_string()).hash(ty.hash());
         listener.measure(&topic, raw)?;
         let meter =
             Delay { topic: topic.clone(), ty, delays: Times::new(args.window), last_ns: None };

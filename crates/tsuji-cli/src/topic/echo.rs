@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     }
     let qos = fitting_qos(args, &graph)?;
     let ty = &printer.ty;
-    let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
+    let raw = RawType::new(ty.name().to_string()).hash(ty.hash());
     let node = match &args.node_name {
         Some(name) => session.context.node(name)?,
         None => session.hidden_node()?,

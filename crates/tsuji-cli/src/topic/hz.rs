@@ -40,7 +40,7 @@ pub(crate) fn run(
     for topic in args.topics.names(&session.graph())? {
         let Some(name) = type_to_measure(&session, &topic)? else { return Ok(()) };
         // Any version of the type will do.
-        listener.measure(&topic, RawType { name, hash: String::new() })?;
+        listener.measure(&topic, RawType::new(name))?;
         measured.push(Measured::new(topic, Rate::new(args.window)));
     }
     measure::tell_subscribed(&measured, args.json, out)?;

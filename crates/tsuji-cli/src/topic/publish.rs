@@ -20,7 +20,9 @@ use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
 use crate::python;
 use crate::qos::QosFlags;
-use crate::session::{A_WHILE, Globals, LOOK_AGAIN, Session, SimulatedTime};
+use crate::session::{
+    A_WHILE, Globals, LOOK_AGAIN, Session, SimulatedTime, end_at_once_on_signals,
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -108,7 +110,7 @@ pub(crate) fn run(
         Some(name) => session.context.node(name)?,
         None => session.hidden_node()?,
     };
-    let raw = RawType { name: ty.name().to_string(), hash: ty.hash().to_owned() };
+    let raw = RawType::new(ty.name().to_string()).hash(ty.hash());
     let topic = args.topic.clone();
     let publisher = node.create_raw_publisher(
         &args.topic,
@@ -134,15 +136,20 @@ pub(crate) fn said(words: &str, stdin: bool) -> anyhow::Result<String> {
     if !stdin {
         return Ok(words.to_owned());
     }
-    let text = io::read_to_string(io::stdin());
+    let text = standard_input()?;
     Ok(text.map_err(|error| Usage(format!("cannot read standard input: {error}")))?)
+}
+
+fn standard_input() -> anyhow::Result<io::Result<String>> {
+    end_at_once_on_signals()?;
+    Ok(io::read_to_string(io::stdin()))
 }
 
 /// The values of each message.
 fn texts(args: &Args) -> anyhow::Result<Vec<String>> {
     let (name, text) = match &args.yaml_file {
         Some(file) => (file.display().to_string(), fs::read_to_string(file)),
-        None if args.stdin => ("standard input".to_owned(), io::read_to_string(io::stdin())),
+        None if args.stdin => ("standard input".to_owned(), standard_input()?),
         None => return Ok(vec![args.values.clone()]),
     };
     let text = text.map_err(|error| Usage(format!("cannot read {name}: {error}")))?;

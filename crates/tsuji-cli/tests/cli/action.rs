@@ -18,7 +18,7 @@ fn actions_are_listed_as_ros2_lists_them() {
     let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
     let context = context.unwrap();
     // What takes goals is what makes an action of it.
-    let of = || RawType { name: format!("{FIBONACCI}_SendGoal"), hash: String::new() };
+    let of = || RawType::new(format!("{FIBONACCI}_SendGoal"));
     let (serving, asking) = (context.node("serving").unwrap(), context.node("asking").unwrap());
     let _server = serving.create_polled_raw_service("fibonacci/_action/send_goal", of()).unwrap();
     let _client = asking.create_raw_client("fibonacci/_action/send_goal", of()).unwrap();

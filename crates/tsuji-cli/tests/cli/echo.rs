@@ -110,7 +110,7 @@ fn what_could_not_be_printed_is_an_error() {
     let context = Context::builder().isolated().runtime_dir(world.run_time()).build().unwrap();
     let node = context.node("liar").unwrap();
     let hash = tsuji_msg::load(TEXT, &tsuji_interfaces::Shipped).unwrap().hash().to_owned();
-    let raw = RawType { name: TEXT.to_owned(), hash };
+    let raw = RawType::new(TEXT).hash(hash);
     let publisher = node.create_raw_publisher("/odd", raw, Qos::DEFAULT).unwrap();
     let mut echo = world.start(&["topic", "echo", "/odd", "--once"]);
     publisher.wait_for_subscriptions(1, Duration::from_secs(100)).unwrap();

@@ -68,6 +68,23 @@ fn doctor_knows_the_limits() {
 }
 
 #[test]
+fn how_many_channels_are_open_is_a_number() {
+    let world = World::new();
+    for (asked, state, says) in
+        [("5", "ok", "obeyed"), ("some", "warning", "no number of channels")]
+    {
+        let mut command = world.command(&["doctor", "--json"]);
+        let ended = Running::new(command.env("TSUJI_CHANNELS_OPEN_MAX", asked)).end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let json = ended.json();
+        let mut all = json.as_array().unwrap().iter();
+        let found = all.find(|it| it["what"] == "TSUJI_CHANNELS_OPEN_MAX").unwrap();
+        assert_eq!(found["state"], state, "{found}");
+        assert!(found["found"].as_str().unwrap().contains(says), "{found}");
+    }
+}
+
+#[test]
 fn doctor_knows_that_nothing_can_be_watched() {
     let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
     let wrapper = ["unshare", "-Ur", "sh", "-c", script, "sh"];

@@ -1,7 +1,12 @@
 //! `tsuji param`.
 
 use tsuji::parameter::{ParameterDescriptor, ParameterRange, Parameters};
-use tsuji::{Context, Node};
+use tsuji::{Context, Message, Node, RawRequest, RawType};
+use tsuji_interfaces::rcl_interfaces::msg;
+use tsuji_interfaces::rcl_interfaces::srv::{
+    DescribeParametersResponse, GetParameterTypesResponse, GetParametersResponse,
+    ListParametersResponse, SetParametersResponse,
+};
 
 use crate::support::{World, spun};
 
@@ -27,6 +32,66 @@ fn served(world: &World, body: impl FnOnce(&Parameters)) {
     let fixed = ParameterDescriptor { read_only: true, ..Default::default() };
     parameters.declare_with("name", "y".to_owned(), fixed).unwrap();
     spun(&node, || body(&parameters));
+}
+
+/// What serialises to these bytes, but for a question mark, which is a byte that is no UTF-8.
+fn bent(reply: &impl Message) -> Vec<u8> {
+    let bytes = reply.to_vec().unwrap();
+    bytes.into_iter().map(|it| if it == b'?' { 0xe9 } else { it }).collect()
+}
+
+#[test]
+fn a_text_that_is_not_utf_8_hides_nothing_else() {
+    let world = World::new();
+    let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
+    let node = context.unwrap().node("odd").unwrap();
+    let text = |it: &str| msg::ParameterValue {
+        r#type: 4,
+        string_value: it.to_owned(),
+        ..Default::default()
+    };
+    let names = vec!["plain".to_owned(), "drink".to_owned()];
+    let result = msg::ListParametersResult { names, prefixes: Vec::new() };
+    let values = vec![text("tea"), text("caf?")];
+    let refused = msg::SetParametersResult { successful: false, reason: "no caf?".to_owned() };
+    let described = msg::ParameterDescriptor {
+        name: "drink".to_owned(),
+        r#type: 4,
+        description: "such as caf?".to_owned(),
+        ..Default::default()
+    };
+    let types = vec![4, 4];
+    let replies = [
+        ("ListParameters", "list_parameters", bent(&ListParametersResponse { result })),
+        ("GetParameters", "get_parameters", bent(&GetParametersResponse { values })),
+        ("GetParameterTypes", "get_parameter_types", bent(&GetParameterTypesResponse { types })),
+        (
+            "DescribeParameters",
+            "describe_parameters",
+            bent(&DescribeParametersResponse { descriptors: vec![described] }),
+        ),
+        (
+            "SetParameters",
+            "set_parameters",
+            bent(&SetParametersResponse { results: vec![refused] }),
+        ),
+    ];
+    let servers = replies.map(|(ty, name, reply)| {
+        let service = format!("odd/{name}");
+        let ty = format!("rcl_interfaces/srv/{ty}");
+        let answer = move |request: RawRequest| request.respond_bytes(&reply).unwrap();
+        node.create_raw_service(service, RawType::new(ty), answer).unwrap()
+    });
+    spun(&node, || {
+        let run = |arguments: &[&str]| world.run(&[&["param"], arguments].concat());
+        let dumped = run(&["dump", "/odd"]).good();
+        assert!(dumped.contains("plain: tea\n") && dumped.contains("caf\u{fffd}"), "{dumped}");
+        let described = run(&["describe", "/odd", "drink"]).good();
+        assert!(described.contains("Description: such as caf\u{fffd}\n"), "{described}");
+        let refused = run(&["set", "/odd", "drink", "tea"]);
+        assert!(refused.err.contains("no caf\u{fffd}"), "{refused:?}");
+    });
+    drop(servers);
 }
 
 #[test]

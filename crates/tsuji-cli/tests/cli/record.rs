@@ -234,6 +234,59 @@ fn a_command_that_is_ended_at_once_has_not_failed() {
     }
 }
 
+#[test]
+fn a_command_that_reads_its_standard_input_is_ended() {
+    let world = World::new();
+    let commands: [&[&str]; 4] = [
+        &["topic", "pub", "/chatter", TEXT, "--stdin"],
+        &["service", "call", "/nobody", "std_srvs/srv/Empty", "--stdin"],
+        &["action", "send_goal", "/nobody", "example_interfaces/action/Fibonacci", "--stdin"],
+        &["interface", "show", "-"],
+    ];
+    for command in commands {
+        for signal in [Signal::Hangup, Signal::Interrupt, Signal::Terminate] {
+            // An input that nobody writes to and that does not end.
+            let script = "rm -f input && mkfifo input && exec \"$@\" <> input";
+            let started =
+                Running::new(&mut world.command_under(&["sh", "-c", script, "sh"], command));
+            while signals(started.id(), "SigCgt:") & 1 == 0 {
+                std::thread::yield_now();
+            }
+            started.signal(signal);
+            let ended = started.end();
+            assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), "", ""), "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_waits_for_a_datagram_is_ended() {
+    if !is_there(&["unshare", "-rn", "true"]) || !is_there(&["ip", "-V"]) {
+        return;
+    }
+    let world = World::new();
+    let start = |trap: &str| {
+        let network = "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo";
+        let script = format!("{network} && {trap} exec \"$@\"");
+        let wrapper = ["unshare", "-rn", "sh", "-c", &script, "sh"];
+        let command = &mut world.command_under(&wrapper, &["multicast", "receive"]);
+        let mut started = Running::new(command);
+        started.out("Waiting for UDP multicast datagram...");
+        started
+    };
+    for signal in [Signal::Hangup, Signal::Interrupt, Signal::Terminate] {
+        let started = start("");
+        started.signal(signal);
+        let ended = started.end();
+        assert_eq!((ended.code, &*ended.err), (Some(0), ""), "{ended:?}");
+    }
+    let started = start("trap '' HUP INT;");
+    let set = |name| signals(started.id(), name) & 3;
+    assert_eq!((set("SigIgn:"), set("SigCgt:")), (3, 0));
+    started.signal(Signal::Terminate);
+    assert_eq!(started.end().code, Some(0));
+}
+
 /// What each command does about a signal that was ignored when it began, as under `nohup` and in the background of a shell
 /// without a terminal.
 #[test]
@@ -404,12 +457,21 @@ fn a_topic_that_nobody_publishes_is_told() {
     let ended = recorder.stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.err.contains("topic [/nobody] was not published"), "{ended:?}");
-    assert!(!ended.err.contains("/some"), "{ended:?}");
+    assert!(!ended.err.contains("topic [/some"), "{ended:?}");
 
-    let words = ["record", "-f", "-o", "a.mcap", "-d", "0.5", "-e", "/nomatch", "--topic-types"];
-    let ended = world.run(&[&words[..], &["foo_msgs/Bar"]].concat());
+    let words = ["record", "/some*", "-f", "-o", "a.mcap", "-d", "0.5", "-e", "/nomatch"];
+    let more = ["--topics", "/more/**", "--actions", "/fib", "--all-services", "--all-actions"];
+    let ended = world.run(&[&words[..], &more, &["--topic-types", "foo_msgs/Bar"]].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    for choice in ["--regex [/nomatch]", "--topic-types [foo_msgs/msg/Bar]"] {
+    for choice in [
+        "pattern [/some*]",
+        "pattern [/more/**]",
+        "--actions [/fib]",
+        "--all-services",
+        "--all-actions",
+        "--regex [/nomatch]",
+        "--topic-types [foo_msgs/msg/Bar]",
+    ] {
         for end in ["appears to be published yet", "was published, and none is in the file"] {
             let line = format!("WARNING: {choice}: no topic to record {end}\n");
             assert!(ended.err.contains(&line), "{line}{ended:?}");
@@ -418,8 +480,8 @@ fn a_topic_that_nobody_publishes_is_told() {
     // Nothing is said of what is there.
     let _publisher = world.start(&["topic", "pub", "/chatter", TEXT, "{data: hello}", "-p", "0"]);
     world.run_until(&["topic", "list"], |it| it.out == "/chatter\n");
-    let words = ["record", "-f", "-o", "a.mcap", "-d", "0.5", "-e", "chat", "--topic-types"];
-    let ended = world.run(&[&words[..], &["std_msgs/String"]].concat());
+    let words = ["record", "/chat*", "-f", "-o", "a.mcap", "-d", "0.5", "-e", "chat"];
+    let ended = world.run(&[&words[..], &["--topic-types", "std_msgs/String"]].concat());
     assert!(ended.code == Some(0) && !ended.err.contains("WARNING"), "{ended:?}");
 }
 

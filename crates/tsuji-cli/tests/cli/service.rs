@@ -139,7 +139,7 @@ fn a_call_that_cannot_be_made_says_why() {
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.err.contains(&types), "{ended:?}");
         // One that does not answer.
-        let silent = RawType { name: SetBool::TYPE_NAME.into(), hash: SetBool::TYPE_HASH.into() };
+        let silent = RawType::new(SetBool::TYPE_NAME).hash(SetBool::TYPE_HASH);
         let _silent = node.create_polled_raw_service("silent", silent).unwrap();
         let ended = world.run(&["service", "call", "/silent", "--timeout", "2"]);
         assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -169,8 +169,7 @@ fn what_introspection_tells_of_a_service() {
     let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
     let node = context.unwrap().node("server").unwrap();
     let service = tsuji_msg::TypeSet::new(tsuji_interfaces::Shipped).load_service(ADD).unwrap();
-    let raw =
-        RawType { name: service.event.name().to_string(), hash: service.event.hash().to_owned() };
+    let raw = RawType::new(service.event.name().to_string()).hash(service.event.hash());
     let publisher = node.create_raw_publisher("/add/_service_event", raw, Qos::DEFAULT).unwrap();
     let text = "{info: {event_type: 2, sequence_number: 7}, response: [{sum: 3}]}";
     let event =

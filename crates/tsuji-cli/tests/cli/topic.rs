@@ -309,7 +309,7 @@ fn a_message_that_is_none_stops_nothing_else() {
     let world = World::new();
     let context = Context::builder().isolated().runtime_dir(world.run_time()).build().unwrap();
     let node = context.node("liar").unwrap();
-    let raw = RawType { name: TEXT.to_owned(), hash: TEXT_HASH.to_owned() };
+    let raw = RawType::new(TEXT).hash(TEXT_HASH);
     let publisher = node.create_raw_publisher("/x", raw, Qos::DEFAULT).unwrap();
     let mut echo = world.start(&["topic", "echo", "/x"]);
     publisher.wait_for_subscriptions(1, Duration::from_secs(100)).unwrap();

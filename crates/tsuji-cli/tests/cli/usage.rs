@@ -196,8 +196,8 @@ fn every_help_fits_its_terminal() {
         let below = help.lines().skip_while(|it| *it != "Commands:").skip(1);
         let below = below.take_while(|it| !it.is_empty()).filter(|it| !it.starts_with("   "));
         for name in below.filter_map(|it| it.split_whitespace().next()) {
-            // The laboratory has a help of its own, and `help` that of the others.
-            if !["lab", "tune", "help"].contains(&name) {
+            // The demo and the laboratory have a help of their own, and `help` that of the others.
+            if !["demo", "lab", "tune", "help"].contains(&name) {
                 commands.push([&command[..], &[name.to_owned()]].concat());
             }
         }
@@ -222,16 +222,16 @@ fn copied(folder: &Path) -> Vec<String> {
     words
 }
 
-/// A program in the place of the laboratory that says what it was given.
-fn stand_in(folder: &Path, name: &str) {
+/// A program in the place of another that says what it was given.
+fn stand_in(folder: &Path, program: &str, name: &str) {
     let text = format!("#!/bin/sh\nprintf '%s|' {name} \"$TSUJI_LAB_CALLER\" \"$@\"\nexit 7\n");
-    let path = folder.join("tsuji-lab");
+    let path = folder.join(program);
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
-fn the_laboratory_is_a_program_of_its_own() {
+fn the_demo_and_the_laboratory_are_programs_of_their_own() {
     let world = World::new();
     let own = world.path("own");
     let tsuji = copied(&own);
@@ -242,20 +242,24 @@ fn the_laboratory_is_a_program_of_its_own() {
         let words = tsuji.iter().map(String::as_str).chain(words.iter().copied());
         Running::new(world.foreign(words).env("PATH", &searched)).end()
     };
-    for command in ["lab", "tune"] {
+    for (command, program) in [("lab", "tsuji-lab"), ("tune", "tsuji-lab"), ("demo", "tsuji-demo")]
+    {
         let error = run(&[command, "--help"]).bad(1);
-        let said = format!("`tsuji {command}` needs the program tsuji-lab");
+        let said = format!("`tsuji {command}` needs the program {program}");
         assert!(error.contains(&said) && error.contains("cargo install"), "{error}");
     }
-    stand_in(&path, "path");
+    stand_in(&path, "tsuji-lab", "path");
     let version = env!("CARGO_PKG_VERSION");
     let ended = run(&["lab", "latency", "--quick", "--json=a b", "-h"]);
     assert_eq!(ended.out, format!("path|{version}|latency|--quick|--json=a b|-h|\n"), "{ended:?}");
     assert_eq!(ended.code, Some(7), "{ended:?}");
-    stand_in(&own, "own");
+    stand_in(&own, "tsuji-lab", "own");
     let ended = run(&["tune", "--force"]);
     assert_eq!(ended.out, format!("own|{version}|tune|--force|\n"), "{ended:?}");
-    // It completes its own words.
+    stand_in(&own, "tsuji-demo", "demo");
+    let ended = run(&["demo", "--seconds", "5"]);
+    assert_eq!(ended.out, format!("demo|{version}|--seconds|5|\n"), "{ended:?}");
+    // The laboratory completes its own words.
     let words = tsuji.iter().map(String::as_str).chain(["--", "tsuji", "lab", "la"]);
     let ended = Running::new(world.foreign(words).env("TSUJI_COMPLETE", "bash")).end();
     assert_eq!(ended.out, "own||--|tsuji|lab|la|\n", "{ended:?}");

@@ -27,7 +27,7 @@ const fail = async (error) => {
 process.on('uncaughtException', fail).on('unhandledRejection', fail);
 
 const complaints = [];
-// What the browser says while nobody listens at the port. That pixels are read here it says too.
+// What the browser says while nobody listens at the port, or to a connection that came just before nobody did. That pixels are read here it says too.
 let mayFail = false;
 
 // What its WebSockets agreed on, by page.
@@ -45,8 +45,8 @@ const open = async (to, options = {}, scheme = 'http', path = '/') => {
   });
   await wire.send('Network.enable');
   page.on('console', (it) => {
-    const isExpected = (mayFail && /ERR_CONNECTION_REFUSED|WebSocket connection to .* failed|already in CLOSING or CLOSED/.test(it.text())) || /willReadFrequently/.test(it.text());
-    if (['error', 'warning'].includes(it.type()) && !isExpected) complaints.push(`${it.type()}: ${it.text()}`);
+    const isExpected = (mayFail && /ERR_(CONNECTION_(REFUSED|RESET)|SOCKET_NOT_CONNECTED)|WebSocket connection to .* failed|already in CLOSING or CLOSED/.test(it.text())) || /willReadFrequently/.test(it.text());
+    if (['error', 'warning'].includes(it.type()) && !isExpected) complaints.push(`${it.type()}: ${it.text()} ${it.location().url}`);
   });
   page.on('pageerror', (error) => complaints.push(`thrown: ${error.stack}`));
   const isHere = (url) => new URL(url).host === `127.0.0.1:${to}` || url.startsWith('blob:') || url.startsWith('data:');

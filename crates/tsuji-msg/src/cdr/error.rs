@@ -140,7 +140,7 @@ impl fmt::Display for CdrError {
 
 impl fmt::Debug for CdrError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CdrError({self})")
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -65,6 +65,12 @@ impl<'a> Reader<'a> {
         self.position + HEADER_SIZE
     }
 
+    /// Moves to a byte of the sample, as [`offset`](Self::offset) told it. Beyond the end the next read finds nothing.
+    #[inline]
+    pub fn seek(&mut self, offset: usize) {
+        self.position = offset.saturating_sub(HEADER_SIZE).min(self.body.len());
+    }
+
     /// Bytes after the current position.
     #[inline]
     pub fn left(&self) -> usize {

@@ -10,7 +10,7 @@ use std::fmt;
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Why a definition is refused: where, which word, and what is allowed there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// Line, from 1.
     pub line: usize,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 type Nested = Arc<TypeDescription>;
 
 /// Why a text is no value of a type: which field, what was found, what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     /// Path of the field, such as `linear.x`; empty for the message itself.
     pub field: String,

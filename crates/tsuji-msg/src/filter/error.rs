@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Why an expression is no filter: where, what was found, what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct FilterError {
     /// Column in the expression, or in the parameter, in characters from 1.
     pub column: usize,

@@ -147,6 +147,17 @@ static void wrong_publishers(struct participant *own) {
     INVALID(rmw.publisher_count_matched_subscriptions(NULL, &count));
     INVALID(rmw.publisher_count_matched_subscriptions(out, NULL));
     FOREIGN(out, rmw.publisher_count_matched_subscriptions(out, &count));
+    rcutils_allocator_t allocator = rcutils_get_default_allocator();
+    rmw_network_flow_endpoint_array_t flows = {0, NULL, NULL};
+    INVALID(rmw.publisher_get_network_flow_endpoints(NULL, &allocator, &flows));
+    INVALID(rmw.publisher_get_network_flow_endpoints(out, NULL, &flows));
+    INVALID(rmw.publisher_get_network_flow_endpoints(out, &allocator, NULL));
+    FOREIGN(out, rmw.publisher_get_network_flow_endpoints(out, &allocator, &flows));
+    // The nodes here speak to no network.
+    OK(rmw.publisher_get_network_flow_endpoints(out, &allocator, &flows));
+    CHECK(flows.size == 0 && flows.network_flow_endpoint == NULL);
+    flows.size = 1;
+    REFUSED(RMW_RET_ERROR, rmw.publisher_get_network_flow_endpoints(out, &allocator, &flows));
     INVALID(rmw.publisher_get_actual_qos(NULL, &qos));
     INVALID(rmw.publisher_get_actual_qos(out, NULL));
     FOREIGN(out, rmw.publisher_get_actual_qos(out, &qos));
@@ -236,6 +247,14 @@ static void wrong_subscriptions(struct participant *own) {
     INVALID(rmw.subscription_count_matched_publishers(NULL, &count));
     INVALID(rmw.subscription_count_matched_publishers(in, NULL));
     FOREIGN(in, rmw.subscription_count_matched_publishers(in, &count));
+    rcutils_allocator_t allocator = rcutils_get_default_allocator();
+    rmw_network_flow_endpoint_array_t flows = {0, NULL, NULL};
+    INVALID(rmw.subscription_get_network_flow_endpoints(NULL, &allocator, &flows));
+    INVALID(rmw.subscription_get_network_flow_endpoints(in, NULL, &flows));
+    INVALID(rmw.subscription_get_network_flow_endpoints(in, &allocator, NULL));
+    FOREIGN(in, rmw.subscription_get_network_flow_endpoints(in, &allocator, &flows));
+    OK(rmw.subscription_get_network_flow_endpoints(in, &allocator, &flows));
+    CHECK(flows.size == 0 && flows.network_flow_endpoint == NULL);
     INVALID(rmw.subscription_get_actual_qos(NULL, &qos));
     INVALID(rmw.subscription_get_actual_qos(in, NULL));
     FOREIGN(in, rmw.subscription_get_actual_qos(in, &qos));

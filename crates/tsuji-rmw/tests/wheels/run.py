@@ -107,7 +107,7 @@ class Runner:
             # Those that it started too.
             end_all(process.pid)
             said.seek(0)
-            words = said.read()[-3000:].strip()
+            words = said.read()[-10_000:].strip()
             if running:
                 group.ended[running] = FAILED, f'its process ended with {status}:\n{words}'
             elif status != 0:

@@ -100,7 +100,8 @@ class Side:
     def close(self):
         # Before the executor ends: one of Kilted that is waiting when it is shut down may go on waiting, on any middleware.
         self.is_closing = True
-        self.executor.wake()
+        # An executor that is only woken waits on for the rest of its second.
+        self.executor.create_task(lambda: None)
         self.thread.join()
         self.executor.shutdown()
         self.node.destroy_node()

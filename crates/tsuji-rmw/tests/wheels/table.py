@@ -27,18 +27,7 @@ class NotYet:
             and (self.rows == ANY or text in self.rows))
 
 
-UNSEEN = 'a subscription of tsuji to which nobody publishes is not shown to other nodes, unless the policy says readers="at_once"'
-NOT_YET = [
-    NotYet(ANY, (FASTRTPS, TSUJI), 'graph',
-           ['topics and types', 'endpoints with type hash, QoS and node', 'services and clients', 'what a node has'], UNSEEN),
-    NotYet(ANY, (FASTRTPS, TSUJI), 'events', ['reliability that does not fit', 'durability that does not fit'], UNSEEN),
-    NotYet(ANY, (FASTRTPS, TSUJI), 'events', ['liveliness by topic, lost and back'],
-           'a subscription of tsuji is not told that a publisher of Fast DDS no longer asserts its liveliness'),
-    NotYet('kilted', MIXED, 'messages', ['ComplexNestedKey', 'KeyedLong', 'KeyedString'],
-           'types with keys, which rmw_fastrtps_cpp announces so since Kilted, do not meet those of tsuji'),
-    NotYet(ANY, (TSUJI, FASTRTPS), 'topics', ['volatile to a late joiner'],
-           'a foreign volatile subscription that is the first gets what is kept for late joiners'),
-]
+NOT_YET = []
 
 
 def not_yet(distribution, here, there, module, text):

@@ -166,7 +166,7 @@ pub enum WireLiveliness {
 }
 
 /// A reader asks for what no writer of tsuji offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Unsatisfiable {
     /// What it asks for.
     pub durability: WireDurability,
@@ -175,6 +175,12 @@ pub struct Unsatisfiable {
 impl fmt::Display for Unsatisfiable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "durability: requested {}; offered at most transient_local", self.durability)
+    }
+}
+
+impl fmt::Debug for Unsatisfiable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -10,8 +10,8 @@ use std::task::{self, Poll, Wake, Waker};
 use std::time::Duration;
 
 use crate::{
-    Client, ClientOptions, EndpointInfo, EndpointKind, Error, ErrorKind, Node, Qos, RawClient,
-    RawPending, RawSubscription, Result, Subscription,
+    Client, ClientOptions, EndpointInfo, EndpointKind, Error, ErrorKind, Node, Pending, Qos,
+    RawClient, RawPending, RawSubscription, Result, Subscription,
 };
 use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatusArray};
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
@@ -302,6 +302,29 @@ impl<A: ActionForm> fmt::Debug for PendingGoal<A> {
     }
 }
 
+/// A goal that was asked to be given up. What the server decides is awaited, by any runtime; dropped before that it is decided
+/// all the same.
+///
+/// Awaiting fails as [`ClientGoal::cancel`] does, but has no time-out of its own.
+pub struct PendingCancel {
+    answer: Pending<CancelGoal>,
+}
+
+impl Future for PendingCancel {
+    type Output = Result<CancelOutcome>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        let answer = Pin::new(&mut self.answer).poll(context);
+        answer.map_ok(|response| CancelOutcome::of(response.return_code))
+    }
+}
+
+impl fmt::Debug for PendingCancel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingCancel").field("answer", &self.answer).finish()
+    }
+}
+
 /// Takes what has come, once for each that was told of.
 fn gather<A: ActionForm>(core: &Weak<Core<A>>, count: usize, take: fn(&Core<A>) -> Result<bool>) {
     let Some(core) = core.upgrade() else { return };
@@ -469,6 +492,9 @@ impl<A: ActionForm> ClientGoal<A> {
     }
 
     /// Takes the oldest feedback that was not taken; waits for it. `None` when the goal has ended and all was taken.
+    ///
+    /// RTPS keeps no order between topics and services, so feedback of a foreign server may come behind the result: whoever asks
+    /// again after `None` gets it.
     ///
     /// # Errors
     ///
@@ -649,18 +675,19 @@ impl<A: ActionForm> ClientGoal<A> {
     /// [`ErrorKind::NoServer`] if the server has left, [`ErrorKind::ServerLost`] if it leaves meanwhile; else as
     /// [`Client::call`].
     pub fn cancel(&self, timeout: Duration) -> Result<CancelOutcome> {
-        let response = self.core.cancel_goal.send(cancel_request(self.id))?.wait(timeout)?;
+        let response = self.start_cancel()?.answer.wait(timeout)?;
         Ok(CancelOutcome::of(response.return_code))
     }
 
-    /// Asks for the goal to be given up, and does not wait until the server has decided: the goal's status and result
+    /// Asks for the goal to be given up. What the server decides is awaited, or dropped: the goal's status and result
     /// tell what has become of it.
     ///
     /// # Errors
     ///
     /// Those of [`Client::send`].
-    pub fn start_cancel(&self) -> Result<()> {
-        self.core.cancel_goal.send(cancel_request(self.id)).map(drop)
+    pub fn start_cancel(&self) -> Result<PendingCancel> {
+        let answer = self.core.cancel_goal.send(cancel_request(self.id))?;
+        Ok(PendingCancel { answer })
     }
 
     /// Waits for at most `timeout` until the goal has ended, and returns how, with the result.

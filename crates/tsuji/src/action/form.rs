@@ -10,7 +10,7 @@ use tsuji_msg::{Action, Message};
 use tsuji_transport::{Payload, Sample};
 
 use super::{GoalId, GoalStatus};
-use crate::client::response;
+use crate::client::{Texts, response};
 use crate::publisher_core::{Outgoing, PublisherSpec};
 use crate::subscription_core::SubscriptionSpec;
 use crate::{RawType, Result, ServiceType};
@@ -192,7 +192,8 @@ impl<A: Action> ActionForm for A {
     }
 
     fn split_answer(answer: Sample) -> Result<(bool, Time)> {
-        let (is_accepted, (sec, nanosec)) = A::split_answer(&response::<A::SendGoal>(answer)?);
+        let answer = response::<A::SendGoal>(answer, Texts::Checked)?;
+        let (is_accepted, (sec, nanosec)) = A::split_answer(&answer);
         Ok((is_accepted, Time { sec, nanosec }))
     }
 
@@ -217,7 +218,8 @@ impl<A: Action> ActionForm for A {
     }
 
     fn split_result((): &(), answer: Sample) -> Result<(GoalStatus, A::Result)> {
-        let (status, result) = A::split_result(response::<A::GetResult>(answer)?);
+        let answer = response::<A::GetResult>(answer, Texts::Checked)?;
+        let (status, result) = A::split_result(answer);
         Ok((GoalStatus::from_number(status), result))
     }
 

@@ -67,16 +67,13 @@ impl RawActionType {
 impl From<&ActionDescription> for RawActionType {
     fn from(action: &ActionDescription) -> Self {
         let service =
-            |it: &ServiceDescription| RawType { name: it.name.to_string(), hash: it.hash.clone() };
+            |it: &ServiceDescription| RawType::new(it.name.to_string()).hash(it.hash.clone());
         let feedback = &action.feedback_message;
         let no_result = DynamicMessage::new(action.get_result.response.clone()).encode();
         Self {
             send_goal: service(&action.send_goal),
             get_result: service(&action.get_result),
-            feedback_message: RawType {
-                name: feedback.name().to_string(),
-                hash: feedback.hash().to_owned(),
-            },
+            feedback_message: RawType::new(feedback.name().to_string()).hash(feedback.hash()),
             no_result: no_result
                 .unwrap_or_else(|error| unreachable!("defaults are within every limit: {error}")),
         }

@@ -127,6 +127,7 @@ impl<A: ActionForm> ActionServer<A> {
             ty,
             many,
             result_timeout,
+            is_patient: !max_blocking.is_zero(),
             feedback,
             status,
             told: Mutex::new(None),
@@ -186,7 +187,8 @@ impl<A: ActionForm> ActionServer<A> {
     /// and cancelling that have come.
     ///
     /// It is to be called whenever one of the [`waitables`](Self::waitables) is ready, until there is none. A reply
-    /// waits for at most 100 ms for a client that has no room for it. What has ended is forgotten here, once its time is
+    /// waits for at most 100 ms for a client that has no room for it, and the first to a client that accepts a goal for at most
+    /// 200 ms until that can hear feedback. What has ended is forgotten here, once its time is
     /// over.
     ///
     /// # Errors
@@ -322,7 +324,8 @@ impl<A: ActionForm> ActionServerOptions<A> {
         self
     }
 
-    /// Sets how long feedback and status wait for subscriptions that have no room. Default 100 ms.
+    /// Sets how long feedback and status wait for subscriptions that have no room. Default 100 ms. With zero an answer does not
+    /// wait either for a client whose subscription to feedback is not connected yet.
     pub fn max_blocking(mut self, at_most: Duration) -> Self {
         self.max_blocking = at_most;
         self
@@ -373,6 +376,8 @@ struct Core<A: ActionForm> {
     ty: A::Type,
     many: ManyGoals,
     result_timeout: Duration,
+    /// Whoever executes goals may wait for their clients.
+    is_patient: bool,
     feedback: RawPublisher,
     status: Publisher<GoalStatusArray>,
     /// Which state of all goals was told last; held while it is told, so that the newest is told last.
@@ -411,7 +416,7 @@ impl<A: ActionForm> Core<A> {
     fn take_goal(self: &Arc<Self>, request: Sample, held: Held) {
         let Some((id, goal)) = A::split_goal(&self.ty, request) else {
             lock(&self.state).counters.rejected += 1;
-            return answer(held, &A::join_answer(false, Time::default()));
+            return answer_at_once(held, &A::join_answer(false, Time::default()));
         };
         let stamp_ns = clock::wall_ns();
         let has_place = self.has_place(&lock(&self.state));
@@ -428,10 +433,14 @@ impl<A: ActionForm> Core<A> {
         drop(state);
         drop(forgotten);
         if !is_accepted {
-            return answer(held, &A::join_answer(false, Time::default()));
+            return answer_at_once(held, &A::join_answer(false, Time::default()));
         }
         let handle = GoalHandle { core: Arc::clone(self), id, goal, is_over: false };
-        answer(held, &A::join_answer(true, time(stamp_ns)));
+        let accepted = A::join_answer(true, time(stamp_ns));
+        match self.is_patient {
+            true => answer(held, &accepted),
+            false => answer_at_once(held, &accepted),
+        }
         // Whoever waits for the answer or pursues the goal comes before those who only look on.
         self.line_up(handle);
         self.tell_status();
@@ -769,6 +778,10 @@ impl<A: ActionForm> fmt::Debug for GoalHandle<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GoalHandle").field("id", &self.id).finish_non_exhaustive()
     }
+}
+
+fn answer_at_once(held: Held, response: &Said) {
+    let _ = held.respond_at_once(&response.outgoing());
 }
 
 fn answer(held: Held, response: &Said) {

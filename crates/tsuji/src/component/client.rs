@@ -15,7 +15,7 @@ use crate::parameter::Parameter;
 /// needed.
 ///
 /// Every call waits for at most its `timeout`, first for the service and then for the answer, and fails as
-/// [`Client::call`](crate::Client::call) does; with Invalid, and the container's own words, where the container
+/// [`Client::call`](crate::Client::call) does, but a text that is not UTF-8 comes with U+FFFD for what is not; with Invalid, and the container's own words, where the container
 /// refuses, and where two containers of one name are there, which would both load.
 #[derive(Debug)]
 pub struct ContainerClient {

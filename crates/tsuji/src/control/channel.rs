@@ -3,13 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 
 use tsuji_core::TransportId;
-use tsuji_platform::life::LifeSeen;
-use tsuji_platform::poll::Poll;
-use tsuji_platform::process;
-use tsuji_platform::socket::{Connection, MESSAGE_BYTES_MAX};
+use tsuji_platform::life::LifeSign;
+use tsuji_platform::socket::{Connection, Credentials, MESSAGE_BYTES_MAX};
+use tsuji_platform::{clock, process};
 use tsuji_transport::PeerId;
 use tsuji_transport::deferred::told;
 
@@ -17,6 +15,11 @@ use crate::control::outbox::{FlowMessage, Outbox};
 use crate::control::protocol::{Control, Hello, encode};
 use crate::control::remote::RemoteChannel;
 use crate::graph::{PeerProcess, ProcessInfo};
+use parking::{Parking, ResumeBackoff};
+
+pub(crate) use parking::OwnEnd;
+
+mod parking;
 
 /// All connections, by a number of their own and by peer.
 #[derive(Default)]
@@ -28,13 +31,18 @@ pub(crate) struct Channels {
     made: u64,
     /// Those who may hold something of this process, with a channel or without.
     lives: HashMap<PeerId, Watched>,
-    poll: Option<Arc<Poll>>,
+    own: Option<OwnEnd>,
+    resuming: ResumeBackoff,
+    /// Those whose sockets are not there, though they live.
+    unreached: Vec<PeerId>,
     /// Whoever cannot be talked to, whatever is tried.
     refused: HashSet<PeerId>,
     /// Whoever talks nonsense over a wire.
     refused_remote: HashSet<PeerId>,
     wanted: Wanted,
     wants_hurry: bool,
+    /// A channel is lost to somebody who may hold something still.
+    wants_parting: bool,
 }
 
 /// Whether to look for peers without a channel.
@@ -50,8 +58,9 @@ pub(crate) enum Wanted {
 
 /// The life of a process.
 struct Watched {
-    key: u64,
-    life: LifeSeen,
+    life: LifeSign,
+    /// Its number here; 0 where it is in another namespace.
+    pid: u32,
     /// It was proved that a transport reaches it, so it may hold something.
     was_met: bool,
 }
@@ -67,6 +76,21 @@ pub(crate) struct Channel {
     /// have found out.
     pub(crate) proofs: Option<Vec<(TransportId, Option<String>)>>,
     pub(crate) is_settled: bool,
+    /// Who is at the other end, as the kernel vouched when it was met; none of another host.
+    credentials: Option<Credentials>,
+    /// When something was said on it last.
+    used_ns: u64,
+    parking: Parking,
+    /// Somebody wants it to be open.
+    is_wanted: bool,
+    /// It could not be resumed, and is to be tried later.
+    was_tried: bool,
+    /// So often the other end's socket was not there.
+    misses: u32,
+    /// The other end has said that it leaves.
+    has_left: bool,
+    /// It brought one message, and is nobody's channel.
+    is_alone: bool,
     outbox: Outbox,
     is_broken: bool,
     wants_write: bool,
@@ -76,6 +100,8 @@ pub(crate) struct Channel {
 pub(crate) enum Line {
     /// A socket of this host.
     Near(Connection),
+    /// None is held: it is connected again when there is something to say.
+    Parked,
     /// The wire of a transport.
     OtherEnd(RemoteChannel),
 }
@@ -88,6 +114,7 @@ impl Line {
                 let borrowed: Vec<_> = message.fds.iter().map(AsFd::as_fd).collect();
                 connection.send(&message.frame, &borrowed)
             }
+            Self::Parked => Err(io::ErrorKind::WouldBlock.into()),
             Self::OtherEnd(line) if !line.is_up() => Err(io::ErrorKind::WouldBlock.into()),
             Self::OtherEnd(line) => line.send(&message.frame).map_err(io::Error::other),
         }
@@ -95,8 +122,8 @@ impl Line {
 }
 
 impl Channels {
-    pub(crate) fn watch_with(&mut self, poll: Arc<Poll>) {
-        self.poll = Some(poll);
+    pub(crate) fn begin(&mut self, own: OwnEnd) {
+        self.own = Some(own);
     }
 
     pub(crate) fn add(
@@ -106,10 +133,12 @@ impl Channels {
     ) -> io::Result<u64> {
         let key = LINK_KEYS + self.made;
         self.made += 1;
-        if let Some(poll) = &self.poll {
-            poll.add(&connection, key)?;
+        if let Some(own) = &self.own {
+            own.poll.add(&connection, key)?;
         }
-        self.all.insert(key, Channel::new(Line::Near(connection), target));
+        let credentials = connection.credentials().ok();
+        let channel = Channel::new(Line::Near(connection), target);
+        self.all.insert(key, Channel { credentials, ..channel });
         Ok(key)
     }
 
@@ -133,7 +162,8 @@ impl Channels {
     /// When a channel wants to connect, on the monotonic clock.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let far = self.far.values().filter_map(|key| self.all.get(key));
-        far.filter_map(|channel| channel.remote_channel()?.due_ns()).min()
+        let far = far.filter_map(|channel| channel.remote_channel()?.due_ns());
+        far.chain(self.parking_due_ns()).min()
     }
 
     pub(crate) fn on_time(&mut self, now_ns: u64) {
@@ -143,6 +173,21 @@ impl Channels {
             {
                 line.on_time(now_ns);
             }
+        }
+        self.park_and_resume(now_ns);
+    }
+
+    /// Notes that something was said on it.
+    pub(crate) fn note_use(&mut self, key: u64) {
+        if let Some(channel) = self.all.get_mut(&key) {
+            channel.used_ns = clock::monotonic_ns();
+        }
+    }
+
+    /// Notes that one message came on this connection, after which it ends.
+    pub(crate) fn mark_as_alone(&mut self, key: u64) {
+        if let Some(channel) = self.all.get_mut(&key) {
+            channel.is_alone = true;
         }
     }
 
@@ -158,30 +203,24 @@ impl Channels {
         }
     }
 
-    /// Watches the life of a peer that is being met.
-    pub(crate) fn watch_life(&mut self, peer: PeerId, life: LifeSeen) -> io::Result<()> {
-        if self.lives.contains_key(&peer) {
-            return Ok(());
-        }
-        let key = LIFE_KEYS + self.made;
-        self.made += 1;
-        if let Some(poll) = &self.poll {
-            poll.add(&life, key)?;
-        }
-        self.lives.insert(peer, Watched { key, life, was_met: false });
-        Ok(())
+    /// Remembers the sign of life of a peer that is being met.
+    pub(crate) fn remember_life(&mut self, key: u64, peer: PeerId, life: LifeSign) {
+        let pid = self.all.get(&key).and_then(|it| it.credentials).map_or(0, |it| it.pid);
+        self.lives.entry(peer).or_insert(Watched { life, pid, was_met: false });
     }
 
-    pub(crate) fn whose_life(&self, key: u64) -> Option<PeerId> {
-        let found = self.lives.iter().find(|(_, watched)| watched.key == key);
-        found.map(|(peer, _)| *peer)
+    /// Whether the life of this process is over, as far as can be told.
+    fn is_over(&self, peer: PeerId) -> bool {
+        let (Some(watched), Some(own)) = (self.lives.get(&peer), &self.own) else { return false };
+        let is_over = own.life.is_over(watched.life);
+        is_over.unwrap_or_else(|| watched.pid != 0 && !process::is_there(watched.pid))
     }
 
     /// The transports have found out whether they reach this peer.
     pub(crate) fn prove(&mut self, key: u64, proofs: Vec<(TransportId, Option<String>)>) {
         let Some(channel) = self.all.get_mut(&key) else { return };
         channel.proofs = Some(proofs);
-        let peer = channel.hello.as_ref().map(|hello| PeerId(hello.token));
+        let peer = channel.peer();
         if let Some(watched) = peer.and_then(|peer| self.lives.get_mut(&peer)) {
             watched.was_met = true;
         }
@@ -191,14 +230,23 @@ impl Channels {
     /// so once.
     pub(crate) fn has_ended(&mut self, peer: PeerId) -> bool {
         let Some(watched) = self.lives.get(&peer) else { return false };
-        if watched.was_met && !watched.life.is_over() {
+        if watched.was_met && !self.is_over(peer) {
+            self.wants_parting = true;
             return false;
         }
-        if let (Some(watched), Some(poll)) = (self.lives.remove(&peer), &self.poll) {
-            // Dropping the descriptor would do it too, unless a child shares it.
-            let _ = poll.remove(&watched.life);
-        }
+        self.lives.remove(&peer);
         true
+    }
+
+    /// Whether a channel was lost since the last call to somebody who may hold something still.
+    pub(crate) fn wanted_parting(&mut self) -> bool {
+        std::mem::take(&mut self.wants_parting)
+    }
+
+    /// Those who may hold something, and have no channel.
+    pub(crate) fn parted(&self) -> Vec<PeerId> {
+        let lives = self.lives.keys().copied();
+        lives.filter(|peer| !self.is_near(*peer) && self.ours_to(*peer).is_none()).collect()
     }
 
     /// The channel that this process made to `peer`, if it did.
@@ -210,17 +258,18 @@ impl Channels {
     /// Drops a channel. Answers the peer that cannot be reached any more.
     pub(crate) fn remove(&mut self, key: u64) -> Option<PeerId> {
         let channel = self.all.remove(&key)?;
-        match (&channel.line, &self.poll) {
+        match (&channel.line, &self.own) {
             (Line::OtherEnd(_), _) => self.far.retain(|_, it| *it != key),
-            (Line::Near(connection), poll) => {
-                if let Some(poll) = poll {
-                    // Dropping the descriptor would do it too, unless a child shares it.
-                    let _ = poll.remove(connection);
-                }
-                self.want_look(if channel.hello.is_some() { Wanted::Soon } else { Wanted::Later });
+            (Line::Near(connection), Some(own)) => {
+                // Dropping the descriptor would do it too, unless a child shares it.
+                let _ = own.poll.remove(connection);
             }
+            (Line::Near(_) | Line::Parked, _) => {}
         }
-        let peer = PeerId(channel.hello?.token);
+        if !channel.is_remote() && !channel.is_alone {
+            self.want_look(if channel.hello.is_some() { Wanted::Soon } else { Wanted::Later });
+        }
+        let peer = channel.peer()?;
         if self.by_peer.get(&peer) == Some(&key) {
             self.by_peer.remove(&peer);
             return Some(peer);
@@ -229,7 +278,7 @@ impl Channels {
     }
 
     pub(crate) fn peer(&self, key: u64) -> Option<PeerId> {
-        self.all.get(&key)?.hello.as_ref().map(|hello| PeerId(hello.token))
+        self.all.get(&key)?.peer()
     }
 
     /// Whether this peer is on this host, as far as is proved.
@@ -281,7 +330,7 @@ impl Channels {
     /// it is is not waited for.
     pub(crate) fn are_settled(&self) -> bool {
         let mut known = self.all.values().filter(|it| match &it.line {
-            Line::Near(_) => it.target.is_some() || it.hello.is_some(),
+            Line::Near(_) | Line::Parked => it.target.is_some() || it.hello.is_some(),
             // One that was tried may be dead for a while.
             Line::OtherEnd(line) => line.is_up(),
         });
@@ -373,13 +422,20 @@ impl Channels {
     pub(crate) fn give_up(&mut self, key: u64) {
         if let Some(channel) = self.all.get_mut(&key) {
             channel.is_broken = true;
+            // Of one without a socket nothing else tells it.
+            self.own.iter().for_each(|own| own.waker.give());
         }
     }
 
     pub(crate) fn send(&mut self, peer: PeerId, control: &Control) {
-        if let Some(key) = self.by_peer.get(&peer).copied() {
-            self.send_on(key, control, encode(control), Vec::new());
+        if let Some(key) = self.key_of(peer) {
+            self.send_by(key, control);
         }
+    }
+
+    /// Sends by this channel, whoever is at the other end.
+    pub(crate) fn send_by(&mut self, key: u64, control: &Control) {
+        self.send_on(key, control, encode(control), Vec::new());
     }
 
     pub(crate) fn broadcast(&mut self, control: &Control) {
@@ -397,6 +453,20 @@ impl Channels {
     pub(crate) fn broadcast_near(&mut self, control: &Control) {
         let near: Vec<_> = self.peers().filter(|peer| self.is_near(*peer)).collect();
         near.into_iter().for_each(|peer| self.send(peer, control));
+    }
+
+    /// Says this to all processes of this host to which a channel is open.
+    pub(crate) fn broadcast_open(&mut self, control: &Control) {
+        let open = self.all.iter().filter(|(_, it)| it.hello.is_some() && it.is_open());
+        let (open, frame): (Vec<_>, _) = (open.map(|(key, _)| *key).collect(), encode(control));
+        for key in open {
+            self.send_on(key, control, frame.clone(), Vec::new());
+        }
+    }
+
+    /// Whether no socket is held for the channel to this process.
+    pub(crate) fn is_parked(&self, peer: PeerId) -> bool {
+        self.of(peer).is_some_and(|it| matches!(it.line, Line::Parked))
     }
 
     /// Whether whoever is at the other end may set the links of topics: processes of this user on this
@@ -434,6 +504,15 @@ impl Channels {
     /// Sends what the other end takes, and asks to be told when it takes more.
     pub(crate) fn flush(&mut self, key: u64) {
         let Some(channel) = self.all.get_mut(&key) else { return };
+        if matches!(channel.line, Line::Parked) && !channel.outbox.is_empty() {
+            return self.resume(key);
+        }
+        if matches!(channel.parking, Parking::Asked | Parking::Resuming) {
+            return;
+        }
+        if !channel.outbox.is_empty() {
+            channel.used_ns = clock::monotonic_ns();
+        }
         while let Some(message) = channel.outbox.first() {
             match channel.line.send(message) {
                 Ok(()) => (),
@@ -449,11 +528,11 @@ impl Channels {
         }
         let wants_write = !channel.outbox.is_empty();
         if wants_write != channel.wants_write
-            && let (Some(poll), Line::Near(connection)) = (&self.poll, &channel.line)
+            && let (Some(own), Line::Near(connection)) = (&self.own, &channel.line)
         {
             channel.wants_write = wants_write;
             // If it fails the channel is broken, and reading finds out.
-            let _ = poll.want_write(connection, key, wants_write);
+            let _ = own.poll.want_write(connection, key, wants_write);
         }
     }
 
@@ -470,6 +549,14 @@ impl Channel {
             hello: None,
             proofs: None,
             is_settled: false,
+            credentials: None,
+            used_ns: clock::monotonic_ns(),
+            parking: Parking::No,
+            is_wanted: false,
+            was_tried: false,
+            misses: 0,
+            has_left: false,
+            is_alone: false,
             outbox: Outbox::default(),
             is_broken: false,
             wants_write: false,
@@ -478,7 +565,7 @@ impl Channel {
 
     pub(crate) fn remote_channel(&self) -> Option<&RemoteChannel> {
         match &self.line {
-            Line::Near(_) => None,
+            Line::Near(_) | Line::Parked => None,
             Line::OtherEnd(line) => Some(line),
         }
     }
@@ -521,10 +608,3 @@ fn silent(peer: PeerId, line: &Line) -> ProcessInfo {
 
 /// Numbers of channels start here; below are the thread's own descriptors.
 const LINK_KEYS: u64 = 1000;
-/// Numbers of lives start here.
-const LIFE_KEYS: u64 = 1 << 63;
-
-/// Whether the number is a life's, and not a channel's.
-pub(crate) fn is_life(key: u64) -> bool {
-    LIFE_KEYS <= key
-}

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tsuji_platform::life::Life;
 use tsuji_platform::process;
 use tsuji_platform::socket::Listener;
 use tsuji_transport::PeerId;
@@ -24,7 +25,7 @@ impl ListeningSocket {
     /// Opens the socket of participant `id` in `folder`, which is made if it is not there.
     pub(crate) fn open(folder: &Path, id: PeerId) -> Result<Self> {
         prepare_folder(folder)?;
-        let path = folder.join(format!("{id}.sock"));
+        let path = socket_of(folder, id);
         let too_long = path.as_os_str().len().saturating_sub(SOCKET_PATH_MAX);
         if 0 < too_long {
             return Err(Error::invalid(format!(
@@ -41,6 +42,27 @@ impl ListeningSocket {
             unexpected(&context, error)
         })?;
         Ok(Self { folder: folder.to_owned(), path, listener })
+    }
+
+    /// The mode of the locks in the folder.
+    pub(super) fn lock_mode(&self) -> u32 {
+        if is_for_group(&self.folder) { 0o660 } else { 0o600 }
+    }
+
+    /// The sign of life of participant `id`, for whoever shares the folder.
+    pub(crate) fn begin_life(&self, id: PeerId) -> Result<Life> {
+        let path = self.folder.join(LIVES);
+        Life::begin(&path, self.lock_mode(), id.0)
+            .map_err(|error| unexpected(&format!("cannot lock {}", path.display()), error))
+    }
+
+    /// Removes the socket, and as the last of the folder the file of the lives: whoever still holds memory of others may be cut short
+    /// before its life ends.
+    pub(super) fn end(&self) {
+        let _ = std::fs::remove_file(&self.path);
+        if self.peer_processes().is_empty() {
+            let _ = std::fs::remove_file(self.folder.join(LIVES));
+        }
     }
 
     /// The sockets of the others.
@@ -68,6 +90,8 @@ impl ListeningSocket {
 
 /// The kernel's limit, less the zero at the end.
 const SOCKET_PATH_MAX: usize = 107;
+/// Each process of the folder has the lock of one byte of it.
+const LIVES: &str = "life.lock";
 /// How [`Listener::bind`] calls a socket that nobody can connect to yet.
 const HALF_OPEN: &str = "new";
 /// No socket takes so long to open.
@@ -77,6 +101,11 @@ const HALF_OPEN_AGE: Duration = Duration::from_secs(60);
 /// user and not in others, which would then not find each other.
 pub(crate) fn default_folder() -> PathBuf {
     PathBuf::from(format!("/tmp/tsuji-{}", process::user_id()))
+}
+
+/// Where participant `id` listens in `folder`.
+pub(crate) fn socket_of(folder: &Path, id: PeerId) -> PathBuf {
+    folder.join(format!("{id}.sock"))
 }
 
 /// Whoever can write to a group's folder is a member of it.

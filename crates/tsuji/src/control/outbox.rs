@@ -146,6 +146,7 @@ fn about(control: &Control) -> Option<(Subject, Part)> {
         Control::OfTransport { .. } => None,
         Control::Hello(_)
         | Control::Met(_)
+        | Control::Parking(_)
         | Control::Settled
         | Control::Answer { .. }
         | Control::Engines { .. }

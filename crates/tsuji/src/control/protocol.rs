@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
+use tsuji_platform::life::LifeSign;
 use tsuji_transport::Gid;
 
 use crate::control::watching::WatchWord;
@@ -15,7 +16,7 @@ use crate::graph::{Role, RouteHalf, TypeOf};
 use crate::{Error, ErrorKind};
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u32 = 9;
+pub(crate) const VERSION: u32 = 10;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"tsji");
 
@@ -76,8 +77,31 @@ pub(crate) enum Control {
     Pinned { question: u64, outcome: Result<u32, String> },
     /// About who watches files for all.
     Watch(WatchWord),
+    /// About channels for which no socket is held.
+    Parking(ParkingWord),
     /// From the subscription: of this flow it wants what passes this content filter, or with `None` everything.
     Filter { flow: Flow, filter: Option<FilterRecord> },
+}
+
+/// What processes of one host say to each other about channels that are parked, or with whom they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ParkingWord {
+    /// I would hang up, and keep what we know of each other. Hang up if you do not need this connection.
+    Park,
+    /// I do.
+    Stay,
+    /// The first word on a connection: I am this process, whose channel was parked.
+    Resume([u8; 16]),
+    /// Go on, it is that channel again.
+    Resumed,
+    /// I do not know you any more: say hello.
+    Anew,
+    /// The only word on a connection: I am this process, whose channel was parked. Connect to me.
+    ConnectBack([u8; 16]),
+    /// This process does not answer, or is you. Maybe the only word on a connection.
+    Gone([u8; 16]),
+    /// I am this process, and leave. Maybe the only word on a connection.
+    Bye([u8; 16]),
 }
 
 /// A publisher and a subscription.
@@ -122,7 +146,28 @@ pub(crate) struct Hello {
     pub(crate) pid: u32,
     pub(crate) program: String,
     pub(crate) host: String,
+    /// What processes of its host ask whether it lives.
+    pub(crate) life: LifeRecord,
     pub(crate) handshakes: Vec<HandshakeRecord>,
+}
+
+/// A sign of life on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LifeRecord {
+    file: (u64, u64),
+    at: u64,
+}
+
+impl From<LifeSign> for LifeRecord {
+    fn from(LifeSign { file, at }: LifeSign) -> Self {
+        Self { file, at }
+    }
+}
+
+impl From<LifeRecord> for LifeSign {
+    fn from(LifeRecord { file, at }: LifeRecord) -> Self {
+        Self { file, at }
+    }
 }
 
 /// One transport's handshake.

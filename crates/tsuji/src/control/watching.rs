@@ -61,7 +61,7 @@ pub(crate) enum Deed {
     ReadPolicy,
     /// Say this to a process.
     Tell(PeerId, WatchWord),
-    /// Say this to all processes of the folder.
+    /// Say this to all processes of the folder; that sockets may be gone, to those who can be told.
     TellAll(WatchWord),
 }
 

@@ -26,8 +26,10 @@ use super::second_engine::SecondEngine;
 use super::{GraphCache, HalfOpen};
 use crate::Result;
 use crate::announcement::{ForeignEndpoint, foreign_endpoint};
+use crate::control::listening_socket::socket_of;
 use crate::control::protocol::{self, EndpointRecord, Flow, NodeRecord, Refusal};
 use crate::control::remote::{self, RemoteChannel};
+use crate::endpoint::EndpointCore;
 use crate::graph::{ProcessInfo, Role, UnreachablePeer};
 use crate::pacing::after;
 use crate::publisher_core::{Joining, PublisherCore, Reached};
@@ -307,6 +309,56 @@ impl GraphCache {
         });
     }
 
+    /// Whether an endpoint says that its type has keys; nothing is known of those of other processes of tsuji.
+    pub(super) fn has_keys(&self, gid: Gid) -> Option<bool> {
+        if let Some(publisher_core) = self.publisher_cores.get(&gid) {
+            return Some(publisher_core.announces_keys());
+        }
+        if let Some(subscription_core) = self.subscription_cores.get(&gid) {
+            return Some(subscription_core.announces_keys());
+        }
+        self.foreign_has_keys(gid)
+    }
+
+    fn foreign_has_keys(&self, gid: Gid) -> Option<bool> {
+        let vendor = self.foreign.plain(self.endpoints.get(&gid)?.peer)?.vendor;
+        (vendor != VendorId::ZENOH).then(|| Guid(gid.0).has_keys())
+    }
+
+    /// An endpoint that is new here announces keys if a foreign one at the other end of its topic does: a definition in the
+    /// language of `.msg` does not say so.
+    pub(super) fn take_over_keys(&self, session: &Session, core: &EndpointCore, publishes: bool) {
+        if core.role != Role::Topic || !session.network().announces_keys() {
+            return;
+        }
+        let is_other_end = |gid: &&Gid| {
+            self.endpoints.get(*gid).map(|it| &it.record).is_some_and(|it| {
+                it.is_publisher != publishes
+                    && it.role == Role::Topic
+                    && it.type_name == core.type_name
+            })
+        };
+        let mut others = self.topics.get(&core.topic).into_iter().flatten().filter(is_other_end);
+        if others.any(|it| self.foreign_has_keys(*it) == Some(true)) {
+            core.announce_keys();
+        }
+    }
+
+    /// Why two ends do not meet of which one alone says that its type has keys.
+    pub(super) fn key_mismatch(&self, publisher: Gid, subscription: Gid) -> Option<String> {
+        let (offers, asks) = (self.has_keys(publisher)?, self.has_keys(subscription)?);
+        let is_foreign =
+            |gid| self.endpoints.get(gid).is_some_and(|it| self.foreign.is_foreign(it.peer));
+        let (has, has_none) = match (offers, asks) {
+            (true, false) => ("publisher", "subscription"),
+            (false, true) => ("subscription", "publisher"),
+            _ => return None,
+        };
+        let text =
+            || format!("keys: the type of the {has} has keys, that of the {has_none} has none");
+        (is_foreign(&publisher) || is_foreign(&subscription)).then(text)
+    }
+
     /// Opens a publisher on the wires, for foreign nodes to see.
     pub(super) fn show_publisher_core(&self, session: &Session, publisher_core: &PublisherCore) {
         self.show(session, &publisher_core.topic, |transport| publisher_core.show(transport));
@@ -356,7 +408,7 @@ impl GraphCache {
             // One that was spoken to a moment ago and begins anew tries to connect again.
             let opened_ns = self.foreign.far.get(&peer).map(|(_, since_ns)| *since_ns);
             let is_soon = opened_ns.is_some_and(|it| now_ns < after(it, REOPEN_MIN));
-            let has_listening_socket = || session.folder().join(format!("{peer}.sock")).exists();
+            let has_listening_socket = || socket_of(session.folder(), peer).exists();
             let is_left_out = peer == session.id
                 || is_soon
                 || self.channels.remote_to(peer).is_some()

@@ -19,7 +19,7 @@ use crate::deadline::Deadline;
 ///
 /// A node may have states of its own, so they are messages here. Every call waits for at most its `timeout`, first for
 /// the service and then for the answer, and fails as [`Client::call`](crate::Client::call) does; with Invalid where two
-/// nodes of one name are there.
+/// nodes of one name are there. A text that is not UTF-8 comes with U+FFFD for what is not.
 #[derive(Debug)]
 pub struct LifecycleClient {
     services: Services,

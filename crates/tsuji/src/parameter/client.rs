@@ -18,7 +18,7 @@ use crate::asking::{Asked, Services};
 /// Asks for the parameters of a node, and sets them. Each service is met when it is first needed.
 ///
 /// Every call waits for at most its `timeout`, first for the service and then for the answer, and fails as
-/// [`Client::call`](crate::Client::call) does. Where two nodes of one name are there it answers Invalid: both would
+/// [`Client::call`](crate::Client::call) does. A text of the node that is not UTF-8 comes with U+FFFD for what is not. Where two nodes of one name are there it answers Invalid: both would
 /// set their parameters, and which of them answers is a matter of luck.
 #[derive(Debug)]
 pub struct ParameterClient {

@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 use crate::{
     CallbackGroup, Error, ErrorKind, Node, ParameterArgument, Publisher, RawService, Result,
@@ -33,8 +34,11 @@ use crate::lock;
 
 /// The parameters of a node. Clones are the same; the services leave with the node and the last of them.
 ///
-/// Others are answered while the node is spun. The program itself declares, asks and sets from any thread; while
-/// callbacks are asked about a change, other changes wait, and callbacks that want one themselves are refused.
+/// Others are answered while the node is spun. The program itself declares, asks and sets from any thread. Changes are made
+/// one after the other, so that what a callback has agreed to is what becomes of the values that it saw: while callbacks are
+/// asked about a change, other changes wait. A callback that wants one itself is refused with
+/// [`ErrorKind::Invalid`]. A change of another thread, for which the callback may be waiting, is refused with
+/// [`ErrorKind::Busy`] once a callback has not answered for 3 s; nothing is changed then, and it may be tried again.
 #[derive(Clone)]
 pub struct Parameters {
     core: Arc<Core>,
@@ -52,8 +56,8 @@ impl Parameters {
         let core = Arc::new(Core {
             node: node.fully_qualified_name().to_owned(),
             declared: Mutex::new(Declared::new(over, *allow_undeclared)),
-            changing: Mutex::new(()),
-            changer: Mutex::new(None),
+            turn: Mutex::default(),
+            turn_is_free: Condvar::new(),
             callbacks: Mutex::default(),
             events: node.create_publisher("/parameter_events", QOS)?,
         });
@@ -76,7 +80,7 @@ impl Parameters {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] if it is declared already, what is given is not allowed, a callback refuses it, or it
-    /// is called by such a callback.
+    /// is called by such a callback; [`ErrorKind::Busy`] if a callback does not answer about another change.
     pub fn declare<T: ParameterKind>(&self, name: &str, default: T) -> Result<T> {
         self.declare_with(name, default, ParameterDescriptor::default())
     }
@@ -124,14 +128,15 @@ impl Parameters {
             core.tell(changes);
             Ok(lock(&core.declared).value(name).unwrap_or_default())
         };
-        declare().map_err(|why: String| core.invalid("declare a parameter", &why))
+        declare().map_err(|refused: Refused| core.refused("declare a parameter", &refused))
     }
 
     /// Forgets a parameter.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] if it is not declared, is read-only or, as in rclcpp, of static typing.
+    /// [`ErrorKind::Invalid`] if it is not declared, is read-only or, as in rclcpp, of static typing; [`ErrorKind::Busy`] if
+    /// a callback does not answer about another change.
     pub fn undeclare(&self, name: &str) -> Result<()> {
         let undeclare = || {
             let _changing = self.core.begin_change()?;
@@ -139,7 +144,7 @@ impl Parameters {
             self.core.tell(changes);
             Ok(())
         };
-        undeclare().map_err(|why: String| self.core.invalid("undeclare a parameter", &why))
+        undeclare().map_err(|refused: Refused| self.core.refused("undeclare a parameter", &refused))
     }
 
     /// Returns true if a parameter is declared.
@@ -175,7 +180,8 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`], with the reason, if that is refused.
+    /// [`ErrorKind::Invalid`], with the reason, if that is refused; [`ErrorKind::Busy`] if a callback does not answer about
+    /// another change.
     pub fn set(&self, name: &str, value: impl Into<ParameterValue>) -> Result<()> {
         self.set_atomically(vec![Parameter::new(name, value)])
     }
@@ -189,10 +195,11 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`], with the reason, if any is refused.
+    /// [`ErrorKind::Invalid`], with the reason, if any is refused; [`ErrorKind::Busy`] if a callback does not answer about
+    /// another change.
     pub fn set_atomically(&self, parameters: Vec<Parameter>) -> Result<()> {
         let set = self.core.set_atomically(parameters);
-        set.map_err(|why| self.core.invalid("set parameters", &why))
+        set.map_err(|refused| self.core.refused("set parameters", &refused))
     }
 
     /// Returns what was declared of a parameter.
@@ -209,7 +216,8 @@ impl Parameters {
     /// Lets `callback` refuse what is about to be set or declared, with a reason, for as long as the answer is kept.
     ///
     /// Of several the last to come is asked first. One that panics refuses. It may ask for parameters, whose values are
-    /// those of before, and change none.
+    /// those of before, and change none. One that waits for another thread that changes one waits until that is refused, for
+    /// 3 s.
     pub fn on_set(
         &self,
         callback: impl FnMut(&[Parameter]) -> Result<(), String> + Send + 'static,
@@ -268,7 +276,7 @@ pub(crate) struct ParameterOptions {
 }
 
 /// What the arguments of its context say of a node, in their order, so that the later counts.
-fn from_arguments(node: &Node) -> Result<Vec<Parameter>> {
+pub(crate) fn from_arguments(node: &Node) -> Result<Vec<Parameter>> {
     let mut said = Vec::new();
     for argument in node.context().parameter_arguments() {
         let file = match argument {
@@ -314,13 +322,32 @@ struct Core {
     /// The node's full name.
     node: String,
     declared: Mutex<Declared>,
-    /// Held while a change is planned, agreed to, made and told.
-    changing: Mutex<()>,
-    /// Whoever holds it.
-    changer: Mutex<Option<ThreadId>>,
+    /// Taken while a change is planned, agreed to, made and told.
+    turn: Mutex<Turn>,
+    turn_is_free: Condvar,
     /// The last to come is the first.
     callbacks: Mutex<Vec<Arc<Mutex<Callback>>>>,
     events: Publisher<ParameterEvent>,
+}
+
+/// Whose turn it is to change parameters. No lock is held meanwhile, as callbacks are the user's.
+#[derive(Default)]
+struct Turn {
+    changer: Option<ThreadId>,
+    /// Counts turns, and what callbacks are asked in each.
+    questions: u64,
+}
+
+/// Why parameters were not changed.
+struct Refused {
+    kind: ErrorKind,
+    why: String,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self { kind: ErrorKind::Invalid, why }
+    }
 }
 
 impl Core {
@@ -373,8 +400,9 @@ impl Core {
                     let parameters = it.parameters.iter().cloned().map(Parameter::try_from);
                     let parameters: Result<Vec<_>, _> = parameters.collect();
                     let result = parameters
-                        .map_err(|error| error.to_string())
+                        .map_err(|error| Refused::from(error.to_string()))
                         .and_then(|parameters| all.set_atomically(parameters));
+                    let result = result.map_err(|refused| refused.why);
                     SetParametersAtomicallyResponse { result: outcome(result) }
                 },
             )?),
@@ -407,7 +435,7 @@ impl Core {
     ) -> Vec<Result<(), String>> {
         let changing = match self.begin_change() {
             Ok(changing) => changing,
-            Err(why) => return parameters.map(|_| Err(why.clone())).collect(),
+            Err(Refused { why, .. }) => return parameters.map(|_| Err(why.clone())).collect(),
         };
         let (mut changes, mut told) = (Changes::default(), HashSet::new());
         let set = |parameter: Result<Parameter, String>| {
@@ -428,7 +456,7 @@ impl Core {
         results
     }
 
-    fn set_atomically(&self, parameters: Vec<Parameter>) -> Result<(), String> {
+    fn set_atomically(&self, parameters: Vec<Parameter>) -> Result<(), Refused> {
         let changing = self.begin_change()?;
         let plan = lock(&self.declared).plan_set(parameters)?;
         let changes = changing.carry_out(plan)?;
@@ -436,15 +464,35 @@ impl Core {
         Ok(())
     }
 
-    /// Waits until nobody else changes parameters. Refuses a callback that is asked about a change.
-    fn begin_change(&self) -> Result<Changing<'_>, String> {
+    /// Waits until nobody else changes parameters, as long as callbacks go on answering. Refuses a callback that is asked about a
+    /// change.
+    fn begin_change(&self) -> Result<Changing<'_>, Refused> {
         let thread = thread::current().id();
-        if *lock(&self.changer) == Some(thread) {
-            return Err("a callback of parameters can not declare, set or undeclare any".to_owned());
+        let mut turn = lock(&self.turn);
+        if turn.changer == Some(thread) {
+            let why = "a callback of parameters can not declare, set or undeclare any";
+            return Err(why.to_owned().into());
         }
-        let held = lock(&self.changing);
-        *lock(&self.changer) = Some(thread);
-        Ok(Changing { core: self, _held: held })
+        let (mut question, mut since) = (turn.questions, Instant::now());
+        while turn.changer.is_some() {
+            if turn.questions != question {
+                (question, since) = (turn.questions, Instant::now());
+            }
+            let left = CALLBACK_PATIENCE.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                let why = format!(
+                    "a callback of parameters has not answered for {} s about another change, and may wait for this one; \
+                     nothing was changed",
+                    CALLBACK_PATIENCE.as_secs()
+                );
+                return Err(Refused { kind: ErrorKind::Busy, why });
+            }
+            let waited = self.turn_is_free.wait_timeout(turn, left);
+            turn = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        turn.changer = Some(thread);
+        turn.questions += 1;
+        Ok(Changing { core: self })
     }
 
     fn callbacks(&self) -> Vec<Arc<Mutex<Callback>>> {
@@ -478,14 +526,17 @@ impl Core {
     }
 
     fn invalid(&self, operation: &str, why: &str) -> Error {
-        Error::new(ErrorKind::Invalid, format!("{operation} of {}: {why}", self.node))
+        self.refused(operation, &why.to_owned().into())
+    }
+
+    fn refused(&self, operation: &str, refused: &Refused) -> Error {
+        Error::new(refused.kind, format!("{operation} of {}: {}", self.node, refused.why))
     }
 }
 
 /// The right to change parameters.
 struct Changing<'a> {
     core: &'a Core,
-    _held: MutexGuard<'a, ()>,
 }
 
 impl Changing<'_> {
@@ -498,6 +549,7 @@ impl Changing<'_> {
             return Ok(lock(&self.core.declared).make(plan));
         }
         for callback in &callbacks {
+            lock(&self.core.turn).questions += 1;
             let Callback::OnSet(ask) = &mut *lock(callback) else { continue };
             catch_unwind(AssertUnwindSafe(|| ask(&parameters)))
                 .unwrap_or_else(|_| Err("the on-set callback panicked".to_owned()))?;
@@ -505,6 +557,7 @@ impl Changing<'_> {
         let changes = lock(&self.core.declared).make(plan);
         // Whoever has come meanwhile may have read what was before.
         for callback in &self.core.callbacks() {
+            lock(&self.core.turn).questions += 1;
             let Callback::PostSet(tell) = &mut *lock(callback) else { continue };
             if catch_unwind(AssertUnwindSafe(|| tell(&parameters))).is_err() {
                 report::warn!(node = self.core.node, "a post-set callback panicked");
@@ -516,9 +569,13 @@ impl Changing<'_> {
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        *lock(&self.core.changer) = None;
+        lock(&self.core.turn).changer = None;
+        self.core.turn_is_free.notify_one();
     }
 }
+
+/// How long a change waits for a callback that is asked about another one. What asks from elsewhere waits longer, and hears why.
+const CALLBACK_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What one answer holds at most: the values of a large node, but not the same large one again and again.
 const ANSWER_BYTES_MAX: usize = 64 << 20;

@@ -134,7 +134,7 @@ impl ParameterValue {
 }
 
 /// A value is not of the type that is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct WrongType {
     /// What it is.
     pub found: ParameterType,
@@ -219,7 +219,7 @@ impl From<ParameterValue> for msg::ParameterValue {
 }
 
 /// A number that is no type of parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct UnknownType(pub u8);
 
 impl fmt::Display for UnknownType {

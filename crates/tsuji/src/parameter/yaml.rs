@@ -15,7 +15,7 @@ pub const FILE_BYTES_MAX: usize = 4 << 20;
 const PARAMETERS_KEY: &str = "ros__parameters";
 
 /// What is wrong with a text: where, about what, what was found and what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct YamlError {
     /// Line and column, from 1.
     pub place: (usize, usize),

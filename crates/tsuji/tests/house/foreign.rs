@@ -56,25 +56,31 @@ pub(crate) fn dds_type(ros: &str, suffix: &str) -> String {
 pub(crate) struct Topic {
     pub(crate) name: String,
     pub(crate) ty: String,
+    pub(crate) is_keyed: bool,
     pub(crate) user_data: Vec<u8>,
 }
 
 impl Topic {
+    /// A topic by its names on the wire.
+    pub(crate) fn new(name: String, ty: String) -> Self {
+        Self { name, ty, is_keyed: false, user_data: Vec::new() }
+    }
+
     /// A topic of ROS 2.
     pub(crate) fn of<M: Message>(name: &str) -> Self {
         let ty = dds_type(M::TYPE_NAME, "");
-        Self { name: format!("rt/{name}"), ty, user_data: Vec::new() }
+        Self::new(format!("rt/{name}"), ty)
     }
 
     /// The half of a service: `rq` and `Request`, or `rr` and `Reply`.
     pub(crate) fn requests(name: &str, ty: &str) -> Self {
         let ty = dds_type(ty, "_Request");
-        Self { name: format!("rq/{name}Request"), ty, user_data: Vec::new() }
+        Self::new(format!("rq/{name}Request"), ty)
     }
 
     pub(crate) fn replies(name: &str, ty: &str) -> Self {
         let ty = dds_type(ty, "_Response");
-        Self { name: format!("rr/{name}Reply"), ty, user_data: Vec::new() }
+        Self::new(format!("rr/{name}Reply"), ty)
     }
 
     pub(crate) fn saying(mut self, user_data: &str) -> Self {
@@ -87,6 +93,7 @@ impl Topic {
         let announced = Announced {
             topic: topic.clone(),
             type_name: type_name.clone(),
+            is_keyed: self.is_keyed,
             user_data: self.user_data.clone(),
         };
         Endpoint { topic, type_name, gid, qos, keep_all_max: 1000, announced: Some(announced) }
@@ -171,7 +178,7 @@ impl Plain {
 
     /// What the participants of others have said of themselves.
     pub(crate) fn said_by_others(&self) -> Vec<Vec<u8>> {
-        self.found(&Topic { name: String::new(), ty: String::new(), user_data: Vec::new() });
+        self.found(&Topic::new(String::new(), String::new()));
         self.found.lock().unwrap().said.clone()
     }
 
@@ -214,11 +221,8 @@ impl Plain {
 
     /// Its writer of graph messages, which does as it is told.
     pub(crate) fn graph(&self) -> Graph {
-        let topic = Topic {
-            name: graph_message::TOPIC.to_owned(),
-            ty: graph_message::TYPE_NAME.to_owned(),
-            user_data: Vec::new(),
-        };
+        let (name, ty) = (graph_message::TOPIC.to_owned(), graph_message::TYPE_NAME.to_owned());
+        let topic = Topic::new(name, ty);
         Graph(self.outlet(&topic, graph_message::WRITER_QOS))
     }
 

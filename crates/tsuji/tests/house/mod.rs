@@ -16,7 +16,7 @@ use std::time::Duration;
 use tsuji::{Context, History, Node, Qos, Reliability, Subscription, WaitSet};
 
 pub(crate) use self::world::child::{Child, heard, role, tell};
-pub(crate) use self::world::peer::{Peer, free_port, ros_wheels, ros2_client};
+pub(crate) use self::world::peer::{Peer, free_port, rclrs, ros_wheels, ros2_client};
 pub(crate) use self::world::{DOMAIN, Folder, HANG, SetAtEnd, spun};
 
 impl Folder {
@@ -25,8 +25,8 @@ impl Folder {
         let entries = std::fs::read_dir(self.0.join(format!("domain-{DOMAIN}")));
         let entries = entries.into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
-        // The lock of whoever watches stays, and is no socket.
-        paths.filter(|path| !path.ends_with("watch.lock")).collect()
+        // Locks are no sockets.
+        paths.filter(|path| path.extension().is_none_or(|it| it != "lock")).collect()
     }
 }
 

@@ -42,6 +42,15 @@ impl Peer {
         Self::started(command, HANG)
     }
 
+    /// A node of rclrs on this rmw, `tsuji` or `fastrtps`, which ends when its input does. The program is that of scripts/rclrs.
+    pub(crate) fn rclrs(program: &OsStr, rmw: &str, runtime_folder: &Path, domain: u32) -> Self {
+        let mut command = Command::new(program);
+        command.arg(rmw).env("ROS_DOMAIN_ID", domain.to_string());
+        command.env("TSUJI_RUNTIME_DIR", runtime_folder);
+        command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
+        Self::started(command, HANG)
+    }
+
     /// Starts one, and waits until it is ready. What it says before that stays to be read: a late joiner hears while it is
     /// being made.
     fn started(mut command: Command, grace: Duration) -> Self {
@@ -108,21 +117,31 @@ impl Peer {
 
 /// The program of the nodes of ros2-client, unless it is not built. `make test` builds it, and says where it is.
 pub(crate) fn ros2_client() -> Option<OsString> {
-    let program = std::env::var_os("TSUJI_PEER_ROS2_CLIENT");
-    if program.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "TSUJI_PEER_ROS2_CLIENT is not set");
-        let _ = writeln!(std::io::stderr(), "skipped: TSUJI_PEER_ROS2_CLIENT is not set");
-    }
+    let program = named("TSUJI_PEER_ROS2_CLIENT");
+    assert!(
+        program.is_some() || std::env::var_os("CI").is_none(),
+        "TSUJI_PEER_ROS2_CLIENT is not set"
+    );
     program
 }
 
 /// Python with the wheels of ROS 2, unless none are named.
 pub(crate) fn ros_wheels() -> Option<PathBuf> {
-    let wheels = std::env::var_os("TSUJI_ROS_WHEELS");
-    if wheels.is_none() {
-        let _ = writeln!(std::io::stderr(), "skipped: TSUJI_ROS_WHEELS is not set");
+    Some(PathBuf::from(named("TSUJI_ROS_WHEELS")?).join("bin/python"))
+}
+
+/// The program of a node of rclrs, unless none is named. `scripts/rclrs` makes it.
+pub(crate) fn rclrs() -> Option<OsString> {
+    named("TSUJI_RCLRS")
+}
+
+/// What this variable names; where it names nothing, that is told.
+fn named(variable: &str) -> Option<OsString> {
+    let value = std::env::var_os(variable);
+    if value.is_none() {
+        let _ = writeln!(std::io::stderr(), "skipped: {variable} is not set");
     }
-    Some(PathBuf::from(wheels?).join("bin/python"))
+    value
 }
 
 /// A port for a router that goes and comes back, which no connection is given meanwhile: those have ports from 32768 on.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tsuji::{Context, Executor, Node};
 
 /// Only there to end a hung test.
-pub(crate) const HANG: Duration = Duration::from_secs(30);
+pub(crate) const HANG: Duration = Duration::from_secs(60);
 pub(crate) const DOMAIN: u32 = 7;
 
 /// A run-time folder of its own.

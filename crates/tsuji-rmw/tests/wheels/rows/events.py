@@ -134,6 +134,9 @@ def _(scene):
     scene.there(told_of_liveliness, 0, 1)
     scene.there(forget)
     scene.here.kept['publisher'].assert_liveliness()
+    scene.there(told_of_liveliness, 1, 0)
+    scene.there(told_of_liveliness, 0, 1)
+    scene.there(forget)
     say(scene.here)
     scene.there(told_of_liveliness, 1, 0)
 

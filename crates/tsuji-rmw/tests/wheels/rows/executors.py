@@ -141,13 +141,29 @@ def _(scene, kind):
 def _(scene, kind):
     node, executor, ticks = rclpy.create_node('once', namespace=scene.namespace), kind(), []
     executor.add_node(node)
-    # What its own parts have waiting is done first.
-    ends = time.monotonic() + 0.3
-    while time.monotonic() < ends:
-        executor.spin_once(timeout_sec=0.01)
+
+    def settle():
+        """What its own parts have waiting is done first."""
+        ends = time.monotonic() + 0.3
+        while time.monotonic() < ends:
+            executor.spin_once(timeout_sec=0.01)
+
+    settle()
     began = time.monotonic()
     executor.spin_once(timeout_sec=0.1)
     expect(time.monotonic() - began >= 0.099, True, 'whether it waits')
+
+    def ends_before(seconds):
+        later = node.create_timer(seconds, lambda: ticks.append(True))
+        settle()
+        executor.spin_once(timeout_sec=0.1)
+        has_ended = not ticks
+        node.destroy_timer(later)
+        ticks.clear()
+        return has_ended
+
+    # On a busy machine it may come late once, and not again and again.
+    expect(any(ends_before(3) for _ in range(5)), True, 'whether it ends before what comes much later')
     timer = node.create_timer(0.05, lambda: ticks.append(True))
     until(lambda: executor.spin_once(timeout_sec=1) or ticks, 'the timer ticks')
     timer.cancel()
@@ -208,8 +224,8 @@ def _(scene):
     node, ticks = scene.here.node, []
     node.set_parameters([Parameter('use_sim_time', value=True)])
     node.create_timer(1.0, lambda: ticks.append(node.get_clock().now().nanoseconds))
-    scene.there(tell_time, 100)
-    until(lambda: node.get_clock().now().nanoseconds >= 100_000_000_000, 'the clock is heard')
+    # It is told by best effort, and lost until both ends have met.
+    until(lambda: scene.there(tell_time, 100) or node.get_clock().now().nanoseconds >= 100_000_000_000, 'the clock is heard')
     expect(node.get_clock().clock_type, ClockType.ROS_TIME, 'the clock')
     count = len(ticks)
     for second in range(101, 111):

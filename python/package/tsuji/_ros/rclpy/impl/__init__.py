@@ -1,0 +1,1 @@
+"""What rclpy has under `rclpy.impl`."""

@@ -1,0 +1,3 @@
+from rclpy.validate import validate_topic_name
+
+__all__ = ["validate_topic_name"]
