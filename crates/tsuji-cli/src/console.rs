@@ -6,14 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
-use signal_hook::iterator::{Handle, Signals};
-use signal_hook::low_level::emulate_default_handler;
-use tsuji_platform::signals;
 use tsuji_platform::terminal::{self, Key, Keys};
 use tsuji_record::{Controls, Position};
 
 use crate::output;
+use crate::terminal::GivenBack;
 
 /// How often keys are looked for where there is no line to show.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -36,7 +33,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Console {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    signals: Option<Handle>,
+    _signals: Option<GivenBack>,
 }
 
 impl Console {
@@ -46,7 +43,7 @@ impl Console {
         wanted.every = wanted.every.filter(|_| io::stderr().is_terminal());
         // Heard before the keys are taken, so that no signal ends the process between.
         if wanted.keys {
-            signals = Some(give_back_at_signals()?);
+            signals = Some(GivenBack::at_signals(terminal::give_back, terminal::take_again)?);
         }
         let keys = signals.as_ref().and_then(|_| Keys::take());
         if keys.is_some() {
@@ -61,7 +58,7 @@ impl Console {
             let run = move || run(keys, &controls, wanted, &told);
             thread = Some(thread::Builder::new().name("console".to_owned()).spawn(run)?);
         }
-        Ok(Self { is_over, thread, signals })
+        Ok(Self { is_over, thread, _signals: signals })
     }
 }
 
@@ -72,31 +69,7 @@ impl Drop for Console {
             // A panic of it was told, and its keys were given back.
             let _ = thread.join();
         }
-        if let Some(signals) = &self.signals {
-            signals.close();
-        }
     }
-}
-
-/// Gives the terminal back before a signal ends or stops this process, and takes it again when it goes on.
-fn give_back_at_signals() -> io::Result<Handle> {
-    let ours = signals::heard(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]);
-    let mut signals = Signals::new(ours.into_iter().chain([SIGCONT]))?;
-    let handle = signals.handle();
-    thread::Builder::new().name("terminal".to_owned()).spawn(move || {
-        for signal in signals.forever() {
-            if signal == SIGCONT {
-                terminal::take_again();
-                continue;
-            }
-            terminal::give_back();
-            // The others end the command by another thread.
-            if matches!(signal, SIGQUIT | SIGTSTP) {
-                let _ = emulate_default_handler(signal);
-            }
-        }
-    })?;
-    Ok(handle)
 }
 
 fn run(mut keys: Option<Keys>, controls: &Controls, wanted: Wanted, is_over: &AtomicBool) {

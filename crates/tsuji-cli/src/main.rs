@@ -45,6 +45,8 @@ mod routes;
 mod service;
 mod session;
 mod table;
+mod terminal;
+mod top;
 mod topic;
 
 fn main() -> ExitCode {
@@ -176,6 +178,9 @@ enum Command {
     /// Show the transport of each flow, why it is that one, and how it does
     #[command(after_help = routes::EXAMPLES)]
     Routes(routes::Args),
+    /// Watch flows and processes live, and set routes by keys
+    #[command(after_help = top::EXAMPLES)]
+    Top(top::Args),
     /// Set the transport of a topic while its samples flow, or leave it to the policy again
     #[command(subcommand)]
     Route(route::Command),
@@ -263,6 +268,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Bridge(args) => bridge::run(args, globals, &mut out),
         Command::Interface(command) => interface::run(command, &mut out),
         Command::Routes(args) => routes::run(args, globals, &mut out),
+        Command::Top(args) => top::run(args, globals, &mut out),
         Command::Route(command) => route::run(command, globals, &mut out),
         Command::Policy(command) => policy::run(command, globals, &mut out),
         Command::Doctor(args) => doctor::run(args, globals, &mut out),

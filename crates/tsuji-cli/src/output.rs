@@ -247,6 +247,11 @@ impl Paint {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { on: false };
 
+    /// Whether there are colours.
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     /// `text` in a colour.
     pub(crate) fn text(self, colour: Colour, text: impl Display) -> String {
         let code = match colour {

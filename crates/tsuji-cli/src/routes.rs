@@ -12,7 +12,7 @@ use crate::output::{Colour, Output, Paint};
 use crate::session::{Globals, LOOK_AGAIN, Session};
 use crate::table::{Cell, Column, Table, shorten_end, wrapped};
 
-mod engines;
+pub(crate) mod engines;
 pub(crate) mod history;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -256,7 +256,7 @@ const COUNTS: [Count; 2] = [
 ];
 
 /// Whether an end says what it counts. Foreign nodes do not.
-fn tells(end: &EndReport) -> bool {
+pub(crate) fn tells(end: &EndReport) -> bool {
     end.vendor.is_none()
 }
 
@@ -333,7 +333,7 @@ fn number(known: Option<u64>) -> String {
 }
 
 /// From RATE to DROPS.
-fn measured(route: &RouteReport) -> Vec<Cell> {
+pub(crate) fn measured(route: &RouteReport) -> Vec<Cell> {
     if !tells(&route.subscription) {
         return vec!["-".into(); 5];
     }
@@ -396,63 +396,66 @@ fn why(route: &RouteReport, width: Option<usize>, paint: Paint) -> Vec<String> {
     const TITLE: usize = 16;
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(TITLE));
     let mut lines = Vec::new();
-    let mut say = |title: &str, text: &str| {
-        for (at, part) in wrapped(text, room).iter().enumerate() {
+    for (title, text) in told(route) {
+        for (at, part) in wrapped(&text, room).iter().enumerate() {
             let title = if at == 0 { title } else { "" };
             let title = paint.text(Colour::Strong, format_args!("    {title:<12}"));
             lines.push(format!("{title}{part}"));
         }
-    };
-    say("because", &route.because);
-    if let Some(transport) = &route.pinned {
-        let topic = &route.topic;
-        say(
-            "set",
-            &format!(
-                "{transport}, by the user; `tsuji route auto {topic}` leaves it to the policy again"
-            ),
-        );
     }
-    for mismatch in &route.mismatches {
-        say("mismatch", mismatch);
-    }
-    for (transport, reason) in &route.rejected {
-        say("rejected", &format!("{transport}: {reason}"));
-    }
-    let typical = route.sample_bytes.map(|it| format!("{it} bytes, ")).unwrap_or_default();
-    say("now", &format!("{} ({typical}{})", route.size, route.size_origin));
-    match &route.publisher.vendor {
-        None => say("sent", &format!("{} samples", route.sent)),
-        Some(vendor) => say("sent", &format!("not known: a foreign node on {vendor}")),
-    }
-    if let Some(vendor) = &route.subscription.vendor {
-        say("received", &format!("not known: a foreign node on {vendor}"));
-        return lines;
-    }
-    say("received", &format!("{} samples, {}", route.samples, figures::bytes(route.bytes)));
-    if let Some(latency) = &route.latency {
-        let [median, p99, max] =
-            [latency.median_us, latency.p99_us, latency.max_us].map(figures::micros);
-        say(
-            "latency",
-            &format!(
-                "median {median} µs, p99 {p99} µs, max {max} µs, by the {} clock",
-                latency.clock
-            ),
-        );
-    }
-    let RouteReport { displaced, expired, invalid, lost, duplicates, .. } = route;
-    say(
-        "drops",
-        &format!(
-            "{displaced} displaced, {expired} expired, {invalid} invalid, {lost} lost, {duplicates} duplicates"
-        ),
-    );
-    say("route", &format!("number {} of this flow", route.epoch));
     lines
 }
 
-fn drops(route: &RouteReport) -> u64 {
+/// All that is known of why a flow has its transport and how it does, each with a title.
+pub(crate) fn told(route: &RouteReport) -> Vec<(&'static str, String)> {
+    let mut told = vec![("because", route.because.clone())];
+    if let Some(transport) = &route.pinned {
+        let topic = &route.topic;
+        told.push((
+            "set",
+            format!(
+                "{transport}, by the user; `tsuji route auto {topic}` leaves it to the policy again"
+            ),
+        ));
+    }
+    told.extend(route.mismatches.iter().map(|it| ("mismatch", it.clone())));
+    let rejected = route.rejected.iter();
+    told.extend(rejected.map(|(it, reason)| ("rejected", format!("{it}: {reason}"))));
+    let typical = route.sample_bytes.map(|it| format!("{it} bytes, ")).unwrap_or_default();
+    told.push(("now", format!("{} ({typical}{})", route.size, route.size_origin)));
+    told.push((
+        "sent",
+        match &route.publisher.vendor {
+            None => format!("{} samples", route.sent),
+            Some(vendor) => format!("not known: a foreign node on {vendor}"),
+        },
+    ));
+    if let Some(vendor) = &route.subscription.vendor {
+        told.push(("received", format!("not known: a foreign node on {vendor}")));
+        return told;
+    }
+    told.push(("received", format!("{} samples, {}", route.samples, figures::bytes(route.bytes))));
+    if let Some(latency) = &route.latency {
+        let [median, p99, max] =
+            [latency.median_us, latency.p99_us, latency.max_us].map(figures::micros);
+        let clock = &latency.clock;
+        told.push((
+            "latency",
+            format!("median {median} µs, p99 {p99} µs, max {max} µs, by the {clock} clock"),
+        ));
+    }
+    let RouteReport { displaced, expired, invalid, lost, duplicates, .. } = route;
+    told.push((
+        "drops",
+        format!(
+            "{displaced} displaced, {expired} expired, {invalid} invalid, {lost} lost, {duplicates} duplicates"
+        ),
+    ));
+    told.push(("route", format!("number {} of this flow", route.epoch)));
+    told
+}
+
+pub(crate) fn drops(route: &RouteReport) -> u64 {
     let RouteReport { displaced, expired, invalid, lost, duplicates, .. } = route;
     [displaced, expired, invalid, lost, duplicates].into_iter().sum()
 }

@@ -67,6 +67,16 @@ impl Cell {
     pub(crate) fn new(text: impl Into<String>, colour: Colour) -> Self {
         Self { text: escaped(&text.into(), ""), colour }
     }
+
+    /// The text, which commands no terminal.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its colour.
+    pub(crate) fn colour(&self) -> Colour {
+        self.colour
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {
@@ -184,7 +194,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// `text` in at most `width` characters, without its middle. The end keeps a little more.
-fn shorten_middle(text: &str, width: usize) -> String {
+pub(crate) fn shorten_middle(text: &str, width: usize) -> String {
     let all = length(text);
     if all <= width {
         return text.to_owned();

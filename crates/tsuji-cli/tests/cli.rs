@@ -50,6 +50,8 @@ mod support;
 mod terminal;
 #[path = "cli/time.rs"]
 mod time;
+#[path = "cli/top.rs"]
+mod top;
 #[path = "cli/topic.rs"]
 mod topic;
 #[path = "cli/usage.rs"]

@@ -140,7 +140,8 @@ fn set(how: &libc::termios) -> bool {
     unsafe { libc::tcsetattr(INPUT, libc::TCSANOW, how) == 0 }
 }
 
-fn is_in_foreground() -> bool {
+/// Returns true if this process may read its terminal and change it: its group is the one in the foreground.
+pub fn is_in_foreground() -> bool {
     // SAFETY: both ask only.
     unsafe { libc::tcgetpgrp(INPUT) == libc::getpgrp() }
 }

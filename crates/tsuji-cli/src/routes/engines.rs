@@ -106,14 +106,14 @@ fn table(engines: &[EngineReport], with_because: bool) -> Table {
     table
 }
 
-fn memory(engine: &EngineReport) -> String {
+pub(crate) fn memory(engine: &EngineReport) -> String {
     let Some(grown) = engine.resident_bytes else { return "-".to_owned() };
     let mark = if engine.is_shared { "~" } else { "" };
     format!("{mark}{}", figures::bytes(grown.max(0).unsigned_abs()))
 }
 
 /// What is loaded, and how its threads are called.
-fn details(engine: &EngineReport) -> impl Iterator<Item = String> {
+pub(crate) fn details(engine: &EngineReport) -> impl Iterator<Item = String> {
     let loaded = engine.library.as_ref().map(|file| {
         let version = engine.version.as_deref().unwrap_or("its version is known when it is loaded");
         let is_loaded = if engine.is_loaded { "loaded" } else { "not loaded" };

@@ -1,12 +1,10 @@
 //! `tsuji record`, `tsuji play` and `tsuji bag`.
 
 use std::fs;
-use std::io::Write;
-use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{Ended, Running, Signal, World, is_there};
+use crate::support::{AtTerminal, Ended, Running, Signal, World, is_there};
 
 const TEXT: &str = "std_msgs/msg/String";
 
@@ -718,28 +716,20 @@ fn qos_is_overridden_as_in_ros2() {
 /// A recording is played at a terminal of its own, at which `keys` are pressed once it says what they do; and what `stty`
 /// says of the terminal before and after.
 fn played_at_a_terminal(script: &str, keys: &[&[u8]]) -> Option<String> {
-    if !is_there(&["script", "--version"]) {
-        return None;
-    }
     let world = World::new();
     record(&world, "a.mcap", &[], 3);
     let program = crate::support::tsuji();
-    world.write("run.sh", &format!("P='{program} play a.mcap --start-paused'\n{script}\n"));
-    let pipe = world.path("keys");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let at_a_terminal = "exec script -qfec 'sh run.sh' /dev/null < keys";
-    let mut terminal = Running::new(&mut world.foreign(["sh", "-c", at_a_terminal]));
-    let mut pressed = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
-    terminal.out("space pauses and goes on");
+    let script = format!("P='{program} play a.mcap --start-paused'\n{script}\n");
+    let mut terminal = AtTerminal::start(&world, &script)?;
+    terminal.wait("space pauses and goes on");
     for keys in keys {
-        pressed.write_all(keys).unwrap();
+        terminal.press(keys);
         if *keys == b"\x1a" {
-            terminal.out("stopped");
+            terminal.wait("stopped");
         }
     }
-    terminal.out("end of it");
-    drop(pressed);
-    Some(terminal.end().out)
+    terminal.wait("end of it");
+    Some(terminal.end())
 }
 
 fn has_same_terminal(out: &str, times: usize) {

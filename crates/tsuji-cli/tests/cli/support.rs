@@ -2,10 +2,11 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -254,6 +255,81 @@ impl Ended {
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A shell script at a terminal of its own, of 80 columns and 24 rows, at which keys are pressed.
+pub(crate) struct AtTerminal {
+    process: Running,
+    keys: fs::File,
+    shown: Receiver<Vec<u8>>,
+    /// What was shown, and how much of it was waited for.
+    seen: String,
+    awaited: usize,
+}
+
+impl AtTerminal {
+    /// Runs the script; `None`, and that is said, where nothing makes a terminal here.
+    pub(crate) fn start(world: &World, script: &str) -> Option<Self> {
+        if !is_there(&["script", "--version"]) {
+            return None;
+        }
+        world.write("run.sh", &format!("stty cols 80 rows 24\n{script}\n"));
+        let pipe = world.path("keys");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let at_a_terminal = "exec script -qfec 'sh run.sh' /dev/null < keys";
+        let (mut reader, process) =
+            Running::unread(&mut world.foreign(["sh", "-c", at_a_terminal]));
+        let keys = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        let (show, shown) = channel();
+        thread::spawn(move || {
+            let mut bytes = vec![0; 65_536];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                if show.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Some(Self { process, keys, shown, seen: String::new(), awaited: 0 })
+    }
+
+    /// Presses keys.
+    pub(crate) fn press(&mut self, keys: impl AsRef<[u8]>) {
+        self.keys.write_all(keys.as_ref()).unwrap();
+    }
+
+    /// Waits until this is shown, after what was waited for before.
+    #[track_caller]
+    pub(crate) fn wait(&mut self, wanted: &str) {
+        let began = Instant::now();
+        loop {
+            if let Some(at) = self.seen[self.awaited..].find(wanted) {
+                self.awaited += at + wanted.len();
+                return;
+            }
+            let left = WATCHDOG.saturating_sub(began.elapsed());
+            match self.shown.recv_timeout(left) {
+                // Letters that come in pieces are none that is waited for.
+                Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
+                Err(error) => {
+                    let last: Vec<char> =
+                        self.seen[self.awaited..].chars().rev().take(1000).collect();
+                    let last: String = last.into_iter().rev().collect();
+                    panic!("no {wanted:?}: {error}; last was shown {last:?}");
+                }
+            }
+        }
+    }
+
+    /// Waits for the end, and answers all that was shown.
+    pub(crate) fn end(mut self) -> String {
+        drop(self.keys);
+        let ended = self.process.end();
+        assert_eq!(ended.err, "");
+        while let Ok(bytes) = self.shown.recv() {
+            self.seen += &String::from_utf8_lossy(&bytes);
+        }
+        self.seen
     }
 }
 

@@ -1,0 +1,44 @@
+//! A terminal whose keys or screen are taken goes back to its owner before a signal ends or stops this process.
+
+use std::io;
+use std::thread;
+
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
+use tsuji_platform::signals;
+
+/// A thread that hears the signals, until this is dropped.
+pub(crate) struct GivenBack {
+    signals: Handle,
+}
+
+impl GivenBack {
+    /// Calls `give_back` before a signal ends or stops this process, and `take_again` when it goes on. Both may be called at any
+    /// time, on another thread, and more than once.
+    pub(crate) fn at_signals(give_back: fn(), take_again: fn()) -> io::Result<Self> {
+        let ours = signals::heard(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]);
+        let mut signals = Signals::new(ours.into_iter().chain([SIGCONT]))?;
+        let handle = signals.handle();
+        thread::Builder::new().name("terminal".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                if signal == SIGCONT {
+                    take_again();
+                    continue;
+                }
+                give_back();
+                // The others end the command by another thread.
+                if matches!(signal, SIGQUIT | SIGTSTP) {
+                    let _ = emulate_default_handler(signal);
+                }
+            }
+        })?;
+        Ok(Self { signals: handle })
+    }
+}
+
+impl Drop for GivenBack {
+    fn drop(&mut self) {
+        self.signals.close();
+    }
+}

@@ -1,0 +1,922 @@
+//! What is shown and what keys do, without a terminal.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tsuji::{
+    EngineState, KNOWN_TRANSPORTS, ProcessEngines, ProcessInfo, RouteReport, RouteSetting,
+};
+use tsuji_core::TopicPattern;
+
+use super::watcher::{Look, News, Order};
+use crate::output::Colour;
+use crate::routes;
+
+/// How long a message stands.
+const MESSAGE_STANDS: Duration = Duration::from_secs(8);
+
+/// Looks whose figures are kept of each flow.
+const TREND: usize = 120;
+
+/// How often can be looked at most, and at least.
+const EVERY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+
+/// What a key is for beyond what is shown.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Nothing,
+    End,
+    /// Leave the terminal to the shell for a while.
+    Stop,
+    Order(Order),
+}
+
+/// A column that flows are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum FlowColumn {
+    #[default]
+    Topic,
+    Transport,
+    Rate,
+    /// Bytes a second
+    Bytes,
+    /// Median of the latency
+    Median,
+    /// 99th percentile of the latency
+    P99,
+    Drops,
+}
+
+/// A column that processes are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProcessColumn {
+    #[default]
+    Program,
+    Pid,
+    Host,
+    Threads,
+    Memory,
+}
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    Flows,
+    Processes,
+}
+
+/// How much of the screen tells about what is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Details {
+    None,
+    Some,
+    All,
+}
+
+/// What keys are for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The table.
+    Table,
+    /// The text that rows must have in them.
+    Filter,
+    /// The transports of a topic.
+    Transports(Choice),
+    /// What the keys are for.
+    Help,
+}
+
+/// A transport is chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) topic: String,
+    /// The setting before, to go back to.
+    before: Option<String>,
+    /// Transports, each with what speaks for or against it; the first is the choice of the policy.
+    pub(super) offered: Vec<(Option<String>, String)>,
+    pub(super) at: usize,
+}
+
+/// A topic that was set.
+#[derive(Debug)]
+struct Setting {
+    topic: String,
+    /// What it was set to before, by whomever.
+    before: Option<String>,
+    /// What it is set to since.
+    transport: Option<String>,
+}
+
+/// What is done when an order to set a topic has been answered.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// It is noted, with what the topic was set to before.
+    Set { before: Option<String> },
+    /// The last that is noted is forgotten.
+    TakeBack,
+}
+
+/// The two ends of a flow, which tell it from all others.
+pub(super) type FlowKey = (String, String);
+
+fn key(flow: &RouteReport) -> FlowKey {
+    (flow.publisher.gid.clone(), flow.subscription.gid.clone())
+}
+
+/// A row that is chosen, followed when rows come and go.
+#[derive(Debug)]
+struct Chosen<K> {
+    key: Option<K>,
+    at: usize,
+}
+
+impl<K: Clone + PartialEq> Chosen<K> {
+    const fn first() -> Self {
+        Self { key: None, at: 0 }
+    }
+
+    /// Where the row is that was chosen, or the one that took its place.
+    fn at(&self, keys: &[K]) -> Option<usize> {
+        let found = self.key.as_ref().and_then(|key| keys.iter().position(|it| it == key));
+        found.or_else(|| keys.len().checked_sub(1).map(|last| last.min(self.at)))
+    }
+
+    fn choose(&mut self, at: usize, keys: &[K]) {
+        let at = at.min(keys.len().saturating_sub(1));
+        *self = Self { key: keys.get(at).cloned(), at };
+    }
+
+    /// What was chosen is chosen still; if it is gone, what stands there now.
+    fn follow(&mut self, keys: &[K]) {
+        if let Some(at) = self.at(keys) {
+            self.choose(at, keys);
+        }
+    }
+}
+
+/// What is shown, and what was done here.
+#[derive(Debug)]
+pub(super) struct Top {
+    pub(super) page: Page,
+    pub(super) details: Details,
+    pub(super) mode: Mode,
+    pub(super) filter: String,
+    pub(super) flow_column: FlowColumn,
+    pub(super) process_column: ProcessColumn,
+    pub(super) is_reversed: bool,
+    pub(super) every: Duration,
+    pub(super) is_paused: bool,
+    /// Lines of the details that are above the screen.
+    pub(super) scrolled: usize,
+    /// Rows of the table that are above the screen.
+    pub(super) above: usize,
+    /// Rows that there is room for, as was last drawn.
+    pub(super) rows: usize,
+    pattern: Option<TopicPattern>,
+    flows: Vec<RouteReport>,
+    /// `None` until they have been asked for and have answered.
+    processes: Option<Vec<ProcessEngines>>,
+    others: Vec<ProcessInfo>,
+    has_looked: bool,
+    flow: Chosen<FlowKey>,
+    process: Chosen<String>,
+    trends: HashMap<FlowKey, VecDeque<(f64, f64)>>,
+    message: Option<(Instant, Colour, String)>,
+    /// What was done here and not taken back, the last one at the end.
+    settings: Vec<Setting>,
+    /// What was asked for and has not been answered.
+    pending: Option<Asked>,
+}
+
+impl Top {
+    pub(super) fn new(
+        pattern: Option<TopicPattern>,
+        every: Duration,
+        flow_column: FlowColumn,
+    ) -> Self {
+        Self {
+            page: Page::Flows,
+            details: Details::Some,
+            mode: Mode::Table,
+            filter: String::new(),
+            flow_column,
+            process_column: ProcessColumn::default(),
+            is_reversed: false,
+            every,
+            is_paused: false,
+            scrolled: 0,
+            above: 0,
+            rows: 1,
+            pattern,
+            flows: Vec::new(),
+            processes: None,
+            others: Vec::new(),
+            has_looked: false,
+            flow: Chosen::first(),
+            process: Chosen::first(),
+            trends: HashMap::new(),
+            message: None,
+            settings: Vec::new(),
+            pending: None,
+        }
+    }
+
+    /// Topics that are set to a transport by what was done here.
+    pub(super) fn set_here(&self) -> impl Iterator<Item = (&str, &str)> {
+        let last: BTreeMap<_, _> =
+            self.settings.iter().map(|it| (&*it.topic, it.transport.as_deref())).collect();
+        last.into_iter().filter_map(|(topic, transport)| Some((topic, transport?)))
+    }
+
+    /// All flows of the pattern.
+    pub(super) fn all_flows(&self) -> &[RouteReport] {
+        &self.flows
+    }
+
+    /// All other processes.
+    pub(super) fn others(&self) -> &[ProcessInfo] {
+        &self.others
+    }
+
+    /// Whether anything has been seen.
+    pub(super) fn has_looked(&self) -> bool {
+        match self.page {
+            Page::Flows => self.has_looked,
+            Page::Processes => self.processes.is_some(),
+        }
+    }
+
+    /// The flows that are shown, in their order.
+    pub(super) fn flows(&self) -> Vec<&RouteReport> {
+        let has = |flow: &&RouteReport| {
+            let transport = flow.transport.as_deref().unwrap_or_default();
+            let ends = [&flow.publisher, &flow.subscription];
+            let ends = ends.into_iter().flat_map(|it| [&*it.node, &*it.program]);
+            self.is_shown(ends.chain([&*flow.topic, &*flow.type_name, transport]))
+        };
+        let mut flows: Vec<_> = self.flows.iter().filter(has).collect();
+        flows.sort_by(|a, b| {
+            let order = self.flow_column.compare(a, b);
+            let order = if self.is_reversed { order.reverse() } else { order };
+            order.then_with(|| FlowColumn::Topic.compare(a, b)).then_with(|| key(a).cmp(&key(b)))
+        });
+        flows
+    }
+
+    /// The processes that are shown, in their order.
+    pub(super) fn processes(&self) -> Vec<&ProcessEngines> {
+        let has = |it: &&ProcessEngines| {
+            let engines = it.engines.iter().filter(|it| is_at_work(it.state));
+            let engines = engines.map(|it| &*it.transport);
+            self.is_shown(engines.chain([&*it.process.program, &*it.process.host]))
+        };
+        let mut processes: Vec<_> = self.processes.iter().flatten().filter(has).collect();
+        processes.sort_by(|a, b| {
+            let order = self.process_column.compare(a, b);
+            let order = if self.is_reversed { order.reverse() } else { order };
+            order.then_with(|| a.process.token.cmp(&b.process.token))
+        });
+        processes
+    }
+
+    fn is_shown<'a>(&self, mut texts: impl Iterator<Item = &'a str>) -> bool {
+        let wanted = self.filter.to_lowercase();
+        wanted.is_empty() || texts.any(|it| it.to_lowercase().contains(&wanted))
+    }
+
+    /// Where the row is that is chosen.
+    pub(super) fn chosen(&self) -> Option<usize> {
+        match self.page {
+            Page::Flows => self.flow.at(&self.flow_keys()),
+            Page::Processes => self.process.at(&self.process_keys()),
+        }
+    }
+
+    /// The flow that is chosen.
+    pub(super) fn chosen_flow(&self) -> Option<&RouteReport> {
+        let at = self.flow.at(&self.flow_keys())?;
+        self.flows().get(at).copied()
+    }
+
+    /// Rates (in hertz) and medians (in microseconds) of a flow, the newest last.
+    pub(super) fn trend(&self, flow: &RouteReport) -> impl Iterator<Item = (f64, f64)> {
+        self.trends.get(&key(flow)).into_iter().flatten().copied()
+    }
+
+    /// What is said now.
+    pub(super) fn message(&self) -> Option<(Colour, &str)> {
+        self.message.as_ref().map(|(_, colour, text)| (*colour, &**text))
+    }
+
+    /// Forgets a message that has stood long enough; whether there was one.
+    pub(super) fn forget_message(&mut self, now: Instant) -> bool {
+        self.message.take_if(|(since, ..)| *since + MESSAGE_STANDS <= now).is_some()
+    }
+
+    fn say(&mut self, now: Instant, colour: Colour, text: String) {
+        self.message = Some((now, colour, text));
+    }
+
+    fn flow_keys(&self) -> Vec<FlowKey> {
+        self.flows().into_iter().map(key).collect()
+    }
+
+    fn process_keys(&self) -> Vec<String> {
+        self.processes().into_iter().map(|it| it.process.token.clone()).collect()
+    }
+
+    /// Takes in what the watcher has learned.
+    pub(super) fn learn(&mut self, news: News, now: Instant) {
+        match news {
+            News::Look(look) => self.see(look),
+            News::Set { topic, transport, answers } => {
+                self.hear(topic, transport, &answers, now);
+            }
+        }
+    }
+
+    fn see(&mut self, look: Look) {
+        self.has_looked = true;
+        self.flows = look.flows;
+        self.flows
+            .retain(|it| self.pattern.as_ref().is_none_or(|pattern| pattern.matches(&it.topic)));
+        self.others = look.others;
+        if look.processes.is_some() {
+            self.processes = look.processes;
+        }
+        let mut trends = HashMap::new();
+        for flow in &self.flows {
+            let mut trend = self.trends.remove(&key(flow)).unwrap_or_default();
+            if trend.len() == TREND {
+                trend.pop_front();
+            }
+            let median = flow.latency.as_ref().map_or(0.0, |it| it.median_us);
+            trend.push_back((flow.rate_hz, median));
+            trends.insert(key(flow), trend);
+        }
+        self.trends = trends;
+        self.follow();
+    }
+
+    fn follow(&mut self) {
+        let keys = self.flow_keys();
+        self.flow.follow(&keys);
+        let keys = self.process_keys();
+        self.process.follow(&keys);
+    }
+
+    fn hear(
+        &mut self,
+        topic: String,
+        transport: Option<String>,
+        answers: &[RouteSetting],
+        now: Instant,
+    ) {
+        let asked = self.pending.take();
+        let obeyed: Vec<u32> =
+            answers.iter().filter_map(|it| it.outcome.as_ref().ok().copied()).collect();
+        if asked == Some(Asked::TakeBack) {
+            self.settings.pop();
+        }
+        if obeyed.is_empty() {
+            let reason = answers.iter().find_map(|it| it.outcome.as_ref().err());
+            let reason = reason.map_or("no process answers", |it| &**it);
+            return self.say(now, Colour::Error, format!("{topic}: nothing is set: {reason}"));
+        }
+        let what = match &transport {
+            Some(transport) => format!("set to {transport}"),
+            None => "left to the policy".to_owned(),
+        };
+        let text = match obeyed.iter().sum() {
+            0_u32 => format!("{topic}: {what}; it has no flow now"),
+            1 => format!("{topic}: {what}, for 1 flow"),
+            flows => format!("{topic}: {what}, for {flows} flows"),
+        };
+        self.say(now, Colour::Good, text);
+        if let Some(Asked::Set { before }) = asked {
+            self.settings.push(Setting { topic, before, transport });
+        }
+    }
+
+    /// What a key does.
+    pub(super) fn press(&mut self, key: KeyEvent) -> Wish {
+        if key.kind == KeyEventKind::Release {
+            return Wish::Nothing;
+        }
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return match key.code {
+                KeyCode::Char('c' | 'd') => Wish::End,
+                KeyCode::Char('z') => Wish::Stop,
+                _ => Wish::Nothing,
+            };
+        }
+        match &self.mode {
+            Mode::Table => self.press_in_table(key.code),
+            Mode::Filter => self.press_in_filter(key.code),
+            Mode::Transports(_) => self.press_in_transports(key.code),
+            Mode::Help => {
+                self.mode = Mode::Table;
+                Wish::Nothing
+            }
+        }
+    }
+
+    fn press_in_table(&mut self, code: KeyCode) -> Wish {
+        match code {
+            KeyCode::Char('q') => return Wish::End,
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.mode = Mode::Help,
+            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Esc => self.change_filter(String::clear),
+            KeyCode::Tab | KeyCode::BackTab => return self.turn_page(),
+            KeyCode::Enter => self.show_details(),
+            KeyCode::Char('<') | KeyCode::Left => self.sort_by(-1),
+            KeyCode::Char('>' | 's') | KeyCode::Right => self.sort_by(1),
+            KeyCode::Char('r') => {
+                self.is_reversed = !self.is_reversed;
+                self.follow();
+            }
+            KeyCode::Char(' ') => {
+                self.is_paused = !self.is_paused;
+                return Wish::Order(Order::Every((!self.is_paused).then_some(self.every)));
+            }
+            KeyCode::Char('+') => return self.look_every(self.every / 2),
+            KeyCode::Char('-') => return self.look_every(self.every * 2),
+            KeyCode::Char('t') => self.offer_transports(),
+            KeyCode::Char('a') => return self.leave_to_policy(),
+            KeyCode::Char('u') => return self.take_back(),
+            code => self.go(code),
+        }
+        Wish::Nothing
+    }
+
+    fn press_in_filter(&mut self, code: KeyCode) -> Wish {
+        match code {
+            KeyCode::Enter => self.mode = Mode::Table,
+            KeyCode::Esc => {
+                self.mode = Mode::Table;
+                self.change_filter(String::clear);
+            }
+            KeyCode::Backspace => self.change_filter(|it| {
+                it.pop();
+            }),
+            KeyCode::Char(letter) => self.change_filter(|it| it.push(letter)),
+            _ => {}
+        }
+        Wish::Nothing
+    }
+
+    fn press_in_transports(&mut self, code: KeyCode) -> Wish {
+        let Mode::Transports(choice) = &mut self.mode else { return Wish::Nothing };
+        let last = choice.offered.len().saturating_sub(1);
+        match code {
+            KeyCode::Up | KeyCode::Char('k') => choice.at = choice.at.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => choice.at = (choice.at + 1).min(last),
+            KeyCode::Home => choice.at = 0,
+            KeyCode::End => choice.at = last,
+            KeyCode::Esc | KeyCode::Char('q' | 't') => self.mode = Mode::Table,
+            KeyCode::Enter => {
+                let Choice { topic, before, mut offered, at } = choice.clone();
+                let (transport, _) = offered.swap_remove(at);
+                self.mode = Mode::Table;
+                return self.set(topic, transport, Asked::Set { before });
+            }
+            _ => {}
+        }
+        Wish::Nothing
+    }
+
+    /// Goes to another row, or through the details where they are all that is shown.
+    fn go(&mut self, code: KeyCode) {
+        let page = self.rows.max(1);
+        let to = |at: usize, end: usize| match code {
+            KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => at.saturating_add(1),
+            KeyCode::PageUp => at.saturating_sub(page),
+            KeyCode::PageDown => at.saturating_add(page),
+            KeyCode::Home | KeyCode::Char('g') => 0,
+            KeyCode::End | KeyCode::Char('G') => end,
+            _ => at,
+        };
+        if self.details == Details::All {
+            // What is drawn says where the end is.
+            self.scrolled = to(self.scrolled, usize::MAX);
+            return;
+        }
+        match self.page {
+            Page::Flows => {
+                let keys = self.flow_keys();
+                let at = self.flow.at(&keys).unwrap_or(0);
+                self.flow.choose(to(at, keys.len()), &keys);
+            }
+            Page::Processes => {
+                let keys = self.process_keys();
+                let at = self.process.at(&keys).unwrap_or(0);
+                self.process.choose(to(at, keys.len()), &keys);
+            }
+        }
+    }
+
+    fn change_filter(&mut self, change: impl FnOnce(&mut String)) {
+        change(&mut self.filter);
+        self.follow();
+    }
+
+    fn turn_page(&mut self) -> Wish {
+        self.page = match self.page {
+            Page::Flows => Page::Processes,
+            Page::Processes => Page::Flows,
+        };
+        (self.scrolled, self.above) = (0, 0);
+        // What nobody looks at is not asked for.
+        self.processes = None;
+        Wish::Order(Order::Processes(self.page == Page::Processes))
+    }
+
+    fn show_details(&mut self) {
+        self.details = match self.details {
+            Details::None => Details::Some,
+            Details::Some => Details::All,
+            Details::All => Details::None,
+        };
+        self.scrolled = 0;
+    }
+
+    fn sort_by(&mut self, step: isize) {
+        match self.page {
+            Page::Flows => self.flow_column = beside(self.flow_column, step),
+            Page::Processes => self.process_column = beside(self.process_column, step),
+        }
+        self.is_reversed = false;
+        self.follow();
+    }
+
+    fn look_every(&mut self, every: Duration) -> Wish {
+        self.every = every.clamp(EVERY.0, EVERY.1);
+        self.is_paused = false;
+        Wish::Order(Order::Every(Some(self.every)))
+    }
+
+    /// The flow whose topic is to be set; `None`, and that is said, where that is none or cannot be.
+    fn flow_to_set(&mut self) -> Option<RouteReport> {
+        let now = Instant::now();
+        if self.page != Page::Flows {
+            self.say(now, Colour::Warning, "Topics are set on the page of flows (Tab).".to_owned());
+            return None;
+        }
+        if self.pending.is_some() {
+            self.say(now, Colour::Warning, "The last setting is not answered yet.".to_owned());
+            return None;
+        }
+        let flow = self.chosen_flow().cloned()?;
+        let ends = [&flow.publisher, &flow.subscription];
+        if let Some(vendor) = ends.into_iter().find_map(|it| it.vendor.clone()) {
+            let text = format!(
+                "{}: a flow with a foreign node ({vendor}) keeps its transport",
+                flow.topic
+            );
+            self.say(now, Colour::Warning, text);
+            return None;
+        }
+        Some(flow)
+    }
+
+    fn offer_transports(&mut self) {
+        let Some(flow) = self.flow_to_set() else { return };
+        let now = flow.transport.iter().map(|it| (it.clone(), "carries it now".to_owned()));
+        let mut offered: Vec<_> = now.chain(flow.rejected).collect();
+        // Always in one order, whatever carries the flow now.
+        offered.sort_by_cached_key(|(it, _)| {
+            let known = KNOWN_TRANSPORTS.iter().position(|known| known == it);
+            (known.unwrap_or(KNOWN_TRANSPORTS.len()), it.clone())
+        });
+        let at = offered.iter().position(|(it, _)| Some(it) == flow.transport.as_ref());
+        let at = at.map_or(0, |at| at + 1);
+        let offered = offered.into_iter().map(|(it, why)| (Some(it), why));
+        let offered: Vec<_> =
+            std::iter::once((None, "as the policy says".to_owned())).chain(offered).collect();
+        let (topic, before) = (flow.topic, flow.pinned);
+        self.mode = Mode::Transports(Choice { topic, before, offered, at });
+    }
+
+    fn leave_to_policy(&mut self) -> Wish {
+        let Some(flow) = self.flow_to_set() else { return Wish::Nothing };
+        self.set(flow.topic, None, Asked::Set { before: flow.pinned })
+    }
+
+    fn take_back(&mut self) -> Wish {
+        let now = Instant::now();
+        if self.pending.is_some() {
+            self.say(now, Colour::Warning, "The last setting is not answered yet.".to_owned());
+            return Wish::Nothing;
+        }
+        let Some(last) = self.settings.last() else {
+            self.say(now, Colour::Warning, "Nothing was set here.".to_owned());
+            return Wish::Nothing;
+        };
+        self.set(last.topic.clone(), last.before.clone(), Asked::TakeBack)
+    }
+
+    fn set(&mut self, topic: String, transport: Option<String>, asked: Asked) -> Wish {
+        self.pending = Some(asked);
+        Wish::Order(Order::Set { topic, transport })
+    }
+}
+
+/// The column so many further, the first after the last.
+fn beside<C: ValueEnum + PartialEq>(column: C, step: isize) -> C {
+    let all = C::value_variants();
+    let at = all.iter().position(|it| *it == column).unwrap_or(0);
+    let to = (at as isize + step).rem_euclid(all.len() as isize);
+    all[to as usize].clone()
+}
+
+impl FlowColumn {
+    /// Whether the greatest comes first, unless the order is reversed.
+    pub(super) fn is_downwards(self) -> bool {
+        !matches!(self, Self::Topic | Self::Transport)
+    }
+
+    fn compare(self, a: &RouteReport, b: &RouteReport) -> Ordering {
+        // What a foreign subscription does not tell comes last.
+        let number = |pick: fn(&RouteReport) -> Option<f64>| {
+            let known = |it: &RouteReport| pick(it).filter(|_| routes::tells(&it.subscription));
+            downwards(known(a), known(b))
+        };
+        match self {
+            Self::Topic => (&a.topic, a.role as u8).cmp(&(&b.topic, b.role as u8)),
+            Self::Transport => a.transport.cmp(&b.transport),
+            Self::Rate => number(|it| Some(it.rate_hz)),
+            Self::Bytes => number(|it| Some(it.bytes_per_s)),
+            Self::Median => number(|it| Some(it.latency.as_ref()?.median_us)),
+            Self::P99 => number(|it| Some(it.latency.as_ref()?.p99_us)),
+            Self::Drops => number(|it| Some(routes::drops(it) as f64)),
+        }
+    }
+}
+
+impl ProcessColumn {
+    /// Whether the greatest comes first, unless the order is reversed.
+    pub(super) fn is_downwards(self) -> bool {
+        matches!(self, Self::Threads | Self::Memory)
+    }
+
+    fn compare(self, a: &ProcessEngines, b: &ProcessEngines) -> Ordering {
+        let by_name = |it: &ProcessEngines| (it.process.program.clone(), it.process.pid);
+        match self {
+            Self::Program => by_name(a).cmp(&by_name(b)),
+            Self::Pid => a.process.pid.cmp(&b.process.pid),
+            Self::Host => a.process.host.cmp(&b.process.host),
+            Self::Threads => b.threads.cmp(&a.threads),
+            Self::Memory => b.resident_bytes.cmp(&a.resident_bytes),
+        }
+    }
+}
+
+/// The greatest first, and what is not known last.
+fn downwards(a: Option<f64>, b: Option<f64>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => b.total_cmp(&a),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    }
+}
+
+/// Whether a transport carries samples, or may at any time.
+pub(super) fn is_at_work(state: EngineState) -> bool {
+    matches!(state, EngineState::BuiltIn | EngineState::Running)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{answer, flow, look, process};
+    use super::*;
+
+    fn top(flows: Vec<RouteReport>) -> Top {
+        let mut top = Top::new(None, Duration::from_secs(1), FlowColumn::Topic);
+        top.learn(News::Look(look(flows)), Instant::now());
+        top
+    }
+
+    fn press(top: &mut Top, code: KeyCode) -> Wish {
+        top.press(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    fn letter(top: &mut Top, letter: char) -> Wish {
+        press(top, KeyCode::Char(letter))
+    }
+
+    fn topics(top: &Top) -> Vec<&str> {
+        top.flows().iter().map(|it| &*it.topic).collect()
+    }
+
+    fn chosen(top: &Top) -> Option<&str> {
+        top.chosen_flow().map(|it| &*it.topic)
+    }
+
+    #[test]
+    fn names_go_upwards_and_numbers_downwards_and_the_unknown_is_last() {
+        let mut foreign = flow("/b", 2);
+        foreign.subscription.vendor = Some("Fast DDS".to_owned());
+        let mut slow = flow("/c", 3);
+        slow.rate_hz = 5.0;
+        let mut top = top(vec![slow, foreign, flow("/a", 1)]);
+        assert_eq!(topics(&top), ["/a", "/b", "/c"]);
+        letter(&mut top, 'r');
+        assert_eq!(topics(&top), ["/c", "/b", "/a"]);
+        letter(&mut top, '>');
+        letter(&mut top, '>');
+        assert_eq!(top.flow_column, FlowColumn::Rate);
+        assert_eq!(topics(&top), ["/a", "/c", "/b"]);
+        letter(&mut top, '<');
+        letter(&mut top, '<');
+        letter(&mut top, '<');
+        assert_eq!(top.flow_column, FlowColumn::Drops);
+    }
+
+    #[test]
+    fn what_is_chosen_is_followed_and_its_place_is_when_it_goes() {
+        let mut top = top(vec![flow("/b", 2), flow("/d", 4)]);
+        press(&mut top, KeyCode::Down);
+        assert_eq!(chosen(&top), Some("/d"));
+        let now = Instant::now();
+        let more = vec![flow("/a", 1), flow("/b", 2), flow("/c", 3), flow("/d", 4), flow("/e", 5)];
+        top.learn(News::Look(look(more)), now);
+        assert_eq!((chosen(&top), top.chosen()), (Some("/d"), Some(3)));
+        top.learn(News::Look(look(vec![flow("/a", 1), flow("/c", 3)])), now);
+        assert_eq!(chosen(&top), Some("/c"));
+        top.learn(News::Look(look(Vec::new())), now);
+        assert_eq!((chosen(&top), top.chosen()), (None, None));
+        for code in [KeyCode::End, KeyCode::Up, KeyCode::PageDown, KeyCode::Char('t')] {
+            assert_eq!(press(&mut top, code), Wish::Nothing);
+        }
+        top.learn(News::Look(look(vec![flow("/a", 1)])), now);
+        assert_eq!(chosen(&top), Some("/a"));
+    }
+
+    #[test]
+    fn a_filter_is_of_topics_types_ends_and_transports() {
+        let mut other = flow("/other", 2);
+        other.transport = Some("zenoh".to_owned());
+        let mut top = top(vec![flow("/chatter", 1), other]);
+        let find = |top: &mut Top, text: &str| {
+            letter(top, '/');
+            text.chars().for_each(|it| drop(letter(top, it)));
+            press(top, KeyCode::Enter);
+            let found: Vec<String> = topics(top).into_iter().map(str::to_owned).collect();
+            press(top, KeyCode::Esc);
+            found
+        };
+        assert_eq!(find(&mut top, "CHATT"), ["/chatter"]);
+        assert_eq!(find(&mut top, "zeno"), ["/other"]);
+        assert_eq!(find(&mut top, "std_msgs"), ["/chatter", "/other"]);
+        assert_eq!(find(&mut top, "/talker1"), ["/chatter"]);
+        assert!(find(&mut top, "nowhere").is_empty());
+        assert_eq!(topics(&top).len(), 2);
+        // In the text, keys are letters.
+        letter(&mut top, '/');
+        assert_eq!(letter(&mut top, 'q'), Wish::Nothing);
+        press(&mut top, KeyCode::Backspace);
+        press(&mut top, KeyCode::Backspace);
+        assert_eq!(top.filter, "");
+        press(&mut top, KeyCode::Esc);
+        assert_eq!(letter(&mut top, 'q'), Wish::End);
+    }
+
+    /// Chooses the transport at this place of those that are offered.
+    fn set(top: &mut Top, at: usize) -> Wish {
+        letter(top, 't');
+        press(top, KeyCode::Home);
+        (0..at).for_each(|_| drop(press(top, KeyCode::Down)));
+        press(top, KeyCode::Enter)
+    }
+
+    fn ordered(topic: &str, transport: Option<&str>) -> Wish {
+        let (topic, transport) = (topic.to_owned(), transport.map(str::to_owned));
+        Wish::Order(Order::Set { topic, transport })
+    }
+
+    fn answered(top: &mut Top, wish: Wish, outcomes: &[Result<u32, &str>]) {
+        let Wish::Order(Order::Set { topic, transport }) = wish else { panic!("{wish:?}") };
+        let answers = outcomes.iter().map(|it| answer(*it)).collect();
+        let pinned = transport.clone();
+        top.learn(News::Set { topic: topic.clone(), transport, answers }, Instant::now());
+        let mut flows = top.flows.clone();
+        if outcomes.iter().any(Result::is_ok) {
+            flows
+                .iter_mut()
+                .filter(|it| it.topic == topic)
+                .for_each(|it| it.pinned = pinned.clone());
+        }
+        top.learn(News::Look(look(flows)), Instant::now());
+    }
+
+    #[test]
+    fn what_is_set_is_taken_back_step_by_step_to_what_was_there_before() {
+        let mut there = flow("/x", 1);
+        there.pinned = Some("zenoh".to_owned());
+        let mut top = top(vec![there]);
+        // Offered are the policy's choice, what carries it now, and the two that were not taken.
+        let wish = set(&mut top, 2);
+        assert_eq!(wish, ordered("/x", Some("cyclonedds")));
+        // One at a time.
+        assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
+        assert_eq!(letter(&mut top, 'a'), Wish::Nothing);
+        answered(&mut top, wish, &[Ok(1), Ok(0)]);
+        assert_eq!(top.message(), Some((Colour::Good, "/x: set to cyclonedds, for 1 flow")));
+        let wish = set(&mut top, 1);
+        assert_eq!(wish, ordered("/x", Some("shm")));
+        answered(&mut top, wish, &[Ok(2)]);
+        let wish = letter(&mut top, 'a');
+        assert_eq!(wish, ordered("/x", None));
+        answered(&mut top, wish, &[Ok(1)]);
+        assert_eq!(top.set_here().count(), 0);
+        for (before, set_here) in [("shm", 1), ("cyclonedds", 1), ("zenoh", 0)] {
+            let wish = letter(&mut top, 'u');
+            assert_eq!(wish, ordered("/x", Some(before)));
+            answered(&mut top, wish, &[Ok(1)]);
+            assert_eq!(top.set_here().count(), set_here, "{before}");
+        }
+        assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
+        assert_eq!(top.message(), Some((Colour::Warning, "Nothing was set here.")));
+    }
+
+    #[test]
+    fn what_is_refused_is_not_taken_back() {
+        let mut top = top(vec![flow("/x", 1)]);
+        let wish = set(&mut top, 3);
+        assert_eq!(wish, ordered("/x", Some("fastdds")));
+        answered(&mut top, wish, &[Err("fastdds is not at work")]);
+        let refused = "/x: nothing is set: fastdds is not at work";
+        assert_eq!(top.message(), Some((Colour::Error, refused)));
+        let wish = set(&mut top, 1);
+        answered(&mut top, wish, &[]);
+        let refused = "/x: nothing is set: no process answers";
+        assert_eq!(top.message(), Some((Colour::Error, refused)));
+        assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
+        let wish = set(&mut top, 1);
+        answered(&mut top, wish, &[Ok(0), Err("of another user")]);
+        let set = "/x: set to shm; it has no flow now";
+        assert_eq!(top.message(), Some((Colour::Good, set)));
+        assert!(top.set_here().eq([("/x", "shm")]));
+    }
+
+    #[test]
+    fn flows_of_foreign_nodes_are_not_set() {
+        let mut foreign = flow("/x", 1);
+        foreign.publisher.vendor = Some("Fast DDS".to_owned());
+        let mut top = top(vec![foreign]);
+        letter(&mut top, 't');
+        assert_eq!(top.mode, Mode::Table);
+        let told = "/x: a flow with a foreign node (Fast DDS) keeps its transport";
+        assert_eq!(top.message(), Some((Colour::Warning, told)));
+        let later = Instant::now() + MESSAGE_STANDS;
+        assert!(top.forget_message(later) && !top.forget_message(later));
+    }
+
+    #[test]
+    fn processes_are_asked_for_while_they_are_shown() {
+        let mut top = top(vec![flow("/x", 1)]);
+        let asked = |is| Wish::Order(Order::Processes(is));
+        assert_eq!(press(&mut top, KeyCode::Tab), asked(true));
+        assert!(!top.has_looked());
+        let mut seen = look(vec![flow("/x", 1)]);
+        seen.processes = Some(vec![process("b", 2), process("a", 30)]);
+        top.learn(News::Look(seen), Instant::now());
+        let pids = |top: &Top| top.processes().iter().map(|it| it.process.pid).collect::<Vec<_>>();
+        assert_eq!(pids(&top), [30, 2]);
+        letter(&mut top, '>');
+        assert_eq!(pids(&top), [2, 30]);
+        // Not on this page.
+        letter(&mut top, 't');
+        assert_eq!(top.mode, Mode::Table);
+        assert_eq!(press(&mut top, KeyCode::Tab), asked(false));
+    }
+
+    #[test]
+    fn how_often_is_looked_has_limits() {
+        let mut top = top(Vec::new());
+        let every = |ms| Wish::Order(Order::Every(Some(Duration::from_millis(ms))));
+        assert_eq!(letter(&mut top, '+'), every(500));
+        (0..9).for_each(|_| drop(letter(&mut top, '+')));
+        assert_eq!(letter(&mut top, '+'), every(100));
+        assert_eq!(letter(&mut top, ' '), Wish::Order(Order::Every(None)));
+        assert_eq!(letter(&mut top, ' '), every(100));
+        (0..20).for_each(|_| drop(letter(&mut top, '-')));
+        assert_eq!(letter(&mut top, '-'), every(60_000));
+    }
+
+    #[test]
+    fn control_keys_end_and_stop_everywhere() {
+        let mut top = top(vec![flow("/x", 1)]);
+        let control = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
+        for mode in ['t', '/', '?'] {
+            top.mode = Mode::Table;
+            letter(&mut top, mode);
+            assert_eq!(top.press(control('z')), Wish::Stop);
+            assert_eq!(top.press(control('x')), Wish::Nothing);
+            assert_eq!(top.press(control('c')), Wish::End);
+        }
+    }
+}
