@@ -11,18 +11,19 @@ use tsuji_core::{History, Qos};
 use tsuji_rosbridge::StreamSplitter;
 use tsuji_rosbridge::client::Advertisement;
 
-use crate::Counters;
 use crate::clients::Clients;
 use crate::connected_client::{ConnectedClient, Peer};
 use crate::deflate::Inflater;
 use crate::hub::{Mailbox, Order};
 use crate::io::READ_BYTES;
 use crate::memory::{Held, Memory};
+use crate::metrics::{self, Slot};
 use crate::page::Page;
 use crate::session::Session;
 use crate::settings::{Protocol, Settings};
 use crate::types::{MessageType, Types};
 use crate::wake::Wake;
+use crate::{Counters, Statistics};
 
 /// What all sessions share.
 pub(crate) struct Desk {
@@ -142,6 +143,20 @@ impl Desk {
     /// The same, for a look.
     pub(crate) fn settings_ref(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Has the metrics written for the connection at `place`, which has a turn when they are there.
+    pub(crate) fn write_metrics(&self, place: usize, request: metrics::Request) -> Arc<Slot> {
+        let slot = Arc::<Slot>::default();
+        let (filled, wake) = (Arc::clone(&slot), Arc::clone(&self.wake));
+        let (settings, counters) = (Arc::clone(&self.settings), Arc::clone(&self.counters));
+        let (memory, uptime) = (Arc::clone(&self.memory), self.elapsed());
+        self.hub.observer.ask(true, move |seen| {
+            let done = Statistics { held_bytes: memory.bytes() as u64, ..counters.statistics() };
+            filled.put(seen.map(|it| metrics::write(it, &done, uptime, &settings.access, request)));
+            wake.dirty(place);
+        });
+        slot
     }
 
     /// Room for what is read of a socket; to be given back.

@@ -12,6 +12,7 @@ use tsuji_rosbridge::client::{StreamKey, StreamSettings};
 
 use crate::body::OwnedBody;
 use crate::connected_client::ConnectedClient;
+use crate::observer::Observer;
 use crate::plain::Plain;
 use crate::settings::Settings;
 use crate::types::{ActionType, ServiceType, Types};
@@ -28,6 +29,7 @@ mod topic;
 pub(crate) use goal::Goal;
 use goal::Goals;
 use overview::Overview;
+pub(crate) use overview::may_see;
 use served_action::ServedActions;
 pub(crate) use service::{Call, GONE, LATE};
 use service::{Callers, Servers};
@@ -109,6 +111,8 @@ struct Placed {
 
 /// The way to the thread of ROS.
 pub(crate) struct Mailbox {
+    /// Flows and processes, for whoever wants to know.
+    pub(crate) observer: Arc<Observer>,
     orders: Sender<Placed>,
     news: GuardCondition,
     is_over: Arc<AtomicBool>,
@@ -181,7 +185,9 @@ impl Hub {
         let news_of_goals = news.clone();
         let (sender, orders) = mpsc::channel();
         let is_over = Arc::<AtomicBool>::default();
+        let observer = Arc::new(Observer::new(context.clone()));
         let mailbox = Mailbox {
+            observer: Arc::clone(&observer),
             orders: sender,
             news: news.clone(),
             is_over: Arc::clone(&is_over),
@@ -203,7 +209,7 @@ impl Hub {
                 node.clone(),
                 Arc::clone(types),
                 Arc::clone(settings),
-                Overview::new(context.clone(), Arc::clone(settings), Arc::clone(counters)),
+                Overview::new(Arc::clone(settings), Arc::clone(counters), observer),
             ),
             servers: Servers::new(node.clone()),
             goals: Goals::new(node.clone(), news_of_goals),

@@ -2,7 +2,7 @@
 //!
 //! Two threads serve all clients. One has the connections: it reads, publishes, and writes what waits. The other has
 //! what comes from ROS: it takes samples, replies, requests and goals, and writes each once in every form that clients want. A
-//! third begins when somebody first asks for the transports of all flows. What the protocol means is decided in `tsuji-rosbridge`, how
+//! third begins when somebody first asks for the transports of all flows, or for metrics. What the protocol means is decided in `tsuji-rosbridge`, how
 //! messages look in `tsuji-codec`; this crate acts. It chooses no transport and knows no transport.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
@@ -26,6 +26,8 @@ mod frame;
 mod hub;
 mod io;
 mod memory;
+mod metrics;
+mod observer;
 mod own;
 mod page;
 mod plain;

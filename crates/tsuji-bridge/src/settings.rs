@@ -64,6 +64,8 @@ pub struct Settings {
     pub compression: bool,
     /// Whether the page is served, a dashboard for browsers. It speaks JSON, so there is none with `bson_only`.
     pub page: bool,
+    /// Whether `/metrics` is served, for Prometheus and its like, to whoever may call `/rosapi/tsuji_routes`.
+    pub metrics: bool,
     /// Pages of these origins alone may connect, and the bridge's own; pages of any if there is none. Programs that are no pages
     /// always may.
     pub origins: Vec<String>,
@@ -109,6 +111,7 @@ impl Default for Settings {
             tls: None,
             compression: false,
             page: true,
+            metrics: true,
             origins: Vec::new(),
             ping_interval: Duration::ZERO,
             ping_timeout: Duration::from_secs(30),

@@ -295,7 +295,8 @@ anonymous: {subscribe: [/map]}
     #[test]
     fn the_example_of_the_guide_is_one() {
         let guide = include_str!("../../../docs/bridge.md");
-        let example = guide.split("```yaml\n").nth(1).and_then(|it| it.split("```").next());
+        let (_, users) = guide.split_once("\n## Users\n").unwrap();
+        let example = users.split("```yaml\n").nth(1).and_then(|it| it.split("```").next());
         let users = Users::parse(example.unwrap()).unwrap();
         let [operator, viewer] = users.named.as_slice() else { panic!("{users:?}") };
         assert_eq!(operator.may.subscribe, Globs::ALL);

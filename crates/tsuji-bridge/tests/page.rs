@@ -4,9 +4,12 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tsuji::Qos;
+use tsuji::{Executor, Qos};
 use tsuji_bridge::protocol::access::{Access, Globs, Permissions, ServerGlobs, Token, User};
 use tsuji_bridge::{Protocol, Settings};
 use tsuji_interfaces::std_msgs::msg::String as Text;
@@ -205,4 +208,112 @@ fn many_who_ask_at_once_are_all_answered() {
             .collect();
         assert_eq!(ids.len(), 20);
     }
+}
+
+/// The samples of the metrics whose names and labels begin so, each without its value.
+fn samples<'a>(body: &'a str, begin: &str) -> Vec<(&'a str, f64)> {
+    let lines = body.lines().filter(|it| it.starts_with(begin));
+    lines
+        .map(|it| it.rsplit_once(' ').map(|(name, value)| (name, value.parse().unwrap())).unwrap())
+        .collect()
+}
+
+#[test]
+fn metrics_tell_of_flows_processes_and_the_bridge() {
+    let world = World::new();
+    let received = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&received);
+    let publisher = world.node.create_publisher::<Text>("/chatter", Qos::default()).unwrap();
+    let subscription =
+        world.node.create_subscription::<Text>("/chatter", Qos::default(), move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+    let _subscription = subscription.unwrap();
+    let mut executor = Executor::new(world.node.context()).unwrap();
+    executor.add(&world.node).unwrap();
+    until("a sample comes", || {
+        publisher.publish(&Text { data: "hello".to_owned() }).unwrap();
+        executor.spin_once(Duration::from_millis(10)).unwrap();
+        (0 < received.load(Ordering::Relaxed)).then_some(())
+    });
+    let told = get(&world, "/metrics");
+    let (head, body) = told.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.contains("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+        "{head}"
+    );
+    let flows = samples(body, "tsuji_flows{topic=\"/chatter\"");
+    let labels = "type=\"std_msgs/msg/String\",transport=\"inproc\",state=\"active\",reach=\"intra\",size=\"small\"";
+    assert!(matches!(&flows[..], [(name, 1.0)] if name.contains(labels)), "{flows:?}");
+    for (name, least) in [
+        ("tsuji_flow_received_samples_total{topic=\"/chatter\"", 1.0),
+        ("tsuji_flow_sent_samples_total{topic=\"/chatter\"", 1.0),
+        ("tsuji_flow_dropped_samples_total{topic=\"/chatter\"", 0.0),
+        ("tsuji_flow_latency_seconds{topic=\"/chatter\"", 0.0),
+        ("tsuji_process_threads{", 1.0),
+        ("tsuji_engines_running{", 0.0),
+        ("tsuji_bridge_connections", 1.0),
+        ("tsuji_bridge_connected_total", 1.0),
+    ] {
+        let found = samples(body, name);
+        assert!(!found.is_empty() && found.iter().all(|it| least <= it.1), "{name}: {found:?}");
+    }
+    // No sample twice, as a scraper refuses that.
+    let mut names: Vec<_> = samples(body, "tsuji").into_iter().map(|it| it.0).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all, "{body}");
+
+    let open = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n";
+    let open = answer(&world, open.as_bytes());
+    assert!(
+        open.contains("\r\nContent-Type: application/openmetrics-text; version=1.0.0; "),
+        "{open}"
+    );
+    assert!(
+        open.ends_with("\n# EOF\n") && open.contains("\n# TYPE tsuji_bridge_connected counter\n")
+    );
+    let head = answer(&world, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(get(&world, "/healthz").ends_with("\r\n\r\nok\n"));
+}
+
+#[test]
+fn many_may_ask_for_metrics_and_leave_before_they_come() {
+    let world = World::new();
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(world.address(Protocol::WebSocket)).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    }
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..20).map(|_| scope.spawn(|| get(&world, "/metrics"))).collect();
+        for told in asked {
+            let told = told.join().unwrap();
+            assert!(told.starts_with("HTTP/1.1 200 OK\r\n"), "{told}");
+        }
+    });
+    let open = |body: &str| samples(body, "tsuji_bridge_connections")[0].1;
+    until("those who have left are gone", || (open(&get(&world, "/metrics")) <= 1.0).then_some(()));
+}
+
+#[test]
+fn metrics_tell_a_user_what_it_may_hear() {
+    let user = |name: &str, token: &str, topics: &str| {
+        let may = Permissions { subscribe: Globs::parse(topics).unwrap(), ..Permissions::ALL };
+        User { may, ..User::unrestricted(name, Token::new(token)) }
+    };
+    let users = vec![user("all", "sesame", ""), user("few", "thyme", "[/map]")];
+    let access = Access::new(ServerGlobs::default(), users);
+    let world = World::with(Settings { access, ..Settings::default() });
+    let _publisher = world.node.create_publisher::<Text>("/secret", Qos::default()).unwrap();
+    let subscription = world.node.create_subscription::<Text>("/secret", Qos::default(), |_| {});
+    let _subscription = subscription.unwrap();
+    let of = |token: &str| {
+        let request = format!("GET /metrics HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n");
+        answer(&world, request.as_bytes())
+    };
+    assert!(get(&world, "/metrics").starts_with("HTTP/1.1 401 Unauthorized\r\n"));
+    until("the flow is there", || of("sesame").contains("topic=\"/secret\"").then_some(()));
+    assert!(!of("thyme").contains("/secret"));
 }

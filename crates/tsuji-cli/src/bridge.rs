@@ -54,6 +54,9 @@ pub(crate) struct Args {
     /// Serve no page to browsers where WebSockets are
     #[arg(long)]
     no_page: bool,
+    /// Serve no /metrics for Prometheus where WebSockets are
+    #[arg(long)]
+    no_metrics: bool,
     /// The path of WebSockets
     #[arg(long, value_name = "PATH", default_value = "/")]
     url_path: String,
@@ -255,6 +258,7 @@ fn settings(args: &Args) -> tsuji_bridge::Result<Settings> {
         tcp: args.tcp_port.map(place),
         udp: args.udp_port.map(place),
         page: !args.no_page,
+        metrics: !args.no_metrics,
         url_path: args.url_path.clone(),
         tls: args
             .certfile

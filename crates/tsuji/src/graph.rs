@@ -263,6 +263,16 @@ impl RouteReport {
     pub fn has_two_types(&self) -> bool {
         self.mismatches.iter().any(|it| it.starts_with(OF_TYPES))
     }
+
+    /// Returns what decided, such as `rule "on this host"`, without the place of the rule and the traits of the flow; of two
+    /// ends that do not fit, what does not.
+    pub fn reason(&self) -> String {
+        if !self.mismatches.is_empty() {
+            return self.mismatches.join("; ");
+        }
+        let basis = self.because.split("; ").next().unwrap_or_default();
+        basis.split(" (").next().unwrap_or_default().to_owned()
+    }
 }
 
 /// One end of a flow.

@@ -5,9 +5,11 @@ use std::net::IpAddr;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use httparse::Status;
+use tsuji_rosbridge::access::{Access, Act};
 use tungstenite::handshake::server::create_response;
 
 use crate::deflate::Agreed;
+use crate::metrics;
 use crate::page::{File, Page};
 use crate::plain::Plain;
 
@@ -26,6 +28,8 @@ pub(super) enum Answer {
     Upgraded { head: Vec<u8>, rest: Vec<u8>, deflate: Option<Agreed> },
     /// The whole response; then the connection ends.
     Response(Vec<u8>),
+    /// The metrics are asked for. Their response is [`metrics`], once they are written.
+    Metrics { request: metrics::Request, has_body: bool },
 }
 
 /// What a server allows.
@@ -39,6 +43,10 @@ pub(super) struct Rules<'a> {
     pub(super) origins: &'a [String],
     /// What is served beside.
     pub(super) page: &'a Page,
+    /// Whether the metrics are.
+    pub(super) metrics: bool,
+    /// Who may know of them.
+    pub(super) access: &'a Access,
     /// Whether it is by TLS.
     pub(super) is_tls: bool,
 }
@@ -138,6 +146,13 @@ fn file(request: &Request<()>, rules: &Rules<'_>) -> Answer {
         return refused(StatusCode::METHOD_NOT_ALLOWED, "allowed are GET and HEAD");
     }
     let path = request.uri().path();
+    match beside(path, rules) {
+        "/healthz" => {
+            return response(StatusCode::OK, "text/plain; charset=utf-8", "", b"ok\n", !is_head);
+        }
+        "/metrics" if rules.metrics => return ask_metrics(request, rules.access, !is_head),
+        _ => {}
+    }
     if let Some(place) = rules.page.moved(path) {
         let (status, more) = (StatusCode::PERMANENT_REDIRECT, format!("Location: {place}\r\n"));
         return response(status, "text/plain; charset=utf-8", &more, b"", true);
@@ -155,10 +170,53 @@ fn file(request: &Request<()>, rules: &Rules<'_>) -> Answer {
     }
 }
 
+/// The path as it is below that of WebSockets, where a proxy hands it on whole.
+fn beside<'a>(path: &'a str, rules: &Rules<'_>) -> &'a str {
+    let prefix = rules.url_path.trim_end_matches('/');
+    path.strip_prefix(prefix).filter(|it| it.starts_with('/')).unwrap_or(path)
+}
+
+/// Whoever may call the service that tells the routes may ask for the metrics. A token is said as `Authorization: Bearer TOKEN`.
+fn ask_metrics(request: &Request<()>, access: &Access, has_body: bool) -> Answer {
+    let header = |name| request.headers().get(name).and_then(|it| it.to_str().ok());
+    let token = header(header::AUTHORIZATION).and_then(|it| {
+        let (scheme, token) = it.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let user = token.map(|it| access.user(it));
+    if user == Some(None) || user.is_none() && access.needs_user() {
+        let why = "the metrics need `Authorization: Bearer TOKEN`, with the token of a user";
+        return refused(StatusCode::UNAUTHORIZED, why);
+    }
+    let user = user.flatten();
+    if let Err(denial) = access.decide(user, Act::CallService, ROUTES) {
+        return refused(StatusCode::FORBIDDEN, &denial.to_string());
+    }
+    let format = metrics::Format::accepted(header(header::ACCEPT));
+    Answer::Metrics { request: metrics::Request { format, user }, has_body }
+}
+
+/// The response with the metrics, or with the reason why there are none.
+pub(super) fn metrics(
+    written: Result<String, String>,
+    format: metrics::Format,
+    has_body: bool,
+) -> Vec<u8> {
+    let answer = match written {
+        Ok(text) => response(StatusCode::OK, format.media_type(), "", text.as_bytes(), has_body),
+        Err(why) => refused(StatusCode::SERVICE_UNAVAILABLE, &why),
+    };
+    match answer {
+        Answer::Response(bytes) => bytes,
+        _ => Vec::new(),
+    }
+}
+
 fn refused(status: StatusCode, why: &str) -> Answer {
     let text = format!("{status}: {why}\n");
     let more = match status {
         StatusCode::METHOD_NOT_ALLOWED => "Allow: GET, HEAD\r\n",
+        StatusCode::UNAUTHORIZED => "WWW-Authenticate: Bearer realm=\"tsuji bridge\"\r\n",
         _ => "",
     };
     response(status, "text/plain; charset=utf-8", more, text.as_bytes(), true)
@@ -187,6 +245,9 @@ fn response(
     Answer::Response(bytes)
 }
 
+/// The service that tells what the metrics tell.
+const ROUTES: &str = "/rosapi/tsuji_routes";
+
 const HEADERS_MAX: usize = 100;
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 
@@ -194,13 +255,26 @@ const REQUEST_BYTES_MAX: usize = 16 << 10;
 mod tests {
     use std::sync::LazyLock;
 
+    use tsuji_rosbridge::access::{Globs, ServerGlobs, Token, User};
+
     use super::*;
     use crate::settings::Settings;
 
-    static PAGE: LazyLock<Page> = LazyLock::new(|| Page::new(&Settings::default()));
+    static SETTINGS: LazyLock<Settings> = LazyLock::new(Settings::default);
+    static PAGE: LazyLock<Page> = LazyLock::new(|| Page::new(&SETTINGS));
 
     fn rules() -> Rules<'static> {
-        Rules { deflates: false, url_path: "/", origins: &[], page: &PAGE, is_tls: false }
+        let access = &SETTINGS.access;
+        let (page, url_path) = (&*PAGE, "/");
+        Rules {
+            deflates: false,
+            url_path,
+            origins: &[],
+            page,
+            metrics: true,
+            access,
+            is_tls: false,
+        }
     }
 
     const HANDSHAKE: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\
@@ -221,6 +295,9 @@ mod tests {
             Answer::Incomplete => "incomplete".to_owned(),
             Answer::Upgraded { head, .. } => String::from_utf8(head).unwrap(),
             Answer::Response(bytes) => String::from_utf8(bytes).unwrap(),
+            Answer::Metrics { request, has_body } => {
+                format!("{:?} {has_body} {}", request.format, request.user.is_some())
+            }
         };
         let (whole, pieces) = (told(whole), told(last));
         assert_eq!(whole, pieces);
@@ -337,6 +414,52 @@ mod tests {
             assert!(told.starts_with("HTTP/1.1 304") && told.ends_with("\r\n\r\n"), "{told}");
         }
         assert!(of("\"x\"").starts_with("HTTP/1.1 200"));
+    }
+
+    #[test]
+    fn metrics_are_for_who_may_ask_for_the_routes() {
+        let user = |name: &str, token: &str, services: &str| {
+            let mut user = User::unrestricted(name, Token::new(token));
+            user.may.call_service = Globs::parse(services).unwrap();
+            user
+        };
+        let users = vec![user("watcher", "sesame", ""), user("driver", "thyme", "[/drive]")];
+        let closed = Access::new(ServerGlobs::default(), users);
+        let check = |access: &Access, header: &str, expected: &str| {
+            let rules = Rules { access, ..rules() };
+            let told = answer(&format!("GET /metrics HTTP/1.1\r\n{header}\r\n"), &rules);
+            assert!(told.starts_with(expected), "{header}: {told}");
+        };
+        let open = &SETTINGS.access;
+        check(open, "", "Prometheus true false");
+        check(open, "Accept: application/openmetrics-text;version=1.0.0, */*\r\n", "OpenMetrics ");
+        check(open, "Authorization: Bearer x\r\n", "HTTP/1.1 401");
+        check(&closed, "", "HTTP/1.1 401 Unauthorized\r\n");
+        check(&closed, "Authorization: Bearer x\r\n", "HTTP/1.1 401");
+        check(&closed, "Authorization: Basic sesame\r\n", "HTTP/1.1 401");
+        check(&closed, "Authorization: bearer sesame\r\n", "Prometheus true true");
+        check(&closed, "Authorization: Bearer thyme\r\n", "HTTP/1.1 403");
+        let told = answer("GET /metrics HTTP/1.1\r\n\r\n", &Rules { access: &closed, ..rules() });
+        assert!(told.contains("\r\nWWW-Authenticate: Bearer realm="), "{told}");
+    }
+
+    #[test]
+    fn health_and_metrics_are_below_the_path_of_websockets_too() {
+        let robot = Rules { url_path: "/robots/one/", ..rules() };
+        for path in ["/metrics", "/robots/one/metrics"] {
+            let told = answer(&format!("HEAD {path} HTTP/1.1\r\n\r\n"), &robot);
+            assert_eq!(told, "Prometheus false false");
+        }
+        for path in ["/healthz", "/robots/one/healthz"] {
+            let told = answer(&format!("GET {path} HTTP/1.1\r\n\r\n"), &robot);
+            assert!(told.starts_with("HTTP/1.1 200") && told.ends_with("\r\n\r\nok\n"), "{told}");
+        }
+        for path in ["/robots/onemetrics", "/robots/metrics", "/metrics/"] {
+            let told = answer(&format!("GET {path} HTTP/1.1\r\n\r\n"), &robot);
+            assert!(told.starts_with("HTTP/1.1 404"), "{told}");
+        }
+        let none = Rules { metrics: false, ..rules() };
+        assert!(answer("GET /metrics HTTP/1.1\r\n\r\n", &none).starts_with("HTTP/1.1 404"));
     }
 
     #[test]

@@ -2,18 +2,20 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tungstenite::protocol::frame::coding::CloseCode;
 
-use super::http::{Answer, Reading, Rules};
+use super::http::{self, Answer, Reading, Rules};
 use super::outgoing::{Form, Outgoing};
 use super::stream::Stream;
 use super::websocket::{Broken, Came, Message, WebSocket, no_text};
 use crate::connected_client::Gone;
 use crate::deflate::NotInflated;
 use crate::desk::Desk;
+use crate::metrics::{Format, Slot};
 use crate::session::{Arrived, Session, Verdict};
 use crate::settings::Protocol;
 use tsuji_rosbridge::{Piece, StreamSplitter};
@@ -53,6 +55,12 @@ enum Phase {
     Request(Reading),
     WebSocket(Box<WebSocket>),
     Tcp(Box<StreamSplitter>),
+    /// Metrics were asked for, and are being written.
+    Metrics {
+        slot: Arc<Slot>,
+        format: Format,
+        has_body: bool,
+    },
     /// Nothing is read any more.
     Ending,
 }
@@ -133,6 +141,7 @@ impl Link {
             self.end(code_of(gone), gone.why(), desk);
         }
         self.read(desk);
+        self.answer_metrics(desk.now());
         if !self.write(desk) {
             return Turn::Over;
         }
@@ -140,6 +149,9 @@ impl Link {
         if matches!(self.phase, Phase::Ending) {
             // What is not taken in time never will be.
             return if self.is_written || self.is_late { self.linger() } else { Turn::Rest };
+        }
+        if matches!(self.phase, Phase::Metrics { .. }) {
+            return Turn::Rest;
         }
         // Nobody tells again of what has come and was not read, since too much waited to be written.
         let is_more = (self.may_read || !self.left.is_empty())
@@ -154,7 +166,7 @@ impl Link {
         let begun = match &self.phase {
             Phase::WebSocket(websocket) => websocket.held_bytes(),
             Phase::Tcp(splitter) => splitter.held_bytes(),
-            Phase::Request(_) | Phase::Ending => 0,
+            Phase::Request(_) | Phase::Metrics { .. } | Phase::Ending => 0,
         };
         let begun = begun + session.held_bytes();
         session.member().carries(begun + self.left.len() + self.outgoing.bytes());
@@ -165,7 +177,7 @@ impl Link {
         match &self.phase {
             Phase::Tcp(_) => Form::Bare,
             Phase::WebSocket(websocket) => websocket.form(),
-            Phase::Request(_) | Phase::Ending => Form::Framed,
+            Phase::Request(_) | Phase::Metrics { .. } | Phase::Ending => Form::Framed,
         }
     }
 
@@ -205,7 +217,7 @@ impl Link {
     pub(super) fn due(&self, desk: &Desk) -> Option<Instant> {
         let settings = desk.settings_ref();
         let handshake = match &self.phase {
-            Phase::Request(_) => Some(self.began + HANDSHAKE_TIMEOUT),
+            Phase::Request(_) | Phase::Metrics { .. } => Some(self.began + HANDSHAKE_TIMEOUT),
             _ => None,
         };
         let ping = (matches!(self.phase, Phase::WebSocket(_)) && !settings.ping_interval.is_zero())
@@ -231,7 +243,9 @@ impl Link {
             (self.heard, self.pinged) = (now, None);
         }
         match &mut self.phase {
-            Phase::Request(_) if self.began + HANDSHAKE_TIMEOUT <= now => self.stop(desk.now()),
+            Phase::Request(_) | Phase::Metrics { .. } if self.began + HANDSHAKE_TIMEOUT <= now => {
+                self.stop(desk.now());
+            }
             Phase::WebSocket(websocket) if !settings.ping_interval.is_zero() => match self.pinged {
                 Some(asked) if asked + settings.ping_timeout <= now => {
                     self.end(CloseCode::Away, "no answer to a ping", desk);
@@ -265,7 +279,8 @@ impl Link {
         while (self.may_read || !self.left.is_empty()) && self.outgoing.bytes() < ANSWERS_BYTES_MAX
         {
             let read = match &mut self.phase {
-                Phase::Ending => return,
+                // What follows a request is nobody's.
+                Phase::Ending | Phase::Metrics { .. } => return,
                 Phase::Request(_) => self.read_request(desk),
                 Phase::Tcp(_) => self.read_tcp(desk),
                 Phase::WebSocket(_) => self.read_websocket(desk),
@@ -286,16 +301,17 @@ impl Link {
             url_path: &settings.url_path,
             origins: &settings.origins,
             page: &desk.page,
+            metrics: settings.metrics,
+            access: &settings.access,
             is_tls: settings.tls.is_some(),
         };
         let answer = reading.read(&buffer[..count], &rules);
         match answer {
             Answer::Incomplete => {}
-            Answer::Response(bytes) => {
-                self.outgoing.append(&bytes);
-                // A file may be longer on its way than a last word.
-                self.ends_at = Some(desk.now() + RESPONSE_TIMEOUT);
-                self.stop(desk.now());
+            Answer::Response(bytes) => self.respond(&bytes, desk.now()),
+            Answer::Metrics { request, has_body } => {
+                let slot = desk.write_metrics(self.place, request);
+                self.phase = Phase::Metrics { slot, format: request.format, has_body };
             }
             Answer::Upgraded { head, rest, deflate } => {
                 self.outgoing.append(&head);
@@ -306,6 +322,24 @@ impl Link {
             }
         }
         Pace::On
+    }
+
+    /// The last that is written.
+    fn respond(&mut self, response: &[u8], now: Instant) {
+        self.outgoing.append(response);
+        // A file may be longer on its way than a last word.
+        self.ends_at = Some(now + RESPONSE_TIMEOUT);
+        self.stop(now);
+    }
+
+    /// Hands the metrics out, if they are wanted and written.
+    fn answer_metrics(&mut self, now: Instant) {
+        if let Phase::Metrics { slot, format, has_body } = &self.phase
+            && let Some(written) = slot.take()
+        {
+            let response = http::metrics(written, *format, *has_body);
+            self.respond(&response, now);
+        }
     }
 
     /// Begins the session of a WebSocket, if there is room for one more.

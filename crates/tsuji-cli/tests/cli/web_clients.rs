@@ -57,3 +57,23 @@ fn roslibpy_publishes_subscribes_serves_calls_and_asks() {
     let expected = "heard hello 0 hello 49\nlatched\nsum 42\ntopics True\ntype std_msgs/msg/String\ntime True\n";
     assert_eq!(said, expected);
 }
+
+#[test]
+fn the_parsers_of_prometheus_read_the_metrics() {
+    let Some(folder) = clients() else { return };
+    let world = World::new();
+    let text = "std_msgs/msg/String";
+    let publish = ["topic", "pub", "-p", "0", "-n", "talker", "-r", "50", "/chatter", text];
+    let _publisher = world.start(&publish);
+    let mut echo = world.start(&["topic", "echo", "/chatter", text]);
+    echo.out("data: ");
+    world.run_until(&["routes", "--json"], |it| it.json()[0]["latency"].is_object());
+    let mut bridge = world.start(&["bridge", "--port", "0", "--json"]);
+    let told: Value = serde_json::from_str(&bridge.out_line("listening")).unwrap();
+    let port = told["listening"][0]["port"].to_string();
+    let words =
+        [&format!("{folder}/python/bin/python"), &format!("{SCRIPTS}/metrics_client.py"), &port];
+    let said = Running::new(&mut world.foreign(words.map(String::as_str))).end().good();
+    assert_eq!(said, "prometheus 1 True True 1\nopenmetrics 1 True True 1\n");
+    assert_eq!(bridge.stop().code, Some(0));
+}
