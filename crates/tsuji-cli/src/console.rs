@@ -10,7 +10,7 @@ use tsuji_platform::terminal::{self, Key, Keys};
 use tsuji_record::{Controls, Position};
 
 use crate::output;
-use crate::terminal::GivenBack;
+use crate::terminal::TerminalGuard;
 
 /// How often keys are looked for where there is no line to show.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Console {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    _signals: Option<GivenBack>,
+    _signals: Option<TerminalGuard>,
 }
 
 impl Console {
@@ -43,7 +43,7 @@ impl Console {
         wanted.every = wanted.every.filter(|_| io::stderr().is_terminal());
         // Heard before the keys are taken, so that no signal ends the process between.
         if wanted.keys {
-            signals = Some(GivenBack::at_signals(terminal::give_back, terminal::take_again)?);
+            signals = Some(TerminalGuard::at_signals(terminal::give_back, take_again)?);
         }
         let keys = signals.as_ref().and_then(|_| Keys::take());
         if keys.is_some() {
@@ -72,6 +72,10 @@ impl Drop for Console {
     }
 }
 
+fn take_again() {
+    terminal::take_again();
+}
+
 fn run(mut keys: Option<Keys>, controls: &Controls, wanted: Wanted, is_over: &AtomicBool) {
     let mut next_show = Instant::now();
     while !is_over.load(Ordering::Acquire) {
@@ -97,11 +101,11 @@ fn run(mut keys: Option<Keys>, controls: &Controls, wanted: Wanted, is_over: &At
 fn obey(key: Key, controls: &Controls) {
     let rate = controls.position().rate;
     match key {
-        Key::Space => controls.toggle_paused(),
+        Key::Char(' ') => controls.toggle_paused(),
         Key::Right => drop(controls.play_next()),
         Key::Up => controls.set_rate(rate + RATE_STEP),
         Key::Down => controls.set_rate(rate - RATE_STEP),
-        Key::Other => {}
+        _ => {}
     }
 }
 

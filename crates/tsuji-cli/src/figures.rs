@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// A number of things: `1 flow`, `2 flows`.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// A rate: `30.0 Hz`, `1.2 kHz`.
 pub(crate) fn rate(hz: f64) -> String {
     if hz <= 0.0 { "-".to_owned() } else { format!("{}Hz", scaled(hz)) }

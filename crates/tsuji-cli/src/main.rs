@@ -179,7 +179,7 @@ enum Command {
     #[command(after_help = routes::EXAMPLES)]
     Routes(routes::Args),
     /// Watch flows and processes live, and set routes by keys
-    #[command(after_help = top::EXAMPLES)]
+    #[command(after_help = top::examples())]
     Top(top::Args),
     /// Set the transport of a topic while its samples flow, or leave it to the policy again
     #[command(subcommand)]

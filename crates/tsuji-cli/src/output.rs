@@ -292,8 +292,12 @@ pub(crate) enum Colour {
 /// <https://no-color.org>: any value that is not empty turns colours off.
 fn colours_wanted(terminal: bool) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|it| it == "dumb");
-    terminal && !refused && !dumb
+    terminal && !refused && !is_dumb()
+}
+
+/// Whether the terminal can do no more than print.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|it| it == "dumb")
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use tsuji::{ProcessInfo, RouteReport, RouteSetting, RouteState};
 
 use crate::completions;
 use crate::failure::Told;
+use crate::figures::count;
 use crate::output::{Colour, Output};
 use crate::routes::{self, ANSWER, history};
 use crate::session::{Globals, LOOK_AGAIN, Session};
@@ -200,10 +201,6 @@ fn shown(process: &ProcessInfo) -> String {
         true => format!("{program} {pid}"),
         false => format!("{program} {pid} on {host}"),
     }
-}
-
-fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 fn flows(session: &Session, topic: &str) -> anyhow::Result<Vec<RouteReport>> {

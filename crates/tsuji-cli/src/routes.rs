@@ -47,7 +47,7 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A look may take so small a part of the time, since everybody has to answer.
-const LOOK_SHARE: u32 = 10;
+pub(crate) const LOOK_SHARE: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -294,7 +294,7 @@ fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
         ];
         cells.extend(counts.iter().map(|(_, count)| number(count(route)).into()));
         cells.extend(measured(route));
-        cells.push(Cell::new(reason(route), Colour::Dim));
+        cells.push(Cell::new(route.reason(), Colour::Dim));
         table.row(cells);
     }
     table
@@ -377,18 +377,8 @@ fn details(route: &RouteReport) -> [String; 2] {
     let type_name = route.type_name.rsplit('/').next().unwrap_or_default();
     [
         format!("  {} → {}", end(publisher), end(subscription)),
-        format!("  {type_name}, {size}, {scope}, {reliability}; {}", reason(route)),
+        format!("  {type_name}, {size}, {scope}, {reliability}; {}", route.reason()),
     ]
-}
-
-/// What decided, without the traits that stand in columns of their own.
-fn reason(route: &RouteReport) -> String {
-    if !route.mismatches.is_empty() {
-        return route.mismatches.join("; ");
-    }
-    let basis = route.because.split("; ").next().unwrap_or_default();
-    // Where a rule is written is for --why.
-    basis.split(" (").next().unwrap_or_default().to_owned()
 }
 
 /// The lines of `--why`.
@@ -396,7 +386,7 @@ fn why(route: &RouteReport, width: Option<usize>, paint: Paint) -> Vec<String> {
     const TITLE: usize = 16;
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(TITLE));
     let mut lines = Vec::new();
-    for (title, text) in told(route) {
+    for (title, text) in explanation(route) {
         for (at, part) in wrapped(&text, room).iter().enumerate() {
             let title = if at == 0 { title } else { "" };
             let title = paint.text(Colour::Strong, format_args!("    {title:<12}"));
@@ -407,23 +397,23 @@ fn why(route: &RouteReport, width: Option<usize>, paint: Paint) -> Vec<String> {
 }
 
 /// All that is known of why a flow has its transport and how it does, each with a title.
-pub(crate) fn told(route: &RouteReport) -> Vec<(&'static str, String)> {
-    let mut told = vec![("because", route.because.clone())];
+pub(crate) fn explanation(route: &RouteReport) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("because", route.because.clone())];
     if let Some(transport) = &route.pinned {
         let topic = &route.topic;
-        told.push((
+        lines.push((
             "set",
             format!(
                 "{transport}, by the user; `tsuji route auto {topic}` leaves it to the policy again"
             ),
         ));
     }
-    told.extend(route.mismatches.iter().map(|it| ("mismatch", it.clone())));
+    lines.extend(route.mismatches.iter().map(|it| ("mismatch", it.clone())));
     let rejected = route.rejected.iter();
-    told.extend(rejected.map(|(it, reason)| ("rejected", format!("{it}: {reason}"))));
+    lines.extend(rejected.map(|(it, reason)| ("rejected", format!("{it}: {reason}"))));
     let typical = route.sample_bytes.map(|it| format!("{it} bytes, ")).unwrap_or_default();
-    told.push(("now", format!("{} ({typical}{})", route.size, route.size_origin)));
-    told.push((
+    lines.push(("now", format!("{} ({typical}{})", route.size, route.size_origin)));
+    lines.push((
         "sent",
         match &route.publisher.vendor {
             None => format!("{} samples", route.sent),
@@ -431,28 +421,28 @@ pub(crate) fn told(route: &RouteReport) -> Vec<(&'static str, String)> {
         },
     ));
     if let Some(vendor) = &route.subscription.vendor {
-        told.push(("received", format!("not known: a foreign node on {vendor}")));
-        return told;
+        lines.push(("received", format!("not known: a foreign node on {vendor}")));
+        return lines;
     }
-    told.push(("received", format!("{} samples, {}", route.samples, figures::bytes(route.bytes))));
+    lines.push(("received", format!("{} samples, {}", route.samples, figures::bytes(route.bytes))));
     if let Some(latency) = &route.latency {
         let [median, p99, max] =
             [latency.median_us, latency.p99_us, latency.max_us].map(figures::micros);
         let clock = &latency.clock;
-        told.push((
+        lines.push((
             "latency",
             format!("median {median} µs, p99 {p99} µs, max {max} µs, by the {clock} clock"),
         ));
     }
     let RouteReport { displaced, expired, invalid, lost, duplicates, .. } = route;
-    told.push((
+    lines.push((
         "drops",
         format!(
             "{displaced} displaced, {expired} expired, {invalid} invalid, {lost} lost, {duplicates} duplicates"
         ),
     ));
-    told.push(("route", format!("number {} of this flow", route.epoch)));
-    told
+    lines.push(("route", format!("number {} of this flow", route.epoch)));
+    lines
 }
 
 pub(crate) fn drops(route: &RouteReport) -> u64 {

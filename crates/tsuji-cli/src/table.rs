@@ -21,6 +21,8 @@ pub(crate) struct Column {
     title: &'static str,
     right: bool,
     shorten: Shorten,
+    /// What stands behind the title, for which a character is kept free; `None` where never anything does.
+    mark: Option<&'static str>,
 }
 
 /// Which part of a text is left out where there is little room.
@@ -36,22 +38,31 @@ enum Shorten {
 impl Column {
     /// A column whose texts are never shortened.
     pub(crate) const fn whole(title: &'static str) -> Self {
-        Self { title, right: false, shorten: Shorten::Never }
+        Self { title, right: false, shorten: Shorten::Never, mark: None }
     }
 
     /// A column of numbers.
     pub(crate) const fn number(title: &'static str) -> Self {
-        Self { title, right: true, shorten: Shorten::Never }
+        Self { title, right: true, shorten: Shorten::Never, mark: None }
     }
 
     /// A column of sentences, shortened at the end, down to `least` characters.
     pub(crate) const fn sentence(title: &'static str, least: usize) -> Self {
-        Self { title, right: false, shorten: Shorten::End(least) }
+        Self { title, right: false, shorten: Shorten::End(least), mark: None }
     }
 
     /// A column of names, shortened in the middle, down to `least` characters.
     pub(crate) const fn name(title: &'static str, least: usize) -> Self {
-        Self { title, right: false, shorten: Shorten::Middle(least) }
+        Self { title, right: false, shorten: Shorten::Middle(least), mark: None }
+    }
+
+    /// The column with a character behind its title, or room for one.
+    pub(crate) const fn marked(self, mark: &'static str) -> Self {
+        Self { mark: Some(mark), ..self }
+    }
+
+    fn title_width(&self) -> usize {
+        length(self.title) + usize::from(self.mark.is_some())
     }
 }
 
@@ -104,23 +115,56 @@ impl Table {
 
     /// The lines of the table, titles first, at most `width` wide if that can be done.
     pub(crate) fn lines(&self, width: Option<usize>, paint: Paint) -> Vec<String> {
+        let line = |cells: Vec<Padded>| {
+            let mut line = String::new();
+            for Padded { before, cell, after } in cells {
+                line.extend([&*before, &paint.text(cell.colour, &cell.text), &after]);
+                line.push_str(&" ".repeat(GAP));
+            }
+            line.truncate(line.trim_end().len());
+            line
+        };
+        self.padded(width).into_iter().map(line).collect()
+    }
+
+    /// The same as texts in colours, which stand one behind the other.
+    pub(crate) fn cells(&self, width: Option<usize>) -> Vec<Vec<Cell>> {
+        let cell = |Padded { before, cell, after }: Padded| Cell {
+            text: format!("{before}{}{after}{:GAP$}", cell.text, ""),
+            colour: cell.colour,
+        };
+        let line = |cells: Vec<Padded>| cells.into_iter().map(cell).collect();
+        self.padded(width).into_iter().map(line).collect()
+    }
+
+    /// The cells of each line, titles first, shortened and with the blanks that make them as wide as their columns.
+    fn padded(&self, width: Option<usize>) -> Vec<Vec<Padded>> {
         let mut widths = self.natural_widths();
         if let Some(width) = width {
             self.fit(&mut widths, width);
         }
-        let titles = self.columns.iter().map(|it| Cell::new(it.title, Colour::Strong)).collect();
-        std::iter::once(&titles)
-            .chain(&self.rows)
-            .map(|cells| self.line(cells, &widths, paint))
-            .collect()
+        let title = |it: &Column| {
+            Cell::new(format!("{}{}", it.title, it.mark.unwrap_or_default()), Colour::Strong)
+        };
+        let titles: Vec<Cell> = self.columns.iter().map(title).collect();
+        let rows = std::iter::once(&titles).chain(&self.rows);
+        let padded = |cells: &Vec<Cell>| {
+            let cells = cells.iter().zip(&self.columns).zip(&widths);
+            cells.map(|((cell, column), width)| padded(cell, column, *width)).collect()
+        };
+        rows.map(padded).collect()
     }
 
     fn natural_widths(&self) -> Vec<usize> {
-        let widest = |at: usize, title: &str| {
+        let widest = |at: usize, title: usize| {
             let texts = self.rows.iter().filter_map(|row| row.get(at)).map(|it| length(&it.text));
-            texts.chain([length(title)]).max().unwrap_or(0)
+            texts.chain([title]).max().unwrap_or(0)
         };
-        self.columns.iter().enumerate().map(|(at, column)| widest(at, column.title)).collect()
+        self.columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| widest(at, column.title_width()))
+            .collect()
     }
 
     /// Takes from the widest column that may still shrink, one character at a time.
@@ -131,7 +175,7 @@ impl Table {
                 match column.shorten {
                     Shorten::Never => false,
                     Shorten::End(least) | Shorten::Middle(least) => {
-                        *now > least.max(length(column.title))
+                        *now > least.max(column.title_width())
                     }
                 }
             });
@@ -139,26 +183,24 @@ impl Table {
             widths[at] -= 1;
         }
     }
+}
 
-    fn line(&self, cells: &[Cell], widths: &[usize], paint: Paint) -> String {
-        let mut line = String::new();
-        for ((cell, column), width) in cells.iter().zip(&self.columns).zip(widths) {
-            let text = match column.shorten {
-                Shorten::Middle(_) => shorten_middle(&cell.text, *width),
-                _ => shorten_end(&cell.text, *width),
-            };
-            let blanks = " ".repeat(width.saturating_sub(length(&text)));
-            let text = paint.text(cell.colour, text);
-            let (before, after) =
-                if column.right { (blanks, String::new()) } else { (String::new(), blanks) };
-            line.push_str(&before);
-            line.push_str(&text);
-            line.push_str(&after);
-            line.push_str(&" ".repeat(GAP));
-        }
-        line.truncate(line.trim_end().len());
-        line
-    }
+/// A cell with the blanks around it.
+struct Padded {
+    before: String,
+    cell: Cell,
+    after: String,
+}
+
+fn padded(cell: &Cell, column: &Column, width: usize) -> Padded {
+    let text = match column.shorten {
+        Shorten::Middle(_) => shorten_middle(&cell.text, width),
+        _ => shorten_end(&cell.text, width),
+    };
+    let blanks = " ".repeat(width.saturating_sub(length(&text)));
+    let (before, after) =
+        if column.right { (blanks, String::new()) } else { (String::new(), blanks) };
+    Padded { before, cell: Cell { text, colour: cell.colour }, after }
 }
 
 /// `text` in at most `width` characters, without its end.

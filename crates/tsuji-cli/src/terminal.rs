@@ -9,27 +9,32 @@ use signal_hook::low_level::emulate_default_handler;
 use tsuji_platform::signals;
 
 /// A thread that hears the signals, until this is dropped.
-pub(crate) struct GivenBack {
+pub(crate) struct TerminalGuard {
     signals: Handle,
 }
 
-impl GivenBack {
-    /// Calls `give_back` before a signal ends or stops this process, and `take_again` when it goes on. Both may be called at any
-    /// time, on another thread, and more than once.
+impl TerminalGuard {
+    /// Calls `give_back` before a signal ends or stops this process, and `take_again` when it goes on, or was not stopped. Both may
+    /// be called at any time, on another thread, and more than once.
     pub(crate) fn at_signals(give_back: fn(), take_again: fn()) -> io::Result<Self> {
         let ours = signals::heard(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]);
-        let mut signals = Signals::new(ours.into_iter().chain([SIGCONT]))?;
-        let handle = signals.handle();
+        let mut heard = Signals::new(ours.into_iter().chain([SIGCONT]))?;
+        let handle = heard.handle();
         thread::Builder::new().name("terminal".to_owned()).spawn(move || {
-            for signal in signals.forever() {
+            for signal in heard.forever() {
                 if signal == SIGCONT {
                     take_again();
                     continue;
                 }
                 give_back();
-                // The others end the command by another thread.
-                if matches!(signal, SIGQUIT | SIGTSTP) {
-                    let _ = emulate_default_handler(signal);
+                match signal {
+                    SIGTSTP => {
+                        signals::stop();
+                        take_again();
+                    }
+                    SIGQUIT => drop(emulate_default_handler(signal)),
+                    // The others end the command by another thread.
+                    _ => {}
                 }
             }
         })?;
@@ -37,7 +42,7 @@ impl GivenBack {
     }
 }
 
-impl Drop for GivenBack {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         self.signals.close();
     }

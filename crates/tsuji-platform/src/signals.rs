@@ -17,6 +17,21 @@ fn is_ignored(signal: c_int) -> bool {
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
+/// Stops this process as a SIGTSTP does that it does not hear, until it is told to go on. Where nobody could do that, since it is
+/// a process that no shell watches over, the system does not stop it, and this returns at once.
+pub fn stop() {
+    // SAFETY: all bytes 0 are a valid `sigaction`, which is the default, with an empty mask.
+    let default: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut before = default;
+    // SAFETY: both are valid, and what is set in the end is what was there.
+    unsafe {
+        if libc::sigaction(libc::SIGTSTP, &raw const default, &raw mut before) == 0 {
+            libc::raise(libc::SIGTSTP);
+            libc::sigaction(libc::SIGTSTP, &raw const before, std::ptr::null_mut());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

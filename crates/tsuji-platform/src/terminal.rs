@@ -1,6 +1,7 @@
 //! The keys of a terminal, one by one, without waiting for the end of a line.
 
 use std::collections::VecDeque;
+use std::io;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
@@ -14,14 +15,34 @@ const INPUT: libc::c_int = libc::STDIN_FILENO;
 /// A key that was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// The space bar.
-    Space,
+    /// A character, a blank for the space bar.
+    Char(char),
+    /// Enter.
+    Enter,
+    /// Escape.
+    Escape,
+    /// Tab.
+    Tab,
+    /// Tab with shift.
+    BackTab,
+    /// The key that deletes to the left.
+    Backspace,
     /// The cursor upwards.
     Up,
     /// The cursor downwards.
     Down,
+    /// The cursor to the left.
+    Left,
     /// The cursor to the right.
     Right,
+    /// To the begin.
+    Home,
+    /// To the end.
+    End,
+    /// A page upwards.
+    PageUp,
+    /// A page downwards.
+    PageDown,
     /// Any other.
     Other,
 }
@@ -31,6 +52,7 @@ pub enum Key {
 #[derive(Debug)]
 pub struct Keys {
     bytes: VecDeque<u8>,
+    are_gone: bool,
 }
 
 impl Keys {
@@ -50,7 +72,7 @@ impl Keys {
             }));
         });
         take_again();
-        Some(Self { bytes: VecDeque::new() })
+        Some(Self { bytes: VecDeque::new(), are_gone: false })
     }
 
     /// The next key that is pressed within `timeout`.
@@ -58,21 +80,76 @@ impl Keys {
         if self.bytes.is_empty() {
             self.read(timeout);
         }
-        let first = self.bytes.pop_front()?;
-        if first != 0x1B {
-            return Some(if first == b' ' { Key::Space } else { Key::Other });
-        }
-        // A cursor key comes as three bytes at once, in one of two modes.
-        if !matches!(self.bytes.front(), Some(b'[' | b'O')) {
-            return Some(Key::Other);
-        }
-        self.bytes.pop_front();
-        Some(match self.bytes.pop_front() {
-            Some(b'A') => Key::Up,
-            Some(b'B') => Key::Down,
-            Some(b'C') => Key::Right,
+        Some(match self.bytes.pop_front()? {
+            b'\r' | b'\n' => Key::Enter,
+            b'\t' => Key::Tab,
+            0x08 | 0x7F => Key::Backspace,
+            0x1B => self.sequence(),
+            first @ 0x20..0x7F => Key::Char(char::from(first)),
+            first @ 0xC0.. => self.letter(first),
             _ => Key::Other,
         })
+    }
+
+    /// Returns true once the terminal is gone, so that no key will be pressed any more.
+    pub fn are_gone(&self) -> bool {
+        self.are_gone
+    }
+
+    /// What comes behind an escape: a key that is no character sends several bytes at once, in one of two modes. Alone it is the
+    /// key itself.
+    fn sequence(&mut self) -> Key {
+        match self.bytes.front() {
+            None => return Key::Escape,
+            Some(b'[' | b'O') => {}
+            Some(_) => return Key::Other,
+        }
+        self.bytes.pop_front();
+        let mut number = 0_u32;
+        let mut is_first = true;
+        while let Some(byte) = self.bytes.pop_front() {
+            match byte {
+                b'0'..=b'9' if is_first => number = number * 10 % 1000 + u32::from(byte - b'0'),
+                // Which other keys are held with it.
+                0x20..=0x3F => is_first = false,
+                b'A' => return Key::Up,
+                b'B' => return Key::Down,
+                b'C' => return Key::Right,
+                b'D' => return Key::Left,
+                b'H' => return Key::Home,
+                b'F' => return Key::End,
+                b'Z' => return Key::BackTab,
+                b'~' => {
+                    return match number {
+                        1 | 7 => Key::Home,
+                        4 | 8 => Key::End,
+                        5 => Key::PageUp,
+                        6 => Key::PageDown,
+                        _ => Key::Other,
+                    };
+                }
+                _ => return Key::Other,
+            }
+        }
+        Key::Other
+    }
+
+    /// A character of more than one byte.
+    fn letter(&mut self, first: u8) -> Key {
+        let len = match first {
+            0xC0..0xE0 => 2,
+            0xE0..0xF0 => 3,
+            _ => 4,
+        };
+        let mut bytes = vec![first];
+        while bytes.len() < len
+            && let Some(next @ 0x80..0xC0) = self.bytes.front().copied()
+        {
+            self.bytes.pop_front();
+            bytes.push(next);
+        }
+        let letter = std::str::from_utf8(&bytes).ok().and_then(|it| it.chars().next());
+        letter.map_or(Key::Other, Key::Char)
     }
 
     /// Reads what is there, or comes within `timeout`.
@@ -92,8 +169,12 @@ impl Keys {
         let count = unsafe { libc::read(INPUT, bytes.as_mut_ptr().cast(), bytes.len()) };
         match usize::try_from(count) {
             Ok(count) if 0 < count => self.bytes.extend(&bytes[..count]),
-            // A terminal that is gone is always ready, and has nothing.
-            _ => thread::sleep(Duration::from_millis(u64::from(timeout.unsigned_abs()))),
+            _ => {
+                // A terminal that is gone is always ready, and has nothing.
+                self.are_gone =
+                    count == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EIO);
+                thread::sleep(Duration::from_millis(u64::from(timeout.unsigned_abs())));
+            }
         }
     }
 }
@@ -112,17 +193,18 @@ pub fn give_back() {
     }
 }
 
-/// Takes the keys once more, after a stop, if this process is in the foreground. Does nothing if they are taken.
-pub fn take_again() {
+/// Takes the keys once more, after a stop, if this process is in the foreground. Does nothing if they are taken. Returns true
+/// if they are then.
+pub fn take_again() -> bool {
     let mut taken = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     if taken.is_some() || !is_in_foreground() {
-        return;
+        return taken.is_some();
     }
     let mut before = MaybeUninit::<libc::termios>::uninit();
     // SAFETY: a valid place for the answer, which is there if it says so.
     let before = unsafe {
         if libc::tcgetattr(INPUT, before.as_mut_ptr()) != 0 {
-            return;
+            return false;
         }
         before.assume_init()
     };
@@ -133,6 +215,7 @@ pub fn take_again() {
     if set(&raw) {
         *taken = Some(before);
     }
+    taken.is_some()
 }
 
 fn set(how: &libc::termios) -> bool {
@@ -140,8 +223,7 @@ fn set(how: &libc::termios) -> bool {
     unsafe { libc::tcsetattr(INPUT, libc::TCSANOW, how) == 0 }
 }
 
-/// Returns true if this process may read its terminal and change it: its group is the one in the foreground.
-pub fn is_in_foreground() -> bool {
+fn is_in_foreground() -> bool {
     // SAFETY: both ask only.
     unsafe { libc::tcgetpgrp(INPUT) == libc::getpgrp() }
 }
@@ -150,11 +232,40 @@ pub fn is_in_foreground() -> bool {
 mod tests {
     use super::*;
 
+    fn pressed(bytes: &[u8]) -> Vec<Key> {
+        let mut keys = Keys { bytes: bytes.iter().copied().collect(), are_gone: false };
+        std::iter::from_fn(|| (!keys.bytes.is_empty()).then(|| keys.next(Duration::ZERO))?)
+            .collect()
+    }
+
     #[test]
     fn keys_are_told_apart() {
-        let mut keys = Keys { bytes: b" \x1b[A\x1bOB\x1b[Cq\x1b[Z\x1bx".iter().copied().collect() };
-        let pressed: Vec<Key> = std::iter::from_fn(|| keys.next(Duration::ZERO)).take(8).collect();
-        use Key::{Down, Other, Right, Space, Up};
-        assert_eq!(pressed, [Space, Up, Down, Right, Other, Other, Other, Other]);
+        use Key::{
+            BackTab, Backspace, Char, Down, End, Enter, Escape, Home, Left, Other, Right, Tab, Up,
+        };
+        assert_eq!(
+            pressed(b" \x1b[A\x1bOB\x1b[Cq\x1b[D"),
+            [Char(' '), Up, Down, Right, Char('q'), Left]
+        );
+        assert_eq!(
+            pressed(b"\r\n\t\x7f\x08\x1b[Z\x1b"),
+            [Enter, Enter, Tab, Backspace, Backspace, BackTab, Escape]
+        );
+        assert_eq!(
+            pressed(b"\x1b[H\x1b[F\x1b[1~\x1b[4~\x1b[5~\x1b[6~"),
+            [Home, End, Home, End, Key::PageUp, Key::PageDown]
+        );
+        // With others held, of a mouse, unknown, and cut.
+        assert_eq!(pressed(b"\x1b[1;5A\x1b[<0;1;2M\x1b[15~x"), [Up, Other, Other, Char('x')]);
+        assert_eq!(pressed(b"\x1bx\x01\x1b["), [Other, Char('x'), Other, Other]);
+    }
+
+    #[test]
+    fn letters_of_several_bytes_are_one_key() {
+        assert_eq!(pressed("é€🦀".as_bytes()), ['é', '€', '🦀'].map(Key::Char));
+        assert_eq!(
+            pressed(b"\xc3\xe2\x82a\x80"),
+            [Key::Other, Key::Other, Key::Char('a'), Key::Other]
+        );
     }
 }

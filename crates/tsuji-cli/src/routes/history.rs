@@ -99,7 +99,7 @@ pub(super) fn recent(route: &RouteReport, width: Option<usize>, paint: Paint) ->
     let recent: Vec<&RouteChange> = route.changes.iter().filter(is_recent).collect();
     let newest = recent.into_iter().rev().take(RECENT_MAX).rev();
     let line = |it: &RouteChange| {
-        let line = format!("  {}", told_whole(it, now_ns));
+        let line = format!("  {}", change_text(it, now_ns));
         paint.text(
             Colour::Dim,
             width.map_or_else(|| line.clone(), |width| shorten_end(&line, width)),
@@ -109,17 +109,17 @@ pub(super) fn recent(route: &RouteReport, width: Option<usize>, paint: Paint) ->
 }
 
 /// When a change was, from what to what, why, and how it went.
-pub(crate) fn told_whole(change: &RouteChange, now_ns: i64) -> String {
+pub(crate) fn change_text(change: &RouteChange, now_ns: i64) -> String {
     let RouteChange { to, why, held, .. } = change;
     let from = change.from.as_deref().unwrap_or("none");
     let time = figures::time(change.wall_ns, now_ns);
     let took = figures::duration(change.opening_us + change.settling_us);
-    let course = match (&change.from, change.is_settled) {
+    let progress = match (&change.from, change.is_settled) {
         (_, true) => format!("took {took}, {held} held"),
         (None, false) => format!("took {took}"),
         (Some(_), false) => "the old transport is not empty yet".to_owned(),
     };
-    format!("{time}  {from} → {to}: {why}; {course}")
+    format!("{time}  {from} → {to}: {why}; {progress}")
 }
 
 /// How a change went that is over.

@@ -5,10 +5,10 @@ use tsuji::{
     RouteChange, RouteReport, RouteSetting, RouteState,
 };
 
-use super::watcher::Look;
+use super::watcher::Snapshot;
 
-pub(super) fn look(flows: Vec<RouteReport>) -> Look {
-    Look { flows, processes: None, others: vec![info("tsuji", 7)] }
+pub(super) fn snapshot(flows: Vec<RouteReport>) -> Snapshot {
+    Snapshot { flows, processes: None, others: vec![info("tsuji", 7)] }
 }
 
 fn info(program: &str, pid: u32) -> ProcessInfo {

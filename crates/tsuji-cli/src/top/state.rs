@@ -5,32 +5,32 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tsuji::{
     EngineState, KNOWN_TRANSPORTS, ProcessEngines, ProcessInfo, RouteReport, RouteSetting,
 };
 use tsuji_core::TopicPattern;
+use tsuji_platform::terminal::Key;
 
-use super::watcher::{Look, News, Order};
+use super::watcher::{Order, Report, Snapshot};
+use crate::figures::count;
 use crate::output::Colour;
 use crate::routes;
 
 /// How long a message stands.
 const MESSAGE_STANDS: Duration = Duration::from_secs(8);
 
-/// Looks whose figures are kept of each flow.
+/// Snapshots whose figures are kept of each flow.
 const TREND: usize = 120;
 
-/// How often can be looked at most, and at least.
-const EVERY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+/// The shortest and the longest time between two snapshots.
+pub(super) const EVERY: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(60));
 
 /// What a key is for beyond what is shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Nothing,
     End,
-    /// Leave the terminal to the shell for a while.
-    Stop,
     Order(Order),
 }
 
@@ -93,8 +93,6 @@ pub(super) enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) topic: String,
-    /// The setting before, to go back to.
-    before: Option<String>,
     /// Transports, each with what speaks for or against it; the first is the choice of the policy.
     pub(super) offered: Vec<(Option<String>, String)>,
     pub(super) at: usize,
@@ -110,13 +108,13 @@ struct Setting {
     transport: Option<String>,
 }
 
-/// What is done when an order to set a topic has been answered.
+/// What an order is that was not answered yet.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
-    /// It is noted, with what the topic was set to before.
-    Set { before: Option<String> },
-    /// The last that is noted is forgotten.
-    TakeBack,
+enum PendingSet {
+    /// One of the user's, with what the topic was set to before.
+    New { before: Option<String> },
+    /// The last setting taken back.
+    Undo,
 }
 
 /// The two ends of a flow, which tell it from all others.
@@ -128,12 +126,12 @@ fn key(flow: &RouteReport) -> FlowKey {
 
 /// A row that is chosen, followed when rows come and go.
 #[derive(Debug)]
-struct Chosen<K> {
+struct Selection<K> {
     key: Option<K>,
     at: usize,
 }
 
-impl<K: Clone + PartialEq> Chosen<K> {
+impl<K: Clone + PartialEq> Selection<K> {
     const fn first() -> Self {
         Self { key: None, at: 0 }
     }
@@ -155,6 +153,13 @@ impl<K: Clone + PartialEq> Chosen<K> {
             self.choose(at, keys);
         }
     }
+}
+
+/// Figures of a flow at one moment: its rate in hertz, and the median of its latency in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    pub(super) rate_hz: f64,
+    pub(super) median_us: Option<f64>,
 }
 
 /// What is shown, and what was done here.
@@ -180,15 +185,16 @@ pub(super) struct Top {
     /// `None` until they have been asked for and have answered.
     processes: Option<Vec<ProcessEngines>>,
     others: Vec<ProcessInfo>,
-    has_looked: bool,
-    flow: Chosen<FlowKey>,
-    process: Chosen<String>,
-    trends: HashMap<FlowKey, VecDeque<(f64, f64)>>,
+    is_known: bool,
+    flow: Selection<FlowKey>,
+    process: Selection<String>,
+    trends: HashMap<FlowKey, VecDeque<Point>>,
     message: Option<(Instant, Colour, String)>,
     /// What was done here and not taken back, the last one at the end.
     settings: Vec<Setting>,
-    /// What was asked for and has not been answered.
-    pending: Option<Asked>,
+    /// What topics were set to since the last snapshot, which does not show it yet.
+    fresh: BTreeMap<String, Option<String>>,
+    pending: Option<PendingSet>,
 }
 
 impl Top {
@@ -214,21 +220,37 @@ impl Top {
             flows: Vec::new(),
             processes: None,
             others: Vec::new(),
-            has_looked: false,
-            flow: Chosen::first(),
-            process: Chosen::first(),
+            is_known: false,
+            flow: Selection::first(),
+            process: Selection::first(),
             trends: HashMap::new(),
             message: None,
             settings: Vec::new(),
+            fresh: BTreeMap::new(),
             pending: None,
         }
     }
 
-    /// Topics that are set to a transport by what was done here.
+    /// Topics that are set to a transport by what was done here, as far as is known.
     pub(super) fn set_here(&self) -> impl Iterator<Item = (&str, &str)> {
         let last: BTreeMap<_, _> =
             self.settings.iter().map(|it| (&*it.topic, it.transport.as_deref())).collect();
-        last.into_iter().filter_map(|(topic, transport)| Some((topic, transport?)))
+        let last = last.into_iter().filter(|(topic, transport)| {
+            self.pinned(topic).is_none_or(|pinned| pinned == *transport)
+        });
+        last.filter_map(|(topic, transport)| Some((topic, transport?)))
+    }
+
+    /// Whether a setting was not answered yet.
+    pub(super) fn is_setting(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// What a topic is set to; nothing if it has no flow.
+    fn pinned(&self, topic: &str) -> Option<Option<&str>> {
+        let fresh = || self.fresh.get(topic).map(Option::as_deref);
+        let seen = || self.flows.iter().find(|it| it.topic == topic).map(|it| it.pinned.as_deref());
+        fresh().or_else(seen)
     }
 
     /// All flows of the pattern.
@@ -242,9 +264,9 @@ impl Top {
     }
 
     /// Whether anything has been seen.
-    pub(super) fn has_looked(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         match self.page {
-            Page::Flows => self.has_looked,
+            Page::Flows => self.is_known,
             Page::Processes => self.processes.is_some(),
         }
     }
@@ -301,8 +323,8 @@ impl Top {
         self.flows().get(at).copied()
     }
 
-    /// Rates (in hertz) and medians (in microseconds) of a flow, the newest last.
-    pub(super) fn trend(&self, flow: &RouteReport) -> impl Iterator<Item = (f64, f64)> {
+    /// Figures of a flow, the newest last.
+    pub(super) fn trend(&self, flow: &RouteReport) -> impl Iterator<Item = Point> {
         self.trends.get(&key(flow)).into_iter().flatten().copied()
     }
 
@@ -316,8 +338,8 @@ impl Top {
         self.message.take_if(|(since, ..)| *since + MESSAGE_STANDS <= now).is_some()
     }
 
-    fn say(&mut self, now: Instant, colour: Colour, text: String) {
-        self.message = Some((now, colour, text));
+    fn set_message(&mut self, now: Instant, colour: Colour, text: impl Into<String>) {
+        self.message = Some((now, colour, text.into()));
     }
 
     fn flow_keys(&self) -> Vec<FlowKey> {
@@ -328,24 +350,25 @@ impl Top {
         self.processes().into_iter().map(|it| it.process.token.clone()).collect()
     }
 
-    /// Takes in what the watcher has learned.
-    pub(super) fn learn(&mut self, news: News, now: Instant) {
-        match news {
-            News::Look(look) => self.see(look),
-            News::Set { topic, transport, answers } => {
-                self.hear(topic, transport, &answers, now);
+    /// Takes in what the watcher has found out.
+    pub(super) fn on_report(&mut self, now: Instant, report: Report) {
+        match report {
+            Report::Snapshot(snapshot) => self.on_snapshot(snapshot),
+            Report::Set { topic, transport, answers } => {
+                self.on_answers(now, topic, transport, &answers);
             }
         }
     }
 
-    fn see(&mut self, look: Look) {
-        self.has_looked = true;
-        self.flows = look.flows;
+    fn on_snapshot(&mut self, snapshot: Snapshot) {
+        self.is_known = true;
+        self.fresh.clear();
+        self.flows = snapshot.flows;
         self.flows
             .retain(|it| self.pattern.as_ref().is_none_or(|pattern| pattern.matches(&it.topic)));
-        self.others = look.others;
-        if look.processes.is_some() {
-            self.processes = look.processes;
+        self.others = snapshot.others;
+        if snapshot.processes.is_some() {
+            self.processes = snapshot.processes;
         }
         let mut trends = HashMap::new();
         for flow in &self.flows {
@@ -353,8 +376,8 @@ impl Top {
             if trend.len() == TREND {
                 trend.pop_front();
             }
-            let median = flow.latency.as_ref().map_or(0.0, |it| it.median_us);
-            trend.push_back((flow.rate_hz, median));
+            let median_us = flow.latency.as_ref().map(|it| it.median_us);
+            trend.push_back(Point { rate_hz: flow.rate_hz, median_us });
             trends.insert(key(flow), trend);
         }
         self.trends = trends;
@@ -368,55 +391,60 @@ impl Top {
         self.process.follow(&keys);
     }
 
-    fn hear(
+    fn on_answers(
         &mut self,
+        now: Instant,
         topic: String,
         transport: Option<String>,
         answers: &[RouteSetting],
-        now: Instant,
     ) {
-        let asked = self.pending.take();
-        let obeyed: Vec<u32> =
+        let pending = self.pending.take();
+        let flows: Vec<u32> =
             answers.iter().filter_map(|it| it.outcome.as_ref().ok().copied()).collect();
-        if asked == Some(Asked::TakeBack) {
-            self.settings.pop();
-        }
-        if obeyed.is_empty() {
-            let reason = answers.iter().find_map(|it| it.outcome.as_ref().err());
-            let reason = reason.map_or("no process answers", |it| &**it);
-            return self.say(now, Colour::Error, format!("{topic}: nothing is set: {reason}"));
+        let mut refusals = answers.iter().filter_map(|it| it.outcome.as_ref().err());
+        let refusal = refusals.next().map(|reason| (1 + refusals.count(), reason));
+        if let (true, Some((_, reason))) = (flows.is_empty(), refusal) {
+            let text = format!("{topic}: nothing is set: {reason}");
+            return self.set_message(now, Colour::Error, text);
         }
         let what = match &transport {
             Some(transport) => format!("set to {transport}"),
             None => "left to the policy".to_owned(),
         };
-        let text = match obeyed.iter().sum() {
-            0_u32 => format!("{topic}: {what}; it has no flow now"),
-            1 => format!("{topic}: {what}, for 1 flow"),
-            flows => format!("{topic}: {what}, for {flows} flows"),
+        let (colour, text) = match (&*flows, flows.iter().sum::<u32>()) {
+            // One that is stopped does it when it goes on.
+            ([], _) => {
+                (Colour::Warning, format!("{topic}: {what}, but no process has answered yet"))
+            }
+            (_, 0) => (Colour::Good, format!("{topic}: {what}; it has no flow now")),
+            (_, flows) => {
+                let flows = count(flows as usize, "flow", "flows");
+                (Colour::Good, format!("{topic}: {what}, for {flows}"))
+            }
         };
-        self.say(now, Colour::Good, text);
-        if let Some(Asked::Set { before }) = asked {
-            self.settings.push(Setting { topic, before, transport });
+        match refusal {
+            None => self.set_message(now, colour, text),
+            Some((refusals, reason)) => {
+                let refuse = count(refusals, "process refuses", "processes refuse");
+                self.set_message(now, Colour::Warning, format!("{text}; {refuse}: {reason}"));
+            }
+        }
+        self.fresh.insert(topic.clone(), transport.clone());
+        match pending {
+            Some(PendingSet::New { before }) => {
+                self.settings.push(Setting { topic, before, transport });
+            }
+            Some(PendingSet::Undo) => drop(self.settings.pop()),
+            None => {}
         }
     }
 
     /// What a key does.
-    pub(super) fn press(&mut self, key: KeyEvent) -> Wish {
-        if key.kind == KeyEventKind::Release {
-            return Wish::Nothing;
-        }
-        if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return match key.code {
-                KeyCode::Char('c' | 'd') => Wish::End,
-                KeyCode::Char('z') => Wish::Stop,
-                _ => Wish::Nothing,
-            };
-        }
+    pub(super) fn press(&mut self, now: Instant, key: Key) -> Wish {
         match &self.mode {
-            Mode::Table => self.press_in_table(key.code),
-            Mode::Filter => self.press_in_filter(key.code),
-            Mode::Transports(_) => self.press_in_transports(key.code),
+            Mode::Table => self.press_in_table(now, key),
+            Mode::Filter => self.press_in_filter(key),
+            Mode::Transports(_) => self.press_in_transports(key),
             Mode::Help => {
                 self.mode = Mode::Table;
                 Wish::Nothing
@@ -424,64 +452,64 @@ impl Top {
         }
     }
 
-    fn press_in_table(&mut self, code: KeyCode) -> Wish {
-        match code {
-            KeyCode::Char('q') => return Wish::End,
-            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.mode = Mode::Help,
-            KeyCode::Char('/') => self.mode = Mode::Filter,
-            KeyCode::Esc => self.change_filter(String::clear),
-            KeyCode::Tab | KeyCode::BackTab => return self.turn_page(),
-            KeyCode::Enter => self.show_details(),
-            KeyCode::Char('<') | KeyCode::Left => self.sort_by(-1),
-            KeyCode::Char('>' | 's') | KeyCode::Right => self.sort_by(1),
-            KeyCode::Char('r') => {
+    fn press_in_table(&mut self, now: Instant, key: Key) -> Wish {
+        match key {
+            Key::Char('q') => return Wish::End,
+            Key::Char('?' | 'h') => self.mode = Mode::Help,
+            Key::Char('/') => self.mode = Mode::Filter,
+            Key::Escape => self.change_filter(String::clear),
+            Key::Tab | Key::BackTab => return self.turn_page(),
+            Key::Enter => self.show_details(),
+            Key::Char('<') | Key::Left => self.sort_by(-1),
+            Key::Char('>' | 's') | Key::Right => self.sort_by(1),
+            Key::Char('r') => {
                 self.is_reversed = !self.is_reversed;
                 self.follow();
             }
-            KeyCode::Char(' ') => {
+            Key::Char(' ') => {
                 self.is_paused = !self.is_paused;
                 return Wish::Order(Order::Every((!self.is_paused).then_some(self.every)));
             }
-            KeyCode::Char('+') => return self.look_every(self.every / 2),
-            KeyCode::Char('-') => return self.look_every(self.every * 2),
-            KeyCode::Char('t') => self.offer_transports(),
-            KeyCode::Char('a') => return self.leave_to_policy(),
-            KeyCode::Char('u') => return self.take_back(),
-            code => self.go(code),
+            Key::Char('+') => return self.look_every(self.every / 2),
+            Key::Char('-') => return self.look_every(self.every * 2),
+            Key::Char('t') => self.offer_transports(now),
+            Key::Char('a') => return self.leave_to_policy(now),
+            Key::Char('u') => return self.undo(now),
+            key => self.go(key),
         }
         Wish::Nothing
     }
 
-    fn press_in_filter(&mut self, code: KeyCode) -> Wish {
-        match code {
-            KeyCode::Enter => self.mode = Mode::Table,
-            KeyCode::Esc => {
+    fn press_in_filter(&mut self, key: Key) -> Wish {
+        match key {
+            Key::Enter => self.mode = Mode::Table,
+            Key::Escape => {
                 self.mode = Mode::Table;
                 self.change_filter(String::clear);
             }
-            KeyCode::Backspace => self.change_filter(|it| {
+            Key::Backspace => self.change_filter(|it| {
                 it.pop();
             }),
-            KeyCode::Char(letter) => self.change_filter(|it| it.push(letter)),
+            Key::Char(letter) => self.change_filter(|it| it.push(letter)),
             _ => {}
         }
         Wish::Nothing
     }
 
-    fn press_in_transports(&mut self, code: KeyCode) -> Wish {
+    fn press_in_transports(&mut self, key: Key) -> Wish {
         let Mode::Transports(choice) = &mut self.mode else { return Wish::Nothing };
         let last = choice.offered.len().saturating_sub(1);
-        match code {
-            KeyCode::Up | KeyCode::Char('k') => choice.at = choice.at.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => choice.at = (choice.at + 1).min(last),
-            KeyCode::Home => choice.at = 0,
-            KeyCode::End => choice.at = last,
-            KeyCode::Esc | KeyCode::Char('q' | 't') => self.mode = Mode::Table,
-            KeyCode::Enter => {
-                let Choice { topic, before, mut offered, at } = choice.clone();
+        match key {
+            Key::Up | Key::Char('k') => choice.at = choice.at.saturating_sub(1),
+            Key::Down | Key::Char('j') => choice.at = (choice.at + 1).min(last),
+            Key::Home => choice.at = 0,
+            Key::End => choice.at = last,
+            Key::Escape | Key::Char('q' | 't') => self.mode = Mode::Table,
+            Key::Enter => {
+                let Choice { topic, mut offered, at } = choice.clone();
                 let (transport, _) = offered.swap_remove(at);
                 self.mode = Mode::Table;
-                return self.set(topic, transport, Asked::Set { before });
+                return self.set(topic, transport);
             }
             _ => {}
         }
@@ -489,15 +517,15 @@ impl Top {
     }
 
     /// Goes to another row, or through the details where they are all that is shown.
-    fn go(&mut self, code: KeyCode) {
+    fn go(&mut self, key: Key) {
         let page = self.rows.max(1);
-        let to = |at: usize, end: usize| match code {
-            KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => at.saturating_add(1),
-            KeyCode::PageUp => at.saturating_sub(page),
-            KeyCode::PageDown => at.saturating_add(page),
-            KeyCode::Home | KeyCode::Char('g') => 0,
-            KeyCode::End | KeyCode::Char('G') => end,
+        let to = |at: usize, end: usize| match key {
+            Key::Up | Key::Char('k') => at.saturating_sub(1),
+            Key::Down | Key::Char('j') => at.saturating_add(1),
+            Key::PageUp => at.saturating_sub(page),
+            Key::PageDown => at.saturating_add(page),
+            Key::Home | Key::Char('g') => 0,
+            Key::End | Key::Char('G') => end,
             _ => at,
         };
         if self.details == Details::All {
@@ -559,34 +587,30 @@ impl Top {
         Wish::Order(Order::Every(Some(self.every)))
     }
 
-    /// The flow whose topic is to be set; `None`, and that is said, where that is none or cannot be.
-    fn flow_to_set(&mut self) -> Option<RouteReport> {
-        let now = Instant::now();
+    /// The flow whose topic is to be set; `None`, with a message, where that is none or cannot be.
+    fn flow_to_set(&mut self, now: Instant) -> Option<RouteReport> {
         if self.page != Page::Flows {
-            self.say(now, Colour::Warning, "Topics are set on the page of flows (Tab).".to_owned());
+            self.set_message(now, Colour::Warning, "Topics are set on the page of flows (Tab).");
             return None;
         }
         if self.pending.is_some() {
-            self.say(now, Colour::Warning, "The last setting is not answered yet.".to_owned());
+            self.set_message(now, Colour::Warning, NOT_ANSWERED);
             return None;
         }
         let flow = self.chosen_flow().cloned()?;
         let ends = [&flow.publisher, &flow.subscription];
         if let Some(vendor) = ends.into_iter().find_map(|it| it.vendor.clone()) {
-            let text = format!(
-                "{}: a flow with a foreign node ({vendor}) keeps its transport",
-                flow.topic
-            );
-            self.say(now, Colour::Warning, text);
+            let why = format!("a flow with a foreign node ({vendor}) keeps its transport");
+            self.set_message(now, Colour::Warning, format!("{}: {why}", flow.topic));
             return None;
         }
         Some(flow)
     }
 
-    fn offer_transports(&mut self) {
-        let Some(flow) = self.flow_to_set() else { return };
-        let now = flow.transport.iter().map(|it| (it.clone(), "carries it now".to_owned()));
-        let mut offered: Vec<_> = now.chain(flow.rejected).collect();
+    fn offer_transports(&mut self, now: Instant) {
+        let Some(flow) = self.flow_to_set(now) else { return };
+        let taken = flow.transport.iter().map(|it| (it.clone(), "carries it now".to_owned()));
+        let mut offered: Vec<_> = taken.chain(flow.rejected).collect();
         // Always in one order, whatever carries the flow now.
         offered.sort_by_cached_key(|(it, _)| {
             let known = KNOWN_TRANSPORTS.iter().position(|known| known == it);
@@ -597,33 +621,48 @@ impl Top {
         let offered = offered.into_iter().map(|(it, why)| (Some(it), why));
         let offered: Vec<_> =
             std::iter::once((None, "as the policy says".to_owned())).chain(offered).collect();
-        let (topic, before) = (flow.topic, flow.pinned);
-        self.mode = Mode::Transports(Choice { topic, before, offered, at });
+        self.mode = Mode::Transports(Choice { topic: flow.topic, offered, at });
     }
 
-    fn leave_to_policy(&mut self) -> Wish {
-        let Some(flow) = self.flow_to_set() else { return Wish::Nothing };
-        self.set(flow.topic, None, Asked::Set { before: flow.pinned })
-    }
-
-    fn take_back(&mut self) -> Wish {
-        let now = Instant::now();
-        if self.pending.is_some() {
-            self.say(now, Colour::Warning, "The last setting is not answered yet.".to_owned());
-            return Wish::Nothing;
+    fn leave_to_policy(&mut self, now: Instant) -> Wish {
+        match self.flow_to_set(now) {
+            Some(flow) => self.set(flow.topic, None),
+            None => Wish::Nothing,
         }
-        let Some(last) = self.settings.last() else {
-            self.say(now, Colour::Warning, "Nothing was set here.".to_owned());
-            return Wish::Nothing;
-        };
-        self.set(last.topic.clone(), last.before.clone(), Asked::TakeBack)
     }
 
-    fn set(&mut self, topic: String, transport: Option<String>, asked: Asked) -> Wish {
-        self.pending = Some(asked);
+    fn set(&mut self, topic: String, transport: Option<String>) -> Wish {
+        let before = self.pinned(&topic).flatten().map(str::to_owned);
+        self.pending = Some(PendingSet::New { before });
         Wish::Order(Order::Set { topic, transport })
     }
+
+    /// Sets the topic that was set last to what it was set to before, unless somebody else has set it since.
+    fn undo(&mut self, now: Instant) -> Wish {
+        if self.pending.is_some() {
+            self.set_message(now, Colour::Warning, NOT_ANSWERED);
+            return Wish::Nothing;
+        }
+        let Some(Setting { topic, before, transport }) = self.settings.last() else {
+            self.set_message(now, Colour::Warning, "Nothing was set here.");
+            return Wish::Nothing;
+        };
+        let (topic, before) = (topic.clone(), before.clone());
+        let pinned = self.pinned(&topic);
+        if pinned.is_some_and(|it| it != transport.as_deref()) {
+            let pinned = pinned.flatten().unwrap_or("the policy");
+            let text =
+                format!("{topic}: another command has chosen {pinned} since; nothing is undone");
+            self.set_message(now, Colour::Warning, text);
+            self.settings.pop();
+            return Wish::Nothing;
+        }
+        self.pending = Some(PendingSet::Undo);
+        Wish::Order(Order::Set { topic, transport: before })
+    }
 }
+
+const NOT_ANSWERED: &str = "The last setting is not answered yet.";
 
 /// The column so many further, the first after the last.
 fn beside<C: ValueEnum + PartialEq>(column: C, step: isize) -> C {
@@ -690,21 +729,25 @@ pub(super) fn is_at_work(state: EngineState) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{answer, flow, look, process};
+    use super::super::fixture::{answer, flow, process, snapshot};
     use super::*;
 
     fn top(flows: Vec<RouteReport>) -> Top {
         let mut top = Top::new(None, Duration::from_secs(1), FlowColumn::Topic);
-        top.learn(News::Look(look(flows)), Instant::now());
+        top.on_report(Instant::now(), Report::Snapshot(snapshot(flows)));
         top
     }
 
-    fn press(top: &mut Top, code: KeyCode) -> Wish {
-        top.press(KeyEvent::new(code, KeyModifiers::NONE))
+    fn press(top: &mut Top, key: Key) -> Wish {
+        top.press(Instant::now(), key)
     }
 
     fn letter(top: &mut Top, letter: char) -> Wish {
-        press(top, KeyCode::Char(letter))
+        press(top, Key::Char(letter))
+    }
+
+    fn see(top: &mut Top, flows: Vec<RouteReport>) {
+        top.on_report(Instant::now(), Report::Snapshot(snapshot(flows)));
     }
 
     fn topics(top: &Top) -> Vec<&str> {
@@ -738,20 +781,19 @@ mod tests {
     #[test]
     fn what_is_chosen_is_followed_and_its_place_is_when_it_goes() {
         let mut top = top(vec![flow("/b", 2), flow("/d", 4)]);
-        press(&mut top, KeyCode::Down);
+        press(&mut top, Key::Down);
         assert_eq!(chosen(&top), Some("/d"));
-        let now = Instant::now();
         let more = vec![flow("/a", 1), flow("/b", 2), flow("/c", 3), flow("/d", 4), flow("/e", 5)];
-        top.learn(News::Look(look(more)), now);
+        see(&mut top, more);
         assert_eq!((chosen(&top), top.chosen()), (Some("/d"), Some(3)));
-        top.learn(News::Look(look(vec![flow("/a", 1), flow("/c", 3)])), now);
+        see(&mut top, vec![flow("/a", 1), flow("/c", 3)]);
         assert_eq!(chosen(&top), Some("/c"));
-        top.learn(News::Look(look(Vec::new())), now);
+        see(&mut top, Vec::new());
         assert_eq!((chosen(&top), top.chosen()), (None, None));
-        for code in [KeyCode::End, KeyCode::Up, KeyCode::PageDown, KeyCode::Char('t')] {
+        for code in [Key::End, Key::Up, Key::PageDown, Key::Char('t')] {
             assert_eq!(press(&mut top, code), Wish::Nothing);
         }
-        top.learn(News::Look(look(vec![flow("/a", 1)])), now);
+        see(&mut top, vec![flow("/a", 1)]);
         assert_eq!(chosen(&top), Some("/a"));
     }
 
@@ -763,9 +805,9 @@ mod tests {
         let find = |top: &mut Top, text: &str| {
             letter(top, '/');
             text.chars().for_each(|it| drop(letter(top, it)));
-            press(top, KeyCode::Enter);
+            press(top, Key::Enter);
             let found: Vec<String> = topics(top).into_iter().map(str::to_owned).collect();
-            press(top, KeyCode::Esc);
+            press(top, Key::Escape);
             found
         };
         assert_eq!(find(&mut top, "CHATT"), ["/chatter"]);
@@ -777,19 +819,19 @@ mod tests {
         // In the text, keys are letters.
         letter(&mut top, '/');
         assert_eq!(letter(&mut top, 'q'), Wish::Nothing);
-        press(&mut top, KeyCode::Backspace);
-        press(&mut top, KeyCode::Backspace);
+        press(&mut top, Key::Backspace);
+        press(&mut top, Key::Backspace);
         assert_eq!(top.filter, "");
-        press(&mut top, KeyCode::Esc);
+        press(&mut top, Key::Escape);
         assert_eq!(letter(&mut top, 'q'), Wish::End);
     }
 
     /// Chooses the transport at this place of those that are offered.
     fn set(top: &mut Top, at: usize) -> Wish {
         letter(top, 't');
-        press(top, KeyCode::Home);
-        (0..at).for_each(|_| drop(press(top, KeyCode::Down)));
-        press(top, KeyCode::Enter)
+        press(top, Key::Home);
+        (0..at).for_each(|_| drop(press(top, Key::Down)));
+        press(top, Key::Enter)
     }
 
     fn ordered(topic: &str, transport: Option<&str>) -> Wish {
@@ -797,49 +839,51 @@ mod tests {
         Wish::Order(Order::Set { topic, transport })
     }
 
-    fn answered(top: &mut Top, wish: Wish, outcomes: &[Result<u32, &str>]) {
+    fn answered(top: &mut Top, wish: Wish, outcomes: &[Result<u32, &str>], is_seen: bool) {
         let Wish::Order(Order::Set { topic, transport }) = wish else { panic!("{wish:?}") };
         let answers = outcomes.iter().map(|it| answer(*it)).collect();
         let pinned = transport.clone();
-        top.learn(News::Set { topic: topic.clone(), transport, answers }, Instant::now());
-        let mut flows = top.flows.clone();
-        if outcomes.iter().any(Result::is_ok) {
-            flows
-                .iter_mut()
-                .filter(|it| it.topic == topic)
-                .for_each(|it| it.pinned = pinned.clone());
+        let report = Report::Set { topic: topic.clone(), transport, answers };
+        top.on_report(Instant::now(), report);
+        if is_seen {
+            let mut flows = top.flows.clone();
+            let of_topic = flows.iter_mut().filter(|it| it.topic == topic);
+            of_topic.for_each(|it| it.pinned = pinned.clone());
+            see(top, flows);
         }
-        top.learn(News::Look(look(flows)), Instant::now());
     }
 
     #[test]
     fn what_is_set_is_taken_back_step_by_step_to_what_was_there_before() {
-        let mut there = flow("/x", 1);
-        there.pinned = Some("zenoh".to_owned());
-        let mut top = top(vec![there]);
-        // Offered are the policy's choice, what carries it now, and the two that were not taken.
-        let wish = set(&mut top, 2);
-        assert_eq!(wish, ordered("/x", Some("cyclonedds")));
-        // One at a time.
-        assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
-        assert_eq!(letter(&mut top, 'a'), Wish::Nothing);
-        answered(&mut top, wish, &[Ok(1), Ok(0)]);
-        assert_eq!(top.message(), Some((Colour::Good, "/x: set to cyclonedds, for 1 flow")));
-        let wish = set(&mut top, 1);
-        assert_eq!(wish, ordered("/x", Some("shm")));
-        answered(&mut top, wish, &[Ok(2)]);
-        let wish = letter(&mut top, 'a');
-        assert_eq!(wish, ordered("/x", None));
-        answered(&mut top, wish, &[Ok(1)]);
-        assert_eq!(top.set_here().count(), 0);
-        for (before, set_here) in [("shm", 1), ("cyclonedds", 1), ("zenoh", 0)] {
-            let wish = letter(&mut top, 'u');
-            assert_eq!(wish, ordered("/x", Some(before)));
-            answered(&mut top, wish, &[Ok(1)]);
-            assert_eq!(top.set_here().count(), set_here, "{before}");
+        // Whether the routes are read between two settings must not matter.
+        for is_seen in [true, false] {
+            let mut there = flow("/x", 1);
+            there.pinned = Some("zenoh".to_owned());
+            let mut top = top(vec![there]);
+            // Offered are the policy's choice, what carries it now, and the two that were not taken.
+            let wish = set(&mut top, 2);
+            assert_eq!(wish, ordered("/x", Some("cyclonedds")));
+            // One at a time.
+            assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
+            assert_eq!(letter(&mut top, 'a'), Wish::Nothing);
+            answered(&mut top, wish, &[Ok(1), Ok(0)], is_seen);
+            assert_eq!(top.message(), Some((Colour::Good, "/x: set to cyclonedds, for 1 flow")));
+            let wish = set(&mut top, 1);
+            assert_eq!(wish, ordered("/x", Some("shm")));
+            answered(&mut top, wish, &[Ok(2)], is_seen);
+            let wish = letter(&mut top, 'a');
+            assert_eq!(wish, ordered("/x", None));
+            answered(&mut top, wish, &[Ok(1)], is_seen);
+            assert_eq!(top.set_here().count(), 0);
+            for (before, set_here) in [("shm", 1), ("cyclonedds", 1), ("zenoh", 0)] {
+                let wish = letter(&mut top, 'u');
+                assert_eq!(wish, ordered("/x", Some(before)));
+                answered(&mut top, wish, &[Ok(1)], is_seen);
+                assert_eq!(top.set_here().count(), set_here, "{before}");
+            }
+            assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
+            assert_eq!(top.message(), Some((Colour::Warning, "Nothing was set here.")));
         }
-        assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
-        assert_eq!(top.message(), Some((Colour::Warning, "Nothing was set here.")));
     }
 
     #[test]
@@ -847,19 +891,42 @@ mod tests {
         let mut top = top(vec![flow("/x", 1)]);
         let wish = set(&mut top, 3);
         assert_eq!(wish, ordered("/x", Some("fastdds")));
-        answered(&mut top, wish, &[Err("fastdds is not at work")]);
+        answered(&mut top, wish, &[Err("fastdds is not at work")], false);
         let refused = "/x: nothing is set: fastdds is not at work";
-        assert_eq!(top.message(), Some((Colour::Error, refused)));
-        let wish = set(&mut top, 1);
-        answered(&mut top, wish, &[]);
-        let refused = "/x: nothing is set: no process answers";
         assert_eq!(top.message(), Some((Colour::Error, refused)));
         assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
         let wish = set(&mut top, 1);
-        answered(&mut top, wish, &[Ok(0), Err("of another user")]);
-        let set = "/x: set to shm; it has no flow now";
-        assert_eq!(top.message(), Some((Colour::Good, set)));
+        answered(&mut top, wish, &[Ok(0), Err("of another user")], true);
+        let set_now = "/x: set to shm; it has no flow now; 1 process refuses: of another user";
+        assert_eq!(top.message(), Some((Colour::Warning, set_now)));
         assert!(top.set_here().eq([("/x", "shm")]));
+    }
+
+    #[test]
+    fn what_nobody_has_answered_may_yet_be_done_and_is_taken_back() {
+        let mut top = top(vec![flow("/x", 1)]);
+        let wish = set(&mut top, 1);
+        answered(&mut top, wish, &[], false);
+        let told = "/x: set to shm, but no process has answered yet";
+        assert_eq!(top.message(), Some((Colour::Warning, told)));
+        assert!(top.set_here().eq([("/x", "shm")]));
+        assert_eq!(letter(&mut top, 'u'), ordered("/x", None));
+    }
+
+    #[test]
+    fn what_another_command_has_set_since_is_left() {
+        let mut top = top(vec![flow("/x", 1)]);
+        let wish = set(&mut top, 1);
+        answered(&mut top, wish, &[Ok(1)], true);
+        let mut changed = flow("/x", 1);
+        changed.pinned = Some("cyclonedds".to_owned());
+        see(&mut top, vec![changed]);
+        assert_eq!(top.set_here().count(), 0);
+        assert_eq!(letter(&mut top, 'u'), Wish::Nothing);
+        let told = "/x: another command has chosen cyclonedds since; nothing is undone";
+        assert_eq!(top.message(), Some((Colour::Warning, told)));
+        letter(&mut top, 'u');
+        assert_eq!(top.message(), Some((Colour::Warning, "Nothing was set here.")));
     }
 
     #[test]
@@ -879,11 +946,11 @@ mod tests {
     fn processes_are_asked_for_while_they_are_shown() {
         let mut top = top(vec![flow("/x", 1)]);
         let asked = |is| Wish::Order(Order::Processes(is));
-        assert_eq!(press(&mut top, KeyCode::Tab), asked(true));
-        assert!(!top.has_looked());
-        let mut seen = look(vec![flow("/x", 1)]);
+        assert_eq!(press(&mut top, Key::Tab), asked(true));
+        assert!(!top.is_known());
+        let mut seen = snapshot(vec![flow("/x", 1)]);
         seen.processes = Some(vec![process("b", 2), process("a", 30)]);
-        top.learn(News::Look(seen), Instant::now());
+        top.on_report(Instant::now(), Report::Snapshot(seen));
         let pids = |top: &Top| top.processes().iter().map(|it| it.process.pid).collect::<Vec<_>>();
         assert_eq!(pids(&top), [30, 2]);
         letter(&mut top, '>');
@@ -891,7 +958,7 @@ mod tests {
         // Not on this page.
         letter(&mut top, 't');
         assert_eq!(top.mode, Mode::Table);
-        assert_eq!(press(&mut top, KeyCode::Tab), asked(false));
+        assert_eq!(press(&mut top, Key::Tab), asked(false));
     }
 
     #[test]
@@ -905,18 +972,5 @@ mod tests {
         assert_eq!(letter(&mut top, ' '), every(100));
         (0..20).for_each(|_| drop(letter(&mut top, '-')));
         assert_eq!(letter(&mut top, '-'), every(60_000));
-    }
-
-    #[test]
-    fn control_keys_end_and_stop_everywhere() {
-        let mut top = top(vec![flow("/x", 1)]);
-        let control = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
-        for mode in ['t', '/', '?'] {
-            top.mode = Mode::Table;
-            letter(&mut top, mode);
-            assert_eq!(top.press(control('z')), Wish::Stop);
-            assert_eq!(top.press(control('x')), Wish::Nothing);
-            assert_eq!(top.press(control('c')), Wish::End);
-        }
     }
 }

@@ -1,130 +1,140 @@
-//! What looks: a thread that asks the other processes, so that keys never wait for an answer.
+//! The thread that asks the other processes, so that keys never wait for an answer.
 
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use tsuji::{Context, ProcessEngines, ProcessInfo, RouteReport, RouteSetting};
 
-use crate::routes::ANSWER;
+use crate::routes::{ANSWER, LOOK_SHARE};
 
-/// A look takes at most one in so many parts of the time, since everybody has to answer.
-const LOOK_SHARE: u32 = 10;
-
-/// How soon is looked what a setting has changed.
+/// How soon after a setting the routes are read again.
 const CHANGE: Duration = Duration::from_millis(100);
 
-/// What is asked of the watcher.
+/// What the watcher is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Look so often; `None` not at all.
+    /// Read the routes so often; `None` not at all.
     Every(Option<Duration>),
-    /// Ask for what each process and its engines take, or do not.
+    /// Read what each process and its engines take, or do not.
     Processes(bool),
     /// Set the transport of a topic; with `None` leave it to the policy.
     Set { topic: String, transport: Option<String> },
 }
 
-/// What the watcher has learned.
+/// What the watcher has found out, in the order in which it did.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum Report {
     /// What there is.
-    Look(Look),
-    /// What each process answered to an order.
+    Snapshot(Snapshot),
+    /// What each process answered to [`Order::Set`].
     Set { topic: String, transport: Option<String>, answers: Vec<RouteSetting> },
 }
 
 /// What there was at one moment.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct Snapshot {
     pub(super) flows: Vec<RouteReport>,
-    /// What each process takes, where that was asked for.
+    /// What each process takes, where that was wanted.
     pub(super) processes: Option<Vec<ProcessEngines>>,
     /// The other processes of the domain.
     pub(super) others: Vec<ProcessInfo>,
 }
 
-/// A thread that looks. It ends when this is dropped, or the context is shut down.
+/// The way to the thread, which ends when this is dropped, or the context is shut down.
 pub(super) struct Watcher {
     orders: Sender<Order>,
-    news: Receiver<tsuji::Result<News>>,
+    reports: Receiver<tsuji::Result<Report>>,
 }
 
 impl Watcher {
     pub(super) fn start(context: &Context, every: Duration) -> io::Result<Self> {
         let (orders, ordered) = channel();
-        let (tell, news) = channel();
+        let (sender, reports) = channel();
         let context = context.clone();
         let run = move || {
-            // Nobody hears it who has ended.
-            let _ = watch(&context, every, &ordered, &tell);
+            // Nobody waits any more for what is left.
+            let _ = watch(&context, every, &ordered, &sender);
         };
         thread::Builder::new().name("watcher".to_owned()).spawn(run)?;
-        Ok(Self { orders, news })
+        Ok(Self { orders, reports })
     }
 
-    /// Hands an order over. A watcher that has ended has told why.
+    /// Hands an order over. Of a watcher that has ended, [`report`](Self::report) tells it.
     pub(super) fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }
 
-    /// What has been learned since the last time.
-    pub(super) fn news(&self) -> impl Iterator<Item = tsuji::Result<News>> {
-        self.news.try_iter()
+    /// The next report, if there is one.
+    pub(super) fn report(&self) -> anyhow::Result<Option<Report>> {
+        match self.reports.try_recv() {
+            Ok(report) => Ok(Some(report?)),
+            Err(TryRecvError::Empty) => Ok(None),
+            // By a panic: an error was told.
+            Err(TryRecvError::Disconnected) => {
+                bail!("the thread that asks the other processes has ended")
+            }
+        }
+    }
+
+    /// The next report, waited for as long as processes have to answer.
+    pub(super) fn last_report(&self) -> Option<Report> {
+        self.reports.recv_timeout(2 * ANSWER).ok()?.ok()
     }
 }
 
-/// Looks and obeys until nobody gives orders any more, or hears what is told, or asking fails.
+/// Reads and sets until nobody gives orders any more, or takes reports, or asking fails.
 fn watch(
     context: &Context,
     every: Duration,
     orders: &Receiver<Order>,
-    tell: &Sender<tsuji::Result<News>>,
+    reports: &Sender<tsuji::Result<Report>>,
 ) -> Option<()> {
     let mut every = Some(every);
     let mut with_processes = false;
-    let mut due = Instant::now();
+    let mut due = Some(Instant::now());
     loop {
-        let order = match every {
-            Some(_) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
+        let order = match due {
+            Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
             None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         let began = Instant::now();
-        let news = match order {
+        let report = match order {
             Ok(Order::Every(wanted)) => {
-                (every, due) = (wanted, began);
+                (every, due) = (wanted, wanted.map(|_| began));
                 continue;
             }
             Ok(Order::Processes(wanted)) => {
-                (with_processes, due) = (wanted, began);
+                (with_processes, due) = (wanted, Some(began));
                 continue;
             }
             Ok(Order::Set { topic, transport }) => {
                 let own = context.token();
                 let answers = context.set_route(&topic, transport.as_deref(), ANSWER);
-                due = Instant::now() + CHANGE;
+                due = Some(Instant::now() + CHANGE);
                 answers.map(|mut answers| {
                     answers.retain(|it| it.process.token != own);
-                    News::Set { topic, transport, answers }
+                    Report::Set { topic, transport, answers }
                 })
             }
             Err(RecvTimeoutError::Timeout) => {
-                let look = look(context, with_processes);
-                due = began + every?.max(began.elapsed() * LOOK_SHARE);
-                look.map(News::Look)
+                let snapshot = snapshot(context, with_processes);
+                due = every.map(|every| began + every.max(began.elapsed() * LOOK_SHARE));
+                snapshot.map(Report::Snapshot)
             }
             Err(RecvTimeoutError::Disconnected) => return None,
         };
-        let is_over = news.is_err();
-        tell.send(news).ok()?;
+        let is_over = report.is_err();
+        reports.send(report).ok()?;
         if is_over {
             return None;
         }
     }
 }
 
-fn look(context: &Context, with_processes: bool) -> tsuji::Result<Look> {
+fn snapshot(context: &Context, with_processes: bool) -> tsuji::Result<Snapshot> {
     let own = context.token();
     let processes = match with_processes {
         true => {
@@ -135,7 +145,7 @@ fn look(context: &Context, with_processes: bool) -> tsuji::Result<Look> {
         }
         false => None,
     };
-    Ok(Look {
+    Ok(Snapshot {
         flows: context.routes(ANSWER)?,
         processes,
         others: context.peer_processes().into_iter().map(|it| it.process).collect(),

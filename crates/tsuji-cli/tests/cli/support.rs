@@ -260,8 +260,9 @@ impl Ended {
 
 /// A shell script at a terminal of its own, of 80 columns and 24 rows, at which keys are pressed.
 pub(crate) struct AtTerminal {
-    process: Running,
-    keys: fs::File,
+    process: Option<Running>,
+    pipe: PathBuf,
+    keys: Option<fs::File>,
     shown: Receiver<Vec<u8>>,
     /// What was shown, and how much of it was waited for.
     seen: String,
@@ -290,12 +291,19 @@ impl AtTerminal {
                 }
             }
         });
-        Some(Self { process, keys, shown, seen: String::new(), awaited: 0 })
+        Some(Self {
+            process: Some(process),
+            pipe,
+            keys: Some(keys),
+            shown,
+            seen: String::new(),
+            awaited: 0,
+        })
     }
 
     /// Presses keys.
     pub(crate) fn press(&mut self, keys: impl AsRef<[u8]>) {
-        self.keys.write_all(keys.as_ref()).unwrap();
+        self.keys.as_mut().unwrap().write_all(keys.as_ref()).unwrap();
     }
 
     /// Waits until this is shown, after what was waited for before.
@@ -321,15 +329,27 @@ impl AtTerminal {
         }
     }
 
+    /// Takes the terminal away from whoever uses it.
+    pub(crate) fn hang_up(mut self) {
+        self.process.take().unwrap().kill();
+    }
+
     /// Waits for the end, and answers all that was shown.
     pub(crate) fn end(mut self) -> String {
-        drop(self.keys);
-        let ended = self.process.end();
+        self.keys = None;
+        let ended = self.process.take().unwrap().end();
         assert_eq!(ended.err, "");
         while let Ok(bytes) = self.shown.recv() {
             self.seen += &String::from_utf8_lossy(&bytes);
         }
-        self.seen
+        std::mem::take(&mut self.seen)
+    }
+}
+
+/// The next one has a pipe of its own.
+impl Drop for AtTerminal {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.pipe);
     }
 }
 

@@ -15,7 +15,7 @@ fn flow(world: &World) -> [Running; 2] {
     [publisher, echo]
 }
 
-/// What the topic is set to once it is set to `wanted`.
+/// Waits until the topic is set to `wanted`.
 fn is_set(world: &World, wanted: &Json) {
     world.run_until(&["routes", "--json"], |it| it.json()[0]["pinned"] == *wanted);
 }
@@ -67,7 +67,7 @@ fn the_terminal_is_given_back_however_it_ends() {
     let _flow = flow(&world);
     for end in ["^C", "INT", "TERM", "HUP", "QUIT"] {
         let script = format!(
-            "trap : INT QUIT HUP; stty -g; sh -c 'echo $$ > pid; exec {} top'; echo end; stty -g",
+            "trap : INT QUIT HUP; stty -g; sh -c 'echo $$ > pid; exec {} top -i 0.1'; echo end; stty -g",
             tsuji()
         );
         let Some(mut terminal) = AtTerminal::start(&world, &script) else { return };
@@ -85,10 +85,12 @@ fn the_terminal_is_given_back_however_it_ends() {
         terminal.wait(LEAVES);
         terminal.wait("end");
         let shown = terminal.end();
+        // Behind it nothing is drawn; the cursor is shown, perhaps twice.
+        let (_, after) = shown.rsplit_once(LEAVES).unwrap();
+        assert!(!after.replace("\x1b[?25h", "").contains('\x1b'), "{end}: {after:?}");
         let states = states(&shown);
         assert_eq!(states.len(), 2, "{end}: {shown}");
         assert_eq!(states[0], states[1], "{end}");
-        std::fs::remove_file(world.path("keys")).unwrap();
     }
 }
 
@@ -112,6 +114,45 @@ fn the_shell_has_the_terminal_while_it_is_stopped() {
     let states = states(&shown);
     assert_eq!(states.len(), 3, "{shown}");
     assert!(states.windows(2).all(|it| it[0] == it[1]), "{shown}");
+}
+
+/// As what `ssh -t` or a window runs: no shell could make it go on.
+#[test]
+fn who_cannot_go_on_is_not_stopped() {
+    let world = World::new();
+    let _flow = flow(&world);
+    let script = format!("exec {} top", tsuji());
+    let Some(mut terminal) = AtTerminal::start(&world, &script) else { return };
+    terminal.wait("/chatter");
+    terminal.press([0x1a]);
+    // It has given the screen back, and has it again.
+    terminal.wait(LEAVES);
+    terminal.wait("/chatter");
+    terminal.press("q");
+    terminal.wait(LEAVES);
+    terminal.end();
+}
+
+#[test]
+fn it_ends_with_its_terminal() {
+    for hears in ["", "trap '' HUP; "] {
+        let world = World::new();
+        let _flow = flow(&world);
+        let script = format!("{hears}sh -c 'echo $$ > pid; exec {} top'", tsuji());
+        let Some(mut terminal) = AtTerminal::start(&world, &script) else { return };
+        terminal.wait("/chatter");
+        let process = std::fs::read_to_string(world.path("pid")).unwrap();
+        let process = format!("/proc/{}/stat", process.trim());
+        assert!(std::fs::exists(&process).unwrap());
+        terminal.hang_up();
+        // Nobody waits for it but the first process of the system.
+        let lives = || std::fs::read_to_string(&process).is_ok_and(|it| !it.contains(") Z "));
+        let began = std::time::Instant::now();
+        while lives() {
+            assert!(began.elapsed() < crate::support::WATCHDOG, "it lives on");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
 }
 
 #[test]
