@@ -151,9 +151,14 @@ impl Desk {
         let (filled, wake) = (Arc::clone(&slot), Arc::clone(&self.wake));
         let (settings, counters) = (Arc::clone(&self.settings), Arc::clone(&self.counters));
         let (memory, uptime) = (Arc::clone(&self.memory), self.elapsed());
-        self.hub.observer.ask(true, move |seen| {
+        self.hub.observer.ask(true, move |snapshot| {
+            // Whoever has left wants nothing any more.
+            if Arc::strong_count(&filled) == 1 {
+                return;
+            }
             let done = Statistics { held_bytes: memory.bytes() as u64, ..counters.statistics() };
-            filled.put(seen.map(|it| metrics::write(it, &done, uptime, &settings.access, request)));
+            let write = |it: &_| metrics::write(it, &done, uptime, &settings.access, request);
+            filled.put(snapshot.map(write));
             wake.dirty(place);
         });
         slot

@@ -5,14 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tsuji::{
-    EndReport, EngineReport, EngineState, LatencyReport, ProcessEngines, Role, RouteReport,
-    RouteState,
+    EndReport, EngineReport, EngineState, LatencyReport, ProcessEngines, ProcessInfo, Role,
+    RouteReport, RouteState,
 };
-use tsuji_rosbridge::access::{Access, UserKey};
+use tsuji_rosbridge::access::{Access, Act, UserKey};
 
 use crate::Statistics;
 use crate::hub::may_see;
@@ -33,13 +34,21 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The one that is asked for by an `Accept` header.
-    pub(crate) fn accepted(accept: Option<&str>) -> Self {
-        let mut kinds = accept.unwrap_or_default().split(',').map(|it| it.split(';').next());
-        match kinds.any(|it| it.is_some_and(|it| it.trim() == "application/openmetrics-text")) {
-            true => Self::OpenMetrics,
-            false => Self::Prometheus,
+    /// The one that is wanted more by `Accept` headers; that of Prometheus if neither is.
+    pub(crate) fn accepted<'a>(headers: impl Iterator<Item = &'a str>) -> Self {
+        let (mut open, mut plain) = (0.0, 0.0);
+        for kind in headers.flat_map(|it| it.split(',')) {
+            let mut parts = kind.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let quality = parts.find_map(|it| it.strip_prefix("q=")).map_or(Ok(1.0), str::parse);
+            let quality: f64 = quality.unwrap_or(0.0);
+            match &*name {
+                "application/openmetrics-text" => open = quality,
+                "text/plain" => plain = quality,
+                _ => {}
+            }
         }
+        if 0.0 < open && plain <= open { Self::OpenMetrics } else { Self::Prometheus }
     }
 
     /// As `Content-Type` names it.
@@ -67,92 +76,93 @@ impl Slot {
     }
 }
 
-/// Flows that differ in nothing but their endpoints are one. Of more than so many the rest is left out, and counted.
+/// Of more flows than so many the rest is left out, and counted.
 const FLOWS_MAX: usize = 10_000;
 
 /// Writes all that the user may know of.
 pub(crate) fn write(
-    seen: &Snapshot,
+    snapshot: &Snapshot,
     done: &Statistics,
     uptime: Duration,
     access: &Access,
     Request { format, user }: Request,
 ) -> String {
-    let flows: Vec<_> = seen.routes.iter().filter(|it| may_see(access, user, it)).collect();
+    let flows: Vec<_> = snapshot.routes.iter().filter(|it| may_see(access, user, it)).collect();
     let mut page = Page { text: String::new(), format, name: String::new() };
     page.family("tsuji_build", Kind::Info, "Version of the bridge that tells this.");
     page.sample("_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     write_flows(&flows, &mut page);
-    write_processes(seen, &mut page);
-    write_bridge(done, uptime, &mut page);
+    let sees_all = flows.len() == snapshot.routes.len();
+    write_processes(snapshot, |it| sees_all || is_end(it, &flows), &mut page);
+    if access.decide(user, Act::CallService, BRIDGE).is_ok() {
+        write_bridge(done, uptime, &mut page);
+    }
     if format == Format::OpenMetrics {
         page.text.push_str("# EOF\n");
     }
     page.text
 }
 
-/// What tells flows apart: the topic, what it carries, and the nodes of its two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Ends<'a> {
-    topic: &'a str,
-    role: &'static str,
-    publisher: &'a str,
-    subscription: &'a str,
+/// The service that tells what the bridge has done.
+const BRIDGE: &str = "/rosapi/tsuji_bridge";
+
+/// Whether a process is an end of one of these flows.
+fn is_end(process: &ProcessInfo, flows: &[&RouteReport]) -> bool {
+    let is_it = |end: &EndReport| (end.pid, &end.host) == (process.pid, &process.host);
+    flows.iter().any(|it| is_it(&it.publisher) || is_it(&it.subscription))
 }
 
-impl<'a> Ends<'a> {
+/// What tells a flow from others: a name of it alone, the topic, what it carries, and the nodes of its two ends.
+struct Labels<'a> {
+    id: String,
+    role: &'static str,
+    flow: &'a RouteReport,
+}
+
+impl<'a> Labels<'a> {
     fn of(flow: &'a RouteReport) -> Self {
         let role = match flow.role {
             Role::Topic => "topic",
             Role::Request => "request",
             Role::Reply => "reply",
         };
-        let (publisher, subscription) = (&flow.publisher.node, &flow.subscription.node);
-        Self { topic: &flow.topic, role, publisher, subscription }
+        let mut hasher = DefaultHasher::new();
+        (&flow.publisher.gid, &flow.subscription.gid).hash(&mut hasher);
+        Self { id: format!("{:016x}", hasher.finish()), role, flow }
     }
 
-    fn labels(&self) -> [(&'static str, &'a str); 4] {
-        [
-            ("topic", self.topic),
+    fn with(&self, more: &[(&'static str, &'a str)]) -> Vec<(&'static str, &str)> {
+        let own = [
+            ("flow", &*self.id),
+            ("topic", &self.flow.topic),
             ("role", self.role),
-            ("publisher", self.publisher),
-            ("subscription", self.subscription),
-        ]
+            ("publisher", &self.flow.publisher.node),
+            ("subscription", &self.flow.subscription.node),
+        ];
+        own.into_iter().chain(more.iter().copied()).collect()
     }
 }
-
-/// A number of a flow; nothing where an end is a foreign node, which does not tell.
-type Pick = Number<RouteReport, Option<u64>>;
 
 /// A number of something.
 type Number<T, N> = fn(&T) -> N;
 
-fn of_publisher(flow: &RouteReport, number: u64) -> Option<u64> {
-    tells(&flow.publisher).then_some(number)
-}
+/// A number of a flow; nothing where an end does not tell it.
+type Count = Number<RouteReport, Option<u64>>;
 
-fn of_subscription(flow: &RouteReport, number: u64) -> Option<u64> {
-    tells(&flow.subscription).then_some(number)
-}
-
-fn tells(end: &EndReport) -> bool {
-    end.vendor.is_none()
-}
-
-const COUNTS: [(&str, Pick, &str); 4] = [
+const COUNTS: [(&str, Count, &str); 4] = [
     (
         "tsuji_flow_sent_samples",
-        |it| of_publisher(it, it.sent),
+        |it| (!it.publisher.is_foreign()).then_some(it.sent),
         "Samples that the publisher has sent to the subscription.",
     ),
     (
         "tsuji_flow_received_samples",
-        |it| of_subscription(it, it.samples),
+        |it| it.is_counted.then_some(it.samples),
         "Samples that the subscription has received.",
     ),
     (
         "tsuji_flow_received_bytes",
-        |it| of_subscription(it, it.bytes),
+        |it| it.is_counted.then_some(it.bytes),
         "Bytes that the subscription has received; values by reference count as nothing.",
     ),
     (
@@ -170,107 +180,83 @@ const DROPS: [(&str, Number<RouteReport, u64>); 5] = [
     ("duplicate", |it| it.duplicates),
 ];
 
+const QUANTILES: [(&str, Number<LatencyReport, f64>); 3] =
+    [("0.5", |it| it.median_us), ("0.99", |it| it.p99_us), ("1.0", |it| it.max_us)];
+
 fn write_flows(all: &[&RouteReport], page: &mut Page) {
-    let mut groups = BTreeMap::<Ends<'_>, Vec<&RouteReport>>::new();
-    let mut left_out = 0;
-    for flow in all {
-        let ends = Ends::of(flow);
-        if groups.len() < FLOWS_MAX || groups.contains_key(&ends) {
-            groups.entry(ends).or_default().push(flow);
-        } else {
-            left_out += 1;
-        }
+    let flows: Vec<Labels<'_>> = all.iter().take(FLOWS_MAX).map(|it| Labels::of(it)).collect();
+    page.family("tsuji_flow", Kind::Info, "Each flow, with its transport and the reason for it.");
+    for labels in &flows {
+        let flow = labels.flow;
+        let reason = flow.reason();
+        let more = [
+            ("type", &*flow.type_name),
+            ("transport", flow.transport.as_deref().unwrap_or_default()),
+            ("state", state_name(flow.state)),
+            ("reach", &flow.scope),
+            ("size", &flow.size),
+            ("reliability", &flow.reliability),
+            ("reason", &reason),
+        ];
+        page.sample("_info", &labels.with(&more), 1.0);
     }
-    page.family("tsuji_flows", Kind::Gauge, "Flows, by their transport and the reason for it.");
-    for (ends, flows) in &groups {
-        let mut alike = BTreeMap::<Vec<(&str, String)>, u64>::new();
-        for flow in flows {
-            *alike.entry(route_labels(flow)).or_default() += 1;
-        }
-        for (route, count) in &alike {
-            let route = route.iter().map(|(name, value)| (*name, &**value));
-            let labels: Vec<_> = ends.labels().into_iter().chain(route).collect();
-            page.sample("", &labels, *count as f64);
-        }
-    }
-    page.family(
-        "tsuji_flows_left_out",
-        Kind::Gauge,
-        "Flows that are not told, as there are too many.",
-    );
-    page.sample("", &[], f64::from(left_out));
-    for (name, pick, help) in COUNTS {
+    let help = "Flows that are not told, as there are too many.";
+    page.family("tsuji_flows_left_out", Kind::Gauge, help);
+    page.sample("", &[], all.len().saturating_sub(FLOWS_MAX) as f64);
+    for (name, count, help) in COUNTS {
         page.family(name, Kind::Counter, help);
-        for (ends, flows) in &groups {
-            let known: Vec<u64> = flows.iter().filter_map(|it| pick(it)).collect();
-            if !known.is_empty() {
-                page.sample("_total", &ends.labels(), known.iter().sum::<u64>() as f64);
+        for labels in &flows {
+            if let Some(number) = count(labels.flow) {
+                page.sample("_total", &labels.with(&[]), number as f64);
             }
         }
     }
     let help = "Samples that the subscription's user does not get, by cause.";
     page.family("tsuji_flow_dropped_samples", Kind::Counter, help);
-    for (ends, flows) in &groups {
-        let mut telling = flows.iter().filter(|it| tells(&it.subscription)).peekable();
-        if telling.peek().is_none() {
-            continue;
-        }
-        let telling: Vec<_> = telling.collect();
-        for (cause, pick) in DROPS {
-            let labels: Vec<_> = ends.labels().into_iter().chain([("cause", cause)]).collect();
-            let sum: u64 = telling.iter().map(|it| pick(it)).sum();
-            page.sample("_total", &labels, sum as f64);
+    for labels in flows.iter().filter(|it| it.flow.is_counted) {
+        for (cause, number) in DROPS {
+            page.sample("_total", &labels.with(&[("cause", cause)]), number(labels.flow) as f64);
         }
     }
-    let help = "Time from publish() to the subscription; the quantile 1.0 is the longest. Of several flows the greatest.";
+    let help = "Time from publish() to the subscription; the quantile 1.0 is the longest.";
     page.family("tsuji_flow_latency_seconds", Kind::Summary, help);
-    for (ends, flows) in &groups {
-        let measured: Vec<_> = flows.iter().filter_map(|it| it.latency.as_ref()).collect();
-        let Some(first) = measured.first() else { continue };
-        let quantiles: [(&str, Number<LatencyReport, f64>); 3] =
-            [("0.5", |it| it.median_us), ("0.99", |it| it.p99_us), ("1.0", |it| it.max_us)];
-        for (quantile, pick) in quantiles {
-            let more = [("clock", &*first.clock), ("quantile", quantile)];
-            let labels: Vec<_> = ends.labels().into_iter().chain(more).collect();
-            let greatest = measured.iter().map(|it| pick(it)).fold(0.0, f64::max);
-            page.sample("", &labels, greatest / 1e6);
+    for labels in &flows {
+        let Some(latency) = &labels.flow.latency else { continue };
+        for (quantile, number) in QUANTILES {
+            let more = [("clock", &*latency.clock), ("quantile", quantile)];
+            page.sample("", &labels.with(&more), number(latency) / 1e6);
         }
     }
 }
 
-fn route_labels(flow: &RouteReport) -> Vec<(&'static str, String)> {
-    let state = match flow.state {
+fn state_name(state: RouteState) -> &'static str {
+    match state {
         RouteState::Opening => "opening",
         RouteState::Active => "active",
         RouteState::Incompatible => "incompatible",
         RouteState::NoRoute => "no_route",
-    };
-    vec![
-        ("type", flow.type_name.clone()),
-        ("transport", flow.transport.clone().unwrap_or_default()),
-        ("state", state.to_owned()),
-        ("reach", flow.scope.clone()),
-        ("size", flow.size.clone()),
-        ("reliability", flow.reliability.clone()),
-        ("reason", flow.reason()),
-    ]
+    }
 }
 
 /// A process as its labels name it: program, id, host. It may have several contexts.
 type Process<'a> = (&'a str, u32, &'a str);
 
-fn write_processes(seen: &Snapshot, page: &mut Page) {
+fn write_processes(
+    snapshot: &Snapshot,
+    is_visible: impl Fn(&ProcessInfo) -> bool,
+    page: &mut Page,
+) {
     let mut processes = BTreeMap::<Process<'_>, Vec<&ProcessEngines>>::new();
-    for it in &seen.processes {
+    for it in snapshot.processes.iter().filter(|it| is_visible(&it.process)) {
         let process = &it.process;
         let process = (&*process.program, process.pid, &*process.host);
         processes.entry(process).or_default().push(it);
     }
-    page.family("tsuji_processes", Kind::Gauge, "Processes that are told of, this one too.");
+    page.family("tsuji_processes", Kind::Gauge, "Processes that are told of.");
     page.sample("", &[], processes.len() as f64);
     let help = "Contexts of processes that have not said in time what they take.";
     page.family("tsuji_contexts_silent", Kind::Gauge, help);
-    page.sample("", &[], (seen.others + 1).saturating_sub(seen.processes.len()) as f64);
+    page.sample("", &[], (snapshot.others + 1).saturating_sub(snapshot.processes.len()) as f64);
     let numbers: [(&str, Number<ProcessEngines, u64>, &str); 3] = [
         ("tsuji_process_threads", |it| it.threads, "Threads of the process."),
         (
@@ -466,13 +452,22 @@ mod tests {
 
     #[test]
     fn who_accepts_open_metrics_gets_them() {
-        let of = |accept| Format::accepted(accept);
-        assert_eq!(of(None), Format::Prometheus);
-        assert_eq!(of(Some("*/*")), Format::Prometheus);
-        assert_eq!(of(Some("text/plain;version=0.0.4;q=0.5, */*;q=0.1")), Format::Prometheus);
+        let of = |accept: &[&str]| Format::accepted(accept.iter().copied());
+        let open = "application/openmetrics-text";
+        for plain in [
+            &[][..],
+            &["*/*"],
+            &["text/plain;version=0.0.4;q=0.5, */*;q=0.1"],
+            &[&format!("{open};q=0")],
+            &[&format!("{open}; q=0.1"), "text/plain;q=0.9"],
+            &[&format!("{open};q=much")],
+        ] {
+            assert_eq!(of(plain), Format::Prometheus, "{plain:?}");
+        }
+        assert_eq!(of(&["text/html", "Application/OpenMetrics-Text"]), Format::OpenMetrics);
         let said =
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2";
-        assert_eq!(of(Some(said)), Format::OpenMetrics);
+        assert_eq!(of(&[said]), Format::OpenMetrics);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tsuji::{Context, Graph, ProcessEngines, RouteReport};
 
-/// The way to that thread.
+/// The way to the thread that asks the processes.
 pub(crate) struct Observer {
     context: Context,
     thread: Mutex<Option<(SyncSender<Question>, JoinHandle<()>)>>,
@@ -39,7 +39,7 @@ impl Observer {
         Self { context, thread: Mutex::default() }
     }
 
-    /// Has `answer` called with what there is, on another thread, or at once with the reason why that cannot be seen.
+    /// Has `answer` called with what there is, on another thread, or at once with the reason why that cannot be snapshot.
     pub(crate) fn ask(
         &self,
         wants_processes: bool,
@@ -50,8 +50,8 @@ impl Observer {
         if thread.is_none() {
             let (sender, questions) = mpsc::sync_channel(QUESTIONS_MAX);
             let context = self.context.clone();
-            let look = move || look(&questions, &context);
-            match thread::Builder::new().name("bridge-routes".to_owned()).spawn(look) {
+            let serve = move || serve(&questions, &context);
+            match thread::Builder::new().name("bridge-routes".to_owned()).spawn(serve) {
                 Ok(spawned) => *thread = Some((sender, spawned)),
                 Err(error) => return (asked.answer)(Err(&format!("thread: {error}"))),
             }
@@ -59,8 +59,12 @@ impl Observer {
         let Some((sender, _)) = &*thread else { return };
         match sender.try_send(asked) {
             Ok(()) => {}
-            Err(TrySendError::Full(asked) | TrySendError::Disconnected(asked)) => {
-                (asked.answer)(Err("too many ask for the routes at a time; ask later"));
+            Err(TrySendError::Full(asked)) => {
+                (asked.answer)(Err("too many ask for routes or metrics at a time; ask later"));
+            }
+            // By a panic, which was told.
+            Err(TrySendError::Disconnected(asked)) => {
+                (asked.answer)(Err("the processes cannot be asked any more"));
             }
         }
     }
@@ -78,25 +82,25 @@ impl Drop for Observer {
 }
 
 /// Answers until nobody can ask any more.
-fn look(questions: &Receiver<Question>, context: &Context) {
-    let mut seen: Option<Result<Snapshot, String>> = None;
+fn serve(questions: &Receiver<Question>, context: &Context) {
+    let mut snapshot: Option<Result<Snapshot, String>> = None;
     while let Ok(first) = questions.recv() {
         let all: Vec<Question> = std::iter::once(first).chain(questions.try_iter()).collect();
         let wants_processes = all.iter().any(|it| it.wants_processes);
-        let is_enough = |seen: &Snapshot| {
-            seen.at.elapsed() < LOOK_EVERY && !(wants_processes && seen.processes.is_empty())
+        let is_enough = |it: &Snapshot| {
+            it.at.elapsed() < FRESH && !(wants_processes && it.processes.is_empty())
         };
-        if !seen.as_ref().is_some_and(|it| it.as_ref().is_ok_and(is_enough)) {
-            seen = Some(see(context, wants_processes).map_err(|error| error.to_string()));
+        if !snapshot.as_ref().is_some_and(|it| it.as_ref().is_ok_and(is_enough)) {
+            snapshot = Some(take(context, wants_processes).map_err(|error| error.to_string()));
         }
-        let Some(seen) = &seen else { continue };
+        let Some(snapshot) = &snapshot else { continue };
         for Question { answer, .. } in all {
-            answer(seen.as_ref().map_err(String::as_str));
+            answer(snapshot.as_ref().map_err(String::as_str));
         }
     }
 }
 
-fn see(context: &Context, wants_processes: bool) -> tsuji::Result<Snapshot> {
+fn take(context: &Context, wants_processes: bool) -> tsuji::Result<Snapshot> {
     let processes = if wants_processes { context.engines(ANSWER)? } else { Vec::new() };
     let routes = context.routes(ANSWER)?;
     Ok(Snapshot {
@@ -117,8 +121,8 @@ impl std::fmt::Debug for Observer {
 /// How long other processes have to say what they know of flows.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// No more often than this other processes are asked; who asks meanwhile is told what was seen last.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// No more often than this other processes are asked; who asks meanwhile is told what was snapshot last.
+const FRESH: Duration = Duration::from_millis(200);
 
 /// Questions that wait for a look. One more fails.
 const QUESTIONS_MAX: usize = 4096;

@@ -242,14 +242,14 @@ fn metrics_tell_of_flows_processes_and_the_bridge() {
         head.contains("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
         "{head}"
     );
-    let flows = samples(body, "tsuji_flows{topic=\"/chatter\"");
+    let flows = samples(body, "tsuji_flow_info{");
     let labels = "type=\"std_msgs/msg/String\",transport=\"inproc\",state=\"active\",reach=\"intra\",size=\"small\"";
     assert!(matches!(&flows[..], [(name, 1.0)] if name.contains(labels)), "{flows:?}");
     for (name, least) in [
-        ("tsuji_flow_received_samples_total{topic=\"/chatter\"", 1.0),
-        ("tsuji_flow_sent_samples_total{topic=\"/chatter\"", 1.0),
-        ("tsuji_flow_dropped_samples_total{topic=\"/chatter\"", 0.0),
-        ("tsuji_flow_latency_seconds{topic=\"/chatter\"", 0.0),
+        ("tsuji_flow_received_samples_total{flow=", 1.0),
+        ("tsuji_flow_sent_samples_total{flow=", 1.0),
+        ("tsuji_flow_dropped_samples_total{flow=", 0.0),
+        ("tsuji_flow_latency_seconds{flow=", 0.0),
         ("tsuji_process_threads{", 1.0),
         ("tsuji_engines_running{", 0.0),
         ("tsuji_bridge_connections", 1.0),
@@ -316,4 +316,52 @@ fn metrics_tell_a_user_what_it_may_hear() {
     assert!(get(&world, "/metrics").starts_with("HTTP/1.1 401 Unauthorized\r\n"));
     until("the flow is there", || of("sesame").contains("topic=\"/secret\"").then_some(()));
     assert!(!of("thyme").contains("/secret"));
+}
+
+/// Flows of an action are those of who may send goals to it, and processes those of who may know of all flows.
+#[test]
+fn metrics_keep_to_the_globs_of_actions_too() {
+    let globs = ServerGlobs { actions: Globs::NONE, ..ServerGlobs::default() };
+    let world =
+        World::with(Settings { access: Access::new(globs, Vec::new()), ..Settings::default() });
+    let name = "/arm/_action/feedback";
+    let _publisher = world.node.create_publisher::<Text>(name, Qos::default()).unwrap();
+    let _subscription =
+        world.node.create_subscription::<Text>(name, Qos::default(), |_| {}).unwrap();
+    let _other = world.node.create_publisher::<Text>("/map", Qos::default()).unwrap();
+    let _others = world.node.create_subscription::<Text>("/map", Qos::default(), |_| {}).unwrap();
+    until("the flow is there", || get(&world, "/metrics").contains("topic=\"/map\"").then_some(()));
+    assert!(!get(&world, "/metrics").contains("/arm/"));
+}
+
+/// An answer that nobody reads counts as what waits, until who asked has left.
+#[test]
+fn what_is_not_read_counts() {
+    let world = World::new();
+    // More than the system takes of a connection.
+    let long = "x".repeat(240);
+    let node = world.node.context().node(&long).unwrap();
+    let ends: Vec<_> = (0..600)
+        .map(|number| {
+            let topic = format!("/{long}{number}");
+            let publisher = node.create_publisher::<Text>(&topic, Qos::default()).unwrap();
+            let heard = node.create_subscription::<Text>(&topic, Qos::default(), |_| {});
+            (publisher, heard.unwrap())
+        })
+        .collect();
+    let held = || samples(&get(&world, "/metrics"), "tsuji_bridge_held_bytes")[0].1;
+    until("all flows are there", || {
+        let told = get(&world, "/metrics");
+        (samples(&told, "tsuji_flow_info").len() == ends.len()).then_some(())
+    });
+    let unread: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = TcpStream::connect(world.address(Protocol::WebSocket)).unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+            stream
+        })
+        .collect();
+    until("what is not read counts", || (1e6 < held()).then_some(()));
+    drop(unread);
+    until("it is given back", || (held() < 1e6).then_some(()));
 }

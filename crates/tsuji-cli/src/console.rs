@@ -43,7 +43,7 @@ impl Console {
         wanted.every = wanted.every.filter(|_| io::stderr().is_terminal());
         // Heard before the keys are taken, so that no signal ends the process between.
         if wanted.keys {
-            signals = Some(TerminalGuard::at_signals(terminal::give_back, take_again)?);
+            signals = Some(TerminalGuard::at_signals(|_| terminal::give_back(), take_again)?);
         }
         let keys = signals.as_ref().and_then(|_| Keys::take());
         if keys.is_some() {

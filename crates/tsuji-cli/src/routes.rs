@@ -251,14 +251,9 @@ type Count = (&'static str, fn(&RouteReport) -> Option<u64>);
 
 /// What is left out first where there is no room.
 const COUNTS: [Count; 2] = [
-    ("SENT", |it| tells(&it.publisher).then_some(it.sent)),
-    ("TAKEN", |it| tells(&it.subscription).then_some(it.samples)),
+    ("SENT", |it| (!it.publisher.is_foreign()).then_some(it.sent)),
+    ("TAKEN", |it| it.is_counted.then_some(it.samples)),
 ];
-
-/// Whether an end says what it counts. Foreign nodes do not.
-pub(crate) fn tells(end: &EndReport) -> bool {
-    end.vendor.is_none()
-}
 
 fn wide_table(routes: &[RouteReport], counts: &[Count]) -> Table {
     let mut columns = vec![
@@ -334,7 +329,7 @@ fn number(known: Option<u64>) -> String {
 
 /// From RATE to DROPS.
 pub(crate) fn measured(route: &RouteReport) -> Vec<Cell> {
-    if !tells(&route.subscription) {
+    if !route.is_counted {
         return vec!["-".into(); 5];
     }
     let latency = |pick: fn(&tsuji::LatencyReport) -> f64| match &route.latency {
@@ -420,8 +415,12 @@ pub(crate) fn explanation(route: &RouteReport) -> Vec<(&'static str, String)> {
             Some(vendor) => format!("not known: a foreign node on {vendor}"),
         },
     ));
-    if let Some(vendor) = &route.subscription.vendor {
-        lines.push(("received", format!("not known: a foreign node on {vendor}")));
+    if !route.is_counted {
+        let why = match &route.subscription.vendor {
+            Some(vendor) => format!("a foreign node on {vendor}"),
+            None => "its process does not answer".to_owned(),
+        };
+        lines.push(("received", format!("not known: {why}")));
         return lines;
     }
     lines.push(("received", format!("{} samples, {}", route.samples, figures::bytes(route.bytes))));

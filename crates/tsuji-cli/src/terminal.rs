@@ -8,6 +8,15 @@ use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use tsuji_platform::signals;
 
+/// For how long the terminal is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until this process, which is stopped, goes on.
+    GoesOn,
+    /// This process ends.
+    Ends,
+}
+
 /// A thread that hears the signals, until this is dropped.
 pub(crate) struct TerminalGuard {
     signals: Handle,
@@ -16,7 +25,7 @@ pub(crate) struct TerminalGuard {
 impl TerminalGuard {
     /// Calls `give_back` before a signal ends or stops this process, and `take_again` when it goes on, or was not stopped. Both may
     /// be called at any time, on another thread, and more than once.
-    pub(crate) fn at_signals(give_back: fn(), take_again: fn()) -> io::Result<Self> {
+    pub(crate) fn at_signals(give_back: fn(Until), take_again: fn()) -> io::Result<Self> {
         let ours = signals::heard(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]);
         let mut heard = Signals::new(ours.into_iter().chain([SIGCONT]))?;
         let handle = heard.handle();
@@ -26,15 +35,18 @@ impl TerminalGuard {
                     take_again();
                     continue;
                 }
-                give_back();
                 match signal {
                     SIGTSTP => {
+                        give_back(Until::GoesOn);
                         signals::stop();
                         take_again();
                     }
-                    SIGQUIT => drop(emulate_default_handler(signal)),
+                    SIGQUIT => {
+                        give_back(Until::Ends);
+                        drop(emulate_default_handler(signal));
+                    }
                     // The others end the command by another thread.
-                    _ => {}
+                    _ => give_back(Until::Ends),
                 }
             }
         })?;

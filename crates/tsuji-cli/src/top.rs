@@ -1,6 +1,8 @@
 //! `tsuji top`: flows and processes live in the terminal, and keys that set routes.
 
-use std::io::{self, IsTerminal, Stdout};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal};
+use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,7 @@ use tsuji_platform::terminal::{self, Keys};
 use crate::completions;
 use crate::output::{self, Output};
 use crate::session::{Globals, Session};
-use crate::terminal::TerminalGuard;
+use crate::terminal::{TerminalGuard, Until};
 
 use state::{EVERY, FlowColumn, Top, Wish};
 use watcher::Watcher;
@@ -110,7 +112,12 @@ fn show(
     let mut is_changed = true;
     while session.context.is_ok() && !screen.keys.are_gone() {
         is_changed |= top.forget_message(Instant::now());
-        screen.draw(is_changed, |frame| view::draw(top, out.paint, frame))?;
+        let drawn = screen.draw(is_changed, |frame| view::draw(top, out.paint, frame));
+        if let Err(error) = drawn
+            && !screen.is_gone()
+        {
+            return Err(error.into());
+        }
         is_changed = false;
         // A key that is held down is drawn once for all that has come of it.
         let mut wait = KEY_WAIT;
@@ -140,7 +147,8 @@ struct Screen {
 
 /// What is drawn on.
 struct Canvas {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Not dropped where the terminal is gone: it would tell that, on the same terminal.
+    terminal: Option<Terminal<CrosstermBackend<BufWriter<File>>>>,
     /// How often the screen had been taken when it was made.
     times: u64,
     /// Columns and rows.
@@ -170,6 +178,13 @@ impl Screen {
         Ok(Self { keys, canvas: None, _guard: guard })
     }
 
+    /// Whether the terminal has gone, with which the command ends.
+    fn is_gone(&mut self) -> bool {
+        // Reading notices it.
+        self.keys.next(Duration::ZERO);
+        self.keys.are_gone()
+    }
+
     /// Draws, where the screen is this process's: if something `is_changed`, or others have written there, or its size is another.
     fn draw(
         &mut self,
@@ -185,10 +200,12 @@ impl Screen {
         let is_new = before.is_none();
         let mut canvas = match before {
             Some(canvas) => canvas,
-            None => Canvas { terminal: blank(size)?, times, size },
+            None => Canvas { terminal: Some(blank(size)?), times, size },
         };
-        if is_changed || is_new {
-            canvas.terminal.draw(draw)?;
+        if let Some(terminal) = &mut canvas.terminal
+            && (is_changed || is_new)
+        {
+            terminal.draw(draw)?;
         }
         self.canvas = Some(canvas);
         Ok(())
@@ -204,10 +221,27 @@ impl Drop for Screen {
 }
 
 /// The whole screen, with nothing on it. Drawing on it asks the terminal nothing, since some do not answer.
-fn blank((width, height): (u16, u16)) -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-    execute!(io::stdout(), Clear(ClearType::All))?;
+fn blank((width, height): (u16, u16)) -> io::Result<Terminal<CrosstermBackend<BufWriter<File>>>> {
+    let mut screen = BufWriter::new(standard_output()?);
+    execute!(screen, Clear(ClearType::All))?;
     let viewport = Viewport::Fixed(Rect { x: 0, y: 0, width, height });
-    Terminal::with_options(CrosstermBackend::new(io::stdout()), TerminalOptions { viewport })
+    Terminal::with_options(CrosstermBackend::new(screen), TerminalOptions { viewport })
+}
+
+/// Standard output, without the buffer that all share: what a terminal that is gone does not take would stay there, and be an error
+/// at the end.
+fn standard_output() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+impl Drop for Canvas {
+    fn drop(&mut self) {
+        if let Some(mut terminal) = self.terminal.take()
+            && terminal.show_cursor().is_err()
+        {
+            std::mem::forget(terminal);
+        }
+    }
 }
 
 /// Who has the screen.
@@ -240,8 +274,8 @@ impl Owner {
         if let Self::Lent { times } = *self
             && terminal::take_again()
         {
-            // A terminal that is gone is noticed by its keys.
-            let _ = execute!(io::stdout(), EnterAlternateScreen);
+            // That the terminal is gone is noticed when keys are read.
+            let _ = standard_output().and_then(|mut it| execute!(it, EnterAlternateScreen));
             *self = Self::Taken { times: times + 1 };
         }
     }
@@ -249,12 +283,16 @@ impl Owner {
 
 fn leave() {
     // A terminal that is gone needs nothing.
-    let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+    let _ = standard_output().and_then(|mut it| execute!(it, LeaveAlternateScreen, Show));
     terminal::give_back();
 }
 
-fn give_back() {
-    owner().give_back();
+fn give_back(until: Until) {
+    let mut owner = owner();
+    owner.give_back();
+    if until == Until::Ends {
+        *owner = Owner::Shell;
+    }
 }
 
 /// Takes the screen anew, whatever a shell has made of it meanwhile.

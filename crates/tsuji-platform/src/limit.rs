@@ -233,8 +233,14 @@ mod tests {
     fn under_limit(name: &str) {
         let mut command = own_test(&format!("limit::tests::{name}"));
         let bytes = Rlimit { current: Some(8192), maximum: Some(8192) };
-        // SAFETY: between `fork` and `exec` there is one system call.
-        unsafe { command.pre_exec(move || Ok(setrlimit(Resource::Fsize, bytes)?)) };
+        let limit = move || {
+            // What a shell or Python has ignored for this process, it has not for that one.
+            // SAFETY: sets no handler.
+            unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+            Ok(setrlimit(Resource::Fsize, bytes)?)
+        };
+        // SAFETY: between `fork` and `exec` there are two system calls.
+        unsafe { command.pre_exec(limit) };
         let ended = command.output().unwrap();
         let said = String::from_utf8_lossy(&ended.stdout);
         assert_eq!(ended.status.signal(), None, "{said}");

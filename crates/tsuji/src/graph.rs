@@ -236,7 +236,9 @@ pub struct RouteReport {
     /// Samples sent to this subscription, 0 if the publisher is a foreign node's: those published since the
     /// flow began, and those of before that a late joiner was owed.
     pub sent: u64,
-    /// Samples received; this and what follows is 0 if the subscription is a foreign node's.
+    /// True if the subscription's process has told what it counts. A foreign node's does not, nor one that did not answer in time.
+    pub is_counted: bool,
+    /// Samples received; this and what follows is 0 if it is not counted.
     pub samples: u64,
     /// Bytes received; values by reference count as nothing.
     pub bytes: u64,
@@ -291,6 +293,13 @@ pub struct EndReport {
     /// Middleware that the end runs on, such as `Cyclone DDS`; `None` for tsuji. What such an end
     /// sent, or received, it does not tell.
     pub vendor: Option<String>,
+}
+
+impl EndReport {
+    /// Returns true if the end is on another middleware, and does not tell what it sends or receives.
+    pub fn is_foreign(&self) -> bool {
+        self.vendor.is_some()
+    }
 }
 
 /// A change of a flow's route.
@@ -424,7 +433,7 @@ pub(crate) fn join(halves: Vec<RouteHalf>) -> Vec<RouteReport> {
         .into_iter()
         .map(|half| {
             let key = (half.publisher, half.subscription);
-            report(half, counts.remove(&key).unwrap_or_default())
+            report(half, counts.remove(&key))
         })
         .collect();
     reports.sort_by(|a, b| {
@@ -437,7 +446,9 @@ pub(crate) fn join(halves: Vec<RouteHalf>) -> Vec<RouteReport> {
     reports
 }
 
-fn report(decision: DecisionHalf, count: CountHalf) -> RouteReport {
+fn report(decision: DecisionHalf, count: Option<CountHalf>) -> RouteReport {
+    let is_counted = count.is_some();
+    let count = count.unwrap_or_default();
     RouteReport {
         topic: decision.topic,
         role: decision.role,
@@ -461,6 +472,7 @@ fn report(decision: DecisionHalf, count: CountHalf) -> RouteReport {
         epoch: decision.epoch,
         since_wall_ns: decision.since_wall_ns,
         sent: decision.sent,
+        is_counted,
         samples: count.samples,
         bytes: count.bytes,
         rate_hz: count.rate_hz,

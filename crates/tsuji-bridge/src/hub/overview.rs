@@ -60,15 +60,16 @@ impl Overview {
             }
             Question::Routes => {
                 let settings = Arc::clone(&self.settings);
-                self.observer.ask(false, move |seen| answer(seen, &settings.access, open, user));
+                self.observer
+                    .ask(false, move |snapshot| answer(snapshot, &settings.access, open, user));
             }
         }
     }
 }
 
-fn answer(seen: Result<&Snapshot, &str>, access: &Access, open: Asking, user: Option<UserKey>) {
-    let Snapshot { graph, routes, .. } = match seen {
-        Ok(seen) => seen,
+fn answer(snapshot: Result<&Snapshot, &str>, access: &Access, open: Asking, user: Option<UserKey>) {
+    let Snapshot { graph, routes, .. } = match snapshot {
+        Ok(snapshot) => snapshot,
         Err(why) => return open.fail(why),
     };
     let told = told(graph, routes, access, user);
@@ -106,13 +107,14 @@ fn told(graph: &Graph, routes: &[RouteReport], access: &Access, user: Option<Use
     )
 }
 
-/// Whether a user may know of a flow.
+/// Whether a user may know of a flow: may hear the topic, call the service, or send goals to the action that it is a part of.
 pub(crate) fn may_see(access: &Access, user: Option<UserKey>, flow: &RouteReport) -> bool {
-    let act = match flow.role {
-        Role::Topic => Act::Subscribe,
-        Role::Request | Role::Reply => Act::CallService,
+    let (act, name) = match (flow.topic.split_once("/_action/"), flow.role) {
+        (Some((action, _)), _) => (Act::SendGoal, action),
+        (None, Role::Topic) => (Act::Subscribe, &*flow.topic),
+        (None, Role::Request | Role::Reply) => (Act::CallService, &*flow.topic),
     };
-    access.decide(user, act, &flow.topic).is_ok()
+    access.decide(user, act, name).is_ok()
 }
 
 fn bridge(done: &Statistics, since: Duration) -> Value {

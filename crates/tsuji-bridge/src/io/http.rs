@@ -1,4 +1,5 @@
-//! The request that a connection begins with: a WebSocket's handshake, or a file of the page.
+//! The request that a connection begins with: a WebSocket's handshake, a file of the page, the metrics, or whether the bridge is
+//! there.
 
 use std::net::IpAddr;
 
@@ -9,7 +10,7 @@ use tsuji_rosbridge::access::{Access, Act};
 use tungstenite::handshake::server::create_response;
 
 use crate::deflate::Agreed;
-use crate::metrics;
+use crate::metrics::{self, Format};
 use crate::page::{File, Page};
 use crate::plain::Plain;
 
@@ -28,7 +29,9 @@ pub(super) enum Answer {
     Upgraded { head: Vec<u8>, rest: Vec<u8>, deflate: Option<Agreed> },
     /// The whole response; then the connection ends.
     Response(Vec<u8>),
-    /// The metrics are asked for. Their response is [`metrics`], once they are written.
+    /// The whole response to who may not have what was asked for, and why, for the log.
+    Denied { response: Vec<u8>, why: String },
+    /// The metrics are asked for. Their response is [`metrics_response`], once they are written.
     Metrics { request: metrics::Request, has_body: bool },
 }
 
@@ -150,7 +153,7 @@ fn file(request: &Request<()>, rules: &Rules<'_>) -> Answer {
         "/healthz" => {
             return response(StatusCode::OK, "text/plain; charset=utf-8", "", b"ok\n", !is_head);
         }
-        "/metrics" if rules.metrics => return ask_metrics(request, rules.access, !is_head),
+        "/metrics" if rules.metrics => return ask_metrics(request, rules, !is_head),
         _ => {}
     }
     if let Some(place) = rules.page.moved(path) {
@@ -177,29 +180,53 @@ fn beside<'a>(path: &'a str, rules: &Rules<'_>) -> &'a str {
 }
 
 /// Whoever may call the service that tells the routes may ask for the metrics. A token is said as `Authorization: Bearer TOKEN`.
-fn ask_metrics(request: &Request<()>, access: &Access, has_body: bool) -> Answer {
-    let header = |name| request.headers().get(name).and_then(|it| it.to_str().ok());
-    let token = header(header::AUTHORIZATION).and_then(|it| {
+fn ask_metrics(request: &Request<()>, rules: &Rules<'_>, has_body: bool) -> Answer {
+    let headers = request.headers();
+    if is_page_of_elsewhere(headers, rules) {
+        return denied(StatusCode::FORBIDDEN, "metrics: a page of elsewhere".to_owned());
+    }
+    let text = |value: &HeaderValue| Some(str::from_utf8(value.as_bytes()).ok()?.to_owned());
+    let token = headers.get(header::AUTHORIZATION).and_then(text).and_then(|it| {
         let (scheme, token) = it.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
     });
-    let user = token.map(|it| access.user(it));
-    if user == Some(None) || user.is_none() && access.needs_user() {
-        let why = "the metrics need `Authorization: Bearer TOKEN`, with the token of a user";
-        return refused(StatusCode::UNAUTHORIZED, why);
+    let user = token.map(|it| rules.access.user(&it));
+    if user == Some(None) || user.is_none() && rules.access.needs_user() {
+        let why = "metrics: they need `Authorization: Bearer TOKEN`, with the token of a user";
+        return denied(StatusCode::UNAUTHORIZED, why.to_owned());
     }
     let user = user.flatten();
-    if let Err(denial) = access.decide(user, Act::CallService, ROUTES) {
-        return refused(StatusCode::FORBIDDEN, &denial.to_string());
+    if let Err(denial) = rules.access.decide(user, Act::CallService, ROUTES) {
+        return denied(StatusCode::FORBIDDEN, format!("metrics: {denial}"));
     }
-    let format = metrics::Format::accepted(header(header::ACCEPT));
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
+    let format = Format::accepted(accepted);
     Answer::Metrics { request: metrics::Request { format, user }, has_body }
 }
 
+/// Whether a browser asks for a page whose name was made to lead here, where pages of some origins alone may. Programs that are no
+/// browsers say neither header.
+fn is_page_of_elsewhere(headers: &HeaderMap, rules: &Rules<'_>) -> bool {
+    let is_page = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
+    let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
+    let Some(host) = host.filter(|_| is_page && !rules.origins.is_empty()) else { return false };
+    let scheme = if rules.is_tls { "https" } else { "http" };
+    let origin = format!("{scheme}://{host}");
+    let is_named = rules.origins.iter().any(|it| it.eq_ignore_ascii_case(&origin));
+    !is_named && !is_own(&origin, headers, rules.is_tls)
+}
+
+fn denied(status: StatusCode, why: String) -> Answer {
+    match refused(status, &why) {
+        Answer::Response(response) => Answer::Denied { response, why },
+        other => other,
+    }
+}
+
 /// The response with the metrics, or with the reason why there are none.
-pub(super) fn metrics(
+pub(super) fn metrics_response(
     written: Result<String, String>,
-    format: metrics::Format,
+    format: Format,
     has_body: bool,
 ) -> Vec<u8> {
     let answer = match written {
@@ -294,7 +321,9 @@ mod tests {
         let told = |answer| match answer {
             Answer::Incomplete => "incomplete".to_owned(),
             Answer::Upgraded { head, .. } => String::from_utf8(head).unwrap(),
-            Answer::Response(bytes) => String::from_utf8(bytes).unwrap(),
+            Answer::Response(bytes) | Answer::Denied { response: bytes, .. } => {
+                String::from_utf8(bytes).unwrap()
+            }
             Answer::Metrics { request, has_body } => {
                 format!("{:?} {has_body} {}", request.format, request.user.is_some())
             }
@@ -439,8 +468,30 @@ mod tests {
         check(&closed, "Authorization: Basic sesame\r\n", "HTTP/1.1 401");
         check(&closed, "Authorization: bearer sesame\r\n", "Prometheus true true");
         check(&closed, "Authorization: Bearer thyme\r\n", "HTTP/1.1 403");
+        let other = vec![User::unrestricted("other", Token::new("schlüssel"))];
+        check(
+            &Access::new(ServerGlobs::default(), other),
+            "Authorization: Bearer schlüssel\r\n",
+            "Prometheus true true",
+        );
         let told = answer("GET /metrics HTTP/1.1\r\n\r\n", &Rules { access: &closed, ..rules() });
         assert!(told.contains("\r\nWWW-Authenticate: Bearer realm="), "{told}");
+    }
+
+    #[test]
+    fn a_page_of_elsewhere_gets_no_metrics_where_origins_are_named() {
+        let origins = ["https://robot.example".to_owned()];
+        let check = |host: &str, header: &str, is_tls: bool, expected: &str| {
+            let rules = Rules { origins: &origins, is_tls, ..rules() };
+            let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n{header}\r\n");
+            let told = answer(&request, &rules);
+            assert!(told.starts_with(expected), "{host} {header}: {told}");
+        };
+        check("evil.example", "Origin: http://evil.example\r\n", false, "HTTP/1.1 403");
+        check("evil.example", "Sec-Fetch-Site: same-origin\r\n", false, "HTTP/1.1 403");
+        check("robot.example", "Sec-Fetch-Site: same-origin\r\n", true, "Prometheus");
+        check("127.0.0.1:9090", "Sec-Fetch-Site: same-origin\r\n", false, "Prometheus");
+        check("evil.example", "", false, "Prometheus");
     }
 
     #[test]

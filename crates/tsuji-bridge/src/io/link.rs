@@ -15,7 +15,9 @@ use super::websocket::{Broken, Came, Message, WebSocket, no_text};
 use crate::connected_client::Gone;
 use crate::deflate::NotInflated;
 use crate::desk::Desk;
-use crate::metrics::{Format, Slot};
+use crate::memory::{Held, Memory};
+use crate::metrics::{self, Format, Slot};
+use crate::plain::Plain;
 use crate::session::{Arrived, Session, Verdict};
 use crate::settings::Protocol;
 use tsuji_rosbridge::{Piece, StreamSplitter};
@@ -27,6 +29,8 @@ pub(super) struct Link {
     stream: Stream,
     phase: Phase,
     outgoing: Outgoing,
+    /// What of that waits without a session, as far as it was told to the memory of all.
+    response: Response,
     /// What was read and not looked at, since a message before it has to wait.
     left: Vec<u8>,
     session: Option<Session>,
@@ -49,6 +53,31 @@ pub(super) struct Link {
     pinged: Option<Instant>,
 }
 
+/// What waits of a response, in bytes.
+#[derive(Debug)]
+struct Response {
+    memory: Arc<Memory>,
+    held: Held,
+    bytes: usize,
+}
+
+impl Response {
+    fn new(memory: &Arc<Memory>) -> Self {
+        Self { memory: Arc::clone(memory), held: Held::default(), bytes: 0 }
+    }
+
+    fn set(&mut self, bytes: usize) {
+        self.memory.changed(&self.held, self.bytes, bytes);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Response {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
 #[derive(Debug)]
 enum Phase {
     /// The request that a WebSocket begins with has not come whole.
@@ -58,6 +87,7 @@ enum Phase {
     /// Metrics were asked for, and are being written.
     Metrics {
         slot: Arc<Slot>,
+        since: Instant,
         format: Format,
         has_body: bool,
     },
@@ -97,6 +127,7 @@ impl Link {
             stream,
             phase,
             outgoing: Outgoing::default(),
+            response: Response::new(desk.memory()),
             left: Vec::new(),
             session,
             may_read: true,
@@ -161,8 +192,8 @@ impl Link {
     }
 
     /// Tells what of it is being read and written.
-    fn tell_held(&self) {
-        let Some(session) = &self.session else { return };
+    fn tell_held(&mut self) {
+        let Some(session) = &self.session else { return self.response.set(self.outgoing.bytes()) };
         let begun = match &self.phase {
             Phase::WebSocket(websocket) => websocket.held_bytes(),
             Phase::Tcp(splitter) => splitter.held_bytes(),
@@ -217,7 +248,8 @@ impl Link {
     pub(super) fn due(&self, desk: &Desk) -> Option<Instant> {
         let settings = desk.settings_ref();
         let handshake = match &self.phase {
-            Phase::Request(_) | Phase::Metrics { .. } => Some(self.began + HANDSHAKE_TIMEOUT),
+            Phase::Request(_) => Some(self.began + HANDSHAKE_TIMEOUT),
+            Phase::Metrics { since, .. } => Some(*since + METRICS_TIMEOUT),
             _ => None,
         };
         let ping = (matches!(self.phase, Phase::WebSocket(_)) && !settings.ping_interval.is_zero())
@@ -243,8 +275,9 @@ impl Link {
             (self.heard, self.pinged) = (now, None);
         }
         match &mut self.phase {
-            Phase::Request(_) | Phase::Metrics { .. } if self.began + HANDSHAKE_TIMEOUT <= now => {
-                self.stop(desk.now());
+            Phase::Request(_) if self.began + HANDSHAKE_TIMEOUT <= now => self.stop(desk.now()),
+            Phase::Metrics { slot, since, .. } if *since + METRICS_TIMEOUT <= now => {
+                slot.put(Err("the processes have not answered in time"));
             }
             Phase::WebSocket(websocket) if !settings.ping_interval.is_zero() => match self.pinged {
                 Some(asked) if asked + settings.ping_timeout <= now => {
@@ -309,9 +342,21 @@ impl Link {
         match answer {
             Answer::Incomplete => {}
             Answer::Response(bytes) => self.respond(&bytes, desk.now()),
+            Answer::Denied { response, why } => {
+                let client = self.stream.socket().peer_addr().ok();
+                tracing::warn!(target: "tsuji::audit", ?client, protocol = "http", "{}", Plain(why));
+                self.respond(&response, desk.now());
+            }
+            Answer::Metrics { request: metrics::Request { format, .. }, has_body }
+                if desk.memory().is_tight() =>
+            {
+                let why = Err(Gone::CrowdedOut.why().to_owned());
+                self.respond(&http::metrics_response(why, format, has_body), desk.now());
+            }
             Answer::Metrics { request, has_body } => {
                 let slot = desk.write_metrics(self.place, request);
-                self.phase = Phase::Metrics { slot, format: request.format, has_body };
+                let (format, since) = (request.format, desk.now());
+                self.phase = Phase::Metrics { slot, since, format, has_body };
             }
             Answer::Upgraded { head, rest, deflate } => {
                 self.outgoing.append(&head);
@@ -334,10 +379,10 @@ impl Link {
 
     /// Hands the metrics out, if they are wanted and written.
     fn answer_metrics(&mut self, now: Instant) {
-        if let Phase::Metrics { slot, format, has_body } = &self.phase
+        if let Phase::Metrics { slot, format, has_body, .. } = &self.phase
             && let Some(written) = slot.take()
         {
-            let response = http::metrics(written, *format, *has_body);
+            let response = http::metrics_response(written, *format, *has_body);
             self.respond(&response, now);
         }
     }
@@ -604,7 +649,10 @@ const ANSWERS_BYTES_MAX: usize = 1 << 20;
 /// A connection that has not said what it wants after so long is closed.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So long a file of the page may be on its way.
+/// So long the processes may take to answer, those that were asked before included.
+const METRICS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So long a file of the page, or the metrics, may be on its way.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What was said last has so long to arrive.

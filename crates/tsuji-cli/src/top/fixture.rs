@@ -73,6 +73,7 @@ pub(super) fn flow(topic: &str, number: u32) -> RouteReport {
         epoch: 1,
         since_wall_ns: 1_800_000_000_000_000_000,
         sent: 300,
+        is_counted: true,
         samples: 300,
         bytes: 4200,
         rate_hz: 30.0,

@@ -371,7 +371,7 @@ impl Top {
             self.processes = snapshot.processes;
         }
         let mut trends = HashMap::new();
-        for flow in &self.flows {
+        for flow in self.flows.iter().filter(|it| it.is_counted) {
             let mut trend = self.trends.remove(&key(flow)).unwrap_or_default();
             if trend.len() == TREND {
                 trend.pop_front();
@@ -470,8 +470,8 @@ impl Top {
                 self.is_paused = !self.is_paused;
                 return Wish::Order(Order::Every((!self.is_paused).then_some(self.every)));
             }
-            Key::Char('+') => return self.look_every(self.every / 2),
-            Key::Char('-') => return self.look_every(self.every * 2),
+            Key::Char('+') => return self.set_interval(self.every / 2),
+            Key::Char('-') => return self.set_interval(self.every * 2),
             Key::Char('t') => self.offer_transports(now),
             Key::Char('a') => return self.leave_to_policy(now),
             Key::Char('u') => return self.undo(now),
@@ -581,7 +581,7 @@ impl Top {
         self.follow();
     }
 
-    fn look_every(&mut self, every: Duration) -> Wish {
+    fn set_interval(&mut self, every: Duration) -> Wish {
         self.every = every.clamp(EVERY.0, EVERY.1);
         self.is_paused = false;
         Wish::Order(Order::Every(Some(self.every)))
@@ -681,7 +681,7 @@ impl FlowColumn {
     fn compare(self, a: &RouteReport, b: &RouteReport) -> Ordering {
         // What a foreign subscription does not tell comes last.
         let number = |pick: fn(&RouteReport) -> Option<f64>| {
-            let known = |it: &RouteReport| pick(it).filter(|_| routes::tells(&it.subscription));
+            let known = |it: &RouteReport| pick(it).filter(|_| it.is_counted);
             downwards(known(a), known(b))
         };
         match self {
@@ -761,7 +761,7 @@ mod tests {
     #[test]
     fn names_go_upwards_and_numbers_downwards_and_the_unknown_is_last() {
         let mut foreign = flow("/b", 2);
-        foreign.subscription.vendor = Some("Fast DDS".to_owned());
+        foreign.is_counted = false;
         let mut slow = flow("/c", 3);
         slow.rate_hz = 5.0;
         let mut top = top(vec![slow, foreign, flow("/a", 1)]);

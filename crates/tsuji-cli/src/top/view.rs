@@ -317,7 +317,7 @@ fn trends(top: &Top, flow: &RouteReport, styles: Styles, width: usize) -> Vec<Li
             Span::raw(format!("  {text}")),
         ]))
     };
-    if !routes::tells(&flow.subscription) {
+    if !flow.is_counted {
         return Vec::new();
     }
     let rates = line("rate", top.trend(flow).map(|it| it.rate_hz).collect(), figures::rate);

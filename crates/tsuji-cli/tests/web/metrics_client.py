@@ -32,7 +32,8 @@ for name, (accept, parse) in ACCEPTED.items():
     found = families(accept, parse)
     assert found['tsuji_flow_sent_samples'].type == 'counter', found['tsuji_flow_sent_samples']
     assert found['tsuji_flow_latency_seconds'].type == 'summary'
-    flows = value(found, 'tsuji_flows', 'tsuji_flows', FLOW | {'transport': 'shm'})
+    family = {'prometheus': 'tsuji_flow_info', 'openmetrics': 'tsuji_flow'}[name]
+    flows = value(found, family, 'tsuji_flow_info', FLOW | {'transport': 'shm'})
     sent = value(found, 'tsuji_flow_sent_samples', 'tsuji_flow_sent_samples_total', FLOW)
     latency = value(
         found, 'tsuji_flow_latency_seconds', 'tsuji_flow_latency_seconds', FLOW | {'quantile': '0.5'})
