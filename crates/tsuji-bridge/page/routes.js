@@ -95,7 +95,7 @@ export class Routes {
       element,
       update: (it) => {
         last = it;
-        const isKnown = !it.subscription.vendor;
+        const isKnown = it.is_counted;
         say(ends, `${endOf(it.publisher)} → ${endOf(it.subscription)}`);
         say(transport, transportOf(it));
         transport.classList.toggle('none', ['incompatible', 'no_route'].includes(it.state));
@@ -121,7 +121,8 @@ export class Routes {
     it.rejected.forEach(([transport, reason]) => pairs.push([`Not ${transport}`, reason]));
     pairs.push(['Type', it.type_name]);
     pairs.push(['Size now', `${it.size} (${it.sample_bytes ? `${it.sample_bytes} bytes, ` : ''}${it.size_origin})`]);
-    pairs.push(['Samples', it.publisher.vendor ? `${it.samples} taken` : `${it.sent} sent, ${it.samples} taken`]);
+    const taken = it.is_counted ? `${it.samples} taken` : 'taken: not known';
+    pairs.push(['Samples', it.publisher.vendor ? taken : `${it.sent} sent, ${taken}`]);
     if (it.latency) pairs.push(['Latency', `median ${duration(it.latency.median_us)}, p99 ${duration(it.latency.p99_us)}, at most ${duration(it.latency.max_us)}, by the ${it.latency.clock} clock`]);
     pairs.push(['Drops', `${it.displaced} displaced, ${it.expired} expired, ${it.invalid} invalid, ${it.lost} lost, ${it.duplicates} duplicates`]);
     const change = it.changes.filter((one) => one.from).pop();

@@ -255,24 +255,58 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// What it has done, as the command and the page tell it: numbers by names.
+    /// What it has counted, as the command and the page tell it: numbers by names.
     pub fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "connected": self.connected,
-            "refused_connections": self.refused,
-            "published": self.published,
-            "received": self.received,
-            "refused": self.refusals,
-            "missed": self.missed,
-            "dropped": self.dropped,
-            "throttled": self.throttled,
-            "invalid": self.invalid,
-            "datagrams_lost": self.datagrams_lost,
-            "excess": self.excess,
-            "datagrams_dropped": self.datagrams_dropped,
-            "crowded_out": self.crowded_out,
-            "cut_off": self.cut_off,
-        })
+        self.counts().into_iter().map(|(name, number, _)| (name, number)).collect()
+    }
+
+    /// The same with a sentence for each, as the metrics tell it.
+    pub(crate) fn counts(&self) -> [(&'static str, u64, &'static str); 14] {
+        [
+            ("connected", self.connected, "Connections that were accepted."),
+            ("refused_connections", self.refused, "Connections that were not accepted."),
+            ("published", self.published, "Messages of clients that were published."),
+            ("received", self.received, "Samples that came for clients."),
+            ("refused", self.refusals, "Messages of clients that were refused."),
+            (
+                "missed",
+                self.missed,
+                "Samples that never came, or were displaced before they were written.",
+            ),
+            (
+                "dropped",
+                self.dropped,
+                "Samples that newer ones displaced in the queue of a slow client.",
+            ),
+            (
+                "throttled",
+                self.throttled,
+                "Samples before their time for a client with a throttle_rate.",
+            ),
+            ("invalid", self.invalid, "Samples that were none of their type."),
+            (
+                "datagrams_lost",
+                self.datagrams_lost,
+                "Messages by UDP that the system did not take.",
+            ),
+            ("excess", self.excess, "Messages by UDP that came faster than is allowed."),
+            (
+                "datagrams_dropped",
+                self.datagrams_dropped,
+                "Datagrams that the system dropped unread.",
+            ),
+            (
+                "crowded_out",
+                self.crowded_out,
+                "Samples that a client lost as too much waited for all.",
+            ),
+            ("cut_off", self.cut_off, "Clients that were closed as too much waited for all."),
+        ]
+    }
+
+    /// Connections that are open.
+    pub(crate) fn connections(&self) -> u64 {
+        self.connected.saturating_sub(self.disconnected)
     }
 }
 

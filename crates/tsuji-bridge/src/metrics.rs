@@ -9,10 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tsuji::{
-    EndReport, EngineReport, EngineState, LatencyReport, ProcessEngines, ProcessInfo, Role,
-    RouteReport, RouteState,
-};
+use serde_json::Value;
+use tsuji::{EndReport, EngineReport, LatencyReport, ProcessEngines, ProcessInfo, RouteReport};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 
 use crate::Statistics;
@@ -115,17 +113,13 @@ fn is_end(process: &ProcessInfo, flows: &[&RouteReport]) -> bool {
 /// What tells a flow from others: a name of it alone, the topic, what it carries, and the nodes of its two ends.
 struct Labels<'a> {
     id: String,
-    role: &'static str,
+    role: String,
     flow: &'a RouteReport,
 }
 
 impl<'a> Labels<'a> {
     fn of(flow: &'a RouteReport) -> Self {
-        let role = match flow.role {
-            Role::Topic => "topic",
-            Role::Request => "request",
-            Role::Reply => "reply",
-        };
+        let role = word(serde_json::to_value(flow.role));
         let mut hasher = DefaultHasher::new();
         (&flow.publisher.gid, &flow.subscription.gid).hash(&mut hasher);
         Self { id: format!("{:016x}", hasher.finish()), role, flow }
@@ -135,7 +129,7 @@ impl<'a> Labels<'a> {
         let own = [
             ("flow", &*self.id),
             ("topic", &self.flow.topic),
-            ("role", self.role),
+            ("role", &self.role),
             ("publisher", &self.flow.publisher.node),
             ("subscription", &self.flow.subscription.node),
         ];
@@ -172,14 +166,6 @@ const COUNTS: [(&str, Count, &str); 4] = [
     ),
 ];
 
-const DROPS: [(&str, Number<RouteReport, u64>); 5] = [
-    ("displaced", |it| it.displaced),
-    ("expired", |it| it.expired),
-    ("invalid", |it| it.invalid),
-    ("lost", |it| it.lost),
-    ("duplicate", |it| it.duplicates),
-];
-
 const QUANTILES: [(&str, Number<LatencyReport, f64>); 3] =
     [("0.5", |it| it.median_us), ("0.99", |it| it.p99_us), ("1.0", |it| it.max_us)];
 
@@ -188,11 +174,11 @@ fn write_flows(all: &[&RouteReport], page: &mut Page) {
     page.family("tsuji_flow", Kind::Info, "Each flow, with its transport and the reason for it.");
     for labels in &flows {
         let flow = labels.flow;
-        let reason = flow.reason();
+        let (state, reason) = (word(serde_json::to_value(flow.state)), flow.reason());
         let more = [
             ("type", &*flow.type_name),
             ("transport", flow.transport.as_deref().unwrap_or_default()),
-            ("state", state_name(flow.state)),
+            ("state", &state),
             ("reach", &flow.scope),
             ("size", &flow.size),
             ("reliability", &flow.reliability),
@@ -214,8 +200,8 @@ fn write_flows(all: &[&RouteReport], page: &mut Page) {
     let help = "Samples that the subscription's user does not get, by cause.";
     page.family("tsuji_flow_dropped_samples", Kind::Counter, help);
     for labels in flows.iter().filter(|it| it.flow.is_counted) {
-        for (cause, number) in DROPS {
-            page.sample("_total", &labels.with(&[("cause", cause)]), number(labels.flow) as f64);
+        for (cause, number) in labels.flow.drops() {
+            page.sample("_total", &labels.with(&[("cause", cause)]), number as f64);
         }
     }
     let help = "Time from publish() to the subscription; the quantile 1.0 is the longest.";
@@ -229,13 +215,9 @@ fn write_flows(all: &[&RouteReport], page: &mut Page) {
     }
 }
 
-fn state_name(state: RouteState) -> &'static str {
-    match state {
-        RouteState::Opening => "opening",
-        RouteState::Active => "active",
-        RouteState::Incompatible => "incompatible",
-        RouteState::NoRoute => "no_route",
-    }
+/// The word that the reports in JSON have for it.
+fn word(of_json: serde_json::Result<Value>) -> String {
+    of_json.ok().as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// A process as its labels name it: program, id, host. It may have several contexts.
@@ -309,10 +291,7 @@ const ENGINES: [(&str, Kind, OfEngine, &str); 5] = [
     (
         "tsuji_engines_running",
         Kind::Gauge,
-        |it| {
-            let runs = matches!(it.state, EngineState::Running | EngineState::BuiltIn);
-            Some(f64::from(u8::from(runs)))
-        },
+        |it| Some(f64::from(u8::from(it.state.is_at_work()))),
         "1 if the transport's engine runs, or needs none; of several contexts how many of them.",
     ),
     (
@@ -346,7 +325,7 @@ fn write_bridge(done: &Statistics, uptime: Duration, page: &mut Page) {
         ("tsuji_bridge_uptime_seconds", uptime.as_secs_f64(), "Time since the bridge began."),
         (
             "tsuji_bridge_connections",
-            done.connected.saturating_sub(done.disconnected) as f64,
+            done.connections() as f64,
             "Connections that are open, that of this request too.",
         ),
         ("tsuji_bridge_held_bytes", done.held_bytes as f64, "What waits for and of all clients."),
@@ -355,34 +334,7 @@ fn write_bridge(done: &Statistics, uptime: Duration, page: &mut Page) {
         page.family(name, Kind::Gauge, help);
         page.sample("", &[], number);
     }
-    for (name, number, help) in [
-        ("connected", done.connected, "Connections that were accepted."),
-        ("refused_connections", done.refused, "Connections that were not accepted."),
-        ("published", done.published, "Messages of clients that were published."),
-        ("received", done.received, "Samples that came for clients."),
-        ("refused", done.refusals, "Messages of clients that were refused."),
-        (
-            "missed",
-            done.missed,
-            "Samples that never came, or were displaced before they were written.",
-        ),
-        (
-            "dropped",
-            done.dropped,
-            "Samples that newer ones displaced in the queue of a slow client.",
-        ),
-        (
-            "throttled",
-            done.throttled,
-            "Samples before their time for a client with a throttle_rate.",
-        ),
-        ("invalid", done.invalid, "Samples that were none of their type."),
-        ("datagrams_lost", done.datagrams_lost, "Messages by UDP that the system did not take."),
-        ("excess", done.excess, "Messages by UDP that came faster than is allowed."),
-        ("datagrams_dropped", done.datagrams_dropped, "Datagrams that the system dropped unread."),
-        ("crowded_out", done.crowded_out, "Samples that a client lost as too much waited for all."),
-        ("cut_off", done.cut_off, "Clients that were closed as too much waited for all."),
-    ] {
+    for (name, number, help) in done.counts() {
         page.family(&format!("tsuji_bridge_{name}"), Kind::Counter, help);
         page.sample("_total", &[], number as f64);
     }

@@ -39,7 +39,7 @@ impl Observer {
         Self { context, thread: Mutex::default() }
     }
 
-    /// Has `answer` called with what there is, on another thread, or at once with the reason why that cannot be snapshot.
+    /// Has `answer` called with what there is, on another thread, or at once with the reason why that is not known.
     pub(crate) fn ask(
         &self,
         wants_processes: bool,
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Observer {
 /// How long other processes have to say what they know of flows.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// No more often than this other processes are asked; who asks meanwhile is told what was snapshot last.
+/// No more often than this other processes are asked; who asks meanwhile gets the last snapshot.
 const FRESH: Duration = Duration::from_millis(200);
 
 /// Questions that wait for a look. One more fails.

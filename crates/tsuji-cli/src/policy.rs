@@ -13,6 +13,7 @@ use tsuji_policy::{PolicyFile, Row, units};
 
 use crate::completions;
 use crate::failure::{Told, Usage};
+use crate::figures::count;
 use crate::offers;
 use crate::output::{self, Colour, Output};
 use crate::session::Globals;
@@ -113,9 +114,9 @@ fn check(args: &Check, out: &mut Output) -> anyhow::Result<()> {
     out.line(format_args!(
         "{file}: {} ({}, {}, {})",
         out.paint.text(Colour::Good, "good"),
-        count(mine(&parts.rules), "rule"),
-        count(mine(&parts.forbids), "forbid"),
-        count(parts.stated_sizes.len(), "stated size"),
+        count(mine(&parts.rules), "rule", "rules"),
+        count(mine(&parts.forbids), "forbid", "forbids"),
+        count(parts.stated_sizes.len(), "stated size", "stated sizes"),
     ))?;
     for row in tsuji_policy::show(&policy) {
         if let Some(origin) = row.origin.as_ref().filter(|it| *it.file == *file)
@@ -225,7 +226,10 @@ fn load(file: &Path) -> anyhow::Result<Policy> {
     parsed.map_err(|errors| {
         output::note(&errors);
         let found = errors.errors.len() + errors.omitted;
-        output::error(format_args!("{name}: {}, the whole file is refused", count(found, "error")));
+        output::error(format_args!(
+            "{name}: {}, the whole file is refused",
+            count(found, "error", "errors")
+        ));
         Told(1).into()
     })
 }
@@ -323,9 +327,4 @@ fn size(text: &str) -> Result<SizeWord, String> {
     class
         .or_else(|| units::parse_size(text).map(SizeWord::Bytes))
         .ok_or_else(|| "allowed: small, large, or bytes such as 921600, 900KiB, 1MB".to_owned())
-}
-
-fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }

@@ -445,8 +445,7 @@ pub(crate) fn explanation(route: &RouteReport) -> Vec<(&'static str, String)> {
 }
 
 pub(crate) fn drops(route: &RouteReport) -> u64 {
-    let RouteReport { displaced, expired, invalid, lost, duplicates, .. } = route;
-    [displaced, expired, invalid, lost, duplicates].into_iter().sum()
+    route.drops().iter().map(|(_, number)| number).sum()
 }
 
 /// A node and its process.

@@ -44,7 +44,7 @@ const KEYS: &str = "\
   < > r           sort by another column (also s), the other way round
   /               show only what has this text in it; Esc shows all
   + - space       read more often, less often; not at all for a while
-  ? q             tell the keys; end (also Ctrl-C)";
+  ? q             show the keys; end (also Ctrl-C)";
 
 pub(crate) fn examples() -> String {
     format!(

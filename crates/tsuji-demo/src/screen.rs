@@ -502,7 +502,7 @@ fn wide_table(routes: &[&RouteReport]) -> Vec<Line> {
         rows.push(row);
     }
     let mut lines = align(rows, 6);
-    let reasons = routes.iter().map(|it| (Style::Dim, format!("  {}", rule(it))));
+    let reasons = routes.iter().map(|it| (Style::Dim, format!("  {}", it.reason())));
     let reasons = std::iter::once((Style::Bold, "  BECAUSE".to_owned())).chain(reasons);
     lines.iter_mut().zip(reasons).for_each(|(line, reason)| line.push(reason));
     lines
@@ -531,8 +531,8 @@ fn header(titles: &[&str]) -> Line {
 
 /// From TRANSPORT to LOST.
 fn measured(route: &RouteReport) -> Line {
-    if route.subscription.vendor.is_some() {
-        // A foreign node does not tell what it counts.
+    if !route.is_counted {
+        // As a foreign node, which does not tell.
         let unknown = || (Style::Plain, "-".to_owned());
         return vec![transport(route), unknown(), unknown(), unknown(), unknown()];
     }
@@ -752,14 +752,6 @@ fn transport(route: &RouteReport) -> (Style, String) {
         (RouteState::Opening, _) => (Style::Dim, "…".to_owned()),
         _ => (Style::Bad, "none".to_owned()),
     }
-}
-
-/// The rule that decided.
-fn rule(route: &RouteReport) -> String {
-    if !route.mismatches.is_empty() {
-        return route.mismatches.join("; ");
-    }
-    because(route).split("; ").next().unwrap_or_default().to_owned()
 }
 
 /// What decided and what it went by, without what stands in parentheses: where the rule is written

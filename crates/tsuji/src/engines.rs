@@ -75,6 +75,13 @@ pub enum EngineState {
     Failed,
 }
 
+impl EngineState {
+    /// Returns true if the transport can carry samples now, with its engine or without one.
+    pub fn is_at_work(self) -> bool {
+        matches!(self, Self::BuiltIn | Self::Running)
+    }
+}
+
 impl fmt::Display for EngineState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

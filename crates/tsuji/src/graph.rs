@@ -266,6 +266,18 @@ impl RouteReport {
         self.mismatches.iter().any(|it| it.starts_with(OF_TYPES))
     }
 
+    /// Returns the number of samples that the subscription's user does not get, by cause: `displaced`, `expired`, `invalid`, `lost`
+    /// and `duplicate`.
+    pub fn drops(&self) -> [(&'static str, u64); 5] {
+        [
+            ("displaced", self.displaced),
+            ("expired", self.expired),
+            ("invalid", self.invalid),
+            ("lost", self.lost),
+            ("duplicate", self.duplicates),
+        ]
+    }
+
     /// Returns what decided, such as `rule "on this host"`, without the place of the rule and the traits of the flow; of two
     /// ends that do not fit, what does not.
     pub fn reason(&self) -> String {

@@ -121,7 +121,7 @@ fn bridge(done: &Statistics, since: Duration) -> Value {
     let mut told = done.to_json();
     told["version"] = env!("CARGO_PKG_VERSION").into();
     told["uptime_s"] = since.as_secs_f64().into();
-    told["connections"] = done.connected.saturating_sub(done.disconnected).into();
+    told["connections"] = done.connections().into();
     told
 }
 

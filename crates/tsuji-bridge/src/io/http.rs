@@ -87,9 +87,7 @@ impl Reading {
             return refused(StatusCode::NOT_FOUND, &why);
         }
         if let Some(origin) = request.headers().get("origin").and_then(|it| it.to_str().ok())
-            && !rules.origins.is_empty()
-            && !rules.origins.iter().any(|it| it.eq_ignore_ascii_case(origin))
-            && !is_own(origin, request.headers(), rules.is_tls)
+            && is_of_elsewhere(origin, request.headers(), rules)
         {
             tracing::warn!(origin = %Plain(origin), "refused a WebSocket: its page is not among the origins");
             return refused(StatusCode::FORBIDDEN, "this origin may not connect");
@@ -135,12 +133,11 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Option<Request<()>> {
 /// Whether a page is this server's own, asked for by an address or as localhost. One that has another name may be a page of
 /// elsewhere whose name was made to lead here.
 fn is_own(origin: &str, headers: &HeaderMap, is_tls: bool) -> bool {
-    let scheme = if is_tls { "https" } else { "http" };
     let host = headers.get("host").and_then(|it| it.to_str().ok());
     let Some(host) = host.and_then(|it| it.parse::<Authority>().ok()) else { return false };
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
     let is_no_name = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok();
-    is_no_name && origin.eq_ignore_ascii_case(&format!("{scheme}://{host}"))
+    is_no_name && origin.eq_ignore_ascii_case(&format!("{}://{host}", scheme(is_tls)))
 }
 
 fn file(request: &Request<()>, rules: &Rules<'_>) -> Answer {
@@ -204,23 +201,28 @@ fn ask_metrics(request: &Request<()>, rules: &Rules<'_>, has_body: bool) -> Answ
     Answer::Metrics { request: metrics::Request { format, user }, has_body }
 }
 
-/// Whether a browser asks for a page whose name was made to lead here, where pages of some origins alone may. Programs that are no
-/// browsers say neither header.
+/// Whether a browser asks for a page whose name was made to lead here. Programs that are no browsers say neither header.
 fn is_page_of_elsewhere(headers: &HeaderMap, rules: &Rules<'_>) -> bool {
     let is_page = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
     let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
-    let Some(host) = host.filter(|_| is_page && !rules.origins.is_empty()) else { return false };
-    let scheme = if rules.is_tls { "https" } else { "http" };
-    let origin = format!("{scheme}://{host}");
-    let is_named = rules.origins.iter().any(|it| it.eq_ignore_ascii_case(&origin));
-    !is_named && !is_own(&origin, headers, rules.is_tls)
+    host.filter(|_| is_page).is_some_and(|host| {
+        is_of_elsewhere(&format!("{}://{host}", scheme(rules.is_tls)), headers, rules)
+    })
+}
+
+/// Whether a page may not connect: pages of some origins alone may, and it is neither of them nor this server's own.
+fn is_of_elsewhere(origin: &str, headers: &HeaderMap, rules: &Rules<'_>) -> bool {
+    !rules.origins.is_empty()
+        && !rules.origins.iter().any(|it| it.eq_ignore_ascii_case(origin))
+        && !is_own(origin, headers, rules.is_tls)
+}
+
+fn scheme(is_tls: bool) -> &'static str {
+    if is_tls { "https" } else { "http" }
 }
 
 fn denied(status: StatusCode, why: String) -> Answer {
-    match refused(status, &why) {
-        Answer::Response(response) => Answer::Denied { response, why },
-        other => other,
-    }
+    Answer::Denied { response: refusal(status, &why), why }
 }
 
 /// The response with the metrics, or with the reason why there are none.
@@ -229,24 +231,24 @@ pub(super) fn metrics_response(
     format: Format,
     has_body: bool,
 ) -> Vec<u8> {
-    let answer = match written {
-        Ok(text) => response(StatusCode::OK, format.media_type(), "", text.as_bytes(), has_body),
-        Err(why) => refused(StatusCode::SERVICE_UNAVAILABLE, &why),
-    };
-    match answer {
-        Answer::Response(bytes) => bytes,
-        _ => Vec::new(),
+    match written {
+        Ok(text) => bytes(StatusCode::OK, format.media_type(), "", text.as_bytes(), has_body),
+        Err(why) => refusal(StatusCode::SERVICE_UNAVAILABLE, &why),
     }
 }
 
 fn refused(status: StatusCode, why: &str) -> Answer {
+    Answer::Response(refusal(status, why))
+}
+
+fn refusal(status: StatusCode, why: &str) -> Vec<u8> {
     let text = format!("{status}: {why}\n");
     let more = match status {
         StatusCode::METHOD_NOT_ALLOWED => "Allow: GET, HEAD\r\n",
         StatusCode::UNAUTHORIZED => "WWW-Authenticate: Bearer realm=\"tsuji bridge\"\r\n",
         _ => "",
     };
-    response(status, "text/plain; charset=utf-8", more, text.as_bytes(), true)
+    bytes(status, "text/plain; charset=utf-8", more, text.as_bytes(), true)
 }
 
 fn response(
@@ -256,6 +258,11 @@ fn response(
     body: &[u8],
     has_body: bool,
 ) -> Answer {
+    Answer::Response(bytes(status, media_type, more, body, has_body))
+}
+
+/// A whole response.
+fn bytes(status: StatusCode, media_type: &str, more: &str, body: &[u8], has_body: bool) -> Vec<u8> {
     // Nothing from elsewhere is run or shown, and no other page may put this one in a frame.
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n{more}\
@@ -269,7 +276,7 @@ fn response(
     if has_body {
         bytes.extend_from_slice(body);
     }
-    Answer::Response(bytes)
+    bytes
 }
 
 /// The service that tells what the metrics tell.

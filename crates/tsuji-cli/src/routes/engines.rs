@@ -54,7 +54,7 @@ const INDENT: &str = "  ";
 /// Characters that may be left out before the reasons stand below the table.
 const SHORTENED_MAX: usize = 20;
 
-fn title(it: &ProcessEngines) -> String {
+pub(crate) fn title(it: &ProcessEngines) -> String {
     let process = &it.process;
     format!(
         "{} {} on {}: {} threads, {} resident, {} of address space",
@@ -86,7 +86,7 @@ fn table(engines: &[EngineReport], with_because: bool) -> Table {
         let runs = engine.state == EngineState::Running;
         let shown = |text: String| if runs { text } else { "-".to_owned() };
         let colour = match engine.state {
-            EngineState::Running | EngineState::BuiltIn => Colour::Name,
+            state if state.is_at_work() => Colour::Name,
             EngineState::Failed => Colour::Warning,
             _ => Colour::Dim,
         };

@@ -1,11 +1,26 @@
-//! Reports for tests.
+//! Reports for tests, and what is shown of them.
+
+use std::time::{Duration, Instant};
 
 use tsuji::{
     EndReport, EngineReport, EngineState, LatencyReport, ProcessEngines, ProcessInfo, Role,
     RouteChange, RouteReport, RouteSetting, RouteState,
 };
+use tsuji_platform::terminal::Key;
 
-use super::watcher::Snapshot;
+use super::state::{FlowColumn, Top, Wish};
+use super::watcher::{Report, Snapshot};
+
+/// What is shown of these flows, sorted by topic.
+pub(super) fn top(flows: Vec<RouteReport>) -> Top {
+    let mut top = Top::new(None, Duration::from_secs(1), FlowColumn::Topic);
+    top.on_report(Instant::now(), Report::Snapshot(snapshot(flows)));
+    top
+}
+
+pub(super) fn press(top: &mut Top, key: Key) -> Wish {
+    top.press(Instant::now(), key)
+}
 
 pub(super) fn snapshot(flows: Vec<RouteReport>) -> Snapshot {
     Snapshot { flows, processes: None, others: vec![info("tsuji", 7)] }

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use tsuji::{
-    EngineState, KNOWN_TRANSPORTS, ProcessEngines, ProcessInfo, RouteReport, RouteSetting,
-};
+use tsuji::{KNOWN_TRANSPORTS, ProcessEngines, ProcessInfo, RouteReport, RouteSetting};
 use tsuji_core::TopicPattern;
 use tsuji_platform::terminal::Key;
 
@@ -291,7 +289,7 @@ impl Top {
     /// The processes that are shown, in their order.
     pub(super) fn processes(&self) -> Vec<&ProcessEngines> {
         let has = |it: &&ProcessEngines| {
-            let engines = it.engines.iter().filter(|it| is_at_work(it.state));
+            let engines = it.engines.iter().filter(|it| it.state.is_at_work());
             let engines = engines.map(|it| &*it.transport);
             self.is_shown(engines.chain([&*it.process.program, &*it.process.host]))
         };
@@ -319,8 +317,16 @@ impl Top {
 
     /// The flow that is chosen.
     pub(super) fn chosen_flow(&self) -> Option<&RouteReport> {
-        let at = self.flow.at(&self.flow_keys())?;
-        self.flows().get(at).copied()
+        let flows = self.flows();
+        let keys: Vec<_> = flows.iter().copied().map(key).collect();
+        flows.get(self.flow.at(&keys)?).copied()
+    }
+
+    /// The process that is chosen.
+    pub(super) fn chosen_process(&self) -> Option<&ProcessEngines> {
+        let processes = self.processes();
+        let keys: Vec<_> = processes.iter().map(|it| it.process.token.clone()).collect();
+        processes.get(self.process.at(&keys)?).copied()
     }
 
     /// Figures of a flow, the newest last.
@@ -722,25 +728,10 @@ fn downwards(a: Option<f64>, b: Option<f64>) -> Ordering {
     }
 }
 
-/// Whether a transport carries samples, or may at any time.
-pub(super) fn is_at_work(state: EngineState) -> bool {
-    matches!(state, EngineState::BuiltIn | EngineState::Running)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{answer, flow, process, snapshot};
+    use super::super::fixture::{answer, flow, press, process, snapshot, top};
     use super::*;
-
-    fn top(flows: Vec<RouteReport>) -> Top {
-        let mut top = Top::new(None, Duration::from_secs(1), FlowColumn::Topic);
-        top.on_report(Instant::now(), Report::Snapshot(snapshot(flows)));
-        top
-    }
-
-    fn press(top: &mut Top, key: Key) -> Wish {
-        top.press(Instant::now(), key)
-    }
 
     fn letter(top: &mut Top, letter: char) -> Wish {
         press(top, Key::Char(letter))

@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Borders, Clear, List, ListState, Padding, Paragrap
 use tsuji::{EngineReport, EngineState, ProcessEngines, RouteReport};
 use tsuji_platform::clock;
 
-use super::state::{Choice, Details, FlowColumn, Mode, Page, ProcessColumn, Top, is_at_work};
+use super::state::{Choice, Details, FlowColumn, Mode, Page, ProcessColumn, Top};
 use crate::figures;
 use crate::output::{Colour, Paint, escaped};
 use crate::routes::{self, engines, history};
@@ -208,7 +208,7 @@ fn process_table(top: &Top) -> Table {
         Column::whole("TRANSPORTS"),
     ]);
     for it in top.processes() {
-        let running = it.engines.iter().filter(|it| is_at_work(it.state));
+        let running = it.engines.iter().filter(|it| it.state.is_at_work());
         let running: Vec<&str> = running.map(|it| &*it.transport).collect();
         table.row(vec![
             it.process.program.clone().into(),
@@ -242,10 +242,7 @@ fn draw_details(top: &mut Top, styles: Styles, frame: &mut Frame<'_>, area: Rect
     let width = usize::from(area.width);
     let lines = match top.page {
         Page::Flows => top.chosen_flow().map(|it| flow_details(top, it, styles, width)),
-        Page::Processes => {
-            let at = top.chosen();
-            at.and_then(|at| top.processes().get(at).map(|it| process_details(it, styles, width)))
-        }
+        Page::Processes => top.chosen_process().map(|it| process_details(it, styles, width)),
     };
     let lines = lines.unwrap_or_default();
     let room = usize::from(area.height).saturating_sub(1);
@@ -337,19 +334,9 @@ fn bars(values: &[f64], most: f64) -> String {
 }
 
 fn process_details(it: &ProcessEngines, styles: Styles, width: usize) -> Vec<Line<'static>> {
-    let process = &it.process;
-    let title = format!(
-        "{} {} on {}: {} threads, {} resident, {} of address space",
-        process.program,
-        process.pid,
-        process.host,
-        it.threads,
-        figures::bytes(it.resident_bytes),
-        figures::bytes(it.virtual_bytes)
-    );
-    let title = shorten_end(&escaped(&title, ""), width);
+    let title = shorten_end(&escaped(&engines::title(it), ""), width);
     let mut lines = vec![Line::from(styles.span(Colour::Strong, title))];
-    let (at_work, not): (Vec<_>, Vec<_>) = it.engines.iter().partition(|it| is_at_work(it.state));
+    let (at_work, not): (Vec<_>, Vec<_>) = it.engines.iter().partition(|it| it.state.is_at_work());
     for engine in at_work.into_iter().chain(not) {
         lines.extend(detail(styles, &engine.transport, &engine_text(engine), width));
         for more in engines::details(engine) {
@@ -421,25 +408,15 @@ fn draw_help(frame: &mut Frame<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use tsuji_platform::terminal::Key;
 
-    use super::super::fixture::{flow, process, snapshot};
+    use super::super::fixture::{flow, press, process, snapshot, top};
     use super::super::watcher::Report;
     use super::*;
-
-    fn top(flows: Vec<RouteReport>) -> Top {
-        let mut top = Top::new(None, Duration::from_secs(1), FlowColumn::Topic);
-        top.on_report(Instant::now(), Report::Snapshot(snapshot(flows)));
-        top
-    }
-
-    fn press(top: &mut Top, key: Key) {
-        top.press(Instant::now(), key);
-    }
 
     fn screen(top: &mut Top, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

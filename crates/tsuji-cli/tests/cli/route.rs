@@ -4,18 +4,9 @@ use std::fs;
 
 use serde_json::Value as Json;
 
-use crate::support::{Ended, Running, World};
+use crate::support::{Ended, World, flow};
 
 const TEXT: &str = "std_msgs/msg/String";
-
-/// A flow between two processes, by shared memory.
-fn flow(world: &World, flags: &[&str]) -> [Running; 2] {
-    let publish = ["topic", "pub", "-n", "talker", "-r", "50", "/chatter", TEXT];
-    let publisher = world.start(&[&publish[..], flags].concat());
-    let echo = world.start(&["topic", "echo", "/chatter", TEXT, "--qos-reliability", "reliable"]);
-    world.run_until(&["routes", "--json"], |it| it.json()[0]["state"] == "active");
-    [publisher, echo]
-}
 
 fn transport(ended: &Ended) -> Json {
     ended.json()[0]["transport"].clone()

@@ -258,6 +258,16 @@ impl Ended {
     }
 }
 
+/// A flow between two processes, by shared memory.
+pub(crate) fn flow(world: &World, flags: &[&str]) -> [Running; 2] {
+    let text = "std_msgs/msg/String";
+    let publish = ["topic", "pub", "-n", "talker", "-r", "50", "/chatter", text];
+    let publisher = world.start(&[&publish[..], flags].concat());
+    let echo = world.start(&["topic", "echo", "/chatter", text, "--qos-reliability", "reliable"]);
+    world.run_until(&["routes", "--json"], |it| it.json()[0]["state"] == "active");
+    [publisher, echo]
+}
+
 /// A shell script at a terminal of its own, of 80 columns and 24 rows, at which keys are pressed.
 pub(crate) struct AtTerminal {
     process: Option<Running>,

@@ -5,18 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use crate::support::{AtTerminal, Running, WATCHDOG, World, tsuji};
-
-const TEXT: &str = "std_msgs/msg/String";
-
-/// A flow between two processes, by shared memory.
-fn flow(world: &World) -> [Running; 2] {
-    let publish = ["topic", "pub", "-n", "talker", "-r", "50", "/chatter", TEXT];
-    let publisher = world.start(&publish);
-    let echo = world.start(&["topic", "echo", "/chatter", TEXT, "--qos-reliability", "reliable"]);
-    world.run_until(&["routes", "--json"], |it| it.json()[0]["state"] == "active");
-    [publisher, echo]
-}
+use crate::support::{AtTerminal, Running, WATCHDOG, World, flow, tsuji};
 
 /// Waits until the topic is set to `wanted`.
 fn is_set(world: &World, wanted: &Json) {
@@ -34,7 +23,7 @@ const LEAVES: &str = "\x1b[?1049l";
 #[test]
 fn a_transport_is_set_and_taken_back_by_keys() {
     let world = World::new();
-    let _flow = flow(&world);
+    let _flow = flow(&world, &[]);
     let script = format!("stty -g; {} top -i 0.2; echo code $?; stty -g", tsuji());
     let Some(mut terminal) = AtTerminal::start(&world, &script) else { return };
     terminal.wait("/chatter");
@@ -67,7 +56,7 @@ fn a_transport_is_set_and_taken_back_by_keys() {
 #[test]
 fn the_terminal_is_given_back_however_it_ends() {
     let world = World::new();
-    let _flow = flow(&world);
+    let _flow = flow(&world, &[]);
     for end in ["^C", "INT", "TERM", "HUP", "QUIT"] {
         let script = format!(
             "trap : INT QUIT HUP; stty -g; sh -c 'echo $$ > pid; exec {} top -i 0.1'; echo end; stty -g",
@@ -100,7 +89,7 @@ fn the_terminal_is_given_back_however_it_ends() {
 #[test]
 fn the_shell_has_the_terminal_while_it_is_stopped() {
     let world = World::new();
-    let _flow = flow(&world);
+    let _flow = flow(&world, &[]);
     let script =
         format!("set -m; stty -g; {} top; echo stopped; stty -g; fg; stty -g; echo end", tsuji());
     let Some(mut terminal) = AtTerminal::start(&world, &script) else { return };
@@ -123,7 +112,7 @@ fn the_shell_has_the_terminal_while_it_is_stopped() {
 #[test]
 fn who_cannot_go_on_is_not_stopped() {
     let world = World::new();
-    let _flow = flow(&world);
+    let _flow = flow(&world, &[]);
     let script = format!("exec {} top", tsuji());
     let Some(mut terminal) = AtTerminal::start(&world, &script) else { return };
     terminal.wait("/chatter");
@@ -141,7 +130,7 @@ fn it_ends_with_its_terminal() {
     // The shell hears no hang-up; the command does, or does not.
     for hears in ["env --default-signal=HUP", ""] {
         let world = World::new();
-        let _flow = flow(&world);
+        let _flow = flow(&world, &[]);
         // Nobody reads its errors from the terminal either.
         let script = format!("trap '' HUP; {hears} {} top; echo $? > code", tsuji());
         let Some(mut terminal) = AtTerminal::start(&world, &script) else { return };
