@@ -21,7 +21,7 @@ use crate::message::{self, Message, Place};
 use crate::qos::seconds;
 use crate::topic::wait_until;
 use crate::types::{self, Plan};
-use crate::waiting::{Callback, Life, Outside, block_on, lock, poll_once, poll_with};
+use crate::waiting::{Callback, Life, Outside, Wake, block_on, lock, poll_once, poll_with};
 use crate::write::message_of;
 
 /// How the messages of an action are read and written.
@@ -183,9 +183,9 @@ pub(crate) struct PendingGoal {
 #[pymethods]
 impl PendingGoal {
     /// The goal that the server has taken, or None if it has refused it, alone in a tuple; while there is no answer `wake` is
-    /// called, from any thread, when it is worth asking again.
-    fn poll(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Option<(Option<Goal>,)>> {
-        let goal = poll_once(py, &self.pending, wake).transpose().map_err(raised)?;
+    /// woken when it is worth asking again.
+    fn poll(&self, py: Python<'_>, wake: Wake) -> PyResult<Option<(Option<Goal>,)>> {
+        let goal = poll_once(py, &self.pending, &wake).transpose().map_err(raised)?;
         let made = |goal| Goal { raw: Outside::new(goal), plan: Arc::clone(&self.plan) };
         Ok(goal.map(|goal| (goal.map(made),)))
     }
@@ -197,10 +197,9 @@ pub(crate) struct PendingCancel(Mutex<Option<RawPendingCancel>>);
 
 #[pymethods]
 impl PendingCancel {
-    /// What the server has decided: canceling, rejected, ended or unknown goal; while there is no answer `wake` is called, from
-    /// any thread, when it is worth asking again.
-    fn poll(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Option<&'static str>> {
-        let outcome = poll_once(py, &self.0, wake).transpose().map_err(raised)?;
+    /// What the server has decided: canceling, rejected, ended or unknown goal; while there is no answer `wake` is woken when it is worth asking again.
+    fn poll(&self, py: Python<'_>, wake: Wake) -> PyResult<Option<&'static str>> {
+        let outcome = poll_once(py, &self.0, &wake).transpose().map_err(raised)?;
         Ok(outcome.map(name_of_outcome))
     }
 }
@@ -296,26 +295,25 @@ impl Goal {
         Ok(PendingCancel(Mutex::new(Some(pending))))
     }
 
-    /// The next feedback, or None when the goal has ended and all was taken, alone in a tuple; else `wake` is called, from any
-    /// thread, when it is worth asking again.
+    /// The next feedback, or None when the goal has ended and all was taken, alone in a tuple; else `wake` is woken when it is worth asking again.
     fn poll_feedback<'py>(
         &self,
         py: Python<'py>,
-        wake: Py<PyAny>,
+        wake: Wake,
     ) -> PyResult<Option<(Option<Bound<'py, PyAny>>,)>> {
-        let polled = poll_with(py, wake, |context| self.raw.poll_feedback(context));
+        let polled = poll_with(py, &wake, |context| self.raw.poll_feedback(context));
         let Some(next) = polled else { return Ok(None) };
         let next = next.map_err(raised)?;
         Ok(Some((next.map(|bytes| read(py, &self.plan.feedback, &bytes)).transpose()?,)))
     }
 
-    /// How the goal has ended, with the result; else `wake` is called, from any thread, when it is worth asking again.
+    /// How the goal has ended, with the result; else `wake` is woken when it is worth asking again.
     fn poll_result<'py>(
         &self,
         py: Python<'py>,
-        wake: Py<PyAny>,
+        wake: Wake,
     ) -> PyResult<Option<(&'static str, Bound<'py, PyAny>)>> {
-        let polled = poll_with(py, wake, |context| self.raw.poll_result(context));
+        let polled = poll_with(py, &wake, |context| self.raw.poll_result(context));
         let Some(result) = polled else { return Ok(None) };
         self.ended(py, result.map_err(raised)?).map(Some)
     }

@@ -5,32 +5,33 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use tsuji::LoanedMessage;
-use tsuji::dynamic::DynamicMessage;
+use pyo3::types::{PyDict, PyString};
+use tsuji::Loan as RawLoan;
+use tsuji_msg::cdr::{CdrError, Count, Sink, Slice};
 use tsuji_msg::definition::{ScalarKind, Shape};
 
 use crate::error::raised;
 use crate::message::{self, Message};
-use crate::read::with_pod;
 use crate::topic::Publisher;
-use crate::types::BasePlan;
+use crate::types::{BasePlan, Plan};
 use crate::view::{self, Array};
 use crate::waiting::lock;
+use crate::write::Room;
 
 /// The memory of a loan, which stays while an array of it is held.
-pub(crate) struct LoanMemory(Mutex<Option<LoanedMessage<DynamicMessage>>>);
+pub(crate) struct LoanMemory(Mutex<Option<RawLoan>>);
 
 /// A message that is lent, to be filled and published.
 #[pyclass(frozen, module = "tsuji")]
 pub(crate) struct Loan {
     publisher: Py<Publisher>,
     lent: Arc<LoanMemory>,
+    /// Has the other fields.
     template: Py<PyAny>,
-    /// The template as it was written into the loan.
+    /// What was written of it.
     written: Vec<u8>,
-    /// The arrays that are filled in place, with their lengths.
-    arrays: Vec<(String, usize)>,
+    /// The arrays that are filled in place, in the order of the message.
+    rooms: Box<[Room]>,
     /// It was published, or given up. What arrays of it are held keep its memory.
     is_over: AtomicBool,
 }
@@ -41,44 +42,117 @@ impl Loan {
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (py, plan) = (publisher.py(), &publisher.get().plan);
+        publisher.get().life.check()?;
         let values = PyDict::new(py);
-        let mut arrays = Vec::new();
+        let mut rooms = Vec::new();
         for (name, value) in fields.into_iter().flatten() {
-            let name: String = name.extract()?;
-            let is_array = plan.fields.iter().any(|field| {
-                field.name == name
-                    && matches!(field.base, BasePlan::Scalar(kind) if kind != ScalarKind::Bool)
-                    && matches!(field.shape, Shape::Sequence | Shape::Bounded(_))
-            });
-            match value.extract::<usize>() {
-                Ok(len) if is_array => arrays.push((name, len)),
-                _ => values.set_item(name, value)?,
+            let count = || value.extract::<usize>().ok();
+            match room_in(plan, name.cast::<PyString>()?.to_str()?, count) {
+                Some(room) => rooms.push(room),
+                None => values.set_item(name, value)?,
             }
         }
-        publisher.get().life.check()?;
         let template = plan.class(py)?.call((), Some(&values))?;
-        let is_given = values.contains("data")?;
-        if plan.name() == "sensor_msgs/msg/Image"
-            && !is_given
-            && !arrays.iter().any(|(name, _)| name == "data")
+        if plan.is_image
+            && !values.contains("data")?
+            && !rooms.iter().any(|it| plan.fields[it.field].name == "data")
         {
-            arrays.push(("data".to_owned(), picture_bytes(&template)?));
+            let bytes = picture_bytes(&template)?;
+            rooms.extend(room_in(plan, "data", || Some(bytes)));
         }
-        let bytes = message::encode(template.cast::<Message>()?)?;
-        let described = DynamicMessage::decode(&plan.ty, &bytes)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let rooms: Vec<(&str, usize)> =
-            arrays.iter().map(|(it, len)| (it.as_str(), *len)).collect();
+        let message = template.cast::<Message>()?;
         let raw = &publisher.get().raw;
-        let loan = py.detach(|| raw.loan_with(&described, &rooms)).map_err(raised)?;
+        let loan = loop {
+            let size = message::write_to(Count::default(), message, &mut rooms)?;
+            let mut loan = py.detach(|| raw.loan_bytes(size)).map_err(raised)?;
+            match message::write_to(Slice::new(&mut loan), message, &mut rooms) {
+                Ok(written) if written == size => break loan,
+                Err(wrong) if size == message::write_to(Count::default(), message, &mut rooms)? => {
+                    return Err(wrong);
+                }
+                // Another thread has set a part of it meanwhile.
+                _ => (),
+            }
+        };
+        rooms.sort_by_key(|it| it.field);
         Ok(Self {
+            written: written_beside(&rooms, &loan),
             publisher: publisher.clone().unbind(),
             lent: Arc::new(LoanMemory(Mutex::new(Some(loan)))),
             template: template.unbind(),
-            written: bytes,
-            arrays,
+            rooms: rooms.into(),
             is_over: AtomicBool::new(false),
         })
+    }
+
+    fn room(&self, name: &str) -> Option<&Room> {
+        let fields = &self.publisher.get().plan.fields;
+        self.rooms.iter().find(|it| fields[it.field].name == name)
+    }
+
+    /// Whether the other fields are as they were written.
+    fn is_as_written(&self, py: Python<'_>) -> PyResult<bool> {
+        let mut same = Same { rest: &self.written, position: 0, is_same: true };
+        let template = self.template.bind(py).cast::<Message>()?;
+        message::write_to(&mut same, template, &mut self.rooms.clone())?;
+        Ok(same.is_same && same.rest.is_empty())
+    }
+}
+
+/// What was written beside the rooms, which are in the order of the message.
+fn written_beside(rooms: &[Room], sample: &[u8]) -> Vec<u8> {
+    let mut written = Vec::new();
+    let mut from = 0;
+    for room in rooms {
+        written.extend_from_slice(&sample[from..room.start]);
+        from = room.start + room.count * room.kind.size();
+    }
+    written.extend_from_slice(&sample[from..]);
+    written
+}
+
+/// The room that a field has, if it is a sequence of numbers that are filled in place.
+fn room_in(plan: &Plan, name: &str, count: impl FnOnce() -> Option<usize>) -> Option<Room> {
+    let field = plan.fields.iter().position(|it| it.name == name)?;
+    match (&plan.fields[field].base, plan.fields[field].shape) {
+        (BasePlan::Scalar(kind), Shape::Sequence | Shape::Bounded(_))
+            if *kind != ScalarKind::Bool =>
+        {
+            Some(Room { field, kind: *kind, count: count()?, start: 0 })
+        }
+        _ => None,
+    }
+}
+
+/// Compares what is written to what was written.
+struct Same<'a> {
+    rest: &'a [u8],
+    position: usize,
+    is_same: bool,
+}
+
+impl Sink for &mut Same<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
+        match self.rest.strip_prefix(bytes) {
+            Some(rest) => self.rest = rest,
+            None => self.is_same = false,
+        }
+        self.position += bytes.len();
+        Ok(())
+    }
+
+    fn zeros(&mut self, count: usize) -> Result<(), CdrError> {
+        // Padding, and what ends a text.
+        (0..count).try_for_each(|_| self.put(&[0]))
+    }
+
+    fn skip(&mut self, count: usize) -> Result<(), CdrError> {
+        self.position += count;
+        Ok(())
+    }
+
+    fn position(&self) -> usize {
+        self.position
     }
 }
 
@@ -120,32 +194,26 @@ fn bytes_per_pixel(encoding: &str) -> PyResult<usize> {
 #[pymethods]
 impl Loan {
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let plan = &self.publisher.get().plan;
-        let Some((_, count)) = self.arrays.iter().find(|(it, _)| it == name) else {
+        let Some(room) = self.room(name) else {
             return self.template.bind(py).getattr(name);
         };
-        let kind = plan.fields.iter().find(|it| it.name == name).and_then(|it| match it.base {
-            BasePlan::Scalar(kind) => Some(kind),
-            _ => None,
-        });
-        let kind = kind.ok_or_else(|| PyAttributeError::new_err(name.to_owned()))?;
         let mut lent = lock(&self.lent.0);
         let Some(loan) = lent.as_mut().filter(|_| !self.is_over.load(Ordering::Relaxed)) else {
             return Err(over());
         };
-        let start = array_start(loan, kind, name)?;
+        let start = loan[room.start..].as_mut_ptr();
         // Under the lock, for `publish` to see it.
         let held = Arc::clone(&self.lent);
         drop(lent);
         // SAFETY: the memory stays while the array has it, and one array writes where the program has it write.
-        let array = unsafe { Array::lent(held, start, *count, view::element_kind(kind)) };
+        let array = unsafe { Array::lent(held, start, room.count, view::element_kind(room.kind)) };
         view::to_python(py, array)
     }
 
     fn __setattr__(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         // As `loan.data[:] = value` does.
         let array = self.__getattr__(py, name)?;
-        if !self.arrays.iter().any(|(it, _)| it == name) {
+        if self.room(name).is_none() {
             return Err(PyAttributeError::new_err(format!(
                 "{name}: its bytes are written already; allowed: its value when the message is lent"
             )));
@@ -156,8 +224,7 @@ impl Loan {
     /// Publishes it. Where one of its arrays is still held a copy is published.
     fn publish(&self, py: Python<'_>) -> PyResult<()> {
         self.publisher.get().life.check()?;
-        let template = self.template.bind(py).cast::<Message>()?;
-        if message::encode(template)? != self.written {
+        if !self.is_as_written(py)? {
             return Err(PyValueError::new_err(
                 "a field was changed whose bytes are written already; allowed: its value when the message is lent",
             ));
@@ -174,7 +241,7 @@ impl Loan {
             return py.detach(|| raw.publish_loan(loan)).map_err(raised);
         }
         let loan = lent.as_ref().ok_or_else(over)?;
-        let bytes = tsuji::Bytes::copy_from(loan.bytes());
+        let bytes = tsuji::Bytes::copy_from(loan);
         drop(lent);
         py.detach(|| raw.publish_frozen(bytes)).map_err(raised)
     }
@@ -203,20 +270,6 @@ impl Loan {
         }
         Ok(false)
     }
-}
-
-fn array_start(
-    loan: &mut LoanedMessage<DynamicMessage>,
-    kind: ScalarKind,
-    name: &str,
-) -> PyResult<*mut u8> {
-    if kind == ScalarKind::Bool {
-        let text = format!("{name}: truth values are not filled in place");
-        return Err(PyAttributeError::new_err(text));
-    }
-    Ok(with_pod!(kind, Number => {
-        loan.array_mut::<Number>(name).map_err(raised)?.as_mut_ptr().cast()
-    }))
 }
 
 fn over() -> PyErr {

@@ -1,19 +1,23 @@
 //! Messages as Python sees them: objects of a class for each type, whose fields are read when they are asked for.
 
+use std::ffi::c_void;
 use std::fmt::Write as _;
+use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyTuple, PyType};
 use tsuji::{Bytes, MessageInfo};
-use tsuji_msg::cdr::{ByteOrder, Count, Slice, Writer};
+use tsuji_msg::cdr::{ByteOrder, Count, Sink, Slice, Writer};
 use tsuji_msg::definition::{ScalarKind, Shape};
 
 use crate::types::{BasePlan, FieldPlan, Plan, plan_of_class};
 use crate::view::{self, Array};
+use crate::write::Room;
 use crate::{read, waiting, write};
 
 /// A message of some type. Its class is made from the definition of the type.
@@ -64,7 +68,7 @@ impl Message {
         place: Place,
         info: Option<MessageInfo>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = class.call_method1("__new__", (class,))?;
+        let made = new_of(class)?;
         // Only here does anybody have it.
         let this = made.cast::<Self>()?.get();
         let mut state = this.lock();
@@ -82,8 +86,30 @@ impl Message {
         waiting::lock(&self.state)
     }
 
-    /// The value of a field, read or made when it is asked for first.
+    /// The value of a field, as programs get it.
     pub(crate) fn value<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        let array = match self.kept(py, index)?.cast_into::<Array>() {
+            Ok(array) => array,
+            Err(other) => return Ok(other.into_inner()),
+        };
+        let shown = view::shown(array)?;
+        let mut state = self.lock();
+        let before = match state.values.get_mut(index) {
+            Some(Some(kept)) if kept.bind(py).is_instance_of::<Array>() => {
+                std::mem::replace(kept, shown.clone().unbind())
+            }
+            // Another thread was faster, or has set it meanwhile. The collector may have cleared it.
+            Some(Some(kept)) => return Ok(kept.bind(py).clone()),
+            _ => return Ok(shown),
+        };
+        drop(state);
+        drop(before);
+        Ok(shown)
+    }
+
+    /// The value of a field, read or made when it is asked for first. What was copied from a program's numbers is an [`Array`] until
+    /// a program asks for it.
+    pub(crate) fn kept<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         let state = self.lock();
         if let Some(value) = state.values.get(index).and_then(Option::as_ref) {
             return Ok(value.bind(py).clone());
@@ -131,10 +157,34 @@ impl Message {
     }
 }
 
+/// As `class.__new__(class)`, without a look for the name.
+fn new_of<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+    let py = class.py();
+    // SAFETY: a class of messages has the slot of `Message`, which takes the class, a tuple of arguments, and no dict or one.
+    unsafe {
+        let slot = ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_tp_new);
+        let new = std::mem::transmute::<*mut c_void, ffi::newfunc>(slot);
+        let arguments = PyTuple::empty(py);
+        Bound::from_owned_ptr_or_err(
+            py,
+            new(class.as_type_ptr(), arguments.as_ptr(), ptr::null_mut()),
+        )
+    }
+}
+
 /// The bytes of a message in CDR, header included.
 pub(crate) fn size(message: &Bound<'_, Message>) -> PyResult<usize> {
-    let mut writer = Writer::new(Count::default(), ByteOrder::Little).map_err(read::raised)?;
-    write::write_message(message, &mut writer).map_err(|wrong| wrong.raised(message.py()))?;
+    write_to(Count::default(), message, &mut [])
+}
+
+/// Writes a message with room in the place of some of its fields, and answers how many bytes it has.
+pub(crate) fn write_to<S: Sink>(
+    sink: S,
+    message: &Bound<'_, Message>,
+    rooms: &mut [Room],
+) -> PyResult<usize> {
+    let mut writer = Writer::new(sink, ByteOrder::Little).map_err(read::raised)?;
+    write::write_around(message, rooms, &mut writer).map_err(|wrong| wrong.raised(message.py()))?;
     Ok(writer.position())
 }
 
@@ -193,11 +243,7 @@ fn default_of<'py>(py: Python<'py>, plan: &Plan, index: usize) -> PyResult<Bound
         Shape::Sequence | Shape::Bounded(_) => 0,
     };
     if let BasePlan::Scalar(kind) = &field.base {
-        return view::field_to_python(
-            py,
-            field.shape,
-            Array::own(count, view::element_kind(*kind)),
-        );
+        return view::kept(py, field.shape, Array::own(count, view::element_kind(*kind)));
     }
     let list = PyList::empty(py);
     for _ in 0..count {
@@ -293,8 +339,8 @@ impl Message {
         slf: &Bound<'py, Self>,
         memo: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, class) = (slf.py(), slf.get_type());
-        let made = class.call_method1("__new__", (&class,))?;
+        let py = slf.py();
+        let made = new_of(&slf.get_type())?;
         let copy = made.cast::<Self>()?.get();
         let deepcopy = py.import("copy")?.getattr("deepcopy")?;
         for (index, field) in slf.get().plan.fields.iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::message::{self, Message, Place};
 use crate::qos::seconds;
 use crate::topic::{received, wait_until};
 use crate::types::ServicePlan;
-use crate::waiting::{Callback, Life, Outside, block_on, lock, poll_once};
+use crate::waiting::{Callback, Life, Outside, Wake, block_on, lock, poll_once};
 use crate::write::message_of;
 
 /// A server of services. It leaves the graph when it is dropped.
@@ -186,9 +186,9 @@ impl Pending {
         py.detach(|| drop(lock(&self.pending).take()));
     }
 
-    /// The response, if it has come; else `wake` is called, from any thread, when it is worth asking again.
-    fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let response = poll_once(py, &self.pending, wake).transpose().map_err(raised)?;
+    /// The response, if it has come; else `wake` is woken when it is worth asking again.
+    fn poll<'py>(&self, py: Python<'py>, wake: Wake) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let response = poll_once(py, &self.pending, &wake).transpose().map_err(raised)?;
         response.map(|bytes| response_of(py, &self.plan, bytes)).transpose()
     }
 }

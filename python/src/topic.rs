@@ -1,7 +1,7 @@
 //! Publishers and subscriptions.
 
 use std::sync::{Arc, Mutex};
-use std::task::{self, Poll, Waker};
+use std::task::{self, Poll};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyTimeoutError, PyTypeError};
@@ -19,7 +19,7 @@ use crate::loan::Loan;
 use crate::message::{self, Message, Place};
 use crate::qos::seconds;
 use crate::types::Plan;
-use crate::waiting::{CallWhenReady, Callback, Life, Outside, attach, deadline, lock, step};
+use crate::waiting::{Callback, Life, Outside, Wake, attach, deadline, lock, step};
 use crate::write::message_of;
 
 /// Publishes messages of one type on a topic.
@@ -271,16 +271,15 @@ impl Subscription {
         self.__clear__();
     }
 
-    /// The oldest message that was not taken, if there is one; else `wake` is called, from any thread, when it is worth asking
-    /// again.
-    fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// The oldest message that was not taken, if there is one; else `wake` is woken when it is worth asking again.
+    fn poll<'py>(&self, py: Python<'py>, wake: Wake) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.life.check()?;
-        let waker = Waker::from(Arc::new(CallWhenReady(wake)));
+        let waker = wake.waker(py);
         let polled = py.detach(|| self.raw.poll_bytes(&mut task::Context::from_waker(&waker)));
         match polled {
             Poll::Ready(sample) => received(py, &self.plan, sample.map_err(raised)?).map(Some),
             Poll::Pending => {
-                self.life.wake_at_end(&waker);
+                self.life.wake_at_end(&wake, &waker);
                 // It may have ended before it was to wake this one.
                 self.life.check().map(|()| None)
             }

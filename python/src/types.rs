@@ -21,6 +21,8 @@ use crate::waiting::lock;
 pub(crate) struct Plan {
     pub(crate) ty: Arc<TypeDescription>,
     pub(crate) fields: Vec<FieldPlan>,
+    /// It is `sensor_msgs/msg/Image`.
+    pub(crate) is_image: bool,
     class: PyOnceLock<Py<PyType>>,
 }
 
@@ -97,7 +99,8 @@ impl Plan {
             },
         });
         let (fields, ty) = (fields.collect(), Arc::clone(ty));
-        let plan = Arc::new(Self { ty, fields, class: PyOnceLock::new() });
+        let is_image = ty.name().to_string() == "sensor_msgs/msg/Image";
+        let plan = Arc::new(Self { ty, fields, is_image, class: PyOnceLock::new() });
         Arc::clone(lock(&PLANS).entry(key).or_insert(plan))
     }
 
@@ -113,7 +116,8 @@ impl Plan {
 
     /// Whether both are of one type: what two packages define in two ways is two types.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.ty.hash() == other.ty.hash() && self.ty.name() == other.ty.name()
+        std::ptr::eq(self, other)
+            || self.ty.hash() == other.ty.hash() && self.ty.name() == other.ty.name()
     }
 
     pub(crate) fn raw(&self) -> RawType {

@@ -189,11 +189,15 @@ impl Array {
 
 /// What a program gets for an array: one of numpy where that can be imported, else a memoryview.
 pub(crate) fn to_python<'py>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>> {
-    let dtype = array.kind.dtype;
-    let array = Bound::new(py, array)?.into_any();
+    shown(Bound::new(py, array)?)
+}
+
+/// The same of one that Python has already.
+pub(crate) fn shown<'py>(array: Bound<'py, Array>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, dtype) = (array.py(), array.get().kind.dtype);
     match numpy(py) {
         Some(numpy) => numpy.frombuffer.bind(py).call1((array, dtype)),
-        None => Ok(pyo3::types::PyMemoryView::from(&array)?.into_any()),
+        None => Ok(pyo3::types::PyMemoryView::from(&array.into_any())?.into_any()),
     }
 }
 
@@ -228,6 +232,18 @@ pub(crate) fn field_to_python<'py>(
     let made = array_type(py)?.call1((letter,))?;
     made.call_method1("frombytes", (memory.call_method1("cast", ("B",))?,))?;
     Ok(made)
+}
+
+/// What a message keeps of the numbers of a field that no program has seen: most that are filled in and published never are.
+pub(crate) fn kept<'py>(
+    py: Python<'py>,
+    shape: Shape,
+    array: Array,
+) -> PyResult<Bound<'py, PyAny>> {
+    match has_plain_sequences() {
+        true => field_to_python(py, shape, array),
+        false => Ok(Bound::new(py, array)?.into_any()),
+    }
 }
 
 fn array_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

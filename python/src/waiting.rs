@@ -5,8 +5,8 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{self, Context, Poll, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::error::ClosedError;
+use crate::loop_bell::{LoopBell, LoopWaker};
 
 /// How often whoever waits looks for signals.
 pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
@@ -32,7 +33,7 @@ pub(crate) fn step(deadline: Option<Instant>) -> Option<Duration> {
 
 struct Unpark(Thread);
 
-impl Wake for Unpark {
+impl task::Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -122,7 +123,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Default)]
 pub(crate) struct Life {
     is_over: AtomicBool,
-    wakers: Mutex<Vec<Waker>>,
+    at_end: Mutex<AtEnd>,
+}
+
+/// What hears of a node's end.
+#[derive(Default)]
+struct AtEnd {
+    /// Event loops in which its subscriptions were awaited.
+    loops: Vec<Weak<LoopBell>>,
+    others: Vec<Waker>,
 }
 
 impl Life {
@@ -140,29 +149,56 @@ impl Life {
     /// Ends it. Answers whether it was not over.
     pub(crate) fn end(&self) -> bool {
         let is_first = !self.is_over.swap(true, Ordering::AcqRel);
-        let wakers = std::mem::take(&mut *lock(&self.wakers));
-        wakers.into_iter().for_each(Waker::wake);
+        let AtEnd { loops, others } = std::mem::take(&mut *lock(&self.at_end));
+        loops.iter().filter_map(Weak::upgrade).for_each(|bell| bell.ring_for_all());
+        others.into_iter().for_each(Waker::wake);
         is_first
     }
 
     /// Wakes this one at the end too.
-    pub(crate) fn wake_at_end(&self, waker: &Waker) {
-        let mut wakers = lock(&self.wakers);
-        // Those that were woken meanwhile are among them; whoever is woken once more looks again.
-        if wakers.len() == WAKERS_MAX {
-            wakers.swap_remove(0).wake();
+    pub(crate) fn wake_at_end(&self, wake: &Wake, waker: &Waker) {
+        let mut at_end = lock(&self.at_end);
+        let Wake::InLoop(woken) = wake else {
+            // Those that were woken meanwhile are among them; whoever is woken once more looks again.
+            if at_end.others.len() == WAKERS_MAX {
+                at_end.others.swap_remove(0).wake();
+            }
+            at_end.others.push(waker.clone());
+            return;
+        };
+        if !at_end.loops.iter().any(|it| it.ptr_eq(&woken.bell)) {
+            at_end.loops.retain(|it| it.strong_count() != 0);
+            at_end.loops.push(Weak::clone(&woken.bell));
         }
-        wakers.push(waker.clone());
     }
 }
 
 /// Of one node. One of more that wait is woken early, and waits again.
 const WAKERS_MAX: usize = 256;
 
-/// Calls back when it is worth asking again, from any thread.
-pub(crate) struct CallWhenReady(pub(crate) Py<PyAny>);
+/// What is woken when it is worth asking again.
+#[derive(FromPyObject)]
+pub(crate) enum Wake {
+    /// A task of an event loop.
+    #[pyo3(transparent)]
+    InLoop(LoopWaker),
+    /// A function, which is called in any thread.
+    #[pyo3(transparent)]
+    Call(Py<PyAny>),
+}
 
-impl Wake for CallWhenReady {
+impl Wake {
+    pub(crate) fn waker(&self, py: Python<'_>) -> Waker {
+        match self {
+            Self::InLoop(it) => Waker::from(Arc::new(it.clone())),
+            Self::Call(it) => Waker::from(Arc::new(CallWhenReady(it.clone_ref(py)))),
+        }
+    }
+}
+
+struct CallWhenReady(Py<PyAny>);
+
+impl task::Wake for CallWhenReady {
     fn wake(self: Arc<Self>) {
         attach(|py| {
             if let Err(error) = self.0.call0(py) {
@@ -175,10 +211,10 @@ impl Wake for CallWhenReady {
 /// What is there of something that is polled; where there is nothing `wake` is called when it is worth asking again.
 pub(crate) fn poll_with<T: Send>(
     py: Python<'_>,
-    wake: Py<PyAny>,
+    wake: &Wake,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<T> + Send,
 ) -> Option<T> {
-    let waker = Waker::from(Arc::new(CallWhenReady(wake)));
+    let waker = wake.waker(py);
     match py.detach(|| poll(&mut Context::from_waker(&waker))) {
         Poll::Ready(it) => Some(it),
         Poll::Pending => None,
@@ -189,7 +225,7 @@ pub(crate) fn poll_with<T: Send>(
 pub(crate) fn poll_once<F: Future + Unpin + Send>(
     py: Python<'_>,
     future: &Mutex<Option<F>>,
-    wake: Py<PyAny>,
+    wake: &Wake,
 ) -> Option<F::Output>
 where
     F::Output: Send,

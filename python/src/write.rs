@@ -122,10 +122,10 @@ fn convert_numbers<'py>(
 ) -> Checked<Bound<'py, PyAny>> {
     let (py, element) = (value.py(), view::element_kind(kind));
     let Some(lent) = BufferView::of(value, element) else {
-        return Ok(view::field_to_python(py, shape, numbers_of(kind, value)?)?);
+        return Ok(view::kept(py, shape, numbers_of(kind, value)?)?);
     };
     if !view::is_kept(value, shape) {
-        return Ok(view::field_to_python(py, shape, lent.copied(element))?);
+        return Ok(view::kept(py, shape, lent.copied(element))?);
     }
     Ok(match lent.is_flat() {
         true => value.clone(),
@@ -243,9 +243,29 @@ impl Wrong {
     }
 }
 
+/// A sequence of numbers of a message that is filled when the rest was written.
+#[derive(Clone)]
+pub(crate) struct Room {
+    /// The field, by its place in the plan.
+    pub(crate) field: usize,
+    pub(crate) kind: ScalarKind,
+    pub(crate) count: usize,
+    /// Where it begins in the sample, once that was written.
+    pub(crate) start: usize,
+}
+
 /// Writes the body of a message.
 pub(crate) fn write_message<S: Sink>(
     message: &Bound<'_, Message>,
+    writer: &mut Writer<S>,
+) -> Checked<()> {
+    write_around(message, &mut [], writer)
+}
+
+/// The same with room in the place of some of its fields.
+pub(crate) fn write_around<S: Sink>(
+    message: &Bound<'_, Message>,
+    rooms: &mut [Room],
     writer: &mut Writer<S>,
 ) -> Checked<()> {
     let plan = message.get().plan();
@@ -253,9 +273,22 @@ pub(crate) fn write_message<S: Sink>(
         return Ok(writer.scalar(0_u8).map_err(raised)?);
     }
     for (index, field) in plan.fields.iter().enumerate() {
-        let value = message.get().value(message.py(), index)?;
-        write_field(field, &value, writer).map_err(|wrong| wrong.of(&field.name))?;
+        let written = match rooms.iter_mut().find(|it| it.field == index) {
+            Some(room) => leave(room, field.shape, writer),
+            None => {
+                let value = message.get().kept(message.py(), index)?;
+                write_field(field, &value, writer)
+            }
+        };
+        written.map_err(|wrong| wrong.of(&field.name))?;
     }
+    Ok(())
+}
+
+fn leave<S: Sink>(room: &mut Room, shape: Shape, writer: &mut Writer<S>) -> Checked<()> {
+    check_count(shape, room.count)?;
+    writer.length(room.count).map_err(raised)?;
+    room.start = writer.skip(room.kind, room.count).map_err(raised)?.start;
     Ok(())
 }
 

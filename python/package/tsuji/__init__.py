@@ -9,7 +9,9 @@ with tsuji.Node("talker") as node:
 """
 
 import atexit
+import itertools
 import threading
+import weakref
 
 from . import _tsuji
 from ._tsuji import (
@@ -110,27 +112,66 @@ class Action:
 Server = _tsuji.Service
 
 
-def _call_soon(loop, callback):
-    """Schedules `callback` in the loop, from any thread. Does nothing if the loop is closed."""
-    try:
-        loop.call_soon_threadsafe(callback)
-    except RuntimeError:
-        if not loop.is_closed():
-            raise
+class _Waiting:
+    """The tasks of one event loop that wait for something of tsuji."""
+
+    # That of the loop which was asked for last, for each thread.
+    last = threading.local()
+    of_loops = weakref.WeakKeyDictionary()
+
+    def __init__(self, loop):
+        self.futures = {}
+        self.bell = _tsuji.LoopBell()
+        self.numbers = itertools.count()
+        # Those that wait keep the loop; what the loop keeps does not.
+        loop.add_reader(self.bell.fileno(), self.wake)
+
+    @classmethod
+    def of(cls, loop):
+        known, waiting = getattr(cls.last, "known", (None, None))
+        if known is None or known() is not loop:
+            waiting = cls.of_loops.get(loop)
+            if waiting is None:
+                waiting = cls.of_loops[loop] = cls(loop)
+            cls.last.known = weakref.ref(loop), waiting
+        return waiting
+
+    def wake(self):
+        tasks = self.bell.take()
+        for task in list(self.futures) if tasks is None else tasks:
+            future = self.futures.get(task)
+            if future is not None and not future.done():
+                future.set_result(None)
 
 
 async def _wait_for(poll):
-    """Waits until `poll` returns something. `poll` gets a function to call when it is worth asking again."""
+    """Waits until `poll` returns something. `poll` gets what it wakes when it is worth asking again."""
     # It takes ten times as long to import as all the rest.
     import asyncio
 
     loop = asyncio.get_running_loop()
-    while True:
-        arrived = asyncio.Event()
-        answer = poll(lambda: _call_soon(loop, arrived.set))
-        if answer is not None:
-            return answer
-        await arrived.wait()
+    waiting = _Waiting.of(loop)
+    task = next(waiting.numbers)
+    waker = waiting.bell.waker(task)
+    try:
+        while True:
+            arrived = waiting.futures[task] = loop.create_future()
+            answer = poll(waker)
+            if answer is not None:
+                return answer
+            await arrived
+    finally:
+        del waiting.futures[task]
+
+
+# So many messages that are there already are taken before the other tasks of an event loop run.
+_IN_A_ROW_MAX = 64
+
+
+async def _others_run():
+    import asyncio
+
+    await asyncio.sleep(0)
 
 
 async def _until(is_so):
@@ -150,7 +191,11 @@ class _Wrapper:
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._raw, name)
+        value = getattr(self._raw, name)
+        if callable(value):
+            # A method is found at once the next time.
+            self.__dict__[name] = value
+        return value
 
 
 class Node(_Wrapper):
@@ -247,6 +292,11 @@ class Subscription(_Wrapper):
 
     __class_getitem__ = classmethod(lambda cls, _: cls)
 
+    def __init__(self, raw):
+        super().__init__(raw)
+        # How many `async for` has taken without a wait.
+        self._in_a_row = 0
+
     def __iter__(self):
         return self
 
@@ -260,8 +310,17 @@ class Subscription(_Wrapper):
         return self
 
     async def __anext__(self):
+        if self._in_a_row == _IN_A_ROW_MAX:
+            # Before the next is taken, which a task that is cancelled here would lose.
+            self._in_a_row = 0
+            await _others_run()
         try:
-            return await _wait_for(self._raw.poll)
+            message = self.take()
+            if message is not None:
+                self._in_a_row += 1
+                return message
+            self._in_a_row = 0
+            return await _wait_for(self.poll)
         except ClosedError:
             raise StopAsyncIteration from None
 
@@ -270,7 +329,7 @@ class Subscription(_Wrapper):
         import asyncio
 
         async with asyncio.timeout(timeout):
-            return await _wait_for(self._raw.poll)
+            return await _wait_for(self.poll)
 
 
 class ActionClient(_Wrapper):

@@ -272,14 +272,24 @@ impl<S: Sink> Writer<S> {
         self.sink.room()
     }
 
-    /// Leaves room for `count` numbers, without a count.
-    pub(crate) fn lend(&mut self, kind: ScalarKind, count: usize) -> Result<(), CdrError> {
+    /// Leaves room for `count` numbers, without a count, and returns which bytes of the sample it has.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sink::skip`].
+    pub fn skip(&mut self, kind: ScalarKind, count: usize) -> Result<Range<usize>, CdrError> {
         if count > 0 {
             self.align(kind.size())?;
         }
         let start = self.position();
         self.sink.skip(count.saturating_mul(kind.size()))?;
-        self.sink.lend(kind, start..self.position());
+        Ok(start..self.position())
+    }
+
+    /// Leaves room for the array that the sink has room for.
+    pub(crate) fn lend(&mut self, kind: ScalarKind, count: usize) -> Result<(), CdrError> {
+        let room = self.skip(kind, count)?;
+        self.sink.lend(kind, room);
         Ok(())
     }
 
