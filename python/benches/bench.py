@@ -27,7 +27,6 @@ from pathlib import Path
 HEIGHT, WIDTH, RATE_HZ = 1024, 768, 30
 PICTURE_BYTES = HEIGHT * WIDTH * 3
 SMALL = bytes(44)
-ONE_WAY = 100_000
 PATIENCE = 30
 END = b"end"
 
@@ -44,6 +43,8 @@ class Tsuji:
     """tsuji, by calls that wait."""
 
     cases = ("trips", "oneway", "picture", "loan")
+    # How many go one way, in some seconds.
+    one_way = 100_000
 
     def __init__(self, role):
         import tsuji
@@ -118,6 +119,7 @@ class Roswell:
     """roswell, by calls that wait."""
 
     cases = ("trips", "oneway", "picture")
+    one_way = 2_000
 
     def __init__(self, role):
         import roswell
@@ -160,6 +162,7 @@ class CycloneDds:
     """Cyclone DDS's own package."""
 
     cases = ("trips", "oneway", "picture")
+    one_way = 10_000
 
     def __init__(self, role):
         from dataclasses import dataclass
@@ -216,6 +219,7 @@ class Zenoh:
     """Zenoh's own package: bytes, without the messages of ROS 2."""
 
     cases = ("trips", "oneway", "picture")
+    one_way = 100_000
 
     def __init__(self, role):
         import zenoh
@@ -249,6 +253,7 @@ class Rclpy:
     """rclpy, by spinning a node."""
 
     cases = ("trips", "oneway", "picture")
+    one_way = 10_000
 
     def __init__(self, role):
         import rclpy
@@ -259,12 +264,6 @@ class Rclpy:
         self.executor.add_node(self.node)
         self.heard = []
 
-    def type(self, is_picture):
-        from sensor_msgs.msg import Image
-        from std_msgs.msg import UInt8MultiArray
-
-        return Image if is_picture else UInt8MultiArray
-
     def qos(self, is_picture):
         from rclpy.qos import HistoryPolicy, QoSProfile
 
@@ -273,16 +272,18 @@ class Rclpy:
     def writer(self, topic, is_picture):
         import array
 
-        self.publisher = self.node.create_publisher(self.type(is_picture), topic, self.qos(is_picture))
-        message = self.type(is_picture)
-        if is_picture:
-            return lambda data: self.publisher.publish(message(height=HEIGHT, width=WIDTH, step=3 * WIDTH, encoding="rgb8", data=array.array("B", data)))
-        return lambda data: self.publisher.publish(message(data=array.array("B", data)))
+        # Its wheels bring no pictures.
+        from std_msgs.msg import UInt8MultiArray
+
+        self.publisher = self.node.create_publisher(UInt8MultiArray, topic, self.qos(is_picture))
+        return lambda data: self.publisher.publish(UInt8MultiArray(data=array.array("B", bytes(data))))
 
     def reader(self, topic, is_picture):
+        from std_msgs.msg import UInt8MultiArray
+
         self.topic = topic
         # It stays as long as somebody has it.
-        self.subscription = self.node.create_subscription(self.type(is_picture), topic, self.heard.append, self.qos(is_picture))
+        self.subscription = self.node.create_subscription(UInt8MultiArray, topic, self.heard.append, self.qos(is_picture))
 
         def read():
             until = time.monotonic() + PATIENCE
@@ -326,9 +327,9 @@ def far(peer, case):
     elif case == "oneway":
         write(SMALL)
         if hasattr(peer, "receive"):
-            peer.receive(ONE_WAY)
+            peer.receive(peer.one_way)
         else:
-            for _ in range(ONE_WAY):
+            for _ in range(peer.one_way):
                 read()
         write(SMALL)
     else:
@@ -364,10 +365,10 @@ def near(peer, case, seconds):
     elif case == "oneway":
         read()
         begun = time.monotonic()
-        for _ in range(ONE_WAY):
+        for _ in range(peer.one_way):
             write(SMALL)
         read()
-        print(json.dumps(ONE_WAY / (time.monotonic() - begun)))
+        print(json.dumps(peer.one_way / (time.monotonic() - begun)))
     else:
         import numpy
 
@@ -439,7 +440,7 @@ def main():
         sys.stdout.flush()
         os._exit(0)
     measured = [(name, name, sys.executable) for name in ["tsuji", "tsuji-asyncio", *(asked.peer or [])]]
-    measured += [("rclpy", f"rclpy: {command}"[:60], command) for command in asked.rclpy]
+    measured += [("rclpy", f"rclpy: {command[-40:]}", command) for command in asked.rclpy]
     figures = {}
     for case in asked.case or ["trips", "oneway", "picture", "loan"]:
         for _ in range(asked.turns):

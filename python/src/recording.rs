@@ -1,6 +1,8 @@
 //! Recordings: MCAP files and the folders of rosbag2, as messages of the classes that programs know.
 
+use std::any::Any;
 use std::path::PathBuf;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,9 +15,10 @@ use pyo3::types::PyDict;
 use self_cell::{MutBorrow, self_cell};
 use tsuji::Bytes;
 use tsuji_record::{
-    Compression, ErrorKind, Messages as RawMessages, Recording as RawRecording,
-    RecordingWriter as RawWriter,
+    Compression, ErrorKind, Messages as RawMessages, RecordedMessage as RawMessage,
+    Recording as RawRecording, RecordingWriter as RawWriter,
 };
+use tsuji_transport::Owner;
 
 use crate::message::{Message, Place};
 use crate::qos::{Qos, qos_of};
@@ -221,11 +224,32 @@ impl Messages {
             topics: Arc::clone(&self.topics),
             topic: message.topic,
             time_ns: message.log_ns,
-            bytes: Bytes::copy_from(message.data()),
+            bytes: bytes_of(message),
             message: PyOnceLock::new(),
         }))
     }
 }
+
+/// The bytes of a message: where they were read, if they are much of what was read with them; a copy, which keeps nothing else,
+/// if not.
+fn bytes_of(message: RawMessage) -> Bytes {
+    let data = message.data();
+    if data.len() < message.kept_bytes() / KEPT_TIMES_MAX {
+        return Bytes::copy_from(data);
+    }
+    struct Kept(#[expect(dead_code, reason = "it is held, and not looked at")] RawMessage);
+    impl Owner for Kept {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
+    let (start, len) = (NonNull::from(data).cast(), data.len());
+    // SAFETY: the data stays where it is as long as the message is there, and nobody can write to it.
+    unsafe { Bytes::from_owner(Arc::new(Kept(message)), start, len) }
+}
+
+/// How many times its own bytes a message may keep.
+const KEPT_TIMES_MAX: usize = 8;
 
 /// A message of a recording, with its topic and time.
 #[pyclass(frozen, module = "tsuji")]

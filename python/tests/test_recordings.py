@@ -1,5 +1,6 @@
 """Recordings: what is written is read, by topics and times."""
 
+import gc
 import subprocess
 import sys
 import textwrap
@@ -10,7 +11,7 @@ import pytest
 
 import tsuji
 from tsuji.interfaces.sensor_msgs.msg import Image, LaserScan
-from tsuji.interfaces.std_msgs.msg import String
+from tsuji.interfaces.std_msgs.msg import Float64, Header, String
 
 START = 1_700_000_000.0
 
@@ -182,3 +183,42 @@ def test_a_file_that_is_another_by_now(tmp_path):
         writer.write("/b", String(data="b"))
         writer.write("/a", String(data="a"))
     assert [(it.topic, it.message.data) for it in recording] == [("/b", "b"), ("/a", "a")]
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_what_is_held_stays_when_the_rest_is_gone(tmp_path, compression):
+    path = tmp_path / "run.mcap"
+    with tsuji.RecordingWriter(path, compression=compression) as writer:
+        for number in range(20):
+            data = numpy.full(500_000, number, dtype=numpy.uint8)
+            writer.write("/image", Image(height=500, width=1000, step=1000, encoding="mono8", data=data), time=number + 1)
+            writer.write("/level", Float64(data=number / 2), time=number + 1.5)
+    held = [(it.topic, it.message) for it in tsuji.open(path)]
+    arrays = [message.data for topic, message in held if topic == "/image"]
+    levels = [message for topic, message in held if topic == "/level"]
+    del held
+    gc.collect()
+    assert [(int(it[0]), int(it[-1]), it.size) for it in arrays] == [(number, number, 500_000) for number in range(20)]
+    assert [it.data for it in levels] == [number / 2 for number in range(20)]
+    assert not arrays[0].flags.writeable
+
+
+def test_a_message_of_a_recording_is_published(tmp_path, make_node, topic):
+    path = tmp_path / "run.mcap"
+    ranges = numpy.arange(100_000, dtype=numpy.float32)
+    # Names of several lengths let the messages lie at every place in the file.
+    frames = ["f" * length for length in range(1, 9)]
+    with tsuji.RecordingWriter(path, compression=None) as writer:
+        for number, frame in enumerate(frames):
+            writer.write("/scan", LaserScan(header=Header(frame_id=frame), ranges=ranges), time=number + 1)
+    node = make_node()
+    publisher, subscription = node.publisher(topic, LaserScan), node.subscribe(topic, LaserScan)
+    publisher.wait_for_subscriptions(timeout=30)
+    for it in tsuji.open(path):
+        publisher.publish(it.message)
+        came = subscription.recv(timeout=30)
+        assert came.header.frame_id == it.message.header.frame_id
+        assert came.ranges.flags.aligned and (came.ranges == ranges).all()
+        # And one whose fields were asked for before.
+        publisher.publish(it.message)
+        assert (subscription.recv(timeout=30).ranges == ranges).all()

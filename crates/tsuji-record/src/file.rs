@@ -100,15 +100,34 @@ impl<R: Read + Seek> Frames<R> {
 
     /// The first bytes of a record's body, as many as fit into `bytes`, which must not be longer.
     pub(crate) fn read_at(&mut self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.go_to(at)?;
+        self.source.read_exact(bytes)?;
+        self.position = at + bytes.len() as u64;
+        Ok(())
+    }
+
+    /// So many bytes from there on, in memory that nobody has set to zero before.
+    pub(crate) fn read(&mut self, at: u64, len: usize) -> io::Result<Vec<u8>> {
+        self.go_to(at)?;
+        // With room for the look whether there is more, for which it would be made larger.
+        let mut bytes = Vec::with_capacity(len + 64);
+        self.source.by_ref().take(len as u64).read_to_end(&mut bytes)?;
+        self.position = at + bytes.len() as u64;
+        match bytes.len() == len {
+            true => Ok(bytes),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn go_to(&mut self, at: u64) -> io::Result<()> {
         if at != self.position {
             // Within a buffer if there is one.
             match i64::try_from(i128::from(at) - i128::from(self.position)) {
                 Ok(by) => self.source.seek_relative(by)?,
                 Err(_) => drop(self.source.seek(SeekFrom::Start(at))?),
             }
+            self.position = at;
         }
-        self.source.read_exact(bytes)?;
-        self.position = at + bytes.len() as u64;
         Ok(())
     }
 }

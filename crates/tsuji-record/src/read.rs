@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -143,14 +144,16 @@ impl fmt::Display for Damage {
 }
 
 /// A message of a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct RecordedMessage {
     /// When it was received, in nanoseconds since the Unix epoch.
     pub log_ns: u64,
     /// Its topic, by its place in [`Recording::topics`].
     pub topic: usize,
-    /// As it stands in the file, its head included.
-    record: Vec<u8>,
+    /// What it was read with: a chunk, or messages outside chunks.
+    read: Arc<Vec<u8>>,
+    /// Where its data is in that.
+    data: Range<usize>,
 }
 
 trait Source: Read + Seek + Send {}
@@ -524,9 +527,8 @@ impl Recording {
             return Ok(None);
         }
         // The walk has seen that the file is so long.
-        let mut bytes = vec![0; len as usize];
-        match self.frames(file)?.read_at(at, &mut bytes) {
-            Ok(()) => Ok(Some(bytes)),
+        match self.frames(file)?.read(at, len as usize) {
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) => Err(self.unread(file, error)),
         }
     }
@@ -545,30 +547,32 @@ impl Recording {
     fn read_piece(&mut self, piece: usize) -> Result<Vec<RecordedMessage>> {
         let Piece { file, kind, at, len, .. } = self.pieces[piece];
         let Some(bytes) = self.bytes(file, at, len)? else { return Ok(Vec::new()) };
-        let records = match kind {
-            PieceKind::Chunk => unpack(&bytes),
-            PieceKind::Loose => Ok(Cow::Borrowed(&*bytes)),
+        let (read, records) = match kind {
+            PieceKind::Chunk => match unpack(bytes) {
+                Ok(unpacked) => unpacked,
+                Err(what) => {
+                    self.damage(file, at, format!("a chunk is left out: {what}"));
+                    return Ok(Vec::new());
+                }
+            },
+            PieceKind::Loose => (bytes, 0..len as usize),
         };
-        let records = match records {
-            Ok(records) => records,
-            Err(what) => {
-                self.damage(file, at, format!("a chunk is left out: {what}"));
-                return Ok(Vec::new());
-            }
-        };
+        let read = Arc::new(read);
         let mut messages = Vec::new();
         let (mut unknown, mut packed) = (0_u64, 0_u64);
         let mut room = CHUNK_BYTES_MAX;
-        for (opcode, body) in apart(&records) {
+        for (opcode, body) in apart(&read, records) {
             match opcode {
-                op::SCHEMA | op::CHANNEL => self.learn(file, opcode, body, at)?,
-                op::MESSAGE => match RecordedMessage::new(body, &self.files[file].channels) {
-                    Some(message) => match message.unpacked(&mut room) {
-                        Some(message) => messages.push(message),
-                        None => packed += 1,
-                    },
-                    None => unknown += 1,
-                },
+                op::SCHEMA | op::CHANNEL => self.learn(file, opcode, &read[body], at)?,
+                op::MESSAGE => {
+                    match RecordedMessage::new(&read, body, &self.files[file].channels) {
+                        Some(message) => match message.unpacked(&mut room) {
+                            Some(message) => messages.push(message),
+                            None => packed += 1,
+                        },
+                        None => unknown += 1,
+                    }
+                }
                 _ => {}
             }
         }
@@ -731,12 +735,17 @@ struct Found {
 
 impl RecordedMessage {
     /// `None` if it is too short, or of no channel that is known.
-    fn new(record: &[u8], channels: &HashMap<u16, usize>) -> Option<Self> {
-        let channel = record.get(..2)?.try_into().ok()?;
-        let log_ns = record.get(6..14)?.try_into().ok()?;
-        record.get(14..HEAD_OF_MESSAGE)?;
+    fn new(
+        read: &Arc<Vec<u8>>,
+        record: Range<usize>,
+        channels: &HashMap<u16, usize>,
+    ) -> Option<Self> {
+        let head = read[record.clone()].first_chunk::<HEAD_OF_MESSAGE>()?;
+        let (&channel, rest) = head.split_first_chunk()?;
+        let log_ns = u64::from_le_bytes(*rest[4..].first_chunk()?);
         let topic = *channels.get(&u16::from_le_bytes(channel))?;
-        Some(Self { log_ns: u64::from_le_bytes(log_ns), topic, record: record.to_vec() })
+        let data = record.start + HEAD_OF_MESSAGE..record.end;
+        Some(Self { log_ns, topic, read: Arc::clone(read), data })
     }
 
     /// The message as it was before `rosbag2` packed it by itself, which no message in CDR looks like; `None` if that takes more
@@ -745,18 +754,42 @@ impl RecordedMessage {
         if !self.data().starts_with(&ZSTD_MAGIC) {
             return Some(self);
         }
-        let mut record = self.record[..HEAD_OF_MESSAGE].to_vec();
+        let mut data = Vec::new();
         let source = zstd::Decoder::new(self.data()).ok()?;
         // It grows by what is there, and no further.
-        let bytes = source.take(*room + 1).read_to_end(&mut record).ok()? as u64;
+        let bytes = source.take(*room + 1).read_to_end(&mut data).ok()? as u64;
         *room = room.checked_sub(bytes)?;
-        self.record = record;
+        (self.data, self.read) = (0..data.len(), Arc::new(data));
         Some(self)
     }
 
-    /// The message as it was serialised.
+    /// The message as it was serialised. It stays where it is while the message, or a clone of it, is there.
     pub fn data(&self) -> &[u8] {
-        &self.record[HEAD_OF_MESSAGE..]
+        &self.read[self.data.clone()]
+    }
+
+    /// How many bytes of memory the message keeps: those that it was read with.
+    pub fn kept_bytes(&self) -> usize {
+        self.read.len()
+    }
+}
+
+impl PartialEq for RecordedMessage {
+    fn eq(&self, other: &Self) -> bool {
+        (self.log_ns, self.topic, self.data()) == (other.log_ns, other.topic, other.data())
+    }
+}
+
+impl Eq for RecordedMessage {}
+
+impl fmt::Debug for RecordedMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { log_ns, topic, data, .. } = self;
+        f.debug_struct("RecordedMessage")
+            .field("log_ns", log_ns)
+            .field("topic", topic)
+            .field("bytes", &data.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -778,7 +811,7 @@ struct Waiting(RecordedMessage);
 
 impl Waiting {
     fn bytes(&self) -> usize {
-        size_of::<Entry>() + self.0.record.len()
+        size_of::<Entry>() + HEAD_OF_MESSAGE + self.0.data.len()
     }
 }
 
@@ -884,9 +917,12 @@ fn unread(path: &Path, error: io::Error) -> Error {
     Error::disk(format_args!("cannot read {}", path.display()), error)
 }
 
+/// How many times what is packed by zstd is reserved for what it makes. More is unpacked step by step.
+const RATIO_MAX: u64 = 64;
+
 /// The records of a chunk, which is handed over with its head; or what is wrong with it.
-fn unpack(chunk: &[u8]) -> std::result::Result<Cow<'_, [u8]>, String> {
-    let body = chunk.get(HEAD_BYTES as usize..).unwrap_or_default();
+fn unpack(record: Vec<u8>) -> std::result::Result<(Vec<u8>, Range<usize>), String> {
+    let body = record.get(HEAD_BYTES as usize..).unwrap_or_default();
     let Record::Chunk(chunk) = fields::parse(op::CHUNK, body)? else {
         return Err("it is none".to_owned());
     };
@@ -898,36 +934,59 @@ fn unpack(chunk: &[u8]) -> std::result::Result<Cow<'_, [u8]>, String> {
         let mut bytes = Vec::new();
         // It grows by what is there and not by what is said to be, and no further.
         let read = source.and_then(|it| it.take(size + 1).read_to_end(&mut bytes));
-        read.map(|_| Cow::Owned(bytes)).map_err(|error| format!("it cannot be unpacked: {error}"))
+        read.map(|_| Some(bytes)).map_err(|error| format!("it cannot be unpacked: {error}"))
     };
-    let bytes = match chunk.compression {
-        "" => Cow::Borrowed(chunk.data),
+    // At once, where so much is likely to be there.
+    let is_likely = size <= (chunk.data.len() as u64).saturating_mul(RATIO_MAX);
+    let unpacked = match chunk.compression {
+        "" => None,
+        "zstd" if is_likely => {
+            let unpacked = zstd::bulk::decompress(chunk.data, size as usize);
+            Some(unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?)
+        }
         "zstd" => packed(zstd::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
         "lz4" => packed(lz4::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
         other => return Err(format!("it is packed as \"{other}\"; read: zstd and lz4")),
     };
+    let bytes = unpacked.as_deref().unwrap_or(chunk.data);
     if bytes.len() as u64 != size {
         return Err(format!("it has not the {size} bytes that it says"));
     }
     // 0 says that there is none.
-    let (said, found) = (chunk.uncompressed_crc, crc32fast::hash(&bytes));
+    let (said, found) = (chunk.uncompressed_crc, crc32fast::hash(bytes));
     if said != 0 && said != found {
         return Err(format!("its CRC is {found:08x}, where it says {said:08x}"));
     }
-    let whole: usize = apart(&bytes).map(|(_, body)| HEAD_BYTES as usize + body.len()).sum();
+    let whole: usize =
+        apart(bytes, 0..bytes.len()).map(|(_, body)| HEAD_BYTES as usize + body.len()).sum();
     if whole != bytes.len() {
         return Err("it ends in the middle of a record".to_owned());
     }
-    Ok(bytes)
+    match unpacked {
+        Some(unpacked) => {
+            let all = 0..unpacked.len();
+            Ok((unpacked, all))
+        }
+        None => {
+            // What is not packed stands at the end of the record's fields.
+            let start = chunk.data.as_ptr() as usize - record.as_ptr() as usize;
+            let records = start..start + chunk.data.len();
+            Ok((record, records))
+        }
+    }
 }
 
-/// Records that stand one behind the other; those that are whole.
-fn apart(mut rest: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+/// Records that stand one behind the other in this part of `bytes`, by where their bodies are; those that are whole.
+fn apart(bytes: &[u8], part: Range<usize>) -> impl Iterator<Item = (u8, Range<usize>)> {
+    let Range { mut start, end } = part;
     std::iter::from_fn(move || {
+        let rest = &bytes[start..end];
         let (&[opcode, ref len @ ..], after) =
             rest.split_first_chunk::<{ HEAD_BYTES as usize }>()?;
-        let (body, left) = after.split_at_checked(u64::from_le_bytes(*len).try_into().ok()?)?;
-        rest = left;
+        let len = u64::from_le_bytes(*len).try_into().ok()?;
+        after.get(..len)?;
+        let body = start + HEAD_BYTES as usize..start + HEAD_BYTES as usize + len;
+        start = body.end;
         Some((opcode, body))
     })
 }
@@ -1106,7 +1165,7 @@ mod tests {
             let packed = zstd::bulk::compress(&records, 0).unwrap();
             for unpacked in [unpacked, 0, 1, unpacked - 1, unpacked + 1, 1 << 29] {
                 let none = |chunk: &[u8]| {
-                    unpack(chunk).is_err() || unpack(chunk).is_ok_and(|it| it.is_empty())
+                    unpack(chunk.to_vec()).map_or(true, |(_, records)| records.is_empty())
                 };
                 assert!(none(&chunk("zstd", &packed, unpacked)), "{len} of {unpacked}");
                 assert!(none(&chunk("", &records, unpacked)), "{len} of {unpacked}");
@@ -1117,7 +1176,7 @@ mod tests {
     #[test]
     fn chunks_that_are_none_are_refused() {
         let check = |chunk: &[u8], expect: &str| {
-            let error = unpack(chunk).unwrap_err();
+            let error = unpack(chunk.to_vec()).unwrap_err();
             assert!(error.contains(expect), "{error}");
         };
         check(&[], "");
