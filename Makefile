@@ -1,6 +1,6 @@
 # What each target does is in scripts/; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop test-arm64 test-ros2 soak lint fmt bench loom miri fuzz wheel clean
+.PHONY: help demo test test-interop test-arm64 test-ros2 soak lint fmt bench loom miri fuzz wheel dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -47,6 +47,9 @@ fuzz: ## fuzz every parser of messages, TSUJI_FUZZ_SECONDS each (default 60)
 wheel: ## make the Python package for this processor and for arm64, and test it installed
 	@scripts/python wheel
 	@scripts/python wheel arm64 || [ $$? -eq 77 ]
+
+dist: ## make all packages, and try them in a clean Debian
+	@scripts/dist
 
 clean: ## remove everything built
 	@cargo clean

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use tsuji_platform::limit::end_file_signal;
@@ -28,6 +29,7 @@ mod interfaces;
 mod launch;
 mod lifecycle;
 mod log;
+mod manual;
 mod multicast;
 mod node;
 mod offers;
@@ -83,9 +85,20 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
+/// What `--version` says; `-V` says the number alone. Packages are built with their commit in TSUJI_COMMIT.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("TSUJI_COMMIT"));
+    let commit = commit.unwrap_or("not told: it was not built by scripts/dist");
+    let (processor, system) = (std::env::consts::ARCH, std::env::consts::OS);
+    format!(
+        "{version}\ncommit: {commit}\nfor: {processor}, {system}\nengines: Cyclone DDS is built in; \
+         `tsuji routes --engines` shows the plug-ins"
+    )
+});
+
 /// See and use the transports that ROS 2 messages take
 #[derive(Debug, Parser)]
-#[command(name = "tsuji", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "tsuji", version, long_version = LONG_VERSION.as_str(), propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Environment: ROS_DOMAIN_ID, TSUJI_POLICY, TSUJI_RUNTIME_DIR, TSUJI_INTEROP, TSUJI_RTPS_ENGINE,\n    AMENT_PREFIX_PATH, NO_COLOR.\n\
     `tsuji doctor` says what each of them is here."
@@ -211,6 +224,9 @@ enum Command {
     /// Print what makes a shell complete the words of this command
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Args),
+    /// Write the manual page of each command to a folder
+    #[command(after_help = manual::EXAMPLES)]
+    Man(manual::Args),
     /// Refused, with what takes its place
     #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
     Daemon(elsewhere::Words),
@@ -277,6 +293,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Lab(args) => companions::lab(args),
         Command::Tune(args) => companions::tune(args),
         Command::Completions(args) => completions::run(args, &mut out),
+        Command::Man(args) => manual::run(args, &mut out),
         Command::Run(args) => packages::run_program(args, globals),
         Command::Pkg(command) => packages::run(command, &mut out),
         Command::Multicast(command) => multicast::run(command, &mut out),

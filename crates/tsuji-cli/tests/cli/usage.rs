@@ -161,16 +161,18 @@ fn every_command_has_help_with_an_example() {
         "policy explain",
         "doctor",
         "completions",
+        "man",
     ];
     for command in commands {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let help = world.run(&words).good();
         assert!(help.contains(&format!("  tsuji {command}")), "{help}");
     }
-    assert_eq!(
-        world.run(&["--version"]).good(),
-        concat!("tsuji ", env!("CARGO_PKG_VERSION"), "\n")
-    );
+    let version = concat!("tsuji ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(world.run(&["-V"]).good(), version);
+    let said = world.run(&["--version"]).good();
+    assert!(said.starts_with(version), "{said}");
+    assert!(said.contains(std::env::consts::ARCH) && said.contains("Cyclone DDS"), "{said}");
 }
 
 #[test]
@@ -263,4 +265,20 @@ fn the_demo_and_the_laboratory_are_programs_of_their_own() {
     let words = tsuji.iter().map(String::as_str).chain(["--", "tsuji", "lab", "la"]);
     let ended = Running::new(world.foreign(words).env("TSUJI_COMPLETE", "bash")).end();
     assert_eq!(ended.out, "own||--|tsuji|lab|la|\n", "{ended:?}");
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let world = World::new();
+    let folder = world.path("man/man1");
+    let said = world.run(&["man", folder.to_str().unwrap()]).good();
+    assert!(said.contains("man/man1"), "{said}");
+    let page = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    assert!(page("tsuji.1").contains("tsuji\\-topic(1)"));
+    let echo = page("tsuji-topic-echo.1");
+    assert!(echo.contains("\\-\\-filter") && echo.contains("tsuji topic echo /"), "{echo}");
+    // What is refused has none.
+    assert!(!folder.join("tsuji-security.1").exists());
+    let wrong = world.run(&["man", "/proc/none"]).bad(1);
+    assert!(wrong.contains("/proc/none"), "{wrong}");
 }
