@@ -204,6 +204,17 @@ pub(crate) fn write_into(
     }
 }
 
+/// The bytes of a message that fits into `room`; none where it does not, or something is wrong with it, which measuring it tells.
+pub(crate) fn write_small<'a>(
+    message: &Bound<'_, Message>,
+    room: &'a mut [u8],
+) -> Option<&'a [u8]> {
+    let mut writer = Writer::new(Slice::new(room), ByteOrder::Little).ok()?;
+    write::write_message(message, &mut writer).ok()?;
+    let written = writer.position();
+    Some(&room[..written])
+}
+
 pub(crate) fn encode(message: &Bound<'_, Message>) -> PyResult<Vec<u8>> {
     encode_of_size(message, size(message)?)
 }

@@ -36,6 +36,9 @@ pub(crate) struct Publisher {
     pub(crate) events: Arc<Events<PublisherEvent>>,
 }
 
+/// Messages of at most this size are written without being measured before.
+const SMALL: usize = 512;
+
 /// Messages of this size and more are written into the memory that will carry them.
 const LARGE: usize = 64 << 10;
 
@@ -100,6 +103,10 @@ impl Publisher {
                     false => raw.publish_bytes(&bytes),
                 })
                 .map_err(raised);
+        }
+        let mut room = [0; SMALL];
+        if let Some(bytes) = message::write_small(message, &mut room) {
+            return py.detach(|| raw.publish_bytes(bytes)).map_err(raised);
         }
         let size = message::size(message)?;
         if size < LARGE {

@@ -14,7 +14,9 @@ const transportOf = ({ state, transport, handover_to: to, mismatches }) => {
 };
 const dropsOf = (it) => it.displaced + it.expired + it.invalid + it.lost + it.duplicates;
 // What decided; where the rule is written stands among the details.
-const reasonOf = ({ mismatches, because }) => (mismatches.length ? mismatches.join('; ') : because.split('; ')[0].split(' (')[0]);
+// The name of a rule stands in quotes, and may have anything in it.
+const BASIS = /^(?:"(?:\\.|[^"\\])*"|(?!; | \().)*/s;
+const reasonOf = ({ mismatches, because }) => (mismatches.length ? mismatches.join('; ') : because.match(BASIS)[0]);
 
 const paint = (element, transport) => {
   element.style.setProperty('--colour', `var(--${COLOURS[transport] ?? 'c6'})`);

@@ -284,9 +284,22 @@ impl RouteReport {
         if !self.mismatches.is_empty() {
             return self.mismatches.join("; ");
         }
-        let basis = self.because.split("; ").next().unwrap_or_default();
-        basis.split(" (").next().unwrap_or_default().to_owned()
+        basis(&self.because).to_owned()
     }
+}
+
+/// What decided, without what follows it.
+fn basis(because: &str) -> &str {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let end = because.char_indices().find(|(at, letter)| {
+        let rest = &because[*at..];
+        let is_end = !is_quoted && (rest.starts_with("; ") || rest.starts_with(" ("));
+        // The name of a rule stands in quotes, and may have anything in it.
+        is_quoted ^= *letter == '"' && !is_escaped;
+        is_escaped = *letter == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(because, |(at, _)| &because[..at])
 }
 
 /// One end of a flow.
@@ -495,5 +508,23 @@ fn report(decision: DecisionHalf, count: Option<CountHalf>) -> RouteReport {
         invalid: count.invalid,
         lost: count.lost,
         duplicates: count.duplicates,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_what_stands_before_place_and_traits_whatever_a_rule_is_called() {
+        for (because, reason) in [
+            ("rule \"on this host\" (default.xml:4); small, on this host", "rule \"on this host\""),
+            (r#"rule "a; b (c" (t.xml:1); small"#, r#"rule "a; b (c""#),
+            (r#"rule "q\" (x\\" (at run time)"#, r#"rule "q\" (x\\""#),
+            ("no rule; the default", "no rule"),
+            ("", ""),
+        ] {
+            assert_eq!(basis(because), reason);
+        }
     }
 }
