@@ -133,7 +133,7 @@ def main():
                            ' The command tsuji: topics, services, actions, parameters, recordings, launch files and a\n'
                            ' bridge for web clients, without an installation of ROS 2 and beside one. It shows the\n'
                            ' transport of each flow and why it is that one. With the demo, `tsuji demo`.',
-        }, ['-Zgzip', '-z1'] if asked.quick else ['-Zxz']))
+        }, ['-Zgzip', '-z1'] if asked.quick else ['-Zxz', '-z9', '-Sextreme']))
 
 
 if __name__ == '__main__':

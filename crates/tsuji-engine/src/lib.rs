@@ -22,12 +22,13 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
 use tsuji_core::{Capability, Peers, Scopes, TransportId};
 use tsuji_platform::fork::Generation;
+use tsuji_platform::ordered::{Condvar, Mutex, MutexGuard};
 use tsuji_platform::poll::Waker;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::engines::{EngineStatus, Need};

@@ -11,11 +11,12 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
+use tsuji_platform::ordered::{Condvar, Mutex};
 use tsuji_platform::poll::Waker;
 use tsuji_transport::deferred::told;
 use tsuji_transport::engines::{EngineRun, EngineStatus, Need};

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use tsuji_core::Durability;
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_transport::bell::Cell;
 use tsuji_transport::wire::Relates;
 use tsuji_transport::{

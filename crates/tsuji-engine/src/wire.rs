@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use tsuji_core::{History, Peers, Qos};
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_platform::poll::Waker;
 use tsuji_transport::deferred::told;
 use tsuji_transport::engines::Need;

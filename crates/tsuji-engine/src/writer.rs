@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tsuji_core::{Durability, History};
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_transport::bell::Cell;
 use tsuji_transport::wire::Relates;
 use tsuji_transport::{

@@ -15,6 +15,7 @@ pub mod lock;
 pub mod memory;
 pub mod multicast;
 pub mod network;
+pub mod ordered;
 pub mod poll;
 pub mod process;
 pub mod processor;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use tsuji_core::{Durability, History, Liveliness, Qos, Reliability};
@@ -14,6 +14,7 @@ use tsuji_engine::foreign::{self, EarBox};
 use tsuji_engine::{Arrived, EndpointSpec, EngineReader, EngineWriter, Guid, Listener, Related};
 use tsuji_platform::clock;
 use tsuji_platform::fork::Generation;
+use tsuji_platform::ordered::Mutex;
 use tsuji_platform::report;
 use tsuji_transport::wire::{NetworkAddresses, Treatment};
 use tsuji_transport::{Bytes, Error, ErrorKind, PeerId, RelationHeader, Result, deferred};

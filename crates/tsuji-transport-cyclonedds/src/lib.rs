@@ -11,11 +11,12 @@
 //! has joined can leave and join anew.
 
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use tsuji_core::{Peers, Scopes, TransportId};
 use tsuji_engine::{About, Engine, Library};
 use tsuji_platform::network::{index_of, interfaces};
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_transport::deferred::told;
 use tsuji_transport::wire::{Announcements, Relates};
 use tsuji_transport::{Error, ErrorKind, PeerId, Result};

@@ -7,12 +7,13 @@
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tsuji_core::Qos;
 use tsuji_engine::{EndpointSpec, EngineReader, EngineWriter, Listener, Participant as _, Tap};
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Condvar, Mutex};
 use tsuji_transport::{Bytes, ErrorKind, Result};
 
 use crate::library::Plugin;

@@ -7,7 +7,9 @@
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError};
+
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 
 thread_local! {
     /// Locks by [`lock`] that this thread holds.

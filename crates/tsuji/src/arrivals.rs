@@ -2,9 +2,10 @@
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, ThreadId};
 
+use tsuji_platform::ordered::{Condvar, Mutex, MutexGuard};
 use tsuji_transport::bell::Cell;
 
 use crate::executor::Entity;

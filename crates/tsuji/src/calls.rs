@@ -7,11 +7,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_platform::{clock, report};
 use tsuji_transport::bell::{Bell, Cell};
 use tsuji_transport::{ErrorKind as TransportKind, Gid, Sample};

@@ -1,8 +1,10 @@
 //! Waking whoever waits for something to change.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use tsuji_platform::ordered::{Condvar, MutexGuard};
 
 /// A condition variable that costs no system call while nobody waits.
 #[derive(Default)]

@@ -1,12 +1,13 @@
 //! Contexts: where nodes live.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tsuji_core::names::{self, RemapRule, validate_topic};
 use tsuji_core::{Interop, Peer, Peers, Policy, RtpsEngine};
 use tsuji_platform::clock;
+use tsuji_platform::ordered::Mutex;
 use tsuji_platform::report;
 use tsuji_ros::environment::{DOMAIN_MAX, DiscoveryRange};
 use tsuji_ros::gid::Distro;

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{Gid, deferred};
 

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Condvar, Mutex, MutexGuard};
 use tsuji_transport::bell::{Bell, Cell, ENTITIES_MAX};
 
 use crate::session::Session;

@@ -1,7 +1,9 @@
 //! Locks and panics of user code.
 
 use std::any::Any;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 
 /// Locks what nobody leaves half done, whoever panics while it is held.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,11 +1,12 @@
 //! Nodes: names, and what is made under them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use tsuji_core::names::{self, Remapped};
 use tsuji_core::{Durability, Qos};
 use tsuji_msg::{Action, Message, Service as ServiceType, TypeName};
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_transport::Gid;
 use tsuji_transport::deferred::{self, Locked};
 

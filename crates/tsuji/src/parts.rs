@@ -1,7 +1,6 @@
 //! What every node of ROS 2 has beside its endpoints, each made when it is first used.
 
-use std::sync::Mutex;
-
+use tsuji_platform::ordered::Mutex;
 use tsuji_platform::report;
 use tsuji_transport::deferred;
 

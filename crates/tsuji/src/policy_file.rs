@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use tsuji_core::{Policy, TransportSettings};
+use tsuji_platform::ordered::Mutex;
 use tsuji_policy::FILE_BYTES_MAX;
 
 use crate::{Error, Result, registry};

@@ -5,7 +5,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tsuji_core::{
@@ -14,6 +14,7 @@ use tsuji_core::{
 };
 use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Condvar, Mutex};
 use tsuji_ros::service::REQUEST_HEADER_BYTES;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::deferred::{self, Locked, told};

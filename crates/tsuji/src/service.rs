@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tsuji_core::{History, Qos};
 use tsuji_msg::Service as ServiceType;
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_platform::report;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::deferred::{self, Locked};

@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 use tsuji_core::{Policy, Prefer, TransportId};
 use tsuji_platform::fork::Generation;
 use tsuji_platform::life::Life;
+use tsuji_platform::ordered::{Condvar, Mutex, MutexGuard};
 use tsuji_platform::poll::{Poll, Waker};
 use tsuji_platform::process;
 use tsuji_ros::gid::Distro;

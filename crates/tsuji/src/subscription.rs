@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use futures_core::Stream;
 use tsuji_core::Qos;
 use tsuji_core::names::Remapped;
 use tsuji_msg::{ArrayLayout, ArrayView, Message, Number};
+use tsuji_platform::ordered::Mutex;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::{Bytes, Envelope, Gid, Payload, Sample};
 

@@ -4,13 +4,14 @@
 use std::any::TypeId;
 use std::collections::VecDeque;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use tsuji_core::handover::Epoch;
 use tsuji_core::{History, Qos, TransportId};
 use tsuji_msg::{CdrError, Message};
 use tsuji_platform::clock;
+use tsuji_platform::ordered::Mutex;
 use tsuji_transport::bell::Cell;
 use tsuji_transport::deferred::{self, Locked, told};
 use tsuji_transport::wire::Relates;

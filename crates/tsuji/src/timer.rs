@@ -1,10 +1,11 @@
 //! Timers on the monotonic clock, and on any other whose schedule is kept elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tsuji_platform::clock;
+use tsuji_platform::ordered::Mutex;
 use tsuji_transport::bell::Cell;
 
 use crate::executor::Entity;

@@ -1,9 +1,9 @@
 //! Taking and handing on as one step, so that what comes in order is handed on in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use crate::lock;
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 
 /// Held by the thread that takes what has come and hands it on.
 #[derive(Default)]

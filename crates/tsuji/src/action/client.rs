@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{self, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use tsuji_interfaces::action_msgs::msg::{GoalInfo, GoalStatusArray};
 use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGoalResponse};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::unique_identifier_msgs::msg::UUID;
+use tsuji_platform::ordered::Mutex;
 use tsuji_platform::process;
 use tsuji_transport::Sample;
 

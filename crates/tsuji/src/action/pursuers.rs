@@ -1,10 +1,11 @@
 //! The threads that pursue goals.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use tsuji_platform::ordered::{Condvar, Mutex};
 use tsuji_platform::report;
 
 use super::{ActionForm, GoalHandle};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::{
@@ -14,6 +14,7 @@ use tsuji_interfaces::action_msgs::srv::{CancelGoal, CancelGoalRequest, CancelGo
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::unique_identifier_msgs::msg::UUID;
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Mutex, MutexGuard};
 use tsuji_transport::Sample;
 
 use super::form::{Said, ServiceForm};

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::GuardCondition;
 use tsuji_platform::clock;
+use tsuji_platform::ordered::Mutex;
 use tsuji_platform::report;
 
 use super::timer::Clocked;

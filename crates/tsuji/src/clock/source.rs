@@ -1,13 +1,14 @@
 //! Where ROS time comes from: the parameter `use_sim_time`, and `/clock`.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use crate::{Context, Error, ErrorKind, GuardCondition, Node, Qos, Result, Subscription, WaitList};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::rosgraph_msgs;
 use tsuji_platform::fork::Generation;
+use tsuji_platform::ordered::Mutex;
 use tsuji_platform::report;
 
 use super::Clock;

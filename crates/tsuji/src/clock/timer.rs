@@ -1,10 +1,11 @@
 //! When timers by ROS time are due.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use crate::Node;
 use crate::timer::Schedule;
+use tsuji_platform::ordered::Mutex;
 
 use super::plan::Plan;
 use super::ros_time::{Now, RosTime, monotonic_ns};

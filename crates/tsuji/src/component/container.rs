@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tsuji_interfaces::composition_interfaces::srv::{
     ListNodes, ListNodesResponse, LoadNode, LoadNodeRequest, LoadNodeResponse, UnloadNode,
     UnloadNodeResponse,
 };
+use tsuji_platform::ordered::{Condvar, Mutex};
 
 use super::{
     Component, ComponentFactory, ComponentOptions, ComponentSource, ComponentType, LoadRequest,

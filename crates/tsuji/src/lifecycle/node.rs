@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::{
     CallbackGroupKind, Error, ErrorKind, LoanedMessage, Message, Node, Publishable, Publisher,
@@ -18,6 +18,7 @@ use tsuji_interfaces::lifecycle_msgs::srv::{
 };
 use tsuji_msg::InPlace;
 use tsuji_platform::clock;
+use tsuji_platform::ordered::Mutex;
 
 use super::machine::{Machine, Wanted};
 use super::{Outcome, State, TRANSITIONS, Transition};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::{Error, ErrorKind, LogArguments, Node, Result, Severity};
 use tracing::Dispatch;
@@ -12,6 +12,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tsuji_platform::fork::Generation;
+use tsuji_platform::ordered::Mutex;
 use tsuji_platform::report;
 
 use super::console::Console;

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{Error, ErrorKind, Node, Publisher, Qos, Result};
 use tsuji_interfaces::rcl_interfaces::msg::Log;
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Condvar, Mutex};
 
 use super::Severity;
 use super::logger::Core;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use tsuji_interfaces::rcl_interfaces::srv::{
 };
 use tsuji_msg::Message as _;
 use tsuji_platform::clock;
+use tsuji_platform::ordered::{Condvar, Mutex};
 use tsuji_platform::report;
 
 use super::declared::{Changes, Declared, Plan};
