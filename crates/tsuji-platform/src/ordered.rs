@@ -5,8 +5,8 @@
 //! from two sides would wait for each other for ever. It tells of it whether or not they have ever met. ARCHITECTURE.md has the order
 //! as it is meant.
 //!
-//! Not watched are turns, which are locks that user code runs under: `Mutex<()>`, and those that guard a callback. Which of them are
-//! taken together is the user's affair.
+//! Not watched are turns, which are locks that user code runs under: `Mutex<()>`, and those that guard a callback, which is a `dyn`
+//! type or one named `Callback`. Which of them are taken together is the user's affair.
 //!
 //! With `TSUJI_LOCK_ORDER=FILE` a debug build appends each order that it sees for the first time to a file.
 
@@ -210,7 +210,7 @@ mod order {
 
         /// User code runs under it.
         fn is_turn(self) -> bool {
-            self.0 == "()" || self.0.contains("dyn ")
+            self.0 == "()" || self.0.contains("dyn ") || self.0.ends_with("::Callback")
         }
     }
 
