@@ -8,7 +8,7 @@ arm64_rust() {
     has_standard_library || from_rustup || from_debian
 }
 
-# arm64_python FOLDER : Debian's Python for arm64, unpacked there, to be run by the emulator.
+# arm64_python FOLDER : Debian's Python for arm64 with what numpy needs, unpacked there, to be run by the emulator.
 arm64_python() {
     local dir=$TARGET_DIR/arm64-python deb
     [ ! -e "$1/usr/bin/python3" ] || return 0
@@ -16,7 +16,7 @@ arm64_python() {
     # As on a machine where nothing is installed, so that all it needs comes too.
     debian_lists "$dir" -o APT::Architecture=arm64 -o APT::Architectures::=arm64 || return 1
     rm -f "$dir"/cache/archives/*.deb
-    apt-get "${APT[@]}" install --yes --download-only --no-install-recommends python3-minimal libpython3-stdlib >/dev/null || return 1
+    apt-get "${APT[@]}" install --yes --download-only --no-install-recommends python3-minimal libpython3-stdlib libstdc++6 >/dev/null || return 1
     for deb in "$dir"/cache/archives/*.deb; do
         dpkg-deb -x "$deb" "$1" || return 1
     done
