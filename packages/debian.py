@@ -35,7 +35,10 @@ License: Apache-2.0
 
 def architecture(program):
     """Return Debian's name of the architecture that a program is for."""
-    return ARCHITECTURES[int.from_bytes(program.read_bytes()[18:20], 'little')]
+    machine = int.from_bytes(program.read_bytes()[18:20], 'little')
+    if machine not in ARCHITECTURES:
+        sys.exit(f'error: {program} is for the machine {machine} of ELF; allowed: {ARCHITECTURES}')
+    return ARCHITECTURES[machine]
 
 
 def needs(programs):
@@ -84,7 +87,7 @@ class Package:
         size = sum(it.stat().st_size for it in self.root.rglob('*') if it.is_file())
         said = self.root / 'DEBIAN/control'
         said.parent.mkdir()
-        said.write_text(''.join(f'{key}: {value}\n' for key, value in {**control, 'Installed-Size': size // 1024}.items()))
+        said.write_text(''.join(f'{key}: {value}\n' for key, value in {**control, 'Installed-Size': -(-size // 1024)}.items()))
         path = out / '{Package}_{Version}_{Architecture}.deb'.format(**control)
         subprocess.run(['dpkg-deb', '--root-owner-group', *packing, '--build', self.root, path], check=True, stdout=subprocess.DEVNULL)
         return path

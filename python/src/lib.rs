@@ -7,7 +7,7 @@ mod action;
 mod error;
 mod event;
 mod loan;
-mod loop_bell;
+mod loop_wakers;
 mod message;
 mod node;
 mod parameter;
@@ -46,7 +46,7 @@ fn _tsuji(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recording::Messages>()?;
     module.add_class::<recording::RecordedMessage>()?;
     module.add_class::<loan::Loan>()?;
-    module.add_class::<loop_bell::PyLoopBell>()?;
+    module.add_class::<loop_wakers::PyLoopWakers>()?;
     module.add_class::<polled::GuardCondition>()?;
     module.add_class::<polled::WaitList>()?;
     module.add_class::<polled::PolledService>()?;

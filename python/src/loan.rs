@@ -47,7 +47,7 @@ impl Loan {
         let mut rooms = Vec::new();
         for (name, value) in fields.into_iter().flatten() {
             let count = || value.extract::<usize>().ok();
-            match room_in(plan, name.cast::<PyString>()?.to_str()?, count) {
+            match room_of(plan, name.cast::<PyString>()?.to_str()?, count) {
                 Some(room) => rooms.push(room),
                 None => values.set_item(name, value)?,
             }
@@ -58,7 +58,7 @@ impl Loan {
             && !rooms.iter().any(|it| plan.fields[it.field].name == "data")
         {
             let bytes = picture_bytes(&template)?;
-            rooms.extend(room_in(plan, "data", || Some(bytes)));
+            rooms.extend(room_of(plan, "data", || Some(bytes)));
         }
         let message = template.cast::<Message>()?;
         let raw = &publisher.get().raw;
@@ -76,7 +76,7 @@ impl Loan {
         };
         rooms.sort_by_key(|it| it.field);
         Ok(Self {
-            written: written_beside(&rooms, &loan),
+            written: without_rooms(&rooms, &loan),
             publisher: publisher.clone().unbind(),
             lent: Arc::new(LoanMemory(Mutex::new(Some(loan)))),
             template: template.unbind(),
@@ -99,8 +99,8 @@ impl Loan {
     }
 }
 
-/// What was written beside the rooms, which are in the order of the message.
-fn written_beside(rooms: &[Room], sample: &[u8]) -> Vec<u8> {
+/// A sample without its rooms, which are in the order of the message.
+fn without_rooms(rooms: &[Room], sample: &[u8]) -> Vec<u8> {
     let mut written = Vec::new();
     let mut from = 0;
     for room in rooms {
@@ -112,7 +112,7 @@ fn written_beside(rooms: &[Room], sample: &[u8]) -> Vec<u8> {
 }
 
 /// The room that a field has, if it is a sequence of numbers that are filled in place.
-fn room_in(plan: &Plan, name: &str, count: impl FnOnce() -> Option<usize>) -> Option<Room> {
+fn room_of(plan: &Plan, name: &str, count: impl FnOnce() -> Option<usize>) -> Option<Room> {
     let field = plan.fields.iter().position(|it| it.name == name)?;
     match (&plan.fields[field].base, plan.fields[field].shape) {
         (BasePlan::Scalar(kind), Shape::Sequence | Shape::Bounded(_))

@@ -68,7 +68,7 @@ impl Message {
         place: Place,
         info: Option<MessageInfo>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = new_of(class)?;
+        let made = new_instance(class)?;
         // Only here does anybody have it.
         let this = made.cast::<Self>()?.get();
         let mut state = this.lock();
@@ -92,19 +92,22 @@ impl Message {
             Ok(array) => array,
             Err(other) => return Ok(other.into_inner()),
         };
-        let shown = view::shown(array)?;
+        let shown = view::shown(array.clone())?;
         let mut state = self.lock();
-        let before = match state.values.get_mut(index) {
-            Some(Some(kept)) if kept.bind(py).is_instance_of::<Array>() => {
-                std::mem::replace(kept, shown.clone().unbind())
+        // Python has run meanwhile, and may have set the field or cleared the message: that stays.
+        match state.values.get_mut(index) {
+            Some(Some(kept)) if kept.is(&array) => {
+                let before = std::mem::replace(kept, shown.clone().unbind());
+                drop(state);
+                drop(before);
+                Ok(shown)
             }
-            // Another thread was faster, or has set it meanwhile. The collector may have cleared it.
-            Some(Some(kept)) => return Ok(kept.bind(py).clone()),
-            _ => return Ok(shown),
-        };
-        drop(state);
-        drop(before);
-        Ok(shown)
+            Some(Some(_)) => {
+                drop(state);
+                self.value(py, index)
+            }
+            _ => Ok(shown),
+        }
     }
 
     /// The value of a field, read or made when it is asked for first. What was copied from a program's numbers is an [`Array`] until
@@ -158,7 +161,7 @@ impl Message {
 }
 
 /// As `class.__new__(class)`, without a look for the name.
-fn new_of<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+fn new_instance<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
     let py = class.py();
     // SAFETY: a class of messages has the slot of `Message`, which takes the class, a tuple of arguments, and no dict or one.
     unsafe {
@@ -202,17 +205,6 @@ pub(crate) fn write_into(
         Err(_) if room < size(message)? => Ok(None),
         Err(wrong) => Err(wrong.raised(message.py())),
     }
-}
-
-/// The bytes of a message that fits into `room`; none where it does not, or something is wrong with it, which measuring it tells.
-pub(crate) fn write_small<'a>(
-    message: &Bound<'_, Message>,
-    room: &'a mut [u8],
-) -> Option<&'a [u8]> {
-    let mut writer = Writer::new(Slice::new(room), ByteOrder::Little).ok()?;
-    write::write_message(message, &mut writer).ok()?;
-    let written = writer.position();
-    Some(&room[..written])
 }
 
 pub(crate) fn encode(message: &Bound<'_, Message>) -> PyResult<Vec<u8>> {
@@ -351,7 +343,7 @@ impl Message {
         memo: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let made = new_of(&slf.get_type())?;
+        let made = new_instance(&slf.get_type())?;
         let copy = made.cast::<Self>()?.get();
         let deepcopy = py.import("copy")?.getattr("deepcopy")?;
         for (index, field) in slf.get().plan.fields.iter().enumerate() {

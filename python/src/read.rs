@@ -174,7 +174,8 @@ fn read_numbers(
             own.chunks_exact_mut(element.size).for_each(<[u8]>::reverse);
         }
     });
-    Ok(array)
+    // As one that is read where it lies.
+    Ok(array.read_only())
 }
 
 fn read_single<'py>(

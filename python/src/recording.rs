@@ -230,13 +230,9 @@ impl Messages {
     }
 }
 
-/// The bytes of a message: where they were read, if they are much of what was read with them; a copy, which keeps nothing else,
-/// if not.
+/// The bytes of a message, where they were read.
 fn bytes_of(message: RawMessage) -> Bytes {
     let data = message.data();
-    if data.len() < message.kept_bytes() / KEPT_TIMES_MAX {
-        return Bytes::copy_from(data);
-    }
     struct Kept(#[expect(dead_code, reason = "it is held, and not looked at")] RawMessage);
     impl Owner for Kept {
         fn as_any(&self) -> &dyn Any {
@@ -247,9 +243,6 @@ fn bytes_of(message: RawMessage) -> Bytes {
     // SAFETY: the data stays where it is as long as the message is there, and nobody can write to it.
     unsafe { Bytes::from_owner(Arc::new(Kept(message)), start, len) }
 }
-
-/// How many times its own bytes a message may keep.
-const KEPT_TIMES_MAX: usize = 8;
 
 /// A message of a recording, with its topic and time.
 #[pyclass(frozen, module = "tsuji")]

@@ -1,7 +1,7 @@
 //! Publishers and subscriptions.
 
 use std::sync::{Arc, Mutex};
-use std::task::{self, Poll};
+use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyTimeoutError, PyTypeError};
@@ -18,10 +18,11 @@ use tsuji_msg::cdr;
 use crate::error::raised;
 use crate::event::Events;
 use crate::loan::Loan;
+use crate::loop_wakers::TaskWaker;
 use crate::message::{self, Message, Place};
 use crate::qos::seconds;
 use crate::types::Plan;
-use crate::waiting::{Callback, Life, Outside, Wake, attach, deadline, lock, step};
+use crate::waiting::{Callback, Life, Outside, attach, deadline, lock, step};
 use crate::write::message_of;
 
 /// Publishes messages of one type on a topic.
@@ -35,9 +36,6 @@ pub(crate) struct Publisher {
     /// Those that are to be taken.
     pub(crate) events: Arc<Events<PublisherEvent>>,
 }
-
-/// Messages of at most this size are written without being measured before.
-const SMALL: usize = 512;
 
 /// Messages of this size and more are written into the memory that will carry them.
 const LARGE: usize = 64 << 10;
@@ -95,7 +93,7 @@ impl Publisher {
         let message = message_of(&self.plan, message)?;
         let raw = &*self.raw;
         if let Some(bytes) = message.get().as_it_came() {
-            // In a recording it lies anyhow, and others read it where it is published.
+            // A message of a recording may start at any address, and is copied to where its readers have it aligned.
             let is_aligned = bytes.as_ptr() as usize % 16 == cdr::HEADER_OFFSET_MOD_16;
             return py
                 .detach(|| match is_aligned {
@@ -103,10 +101,6 @@ impl Publisher {
                     false => raw.publish_bytes(&bytes),
                 })
                 .map_err(raised);
-        }
-        let mut room = [0; SMALL];
-        if let Some(bytes) = message::write_small(message, &mut room) {
-            return py.detach(|| raw.publish_bytes(bytes)).map_err(raised);
         }
         let size = message::size(message)?;
         if size < LARGE {
@@ -288,14 +282,14 @@ impl Subscription {
     }
 
     /// The oldest message that was not taken, if there is one; else `wake` is woken when it is worth asking again.
-    fn poll<'py>(&self, py: Python<'py>, wake: Wake) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn poll<'py>(&self, py: Python<'py>, wake: TaskWaker) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.life.check()?;
-        let waker = wake.waker(py);
+        let waker = Waker::from(Arc::new(wake.clone()));
         let polled = py.detach(|| self.raw.poll_bytes(&mut task::Context::from_waker(&waker)));
         match polled {
             Poll::Ready(sample) => received(py, &self.plan, sample.map_err(raised)?).map(Some),
             Poll::Pending => {
-                self.life.wake_at_end(&wake, &waker);
+                self.life.wake_at_end(&wake.wakers);
                 // It may have ended before it was to wake this one.
                 self.life.check().map(|()| None)
             }

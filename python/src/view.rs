@@ -120,6 +120,11 @@ impl Array {
         Self { _memory: memory, start, kind, is_readonly, shape: [count], strides: [size] }
     }
 
+    /// The same, to be read alone.
+    pub(crate) fn read_only(self) -> Self {
+        Self { is_readonly: true, ..self }
+    }
+
     /// The bytes of memory of its own that nobody has seen yet.
     pub(crate) fn fill(&self, fill: impl FnOnce(&mut [u8])) {
         debug_assert!(matches!(self._memory, Memory::Own(_)));

@@ -14,7 +14,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::error::ClosedError;
-use crate::loop_bell::{LoopBell, LoopWaker};
+use crate::loop_wakers::{LoopWakers, TaskWaker};
 
 /// How often whoever waits looks for signals.
 pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
@@ -123,15 +123,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Default)]
 pub(crate) struct Life {
     is_over: AtomicBool,
-    at_end: Mutex<AtEnd>,
-}
-
-/// What hears of a node's end.
-#[derive(Default)]
-struct AtEnd {
-    /// Event loops in which its subscriptions were awaited.
-    loops: Vec<Weak<LoopBell>>,
-    others: Vec<Waker>,
+    /// Event loops in which its subscriptions were awaited. Their tasks are woken when the node ends.
+    loops: Mutex<Vec<Weak<LoopWakers>>>,
 }
 
 impl Life {
@@ -149,39 +142,27 @@ impl Life {
     /// Ends it. Answers whether it was not over.
     pub(crate) fn end(&self) -> bool {
         let is_first = !self.is_over.swap(true, Ordering::AcqRel);
-        let AtEnd { loops, others } = std::mem::take(&mut *lock(&self.at_end));
-        loops.iter().filter_map(Weak::upgrade).for_each(|bell| bell.ring_for_all());
-        others.into_iter().for_each(Waker::wake);
+        let loops = std::mem::take(&mut *lock(&self.loops));
+        loops.iter().filter_map(Weak::upgrade).for_each(|wakers| wakers.wake_all());
         is_first
     }
 
-    /// Wakes this one at the end too.
-    pub(crate) fn wake_at_end(&self, wake: &Wake, waker: &Waker) {
-        let mut at_end = lock(&self.at_end);
-        let Wake::InLoop(woken) = wake else {
-            // Those that were woken meanwhile are among them; whoever is woken once more looks again.
-            if at_end.others.len() == WAKERS_MAX {
-                at_end.others.swap_remove(0).wake();
-            }
-            at_end.others.push(waker.clone());
-            return;
-        };
-        if !at_end.loops.iter().any(|it| it.ptr_eq(&woken.bell)) {
-            at_end.loops.retain(|it| it.strong_count() != 0);
-            at_end.loops.push(Weak::clone(&woken.bell));
+    /// Wakes the tasks of this event loop at the end too.
+    pub(crate) fn wake_at_end(&self, wakers: &Weak<LoopWakers>) {
+        let mut loops = lock(&self.loops);
+        if !loops.iter().any(|it| it.ptr_eq(wakers)) {
+            loops.retain(|it| it.strong_count() != 0);
+            loops.push(Weak::clone(wakers));
         }
     }
 }
-
-/// Of one node. One of more that wait is woken early, and waits again.
-const WAKERS_MAX: usize = 256;
 
 /// What is woken when it is worth asking again.
 #[derive(FromPyObject)]
 pub(crate) enum Wake {
     /// A task of an event loop.
     #[pyo3(transparent)]
-    InLoop(LoopWaker),
+    InLoop(TaskWaker),
     /// A function, which is called in any thread.
     #[pyo3(transparent)]
     Call(Py<PyAny>),

@@ -254,6 +254,9 @@ pub(crate) struct Room {
     pub(crate) start: usize,
 }
 
+/// Bytes of an array that is lent: what the sample's length can say in 32 bits, with room for the rest of it.
+const ROOM_BYTES_MAX: usize = (u32::MAX >> 1) as usize;
+
 /// Writes the body of a message.
 pub(crate) fn write_message<S: Sink>(
     message: &Bound<'_, Message>,
@@ -274,7 +277,7 @@ pub(crate) fn write_around<S: Sink>(
     }
     for (index, field) in plan.fields.iter().enumerate() {
         let written = match rooms.iter_mut().find(|it| it.field == index) {
-            Some(room) => leave(room, field.shape, writer),
+            Some(room) => write_room(room, field.shape, writer),
             None => {
                 let value = message.get().kept(message.py(), index)?;
                 write_field(field, &value, writer)
@@ -285,8 +288,13 @@ pub(crate) fn write_around<S: Sink>(
     Ok(())
 }
 
-fn leave<S: Sink>(room: &mut Room, shape: Shape, writer: &mut Writer<S>) -> Checked<()> {
+fn write_room<S: Sink>(room: &mut Room, shape: Shape, writer: &mut Writer<S>) -> Checked<()> {
     check_count(shape, room.count)?;
+    if ROOM_BYTES_MAX / room.kind.size() < room.count {
+        let allowed = ROOM_BYTES_MAX / room.kind.size();
+        let text = format!("{} elements; allowed: at most {allowed}", room.count);
+        return Err(PyValueError::new_err(text).into());
+    }
     writer.length(room.count).map_err(raised)?;
     room.start = writer.skip(room.kind, room.count).map_err(raised)?.start;
     Ok(())

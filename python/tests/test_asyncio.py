@@ -5,6 +5,7 @@ import gc
 import os
 import resource
 import threading
+import weakref
 
 import pytest
 
@@ -149,3 +150,50 @@ def test_no_descriptor_is_left_for_a_loop(joined):
     publisher.publish(data=1)
     assert loop.run_until_complete(subscription.recv_async(timeout=PATIENCE)).data == 1
     loop.close()
+
+
+def test_other_tasks_run_between_calls_of_recv_async(joined):
+    publisher, subscription = joined
+    for number in range(500):
+        publisher.publish(data=number)
+
+    async def main():
+        seen = []
+
+        async def watch():
+            while True:
+                seen.append(0)
+                await asyncio.sleep(0)
+
+        watching = asyncio.create_task(watch())
+        for number in range(500):
+            assert (await subscription.recv_async()).data == number
+        watching.cancel()
+        assert 5 < len(seen)
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
+
+
+def test_loops_with_a_task_that_waits_are_collected(joined):
+    _, subscription = joined
+
+    class Held:
+        pass
+
+    seen = []
+
+    async def wait():
+        held = Held()
+        seen.append(weakref.ref(held))
+        await subscription.recv_async()
+
+    for _ in range(5):
+        loop = asyncio.new_event_loop()
+        # Nobody is told of a task that is gone before it has ended.
+        loop.set_exception_handler(lambda loop, context: None)
+        task = loop.create_task(wait())
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+        del loop, task
+    gc.collect()
+    assert len(seen) == 5 and not any(it() for it in seen)

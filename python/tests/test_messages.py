@@ -4,6 +4,9 @@ import array
 import copy
 import gc
 import pickle
+import subprocess
+import sys
+import textwrap
 import weakref
 
 import numpy
@@ -259,3 +262,32 @@ def test_a_large_message():
     message = CompressedImage(data=numpy.zeros(200_000_000, dtype=numpy.uint8))
     data = message.to_bytes()
     assert len(data) > 200_000_000 and len(CompressedImage.from_bytes(data).data) == 200_000_000
+
+
+def test_a_field_that_is_set_while_it_is_read_for_the_first_time():
+    # numpy is imported when an array is asked for first, and that runs whatever it likes.
+    program = """
+    import sys
+    import tsuji
+    from tsuji.interfaces.std_msgs.msg import UInt8MultiArray
+    message = UInt8MultiArray(data=[1, 2, 3])
+    class Meanwhile:
+        def find_spec(self, name, path=None, target=None):
+            if name == "numpy":
+                message.data = [9, 9]
+    sys.meta_path.insert(0, Meanwhile())
+    assert "numpy" not in sys.modules
+    print(bytes(message.data), bytes(message.data), len(message.to_bytes()))
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stderr) == (0, "")
+    nine = repr(bytes([9, 9]))
+    assert run.stdout.startswith(f"{nine} {nine} ")
+
+
+def test_a_lent_array_has_a_most(tmp_path):
+    with tsuji.Node("lends", interop="none", runtime_dir=str(tmp_path)) as node:
+        publisher = node.publisher("scan", "sensor_msgs/msg/LaserScan")
+        for count in (1 << 32, 1 << 29):
+            with pytest.raises(ValueError, match="ranges: .* elements; allowed: at most 536870911"):
+                publisher.loan(ranges=count)

@@ -35,6 +35,9 @@ pub use filter::{NameRegex, TopicFilter};
 
 mod list;
 
+mod message;
+pub use message::{KEPT_TIMES_MAX, RecordedMessage};
+
 #[cfg_attr(not(feature = "node"), expect(dead_code, reason = "only what is read is looked at"))]
 mod offered;
 pub use offered::{Layout, OFFERS_MAX, qos_overrides};
@@ -57,7 +60,7 @@ pub use player::{Controls, PlayOptions, Played, Player, Position, Remap};
 mod read;
 pub use read::{
     CHUNK_BYTES_MAX, DEFINITION_BYTES_MAX, DEFINITIONS_BYTES_MAX, Damage, Messages,
-    RECORD_BYTES_MAX, RecordedMessage, RecordedTopic, Recording, Summary, TOPICS_MAX,
+    RECORD_BYTES_MAX, RecordedTopic, Recording, Summary, TOPICS_MAX,
 };
 
 #[cfg(feature = "node")]

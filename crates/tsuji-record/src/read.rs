@@ -16,6 +16,7 @@ use tsuji_msg::TypeName;
 use crate::fields::{self, Record};
 use crate::file::{Frame, Frames, HEAD_BYTES, Step, op};
 use crate::list::{self, LIST, List, Packing};
+use crate::message::{HEAD_OF_MESSAGE, RecordedMessage, ZSTD_MAGIC};
 use crate::span::Span;
 use crate::{Error, ErrorKind, OFFERS_MAX, Result, offered, schema};
 
@@ -49,9 +50,6 @@ pub(crate) const METADATA: &str = "tsuji";
 
 /// What follows the name of a topic in it where it has the offers, if they became more.
 pub(crate) const OFFERED: &str = " offered";
-
-/// Bytes of what a message has before its data.
-const HEAD_OF_MESSAGE: usize = 22;
 
 /// A file or a folder of rosbag2, opened.
 pub struct Recording {
@@ -141,19 +139,6 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: byte {}: {}", self.file.display(), self.at, self.what)
     }
-}
-
-/// A message of a recording.
-#[derive(Clone)]
-pub struct RecordedMessage {
-    /// When it was received, in nanoseconds since the Unix epoch.
-    pub log_ns: u64,
-    /// Its topic, by its place in [`Recording::topics`].
-    pub topic: usize,
-    /// What it was read with: a chunk, or messages outside chunks.
-    read: Arc<Vec<u8>>,
-    /// Where its data is in that.
-    data: Range<usize>,
 }
 
 trait Source: Read + Seek + Send {}
@@ -733,66 +718,6 @@ struct Found {
     offered: Vec<(String, Vec<Qos>)>,
 }
 
-impl RecordedMessage {
-    /// `None` if it is too short, or of no channel that is known.
-    fn new(
-        read: &Arc<Vec<u8>>,
-        record: Range<usize>,
-        channels: &HashMap<u16, usize>,
-    ) -> Option<Self> {
-        let head = read[record.clone()].first_chunk::<HEAD_OF_MESSAGE>()?;
-        let (&channel, rest) = head.split_first_chunk()?;
-        let log_ns = u64::from_le_bytes(*rest[4..].first_chunk()?);
-        let topic = *channels.get(&u16::from_le_bytes(channel))?;
-        let data = record.start + HEAD_OF_MESSAGE..record.end;
-        Some(Self { log_ns, topic, read: Arc::clone(read), data })
-    }
-
-    /// The message as it was before `rosbag2` packed it by itself, which no message in CDR looks like; `None` if that takes more
-    /// than what `room` has left, or if it is none.
-    fn unpacked(mut self, room: &mut u64) -> Option<Self> {
-        if !self.data().starts_with(&ZSTD_MAGIC) {
-            return Some(self);
-        }
-        let mut data = Vec::new();
-        let source = zstd::Decoder::new(self.data()).ok()?;
-        // It grows by what is there, and no further.
-        let bytes = source.take(*room + 1).read_to_end(&mut data).ok()? as u64;
-        *room = room.checked_sub(bytes)?;
-        (self.data, self.read) = (0..data.len(), Arc::new(data));
-        Some(self)
-    }
-
-    /// The message as it was serialised. It stays where it is while the message, or a clone of it, is there.
-    pub fn data(&self) -> &[u8] {
-        &self.read[self.data.clone()]
-    }
-
-    /// How many bytes of memory the message keeps: those that it was read with.
-    pub fn kept_bytes(&self) -> usize {
-        self.read.len()
-    }
-}
-
-impl PartialEq for RecordedMessage {
-    fn eq(&self, other: &Self) -> bool {
-        (self.log_ns, self.topic, self.data()) == (other.log_ns, other.topic, other.data())
-    }
-}
-
-impl Eq for RecordedMessage {}
-
-impl fmt::Debug for RecordedMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { log_ns, topic, data, .. } = self;
-        f.debug_struct("RecordedMessage")
-            .field("log_ns", log_ns)
-            .field("topic", topic)
-            .field("bytes", &data.len())
-            .finish_non_exhaustive()
-    }
-}
-
 /// The messages of a recording, as [`Recording::messages`] gives them.
 pub struct Messages<'a> {
     recording: &'a mut Recording,
@@ -811,7 +736,7 @@ struct Waiting(RecordedMessage);
 
 impl Waiting {
     fn bytes(&self) -> usize {
-        size_of::<Entry>() + HEAD_OF_MESSAGE + self.0.data.len()
+        size_of::<Entry>() + self.0.kept_bytes()
     }
 }
 
@@ -857,7 +782,7 @@ impl Iterator for Messages<'_> {
                 Err(error) => return Some(Err(error)),
             };
             for message in messages.into_iter().filter(|it| self.from_ns <= it.log_ns) {
-                let (log_ns, message) = (message.log_ns, Waiting(message));
+                let (log_ns, message) = (message.log_ns, Waiting(message.apart()));
                 self.waiting_bytes += message.bytes();
                 self.count += 1;
                 self.waiting.push(Reverse((log_ns, self.count, message)));
@@ -895,9 +820,6 @@ fn frames(path: &Path, source: Box<dyn Source>) -> Result<Frames<Box<dyn Source>
         Error::new(ErrorKind::Format, format!("{} {what}", path.display()))
     })
 }
-
-/// What `zstd` begins with. The first byte of a message in CDR is 0.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 /// Refuses messages that were packed in a way that is not known here.
 fn check_packing(path: &Path, list: &List) -> Result<()> {
@@ -938,12 +860,14 @@ fn unpack(record: Vec<u8>) -> std::result::Result<(Vec<u8>, Range<usize>), Strin
     };
     // At once, where so much is likely to be there.
     let is_likely = size <= (chunk.data.len() as u64).saturating_mul(RATIO_MAX);
+    let at_once = match chunk.compression {
+        "zstd" if is_likely => zstd::bulk::decompress(chunk.data, size as usize).ok(),
+        _ => None,
+    };
     let unpacked = match chunk.compression {
         "" => None,
-        "zstd" if is_likely => {
-            let unpacked = zstd::bulk::decompress(chunk.data, size as usize);
-            Some(unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?)
-        }
+        _ if at_once.is_some() => at_once,
+        // What is wrong is told by this.
         "zstd" => packed(zstd::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
         "lz4" => packed(lz4::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
         other => return Err(format!("it is packed as \"{other}\"; read: zstd and lz4")),
@@ -1078,6 +1002,24 @@ mod tests {
         check(1, 2, 3, 0);
         check(1, 3, 3, 1);
         check(0, 0, 3, 1);
+    }
+
+    #[test]
+    fn what_waits_does_not_keep_what_it_was_read_with() {
+        // Chunks that overlap, each with a small message beside a record that nobody reads.
+        let records = [message(5), record(0x70, &vec![0; 1 << 20])].concat();
+        let packed = zstd::bulk::compress(&records, 0).unwrap();
+        let mut chunk = chunk("zstd", &packed, records.len() as u64);
+        chunk[9..17].copy_from_slice(&1_u64.to_le_bytes());
+        chunk[17..25].copy_from_slice(&9_u64.to_le_bytes());
+        let mut recording = recording(&[vec![channel(1, 0, "/a", "")], vec![chunk; 20]].concat());
+        let mut messages = recording.messages(0);
+        let first = messages.next().unwrap().unwrap();
+        assert!(first.kept_bytes() < 100);
+        assert!((19..100 << 10).contains(&messages.waiting_bytes), "{}", messages.waiting_bytes);
+        let kept: usize = messages.waiting.iter().map(|it| it.0.2.0.kept_bytes()).sum();
+        assert!(kept < 100, "{kept}");
+        assert_eq!(messages.count(), 19);
     }
 
     /// A chunk in which one schema takes so many bytes.

@@ -113,35 +113,40 @@ Server = _tsuji.Service
 
 
 class _Waiting:
-    """The tasks of one event loop that wait for something of tsuji."""
+    """The tasks of one event loop that wait for something of tsuji. The loop keeps it, and so does each task while it waits."""
 
-    # That of the loop which was asked for last, for each thread.
-    last = threading.local()
+    # By loop; and that of the loop which was asked for last, for each thread.
     of_loops = weakref.WeakKeyDictionary()
+    last = threading.local()
 
     def __init__(self, loop):
         self.futures = {}
-        self.bell = _tsuji.LoopBell()
+        self.wakers = _tsuji.LoopWakers()
         self.numbers = itertools.count()
-        # Those that wait keep the loop; what the loop keeps does not.
-        loop.add_reader(self.bell.fileno(), self.wake)
+        loop.add_reader(self.wakers.fileno(), self.wake)
 
     @classmethod
     def of(cls, loop):
-        known, waiting = getattr(cls.last, "known", (None, None))
-        if known is None or known() is not loop:
-            waiting = cls.of_loops.get(loop)
-            if waiting is None:
-                waiting = cls.of_loops[loop] = cls(loop)
-            cls.last.known = weakref.ref(loop), waiting
-        return waiting
+        known, waiting = getattr(cls.last, "known", (_nothing, _nothing))
+        if known() is loop and (found := waiting()) is not None:
+            return found
+        found = cls.of_loops.get(loop, _nothing)()
+        if found is None:
+            found = cls(loop)
+            cls.of_loops[loop] = weakref.ref(found)
+        cls.last.known = weakref.ref(loop), weakref.ref(found)
+        return found
 
     def wake(self):
-        tasks = self.bell.take()
+        tasks = self.wakers.take()
         for task in list(self.futures) if tasks is None else tasks:
             future = self.futures.get(task)
             if future is not None and not future.done():
                 future.set_result(None)
+
+
+def _nothing():
+    """What a weak reference to nothing answers."""
 
 
 async def _wait_for(poll):
@@ -152,7 +157,7 @@ async def _wait_for(poll):
     loop = asyncio.get_running_loop()
     waiting = _Waiting.of(loop)
     task = next(waiting.numbers)
-    waker = waiting.bell.waker(task)
+    waker = waiting.wakers.waker(task)
     try:
         while True:
             arrived = waiting.futures[task] = loop.create_future()
@@ -294,7 +299,7 @@ class Subscription(_Wrapper):
 
     def __init__(self, raw):
         super().__init__(raw)
-        # How many `async for` has taken without a wait.
+        # How many tasks have taken without a wait.
         self._in_a_row = 0
 
     def __iter__(self):
@@ -310,17 +315,8 @@ class Subscription(_Wrapper):
         return self
 
     async def __anext__(self):
-        if self._in_a_row == _IN_A_ROW_MAX:
-            # Before the next is taken, which a task that is cancelled here would lose.
-            self._in_a_row = 0
-            await _others_run()
         try:
-            message = self.take()
-            if message is not None:
-                self._in_a_row += 1
-                return message
-            self._in_a_row = 0
-            return await _wait_for(self.poll)
+            return await self._next()
         except ClosedError:
             raise StopAsyncIteration from None
 
@@ -329,7 +325,19 @@ class Subscription(_Wrapper):
         import asyncio
 
         async with asyncio.timeout(timeout):
-            return await _wait_for(self.poll)
+            return await self._next()
+
+    async def _next(self):
+        if self._in_a_row == _IN_A_ROW_MAX:
+            # Before the next is taken, which a task that is cancelled here would lose.
+            self._in_a_row = 0
+            await _others_run()
+        message = self.take()
+        if message is not None:
+            self._in_a_row += 1
+            return message
+        self._in_a_row = 0
+        return await _wait_for(self.poll)
 
 
 class ActionClient(_Wrapper):

@@ -11,30 +11,30 @@ use tsuji_platform::poll;
 use crate::waiting::lock;
 
 /// What one event loop watches by a descriptor. Its tasks have numbers.
-pub(crate) struct LoopBell {
+pub(crate) struct LoopWakers {
     descriptor: poll::Waker,
-    rung: Mutex<Rung>,
+    woken: Mutex<Woken>,
 }
 
 /// Who was woken since the loop looked last.
 #[derive(Default)]
-struct Rung {
+struct Woken {
     tasks: Vec<u64>,
     are_all: bool,
 }
 
-impl LoopBell {
+impl LoopWakers {
     /// Wakes every task.
-    pub(crate) fn ring_for_all(&self) {
-        self.ring(|rung| rung.are_all = true);
+    pub(crate) fn wake_all(&self) {
+        self.wake_with(|woken| woken.are_all = true);
     }
 
-    fn ring(&self, note: impl FnOnce(&mut Rung)) {
-        let mut rung = lock(&self.rung);
+    fn wake_with(&self, note: impl FnOnce(&mut Woken)) {
+        let mut woken = lock(&self.woken);
         // Whoever was first has made the descriptor readable.
-        let is_first = rung.tasks.is_empty() && !rung.are_all;
-        note(&mut rung);
-        drop(rung);
+        let is_first = woken.tasks.is_empty() && !woken.are_all;
+        note(&mut woken);
+        drop(woken);
         if is_first {
             self.descriptor.give();
         }
@@ -42,17 +42,17 @@ impl LoopBell {
 }
 
 /// Wakes tasks of one event loop.
-#[pyclass(frozen, name = "LoopBell", module = "tsuji")]
-pub(crate) struct PyLoopBell(Arc<LoopBell>);
+#[pyclass(frozen, name = "LoopWakers", module = "tsuji")]
+pub(crate) struct PyLoopWakers(Arc<LoopWakers>);
 
 #[pymethods]
-impl PyLoopBell {
+impl PyLoopWakers {
     #[new]
     fn new() -> PyResult<Self> {
         let descriptor = poll::Waker::new().map_err(|error| {
             PyOSError::new_err(format!("a descriptor to wake an event loop by: {error}"))
         })?;
-        Ok(Self(Arc::new(LoopBell { descriptor, rung: Mutex::default() })))
+        Ok(Self(Arc::new(LoopWakers { descriptor, woken: Mutex::default() })))
     }
 
     /// The descriptor, which is readable when a task was woken.
@@ -61,15 +61,15 @@ impl PyLoopBell {
     }
 
     /// What wakes the task of this number.
-    fn waker(&self, task: u64) -> LoopWaker {
-        LoopWaker { bell: Arc::downgrade(&self.0), task }
+    fn waker(&self, task: u64) -> TaskWaker {
+        TaskWaker { wakers: Arc::downgrade(&self.0), task }
     }
 
     /// The tasks that were woken; None where all were.
     fn take(&self) -> Option<Vec<u64>> {
         // Before the look: who is woken after it makes the descriptor readable again.
         self.0.descriptor.take();
-        let Rung { tasks, are_all } = std::mem::take(&mut *lock(&self.0.rung));
+        let Woken { tasks, are_all } = std::mem::take(&mut *lock(&self.0.woken));
         (!are_all).then_some(tasks)
     }
 }
@@ -77,15 +77,15 @@ impl PyLoopBell {
 /// Wakes a task of an event loop, as long as that is there.
 #[pyclass(frozen, from_py_object, module = "tsuji")]
 #[derive(Clone)]
-pub(crate) struct LoopWaker {
-    pub(crate) bell: Weak<LoopBell>,
+pub(crate) struct TaskWaker {
+    pub(crate) wakers: Weak<LoopWakers>,
     task: u64,
 }
 
-impl task::Wake for LoopWaker {
+impl task::Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        if let Some(bell) = self.bell.upgrade() {
-            bell.ring(|rung| rung.tasks.push(self.task));
+        if let Some(wakers) = self.wakers.upgrade() {
+            wakers.wake_with(|woken| woken.tasks.push(self.task));
         }
     }
 }
