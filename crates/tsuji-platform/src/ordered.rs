@@ -176,7 +176,6 @@ mod watched {
         PoisonError::new(again(error.into_inner()))
     }
 
-    #[expect(clippy::type_complexity, reason = "it is the standard library's")]
     fn timed<'a, T>(
         waited: LockResult<(sync::MutexGuard<'a, T>, WaitTimeoutResult)>,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {

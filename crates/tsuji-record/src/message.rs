@@ -17,7 +17,7 @@ pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 pub struct RecordedMessage {
     /// When it was received, in nanoseconds since the Unix epoch.
     pub log_ns: u64,
-    /// Its topic, by its place in [`Recording::topics`].
+    /// Its topic, by its place in [`Recording::topics`](crate::Recording::topics).
     pub topic: usize,
     /// What it was read with: a chunk, or messages outside chunks.
     read: Arc<Vec<u8>>,
