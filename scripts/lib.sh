@@ -368,6 +368,11 @@ newer_or_same() {
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
 }
 
+# version : the version of the workspace.
+version() {
+    sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1
+}
+
 # rust_version_min: the oldest Rust that the workspace states to work with.
 rust_version_min() {
     sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml

@@ -9,8 +9,6 @@ import base64
 import hashlib
 import os
 import pathlib
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +16,10 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / 'packages'))
+
+import deb  # noqa: E402
+
 DISTRIBUTIONS = ['humble', 'jazzy', 'kilted', 'lyrical']
 TYPESUPPORTS = {
     'rmw_typesupport_c': ['rosidl_typesupport_c', 'rosidl_typesupport_introspection_c'],
@@ -26,7 +28,7 @@ TYPESUPPORTS = {
 SUMMARY = 'The ROS middleware interface by tsuji, each flow by the transport that suits it'
 # What the library needs of ROS 2 is there where a node is.
 NEEDS = ['rcutils', 'rmw', 'rosidl-runtime-c', 'rosidl-typesupport-introspection-c', 'rosidl-typesupport-introspection-cpp']
-DEB_ARCHITECTURES = {'x86_64': 'amd64', 'aarch64': 'arm64'}
+HOLDS = 'What the library holds of others\n is in NOTICE beside this file.'
 
 
 def fixture(folder):
@@ -54,23 +56,10 @@ def files(library):
     return found
 
 
-def glibc(library):
-    """Return the oldest version of glibc that the library can be loaded with."""
-    symbols = subprocess.run(['objdump', '-T', library], check=True, capture_output=True, text=True).stdout
-    versions = {tuple(map(int, it.split('.'))) for it in re.findall(r'GLIBC_([0-9.]+)', symbols)}
-    return max(versions)[:2]
-
-
-def machine(library):
-    """Return the machine that the library is for, as its ELF header says."""
-    number = int.from_bytes(pathlib.Path(library).read_bytes()[18:20], 'little')
-    return {62: 'x86_64', 183: 'aarch64'}[number]
-
-
 def wheel(out, library, version):
     """Make the wheel and return its path."""
-    major, minor = glibc(library)
-    tag = f'py3-none-manylinux_{major}_{minor}_{machine(library)}'
+    major, minor = deb.glibc(library)
+    tag = f'py3-none-manylinux_{major}_{minor}_{deb.machine(library)}'
     name = f'ros_rmw_tsuji-{version}'
     info = f'{name}.dist-info'
     content = {f'{name}.data/data/{path}': what for path, what in files(pathlib.Path(library).read_bytes()).items()}
@@ -105,38 +94,25 @@ def wheel(out, library, version):
 def debian(out, library, version, distribution):
     """Make the Debian package of a distribution and return its path."""
     package = f'ros-{distribution}-rmw-tsuji'
-    architecture = DEB_ARCHITECTURES[machine(library)]
-    major, minor = glibc(library)
+    major, minor = deb.glibc(library)
+    needs = [f'ros-{distribution}-{it}' for it in NEEDS]
+    needs += [f'libc6 (>= {major}.{minor})', 'libgcc-s1', 'libstdc++6']
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        folder.chmod(0o755)
-        size = 0
+        made = deb.Package(folder)
         for path, what in files(pathlib.Path(library).read_bytes()).items():
-            place = folder / 'opt/ros' / distribution / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(what)
-            place.chmod(0o644)
-            size += len(what)
-        documents = folder / 'usr/share/doc' / package
-        documents.mkdir(parents=True)
-        shutil.copyfile(ROOT / 'NOTICE', documents / 'NOTICE')
-        (documents / 'copyright').write_text(
-            'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n'
-            'Upstream-Name: tsuji\n\nFiles: *\nCopyright: The tsuji authors\nLicense: Apache-2.0\n'
-            ' On Debian systems its text is in /usr/share/common-licenses/Apache-2.0. What the library holds of others\n'
-            ' is in NOTICE beside this file.\n')
-        needs = [f'ros-{distribution}-{it}' for it in NEEDS]
-        needs += [f'libc6 (>= {major}.{minor})', 'libgcc-s1', 'libstdc++6']
-        control = folder / 'DEBIAN/control'
-        control.parent.mkdir()
-        control.write_text(
-            f'Package: {package}\nVersion: {version}\nArchitecture: {architecture}\nSection: misc\nPriority: optional\n'
-            f'Maintainer: The tsuji authors <maintainers@tsuji.invalid>\nInstalled-Size: {size // 1024}\n'
-            f'Depends: {", ".join(needs)}\nDescription: {SUMMARY}\n'
-            ' Nodes on rclcpp and rclpy use it with RMW_IMPLEMENTATION=rmw_tsuji.\n')
-        path = out / f'{package}_{version}_{architecture}.deb'
-        subprocess.run(['dpkg-deb', '--root-owner-group', '--build', folder, path], check=True, stdout=subprocess.DEVNULL)
-    return path
+            made.put(f'opt/ros/{distribution}/{path}', what)
+        made.put(f'usr/share/doc/{package}/NOTICE', ROOT / 'NOTICE')
+        made.put(f'usr/share/doc/{package}/copyright', deb.copyright(HOLDS))
+        return made.make(out, {
+            'Package': package,
+            'Version': version,
+            'Architecture': deb.ARCHITECTURES[deb.machine(library)],
+            'Section': 'misc',
+            'Priority': 'optional',
+            'Maintainer': deb.MAINTAINER,
+            'Depends': ', '.join(needs),
+            'Description': f'{SUMMARY}\n Nodes on rclcpp and rclpy use it with RMW_IMPLEMENTATION=rmw_tsuji.',
+        }, [])
 
 
 def main():

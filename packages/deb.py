@@ -1,0 +1,69 @@
+"""What Debian packages of tsuji are made by, whatever is in them."""
+
+import gzip
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+MACHINES = {62: 'x86_64', 183: 'aarch64'}
+ARCHITECTURES = {'x86_64': 'amd64', 'aarch64': 'arm64'}
+MAINTAINER = 'The tsuji authors <maintainers@tsuji.invalid>'
+
+
+def machine(binary):
+    """Return the machine that a program or library is for, as its ELF header says."""
+    number = int.from_bytes(pathlib.Path(binary).read_bytes()[18:20], 'little')
+    if number not in MACHINES:
+        sys.exit(f'error: {binary} is for the machine {number} of ELF; allowed: {MACHINES}')
+    return MACHINES[number]
+
+
+def glibc(binary):
+    """Return the oldest version of glibc that a program or library can be loaded with."""
+    symbols = subprocess.run(['objdump', '-T', binary], check=True, capture_output=True, text=True).stdout
+    versions = {tuple(map(int, it.split('.'))) for it in re.findall(r'GLIBC_([0-9.]+)', symbols)}
+    return max(versions)[:2]
+
+
+def copyright(holds):
+    """Return the file that Debian wants, which ends by what the package holds of others, in lines of their own."""
+    return (
+        'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n'
+        'Upstream-Name: tsuji\n\nFiles: *\nCopyright: The tsuji authors\nLicense: Apache-2.0\n'
+        f' On Debian systems its text is in /usr/share/common-licenses/Apache-2.0. {holds}\n'
+    ).encode()
+
+
+class Package:
+    """The files of a package, to be filled and made."""
+
+    def __init__(self, folder):
+        """Start with nothing."""
+        self.root = pathlib.Path(folder)
+        self.root.chmod(0o755)
+
+    def put(self, path, what, mode=0o644):
+        """Put bytes, or a copy of a file, at a path."""
+        place = self.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(what, bytes):
+            place.write_bytes(what)
+        else:
+            shutil.copyfile(what, place)
+        place.chmod(mode)
+
+    def put_packed(self, path, what):
+        """Put bytes packed by gzip, as Debian has manuals and changelogs, the same at each making."""
+        self.put(f'{path}.gz', gzip.compress(what, 9, mtime=0))
+
+    def make(self, out, control, packing):
+        """Make the package, packed as dpkg-deb is told by these flags, and return its path."""
+        size = sum(it.stat().st_size for it in self.root.rglob('*') if it.is_file())
+        said = self.root / 'DEBIAN/control'
+        said.parent.mkdir()
+        said.write_text(''.join(f'{key}: {value}\n' for key, value in {**control, 'Installed-Size': -(-size // 1024)}.items()))
+        path = out / '{Package}_{Version}_{Architecture}.deb'.format(**control)
+        subprocess.run(['dpkg-deb', '--root-owner-group', *packing, '--build', self.root, path], check=True, stdout=subprocess.DEVNULL)
+        return path
