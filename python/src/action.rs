@@ -197,7 +197,8 @@ pub(crate) struct PendingCancel(Mutex<Option<RawPendingCancel>>);
 
 #[pymethods]
 impl PendingCancel {
-    /// What the server has decided: canceling, rejected, ended or unknown goal; while there is no answer `wake` is woken when it is worth asking again.
+    /// What the server has decided: canceling, rejected, ended or unknown goal; while there is no answer `wake` is woken when it is
+    /// worth asking again.
     fn poll(&self, py: Python<'_>, wake: Wake) -> PyResult<Option<&'static str>> {
         let outcome = poll_once(py, &self.0, &wake).transpose().map_err(raised)?;
         Ok(outcome.map(name_of_outcome))
@@ -295,7 +296,8 @@ impl Goal {
         Ok(PendingCancel(Mutex::new(Some(pending))))
     }
 
-    /// The next feedback, or None when the goal has ended and all was taken, alone in a tuple; else `wake` is woken when it is worth asking again.
+    /// The next feedback, or None when the goal has ended and all was taken, alone in a tuple; else `wake` is woken when it is worth
+    /// asking again.
     fn poll_feedback<'py>(
         &self,
         py: Python<'py>,

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use tsuji::Loan as RawLoan;
-use tsuji_msg::cdr::{CdrError, Count, Sink, Slice};
+use tsuji_msg::cdr::{CdrError, Count, Sink};
 use tsuji_msg::definition::{ScalarKind, Shape};
 
 use crate::error::raised;
@@ -65,13 +65,9 @@ impl Loan {
         let loan = loop {
             let size = message::write_to(Count::default(), message, &mut rooms)?;
             let mut loan = py.detach(|| raw.loan_bytes(size)).map_err(raised)?;
-            match message::write_to(Slice::new(&mut loan), message, &mut rooms) {
-                Ok(written) if written == size => break loan,
-                Err(wrong) if size == message::write_to(Count::default(), message, &mut rooms)? => {
-                    return Err(wrong);
-                }
-                // Another thread has set a part of it meanwhile.
-                _ => (),
+            // Another thread may have set a part of it meanwhile.
+            if message::write_into(message, &mut rooms, &mut loan)? == Some(size) {
+                break loan;
             }
         };
         rooms.sort_by_key(|it| it.field);

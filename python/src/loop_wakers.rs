@@ -82,6 +82,12 @@ pub(crate) struct TaskWaker {
     task: u64,
 }
 
+impl TaskWaker {
+    pub(crate) fn waker(&self) -> task::Waker {
+        task::Waker::from(Arc::new(self.clone()))
+    }
+}
+
 impl task::Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         if let Some(wakers) = self.wakers.upgrade() {

@@ -191,19 +191,19 @@ pub(crate) fn write_to<S: Sink>(
     Ok(writer.position())
 }
 
-/// Writes a message, and answers how many bytes it has; none where there is no room for it: it may have grown since it was
-/// measured.
+/// Writes a message into memory, with room in the place of some of its fields, and answers how many bytes it has; none where there
+/// is no room for it: it may have grown since it was measured.
 pub(crate) fn write_into(
     message: &Bound<'_, Message>,
+    rooms: &mut [Room],
     bytes: &mut [u8],
 ) -> PyResult<Option<usize>> {
     let room = bytes.len();
-    let mut writer = Writer::new(Slice::new(bytes), ByteOrder::Little).map_err(read::raised)?;
-    match write::write_message(message, &mut writer) {
-        Ok(()) => Ok(Some(writer.position())),
+    match write_to(Slice::new(bytes), message, rooms) {
+        Ok(written) => Ok(Some(written)),
         // It is larger than it was, or wrong; the size tells which.
-        Err(_) if room < size(message)? => Ok(None),
-        Err(wrong) => Err(wrong.raised(message.py())),
+        Err(_) if room < write_to(Count::default(), message, rooms)? => Ok(None),
+        Err(wrong) => Err(wrong),
     }
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn encode(message: &Bound<'_, Message>) -> PyResult<Vec<u8>> {
 pub(crate) fn encode_of_size(message: &Bound<'_, Message>, mut size: usize) -> PyResult<Vec<u8>> {
     loop {
         let mut bytes = vec![0; size];
-        if let Some(written) = write_into(message, &mut bytes)? {
+        if let Some(written) = write_into(message, &mut [], &mut bytes)? {
             bytes.truncate(written);
             return Ok(bytes);
         }

@@ -1,7 +1,7 @@
 //! Publishers and subscriptions.
 
 use std::sync::{Arc, Mutex};
-use std::task::{self, Poll, Waker};
+use std::task::{self, Poll};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyTimeoutError, PyTypeError};
@@ -12,7 +12,6 @@ use tsuji::{
     Bytes, Context, ErrorKind, PublisherEvent, RawPublisher, RawSample, RawSubscription,
     SubscriptionEvent, WaitSet,
 };
-
 use tsuji_msg::cdr;
 
 use crate::error::raised;
@@ -109,7 +108,7 @@ impl Publisher {
         }
         let mut loan = py.detach(|| raw.loan_bytes(size)).map_err(raised)?;
         // Another thread may have set a field meanwhile.
-        match message::write_into(message, &mut loan)? {
+        match message::write_into(message, &mut [], &mut loan)? {
             Some(written) => {
                 loan.truncate(written);
                 py.detach(|| raw.publish_loan(loan)).map_err(raised)
@@ -284,7 +283,7 @@ impl Subscription {
     /// The oldest message that was not taken, if there is one; else `wake` is woken when it is worth asking again.
     fn poll<'py>(&self, py: Python<'py>, wake: TaskWaker) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.life.check()?;
-        let waker = Waker::from(Arc::new(wake.clone()));
+        let waker = wake.waker();
         let polled = py.detach(|| self.raw.poll_bytes(&mut task::Context::from_waker(&waker)));
         match polled {
             Poll::Ready(sample) => received(py, &self.plan, sample.map_err(raised)?).map(Some),

@@ -171,7 +171,7 @@ pub(crate) enum Wake {
 impl Wake {
     pub(crate) fn waker(&self, py: Python<'_>) -> Waker {
         match self {
-            Self::InLoop(it) => Waker::from(Arc::new(it.clone())),
+            Self::InLoop(it) => it.waker(),
             Self::Call(it) => Waker::from(Arc::new(CallWhenReady(it.clone_ref(py)))),
         }
     }
@@ -189,7 +189,7 @@ impl task::Wake for CallWhenReady {
     }
 }
 
-/// What is there of something that is polled; where there is nothing `wake` is called when it is worth asking again.
+/// What is there of something that is polled; where there is nothing `wake` is woken when it is worth asking again.
 pub(crate) fn poll_with<T: Send>(
     py: Python<'_>,
     wake: &Wake,

@@ -51,7 +51,7 @@ mod watched {
         pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
             // Before the wait, which would have no end.
             order::enter(Class::of::<T>());
-            guarded(self.0.lock())
+            map(self.0.lock(), |guard| MutexGuard { guard: Some(guard) })
         }
 
         /// What it guards, of a lock that nobody else can have.
@@ -60,12 +60,11 @@ mod watched {
         }
     }
 
-    fn guarded<T: ?Sized>(
-        locked: LockResult<sync::MutexGuard<'_, T>>,
-    ) -> LockResult<MutexGuard<'_, T>> {
+    /// A result of the standard library's locks with something else made of what it has, poisoned or not.
+    fn map<A, B>(locked: LockResult<A>, make: impl FnOnce(A) -> B) -> LockResult<B> {
         match locked {
-            Ok(guard) => Ok(MutexGuard { guard: Some(guard) }),
-            Err(error) => Err(PoisonError::new(MutexGuard { guard: Some(error.into_inner()) })),
+            Ok(it) => Ok(make(it)),
+            Err(error) => Err(PoisonError::new(make(error.into_inner()))),
         }
     }
 
@@ -127,7 +126,7 @@ mod watched {
 
         /// Waits for a wake, or for no reason.
         pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-            guarded(self.0.wait(released(guard))).map(again).map_err(again_poisoned)
+            map(self.0.wait(released(guard)), again)
         }
 
         /// Waits while something is so.
@@ -136,9 +135,7 @@ mod watched {
             guard: MutexGuard<'a, T>,
             condition: impl FnMut(&mut T) -> bool,
         ) -> LockResult<MutexGuard<'a, T>> {
-            guarded(self.0.wait_while(released(guard), condition))
-                .map(again)
-                .map_err(again_poisoned)
+            map(self.0.wait_while(released(guard), condition), again)
         }
 
         /// The same, for this time at most.
@@ -147,7 +144,8 @@ mod watched {
             guard: MutexGuard<'a, T>,
             at_most: Duration,
         ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-            timed(self.0.wait_timeout(released(guard), at_most))
+            let waited = self.0.wait_timeout(released(guard), at_most);
+            map(waited, |(guard, why)| (again(guard), why))
         }
 
         /// Waits while something is so, for this time at most.
@@ -157,35 +155,21 @@ mod watched {
             at_most: Duration,
             condition: impl FnMut(&mut T) -> bool,
         ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-            timed(self.0.wait_timeout_while(released(guard), at_most, condition))
+            let waited = self.0.wait_timeout_while(released(guard), at_most, condition);
+            map(waited, |(guard, why)| (again(guard), why))
         }
     }
 
-    /// What a condition variable lets go and takes again.
+    /// What a condition variable lets go.
     fn released<T>(mut guard: MutexGuard<'_, T>) -> sync::MutexGuard<'_, T> {
         order::leave(Class::of::<T>());
         guard.guard.take().expect("it is only taken by what ends it")
     }
 
-    fn again<T>(guard: MutexGuard<'_, T>) -> MutexGuard<'_, T> {
+    /// What it has taken again.
+    fn again<T>(guard: sync::MutexGuard<'_, T>) -> MutexGuard<'_, T> {
         order::enter(Class::of::<T>());
-        guard
-    }
-
-    fn again_poisoned<T>(error: PoisonError<MutexGuard<'_, T>>) -> PoisonError<MutexGuard<'_, T>> {
-        PoisonError::new(again(error.into_inner()))
-    }
-
-    fn timed<'a, T>(
-        waited: LockResult<(sync::MutexGuard<'a, T>, WaitTimeoutResult)>,
-    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        match waited {
-            Ok((guard, why)) => Ok((again(MutexGuard { guard: Some(guard) }), why)),
-            Err(error) => {
-                let (guard, why) = error.into_inner();
-                Err(PoisonError::new((again(MutexGuard { guard: Some(guard) }), why)))
-            }
-        }
+        MutexGuard { guard: Some(guard) }
     }
 }
 
@@ -238,7 +222,9 @@ mod order {
             let mut circle = None;
             for held in has.iter().filter(|it| **it != class) {
                 if seen.insert((*held, class)) {
-                    circle = circle.or_else(|| add(*held, class));
+                    // Each is added, whatever was found before.
+                    let found = add(*held, class);
+                    circle = circle.or(found);
                 }
             }
             has.push(class);

@@ -66,7 +66,7 @@ impl RecordedMessage {
     }
 
     /// The same message, which keeps at most [`KEPT_TIMES_MAX`] times its own bytes: it is copied where it would keep more.
-    pub(crate) fn apart(mut self) -> Self {
+    pub(crate) fn compacted(mut self) -> Self {
         if self.data.len() < self.kept_bytes() / KEPT_TIMES_MAX {
             let data = self.data().to_vec();
             (self.data, self.read) = (0..data.len(), Arc::new(data));

@@ -782,7 +782,7 @@ impl Iterator for Messages<'_> {
                 Err(error) => return Some(Err(error)),
             };
             for message in messages.into_iter().filter(|it| self.from_ns <= it.log_ns) {
-                let (log_ns, message) = (message.log_ns, Waiting(message.apart()));
+                let (log_ns, message) = (message.log_ns, Waiting(message.compacted()));
                 self.waiting_bytes += message.bytes();
                 self.count += 1;
                 self.waiting.push(Reverse((log_ns, self.count, message)));
@@ -858,17 +858,18 @@ fn unpack(record: Vec<u8>) -> std::result::Result<(Vec<u8>, Range<usize>), Strin
         let read = source.and_then(|it| it.take(size + 1).read_to_end(&mut bytes));
         read.map(|_| Some(bytes)).map_err(|error| format!("it cannot be unpacked: {error}"))
     };
-    // At once, where so much is likely to be there.
-    let is_likely = size <= (chunk.data.len() as u64).saturating_mul(RATIO_MAX);
-    let at_once = match chunk.compression {
-        "zstd" if is_likely => zstd::bulk::decompress(chunk.data, size as usize).ok(),
-        _ => None,
+    // Where so much is likely to be there.
+    let zstd_at_once = || {
+        let is_likely = size <= (chunk.data.len() as u64).saturating_mul(RATIO_MAX);
+        is_likely.then(|| zstd::bulk::decompress(chunk.data, size as usize).ok()).flatten()
     };
     let unpacked = match chunk.compression {
         "" => None,
-        _ if at_once.is_some() => at_once,
-        // What is wrong is told by this.
-        "zstd" => packed(zstd::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
+        "zstd" => match zstd_at_once() {
+            Some(bytes) => Some(bytes),
+            // It also tells what is wrong.
+            None => packed(zstd::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
+        },
         "lz4" => packed(lz4::Decoder::new(chunk.data).map(|it| Box::new(it) as _))?,
         other => return Err(format!("it is packed as \"{other}\"; read: zstd and lz4")),
     };
