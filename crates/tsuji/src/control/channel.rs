@@ -33,6 +33,8 @@ pub(crate) struct Channels {
     lives: HashMap<PeerId, Watched>,
     own: Option<OwnEnd>,
     resuming: ResumeBackoff,
+    /// When is looked whether those live whose channels are parked, on the monotonic clock.
+    lives_due_ns: Option<u64>,
     /// Those whose sockets are not there, though they live.
     unreached: Vec<PeerId>,
     /// Whoever cannot be talked to, whatever is tried.

@@ -9,7 +9,8 @@
 //!   [`ParkingWord::Resume`], and sends what waits when the other has answered. The higher one asks for it ([`ParkingWord::ConnectBack`]).
 //! - Nobody hangs up when a process dies with which all have parked their channels. So all processes of a host are a ring, by their
 //!   numbers, and no channel between two that are adjacent is parked. When one of them dies the other tells all
-//!   ([`ParkingWord::Gone`]), who look at its sign of life. Whoever leaves says so itself ([`ParkingWord::Bye`]).
+//!   ([`ParkingWord::Gone`]), who look at its sign of life. Whoever leaves says so itself ([`ParkingWord::Bye`]). What is told may be lost, so
+//!   those signs are looked at from time to time too.
 
 use std::io;
 use std::path::PathBuf;
@@ -85,7 +86,8 @@ impl Default for ResumeBackoff {
 impl Channels {
     /// When a channel is to be parked or resumed, on the monotonic clock.
     pub(super) fn parking_due_ns(&self) -> Option<u64> {
-        self.resuming.0.due_ns().into_iter().chain(self.park_due_ns()).min()
+        let dues = [self.resuming.0.due_ns(), self.park_due_ns(), self.lives_due_ns];
+        dues.into_iter().flatten().min()
     }
 
     pub(super) fn park_and_resume(&mut self, now_ns: u64) {
@@ -95,6 +97,11 @@ impl Channels {
         }
         if self.park_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             self.ask_to_park(now_ns);
+        }
+        if self.lives_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.check_parked();
+            let is_any = self.all.values().any(|it| matches!(it.line, Line::Parked));
+            self.lives_due_ns = is_any.then(|| after(now_ns, LIVES));
         }
     }
 
@@ -193,7 +200,8 @@ impl Channels {
         // Dropping the descriptor would do it too, unless a child shares it.
         let _ = own.poll.remove(connection);
         (channel.line, channel.parking, channel.wants_write) = (Line::Parked, Parking::No, false);
-        if channel.wants_line() {
+        self.lives_due_ns.get_or_insert_with(|| after(clock::monotonic_ns(), LIVES));
+        if self.all.get(&key).is_some_and(Channel::wants_line) {
             self.resume(key);
         }
         self.hold_adjacent();
@@ -328,13 +336,14 @@ impl Channels {
     pub(crate) fn check_gone(&mut self, peer: PeerId) {
         let Some(key) = self.near_key(peer) else { return };
         if self.is_over(peer) {
-            self.give_up(key);
-        } else if self.is_adjacent(peer) && self.all.get(&key).is_some_and(Channel::is_open) {
+            return self.give_up(key);
+        }
+        // It may be about to end. With a channel that is open that is seen; one that is parked before is opened again.
+        self.want_line(key);
+        self.all.get_mut(&key).into_iter().for_each(|channel| channel.is_wanted = true);
+        if self.is_adjacent(peer) && self.all.get(&key).is_some_and(Channel::is_open) {
             // It lives, and is looked for in vain.
             self.send(peer, &Control::Parking(ParkingWord::Gone(peer.0)));
-        } else {
-            // With a channel that is open it is seen when it goes.
-            self.want_line(key);
         }
     }
 
@@ -519,7 +528,124 @@ const SILENT_REFUSED: Duration = Duration::from_secs(30);
 /// How soon whoever cannot be reached is tried again.
 const RESUME_FIRST: Duration = Duration::from_millis(20);
 const RESUME_LAST: Duration = Duration::from_secs(10);
+/// How often the signs of life are looked at of those whose channels are parked, whatever was said of them.
+const LIVES: Duration = Duration::from_secs(30);
 /// So often the socket of a process that lives was not there, when those adjacent to it are asked to tell it.
 const MISSES: u32 = 3;
 /// So often it was not there, when its process is taken for one that has left and could not say so.
 const MISSES_MAX: u32 = 9;
+
+#[cfg(test)]
+mod tests {
+    use tsuji_platform::socket::Listener;
+
+    use super::*;
+    use crate::control::protocol::Hello;
+
+    const OTHER: PeerId = PeerId([6; 16]);
+    const BEFORE: PeerId = PeerId([7; 16]);
+    const OWN: PeerId = PeerId([8; 16]);
+    const AFTER: PeerId = PeerId([9; 16]);
+
+    /// A process whose channel is open to another one that lives, and is not next to it.
+    struct Met {
+        channels: Channels,
+        key: u64,
+        its: Option<Connection>,
+        /// At which the other one listens, with its sign of life.
+        lives: Option<(Listener, Arc<Life>)>,
+        folder: PathBuf,
+        _adjacent: [Connection; 2],
+    }
+
+    impl Met {
+        fn new(name: &str) -> Self {
+            let folder = format!("tsuji-parking-{name}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(folder);
+            std::fs::create_dir_all(&folder).unwrap();
+            let life =
+                |of: PeerId| Arc::new(Life::begin(&folder.join("life.lock"), 0o600, of.0).unwrap());
+            let (own, adjacent, other) = (life(OWN), life(BEFORE), life(OTHER));
+            let (poll, waker) = (Arc::new(Poll::new().unwrap()), Arc::new(Waker::new().unwrap()));
+            let mut channels = Channels::default();
+            let folder_of = folder.clone();
+            channels.begin(OwnEnd {
+                id: OWN,
+                poll,
+                waker,
+                folder: folder_of,
+                life: own,
+                open_max: 0,
+            });
+            let mut meet = |peer: PeerId, life: &Life| {
+                let (mine, its) = Connection::pair().unwrap();
+                let key = channels.add(mine, Some(peer)).unwrap();
+                channels.remember_life(key, peer, life.sign());
+                let hello = Hello {
+                    token: peer.0,
+                    pid: 1,
+                    program: String::new(),
+                    host: String::new(),
+                    life: life.sign().into(),
+                    handshakes: Vec::new(),
+                };
+                channels.name(key, hello);
+                (key, its)
+            };
+            let adjacent = [BEFORE, AFTER].map(|it| meet(it, &adjacent).1);
+            let (key, its) = meet(OTHER, &other);
+            let listener = Listener::bind(&socket_of(&folder, OTHER), 0o700).unwrap();
+            Self {
+                channels,
+                key,
+                its: Some(its),
+                lives: Some((listener, other)),
+                folder,
+                _adjacent: adjacent,
+            }
+        }
+
+        /// The other end was asked to park the channel and hangs up, with its sign of life still there.
+        fn is_parked(&mut self) {
+            self.channels.get(self.key).unwrap().parking = Parking::Asked;
+            self.its = None;
+            assert!(self.channels.survives_hang_up(self.key), "it lives, as far as can be told");
+            assert!(self.channels.is_parked(OTHER));
+        }
+
+        /// The other one is gone, and so much time passes.
+        fn ends(&mut self, passes: Duration) {
+            self.lives = None;
+            self.channels.park_and_resume(after(clock::monotonic_ns(), passes));
+        }
+    }
+
+    impl Drop for Met {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    #[test]
+    fn one_that_was_said_to_be_gone_is_looked_for_when_its_channel_is_parked() {
+        let mut met = Met::new("slow");
+        // Whoever is next to it has seen it go; here its channel and its sign of life are there still.
+        met.channels.check_gone(OTHER);
+        assert!(met.channels.broken().is_empty());
+        met.is_parked();
+        met.ends(RESUME_LAST);
+        assert_eq!(met.channels.broken(), [met.key]);
+    }
+
+    #[test]
+    fn one_of_which_nobody_tells_is_given_up_in_the_end() {
+        let mut met = Met::new("silent");
+        met.is_parked();
+        met.ends(RESUME_LAST);
+        assert!(met.channels.broken().is_empty(), "nobody has told that it is gone");
+        let due_ns = met.channels.parking_due_ns().unwrap();
+        assert!(due_ns <= after(clock::monotonic_ns(), LIVES));
+        met.ends(LIVES);
+        assert_eq!(met.channels.broken(), [met.key]);
+    }
+}
