@@ -53,6 +53,7 @@ enum Form {
     Json,
     Cbor,
     Bson(u8),
+    Cdr,
 }
 
 impl OwnedBody {
@@ -65,6 +66,22 @@ impl OwnedBody {
             Body::Bson { kind, value } => (Form::Bson(kind), value),
         };
         Self { form, bytes: bytes.into() }
+    }
+
+    /// A copy of what is CDR already.
+    pub(crate) fn of_cdr(bytes: &[u8]) -> Self {
+        Self { form: Form::Cdr, bytes: bytes.into() }
+    }
+
+    /// Appends its CDR. One that is absent is a message of defaults.
+    pub(crate) fn read(&self, plan: &Plan, now: Now, out: &mut Vec<u8>) -> Result<(), FieldError> {
+        match self.form {
+            Form::Cdr => {
+                out.extend_from_slice(&self.bytes);
+                Ok(())
+            }
+            _ => read(plan, self.body(), now, out),
+        }
     }
 
     /// None.
@@ -107,10 +124,10 @@ impl OwnedBody {
         self.bytes.len()
     }
 
-    /// As it came.
+    /// As it came, if it is no CDR.
     pub(crate) fn body(&self) -> Body<'_> {
         match self.form {
-            Form::None => Body::None,
+            Form::None | Form::Cdr => Body::None,
             Form::Json => Body::Json(&self.bytes),
             Form::Cbor => Body::Cbor(&self.bytes),
             Form::Bson(kind) => Body::Bson { kind, value: &self.bytes },

@@ -15,6 +15,7 @@ use tsuji_rosbridge::{
 };
 
 use crate::Counters;
+use crate::foxglove;
 use crate::frame::{Frame, Kind};
 use crate::memory::{Held, Memory};
 use crate::plain::Plain;
@@ -47,11 +48,22 @@ pub(crate) struct ConnectedClient {
     state: Mutex<State>,
 }
 
+/// Which protocol a client speaks on its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// That of rosbridge.
+    #[default]
+    Rosbridge,
+    /// That of Foxglove.
+    Foxglove,
+}
+
 /// From where a client speaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
+    pub(crate) dialect: Dialect,
 }
 
 /// What a client asked for, and what waits for it.
@@ -237,7 +249,10 @@ impl ConnectedClient {
         };
         Self {
             number,
-            encoding: settings.encoding(),
+            encoding: match peer.dialect {
+                Dialect::Rosbridge => settings.encoding(),
+                Dialect::Foxglove => Encoding::Json,
+            },
             peer,
             place,
             wake,
@@ -273,6 +288,9 @@ impl ConnectedClient {
 
     /// The same, as its request said.
     pub(crate) fn answer_by(&self, delivery: Delivery, answer: &Outgoing<'_>) {
+        if self.peer.dialect == Dialect::Foxglove {
+            return foxglove::answer(self, answer);
+        }
         let sent = self.send(delivery, answer.id(), |out| answer.write(out, self.encoding));
         if let Err(bytes) = sent {
             self.counters.datagrams_lost.fetch_add(1, Ordering::Relaxed);
@@ -317,9 +335,15 @@ impl ConnectedClient {
         if let Some(bytes) = self.is_too_large(&frame) {
             return Err(bytes);
         }
+        self.say(Arc::new(frame));
+        Ok(())
+    }
+
+    /// Sends what is written already, before all samples.
+    pub(crate) fn say(&self, frame: Arc<Frame>) {
         let mut state = self.lock();
         if state.gone.is_some() {
-            return Ok(());
+            return;
         }
         state.answers_bytes += frame.cost_bytes();
         if state.answers_bytes_max < state.answers_bytes {
@@ -330,10 +354,9 @@ impl ConnectedClient {
             // Told it was of something that it could not send.
             state.is_told = false;
         } else {
-            state.answers.push_back(Arc::new(frame));
+            state.answers.push_back(frame);
         }
         self.tell(state);
-        Ok(())
     }
 
     fn frame(
@@ -371,6 +394,9 @@ impl ConnectedClient {
     /// Says why something was not done, where the client wants to know.
     pub(crate) fn refuse(&self, refusal: &Refusal) {
         self.counters.refusals.fetch_add(1, Ordering::Relaxed);
+        if self.peer.dialect == Dialect::Foxglove {
+            return foxglove::refuse(self, refusal);
+        }
         if self.lock().client.level.tells(Level::Error) {
             let id = refusal.id.as_ref();
             // It is short.
@@ -381,7 +407,7 @@ impl ConnectedClient {
     }
 
     /// Answers what was refused, where somebody waits for an answer.
-    fn answer_refused(&self, refusal: &Refusal) {
+    pub(crate) fn answer_refused(&self, refusal: &Refusal) {
         let why = refusal.to_string();
         let (id, name) = (refusal.id.as_ref(), refusal.name.as_deref().unwrap_or_default());
         let values = Values::Text(&why);
@@ -404,14 +430,19 @@ impl ConnectedClient {
 
     /// Says what is less than a refusal, where the client wants to know.
     pub(crate) fn remark(&self, level: Level, id: Option<&Id<'_>>, msg: &str) {
-        if self.lock().client.level.tells(level) {
+        let is_told = match self.peer.dialect {
+            Dialect::Rosbridge => self.lock().client.level.tells(level),
+            // It has no means to say what it wants to know.
+            Dialect::Foxglove => Level::Warning.tells(level),
+        };
+        if is_told {
             self.answer(&Outgoing::Status { id, level, msg });
         }
     }
 
     /// A line of the audit: what this client may not do.
     pub(crate) fn audit(&self, what: &dyn fmt::Display) {
-        let Peer { address, protocol } = self.peer;
+        let Peer { address, protocol, .. } = self.peer;
         tracing::warn!(target: "tsuji::audit", client = %address, protocol = protocol.word(), "{}", Plain(what));
     }
 

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use tsuji::{Context, Durability, ErrorKind, Node, PublisherEvent, PublisherOptions, RawPublisher};
 use tsuji_core::{History, Qos};
 use tsuji_rosbridge::StreamSplitter;
+use tsuji_rosbridge::access::UserKey;
 use tsuji_rosbridge::client::Advertisement;
 
 use crate::clients::Clients;
-use crate::connected_client::{ConnectedClient, Peer};
+use crate::connected_client::{ConnectedClient, Dialect, Peer};
 use crate::deflate::Inflater;
+use crate::foxglove::Names;
 use crate::hub::{Mailbox, Order};
 use crate::io::READ_BYTES;
 use crate::memory::{Held, Memory};
@@ -33,6 +35,8 @@ pub(crate) struct Desk {
     node: Node,
     pub(crate) types: Arc<Types>,
     pub(crate) page: Page,
+    /// What clients of Foxglove know by numbers.
+    pub(crate) names: Arc<Names>,
     hub: Mailbox,
     wake: Arc<Wake>,
     /// By full name.
@@ -97,6 +101,7 @@ impl Desk {
             inflater: None,
             memory: Arc::new(Memory::new(settings.memory_bytes_max)),
             page: Page::new(&settings),
+            names: Arc::clone(&hub.names),
             settings,
             counters,
             context: node.context().clone(),
@@ -196,16 +201,18 @@ impl Desk {
         StreamSplitter::new(encoding, limits.message_bytes_max, limits.nesting_max)
     }
 
-    /// A client that has just connected.
+    /// A client that has just connected, and has said who it is where it is a user.
     pub(crate) fn session(
         &mut self,
         place: usize,
         peer: SocketAddr,
         protocol: Protocol,
+        dialect: Dialect,
+        user: Option<UserKey>,
     ) -> Session {
         self.next_member += 1;
         let (wake, counters) = (Arc::clone(&self.wake), Arc::clone(&self.counters));
-        let peer = Peer { address: peer, protocol };
+        let peer = Peer { address: peer, protocol, dialect };
         let memory = Arc::clone(&self.memory);
         let number = self.next_member;
         let member =
@@ -213,7 +220,7 @@ impl Desk {
         let member = Arc::new(member);
         self.memory.enter(&member);
         self.clients.enter(number, peer.address.ip());
-        Session::new(member, self)
+        Session::new(member, user, self)
     }
 
     /// Asks the thread of ROS for something for a client.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use tsuji::Bytes;
 use tsuji_rosbridge::{Fragments, Id};
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Data, OpCode};
@@ -21,6 +22,8 @@ pub(crate) struct Frame {
     deflated: OnceLock<Option<(usize, Box<[u8]>)>>,
     /// Where it goes in pieces, those behind this one.
     more: Vec<Arc<Self>>,
+    /// The rest of the payload, where that is sent from where it lies.
+    tail: Option<Bytes>,
 }
 
 /// What a message is to a WebSocket.
@@ -39,9 +42,20 @@ impl Frame {
         let mut bytes = Vec::with_capacity(HEAD_MAX + SMALL);
         bytes.resize(HEAD_MAX, 0);
         write(&mut bytes)?;
-        let begin = put_head(&mut bytes, kind, false);
+        Ok(Self::new(kind, bytes, None))
+    }
+
+    /// The binary message that `write` appends, with `tail` behind it, which is not copied.
+    pub(crate) fn with_tail(write: impl FnOnce(&mut Vec<u8>), tail: Bytes) -> Self {
+        let mut bytes = vec![0; HEAD_MAX];
+        write(&mut bytes);
+        Self::new(Kind::Binary, bytes, Some(tail))
+    }
+
+    fn new(kind: Kind, mut bytes: Vec<u8>, tail: Option<Bytes>) -> Self {
+        let begin = put_head(&mut bytes, tail.as_ref().map_or(0, |it| it.len()), kind, false);
         let (deflated, more) = (OnceLock::new(), Vec::new());
-        Ok(Self { kind, bytes, begin, payload: HEAD_MAX, deflated, more })
+        Self { kind, bytes, begin, payload: HEAD_MAX, deflated, more, tail }
     }
 
     /// The same in pieces, if it is text that is longer than `fragment_size`; `id` is what its pieces are known by.
@@ -71,7 +85,7 @@ impl Frame {
         &self.more
     }
 
-    /// As a WebSocket sends it.
+    /// As a WebSocket sends it, up to its tail.
     pub(crate) fn whole(&self) -> &[u8] {
         &self.bytes[self.begin..]
     }
@@ -79,12 +93,13 @@ impl Frame {
     /// As a WebSocket sends it that has agreed on `permessage-deflate`, where that is shorter.
     pub(crate) fn deflated(&self) -> Option<&[u8]> {
         let made = self.deflated.get_or_init(|| {
-            if self.payload().len() < DEFLATED_MIN {
+            // What is not copied is large and most often a picture, which takes long and wins little.
+            if self.payload().len() < DEFLATED_MIN || self.tail.is_some() {
                 return None;
             }
             let mut bytes = vec![0; HEAD_MAX];
             deflate(self.payload(), &mut bytes)
-                .then(|| (put_head(&mut bytes, self.kind, true), bytes.into()))
+                .then(|| (put_head(&mut bytes, 0, self.kind, true), bytes.into()))
         });
         made.as_ref().map(|(begin, bytes)| &bytes[*begin..])
     }
@@ -95,9 +110,14 @@ impl Frame {
         self.more.iter().for_each(|it| it.deflate_all());
     }
 
-    /// The message alone.
+    /// The message alone, up to its tail.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.bytes[self.payload..]
+    }
+
+    /// What follows, from where it lies.
+    pub(crate) fn tail(&self) -> &[u8] {
+        self.tail.as_deref().unwrap_or_default()
     }
 
     fn is_text(&self) -> bool {
@@ -107,7 +127,7 @@ impl Frame {
     /// The longest payload of its pieces.
     pub(crate) fn largest_bytes(&self) -> usize {
         let more = self.more.iter().map(|it| it.largest_bytes());
-        more.chain([self.payload().len()]).max().unwrap_or_default()
+        more.chain([self.payload().len() + self.tail().len()]).max().unwrap_or_default()
     }
 
     /// What it takes of a client's memory while it waits, with the pieces behind it. What is deflated is shorter, and not counted.
@@ -118,12 +138,13 @@ impl Frame {
 
     /// The same without them.
     pub(crate) fn piece_bytes(&self) -> usize {
-        self.bytes.len() + OVERHEAD_BYTES
+        self.bytes.len() + self.tail().len() + OVERHEAD_BYTES
     }
 }
 
-/// Writes the head of a frame into `HEAD_MAX` bytes that are left for it; where it begins.
-fn put_head(bytes: &mut [u8], kind: Kind, is_deflated: bool) -> usize {
+/// Writes the head of a frame into `HEAD_MAX` bytes that are left for it, with so many bytes of the payload elsewhere; where it
+/// begins.
+fn put_head(bytes: &mut [u8], tail: usize, kind: Kind, is_deflated: bool) -> usize {
     let opcode = OpCode::Data(match kind {
         Kind::Text => Data::Text,
         Kind::Binary => Data::Binary,
@@ -132,7 +153,7 @@ fn put_head(bytes: &mut [u8], kind: Kind, is_deflated: bool) -> usize {
     let mut written = [0; HEAD_MAX];
     let mut rest = &mut written[..];
     // It cannot fail: without a mask there is room for all.
-    let _ = head.format((bytes.len() - HEAD_MAX) as u64, &mut rest);
+    let _ = head.format((bytes.len() - HEAD_MAX + tail) as u64, &mut rest);
     let begin = rest.len();
     bytes[begin..HEAD_MAX].copy_from_slice(&written[..HEAD_MAX - begin]);
     begin
@@ -212,5 +233,14 @@ mod tests {
         // A document of BSON may be UTF-8 by accident.
         let whole = binary(b"\x0c\0\0\0\x10a\0\x01\0\0\0\0").in_pieces(Some(4), &id);
         assert!(whole.more().is_empty() && whole.payload().len() == 12);
+    }
+    #[test]
+    fn a_tail_counts_and_is_not_copied() {
+        let tail = Bytes::copy_from(&[7; 200]);
+        let frame = Frame::with_tail(|out| out.extend_from_slice(b"head"), tail.clone());
+        assert_eq!(frame.whole(), [&[0x82, 126, 0, 204][..], b"head"].concat());
+        assert_eq!((frame.payload(), frame.tail().as_ptr()), (&b"head"[..], tail.as_ptr()));
+        assert_eq!((frame.largest_bytes(), frame.deflated()), (204, None));
+        assert!(204 < frame.cost_bytes());
     }
 }

@@ -8,16 +8,19 @@ use std::time::{Duration, Instant};
 
 use tsuji::{Context, GuardCondition, Node, WaitList, Waitable};
 use tsuji_rosbridge::Id;
+use tsuji_rosbridge::access::UserKey;
 use tsuji_rosbridge::client::{StreamKey, StreamSettings};
 
 use crate::body::OwnedBody;
 use crate::connected_client::ConnectedClient;
+use crate::foxglove::{Names, Wish};
 use crate::observer::Observer;
 use crate::plain::Plain;
 use crate::settings::Settings;
 use crate::types::{ActionType, ServiceType, Types};
 use crate::{Counters, Result};
 
+mod foxglove;
 mod goal;
 mod overview;
 mod parameter;
@@ -26,6 +29,7 @@ mod served_action;
 mod service;
 mod topic;
 
+use foxglove::Foxglove;
 pub(crate) use goal::Goal;
 use goal::Goals;
 use overview::Overview;
@@ -83,6 +87,8 @@ pub(crate) enum Order {
     Result { member: Arc<ConnectedClient>, number: u64, values: OwnedBody, status: i8 },
     /// A request or a goal that no client will answer.
     Forget { number: u64, why: &'static str },
+    /// What a client of Foxglove wants beside.
+    Foxglove { member: Arc<ConnectedClient>, user: Option<UserKey>, wish: Wish },
     /// A client has gone, with all that it had.
     Gone { member: Arc<ConnectedClient> },
 }
@@ -96,6 +102,7 @@ impl Order {
             Self::Respond { values, .. }
             | Self::Feedback { values, .. }
             | Self::Result { values, .. } => values.bytes(),
+            Self::Foxglove { wish, .. } => wish.bytes(),
             _ => 0,
         };
         ORDER_BYTES + body
@@ -113,6 +120,8 @@ struct Placed {
 pub(crate) struct Mailbox {
     /// Flows and processes, for whoever wants to know.
     pub(crate) observer: Arc<Observer>,
+    /// What clients of Foxglove know by numbers.
+    pub(crate) names: Arc<Names>,
     orders: Sender<Placed>,
     news: GuardCondition,
     is_over: Arc<AtomicBool>,
@@ -163,6 +172,7 @@ pub(crate) struct Hub {
     servers: Servers,
     goals: Goals,
     served_actions: ServedActions,
+    foxglove: Foxglove,
     /// When what publishers offer was looked at, and when it is to be.
     reconsidered: Instant,
     reconsider_at: Option<Instant>,
@@ -186,8 +196,10 @@ impl Hub {
         let (sender, orders) = mpsc::channel();
         let is_over = Arc::<AtomicBool>::default();
         let observer = Arc::new(Observer::new(context.clone()));
+        let names = Arc::new(Names::new());
         let mailbox = Mailbox {
             observer: Arc::clone(&observer),
+            names: Arc::clone(&names),
             orders: sender,
             news: news.clone(),
             is_over: Arc::clone(&is_over),
@@ -214,6 +226,7 @@ impl Hub {
             servers: Servers::new(node.clone()),
             goals: Goals::new(node.clone(), news_of_goals),
             served_actions: ServedActions::new(node.clone()),
+            foxglove: Foxglove::new(node.clone(), Arc::clone(settings), Arc::clone(types), names),
             context,
             reconsidered: began,
             reconsider_at: None,
@@ -231,9 +244,11 @@ impl Hub {
                 entities.extend(self.topics.waitables());
                 entities.extend(self.callers.waitables());
                 entities.extend(self.servers.waitables());
+                entities.extend(self.foxglove.waitables());
                 entities.extend(self.served_actions.waitables());
                 let waits = self.callers.waits() || self.goals.waits();
                 let leaves = self.served_actions.waits() || self.topics.waits();
+                let leaves = leaves || self.foxglove.waits();
                 let leaves = leaves.then_some(LOOK_AT_LEAVING);
                 let reconsiders =
                     self.reconsider_at.map(|it| it.saturating_duration_since(Instant::now()));
@@ -250,7 +265,13 @@ impl Hub {
                 }
             };
             let now = self.began.elapsed();
-            let ends = [self.topics.len(), self.callers.len(), self.servers.len(), usize::MAX];
+            let ends = [
+                self.topics.len(),
+                self.callers.len(),
+                self.servers.len(),
+                self.foxglove.len(),
+                usize::MAX,
+            ];
             // Orders change places, so they come last.
             for place in ready.iter().filter_map(|it| it.checked_sub(2)) {
                 self.drain(place, ends, now);
@@ -269,6 +290,7 @@ impl Hub {
             self.goals.look();
             self.served_actions.look();
             self.obey_some();
+            self.ask_nodes();
             for unanswered in self.servers.take_unanswered() {
                 self.callers.end_unanswered(unanswered);
             }
@@ -282,8 +304,26 @@ impl Hub {
         if self.reconsider_at.is_some_and(|it| it <= now) {
             self.reconsider_at = None;
             self.topics.reconsider(self.began.elapsed());
+            self.foxglove.refresh(&self.context);
             self.reconsidered = now;
         }
+    }
+
+    /// Asks nodes for clients of Foxglove, and hands on what they have answered.
+    fn ask_nodes(&mut self) {
+        loop {
+            for question in self.foxglove.questions() {
+                self.callers.ask_for(question, &self.context);
+            }
+            let answers = self.callers.take_answers();
+            if answers.is_empty() {
+                break;
+            }
+            for (ticket, reply) in answers {
+                self.foxglove.answered(ticket, reply.as_ref());
+            }
+        }
+        self.foxglove.look();
     }
 
     /// Does what is asked, but for no longer than a turn: samples of others wait meanwhile.
@@ -302,8 +342,9 @@ impl Hub {
         }
     }
 
-    /// Hands on what has come at a place: topics stand first, then what clients call, serve and pursue, each so many.
-    fn drain(&mut self, mut place: usize, ends: [usize; 4], now: Duration) {
+    /// Hands on what has come at a place: topics stand first, then what clients call and serve, what changes of parameters, and what
+    /// clients pursue, each so many.
+    fn drain(&mut self, mut place: usize, ends: [usize; 5], now: Duration) {
         for (whose, count) in ends.into_iter().enumerate() {
             if count <= place {
                 place -= count;
@@ -313,6 +354,7 @@ impl Hub {
                 0 => self.topics.drain(place, now),
                 1 => self.callers.drain(place),
                 2 => self.servers.drain(place, now),
+                3 => self.foxglove.drain(),
                 _ => self.served_actions.drain(place),
             };
         }
@@ -352,7 +394,11 @@ impl Hub {
                 self.served_actions.forget(number);
             }
             Order::Forget { number, why } => self.servers.forget(number, why),
+            Order::Foxglove { member, user, wish } => {
+                self.foxglove.obey(member, user, wish, &self.context);
+            }
             Order::Gone { member } => {
+                self.foxglove.gone(member.number);
                 self.topics.gone(member.number);
                 self.callers.gone(member.number);
                 self.goals.gone(member.number);

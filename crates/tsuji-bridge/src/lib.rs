@@ -22,6 +22,7 @@ mod connected_client;
 mod deflate;
 mod desk;
 mod error;
+mod foxglove;
 mod frame;
 mod hub;
 mod io;

@@ -17,12 +17,16 @@ use tsuji_rosbridge::{
 };
 
 use crate::body::{self, OwnedBody, wall_now};
-use crate::connected_client::{ConnectedClient, Delivery};
+use crate::connected_client::{ConnectedClient, Delivery, Dialect};
 use crate::desk::{self, Desk, NotPublished};
+use crate::foxglove::{Wish, greet};
 use crate::hub::{Call, GONE, Goal, LATE, Order, Subscription};
 use crate::plain::Plain;
 use crate::settings::Protocol;
 use crate::types::MessageType;
+use foxglove::Foxglove;
+
+mod foxglove;
 
 /// One client on the thread of the connections.
 pub(crate) struct Session {
@@ -42,6 +46,18 @@ pub(crate) struct Session {
     last: Option<Published>,
     /// How often it has said a token of nobody.
     wrong_tokens: u32,
+    /// Of one that speaks Foxglove's protocol.
+    foxglove: Option<Box<Foxglove>>,
+}
+
+/// A call that is to begin.
+struct Begun<'a> {
+    id: Option<&'a Id<'a>>,
+    service: Arc<str>,
+    ty: Option<String>,
+    args: OwnedBody,
+    timeout: Option<Duration>,
+    delivery: Delivery,
 }
 
 /// A topic that a client has advertised.
@@ -73,10 +89,15 @@ pub(crate) enum Verdict {
 }
 
 impl Session {
-    pub(crate) fn new(member: Arc<ConnectedClient>, desk: &Desk) -> Self {
+    pub(crate) fn new(
+        member: Arc<ConnectedClient>,
+        user: Option<UserKey>,
+        desk: &mut Desk,
+    ) -> Self {
+        let is_foxglove = member.peer.dialect == Dialect::Foxglove;
         let mut session = Self {
             member,
-            user: None,
+            user,
             permission_ends: None,
             is_over: false,
             messages: None,
@@ -85,8 +106,16 @@ impl Session {
             cdr: Vec::new(),
             last: None,
             wrong_tokens: 0,
+            foxglove: is_foxglove.then(|| Box::new(Foxglove::new(desk))),
         };
         session.restrain(desk);
+        if let Some(user) = user {
+            session.tell_user(user, desk);
+        }
+        if is_foxglove {
+            greet(&session.member, desk.settings_ref(), &desk.names);
+            session.wish(Wish::Enter, desk);
+        }
         session
     }
 
@@ -153,7 +182,10 @@ impl Session {
             return Verdict::Fine;
         }
         let pause = if is_dropped { Duration::ZERO } else { self.pause(bytes.len(), desk) };
-        let verdict = self.take(encoding, bytes, desk, 0);
+        let verdict = match self.foxglove {
+            None => self.take(encoding, bytes, desk, 0),
+            Some(_) => self.take_foxglove(arrived, desk),
+        };
         if WRONG_TOKENS_MAX <= self.wrong_tokens {
             return Verdict::End(WRONG_TOKENS.to_owned());
         }
@@ -307,7 +339,7 @@ impl Session {
         match operation {
             Operation::Advertise(it) => self.advertise(it, desk),
             Operation::Unadvertise(it) => self.unadvertise(it, desk),
-            Operation::Subscribe(it) => self.subscribe(it, desk),
+            Operation::Subscribe(it) => self.subscribe(it, None, desk),
             Operation::Unsubscribe(it) => self.unsubscribe(it, desk),
             Operation::CallService(it) => self.call(&it, desk),
             Operation::ServiceResponse(it) => self.respond(&it, desk),
@@ -493,7 +525,13 @@ impl Session {
         }
     }
 
-    fn subscribe(&mut self, mut asked: Subscribe<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+    /// Lets the client have a topic; one of Foxglove under the number of its subscription.
+    fn subscribe(
+        &mut self,
+        mut asked: Subscribe<'_>,
+        foxglove: Option<u32>,
+        desk: &mut Desk,
+    ) -> Result<(), Refusal> {
         let topic = full(&asked.topic);
         self.check(Act::Subscribe, &topic, "subscribe", asked.id.as_ref(), desk)?;
         let refuse = |asked: &Subscribe<'_>, field, found: String, expected: &'static str| {
@@ -543,6 +581,7 @@ impl Session {
             qos: asked.qos.map(|it| *it),
             is_more,
             id: asked.id.map(Id::into_owned),
+            foxglove,
         };
         desk.order(&self.member, Order::Subscribe(subscription));
         Ok(())
@@ -573,39 +612,32 @@ impl Session {
     }
 
     fn call(&mut self, asked: &CallService<'_>, desk: &mut Desk) -> Result<(), Refusal> {
-        let service = full(&asked.service);
-        self.check(Act::CallService, &service, "call_service", asked.id.as_ref(), desk)?;
-        let timeout = asked.timeout.unwrap_or_else(|| desk.settings_ref().call_timeout);
+        let (id, fragment_size) = (asked.id.as_ref(), asked.fragment_size);
+        let begun = Begun {
+            id,
+            service: full(&asked.service),
+            ty: asked.ty.clone().map(Cow::into_owned),
+            args: OwnedBody::of(asked.args),
+            timeout: asked.timeout,
+            delivery: self.delivery("call_service", id, fragment_size, asked.compression),
+        };
+        self.begin_call(begun, desk)
+    }
+
+    fn begin_call(&mut self, begun: Begun<'_>, desk: &mut Desk) -> Result<(), Refusal> {
+        let Begun { id, service, ty, args, timeout, delivery } = begun;
+        self.check(Act::CallService, &service, "call_service", id, desk)?;
+        let timeout = timeout.unwrap_or_else(|| desk.settings_ref().call_timeout);
         let expires = (!timeout.is_zero()).then(|| desk.elapsed() + timeout);
-        let begun = self.member.lock().client.asking.begin(asked.id.clone(), &service, expires, 0);
+        let begun = self.member.lock().client.asking.begin(id.cloned(), &service, expires, 0);
         let key = begun.map_err(|_| {
             let expected = "fewer calls under way";
-            Refusal::new(
-                "call_service",
-                asked.id.as_ref(),
-                Some("service"),
-                "one more call",
-                expected,
-            )
-            .of(&service)
+            Refusal::new("call_service", id, Some("service"), "one more call", expected)
+                .of(&service)
         })?;
-        desk.order(
-            &self.member,
-            Order::Call(Call {
-                member: Arc::clone(&self.member),
-                key,
-                service,
-                ty: asked.ty.clone().map(Cow::into_owned),
-                args: OwnedBody::of(asked.args),
-                user: self.user,
-                delivery: self.delivery(
-                    "call_service",
-                    asked.id.as_ref(),
-                    asked.fragment_size,
-                    asked.compression,
-                ),
-            }),
-        );
+        let (member, user) = (Arc::clone(&self.member), self.user);
+        let call = Call { member, key, service, ty, args, user, delivery };
+        desk.order(&self.member, Order::Call(call));
         Ok(())
     }
 
@@ -826,8 +858,13 @@ impl Session {
             self.restrain(desk);
         }
         self.permission_ends = ends;
-        tracing::info!(client = %self.member.peer.address, user = %Plain(access.name(user)), "authenticated");
+        self.tell_user(user, desk);
         Ok(())
+    }
+
+    fn tell_user(&self, user: UserKey, desk: &Desk) {
+        let name = desk.settings_ref().access.name(user);
+        tracing::info!(client = %self.member.peer.address, user = %Plain(name), "authenticated");
     }
 
     fn fragment(&mut self, asked: &Fragment<'_>, desk: &mut Desk, depth: usize) -> Verdict {

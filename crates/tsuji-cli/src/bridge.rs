@@ -22,8 +22,9 @@ use crate::session::{Globals, Session};
 use crate::topic;
 
 pub(crate) const EXAMPLES: &str = "\
-Clients of rosbridge connect unchanged: roslibjs, roslibpy, roslibrust and others. Nobody else can connect unless --address
-says so. A glob is a shell pattern, and an empty list allows nothing.
+Clients of rosbridge connect unchanged: roslibjs, roslibpy, roslibrust and others;
+so do Foxglove and Lichtblick. Nobody else can connect unless --address says so. A
+glob is a shell pattern, and an empty list allows nothing.
 
 Examples:
   tsuji bridge           # ws://127.0.0.1:9090, its page http://127.0.0.1:9090

@@ -182,7 +182,7 @@ enum Command {
     /// Record, play and see recordings, in the words of `ros2 bag`
     #[command(subcommand)]
     Bag(bag::Command),
-    /// Serve web clients by the rosbridge protocol
+    /// Serve web clients by the protocols of rosbridge and Foxglove
     #[command(after_help = bridge::EXAMPLES)]
     Bridge(bridge::Args),
     /// See what messages and services are made of

@@ -270,6 +270,11 @@ fn parameter_value(value: &Said, ty: u64) -> Result<String, String> {
     }
 }
 
+/// The same of a value that a client of Foxglove says, with what it says of its type.
+pub(super) fn value_of(value: &Value, ty: u64) -> Result<String, String> {
+    parameter_value(&Said { text: value.to_string(), shape: value.clone() }, ty)
+}
+
 /// The doubles in a reply of `rcl_interfaces/srv/GetParameters`, as Python writes them in JSON. Nothing where it has none.
 fn floats(ty: u64, cdr: &[u8]) -> Option<String> {
     let word = |it: f64| match (it.is_nan(), it.is_infinite()) {
@@ -369,22 +374,22 @@ impl Gathering {
     }
 }
 
-const LIST_PARAMETERS: &str = "/list_parameters";
+pub(super) const LIST_PARAMETERS: &str = "/list_parameters";
 
 /// As `rcl_interfaces/msg/ParameterType` numbers them.
-const NOT_SET: u64 = 0;
+pub(super) const NOT_SET: u64 = 0;
 const BOOL: u64 = 1;
 const INTEGER: u64 = 2;
-const DOUBLE: u64 = 3;
+pub(super) const DOUBLE: u64 = 3;
 const STRING: u64 = 4;
-const BYTE_ARRAY: u64 = 5;
+pub(super) const BYTE_ARRAY: u64 = 5;
 const BOOL_ARRAY: u64 = 6;
 const INTEGER_ARRAY: u64 = 7;
-const DOUBLE_ARRAY: u64 = 8;
+pub(super) const DOUBLE_ARRAY: u64 = 8;
 const STRING_ARRAY: u64 = 9;
 
 /// Where the value stands, by the number of its type.
-const FIELDS: [&str; 10] = [
+pub(super) const FIELDS: [&str; 10] = [
     "",
     "bool_value",
     "integer_value",

@@ -13,11 +13,13 @@ use tsuji_rosbridge::access::{Act, UserKey};
 use tsuji_rosbridge::client::Kind;
 use tsuji_rosbridge::{Body, Encoding, Id, Outgoing, Refusal, Values};
 
+use super::foxglove::Question;
 use super::overview::{self, Overview};
 use super::parameter::{self, Asked, Gathering, Next, Step, Wanted};
 use super::rosapi::{self, World};
 use crate::body::{self, OwnedBody, wall_now};
-use crate::connected_client::{ConnectedClient, Delivery, Kept};
+use crate::connected_client::{ConnectedClient, Delivery, Dialect, Kept};
+use crate::foxglove;
 use crate::plain::Plain;
 use crate::settings::Settings;
 use crate::tree;
@@ -62,6 +64,8 @@ enum Then {
     Parameter(&'static str, Box<Asked>),
     /// It is what this node has of what is gathered.
     Names(u64, Arc<str>),
+    /// A client of Foxglove has the node asked, which knows it by that ticket.
+    Foxglove(u64),
 }
 
 impl Asking {
@@ -87,6 +91,17 @@ impl Asking {
         self.end(Values::Encoded(&written), true);
     }
 
+    /// Whether the client wants a response as it comes.
+    fn wants_cdr(&self) -> bool {
+        let call = match self.member.peer.dialect {
+            Dialect::Rosbridge => None,
+            Dialect::Foxglove => {
+                self.member.lock().client.asking.id(self.key).and_then(foxglove::Call::read)
+            }
+        };
+        call.is_some_and(|it| it.encoding == foxglove::Encoding::Cdr)
+    }
+
     /// Whether the client has not been told yet that it took too long.
     fn is_waited_for(&self) -> bool {
         self.member.lock().client.asking.context(self.key).is_some()
@@ -104,6 +119,8 @@ pub(super) struct Callers {
     /// What is to be asked next of nodes for clients, which may change places among `all`.
     steps: Vec<(Step, Open)>,
     gathered: HashMap<u64, (Asking, Option<UserKey>, Gathering)>,
+    /// What nodes have answered to what they were asked for clients of Foxglove.
+    answers: Vec<(u64, Option<Value>)>,
     next: u64,
 }
 
@@ -124,9 +141,10 @@ impl Callers {
         settings: Arc<Settings>,
         overview: Overview,
     ) -> Self {
-        let (all, steps, gathered) = (Vec::new(), Vec::new(), HashMap::new());
+        let (all, steps, gathered, answers) = (Vec::new(), Vec::new(), HashMap::new(), Vec::new());
         let node_name = node.fully_qualified_name().to_owned();
-        Self { node, node_name, types, settings, overview, all, steps, gathered, next: 0 }
+        let next = 0;
+        Self { node, node_name, types, settings, overview, all, steps, gathered, answers, next }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -172,7 +190,7 @@ impl Callers {
         let begun = self.caller(service, ty, context).and_then(|caller| {
             let mut request = Vec::new();
             let plan = &caller.ty.request.plan;
-            let read = body::read(plan, args.body(), wall_now(), &mut request);
+            let read = args.read(plan, wall_now(), &mut request);
             read.map(|()| (caller, request)).map_err(|error| format!("args: {error}"))
         });
         let failed = match begun {
@@ -193,7 +211,21 @@ impl Callers {
             Then::Tell => open.asking.fail(why),
             Then::Parameter(service, asked) => open.asking.answer(&asked.failed(service, why)),
             Then::Names(number, node) => self.note(number, &node, None),
+            Then::Foxglove(ticket) => self.answers.push((ticket, None)),
         }
+    }
+
+    /// Asks a node for a client of Foxglove.
+    pub(super) fn ask_for(&mut self, question: Question, context: &Context) {
+        let Question { ticket, client: member, step } = question;
+        // No call of the client's own waits for it.
+        let asking = Asking { member, key: u64::MAX, delivery: Delivery::default() };
+        self.step(step, Open { asking, then: Then::Foxglove(ticket) }, context);
+    }
+
+    /// What nodes have answered since the last time; nothing where one will not.
+    pub(super) fn take_answers(&mut self) -> Vec<(u64, Option<Value>)> {
+        std::mem::take(&mut self.answers)
     }
 
     fn note(&mut self, number: u64, node: &str, reply: Option<&Value>) {
@@ -373,8 +405,11 @@ impl Callers {
 
     fn finish(&mut self, open: Open, ty: &ServiceType, cdr: &[u8]) {
         let encoding = match open.then {
+            Then::Tell if open.asking.wants_cdr() => {
+                return open.asking.end(Values::Encoded(cdr), true);
+            }
             Then::Tell => open.asking.member.encoding,
-            Then::Parameter(..) | Then::Names(..) => Encoding::Json,
+            Then::Parameter(..) | Then::Names(..) | Then::Foxglove(_) => Encoding::Json,
         };
         let values = match ty.response.written(cdr, encoding) {
             Ok(values) => values,
@@ -393,6 +428,7 @@ impl Callers {
                 }
             },
             Then::Names(number, node) => self.note(number, &node, Some(&read(&values))),
+            Then::Foxglove(ticket) => self.answers.push((ticket, Some(read(&values)))),
         }
     }
 

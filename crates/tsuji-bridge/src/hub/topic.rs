@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tsuji::{
-    Context, Durability, EndpointInfo, EndpointKind, Gid, Node, RawSample, RawSubscription,
+    Bytes, Context, Durability, EndpointInfo, EndpointKind, Gid, Node, RawSample, RawSubscription,
     Reliability, SubscriptionCounters, Waitable,
 };
 use tsuji_core::{History, Qos, rxo};
+use tsuji_foxglove::write_message_head;
 use tsuji_rosbridge::client::{StreamKey, StreamSettings, Subscriptions};
 use tsuji_rosbridge::{
     Compression, Encoding, Id, Level, QosRequest, Refusal, Unsubscribe, begin_publish, write_png,
@@ -42,6 +43,8 @@ pub(crate) struct Subscription {
     pub(crate) is_more: bool,
     /// That of the operation, for what has to be said of it.
     pub(crate) id: Option<Id<'static>>,
+    /// By which a client of Foxglove knows it.
+    pub(crate) foxglove: Option<u32>,
 }
 
 /// All topics that clients get.
@@ -109,22 +112,41 @@ struct Form {
     encoding: Encoding,
     compression: Compression,
     fragment_size: Option<u32>,
+    foxglove: Option<Foxglove>,
+}
+
+/// A sample as it is, for a client of Foxglove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Foxglove {
+    subscription: u32,
+    /// Not from where it lies, which its publisher may need again before a slow client has taken it.
+    is_copied: bool,
 }
 
 impl Form {
-    fn new(encoding: Encoding, settings: StreamSettings) -> Self {
+    fn new(encoding: Encoding, settings: StreamSettings, foxglove: Option<u32>) -> Self {
         let StreamSettings { compression, fragment_size, .. } = settings;
-        Self { encoding, compression, fragment_size }
+        let foxglove = foxglove.map(|subscription| Foxglove { subscription, is_copied: false });
+        Self { encoding, compression, fragment_size, foxglove }
+    }
+
+    /// Where so many samples wait for the client.
+    fn behind(mut self, waiting: usize) -> Self {
+        if let Some(foxglove) = &mut self.foxglove {
+            foxglove.is_copied = LENT_MAX <= waiting;
+        }
+        self
     }
 
     /// With what holds for all that the client is sent, where the stream says nothing.
     fn within(self, general: Delivery) -> Self {
-        let Self { encoding, compression, fragment_size } = self;
+        let Self { encoding, compression, fragment_size, foxglove } = self;
         let compression = match compression {
             Compression::None if general.is_png => Compression::Png,
             other => other,
         };
-        Self { encoding, compression, fragment_size: fragment_size.or(general.fragment_size) }
+        let fragment_size = fragment_size.or(general.fragment_size);
+        Self { encoding, compression, fragment_size, foxglove }
     }
 }
 
@@ -156,8 +178,8 @@ impl Topics {
 
     /// Lets a client have the samples of a topic.
     pub(super) fn subscribe(&mut self, wanted: Subscription, now: Duration) {
-        let Subscription { member, key, settings, topic, ty, qos, is_more, id } = wanted;
-        let form = Form::new(member.encoding, settings);
+        let Subscription { member, key, settings, topic, ty, qos, is_more, id, foxglove } = wanted;
+        let form = Form::new(member.encoding, settings, foxglove);
         // Joined: the same stream in another way.
         for there in &mut self.all {
             if there.resettle(&member, key, form) {
@@ -215,7 +237,8 @@ impl Topics {
         key: StreamKey,
         settings: StreamSettings,
     ) {
-        let form = Form::new(member.encoding, settings);
+        // One of Foxglove has one subscription to a topic, which is never sent in another way.
+        let form = Form::new(member.encoding, settings, None);
         self.all.iter_mut().any(|it| it.resettle(member, key, form));
     }
 
@@ -432,7 +455,8 @@ impl Writer {
                 picked.as_ref().map_or(samples.len(), |it| it.iter().filter(is_other).count());
             let mut state = it.member.lock();
             let wanted = state.client.subscriptions.wants(now, it.key, others);
-            let form = it.form.within(state.delivery);
+            let waiting = state.client.subscriptions.status(it.key).map_or(0, |it| it.waiting);
+            let form = it.form.within(state.delivery).behind(waiting);
             drop(state);
             counters.throttled.fetch_add((others - wanted) as u64, Ordering::Relaxed);
             if let Some(picked) = &mut picked {
@@ -488,6 +512,9 @@ impl Writer {
 
     /// A sample as it is sent, or why it is none of its type.
     fn frame(&self, form: Form, sample: &RawSample, counters: &Counters) -> Encoded {
+        if let Some(foxglove) = form.foxglove {
+            return Ok(Arc::new(as_it_is(foxglove, sample)));
+        }
         match self.write(form, sample) {
             Ok(frame) if form.fragment_size.is_some() => {
                 let id = Id::Text(format!("{}#{}", self.name, sample.info.sequence).into());
@@ -539,6 +566,12 @@ impl Writer {
             }),
         }
     }
+}
+
+fn as_it_is(form: Foxglove, sample: &RawSample) -> Frame {
+    let now_ns = u64::try_from(tsuji_platform::clock::wall_ns()).unwrap_or_default();
+    let tail = if form.is_copied { Bytes::copy_from(&sample.bytes) } else { sample.bytes.clone() };
+    Frame::with_tail(|out| write_message_head(out, form.subscription, now_ns), tail)
 }
 
 /// Samples in the forms that are wanted of them.
@@ -593,5 +626,8 @@ fn request(asked: Option<QosRequest>, offers: Vec<Qos>, depth: u32) -> Qos {
 /// So much of a topic is taken before it is handed on.
 const SAMPLES_AT_ONCE: usize = 64;
 const BYTES_AT_ONCE: usize = 64 << 10;
+
+/// So many samples of a topic wait for a client of Foxglove where their publisher has put them; those behind them are copied.
+const LENT_MAX: usize = 4;
 
 const SECOND_NS: i64 = 1_000_000_000;

@@ -6,9 +6,11 @@ use std::net::IpAddr;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use httparse::Status;
-use tsuji_rosbridge::access::{Access, Act};
+use tsuji_foxglove::{Negotiated, SUBPROTOCOLS, negotiate};
+use tsuji_rosbridge::access::{Access, Act, UserKey};
 use tungstenite::handshake::server::create_response;
 
+use crate::connected_client::Dialect;
 use crate::deflate::Agreed;
 use crate::metrics::{self, Format};
 use crate::page::{File, Page};
@@ -26,7 +28,14 @@ pub(super) enum Answer {
     /// More has to come before anything can be said.
     Incomplete,
     /// The head of the response; from now on it is a WebSocket, of which `rest` has come.
-    Upgraded { head: Vec<u8>, rest: Vec<u8>, deflate: Option<Agreed> },
+    Upgraded {
+        head: Vec<u8>,
+        rest: Vec<u8>,
+        deflate: Option<Agreed>,
+        dialect: Dialect,
+        /// Who has said so in the request; clients of rosbridge say it later.
+        user: Option<UserKey>,
+    },
     /// The whole response; then the connection ends.
     Response(Vec<u8>),
     /// The whole response to who may not have what was asked for, and why, for the log.
@@ -52,6 +61,8 @@ pub(super) struct Rules<'a> {
     pub(super) access: &'a Access,
     /// Whether it is by TLS.
     pub(super) is_tls: bool,
+    /// Whether messages are BSON.
+    pub(super) bson_only: bool,
 }
 
 impl Reading {
@@ -92,8 +103,31 @@ impl Reading {
             tracing::warn!(origin = %Plain(origin), "refused a WebSocket: its page is not among the origins");
             return refused(StatusCode::FORBIDDEN, "this origin may not connect");
         }
+        let offers = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
+        let subprotocol = match negotiate(offers.iter().filter_map(|it| it.to_str().ok())) {
+            Negotiated::None => None,
+            Negotiated::Agreed(_) if rules.bson_only => {
+                return refused(StatusCode::BAD_REQUEST, "this bridge speaks BSON alone");
+            }
+            Negotiated::Agreed(subprotocol) => Some(subprotocol),
+            Negotiated::Unknown => {
+                let why = format!("allowed subprotocols are {}", SUBPROTOCOLS.join(", "));
+                return refused(StatusCode::BAD_REQUEST, &why);
+            }
+        };
+        let (dialect, user) = match subprotocol {
+            None => (Dialect::Rosbridge, None),
+            Some(_) => match user_of(&request, rules) {
+                Ok(user) => (Dialect::Foxglove, user),
+                Err(why) => return denied(StatusCode::UNAUTHORIZED, why),
+            },
+        };
         match create_response(&request) {
             Ok(mut response) => {
+                if let Some(subprotocol) = subprotocol {
+                    let value = HeaderValue::from_static(subprotocol);
+                    response.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, value);
+                }
                 let deflate = agreed(&request, rules);
                 let answer = deflate.and_then(|it| HeaderValue::from_str(&it.answer()).ok());
                 if let Some(answer) = answer {
@@ -101,7 +135,10 @@ impl Reading {
                 }
                 let mut head = Vec::new();
                 match tungstenite::handshake::server::write_response(&mut head, &response) {
-                    Ok(()) => Answer::Upgraded { head, rest: self.bytes[len..].to_vec(), deflate },
+                    Ok(()) => {
+                        let rest = self.bytes[len..].to_vec();
+                        Answer::Upgraded { head, rest, deflate, dialect, user }
+                    }
                     Err(error) => refused(StatusCode::BAD_REQUEST, &error.to_string()),
                 }
             }
@@ -182,12 +219,7 @@ fn ask_metrics(request: &Request<()>, rules: &Rules<'_>, has_body: bool) -> Answ
     if is_page_of_elsewhere(headers, rules) {
         return denied(StatusCode::FORBIDDEN, "metrics: a page of elsewhere".to_owned());
     }
-    let text = |value: &HeaderValue| Some(str::from_utf8(value.as_bytes()).ok()?.to_owned());
-    let token = headers.get(header::AUTHORIZATION).and_then(text).and_then(|it| {
-        let (scheme, token) = it.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
-    });
-    let user = token.map(|it| rules.access.user(&it));
+    let user = bearer(headers).map(|it| rules.access.user(it));
     if user == Some(None) || user.is_none() && rules.access.needs_user() {
         let why = "metrics: they need `Authorization: Bearer TOKEN`, with the token of a user";
         return denied(StatusCode::UNAUTHORIZED, why.to_owned());
@@ -199,6 +231,28 @@ fn ask_metrics(request: &Request<()>, rules: &Rules<'_>, has_body: bool) -> Answ
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
     let format = Format::accepted(accepted);
     Answer::Metrics { request: metrics::Request { format, user }, has_body }
+}
+
+/// The token that is said as `Authorization: Bearer TOKEN`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let said = str::from_utf8(headers.get(header::AUTHORIZATION)?.as_bytes()).ok()?;
+    let (scheme, token) = said.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Who says so in the request: by its header, or as `?token=TOKEN`, for programs whose user can give an address and no more.
+fn user_of(request: &Request<()>, rules: &Rules<'_>) -> Result<Option<UserKey>, String> {
+    const HOW: &str = "connect with ?token=TOKEN, or with `Authorization: Bearer TOKEN`";
+    let said = request.uri().query().unwrap_or_default().split('&');
+    let mut said = said.filter_map(|it| it.strip_prefix("token="));
+    match bearer(request.headers()).or_else(|| said.next()) {
+        Some(token) => match rules.access.user(token) {
+            Some(user) => Ok(Some(user)),
+            None => Err(format!("a token of nobody; {HOW} of a user")),
+        },
+        None if rules.access.needs_user() => Err(format!("who it is was not said; {HOW}")),
+        None => Ok(None),
+    }
 }
 
 /// Whether a browser asks for a page whose name was made to lead here. Programs that are no browsers say neither header.
@@ -308,6 +362,7 @@ mod tests {
             metrics: true,
             access,
             is_tls: false,
+            bson_only: false,
         }
     }
 

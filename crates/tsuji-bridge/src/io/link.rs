@@ -12,7 +12,7 @@ use super::http::{self, Answer, Reading, Rules};
 use super::outgoing::{Form, Outgoing};
 use super::stream::Stream;
 use super::websocket::{Broken, Came, Message, WebSocket, no_text};
-use crate::connected_client::Gone;
+use crate::connected_client::{Dialect, Gone};
 use crate::deflate::NotInflated;
 use crate::desk::Desk;
 use crate::memory::{Held, Memory};
@@ -20,6 +20,7 @@ use crate::metrics::{self, Format, Slot};
 use crate::plain::Plain;
 use crate::session::{Arrived, Session, Verdict};
 use crate::settings::Protocol;
+use tsuji_rosbridge::access::UserKey;
 use tsuji_rosbridge::{Piece, StreamSplitter};
 
 /// A connection.
@@ -118,7 +119,7 @@ impl Link {
         let (phase, session) = match protocol {
             Protocol::WebSocket | Protocol::Udp => (Phase::Request(Reading::default()), None),
             Protocol::Tcp => {
-                let session = desk.session(place, peer, protocol);
+                let session = desk.session(place, peer, protocol, Dialect::Rosbridge, None);
                 (Phase::Tcp(Box::new(desk.splitter())), Some(session))
             }
         };
@@ -337,6 +338,7 @@ impl Link {
             metrics: settings.metrics,
             access: &settings.access,
             is_tls: settings.tls.is_some(),
+            bson_only: settings.bson_only,
         };
         let answer = reading.read(&buffer[..count], &rules);
         match answer {
@@ -358,12 +360,12 @@ impl Link {
                 let (format, since) = (request.format, desk.now());
                 self.phase = Phase::Metrics { slot, since, format, has_body };
             }
-            Answer::Upgraded { head, rest, deflate } => {
+            Answer::Upgraded { head, rest, deflate, dialect, user } => {
                 self.outgoing.append(&head);
                 self.left = rest;
                 let websocket = WebSocket::new(settings.limits.message_bytes_max, deflate);
                 self.phase = Phase::WebSocket(Box::new(websocket));
-                self.upgraded(deflate.is_some(), desk);
+                self.upgraded(deflate.is_some(), dialect, user, desk);
             }
         }
         Pace::On
@@ -388,13 +390,19 @@ impl Link {
     }
 
     /// Begins the session of a WebSocket, if there is room for one more.
-    fn upgraded(&mut self, is_deflated: bool, desk: &mut Desk) {
+    fn upgraded(
+        &mut self,
+        is_deflated: bool,
+        dialect: Dialect,
+        user: Option<UserKey>,
+        desk: &mut Desk,
+    ) {
         if desk.memory().is_tight() {
             desk.counters.refused.fetch_add(1, Ordering::Relaxed);
             return self.end(code_of(Gone::CrowdedOut), Gone::CrowdedOut.why(), desk);
         }
         let Ok(peer) = self.stream.socket().peer_addr() else { return self.stop(desk.now()) };
-        let session = desk.session(self.place, peer, Protocol::WebSocket);
+        let session = desk.session(self.place, peer, Protocol::WebSocket, dialect, user);
         if is_deflated {
             session.member().deflate();
         }

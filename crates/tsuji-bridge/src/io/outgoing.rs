@@ -25,6 +25,8 @@ enum Piece {
     Deflated(Arc<Frame>),
     /// Its payload alone.
     Payload(Arc<Frame>),
+    /// What follows either of them, from where it lies.
+    Tail(Arc<Frame>),
 }
 
 /// In which form a client gets messages.
@@ -60,6 +62,7 @@ impl Piece {
             Self::Whole(frame) => frame.whole(),
             Self::Deflated(frame) => frame.deflated().unwrap_or_default(),
             Self::Payload(frame) => frame.payload(),
+            Self::Tail(frame) => frame.tail(),
         }
     }
 }
@@ -77,7 +80,12 @@ impl Outgoing {
 
     /// Puts a message behind what is there.
     pub(super) fn push(&mut self, frame: Arc<Frame>, form: Form) {
-        let piece = Piece::of(frame, form);
+        let tail = (!frame.tail().is_empty()).then(|| Piece::Tail(Arc::clone(&frame)));
+        self.put(Piece::of(frame, form));
+        tail.into_iter().for_each(|it| self.put(it));
+    }
+
+    fn put(&mut self, piece: Piece) {
         let bytes = piece.bytes();
         if bytes.len() <= COPIED_MAX {
             self.append(bytes);
@@ -172,6 +180,25 @@ mod tests {
 
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+
+    #[test]
+    fn a_tail_follows_its_frame() {
+        for len in [0, 3, 4096, 5000] {
+            let tail = vec![b't'; len];
+            let mut outgoing = Outgoing::default();
+            for _ in 0..2 {
+                let bytes = tsuji::Bytes::copy_from(&tail);
+                let frame = Frame::with_tail(|out| out.extend_from_slice(b"head"), bytes);
+                outgoing.push(Arc::new(frame), Form::Framed);
+            }
+            assert_eq!(outgoing.pieces.len(), if len < 5000 { 1 } else { 4 }, "{len}");
+            let mut narrow = Narrow { taken: Vec::new(), a_call: 7, is_full: false };
+            while !outgoing.write(&mut narrow).unwrap() {}
+            let one = narrow.taken.len() / 2;
+            assert_eq!(narrow.taken[one - len - 4..one], [b"head", &tail[..]].concat());
+            assert_eq!((&narrow.taken[..one], outgoing.bytes()), (&narrow.taken[one..], 0));
         }
     }
 

@@ -12,6 +12,7 @@ use tsuji_rosbridge::Piece;
 
 use super::UDP_PLACES;
 use super::flood::Flood;
+use crate::connected_client::Dialect;
 use crate::desk::Desk;
 use crate::session::{Arrived, Session, Verdict};
 use crate::settings::Protocol;
@@ -207,7 +208,7 @@ impl Udp {
             }
             let place = self.next_place;
             self.next_place += 1;
-            let session = desk.session(place, address, Protocol::Udp);
+            let session = desk.session(place, address, Protocol::Udp, Dialect::Rosbridge, None);
             self.by_place.insert(place, address);
             self.clients.insert(address, Client { session, place, heard: desk.now(), due: None });
         }

@@ -1,4 +1,4 @@
-//! Clients of rosbridge that others wrote, unchanged. Where `TSUJI_WEB_CLIENTS` does not name the folder that has them
+//! Clients of rosbridge and of Foxglove that others wrote, unchanged. Where `TSUJI_WEB_CLIENTS` does not name the folder that has them
 //! (`scripts/web-clients`), these tests do nothing.
 
 use std::env;
@@ -56,6 +56,31 @@ fn roslibpy_publishes_subscribes_serves_calls_and_asks() {
     });
     let expected = "heard hello 0 hello 49\nlatched\nsum 42\ntopics True\ntype std_msgs/msg/String\ntime True\n";
     assert_eq!(said, expected);
+}
+
+#[test]
+fn a_client_of_foxglove_reads_writes_calls_and_asks() {
+    let Some(folder) = clients() else { return };
+    for subprotocol in ["foxglove.sdk.v1", "foxglove.websocket.v1"] {
+        let world = World::new();
+        let text = "std_msgs/msg/String";
+        let talks = ["topic", "pub", "-p", "0", "-n", "talker", "-r", "50", "/chatter", text];
+        let _publisher = world.start(&[&talks[..], &["data: hello \u{1f980}"]].concat());
+        let _camera = world.start(&["component", "standalone", "tsuji_components", "Camera"]);
+        let mut bridge = world.start(&["bridge", "--port", "0", "--json"]);
+        let told: Value = serde_json::from_str(&bridge.out_line("listening")).unwrap();
+        let port = told["listening"][0]["port"].to_string();
+        let words = ["node", &format!("{folder}/foxglove.mjs"), &port, subprotocol];
+        let said = Running::new(&mut world.foreign(words)).end().good();
+        let expected = "tsuji bridge cdr json\nheard hello \u{1f980}\npicture true\nback map 7 1.5 -2\ncalled 1\nfailed 6\n\
+                        parameter [{\"name\":\"/camera.use_sim_time\",\"value\":false}]\n\
+                        set [{\"name\":\"/camera.use_sim_time\",\"value\":true}]\n\
+                        followed [{\"name\":\"/camera.use_sim_time\",\"value\":true}]\n\
+                        graph {\"name\":\"/chatter\",\"publisherIds\":[\"/talker\"]}\n\
+                        asset 9 package://none/a.stl: no package none in AMENT_PREFIX_PATH\n";
+        assert_eq!(said, format!("{subprotocol} {expected}"));
+        assert_eq!(bridge.stop().code, Some(0));
+    }
 }
 
 #[test]

@@ -1,0 +1,261 @@
+//! What both threads know of the clients that speak Foxglove's protocol: the numbers of topics and services, and how they are
+//! answered.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tsuji_foxglove::{self as protocol, Capability, Catalogue, Changes, Entry, Message, Parameter};
+use tsuji_rosbridge::{Id, Level, Outgoing, Refusal, Values};
+
+use crate::connected_client::ConnectedClient;
+use crate::frame::{Frame, Kind};
+use crate::settings::Settings;
+
+/// What clients know by numbers, the same for all of them.
+#[derive(Debug)]
+pub(crate) struct Names {
+    topics: Mutex<Catalogue>,
+    services: Mutex<Catalogue>,
+    /// Whose numbers these are.
+    session: String,
+}
+
+impl Names {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        let session = tsuji_platform::clock::wall_ns().to_string();
+        Self { topics: Mutex::default(), services: Mutex::default(), session }
+    }
+
+    /// The topic that a channel is of.
+    pub(crate) fn topic(&self, channel: u64) -> Option<Entry> {
+        of(&self.topics, u32::try_from(channel).ok()?)
+    }
+
+    /// The service that has this number.
+    pub(crate) fn service(&self, number: u32) -> Option<Entry> {
+        of(&self.services, number)
+    }
+
+    /// Takes note of all topics that there are now, each with its type.
+    pub(crate) fn update_topics<'a>(
+        &self,
+        all: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Changes {
+        lock(&self.topics).update(all)
+    }
+
+    /// The same of services.
+    pub(crate) fn update_services<'a>(
+        &self,
+        all: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Changes {
+        lock(&self.services).update(all)
+    }
+
+    /// All topics and all services.
+    pub(crate) fn all(&self) -> [Vec<Entry>; 2] {
+        [&self.topics, &self.services].map(|it| lock(it).all().cloned().collect())
+    }
+}
+
+fn of(catalogue: &Mutex<Catalogue>, number: u32) -> Option<Entry> {
+    lock(catalogue).get(number).cloned()
+}
+
+fn lock(catalogue: &Mutex<Catalogue>) -> std::sync::MutexGuard<'_, Catalogue> {
+    catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How messages and requests of a client are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// As ROS has them, with four bytes of header.
+    Cdr,
+    /// As texts.
+    Json,
+}
+
+impl Encoding {
+    /// Their words.
+    pub(crate) const WORDS: [&str; 2] = ["cdr", "json"];
+
+    /// What a client calls it.
+    pub(crate) fn read(word: &str) -> Option<Self> {
+        [Self::Cdr, Self::Json].into_iter().find(|it| it.word() == word)
+    }
+
+    /// Its word.
+    pub(crate) fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+}
+
+/// By which a client knows a call, kept as the id that calls of other clients have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The number of the service.
+    pub(crate) service: u32,
+    /// That of the call.
+    pub(crate) call: u32,
+    /// How the response is to be written.
+    pub(crate) encoding: Encoding,
+}
+
+impl Call {
+    /// As an id.
+    pub(crate) fn id(self) -> Id<'static> {
+        let Self { service, call, encoding } = self;
+        Id::Text(format!("{service}/{call}/{}", encoding.word()).into())
+    }
+
+    /// Of an id that was made so.
+    pub(crate) fn read(id: &Id<'_>) -> Option<Self> {
+        let Id::Text(text) = id else { return None };
+        let mut parts = text.splitn(3, '/');
+        let (service, call) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { service, call, encoding: Encoding::read(parts.next()?)? })
+    }
+}
+
+/// What a client wants of the thread of ROS, beside what others want too.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// To know what there is, from now on.
+    Enter,
+    /// Parameters of these names; all if there is none.
+    Parameters { names: Vec<String>, id: Option<String> },
+    /// Parameters to have these values.
+    SetParameters { parameters: Vec<Parameter>, id: Option<String> },
+    /// To hear when parameters of these names change; all if there is none.
+    FollowParameters { names: Vec<String> },
+    /// To hear of these no more; of all if there is none.
+    LeaveParameters { names: Vec<String> },
+    /// To know who publishes, subscribes and serves, or no more.
+    Graph { is_wanted: bool },
+    /// A file.
+    Asset { uri: String, request: u32 },
+}
+
+impl Wish {
+    /// What it takes while it waits, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let names = |all: &[String]| all.iter().map(|it| it.len() + 64).sum();
+        match self {
+            Self::Enter | Self::Graph { .. } => 0,
+            Self::Parameters { names: all, .. }
+            | Self::FollowParameters { names: all }
+            | Self::LeaveParameters { names: all } => names(all),
+            // Values are no longer in memory than several times their text, and that is bounded.
+            Self::SetParameters { parameters, .. } => parameters.len() * 256,
+            Self::Asset { uri, .. } => uri.len(),
+        }
+    }
+}
+
+/// What a client is told first.
+pub(crate) fn greet(member: &ConnectedClient, settings: &Settings, names: &Names) {
+    let name = concat!("tsuji bridge ", env!("CARGO_PKG_VERSION"));
+    let metadata = BTreeMap::from([
+        ("ROS_DISTRO", &*settings.distro),
+        ("tsuji_version", env!("CARGO_PKG_VERSION")),
+    ]);
+    let info = protocol::ServerInfo {
+        name,
+        capabilities: &[
+            Capability::ClientPublish,
+            Capability::Parameters,
+            Capability::ParametersSubscribe,
+            Capability::Services,
+            Capability::ConnectionGraph,
+            Capability::Assets,
+        ],
+        supported_encodings: &Encoding::WORDS,
+        metadata: &metadata,
+        session_id: &names.session,
+    };
+    tell(member, &Message::ServerInfo(info));
+}
+
+/// Tells a client something in text.
+pub(crate) fn tell(member: &ConnectedClient, message: &Message<'_>) {
+    member.say(frame(message));
+}
+
+/// A text for any number of clients.
+pub(crate) fn frame(message: &Message<'_>) -> Arc<Frame> {
+    let text = protocol::text(message);
+    written(Kind::Text, |out| out.extend_from_slice(text.as_bytes()))
+}
+
+/// A message in bytes.
+pub(crate) fn written(kind: Kind, write: impl FnOnce(&mut Vec<u8>)) -> Arc<Frame> {
+    let frame = Frame::encode::<std::convert::Infallible>(kind, |out| {
+        write(out);
+        Ok(())
+    });
+    match frame {
+        Ok(frame) => Arc::new(frame),
+        Err(never) => match never {},
+    }
+}
+
+/// Tells what its user should know.
+pub(crate) fn status(member: &ConnectedClient, level: protocol::Level, message: &str) {
+    tell(member, &Message::Status { level, message, id: None });
+}
+
+/// What is told to other clients in their way.
+pub(crate) fn answer(member: &ConnectedClient, answer: &Outgoing<'_>) {
+    match *answer {
+        Outgoing::ServiceResponse { id, values, result, .. } => {
+            let Some(Call { service, call, encoding }) = id.and_then(Call::read) else { return };
+            match values {
+                Values::Encoded(data) if result => {
+                    member.say(written(Kind::Binary, |out| {
+                        protocol::write_response(out, service, call, encoding.word(), data);
+                    }));
+                }
+                Values::Text(message) => {
+                    let (service_id, call_id) = (service, call);
+                    tell(member, &Message::ServiceCallFailure { service_id, call_id, message });
+                }
+                Values::Encoded(_) | Values::None => {}
+            }
+        }
+        Outgoing::Status { level, msg, .. } => {
+            let level = match level {
+                Level::None | Level::Info => protocol::Level::Info,
+                Level::Warning => protocol::Level::Warning,
+                Level::Error => protocol::Level::Error,
+            };
+            status(member, level, msg);
+        }
+        // It serves nothing, and has no goals of its own.
+        _ => {}
+    }
+}
+
+/// Says why something was not done.
+pub(crate) fn refuse(member: &ConnectedClient, refusal: &Refusal) {
+    match refusal.operation {
+        Some("call_service") => member.answer_refused(refusal),
+        _ => status(member, protocol::Level::Error, &refusal.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_read_from_its_own_id() {
+        for encoding in [Encoding::Cdr, Encoding::Json] {
+            let call = Call { service: 3, call: u32::MAX, encoding };
+            assert_eq!(Call::read(&call.id()), Some(call));
+        }
+        for other in ["", "1/2", "1/2/xml", "1/2/cdr/x", "-1/2/cdr"] {
+            assert_eq!(Call::read(&Id::Text(other.into())), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What clients of Foxglove are told of: topics and services by their numbers, who has to do with them, parameters and files.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use tsuji::{Context, EndpointKind, Graph, Node, Waitable};
+use tsuji_foxglove::{Channel, ConnectionGraph, Entry, Level, Message, Schema, Service};
+use tsuji_rosbridge::access::{Access, Act, UserKey};
+
+use super::rosapi::is_hidden;
+use crate::connected_client::ConnectedClient;
+use crate::foxglove::{Encoding, Names, Wish, frame, tell};
+use crate::frame::Frame;
+use crate::settings::Settings;
+use crate::types::Types;
+
+mod asset;
+mod parameters;
+
+use parameters::Parameters;
+pub(super) use parameters::Question;
+
+/// All clients of Foxglove, as the thread of ROS knows them.
+pub(super) struct Foxglove {
+    settings: Arc<Settings>,
+    types: Arc<Types>,
+    names: Arc<Names>,
+    members: Vec<Member>,
+    /// Types whose definitions are not here, each with a topic or service of it.
+    unknown: BTreeMap<String, String>,
+    parameters: Parameters,
+    /// How many files are being read.
+    assets: Arc<AtomicUsize>,
+}
+
+/// One client.
+struct Member {
+    client: Arc<ConnectedClient>,
+    user: Option<UserKey>,
+    /// What it was told of who has to do with what, if it wants to know.
+    graph: Option<ConnectionGraph>,
+}
+
+impl Foxglove {
+    pub(super) fn new(
+        node: Node,
+        settings: Arc<Settings>,
+        types: Arc<Types>,
+        names: Arc<Names>,
+    ) -> Self {
+        let parameters = Parameters::new(node, Arc::clone(&settings), Arc::clone(&types));
+        Self {
+            settings,
+            types,
+            names,
+            members: Vec::new(),
+            unknown: BTreeMap::new(),
+            parameters,
+            assets: Arc::default(),
+        }
+    }
+
+    /// What comes of parameters that change.
+    pub(super) fn waitables(&self) -> impl Iterator<Item = &dyn Waitable> {
+        self.parameters.waitables()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.parameters.waitables().count()
+    }
+
+    /// Hands on what has come of parameters that change.
+    pub(super) fn drain(&mut self) {
+        self.parameters.drain();
+    }
+
+    /// Whether nodes are asked of which some may never answer.
+    pub(super) fn waits(&self) -> bool {
+        self.parameters.waits()
+    }
+
+    /// What nodes are to be asked next.
+    pub(super) fn questions(&mut self) -> Vec<Question> {
+        self.parameters.questions()
+    }
+
+    /// What a node has answered, or nothing where it will not.
+    pub(super) fn answered(&mut self, ticket: u64, reply: Option<&serde_json::Value>) {
+        self.parameters.answered(ticket, reply);
+    }
+
+    /// Answers whoever has waited for long enough.
+    pub(super) fn look(&mut self) {
+        self.parameters.look();
+    }
+
+    /// Does what a client wants.
+    pub(super) fn obey(
+        &mut self,
+        client: Arc<ConnectedClient>,
+        user: Option<UserKey>,
+        wish: Wish,
+        context: &Context,
+    ) {
+        match wish {
+            Wish::Enter => self.enter(client, user, context),
+            Wish::Parameters { names, id } => {
+                self.parameters.get(client, user, names, id, &context.graph());
+            }
+            Wish::SetParameters { parameters, id } => {
+                self.parameters.set(client, user, parameters, id);
+            }
+            Wish::FollowParameters { names } => self.parameters.follow(client, user, names),
+            Wish::LeaveParameters { names } => self.parameters.leave(client.number, &names),
+            Wish::Graph { is_wanted } => {
+                let member = self.members.iter_mut().find(|it| it.client.number == client.number);
+                let Some(member) = member else { return };
+                match is_wanted {
+                    true if member.graph.is_none() => {
+                        member.graph = Some(ConnectionGraph::default());
+                        member.tell_graph(&context.graph(), &self.settings.access);
+                    }
+                    true => {}
+                    false => member.graph = None,
+                }
+            }
+            Wish::Asset { uri, request } => asset::fetch(client, uri, request, &self.assets),
+        }
+    }
+
+    /// A client has gone.
+    pub(super) fn gone(&mut self, number: u64) {
+        self.members.retain(|it| it.client.number != number);
+        self.parameters.gone(number);
+    }
+
+    fn enter(&mut self, client: Arc<ConnectedClient>, user: Option<UserKey>, context: &Context) {
+        // A definition may have come since it was looked for.
+        self.unknown.clear();
+        let graph = context.graph();
+        self.update(&graph);
+        let [topics, services] = self.names.all();
+        let member = Member { client, user, graph: None };
+        let told = self.told(&topics, &services, member.user);
+        told.into_iter().for_each(|it| member.client.say(it));
+        for (ty, name) in &self.unknown {
+            member.tell_unknown(ty, name);
+        }
+        self.members.push(member);
+    }
+
+    /// Tells what has come and gone.
+    pub(super) fn refresh(&mut self, context: &Context) {
+        if self.members.is_empty() {
+            return;
+        }
+        let graph = context.graph();
+        self.update(&graph);
+        for member in &mut self.members {
+            member.tell_graph(&graph, &self.settings.access);
+        }
+    }
+
+    fn update(&mut self, graph: &Graph) {
+        let is_shown = |name: &str| !is_hidden(name) || is_of_action(name);
+        let known_before = self.unknown.len();
+        let topics: BTreeSet<(&str, &str)> = graph
+            .endpoints
+            .iter()
+            .filter(|it| is_shown(&it.topic))
+            .map(|it| (&*it.topic, &*it.type_name))
+            .collect();
+        let services: BTreeSet<(&str, &str)> = graph
+            .services
+            .iter()
+            .filter(|it| it.kind == EndpointKind::Server && is_shown(&it.topic))
+            .map(|it| (&*it.topic, &*it.type_name))
+            .collect();
+        let before: BTreeSet<String> = self.unknown.keys().cloned().collect();
+        let (types, unknown) = (&self.types, &mut self.unknown);
+        let mut is_known = |name: &str, ty: &str, is_there: &dyn Fn() -> bool| {
+            if unknown.contains_key(ty) {
+                return false;
+            }
+            let is_there = is_there();
+            if !is_there {
+                unknown.insert(ty.to_owned(), name.to_owned());
+            }
+            is_there
+        };
+        let topics: Vec<_> = topics
+            .into_iter()
+            .filter(|(name, ty)| is_known(name, ty, &|| types.message(ty).is_ok()))
+            .collect();
+        let services: Vec<_> = services
+            .into_iter()
+            .filter(|(name, ty)| is_known(name, ty, &|| types.service(ty).is_ok()))
+            .collect();
+        let topics = self.names.update_topics(topics);
+        let services = self.names.update_services(services);
+        if self.unknown.len() != known_before {
+            let new = self.unknown.iter().filter(|(ty, _)| !before.contains(*ty));
+            for (ty, name) in new {
+                self.members.iter().for_each(|it| it.tell_unknown(ty, name));
+            }
+        }
+        let may =
+            |user, act, entry: &&Entry| self.settings.access.decide(user, act, &entry.name).is_ok();
+        // Most often all may know the same.
+        let mut told: HashMap<Option<UserKey>, Vec<Arc<Frame>>> = HashMap::new();
+        for member in &self.members {
+            let user = member.user;
+            let frames = told.entry(user).or_insert_with(|| {
+                let gone = topics.removed.iter().filter(|it| may(user, Act::Subscribe, it));
+                let gone: Vec<u64> = gone.map(|it| it.id.into()).collect();
+                let ended = services.removed.iter().filter(|it| may(user, Act::CallService, it));
+                let ended: Vec<u32> = ended.map(|it| it.id).collect();
+                let gone =
+                    (!gone.is_empty()).then(|| frame(&Message::Unadvertise { channel_ids: &gone }));
+                let ended = (!ended.is_empty())
+                    .then(|| frame(&Message::UnadvertiseServices { service_ids: &ended }));
+                let come = self.told(&topics.added, &services.added, user);
+                gone.into_iter().chain(ended).chain(come).collect()
+            });
+            frames.iter().for_each(|it| member.client.say(Arc::clone(it)));
+        }
+    }
+
+    /// What a user is told of these topics and services.
+    fn told(&self, topics: &[Entry], services: &[Entry], user: Option<UserKey>) -> Vec<Arc<Frame>> {
+        let may = |act, entry: &&Entry| self.settings.access.decide(user, act, &entry.name).is_ok();
+        let texts: Vec<(&Entry, String)> = topics
+            .iter()
+            .filter(|it| may(Act::Subscribe, it))
+            .filter_map(|it| Some((it, self.types.message(&it.ty).ok()?.description.full_text())))
+            .collect();
+        let channels: Vec<Channel<'_>> = texts
+            .iter()
+            .map(|(it, schema)| Channel {
+                id: it.id.into(),
+                topic: &it.name,
+                encoding: Encoding::Cdr.word(),
+                schema_name: &it.ty,
+                schema,
+                schema_encoding: SCHEMAS,
+            })
+            .collect();
+        let halves: Vec<(&Entry, [(String, String); 2])> = services
+            .iter()
+            .filter(|it| may(Act::CallService, it))
+            .filter_map(|it| {
+                let ty = self.types.service(&it.ty).ok()?;
+                let half = |of: &crate::types::MessageType| {
+                    (of.description.name().to_string(), of.description.full_text())
+                };
+                Some((it, [half(&ty.request), half(&ty.response)]))
+            })
+            .collect();
+        let offered: Vec<Service<'_>> = halves
+            .iter()
+            .map(|(it, [request, response])| Service {
+                id: it.id,
+                name: &it.name,
+                ty: &it.ty,
+                request: half(request),
+                response: half(response),
+            })
+            .collect();
+        let channels =
+            (!channels.is_empty()).then(|| frame(&Message::Advertise { channels: &channels }));
+        let offered = (!offered.is_empty())
+            .then(|| frame(&Message::AdvertiseServices { services: &offered }));
+        channels.into_iter().chain(offered).collect()
+    }
+}
+
+fn half((name, text): &(String, String)) -> Schema<'_> {
+    let (encoding, schema_encoding) = (Encoding::Cdr.word(), SCHEMAS);
+    Schema { encoding, schema_name: name, schema: text, schema_encoding }
+}
+
+impl Member {
+    /// Tells what has changed of who has to do with what, if it wants to know.
+    fn tell_graph(&mut self, graph: &Graph, access: &Access) {
+        let Some(told) = &mut self.graph else { return };
+        let mut now = ConnectionGraph::default();
+        let may = |act, name: &str| access.decide(self.user, act, name).is_ok();
+        for it in graph.endpoints.iter().filter(|it| may(Act::Subscribe, &it.topic)) {
+            match it.kind {
+                EndpointKind::Publisher => now.publishes(&it.topic, &it.node),
+                _ => now.subscribes(&it.topic, &it.node),
+            }
+        }
+        let servers = graph.services.iter().filter(|it| it.kind == EndpointKind::Server);
+        for it in servers.filter(|it| may(Act::CallService, &it.topic)) {
+            now.serves(&it.topic, &it.node);
+        }
+        let update = told.update(now);
+        if !update.is_empty() {
+            tell(&self.client, &Message::graph(&update));
+        }
+    }
+
+    fn tell_unknown(&self, ty: &str, name: &str) {
+        let message = format!(
+            "{name} is of type {ty}, whose definition is not here; nothing of that type is offered"
+        );
+        let id = format!("type {ty}");
+        let level = Level::Warning;
+        tell(&self.client, &Message::Status { level, message: &message, id: Some(&id) });
+    }
+}
+
+/// What of an action is seen: its clients know it by its topics and services.
+fn is_of_action(name: &str) -> bool {
+    name.split_once("/_action/").is_some_and(|(before, behind)| {
+        !is_hidden(before) && !behind.is_empty() && !is_hidden(behind)
+    })
+}
+
+/// How definitions are written.
+const SCHEMAS: &str = "ros2msg";
