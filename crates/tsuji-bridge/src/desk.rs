@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tsuji::{Context, Durability, ErrorKind, Node, PublisherEvent, PublisherOptions, RawPublisher};
+use tsuji::{
+    Context, Durability, EndpointKind, ErrorKind, Node, PublisherEvent, PublisherOptions,
+    RawPublisher,
+};
 use tsuji_core::{History, Qos};
 use tsuji_rosbridge::StreamSplitter;
 use tsuji_rosbridge::access::UserKey;
@@ -263,6 +266,12 @@ impl Desk {
             return Some(publisher.raw.type_name().to_owned());
         }
         self.context.endpoints_of(topic).into_iter().next().map(|it| it.type_name)
+    }
+
+    /// Whether anybody publishes a topic.
+    pub(crate) fn is_published(&self, topic: &str) -> bool {
+        let ends = self.context.endpoints_of(topic);
+        ends.iter().any(|it| it.kind == EndpointKind::Publisher)
     }
 
     /// Lets one more client publish on `topic`.

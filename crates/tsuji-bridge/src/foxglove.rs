@@ -2,6 +2,7 @@
 //! answered.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tsuji_foxglove::{self as protocol, Capability, Catalogue, Changes, Entry, Message, Parameter};
@@ -18,13 +19,29 @@ pub(crate) struct Names {
     services: Mutex<Catalogue>,
     /// Whose numbers these are.
     session: String,
+    /// Simulated time in nanoseconds; 0 while there is none.
+    clock_ns: AtomicU64,
 }
 
 impl Names {
     /// None yet.
     pub(crate) fn new() -> Self {
         let session = tsuji_platform::clock::wall_ns().to_string();
-        Self { topics: Mutex::default(), services: Mutex::default(), session }
+        let (topics, services) = (Mutex::default(), Mutex::default());
+        Self { topics, services, session, clock_ns: AtomicU64::new(0) }
+    }
+
+    /// Notes the simulated time; 0 for none.
+    pub(crate) fn set_clock(&self, now_ns: u64) {
+        self.clock_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// The time for what comes now, in nanoseconds: simulated time where that is followed.
+    pub(crate) fn now_ns(&self) -> u64 {
+        match self.clock_ns.load(Ordering::Relaxed) {
+            0 => u64::try_from(tsuji_platform::clock::wall_ns()).unwrap_or_default(),
+            simulated => simulated,
+        }
     }
 
     /// The topic that a channel is of.
@@ -121,8 +138,8 @@ impl Call {
 /// What a client wants of the thread of ROS, beside what others want too.
 #[derive(Debug)]
 pub(crate) enum Wish {
-    /// To know what there is, from now on.
-    Enter,
+    /// To know what there is from now on, and the time where it was told that this is simulated.
+    Enter { follows_time: bool },
     /// Parameters of these names; all if there is none.
     Parameters { names: Vec<String>, id: Option<String> },
     /// Parameters to have these values.
@@ -142,7 +159,7 @@ impl Wish {
     pub(crate) fn bytes(&self) -> usize {
         let names = |all: &[String]| all.iter().map(|it| it.len() + 64).sum();
         match self {
-            Self::Enter | Self::Graph { .. } => 0,
+            Self::Enter { .. } | Self::Graph { .. } => 0,
             Self::Parameters { names: all, .. }
             | Self::FollowParameters { names: all }
             | Self::LeaveParameters { names: all } => names(all),
@@ -154,22 +171,32 @@ impl Wish {
 }
 
 /// What a client is told first.
-pub(crate) fn greet(member: &ConnectedClient, settings: &Settings, names: &Names) {
+pub(crate) fn greet(
+    member: &ConnectedClient,
+    settings: &Settings,
+    names: &Names,
+    is_time_simulated: bool,
+) {
     let name = concat!("tsuji bridge ", env!("CARGO_PKG_VERSION"));
     let metadata = BTreeMap::from([
         ("ROS_DISTRO", &*settings.distro),
         ("tsuji_version", env!("CARGO_PKG_VERSION")),
     ]);
+    let mut capabilities = vec![
+        Capability::ClientPublish,
+        Capability::Parameters,
+        Capability::ParametersSubscribe,
+        Capability::Services,
+        Capability::ConnectionGraph,
+        Capability::Assets,
+    ];
+    // A client to which this is said has no time until it is told one.
+    if is_time_simulated {
+        capabilities.push(Capability::Time);
+    }
     let info = protocol::ServerInfo {
         name,
-        capabilities: &[
-            Capability::ClientPublish,
-            Capability::Parameters,
-            Capability::ParametersSubscribe,
-            Capability::Services,
-            Capability::ConnectionGraph,
-            Capability::Assets,
-        ],
+        capabilities: &capabilities,
         supported_encodings: &Encoding::WORDS,
         metadata: &metadata,
         session_id: &names.session,
@@ -243,6 +270,9 @@ pub(crate) fn refuse(member: &ConnectedClient, refusal: &Refusal) {
         _ => status(member, protocol::Level::Error, &refusal.to_string()),
     }
 }
+
+/// The topic of simulated time.
+pub(crate) const CLOCK: &str = "/clock";
 
 #[cfg(test)]
 mod tests {

@@ -216,6 +216,7 @@ impl Hub {
                 context.clone(),
                 Arc::clone(settings),
                 Arc::clone(counters),
+                Arc::clone(&names),
             ),
             callers: Callers::new(
                 node.clone(),
@@ -342,7 +343,7 @@ impl Hub {
         }
     }
 
-    /// Hands on what has come at a place: topics stand first, then what clients call and serve, what changes of parameters, and what
+    /// Hands on what has come at a place: topics stand first, then what clients call and serve, what changes of parameters and time, and what
     /// clients pursue, each so many.
     fn drain(&mut self, mut place: usize, ends: [usize; 5], now: Duration) {
         for (whose, count) in ends.into_iter().enumerate() {
@@ -398,7 +399,7 @@ impl Hub {
                 self.foxglove.obey(member, user, wish, &self.context);
             }
             Order::Gone { member } => {
-                self.foxglove.gone(member.number);
+                self.foxglove.gone(member.number, &self.context);
                 self.topics.gone(member.number);
                 self.callers.gone(member.number);
                 self.goals.gone(member.number);

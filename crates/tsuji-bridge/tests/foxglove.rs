@@ -9,9 +9,11 @@ use tsuji::parameter::Parameters;
 use tsuji::{History, Message as _, Node, Qos};
 use tsuji_bridge::protocol::access::{Access, ServerGlobs};
 use tsuji_bridge::{Protocol, Settings, Users};
+use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
+use tsuji_interfaces::rosgraph_msgs::msg::Clock;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use tungstenite::client::IntoClientRequest;
@@ -703,4 +705,40 @@ fn a_node_that_does_not_answer_keeps_no_other_from_it() {
     let gain = json!({ "name": "/beside.gain", "type": "float64", "value": 0.5 });
     assert!(values["parameters"].as_array().unwrap().contains(&gain), "{values}");
     drop(parameters);
+}
+
+#[test]
+fn simulated_time_is_told_where_there_is_one() {
+    let world = World::new();
+    let publisher = world.node.create_publisher::<Clock>("/clock", Qos::CLOCK).unwrap();
+    let chatter = world.node.create_publisher::<Text>("/chatter", KEEP_ALL).unwrap();
+    let mut client = until("the bridge knows of it", || {
+        let mut client = Client::new(&world);
+        client.channel("/clock");
+        client.greeting["capabilities"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("time"))
+            .then_some(client)
+    });
+    until("it is heard", || (publisher.matched() == 1).then_some(()));
+    publisher.publish(Clock { clock: Time { sec: 1000, nanosec: 5 } }).unwrap();
+    assert_eq!(client.bytes_of(2), 1_000_000_000_005_u64.to_le_bytes());
+    let channel = client.channel("/chatter");
+    client.subscribe(1, &channel);
+    until("the topic is heard", || (chatter.matched() == 1).then_some(()));
+    chatter.publish(text("then")).unwrap();
+    assert_eq!(client.message().1, 1_000_000_000_005);
+    drop(publisher);
+    until("it is over", || {
+        chatter.publish(text("now")).unwrap();
+        (1_000_000_000_005 < client.message().1).then_some(())
+    });
+    drop(client);
+    let client = until("nobody tells the time", || {
+        let client = Client::new(&world);
+        (!client.greeting["capabilities"].as_array().unwrap().contains(&json!("time")))
+            .then_some(client)
+    });
+    drop(client);
 }

@@ -16,8 +16,10 @@ use crate::settings::Settings;
 use crate::types::Types;
 
 mod asset;
+mod clock;
 mod parameters;
 
+use clock::Clock;
 use parameters::Parameters;
 pub(super) use parameters::Question;
 
@@ -30,6 +32,8 @@ pub(super) struct Foxglove {
     /// Types whose definitions are not here, each with a topic or service of it.
     unknown: BTreeMap<String, String>,
     parameters: Parameters,
+    node: Node,
+    clock: Clock,
     /// How many files are being read.
     assets: Arc<AtomicUsize>,
 }
@@ -40,6 +44,8 @@ struct Member {
     user: Option<UserKey>,
     /// What it was told of who has to do with what, if it wants to know.
     graph: Option<ConnectionGraph>,
+    /// It was told that time is simulated.
+    follows_time: bool,
 }
 
 impl Foxglove {
@@ -49,7 +55,7 @@ impl Foxglove {
         types: Arc<Types>,
         names: Arc<Names>,
     ) -> Self {
-        let parameters = Parameters::new(node, Arc::clone(&settings), Arc::clone(&types));
+        let parameters = Parameters::new(node.clone(), Arc::clone(&settings), Arc::clone(&types));
         Self {
             settings,
             types,
@@ -57,22 +63,31 @@ impl Foxglove {
             members: Vec::new(),
             unknown: BTreeMap::new(),
             parameters,
+            node,
+            clock: Clock::default(),
             assets: Arc::default(),
         }
     }
 
-    /// What comes of parameters that change.
+    /// What comes of parameters that change, and of the time.
     pub(super) fn waitables(&self) -> impl Iterator<Item = &dyn Waitable> {
-        self.parameters.waitables()
+        self.parameters.waitables().chain(self.clock.waitables())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.parameters.waitables().count()
+        self.waitables().count()
     }
 
-    /// Hands on what has come of parameters that change.
+    /// Hands on what has come.
     pub(super) fn drain(&mut self) {
         self.parameters.drain();
+        let followers = self.members.iter().filter(|it| it.follows_time);
+        self.clock.drain(&self.names, followers.map(|it| &it.client));
+    }
+
+    fn follow_time(&mut self, context: &Context) {
+        let is_wanted = self.members.iter().any(|it| it.follows_time);
+        self.clock.follow(is_wanted, &self.node, context, &self.names);
     }
 
     /// Whether nodes are asked of which some may never answer.
@@ -104,7 +119,7 @@ impl Foxglove {
         context: &Context,
     ) {
         match wish {
-            Wish::Enter => self.enter(client, user, context),
+            Wish::Enter { follows_time } => self.enter(client, user, follows_time, context),
             Wish::Parameters { names, id } => {
                 self.parameters.get(client, user, names, id, &context.graph());
             }
@@ -130,24 +145,35 @@ impl Foxglove {
     }
 
     /// A client has gone.
-    pub(super) fn gone(&mut self, number: u64) {
+    pub(super) fn gone(&mut self, number: u64, context: &Context) {
+        let before = self.members.len();
         self.members.retain(|it| it.client.number != number);
-        self.parameters.gone(number);
+        if self.members.len() != before {
+            self.parameters.gone(number);
+            self.follow_time(context);
+        }
     }
 
-    fn enter(&mut self, client: Arc<ConnectedClient>, user: Option<UserKey>, context: &Context) {
+    fn enter(
+        &mut self,
+        client: Arc<ConnectedClient>,
+        user: Option<UserKey>,
+        follows_time: bool,
+        context: &Context,
+    ) {
         // A definition may have come since it was looked for.
         self.unknown.clear();
         let graph = context.graph();
         self.update(&graph);
         let [topics, services] = self.names.all();
-        let member = Member { client, user, graph: None };
+        let member = Member { client, user, graph: None, follows_time };
         let told = self.told(&topics, &services, member.user);
         told.into_iter().for_each(|it| member.client.say(it));
         for (ty, name) in &self.unknown {
             member.tell_unknown(ty, name);
         }
         self.members.push(member);
+        self.follow_time(context);
     }
 
     /// Tells what has come and gone.
@@ -157,6 +183,7 @@ impl Foxglove {
         }
         let graph = context.graph();
         self.update(&graph);
+        self.follow_time(context);
         for member in &mut self.members {
             member.tell_graph(&graph, &self.settings.access);
         }

@@ -25,6 +25,7 @@ use self::join::{Came, JOINS_MAX, Join, Publishers};
 use super::A_TURN;
 use crate::Counters;
 use crate::connected_client::{ConnectedClient, Delivery, too_large};
+use crate::foxglove::Names;
 use crate::frame::{Frame, Kind};
 use crate::plain::Plain;
 use crate::settings::Settings;
@@ -53,6 +54,7 @@ pub(super) struct Topics {
     context: Context,
     settings: Arc<Settings>,
     counters: Arc<Counters>,
+    names: Arc<Names>,
     all: Vec<Topic>,
     /// Room for samples.
     taken: Vec<RawSample>,
@@ -104,6 +106,7 @@ impl Listener {
 struct Writer {
     name: Arc<str>,
     ty: Arc<MessageType>,
+    names: Arc<Names>,
 }
 
 /// How samples are written for a client. Those with the same form get the same bytes.
@@ -156,8 +159,9 @@ impl Topics {
         context: Context,
         settings: Arc<Settings>,
         counters: Arc<Counters>,
+        names: Arc<Names>,
     ) -> Self {
-        Self { node, context, settings, counters, all: Vec::new(), taken: Vec::new() }
+        Self { node, context, settings, counters, names, all: Vec::new(), taken: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -212,7 +216,7 @@ impl Topics {
         match self.open(&topic, &ty, request(qos, offers, self.settings.depth)) {
             Ok(subscription) => {
                 let mut topic = Topic {
-                    writer: Writer { name: topic, ty },
+                    writer: Writer { name: topic, ty, names: Arc::clone(&self.names) },
                     asked: qos,
                     main: Source { subscription, missed: 0, listeners: Vec::new() },
                     joins: Vec::new(),
@@ -513,7 +517,7 @@ impl Writer {
     /// A sample as it is sent, or why it is none of its type.
     fn frame(&self, form: Form, sample: &RawSample, counters: &Counters) -> Encoded {
         if let Some(foxglove) = form.foxglove {
-            return Ok(Arc::new(as_it_is(foxglove, sample)));
+            return Ok(Arc::new(as_it_is(foxglove, self.names.now_ns(), sample)));
         }
         match self.write(form, sample) {
             Ok(frame) if form.fragment_size.is_some() => {
@@ -568,8 +572,7 @@ impl Writer {
     }
 }
 
-fn as_it_is(form: Foxglove, sample: &RawSample) -> Frame {
-    let now_ns = u64::try_from(tsuji_platform::clock::wall_ns()).unwrap_or_default();
+fn as_it_is(form: Foxglove, now_ns: u64, sample: &RawSample) -> Frame {
     let tail = if form.is_copied { Bytes::copy_from(&sample.bytes) } else { sample.bytes.clone() };
     Frame::with_tail(|out| write_message_head(out, form.subscription, now_ns), tail)
 }
