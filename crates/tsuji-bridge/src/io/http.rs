@@ -119,7 +119,7 @@ impl Reading {
             None => (Dialect::Rosbridge, None),
             Some(_) => match user_of(&request, rules) {
                 Ok(user) => (Dialect::Foxglove, user),
-                Err(why) => return denied(StatusCode::UNAUTHORIZED, why),
+                Err(why) => return denied(StatusCode::UNAUTHORIZED, why, true),
             },
         };
         match create_response(&request) {
@@ -195,7 +195,8 @@ fn file(request: &Request<()>, rules: &Rules<'_>) -> Answer {
         return response(status, "text/plain; charset=utf-8", &more, b"", true);
     }
     let Some(File { media_type, tag, bytes, .. }) = rules.page.file(path) else {
-        return refused(StatusCode::NOT_FOUND, &format!("nothing is at {path}"));
+        let why = format!("nothing is at {path}");
+        return Answer::Response(refusal(StatusCode::NOT_FOUND, &why, !is_head));
     };
     let more = format!("ETag: {tag}\r\n");
     let known = request.headers().get("if-none-match").and_then(|it| it.to_str().ok());
@@ -217,16 +218,16 @@ fn beside<'a>(path: &'a str, rules: &Rules<'_>) -> &'a str {
 fn ask_metrics(request: &Request<()>, rules: &Rules<'_>, has_body: bool) -> Answer {
     let headers = request.headers();
     if is_page_of_elsewhere(headers, rules) {
-        return denied(StatusCode::FORBIDDEN, "metrics: a page of elsewhere".to_owned());
+        return denied(StatusCode::FORBIDDEN, "metrics: a page of elsewhere".to_owned(), has_body);
     }
     let user = bearer(headers).map(|it| rules.access.user(it));
     if user == Some(None) || user.is_none() && rules.access.needs_user() {
         let why = "metrics: they need `Authorization: Bearer TOKEN`, with the token of a user";
-        return denied(StatusCode::UNAUTHORIZED, why.to_owned());
+        return denied(StatusCode::UNAUTHORIZED, why.to_owned(), has_body);
     }
     let user = user.flatten();
     if let Err(denial) = rules.access.decide(user, Act::CallService, ROUTES) {
-        return denied(StatusCode::FORBIDDEN, format!("metrics: {denial}"));
+        return denied(StatusCode::FORBIDDEN, format!("metrics: {denial}"), has_body);
     }
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
     let format = Format::accepted(accepted);
@@ -275,8 +276,8 @@ fn scheme(is_tls: bool) -> &'static str {
     if is_tls { "https" } else { "http" }
 }
 
-fn denied(status: StatusCode, why: String) -> Answer {
-    Answer::Denied { response: refusal(status, &why), why }
+fn denied(status: StatusCode, why: String, has_body: bool) -> Answer {
+    Answer::Denied { response: refusal(status, &why, has_body), why }
 }
 
 /// The response with the metrics, or with the reason why there are none.
@@ -287,22 +288,22 @@ pub(super) fn metrics_response(
 ) -> Vec<u8> {
     match written {
         Ok(text) => bytes(StatusCode::OK, format.media_type(), "", text.as_bytes(), has_body),
-        Err(why) => refusal(StatusCode::SERVICE_UNAVAILABLE, &why),
+        Err(why) => refusal(StatusCode::SERVICE_UNAVAILABLE, &why, has_body),
     }
 }
 
 fn refused(status: StatusCode, why: &str) -> Answer {
-    Answer::Response(refusal(status, why))
+    Answer::Response(refusal(status, why, true))
 }
 
-fn refusal(status: StatusCode, why: &str) -> Vec<u8> {
+fn refusal(status: StatusCode, why: &str, has_body: bool) -> Vec<u8> {
     let text = format!("{status}: {why}\n");
     let more = match status {
         StatusCode::METHOD_NOT_ALLOWED => "Allow: GET, HEAD\r\n",
         StatusCode::UNAUTHORIZED => "WWW-Authenticate: Bearer realm=\"tsuji bridge\"\r\n",
         _ => "",
     };
-    bytes(status, "text/plain; charset=utf-8", more, text.as_bytes(), true)
+    bytes(status, "text/plain; charset=utf-8", more, text.as_bytes(), has_body)
 }
 
 fn response(
@@ -486,6 +487,13 @@ mod tests {
     fn the_page_is_served_and_its_head_alone_if_wanted() {
         let page = answer("GET / HTTP/1.1\r\n\r\n", &rules());
         assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.ends_with("</html>\n"), "{page}");
+        for (request, status) in [("/none", "404"), ("/metrics", "401")] {
+            let access = Access::new(ServerGlobs::default(), vec![User::unrestricted("a", None)]);
+            let rules = Rules { access: &access, ..rules() };
+            let head = answer(&format!("HEAD {request} HTTP/1.1\r\n\r\n"), &rules);
+            assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}");
+            assert!(head.ends_with("\r\n\r\n") && !head.contains("Content-Length: 0"), "{head}");
+        }
         let head = answer("HEAD / HTTP/1.1\r\n\r\n", &rules());
         assert!(page.starts_with(&head) && head.ends_with("\r\n\r\n"), "{head}");
         let len = page.len() - head.len();
