@@ -341,12 +341,30 @@ impl ConnectedClient {
 
     /// Sends what is written already, before all samples.
     pub(crate) fn say(&self, frame: Arc<Frame>) {
+        self.put(frame, false);
+    }
+
+    /// The same of what it did not ask for one by one, for which it is not cut off.
+    pub(crate) fn say_unasked(&self, frame: Arc<Frame>) {
+        if self.deflates() {
+            // Here, and not on the thread of the connections.
+            frame.deflate_all();
+        }
+        self.put(frame, true);
+    }
+
+    /// How much may wait for it.
+    pub(crate) fn answers_bytes_max(&self) -> usize {
+        self.lock().answers_bytes_max
+    }
+
+    fn put(&self, frame: Arc<Frame>, is_unasked: bool) {
         let mut state = self.lock();
         if state.gone.is_some() {
             return;
         }
         state.answers_bytes += frame.cost_bytes();
-        if state.answers_bytes_max < state.answers_bytes {
+        if !is_unasked && state.answers_bytes_max < state.answers_bytes {
             // It asks and does not listen.
             state.gone = Some(Gone::Cut("answers are not read"));
             state.answers.clear();

@@ -143,7 +143,7 @@ pub(crate) enum Wish {
     /// Parameters of these names; all if there is none.
     Parameters { names: Vec<String>, id: Option<String> },
     /// Parameters to have these values.
-    SetParameters { parameters: Vec<Parameter>, id: Option<String> },
+    SetParameters { parameters: Vec<Parameter>, id: Option<String>, text_bytes: usize },
     /// To hear when parameters of these names change; all if there is none.
     FollowParameters { names: Vec<String> },
     /// To hear of these no more; of all if there is none.
@@ -163,8 +163,7 @@ impl Wish {
             Self::Parameters { names: all, .. }
             | Self::FollowParameters { names: all }
             | Self::LeaveParameters { names: all } => names(all),
-            // Values are no longer in memory than several times their text, and that is bounded.
-            Self::SetParameters { parameters, .. } => parameters.len() * 256,
+            Self::SetParameters { text_bytes, .. } => text_bytes * VALUE_BYTES,
             Self::Asset { uri, .. } => uri.len(),
         }
     }
@@ -270,6 +269,9 @@ pub(crate) fn refuse(member: &ConnectedClient, refusal: &Refusal) {
         _ => status(member, protocol::Level::Error, &refusal.to_string()),
     }
 }
+
+/// What a value of a parameter takes for each byte of its text, about.
+const VALUE_BYTES: usize = 32;
 
 /// The topic of simulated time.
 pub(crate) const CLOCK: &str = "/clock";

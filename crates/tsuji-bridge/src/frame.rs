@@ -234,6 +234,7 @@ mod tests {
         let whole = binary(b"\x0c\0\0\0\x10a\0\x01\0\0\0\0").in_pieces(Some(4), &id);
         assert!(whole.more().is_empty() && whole.payload().len() == 12);
     }
+
     #[test]
     fn a_tail_counts_and_is_not_copied() {
         let tail = Bytes::copy_from(&[7; 200]);

@@ -227,7 +227,13 @@ impl Hub {
             servers: Servers::new(node.clone()),
             goals: Goals::new(node.clone(), news_of_goals),
             served_actions: ServedActions::new(node.clone()),
-            foxglove: Foxglove::new(node.clone(), Arc::clone(settings), Arc::clone(types), names),
+            foxglove: Foxglove::new(
+                node.clone(),
+                Arc::clone(settings),
+                Arc::clone(types),
+                Arc::clone(counters),
+                names,
+            ),
             context,
             reconsidered: began,
             reconsider_at: None,
@@ -312,6 +318,7 @@ impl Hub {
 
     /// Asks nodes for clients of Foxglove, and hands on what they have answered.
     fn ask_nodes(&mut self) {
+        let began = Instant::now();
         loop {
             for question in self.foxglove.questions() {
                 self.callers.ask_for(question, &self.context);
@@ -322,6 +329,10 @@ impl Hub {
             }
             for (ticket, reply) in answers {
                 self.foxglove.answered(ticket, reply.as_ref());
+            }
+            if A_TURN < began.elapsed() {
+                self.news.trigger();
+                break;
             }
         }
         self.foxglove.look();

@@ -13,6 +13,8 @@ use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
 };
+use tsuji_interfaces::nav_msgs::msg::Odometry;
+use tsuji_interfaces::rcl_interfaces::srv::GetParameters;
 use tsuji_interfaces::rosgraph_msgs::msg::Clock;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
@@ -524,7 +526,7 @@ fn parameters_are_read_set_and_followed() {
     assert_eq!(values["parameters"], json!([counts, changed]));
     assert_eq!(parameters.get::<f64>("gain").unwrap(), 2.0);
     assert!(told.iter().any(|it| it.contains("/beside.counts.all")), "{told:?}");
-    assert!(told.iter().any(|it| it.contains("node /nobody does not answer")), "{told:?}");
+    assert!(told.iter().any(|it| it.contains("node /nobody has none")), "{told:?}");
     let followed = followed.unwrap_or_else(|| client.hear_of("parameterValues"));
     assert_eq!((&followed["id"], &followed["parameters"]), (&Value::Null, &json!([changed])));
     // By whomever it is set.
@@ -594,7 +596,7 @@ fn users_see_what_they_may_see() {
         "
 users:
   viewer:
-    token: sesame
+    token: 'open, sesame&b'
     subscribe: ['/map*']
 ",
     )
@@ -603,11 +605,13 @@ users:
     let world = World::with(Settings { access, ..Settings::default() });
     let _hidden = world.node.create_publisher::<Text>("/hidden", Qos::DEFAULT).unwrap();
     let _map = world.node.create_publisher::<Text>("/map", Qos::DEFAULT).unwrap();
+    let secret = tsuji::RawType::new("secret_msgs/msg/Plan");
+    let _secret = world.node.create_raw_publisher("/secret", secret, Qos::DEFAULT).unwrap();
     let (status, why) = refused(connect(&world, SDK, "", &[]));
     assert!(status == StatusCode::UNAUTHORIZED && why.contains("?token=TOKEN"), "{why}");
     assert_eq!(refused(connect(&world, SDK, "?token=open", &[])).0, StatusCode::UNAUTHORIZED);
-    let bearer = [("authorization", "Bearer sesame")];
-    for (query, headers) in [("?layout=a&token=sesame", &[][..]), ("", &bearer)] {
+    let bearer = [("authorization", "Bearer open, sesame&b")];
+    for (query, headers) in [("?layout=a&token=open%2C%20sesame%26b", &[][..]), ("", &bearer)] {
         let (socket, _) = connect(&world, SDK, query, headers).unwrap();
         let mut client = Client::greeted(socket);
         until("the map", || {
@@ -617,11 +621,19 @@ users:
             assert!(!topics.contains(&&json!("/hidden")), "{topics:?}");
             topics.contains(&&json!("/map")).then_some(())
         });
+        // Numbers can be guessed, and tell nothing.
+        for id in 1..30 {
+            client.subscribe(id, &json!({ "id": id }));
+        }
+        client.ask(1, 1, "json", b"{}");
         client.say(&json!({ "op": "advertise", "channels": [
             { "id": 1, "topic": "/map", "encoding": "cdr", "schemaName": "std_msgs/msg/String" },
         ] }));
-        let (_, told) = client.status();
-        assert!(told.contains("\"viewer\" may not publish \"/map\""), "{told}");
+        until("what it may not", || {
+            let (_, told) = client.status();
+            assert!(!told.contains("/hidden") && !told.contains("/secret"), "{told}");
+            told.contains("\"viewer\" may not publish \"/map\"").then_some(())
+        });
         client.say(&json!({ "op": "getParameters", "parameterNames": ["/a.b"], "id": "1" }));
         let (_, told) = client.status();
         assert!(told.contains("\"viewer\" may not get_param \"/a:b\""), "{told}");
@@ -741,4 +753,68 @@ fn simulated_time_is_told_where_there_is_one() {
             .then_some(client)
     });
     drop(client);
+}
+
+#[test]
+fn one_message_asks_for_so_much_and_no_more() {
+    let mut world =
+        World::with(Settings { call_timeout: std::time::Duration::ZERO, ..Settings::default() });
+    let _parameters = served(&mut world);
+    let mut client = Client::new(&world);
+    client.service("/beside/list_parameters");
+    let names = |count: usize| (0..count).map(|it| format!("/n{it}.x")).collect::<Vec<_>>();
+    client.say(&json!({ "op": "getParameters", "parameterNames": names(1001) }));
+    let (_, told) = client.status();
+    assert!(told.contains("found 1001 things at once; allowed: 1000"), "{told}");
+    client.say(&json!({ "op": "fetchAsset", "requestId": 1, "uri": "x".repeat(1 << 20) }));
+    let (_, told) = client.status();
+    assert!(told.contains("allowed: 1048576"), "{told}");
+    for count in [1000, 500] {
+        client.say(&json!({ "op": "subscribeParameterUpdates", "parameterNames": names(count) }));
+    }
+    client.say(&json!({ "op": "subscribeParameterUpdates", "parameterNames": ["/other.x"] }));
+    let (_, told) = client.status();
+    assert!(told.contains("1 names are left out; allowed: 1000"), "{told}");
+    client.say(&json!({ "op": "unsubscribeParameterUpdates", "parameterNames": names(1000) }));
+    // Names of nodes that are not there are told so, and what is asked has an end.
+    client.say(&json!({ "op": "getParameters", "parameterNames": names(1000), "id": "none" }));
+    assert_eq!(client.status().1, "parameters: node /n0 has none, nor have 999 others");
+    let none = client.hear_of("parameterValues");
+    assert_eq!((&none["id"], &none["parameters"]), (&json!("none"), &json!([])));
+    // Whoever waits for calls without end still gets what is there.
+    client.say(&json!({ "op": "getParameters", "parameterNames": ["/beside.gain"], "id": "one" }));
+    let one = client.hear_of("parameterValues");
+    assert_eq!(one["parameters"][0]["value"], 0.5);
+    let mute = world.node.context().node("mute").unwrap();
+    let _mute =
+        mute.create_service::<GetParameters>("/mute/get_parameters", |_| Default::default());
+    client.service("/mute/get_parameters");
+    for at in 0..9 {
+        client.say(&json!({ "op": "getParameters", "parameterNames": ["/mute.x"], "id": format!("m{at}") }));
+    }
+    let (level, told) = client.status();
+    assert!(level == 2 && told.contains("ask later"), "{told}");
+    let last = client.hear_of("parameterValues");
+    assert_eq!((&last["id"], &last["parameters"]), (&json!("m8"), &json!([])));
+    // Others are not kept from it.
+    let mut other = Client::new(&world);
+    other.say(&json!({ "op": "getParameters", "parameterNames": ["/beside.gain"], "id": "two" }));
+    assert_eq!(other.hear_of("parameterValues")["parameters"][0]["value"], 0.5);
+}
+
+#[test]
+fn all_that_there_is_is_no_reason_to_cut_a_client_off() {
+    let Users { anonymous, .. } =
+        Users::parse("anonymous: {subscribe: all, limits: {memory_bytes: 1000000}}").unwrap();
+    let access = Access::new(ServerGlobs::default(), Vec::new()).with_anonymous(anonymous.unwrap());
+    let world = World::with(Settings { access, ..Settings::default() });
+    let odometry =
+        |it| world.node.create_publisher::<Odometry>(&format!("/c{it}"), Qos::DEFAULT).unwrap();
+    let topics: Vec<_> = (0..400).map(odometry).collect();
+    for _ in 0..3 {
+        let mut client = Client::new(&world);
+        client.channel("/c0");
+        client.channel("/c399");
+    }
+    drop(topics);
 }

@@ -34,6 +34,7 @@ pub enum Request<'a> {
     /// It wants to know parameters.
     GetParameters {
         /// Those; all if there is none.
+        #[serde(default)]
         parameter_names: Vec<String>,
         /// What the answer is known by.
         #[serde(default)]
@@ -42,6 +43,7 @@ pub enum Request<'a> {
     /// It wants parameters to be set. One without a value is to be deleted.
     SetParameters {
         /// Those.
+        #[serde(default)]
         parameters: Vec<Parameter>,
         /// What the answer is known by; without it none is wanted.
         #[serde(default)]
@@ -175,6 +177,23 @@ impl<'a> Request<'a> {
     pub fn parse(text: &'a str) -> Result<Self, Malformed> {
         serde_json::from_str(text).map_err(|error| Malformed(error.to_string()))
     }
+
+    /// How many things are asked for at once.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Subscribe { subscriptions } => subscriptions.len(),
+            Self::Unsubscribe { subscription_ids } => subscription_ids.len(),
+            Self::Advertise { channels } => channels.len(),
+            Self::Unadvertise { channel_ids } => channel_ids.len(),
+            Self::GetParameters { parameter_names, .. }
+            | Self::SubscribeParameterUpdates { parameter_names }
+            | Self::UnsubscribeParameterUpdates { parameter_names } => parameter_names.len(),
+            Self::SetParameters { parameters, .. } => parameters.len(),
+            Self::SubscribeConnectionGraph
+            | Self::UnsubscribeConnectionGraph
+            | Self::FetchAsset { .. } => 1,
+        }
+    }
 }
 
 impl<'a> Binary<'a> {
@@ -242,6 +261,7 @@ mod tests {
         let get = r#"{"op":"getParameters","parameterNames":[]}"#;
         assert_eq!(parsed(get), Request::GetParameters { parameter_names: Vec::new(), id: None });
         let set = r#"{"op":"setParameters","id":"my-id","parameters":[{"name":"empty"},{"name":"f","type":"float64","value":1},{"name":"b","type":"byte_array","value":"ECAw"}]}"#;
+        assert_eq!(parsed(set).count(), 3);
         let Request::SetParameters { parameters, id } = parsed(set) else { panic!() };
         assert_eq!(id.as_deref(), Some("my-id"));
         assert_eq!((parameters[0].ty, &parameters[0].value), (None, &None));

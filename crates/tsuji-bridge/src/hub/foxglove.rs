@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
 
 use tsuji::{Context, EndpointKind, Graph, Node, Waitable};
 use tsuji_foxglove::{Channel, ConnectionGraph, Entry, Level, Message, Schema, Service};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 
 use super::rosapi::is_hidden;
+use crate::Counters;
 use crate::connected_client::ConnectedClient;
 use crate::foxglove::{Encoding, Names, Wish, frame, tell};
 use crate::frame::Frame;
@@ -19,6 +20,7 @@ mod asset;
 mod clock;
 mod parameters;
 
+use asset::Assets;
 use clock::Clock;
 use parameters::Parameters;
 pub(super) use parameters::Question;
@@ -29,13 +31,21 @@ pub(super) struct Foxglove {
     types: Arc<Types>,
     names: Arc<Names>,
     members: Vec<Member>,
-    /// Types whose definitions are not here, each with a topic or service of it.
-    unknown: BTreeMap<String, String>,
+    /// Types whose definitions are not here, each with the topics and services of it.
+    unknown: BTreeMap<String, BTreeSet<Name>>,
+    /// When definitions were looked for that had not been there.
+    retried: Instant,
     parameters: Parameters,
     node: Node,
     clock: Clock,
-    /// How many files are being read.
-    assets: Arc<AtomicUsize>,
+    assets: Assets,
+}
+
+/// The name of a topic, or of a service.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    is_service: bool,
+    name: String,
 }
 
 /// One client.
@@ -53,19 +63,22 @@ impl Foxglove {
         node: Node,
         settings: Arc<Settings>,
         types: Arc<Types>,
+        counters: Arc<Counters>,
         names: Arc<Names>,
     ) -> Self {
-        let parameters = Parameters::new(node.clone(), Arc::clone(&settings), Arc::clone(&types));
+        let (told, known) = (Arc::clone(&settings), Arc::clone(&types));
+        let parameters = Parameters::new(node.clone(), told, known, counters);
         Self {
             settings,
             types,
             names,
             members: Vec::new(),
             unknown: BTreeMap::new(),
+            retried: Instant::now(),
             parameters,
             node,
             clock: Clock::default(),
-            assets: Arc::default(),
+            assets: Assets::default(),
         }
     }
 
@@ -123,8 +136,8 @@ impl Foxglove {
             Wish::Parameters { names, id } => {
                 self.parameters.get(client, user, names, id, &context.graph());
             }
-            Wish::SetParameters { parameters, id } => {
-                self.parameters.set(client, user, parameters, id);
+            Wish::SetParameters { parameters, id, .. } => {
+                self.parameters.set(client, user, parameters, id, &context.graph());
             }
             Wish::FollowParameters { names } => self.parameters.follow(client, user, names),
             Wish::LeaveParameters { names } => self.parameters.leave(client.number, &names),
@@ -140,7 +153,7 @@ impl Foxglove {
                     false => member.graph = None,
                 }
             }
-            Wish::Asset { uri, request } => asset::fetch(client, uri, request, &self.assets),
+            Wish::Asset { uri, request } => self.assets.fetch(client, uri, request),
         }
     }
 
@@ -161,19 +174,36 @@ impl Foxglove {
         follows_time: bool,
         context: &Context,
     ) {
-        // A definition may have come since it was looked for.
-        self.unknown.clear();
         let graph = context.graph();
+        self.retry();
         self.update(&graph);
         let [topics, services] = self.names.all();
         let member = Member { client, user, graph: None, follows_time };
         let told = self.told(&topics, &services, member.user);
-        told.into_iter().for_each(|it| member.client.say(it));
-        for (ty, name) in &self.unknown {
-            member.tell_unknown(ty, name);
+        told.into_iter().for_each(|it| member.client.say_unasked(it));
+        for (ty, names) in &self.unknown {
+            member.tell_unknown(ty, names, &self.settings.access);
         }
         self.members.push(member);
         self.follow_time(context);
+    }
+
+    /// Looks once more for definitions that were not there, not too often.
+    fn retry(&mut self) {
+        if self.retried.elapsed() < RETRY_EVERY {
+            return;
+        }
+        self.retried = Instant::now();
+        let types = &self.types;
+        let is_here = |ty: &String| types.message(ty).is_ok() || types.service(ty).is_ok();
+        let come: Vec<String> = self.unknown.keys().filter(|it| is_here(it)).cloned().collect();
+        if come.is_empty() {
+            return;
+        }
+        self.unknown.retain(|ty, _| !come.contains(ty));
+        let status_ids: Vec<String> = come.iter().map(|it| status_id(it)).collect();
+        let frame = frame(&Message::RemoveStatus { status_ids: &status_ids });
+        self.members.iter().for_each(|it| it.client.say(Arc::clone(&frame)));
     }
 
     /// Tells what has come and gone.
@@ -190,48 +220,44 @@ impl Foxglove {
     }
 
     fn update(&mut self, graph: &Graph) {
-        let is_shown = |name: &str| !is_hidden(name) || is_of_action(name);
-        let known_before = self.unknown.len();
-        let topics: BTreeSet<(&str, &str)> = graph
-            .endpoints
-            .iter()
-            .filter(|it| is_shown(&it.topic))
-            .map(|it| (&*it.topic, &*it.type_name))
-            .collect();
+        // Of a topic of several types it is the one that is subscribed to.
+        let mut topics = BTreeMap::<&str, &str>::new();
+        for it in graph.endpoints.iter().filter(|it| is_shown(&it.topic)) {
+            topics.entry(&it.topic).or_insert(&it.type_name);
+        }
         let services: BTreeSet<(&str, &str)> = graph
             .services
             .iter()
             .filter(|it| it.kind == EndpointKind::Server && is_shown(&it.topic))
             .map(|it| (&*it.topic, &*it.type_name))
             .collect();
-        let before: BTreeSet<String> = self.unknown.keys().cloned().collect();
-        let (types, unknown) = (&self.types, &mut self.unknown);
-        let mut is_known = |name: &str, ty: &str, is_there: &dyn Fn() -> bool| {
-            if unknown.contains_key(ty) {
-                return false;
+        let mut unknown = BTreeMap::<String, BTreeSet<Name>>::new();
+        let (types, before) = (&self.types, &self.unknown);
+        let mut is_known = |is_service, name: &str, ty: &str, is_here: &dyn Fn() -> bool| {
+            let is_known = !before.contains_key(ty) && !unknown.contains_key(ty) && is_here();
+            if !is_known {
+                let name = Name { is_service, name: name.to_owned() };
+                unknown.entry(ty.to_owned()).or_default().insert(name);
             }
-            let is_there = is_there();
-            if !is_there {
-                unknown.insert(ty.to_owned(), name.to_owned());
-            }
-            is_there
+            is_known
         };
         let topics: Vec<_> = topics
             .into_iter()
-            .filter(|(name, ty)| is_known(name, ty, &|| types.message(ty).is_ok()))
+            .filter(|(name, ty)| is_known(false, name, ty, &|| types.message(ty).is_ok()))
             .collect();
         let services: Vec<_> = services
             .into_iter()
-            .filter(|(name, ty)| is_known(name, ty, &|| types.service(ty).is_ok()))
+            .filter(|(name, ty)| is_known(true, name, ty, &|| types.service(ty).is_ok()))
             .collect();
-        let topics = self.names.update_topics(topics);
-        let services = self.names.update_services(services);
-        if self.unknown.len() != known_before {
-            let new = self.unknown.iter().filter(|(ty, _)| !before.contains(*ty));
-            for (ty, name) in new {
-                self.members.iter().for_each(|it| it.tell_unknown(ty, name));
+        for (ty, names) in &unknown {
+            if !self.unknown.contains_key(ty) {
+                let access = &self.settings.access;
+                self.members.iter().for_each(|it| it.tell_unknown(ty, names, access));
             }
         }
+        self.unknown = unknown;
+        let topics = self.names.update_topics(topics);
+        let services = self.names.update_services(services);
         let may =
             |user, act, entry: &&Entry| self.settings.access.decide(user, act, &entry.name).is_ok();
         // Most often all may know the same.
@@ -250,7 +276,7 @@ impl Foxglove {
                 let come = self.told(&topics.added, &services.added, user);
                 gone.into_iter().chain(ended).chain(come).collect()
             });
-            frames.iter().for_each(|it| member.client.say(Arc::clone(it)));
+            frames.iter().for_each(|it| member.client.say_unasked(Arc::clone(it)));
         }
     }
 
@@ -313,13 +339,15 @@ impl Member {
         let Some(told) = &mut self.graph else { return };
         let mut now = ConnectionGraph::default();
         let may = |act, name: &str| access.decide(self.user, act, name).is_ok();
-        for it in graph.endpoints.iter().filter(|it| may(Act::Subscribe, &it.topic)) {
+        let shown = graph.endpoints.iter().filter(|it| is_shown(&it.topic));
+        for it in shown.filter(|it| may(Act::Subscribe, &it.topic)) {
             match it.kind {
                 EndpointKind::Publisher => now.publishes(&it.topic, &it.node),
                 _ => now.subscribes(&it.topic, &it.node),
             }
         }
         let servers = graph.services.iter().filter(|it| it.kind == EndpointKind::Server);
+        let servers = servers.filter(|it| is_shown(&it.topic));
         for it in servers.filter(|it| may(Act::CallService, &it.topic)) {
             now.serves(&it.topic, &it.node);
         }
@@ -329,14 +357,29 @@ impl Member {
         }
     }
 
-    fn tell_unknown(&self, ty: &str, name: &str) {
+    /// Tells that a type is not here, if it may know of a topic or a service of it.
+    fn tell_unknown(&self, ty: &str, names: &BTreeSet<Name>, access: &Access) {
+        let may = |it: &&Name| {
+            let act = if it.is_service { Act::CallService } else { Act::Subscribe };
+            access.decide(self.user, act, &it.name).is_ok()
+        };
+        let Some(Name { name, .. }) = names.iter().find(may) else { return };
         let message = format!(
             "{name} is of type {ty}, whose definition is not here; nothing of that type is offered"
         );
-        let id = format!("type {ty}");
-        let level = Level::Warning;
+        let (level, id) = (Level::Warning, status_id(ty));
         tell(&self.client, &Message::Status { level, message: &message, id: Some(&id) });
     }
+}
+
+/// By which the status of a type is taken back.
+fn status_id(ty: &str) -> String {
+    format!("type {ty}")
+}
+
+/// Whether clients are told of a name.
+fn is_shown(name: &str) -> bool {
+    !is_hidden(name) || is_of_action(name)
 }
 
 /// What of an action is seen: its clients know it by its topics and services.
@@ -348,3 +391,6 @@ fn is_of_action(name: &str) -> bool {
 
 /// How definitions are written.
 const SCHEMAS: &str = "ros2msg";
+
+/// How often it is looked for definitions that were not there.
+const RETRY_EVERY: Duration = Duration::from_secs(5);

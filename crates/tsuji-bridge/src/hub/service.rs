@@ -513,7 +513,10 @@ impl Caller {
             Ok(number) => {
                 self.sent.insert(number, open);
                 if SENT_MANY < self.sent.len() {
-                    self.sent.retain(|_, it| it.asking.is_waited_for());
+                    let is_waited_for = |it: &Open| {
+                        matches!(it.then, Then::Foxglove(_)) || it.asking.is_waited_for()
+                    };
+                    self.sent.retain(|_, it| is_waited_for(it));
                 }
             }
             Err(error) if error.kind() == ErrorKind::NoServer => {

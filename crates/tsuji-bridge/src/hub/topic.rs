@@ -133,10 +133,10 @@ impl Form {
         Self { encoding, compression, fragment_size, foxglove }
     }
 
-    /// Where so many samples wait for the client.
+    /// Where so many samples of the topic wait for the client, with those that come.
     fn behind(mut self, waiting: usize) -> Self {
         if let Some(foxglove) = &mut self.foxglove {
-            foxglove.is_copied = LENT_MAX <= waiting;
+            foxglove.is_copied = LENT_MAX < waiting;
         }
         self
     }
@@ -459,8 +459,14 @@ impl Writer {
                 picked.as_ref().map_or(samples.len(), |it| it.iter().filter(is_other).count());
             let mut state = it.member.lock();
             let wanted = state.client.subscriptions.wants(now, it.key, others);
-            let waiting = state.client.subscriptions.status(it.key).map_or(0, |it| it.waiting);
-            let form = it.form.within(state.delivery).behind(waiting);
+            let form = it.form.within(state.delivery);
+            let form = match form.foxglove {
+                None => form,
+                Some(_) => {
+                    let waiting = state.client.subscriptions.status(it.key);
+                    form.behind(waiting.map_or(0, |it| it.waiting) + others)
+                }
+            };
             drop(state);
             counters.throttled.fetch_add((others - wanted) as u64, Ordering::Relaxed);
             if let Some(picked) = &mut picked {

@@ -1,11 +1,13 @@
 //! The request that a connection begins with: a WebSocket's handshake, a file of the page, the metrics, or whether the bridge is
 //! there.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use httparse::Status;
+use percent_encoding::percent_decode_str;
 use tsuji_foxglove::{Negotiated, SUBPROTOCOLS, negotiate};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 use tungstenite::handshake::server::create_response;
@@ -245,9 +247,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn user_of(request: &Request<()>, rules: &Rules<'_>) -> Result<Option<UserKey>, String> {
     const HOW: &str = "connect with ?token=TOKEN, or with `Authorization: Bearer TOKEN`";
     let said = request.uri().query().unwrap_or_default().split('&');
-    let mut said = said.filter_map(|it| it.strip_prefix("token="));
-    match bearer(request.headers()).or_else(|| said.next()) {
-        Some(token) => match rules.access.user(token) {
+    let said = said.filter_map(|it| it.strip_prefix("token=")).next();
+    let said = said.map(|it| percent_decode_str(it).decode_utf8_lossy());
+    match bearer(request.headers()).map(Cow::Borrowed).or(said) {
+        Some(token) => match rules.access.user(&token) {
             Some(user) => Ok(Some(user)),
             None => Err(format!("a token of nobody; {HOW} of a user")),
         },

@@ -7,11 +7,12 @@ use std::time::Duration;
 use tsuji_foxglove::{
     Binary, ClientChannel, Level, Published, Refused, Request, Subscribed, Subscription,
 };
+use tsuji_rosbridge::access::Act;
 use tsuji_rosbridge::{
     Advertise, Body, Compression, Id, QUEUE_SIZE, Subscribe, Unadvertise, Unsubscribe,
 };
 
-use super::{Arrived, Begun, Session, Verdict, full};
+use super::{Arrived, Begun, CDR_BYTES_KEPT, Session, Verdict, full};
 use crate::body::{self, OwnedBody, wall_now};
 use crate::connected_client::Delivery;
 use crate::desk::Desk;
@@ -55,22 +56,39 @@ impl Session {
                 }
                 Err(why) => self.tell(Level::Error, &format!("a message in bytes: {why}")),
             },
-            Arrived::Text(text) => match str::from_utf8(text) {
-                Ok(text) => match Request::parse(text) {
-                    Ok(request) => self.obey_foxglove(request, desk),
-                    Err(why) => self.tell(Level::Error, &format!("a message in text: {why}")),
-                },
-                Err(why) => self.tell(Level::Error, &format!("a message in text: {why}")),
-            },
+            Arrived::Text(text) => {
+                if let Err(why) = self.take_request(text, desk) {
+                    self.tell(Level::Error, &format!("a message in text: {why}"));
+                }
+            }
         }
         Verdict::Fine
+    }
+
+    fn take_request(&mut self, text: &[u8], desk: &mut Desk) -> Result<(), String> {
+        if TEXT_BYTES_MAX < text.len() {
+            return Err(format!("found {} bytes; allowed: {TEXT_BYTES_MAX}", text.len()));
+        }
+        let text = str::from_utf8(text).map_err(|error| error.to_string())?;
+        let request = Request::parse(text).map_err(|error| error.to_string())?;
+        let (count, max) = (request.count(), desk.settings_ref().limits.client.names_max);
+        if max < count {
+            return Err(format!("found {count} things at once; allowed: {max}"));
+        }
+        // Each is as much to do as a message of its own.
+        let more = count.saturating_sub(1) as f64;
+        if let Some(messages) = &mut self.messages {
+            messages.take(desk.elapsed(), more);
+        }
+        self.obey_foxglove(request, text.len(), desk);
+        Ok(())
     }
 
     fn tell(&self, level: Level, message: &str) {
         status(&self.member, level, message);
     }
 
-    fn obey_foxglove(&mut self, request: Request<'_>, desk: &mut Desk) {
+    fn obey_foxglove(&mut self, request: Request<'_>, text_bytes: usize, desk: &mut Desk) {
         let wish = match request {
             Request::Subscribe { subscriptions } => {
                 return subscriptions.into_iter().for_each(|it| self.begin_stream(it, desk));
@@ -85,7 +103,9 @@ impl Session {
                 return channel_ids.into_iter().for_each(|it| self.close_channel(it, desk));
             }
             Request::GetParameters { parameter_names: names, id } => Wish::Parameters { names, id },
-            Request::SetParameters { parameters, id } => Wish::SetParameters { parameters, id },
+            Request::SetParameters { parameters, id } => {
+                Wish::SetParameters { parameters, id, text_bytes }
+            }
             Request::SubscribeParameterUpdates { parameter_names: names } => {
                 Wish::FollowParameters { names }
             }
@@ -104,9 +124,18 @@ impl Session {
         desk.order(&self.member, Order::Foxglove { member, user, wish });
     }
 
+    /// Whether it was told of a name; where it guesses, that is a line of the audit.
+    fn knows(&self, act: Act, name: &str, desk: &Desk) -> bool {
+        let decided = desk.settings_ref().access.decide(self.user, act, name);
+        decided.inspect_err(|denial| self.member.audit(denial)).is_ok()
+    }
+
     fn begin_stream(&mut self, asked: Subscription, desk: &mut Desk) {
         let Subscription { id, channel_id } = asked;
-        let Some(entry) = desk.names.topic(channel_id) else {
+        // What it may not have was not advertised to it.
+        let entry = desk.names.topic(channel_id);
+        let entry = entry.filter(|it| self.knows(Act::Subscribe, &it.name, desk));
+        let Some(entry) = entry else {
             let why = format!(
                 "subscribe: channelId: found {channel_id}; expected that of a channel that is advertised"
             );
@@ -222,6 +251,9 @@ impl Session {
             Encoding::Json => {
                 let read = body::read(&ty.plan, Body::Json(data), wall_now(), &mut self.cdr);
                 if let Err(error) = read {
+                    if CDR_BYTES_KEPT < self.cdr.capacity() {
+                        self.cdr = Vec::new();
+                    }
                     self.member.refuse(&body::refusal("publish", None, "data", &error));
                     return Verdict::Fine;
                 }
@@ -249,7 +281,9 @@ impl Session {
             let allowed = Encoding::WORDS.join(", ");
             return fail(&format!("encoding: found {encoding:?}; allowed: {allowed}"));
         };
-        let Some(entry) = desk.names.service(service) else {
+        let entry = desk.names.service(service);
+        let entry = entry.filter(|it| self.knows(Act::CallService, &it.name, desk));
+        let Some(entry) = entry else {
             return fail(&format!("found service {service}; expected one that is advertised"));
         };
         let args = match encoding {
@@ -300,3 +334,6 @@ fn why(refused: Refused, id: u32, what: &str) -> String {
 fn text_id(id: u32) -> Id<'static> {
     Id::Text(id.to_string().into())
 }
+
+/// A message in text is no longer: values take many times their text in memory. Messages and requests come in bytes.
+const TEXT_BYTES_MAX: usize = 1 << 20;

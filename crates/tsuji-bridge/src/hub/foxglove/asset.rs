@@ -1,61 +1,75 @@
 //! Files of packages, such as meshes of a robot.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
+use percent_encoding::percent_decode_str;
 use tsuji_foxglove::{write_asset, write_no_asset};
 
 use crate::connected_client::ConnectedClient;
 use crate::foxglove::written;
 use crate::frame::Kind;
 
-/// Sends a client a file, from a thread of its own: the disk may be slow.
-pub(super) fn fetch(
+/// Reads files one after the other, on a thread of its own that begins with the first: the disk may be slow. The thread ends
+/// with this.
+#[derive(Default)]
+pub(super) struct Assets {
+    wanted: Option<SyncSender<Wanted>>,
+}
+
+struct Wanted {
     client: Arc<ConnectedClient>,
     uri: String,
     request: u32,
-    under_way: &Arc<AtomicUsize>,
-) {
-    let reading = Reading::begin(under_way);
-    let Some(reading) = reading else {
-        return deny(&client, request, &format!("{AT_ONCE_MAX} files are being read; ask again"));
-    };
-    let asker = Arc::clone(&client);
-    let read = move || {
-        let _reading = reading;
+}
+
+impl Assets {
+    /// Sends a client a file, as soon as those before it are read.
+    pub(super) fn fetch(&mut self, client: Arc<ConnectedClient>, uri: String, request: u32) {
+        if self.wanted.is_none() {
+            let (sender, receiver) = sync_channel(WAITING_MAX);
+            let reader = thread::Builder::new().name("bridge-assets".to_owned());
+            if let Err(error) = reader.spawn(move || read_all(&receiver)) {
+                return deny(&client, request, &error.to_string());
+            }
+            self.wanted = Some(sender);
+        }
+        let Some(wanted) = &self.wanted else { return };
+        match wanted.try_send(Wanted { client, uri, request }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(it) | TrySendError::Disconnected(it)) => {
+                deny(
+                    &it.client,
+                    request,
+                    &format!("{WAITING_MAX} files are waited for; ask again"),
+                );
+            }
+        }
+    }
+}
+
+fn read_all(wanted: &Receiver<Wanted>) {
+    while let Ok(Wanted { client, uri, request }) = wanted.recv() {
+        if client.is_gone() {
+            continue;
+        }
         let roots = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
-        match place(&uri, std::env::split_paths(&roots)).and_then(|it| read(&it)) {
+        // More would be too much that waits for it.
+        let bytes_max = BYTES_MAX.min(client.answers_bytes_max() as u64 / 2);
+        let found = place(&uri, std::env::split_paths(&roots));
+        match found.and_then(|it| read(&it, bytes_max)) {
             Ok(data) => client.say(written(Kind::Binary, |out| write_asset(out, request, &data))),
             Err(why) => deny(&client, request, &format!("{uri}: {why}")),
         }
-    };
-    if let Err(error) = thread::Builder::new().name("bridge-asset".to_owned()).spawn(read) {
-        deny(&asker, request, &error.to_string());
     }
 }
 
 fn deny(client: &ConnectedClient, request: u32, why: &str) {
     client.say(written(Kind::Binary, |out| write_no_asset(out, request, why)));
-}
-
-/// One of the files that are being read.
-struct Reading(Arc<AtomicUsize>);
-
-impl Reading {
-    fn begin(under_way: &Arc<AtomicUsize>) -> Option<Self> {
-        let reading = Self(Arc::clone(under_way));
-        (under_way.fetch_add(1, Ordering::AcqRel) < AT_ONCE_MAX).then_some(reading)
-    }
-}
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 /// Where the file of an address is, in the first of these prefixes that has its package.
@@ -66,7 +80,8 @@ fn place(uri: &str, prefixes: impl IntoIterator<Item = PathBuf>) -> Result<PathB
     if package.is_empty() || !package.chars().all(is_package) {
         return Err(format!("found package {package:?}; expected letters, digits and underscores"));
     }
-    let path = Path::new(path);
+    let path = percent_decode_str(path).decode_utf8().map_err(|error| error.to_string())?;
+    let path = Path::new(&*path);
     // What leads elsewhere by a link was put there by whoever installed the package.
     if !path.components().all(|it| matches!(it, Component::Normal(_))) {
         return Err("expected a path below the package, without `..`".to_owned());
@@ -81,17 +96,18 @@ fn place(uri: &str, prefixes: impl IntoIterator<Item = PathBuf>) -> Result<PathB
     Ok(share.join(path))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let metadata = file.metadata().map_err(|error| error.to_string())?;
+fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    // A pipe would not be opened before somebody writes to it.
+    let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
         return Err("it is no file".to_owned());
     }
+    let file = File::open(path).map_err(|error| error.to_string())?;
     let mut data = Vec::new();
-    let read = file.take(BYTES_MAX + 1).read_to_end(&mut data);
+    let read = file.take(bytes_max + 1).read_to_end(&mut data);
     read.map_err(|error| error.to_string())?;
-    if BYTES_MAX < data.len() as u64 {
-        return Err(format!("it has more than {BYTES_MAX} bytes"));
+    if bytes_max < data.len() as u64 {
+        return Err(format!("it has more than {bytes_max} bytes"));
     }
     Ok(data)
 }
@@ -102,8 +118,8 @@ const ENDINGS: &[&str] = &[
     "webp", "xacro",
 ];
 
-/// As many files are read at a time.
-const AT_ONCE_MAX: usize = 4;
+/// So many files wait to be read.
+const WAITING_MAX: usize = 256;
 
 /// A file has no more bytes.
 const BYTES_MAX: u64 = 32 << 20;
@@ -116,11 +132,13 @@ mod tests {
     fn files_of_packages_alone_are_found() {
         let root = std::env::temp_dir().join(format!("tsuji-asset-{}", std::process::id()));
         let meshes = root.join("share/arm/meshes");
-        std::fs::create_dir_all(&meshes).unwrap();
+        fs::create_dir_all(&meshes).unwrap();
         let file = meshes.join("hand v1.STL");
-        std::fs::write(&file, b"solid").unwrap();
+        fs::write(&file, b"solid").unwrap();
         let at = |uri: &str| place(uri, [root.join("other"), root.clone()]);
         assert_eq!(at("package://arm/meshes/hand v1.STL"), Ok(file.clone()));
+        assert_eq!(at("package://arm/meshes/hand%20v1.STL"), Ok(file.clone()));
+        let read = |it: &Path| read(it, 8);
         assert_eq!(read(&file), Ok(b"solid".to_vec()));
         for (uri, why) in [
             ("file:///etc/passwd", "expected package://"),
@@ -130,6 +148,8 @@ mod tests {
             ("package://arm/../../../etc/x.stl", "without `..`"),
             ("package://arm//etc/x.stl", "without `..`"),
             ("package://arm/meshes/../../../x.urdf", "without `..`"),
+            ("package://arm/%2e%2e/%2E%2E/x.urdf", "without `..`"),
+            ("package://arm/meshes/%ff.stl", "utf-8"),
             ("package://arm/package.xml", "found a file .xml; allowed: dae"),
             ("package://arm/passwd", "found a file .;"),
             ("package://leg/x.stl", "no package leg"),
@@ -140,18 +160,11 @@ mod tests {
         assert!(read(&meshes).unwrap_err().contains("no file"));
         assert!(read(&meshes.join("none.stl")).unwrap_err().contains("No such file"));
         let large = meshes.join("large.stl");
-        File::create(&large).unwrap().set_len(BYTES_MAX + 1).unwrap();
-        assert!(read(&large).unwrap_err().contains("more than"));
-        std::fs::remove_dir_all(root).unwrap();
-    }
-
-    #[test]
-    fn few_are_read_at_a_time() {
-        let under_way = Arc::new(AtomicUsize::new(0));
-        let all: Vec<_> = (0..AT_ONCE_MAX).map(|_| Reading::begin(&under_way).unwrap()).collect();
-        assert!(Reading::begin(&under_way).is_none());
-        drop(all);
-        assert_eq!(under_way.load(Ordering::Acquire), 0);
-        assert!(Reading::begin(&under_way).is_some());
+        File::create(&large).unwrap().set_len(9).unwrap();
+        assert!(read(&large).unwrap_err().contains("more than 8 bytes"));
+        let pipe = meshes.join("pipe.stl");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success() && read(&pipe).unwrap_err().contains("no file"));
+        fs::remove_dir_all(root).unwrap();
     }
 }

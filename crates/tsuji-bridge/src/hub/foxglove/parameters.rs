@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tsuji::{EndpointKind, Graph, Node, Qos, RawSubscription, Waitable};
+use tsuji::{EndpointKind, Graph, Node, Qos, RawSubscription, SubscriptionCounters, Waitable};
 use tsuji_foxglove::{Level, Message, Parameter, ParameterType};
 use tsuji_rosbridge::access::{Act, UserKey};
 
+use crate::Counters;
 use crate::connected_client::ConnectedClient;
 use crate::foxglove::{status, tell};
+use crate::hub::A_TURN;
 use crate::hub::parameter::{
     BYTE_ARRAY, DOUBLE, DOUBLE_ARRAY, FIELDS, LIST_PARAMETERS, NOT_SET, Step, value_of,
 };
@@ -23,6 +26,7 @@ pub(super) struct Parameters {
     node: Node,
     settings: Arc<Settings>,
     types: Arc<Types>,
+    counters: Arc<Counters>,
     wanted: BTreeMap<u64, Wanted>,
     last: u64,
     followers: HashMap<u64, Follower>,
@@ -74,12 +78,19 @@ struct Follower {
 struct Events {
     subscription: RawSubscription,
     ty: Arc<MessageType>,
+    /// What never came, as far as it is counted.
+    missed: u64,
 }
 
 impl Parameters {
-    pub(super) fn new(node: Node, settings: Arc<Settings>, types: Arc<Types>) -> Self {
+    pub(super) fn new(
+        node: Node,
+        settings: Arc<Settings>,
+        types: Arc<Types>,
+        counters: Arc<Counters>,
+    ) -> Self {
         let (wanted, followers) = (BTreeMap::new(), HashMap::new());
-        Self { node, settings, types, wanted, last: 0, followers, events: None }
+        Self { node, settings, types, counters, wanted, last: 0, followers, events: None }
     }
 
     pub(super) fn waitables(&self) -> impl Iterator<Item = &dyn Waitable> {
@@ -114,6 +125,7 @@ impl Parameters {
             }
             of_nodes.into_iter().map(|(node, names)| (node, Stage::Get(names))).collect()
         };
+        let to_ask = known(to_ask, &client, graph);
         self.begin(client, user, id, true, to_ask);
     }
 
@@ -124,6 +136,7 @@ impl Parameters {
         user: Option<UserKey>,
         parameters: Vec<Parameter>,
         id: Option<String>,
+        graph: &Graph,
     ) {
         let mut of_nodes = BTreeMap::<Arc<str>, Vec<(String, String)>>::new();
         for parameter in &parameters {
@@ -138,8 +151,9 @@ impl Parameters {
             }
         }
         let to_ask = of_nodes.into_iter().map(|(node, values)| (node, Stage::Set(values)));
+        let to_ask = known(to_ask.collect(), &client, graph);
         let is_told = id.is_some();
-        self.begin(client, user, id, is_told, to_ask.collect());
+        self.begin(client, user, id, is_told, to_ask);
     }
 
     fn begin(
@@ -150,11 +164,16 @@ impl Parameters {
         is_told: bool,
         to_ask: VecDeque<(Arc<str>, Stage)>,
     ) {
-        if WANTED_MAX <= self.wanted.len() {
+        let own = self.wanted.values().filter(|it| it.client.number == client.number).count();
+        let is_full = WANTED_MAX <= self.wanted.len() || WANTED_OF_ONE_MAX <= own;
+        let to_ask = if is_full { VecDeque::new() } else { to_ask };
+        if is_full {
             let why = "parameters: too much is asked of nodes at a time; ask later";
-            return status(&client, Level::Error, why);
+            status(&client, Level::Error, why);
         }
-        let until = Instant::now() + self.settings.call_timeout;
+        // Who waits for a call for ever does not wait so for all nodes.
+        let patience = Some(self.settings.call_timeout).filter(|it| !it.is_zero());
+        let until = Instant::now() + patience.unwrap_or(PATIENCE_MAX).min(PATIENCE_MAX);
         let (asked, values) = (HashMap::new(), Vec::new());
         let wanted = Wanted { client, user, id, is_told, to_ask, asked, values, until };
         if wanted.is_over() {
@@ -167,9 +186,12 @@ impl Parameters {
     /// What nodes are to be asked now.
     pub(super) fn questions(&mut self) -> Vec<Question> {
         let Self { wanted, last, .. } = self;
+        let mut room = ASKED_MAX.saturating_sub(wanted.values().map(|it| it.asked.len()).sum());
+        room = room.min(QUESTIONS_AT_ONCE);
         let mut questions = Vec::new();
         for wanted in wanted.values_mut() {
-            while wanted.asked.len() < ASKED_AT_ONCE
+            while questions.len() < room
+                && wanted.asked.len() < ASKED_AT_ONCE
                 && let Some((node, stage)) = wanted.to_ask.pop_front()
             {
                 *last += 1;
@@ -190,8 +212,7 @@ impl Parameters {
         let access = &self.settings.access;
         let user = wanted.user;
         match (stage, reply) {
-            (Stage::List, None) => {}
-            (Stage::Get(_) | Stage::Set(_), None) => {
+            (_, None) => {
                 let why = format!("parameters: node {node} does not answer");
                 status(&wanted.client, Level::Warning, &why);
             }
@@ -209,6 +230,14 @@ impl Parameters {
             (Stage::Get(names), Some(reply))
                 if reply["values"].as_array().is_some_and(Vec::is_empty) && 1 < names.len() =>
             {
+                let count = names.len();
+                if ONE_BY_ONE_MAX < count {
+                    let why = format!(
+                        "getParameters: node {node} does not know one of {count} names; ask for at most {ONE_BY_ONE_MAX} where one may not be there"
+                    );
+                    status(&wanted.client, Level::Warning, &why);
+                }
+                let names = if count <= ONE_BY_ONE_MAX { names } else { Vec::new() };
                 let each = names.into_iter().map(|it| (Arc::clone(&node), Stage::Get(vec![it])));
                 wanted.to_ask.extend(each);
             }
@@ -241,6 +270,9 @@ impl Parameters {
 
     /// Tells what is known to whoever has waited for long enough.
     pub(super) fn look(&mut self) {
+        if self.wanted.is_empty() {
+            return;
+        }
         let now = Instant::now();
         let late = self.wanted.iter().filter(|(_, it)| it.until <= now).map(|it| *it.0);
         for ticket in late.collect::<Vec<_>>() {
@@ -270,7 +302,9 @@ impl Parameters {
             let opened = self.types.message("rcl_interfaces/msg/ParameterEvent").and_then(|ty| {
                 let opened =
                     self.node.create_polled_raw_subscription(EVENTS, ty.raw(), Qos::PARAMETERS);
-                opened.map(|it| Events { subscription: it, ty }).map_err(|error| error.to_string())
+                opened
+                    .map(|it| Events { subscription: it, ty, missed: 0 })
+                    .map_err(|error| error.to_string())
             });
             match opened {
                 Ok(events) => self.events = Some(events),
@@ -281,11 +315,27 @@ impl Parameters {
             }
         }
         let number = client.number;
+        let names_max = self.settings.limits.client.names_max;
         let none = Some(BTreeSet::new());
         let follower =
             self.followers.entry(number).or_insert(Follower { client, user, names: none });
         match &mut follower.names {
-            Some(there) if !names.is_empty() => there.extend(names),
+            Some(there) if !names.is_empty() => {
+                let mut left_out = 0;
+                for name in names {
+                    let fits = name.len() <= NAME_BYTES_MAX && there.len() < names_max;
+                    match fits || there.contains(&name) {
+                        true => drop(there.replace(name)),
+                        false => left_out += 1,
+                    }
+                }
+                if 0 < left_out {
+                    let why = format!(
+                        "subscribeParameterUpdates: {left_out} names are left out; allowed: {names_max} of {NAME_BYTES_MAX} bytes at most, or none for all"
+                    );
+                    status(&follower.client, Level::Error, &why);
+                }
+            }
             there => *there = None,
         }
     }
@@ -296,7 +346,9 @@ impl Parameters {
         let is_left = match &mut follower.names {
             _ if names.is_empty() => true,
             Some(there) => {
-                there.retain(|it| !names.contains(it));
+                for name in names {
+                    there.remove(name);
+                }
                 there.is_empty()
             }
             // Of all but these nothing is kept.
@@ -312,8 +364,13 @@ impl Parameters {
 
     /// Tells followers what has changed.
     pub(super) fn drain(&mut self) {
-        let Some(Events { subscription, ty }) = &self.events else { return };
-        loop {
+        let Some(Events { subscription, ty, missed }) = &mut self.events else { return };
+        let SubscriptionCounters { lost, displaced, .. } = subscription.counters();
+        let before = std::mem::replace(missed, lost + displaced);
+        let new = missed.saturating_sub(before);
+        self.counters.missed.fetch_add(new, Ordering::Relaxed);
+        let began = Instant::now();
+        while began.elapsed() < A_TURN {
             let sample = match subscription.take_bytes() {
                 Ok(Some(sample)) => sample,
                 Ok(None) => return,
@@ -391,22 +448,25 @@ impl Wanted {
 }
 
 impl Stage {
-    /// As a request to a service of the node.
-    fn step(&self, node: &str) -> Step {
-        let of = |service: &str, ty, request| Step {
-            service: format!("{node}{service}").into(),
-            ty,
-            request,
-        };
+    /// The service of a node that is asked.
+    fn service(&self) -> &'static str {
         match self {
-            Self::List => {
-                // A depth of 0 is any.
-                let request = json!({ "prefixes": [], "depth": 0 }).to_string();
-                of(LIST_PARAMETERS, "rcl_interfaces/srv/ListParameters", request)
-            }
+            Self::List => LIST_PARAMETERS,
+            Self::Get(_) => "/get_parameters",
+            Self::Set(_) => "/set_parameters",
+        }
+    }
+
+    /// As a request to it.
+    fn step(&self, node: &str) -> Step {
+        let (ty, request) = match self {
+            // A depth of 0 is any.
+            Self::List => (
+                "rcl_interfaces/srv/ListParameters",
+                json!({ "prefixes": [], "depth": 0 }).to_string(),
+            ),
             Self::Get(names) => {
-                let request = json!({ "names": names }).to_string();
-                of("/get_parameters", "rcl_interfaces/srv/GetParameters", request)
+                ("rcl_interfaces/srv/GetParameters", json!({ "names": names }).to_string())
             }
             Self::Set(values) => {
                 let each = values.iter().map(|(name, value)| {
@@ -414,10 +474,33 @@ impl Stage {
                 });
                 let each: Vec<String> = each.collect();
                 let request = format!(r#"{{"parameters":[{}]}}"#, each.join(","));
-                of("/set_parameters", "rcl_interfaces/srv/SetParameters", request)
+                ("rcl_interfaces/srv/SetParameters", request)
             }
-        }
+        };
+        Step { service: format!("{node}{}", self.service()).into(), ty, request }
     }
+}
+
+/// Those of nodes that serve what they are asked; of the others the client is told.
+fn known(
+    to_ask: VecDeque<(Arc<str>, Stage)>,
+    client: &ConnectedClient,
+    graph: &Graph,
+) -> VecDeque<(Arc<str>, Stage)> {
+    let servers = graph.services.iter().filter(|it| it.kind == EndpointKind::Server);
+    let servers: BTreeSet<&str> = servers.map(|it| &*it.topic).collect();
+    let (known, unknown): (VecDeque<_>, VecDeque<_>) = to_ask
+        .into_iter()
+        .partition(|(node, stage)| servers.contains(&*format!("{node}{}", stage.service())));
+    if let Some((first, _)) = unknown.front() {
+        let others = match unknown.len() {
+            1 => String::new(),
+            count => format!(", nor have {} others", count - 1),
+        };
+        let why = format!("parameters: node {first} has none{others}");
+        status(client, Level::Warning, &why);
+    }
+    known
 }
 
 /// A value as `rcl_interfaces/msg/ParameterValue`, as a text of JSON.
@@ -453,8 +536,24 @@ const EVENTS: &str = "/parameter_events";
 /// Nodes that are asked at a time for one client's wish.
 const ASKED_AT_ONCE: usize = 64;
 
-/// Wishes of all clients at a time.
+/// The same of all.
+const ASKED_MAX: usize = 128;
+
+/// Questions that are begun before others have a turn.
+const QUESTIONS_AT_ONCE: usize = 16;
+
+/// Wishes of all clients at a time, and of one.
 const WANTED_MAX: usize = 64;
+const WANTED_OF_ONE_MAX: usize = 8;
+
+/// How long nodes may take at most.
+const PATIENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Names of which a node does not know one are asked for one by one, if they are no more.
+const ONE_BY_ONE_MAX: usize = 64;
+
+/// A name that is followed is no longer.
+const NAME_BYTES_MAX: usize = 512;
 
 #[cfg(test)]
 mod tests {
