@@ -90,6 +90,8 @@ impl Deref for SubscriptionCore {
 }
 
 struct State {
+    /// Nothing of it is displaced, and what is not taken waits on its link.
+    keeps_all: bool,
     links: Vec<Link>,
     /// The link that stays open for others to see.
     shown: Option<TransportId>,
@@ -285,6 +287,7 @@ impl SubscriptionSpec {
 impl SubscriptionCore {
     pub(crate) fn new(core: EndpointCore, spec: SubscriptionSpec) -> Result<Self> {
         let state = State {
+            keeps_all: core.history() == History::KeepAll,
             links: Vec::new(),
             shown: None,
             queue: VecDeque::new(),
@@ -1076,6 +1079,7 @@ impl State {
             }
         }
         self.links = links;
+        self.end_trials();
         let had_some = result?;
         self.put_in_order(before, history);
         Ok(had_some)

@@ -61,6 +61,8 @@ pub(super) struct Handovers {
     flows: usize,
     /// Those that have gone on to a new link, to be told.
     finished: Vec<Finished>,
+    /// Links that flows have gone on to, which count alone from then on.
+    taken_up: Vec<TransportId>,
     /// Links by which something has come before they were to carry, to be told.
     shown: Vec<(Gid, Epoch)>,
     /// How much was displaced here of which publisher, to be told.
@@ -470,13 +472,27 @@ impl State {
             flow.link = change.current().cloned();
             flow.shift = change.handover.shift();
             flow.since = change.handover.since().unwrap_or(0);
-            if let Some(link) = self.links.iter_mut().find(|it| Some(&it.id) == flow.link.as_ref())
-            {
-                link.end_trial();
-            }
             change.ending_since_ns = change.handover.is_ending().then(clock::monotonic_ns);
             let held = change.handover.held_peak() as u64;
+            let link = flow.link.clone();
             self.changing.finished.push(Finished { writer, epoch, held });
+            self.changing.taken_up.extend(link);
+            self.end_trials();
+        }
+    }
+
+    /// Lets links count alone that flows have gone on to. While samples are gathered from all links that is later.
+    pub(super) fn end_trials(&mut self) {
+        while !self.links.is_empty()
+            && let Some(id) = self.changing.taken_up.pop()
+        {
+            // What waits there, and came by the last link too, would be counted as displaced when it is pushed out.
+            if !self.keeps_all {
+                self.drain(&id, usize::MAX);
+            }
+            if let Some(link) = self.links.iter_mut().find(|it| it.id == id) {
+                link.end_trial();
+            }
         }
     }
 }
