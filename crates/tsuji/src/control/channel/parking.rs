@@ -101,7 +101,9 @@ impl Channels {
         if self.lives_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             self.check_parked();
             // Who was said to be gone, and is open and lives, is parked again like any other.
-            self.all.values_mut().filter(|it| it.is_open()).for_each(|it| it.is_wanted = false);
+            for channel in self.all.values_mut() {
+                channel.is_wanted &= !channel.is_open() || channel.parking == Parking::Asked;
+            }
             let is_any = self.all.values().any(|it| matches!(it.line, Line::Parked));
             self.lives_due_ns = is_any.then(|| after(now_ns, LIVES));
         }
