@@ -49,10 +49,9 @@ pub(crate) struct ConnectedClient {
 }
 
 /// Which protocol a client speaks on its connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// That of rosbridge.
-    #[default]
     Rosbridge,
     /// That of Foxglove.
     Foxglove,

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tsuji::{
-    Context, Durability, EndpointKind, ErrorKind, Node, PublisherEvent, PublisherOptions,
-    RawPublisher,
-};
+use tsuji::{Context, Durability, ErrorKind, Node, PublisherEvent, PublisherOptions, RawPublisher};
 use tsuji_core::{History, Qos};
 use tsuji_rosbridge::StreamSplitter;
 use tsuji_rosbridge::access::UserKey;
@@ -18,7 +15,7 @@ use tsuji_rosbridge::client::Advertisement;
 use crate::clients::Clients;
 use crate::connected_client::{ConnectedClient, Dialect, Peer};
 use crate::deflate::Inflater;
-use crate::foxglove::Names;
+use crate::foxglove::{Names, is_time_simulated};
 use crate::hub::{Mailbox, Order};
 use crate::io::READ_BYTES;
 use crate::memory::{Held, Memory};
@@ -268,10 +265,9 @@ impl Desk {
         self.context.endpoints_of(topic).into_iter().next().map(|it| it.type_name)
     }
 
-    /// Whether anybody publishes a topic.
-    pub(crate) fn is_published(&self, topic: &str) -> bool {
-        let ends = self.context.endpoints_of(topic);
-        ends.iter().any(|it| it.kind == EndpointKind::Publisher)
+    /// Whether anybody publishes simulated time.
+    pub(crate) fn is_time_simulated(&self) -> bool {
+        is_time_simulated(&self.context)
     }
 
     /// Lets one more client publish on `topic`.

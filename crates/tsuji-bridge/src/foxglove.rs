@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tsuji::{Context, EndpointKind};
 use tsuji_foxglove::{self as protocol, Capability, Catalogue, Changes, Entry, Message, Parameter};
 use tsuji_rosbridge::{Id, Level, Outgoing, Refusal, Values};
 
@@ -273,8 +274,15 @@ pub(crate) fn refuse(member: &ConnectedClient, refusal: &Refusal) {
 /// What a value of a parameter takes for each byte of its text, about.
 const VALUE_BYTES: usize = 32;
 
-/// The topic of simulated time.
+/// Whether anybody publishes simulated time.
+pub(crate) fn is_time_simulated(context: &Context) -> bool {
+    let ends = context.endpoints_of(CLOCK);
+    ends.iter().any(|it| it.kind == EndpointKind::Publisher && it.type_name == CLOCK_TYPE)
+}
+
+/// The topic of simulated time, and its type.
 pub(crate) const CLOCK: &str = "/clock";
+pub(crate) const CLOCK_TYPE: &str = "rosgraph_msgs/msg/Clock";
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use tsuji::{Context, GuardCondition, Node, WaitList, Waitable};
+use tsuji::{
+    Context, GuardCondition, Node, RawSubscription, SubscriptionCounters, WaitList, Waitable,
+};
 use tsuji_rosbridge::Id;
 use tsuji_rosbridge::access::UserKey;
 use tsuji_rosbridge::client::{StreamKey, StreamSettings};
@@ -156,6 +158,19 @@ impl Drop for Mailbox {
     /// Nobody asks for anything any more.
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// What of a subscription never came, or was pushed out of its queue before it was taken, as far as it is counted.
+#[derive(Default)]
+struct Missed(u64);
+
+impl Missed {
+    /// Counts what is new of it.
+    fn note(&mut self, subscription: &RawSubscription, counters: &Counters) {
+        let SubscriptionCounters { lost, displaced, .. } = subscription.counters();
+        let before = std::mem::replace(&mut self.0, lost + displaced);
+        counters.missed.fetch_add(self.0.saturating_sub(before), Ordering::Relaxed);
     }
 }
 

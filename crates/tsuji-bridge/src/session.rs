@@ -19,7 +19,7 @@ use tsuji_rosbridge::{
 use crate::body::{self, OwnedBody, wall_now};
 use crate::connected_client::{ConnectedClient, Delivery, Dialect};
 use crate::desk::{self, Desk, NotPublished};
-use crate::foxglove::{CLOCK, Wish, greet};
+use crate::foxglove::{Wish, greet};
 use crate::hub::{Call, GONE, Goal, LATE, Order, Subscription};
 use crate::plain::Plain;
 use crate::settings::Protocol;
@@ -113,7 +113,7 @@ impl Session {
             session.tell_user(user, desk);
         }
         if is_foxglove {
-            let follows_time = desk.is_published(CLOCK);
+            let follows_time = desk.is_time_simulated();
             greet(&session.member, desk.settings_ref(), &desk.names, follows_time);
             session.wish(Wish::Enter { follows_time }, desk);
         }

@@ -5,7 +5,6 @@
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use tsuji::parameter::Parameters;
 use tsuji::{History, Message as _, Node, Qos};
 use tsuji_bridge::protocol::access::{Access, ServerGlobs};
 use tsuji_bridge::{Protocol, Settings, Users};
@@ -469,22 +468,11 @@ fn services_are_called_in_cdr_and_json() {
     });
 }
 
-/// Parameters of the node `/beside`, which it serves.
-fn served(world: &mut World) -> Parameters {
-    let node = Node::builder("beside").allow_undeclared_parameters();
-    world.node = node.build(world.node.context()).unwrap();
-    let parameters = world.node.parameters().unwrap();
-    parameters.declare("gain", 0.5).unwrap();
-    parameters.declare("name", "left".to_owned()).unwrap();
-    parameters.declare("counts.all", vec![1_i64, 2]).unwrap();
-    world.spin();
-    parameters
-}
-
 #[test]
 fn parameters_are_read_set_and_followed() {
     let mut world = World::new();
-    let parameters = served(&mut world);
+    let parameters = world.serve_parameters();
+    parameters.declare("counts.all", vec![1_i64, 2]).unwrap();
     let mut client = Client::new(&world);
     client.service("/beside/list_parameters");
     client.say(&json!({ "op": "getParameters", "parameterNames": [], "id": "all" }));
@@ -699,7 +687,7 @@ fn a_node_that_does_not_answer_keeps_no_other_from_it() {
     let settings =
         Settings { call_timeout: std::time::Duration::from_millis(300), ..Settings::default() };
     let mut world = World::with(settings);
-    let parameters = served(&mut world);
+    let parameters = world.serve_parameters();
     let mute = world.node.context().node("mute").unwrap();
     // Nobody spins it.
     let _mute = mute
@@ -759,7 +747,7 @@ fn simulated_time_is_told_where_there_is_one() {
 fn one_message_asks_for_so_much_and_no_more() {
     let mut world =
         World::with(Settings { call_timeout: std::time::Duration::ZERO, ..Settings::default() });
-    let _parameters = served(&mut world);
+    let _parameters = world.serve_parameters();
     let mut client = Client::new(&world);
     client.service("/beside/list_parameters");
     let names = |count: usize| (0..count).map(|it| format!("/n{it}.x")).collect::<Vec<_>>();

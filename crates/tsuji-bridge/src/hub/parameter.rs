@@ -167,6 +167,49 @@ fn text_len(text: &str) -> usize {
     text.len()
 }
 
+impl Step {
+    /// The services of a node.
+    pub(super) const LIST: &str = "/list_parameters";
+    pub(super) const GET: &str = "/get_parameters";
+    pub(super) const SET: &str = "/set_parameters";
+
+    /// Which parameters a node has.
+    pub(super) fn list(node: &str) -> Self {
+        // A depth of 0 is any.
+        let request = json!({ "prefixes": [], "depth": 0 });
+        Self::of(node, Self::LIST, "rcl_interfaces/srv/ListParameters", request.to_string())
+    }
+
+    /// Which values these have.
+    pub(super) fn get(node: &str, names: &[String]) -> Self {
+        let request = json!({ "names": names });
+        Self::of(node, Self::GET, "rcl_interfaces/srv/GetParameters", request.to_string())
+    }
+
+    /// To give each of these its value, a text of JSON.
+    pub(super) fn set<'a>(
+        node: &str,
+        values: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let each = values
+            .into_iter()
+            .map(|(name, value)| format!(r#"{{"name":{},"value":{value}}}"#, Value::from(name)));
+        let each: Vec<String> = each.collect();
+        let request = format!(r#"{{"parameters":[{}]}}"#, each.join(","));
+        Self::of(node, Self::SET, "rcl_interfaces/srv/SetParameters", request)
+    }
+
+    fn of(node: &str, service: &str, ty: &'static str, request: String) -> Self {
+        Self { service: format!("{node}{service}").into(), ty, request }
+    }
+}
+
+/// The nodes that serve their parameters.
+pub(super) fn nodes(graph: &Graph) -> BTreeSet<&str> {
+    let servers = graph.services.iter().filter(|it| it.kind == EndpointKind::Server);
+    servers.filter_map(|it| it.topic.strip_suffix(Step::LIST)).collect()
+}
+
 impl Asked {
     /// The whole name.
     pub(super) fn whole(&self) -> String {
@@ -183,9 +226,7 @@ impl Asked {
 
     /// What to ask first: whatever is wanted, it is seen from what there is.
     pub(super) fn begin(&self) -> Step {
-        let service = format!("{}/get_parameters", self.node).into();
-        let request = json!({ "names": [self.name] }).to_string();
-        Step { service, ty: "rcl_interfaces/srv/GetParameters", request }
+        Step::get(&self.node, std::slice::from_ref(&self.name))
     }
 
     /// What follows a reply of the node, to the client's call of `service`. `cdr` is the same reply as it came, for what JSON has
@@ -214,10 +255,7 @@ impl Asked {
         };
         match wanted {
             Ok(value) => {
-                let name = Value::from(&*self.name);
-                let request = format!(r#"{{"parameters":[{{"name":{name},"value":{value}}}]}}"#);
-                let service = format!("{}/set_parameters", self.node).into();
-                let step = Step { service, ty: "rcl_interfaces/srv/SetParameters", request };
+                let step = Step::set(&self.node, [(&*self.name, &*value)]);
                 Next::Ask(Self { what: What::Told, ..self }, step)
             }
             Err(why) => Next::Answer(self.failed(service, &why)),
@@ -325,11 +363,8 @@ pub(super) struct Gathering {
 impl Gathering {
     /// Of the nodes that serve their parameters.
     pub(super) fn new(graph: &Graph, last: Option<String>) -> Self {
-        let servers = graph.services.iter().filter(|it| it.kind == EndpointKind::Server);
-        let nodes = servers.filter_map(|it| it.topic.strip_suffix(LIST_PARAMETERS));
-        let nodes: BTreeSet<_> = nodes.collect();
         Self {
-            nodes: nodes.into_iter().map(Arc::from).collect(),
+            nodes: nodes(graph).into_iter().map(Arc::from).collect(),
             asked: 0,
             names: BTreeSet::new(),
             last,
@@ -345,10 +380,8 @@ impl Gathering {
         }
         let node = self.nodes.pop()?;
         self.asked += 1;
-        let service = format!("{node}{LIST_PARAMETERS}").into();
-        // A depth of 0 is any.
-        let request = json!({ "prefixes": [], "depth": 0 }).to_string();
-        Some((node, Step { service, ty: "rcl_interfaces/srv/ListParameters", request }))
+        let step = Step::list(&node);
+        Some((node, step))
     }
 
     /// Notes what a node has answered, or that it has not.
@@ -373,8 +406,6 @@ impl Gathering {
         json!({ "global_name": found.map_or("", String::as_str) })
     }
 }
-
-pub(super) const LIST_PARAMETERS: &str = "/list_parameters";
 
 /// As `rcl_interfaces/msg/ParameterType` numbers them.
 pub(super) const NOT_SET: u64 = 0;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tsuji::{
     Bytes, Context, Durability, EndpointInfo, EndpointKind, Gid, Node, RawSample, RawSubscription,
-    Reliability, SubscriptionCounters, Waitable,
+    Reliability, Waitable,
 };
 use tsuji_core::{History, Qos, rxo};
 use tsuji_foxglove::write_message_head;
@@ -22,7 +22,7 @@ use tsuji_rosbridge::{
 mod join;
 
 use self::join::{Came, JOINS_MAX, Join, Publishers};
-use super::A_TURN;
+use super::{A_TURN, Missed};
 use crate::Counters;
 use crate::connected_client::{ConnectedClient, Delivery, too_large};
 use crate::foxglove::Names;
@@ -76,8 +76,7 @@ struct Topic {
 /// A subscription, and who gets what comes by it.
 struct Source {
     subscription: RawSubscription,
-    /// What never came, or was pushed out of the queue before it could be written, as far as it is counted.
-    missed: u64,
+    missed: Missed,
     listeners: Vec<Listener>,
 }
 
@@ -218,7 +217,7 @@ impl Topics {
                 let mut topic = Topic {
                     writer: Writer { name: topic, ty, names: Arc::clone(&self.names) },
                     asked: qos,
-                    main: Source { subscription, missed: 0, listeners: Vec::new() },
+                    main: Source { subscription, missed: Missed::default(), listeners: Vec::new() },
                     joins: Vec::new(),
                     publishers: Publishers::default(),
                 };
@@ -294,7 +293,7 @@ impl Topics {
                     let topic = &mut self.all[at];
                     topic.main.note_missed(&self.counters);
                     topic.main.subscription = subscription;
-                    topic.main.missed = 0;
+                    topic.main.missed = Missed::default();
                     if topic.publishers.any_keeps() && topic.leaves_kept_away() {
                         topic.join_all();
                     }
@@ -372,9 +371,7 @@ impl Topics {
 impl Source {
     /// Counts what did not come since the last time.
     fn note_missed(&mut self, counters: &Counters) {
-        let SubscriptionCounters { lost, displaced, .. } = self.subscription.counters();
-        let before = std::mem::replace(&mut self.missed, lost + displaced);
-        counters.missed.fetch_add(self.missed.saturating_sub(before), Ordering::Relaxed);
+        self.missed.note(&self.subscription, counters);
     }
 }
 

@@ -1,24 +1,11 @@
 //! Parameters of nodes, as clients ask rosapi for them.
 
 use serde_json::{Value, json};
-use tsuji::Node;
-use tsuji::parameter::Parameters;
 use tsuji_bridge::Settings;
 use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs};
 use tsuji_interfaces::rcl_interfaces::srv::{ListParameters, ListParametersResponse};
 
 use crate::world::{Client, World, until};
-
-/// Parameters of the node `/beside`, which it serves.
-fn served(world: &mut World) -> Parameters {
-    let node = Node::builder("beside").allow_undeclared_parameters();
-    world.node = node.build(world.node.context()).unwrap();
-    let parameters = world.node.parameters().unwrap();
-    parameters.declare("gain", 0.5).unwrap();
-    parameters.declare("name", "left".to_owned()).unwrap();
-    world.spin();
-    parameters
-}
 
 fn names(client: &mut Client) -> Value {
     client.call("/rosapi/get_param_names", json!({}))["values"]["names"].clone()
@@ -41,7 +28,7 @@ fn ask(client: &mut Client, service: &str, args: Value) -> Value {
 #[test]
 fn parameters_are_read_set_found_and_deleted() {
     let mut world = World::new();
-    let parameters = served(&mut world);
+    let parameters = world.serve_parameters();
     let mut client = world.client();
     are_known(&mut client);
     assert_eq!(names(&mut client), json!(["/beside:gain", "/beside:name"]));
@@ -111,7 +98,7 @@ fn a_node_that_is_not_there_has_none() {
 #[test]
 fn a_node_that_does_not_answer_keeps_no_name_of_others_back() {
     let mut world = World::new();
-    let _parameters = served(&mut world);
+    let _parameters = world.serve_parameters();
     // Nobody spins it.
     let mute = world.node.context().node("mute").unwrap();
     let _service = mute
@@ -134,7 +121,7 @@ fn only_parameters_of_the_glob_are_read_and_set() {
     let params = Globs::parse("[/beside:g*]").unwrap();
     let access = Access::new(ServerGlobs { params, ..ServerGlobs::default() }, Vec::new());
     let mut world = World::with(Settings { access, ..Settings::default() });
-    let parameters = served(&mut world);
+    let parameters = world.serve_parameters();
     let mut client = world.client();
     are_known(&mut client);
     assert_eq!(names(&mut client), json!(["/beside:gain"]));

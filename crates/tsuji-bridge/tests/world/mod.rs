@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 use tsuji::Interop;
+use tsuji::parameter::Parameters;
 use tsuji::{Context, Node};
 use tsuji_bridge::{Bridge, Place, Protocol, Settings, TlsFiles};
 use tsuji_interfaces::Shipped;
@@ -83,6 +84,17 @@ impl World {
             let _ = tsuji::spin(&node);
         });
         *self.spinning.lock().unwrap() = Some(spinning);
+    }
+
+    /// Parameters of the node beside, which it serves.
+    pub(crate) fn serve_parameters(&mut self) -> Parameters {
+        let node = Node::builder("beside").allow_undeclared_parameters();
+        self.node = node.build(self.node.context()).unwrap();
+        let parameters = self.node.parameters().unwrap();
+        parameters.declare("gain", 0.5).unwrap();
+        parameters.declare("name", "left".to_owned()).unwrap();
+        self.spin();
+        parameters
     }
 
     pub(crate) fn address(&self, protocol: Protocol) -> std::net::SocketAddr {

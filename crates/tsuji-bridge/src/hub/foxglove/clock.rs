@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tsuji::{Context, EndpointKind, Node, Qos, RawSubscription, RawType, Waitable};
+use tsuji::{Context, Node, Qos, RawSubscription, RawType, Waitable};
 use tsuji_foxglove::write_time;
 
 use crate::connected_client::ConnectedClient;
-use crate::foxglove::{CLOCK, Names, written};
+use crate::foxglove::{CLOCK, CLOCK_TYPE, Names, is_time_simulated, written};
 use crate::frame::Kind;
 use crate::plain::Plain;
 
@@ -28,15 +28,12 @@ impl Clock {
         context: &Context,
         names: &Names,
     ) {
-        let is_told = || {
-            let ends = context.endpoints_of(CLOCK);
-            ends.iter().any(|it| it.kind == EndpointKind::Publisher && it.type_name == TYPE)
-        };
-        if !is_wanted || !is_told() {
+        if !is_wanted || !is_time_simulated(context) {
             self.subscription = None;
             names.set_clock(0);
         } else if self.subscription.is_none() {
-            let opened = node.create_polled_raw_subscription(CLOCK, RawType::new(TYPE), Qos::CLOCK);
+            let ty = RawType::new(CLOCK_TYPE);
+            let opened = node.create_polled_raw_subscription(CLOCK, ty, Qos::CLOCK);
             match opened {
                 Ok(subscription) => self.subscription = Some(subscription),
                 Err(error) => {
@@ -83,8 +80,6 @@ fn time_ns(cdr: &[u8]) -> Option<u64> {
     let seconds = u64::try_from(number(0).cast_signed()).ok()?;
     Some(seconds * 1_000_000_000 + u64::from(number(1)))
 }
-
-const TYPE: &str = "rosgraph_msgs/msg/Clock";
 
 /// The time is told no more often, however often it is published.
 const EVERY: Duration = Duration::from_millis(10);

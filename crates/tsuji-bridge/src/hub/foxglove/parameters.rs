@@ -2,21 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tsuji::{EndpointKind, Graph, Node, Qos, RawSubscription, SubscriptionCounters, Waitable};
+use tsuji::{EndpointKind, Graph, Node, Qos, RawSubscription, Waitable};
 use tsuji_foxglove::{Level, Message, Parameter, ParameterType};
 use tsuji_rosbridge::access::{Act, UserKey};
 
 use crate::Counters;
 use crate::connected_client::ConnectedClient;
 use crate::foxglove::{status, tell};
-use crate::hub::A_TURN;
 use crate::hub::parameter::{
-    BYTE_ARRAY, DOUBLE, DOUBLE_ARRAY, FIELDS, LIST_PARAMETERS, NOT_SET, Step, value_of,
+    BYTE_ARRAY, DOUBLE, DOUBLE_ARRAY, FIELDS, NOT_SET, Step, nodes, value_of,
 };
+use crate::hub::{A_TURN, Missed};
 use crate::plain::Plain;
 use crate::settings::Settings;
 use crate::types::{MessageType, Types};
@@ -78,8 +77,7 @@ struct Follower {
 struct Events {
     subscription: RawSubscription,
     ty: Arc<MessageType>,
-    /// What never came, as far as it is counted.
-    missed: u64,
+    missed: Missed,
 }
 
 impl Parameters {
@@ -111,10 +109,7 @@ impl Parameters {
         graph: &Graph,
     ) {
         let to_ask = if names.is_empty() {
-            let servers = graph.services.iter().filter(|it| it.kind == EndpointKind::Server);
-            let nodes: BTreeSet<&str> =
-                servers.filter_map(|it| it.topic.strip_suffix(LIST_PARAMETERS)).collect();
-            nodes.into_iter().map(|it| (Arc::from(it), Stage::List)).collect()
+            nodes(graph).into_iter().map(|it| (Arc::from(it), Stage::List)).collect()
         } else {
             let mut of_nodes = BTreeMap::<Arc<str>, Vec<String>>::new();
             for name in &names {
@@ -166,11 +161,13 @@ impl Parameters {
     ) {
         let own = self.wanted.values().filter(|it| it.client.number == client.number).count();
         let is_full = WANTED_MAX <= self.wanted.len() || WANTED_OF_ONE_MAX <= own;
-        let to_ask = if is_full { VecDeque::new() } else { to_ask };
-        if is_full {
+        let to_ask = if is_full {
             let why = "parameters: too much is asked of nodes at a time; ask later";
             status(&client, Level::Error, why);
-        }
+            VecDeque::new()
+        } else {
+            to_ask
+        };
         // Who waits for a call for ever does not wait so for all nodes.
         let patience = Some(self.settings.call_timeout).filter(|it| !it.is_zero());
         let until = Instant::now() + patience.unwrap_or(PATIENCE_MAX).min(PATIENCE_MAX);
@@ -303,7 +300,7 @@ impl Parameters {
                 let opened =
                     self.node.create_polled_raw_subscription(EVENTS, ty.raw(), Qos::PARAMETERS);
                 opened
-                    .map(|it| Events { subscription: it, ty, missed: 0 })
+                    .map(|it| Events { subscription: it, ty, missed: Missed::default() })
                     .map_err(|error| error.to_string())
             });
             match opened {
@@ -324,9 +321,10 @@ impl Parameters {
                 let mut left_out = 0;
                 for name in names {
                     let fits = name.len() <= NAME_BYTES_MAX && there.len() < names_max;
-                    match fits || there.contains(&name) {
-                        true => drop(there.replace(name)),
-                        false => left_out += 1,
+                    if fits || there.contains(&name) {
+                        there.insert(name);
+                    } else {
+                        left_out += 1;
                     }
                 }
                 if 0 < left_out {
@@ -365,10 +363,7 @@ impl Parameters {
     /// Tells followers what has changed.
     pub(super) fn drain(&mut self) {
         let Some(Events { subscription, ty, missed }) = &mut self.events else { return };
-        let SubscriptionCounters { lost, displaced, .. } = subscription.counters();
-        let before = std::mem::replace(missed, lost + displaced);
-        let new = missed.saturating_sub(before);
-        self.counters.missed.fetch_add(new, Ordering::Relaxed);
+        missed.note(subscription, &self.counters);
         let began = Instant::now();
         while began.elapsed() < A_TURN {
             let sample = match subscription.take_bytes() {
@@ -451,33 +446,21 @@ impl Stage {
     /// The service of a node that is asked.
     fn service(&self) -> &'static str {
         match self {
-            Self::List => LIST_PARAMETERS,
-            Self::Get(_) => "/get_parameters",
-            Self::Set(_) => "/set_parameters",
+            Self::List => Step::LIST,
+            Self::Get(_) => Step::GET,
+            Self::Set(_) => Step::SET,
         }
     }
 
     /// As a request to it.
     fn step(&self, node: &str) -> Step {
-        let (ty, request) = match self {
-            // A depth of 0 is any.
-            Self::List => (
-                "rcl_interfaces/srv/ListParameters",
-                json!({ "prefixes": [], "depth": 0 }).to_string(),
-            ),
-            Self::Get(names) => {
-                ("rcl_interfaces/srv/GetParameters", json!({ "names": names }).to_string())
-            }
+        match self {
+            Self::List => Step::list(node),
+            Self::Get(names) => Step::get(node, names),
             Self::Set(values) => {
-                let each = values.iter().map(|(name, value)| {
-                    format!(r#"{{"name":{},"value":{value}}}"#, Value::from(&**name))
-                });
-                let each: Vec<String> = each.collect();
-                let request = format!(r#"{{"parameters":[{}]}}"#, each.join(","));
-                ("rcl_interfaces/srv/SetParameters", request)
+                Step::set(node, values.iter().map(|(name, value)| (&**name, &**value)))
             }
-        };
-        Step { service: format!("{node}{}", self.service()).into(), ty, request }
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use tsuji_rosbridge::client::StreamKey;
 use super::{Form, Listener, Source, Topic};
 use crate::Counters;
 use crate::connected_client::ConnectedClient;
+use crate::hub::Missed;
 
 /// When a client came to a topic.
 #[derive(Clone, Debug)]
@@ -169,7 +170,7 @@ impl Join {
 
     pub(super) fn open(&mut self, subscription: RawSubscription, now: Duration) {
         let listeners = std::mem::take(&mut self.waiting);
-        self.source = Some(Source { subscription, missed: 0, listeners });
+        self.source = Some(Source { subscription, missed: Missed::default(), listeners });
         self.opened = now;
     }
 
