@@ -119,7 +119,7 @@ def main():
     """Make what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--library', required=True, help='librmw_tsuji.so, stripped')
-    parser.add_argument('--version', required=True, help='such as 0.1.0')
+    parser.add_argument('--version', required=True, help='such as 0.2.0')
     parser.add_argument('--out', required=True, type=pathlib.Path, help='the folder for the packages')
     parser.add_argument('--wheel', action='store_true', help='make the wheel alone')
     asked = parser.parse_args()
