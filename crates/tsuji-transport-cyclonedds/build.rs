@@ -17,6 +17,10 @@ mod recipe;
 mod shared;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // It documents crates where there is no network, and links nothing.
+    if env::var_os("DOCS_RS").is_some() {
+        return Ok(());
+    }
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=changes.rs");
     println!("cargo::rerun-if-changed=recipe.rs");
@@ -64,33 +68,55 @@ const SOURCE: &str = "TSUJI_CYCLONEDDS_SOURCE";
 /// again: what is built is the same.
 const SHARED: &str = "TSUJI_CYCLONEDDS_BUILD";
 
-/// The crate that carries the sources.
-const CARRIER: &str = "cyclors";
-
-/// Where cargo has put the sources. A condition that only this call meets brings the crate into
-/// view, and no build of it.
+/// Where the sources are that cargo has put there for a manifest of nothing but the crate that carries them. This crate's own is no
+/// use: its other dependencies may be where cargo finds them for nobody but the build that goes on, as when it is checked for
+/// publication. Versions and checksums are those of the lock file beside this crate, or of its workspace.
 fn source_in_registry() -> Result<PathBuf, Box<dyn Error>> {
-    let manifest = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml");
+    let carrier = PathBuf::from(env::var("OUT_DIR")?).join("carrier");
+    fs::create_dir_all(&carrier)?;
+    fs::write(carrier.join("lib.rs"), "")?;
+    let manifest = carrier.join("Cargo.toml");
+    fs::write(&manifest, CARRIER_MANIFEST)?;
+    let crate_folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let locks = crate_folder.ancestors().map(|folder| folder.join("Cargo.lock"));
+    if let Some(lock) = locks.into_iter().find(|lock| lock.is_file()) {
+        fs::write(carrier.join("Cargo.lock"), fs::read(lock)?)?;
+    }
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform"])
+        .args(["metadata", "--format-version", "1", "--filter-platform"])
         .arg(env::var("TARGET")?)
         .arg("--manifest-path")
         .arg(&manifest)
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env("RUSTFLAGS", "--cfg tsuji_cyclonedds_source")
         .output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("cargo metadata, to find the sources of Cyclone DDS: {said}").into());
+        return Err(format!(
+            "cargo metadata, to find the sources of Cyclone DDS, which {SOURCE} can name instead: {said}"
+        )
+        .into());
     }
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    let carrier = packages.into_iter().find(|package| package["name"] == CARRIER);
+    let carrier = packages.into_iter().find(|package| package["name"] == "cyclors");
     let manifest = carrier.and_then(|package| package["manifest_path"].as_str());
     let folder = manifest.and_then(|manifest| Path::new(manifest).parent());
-    let folder = folder.ok_or_else(|| format!("cargo metadata does not know {CARRIER}"))?;
+    let folder = folder.ok_or("cargo metadata does not know cyclors")?;
     Ok(folder.join("cyclonedds"))
 }
+
+/// The version is that in this crate's own manifest. A workspace that the folder may lie in is none of its.
+const CARRIER_MANIFEST: &str = r#"[package]
+name = "carrier"
+edition = "2024"
+
+[lib]
+path = "lib.rs"
+
+[dependencies]
+cyclors = "=0.4.0"
+
+[workspace]
+"#;
 
 /// The files of the engine by their paths, with the changes and what is added.
 type Sources = BTreeMap<PathBuf, Vec<u8>>;

@@ -5,8 +5,8 @@ use crate::PolicyFile;
 /// What reasons and messages call the built-in default.
 pub const BUILTIN_NAME: &str = "builtin:default.xml";
 
-/// The text of the built-in default, `policies/default.xml`.
-pub const BUILTIN_TEXT: &str = include_str!("../../../policies/default.xml");
+/// The text of the built-in default, `policies/default.xml`, to which a link of this folder leads.
+pub const BUILTIN_TEXT: &str = include_str!("default.xml");
 
 /// The transports that the built-in default names.
 const BUILTIN_TRANSPORTS: &[&str] = &["inproc", "shm", "cyclonedds", "fastdds", "zenoh"];
