@@ -20,7 +20,8 @@ pub struct Located {
 }
 
 /// The folders in which transports are looked for, first those that are taken first: that of the program
-/// and the `lib` beside it, those of [`PATH_VARIABLE`], those of the system's libraries.
+/// and the `lib` beside it, those of [`PATH_VARIABLE`], those of the system. There packages put them into
+/// `tsuji/transports`, since no program links with them.
 pub fn folders() -> Vec<PathBuf> {
     // A program with the rights of others takes no library that its user may choose, as with the system's own.
     // SAFETY: reads what the kernel gave this process.
@@ -38,9 +39,10 @@ fn listed(program: Option<&Path>, path: Option<OsString>) -> Vec<PathBuf> {
     // A relative one would be another for each working directory.
     all.extend(env::split_paths(&path.unwrap_or_default()).filter(|it| it.is_absolute()));
     let multiarch = format!("{}-linux-gnu", env::consts::ARCH);
-    for root in ["/usr/local/lib", "/usr/lib"] {
-        all.push(Path::new(root).join(&multiarch));
-        all.push(PathBuf::from(root));
+    for root in ["/usr/local/lib", "/usr/lib"].map(Path::new) {
+        for libraries in [root.join(&multiarch), root.to_owned()] {
+            all.extend([libraries.join("tsuji/transports"), libraries]);
+        }
     }
     let mut seen = Vec::new();
     all.retain(|it| {
@@ -106,6 +108,11 @@ mod tests {
         let named: Vec<&str> = all.iter().map(|it| it.to_str().unwrap()).collect();
         assert_eq!(named[..4], ["/opt/robot/bin", "/opt/robot/lib", "/a", "/usr/lib"]);
         assert_eq!(named.iter().filter(|it| **it == "/usr/lib").count(), 1);
+        let multiarch = format!("/usr/lib/{}-linux-gnu", env::consts::ARCH);
+        assert_eq!(
+            named[named.len() - 3..],
+            [&format!("{multiarch}/tsuji/transports"), &multiarch, "/usr/lib/tsuji/transports"]
+        );
     }
 
     #[test]
