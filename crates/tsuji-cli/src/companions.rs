@@ -10,12 +10,12 @@ use tsuji_platform::process::companion;
 /// The laboratory, which is built in a workspace of its own.
 const LAB: Companion = Companion {
     program: "tsuji-lab",
-    mend: "in the sources of tsuji, `cargo install --locked --path lab` installs it",
+    mend: "the package tsuji-lab installs it",
 };
 
 const DEMO: Companion = Companion {
     program: "tsuji-demo",
-    mend: "in the sources of tsuji, `cargo install --locked --path crates/tsuji-demo` installs it",
+    mend: "packages of tsuji have it; after cargo, `cargo install --locked tsuji-demo` installs it",
 };
 
 /// A program beside this one.

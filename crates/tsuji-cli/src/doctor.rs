@@ -235,8 +235,7 @@ fn transport(report: &TransportReport) -> Finding {
     if let Some(trouble) = &report.trouble {
         let state = if report.is_installed { State::Broken } else { State::Note };
         let finding = Finding::new("transports", &report.name, state, trouble);
-        // In the repository of tsuji.
-        let install = || format!("scripts/{} install", report.name);
+        let install = || format!("install the package tsuji-transport-{}", report.name);
         return if report.is_installed { finding } else { finding.mend(install()) };
     }
     let mut offers = vec![report.scopes.join(" and ")];

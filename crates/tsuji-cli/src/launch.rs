@@ -26,7 +26,7 @@ mod report;
 mod running;
 
 pub(crate) const EXAMPLES: &str = "\
-The file is a launch file of ROS 2 in XML; docs/launch.md says which elements, attributes and substitutions there are.
+The file is a launch file of ROS 2 in XML; the page of the manual about launch files says which elements there are.
 Ctrl-C ends all nodes: SIGINT first, SIGTERM after 5 seconds, SIGKILL after 5 more, unless the file says otherwise;
 pressed again, the next of these at once.
 

@@ -88,7 +88,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
 /// What `--version` says; `-V` says the number alone. Packages are built with their commit in TSUJI_COMMIT.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("TSUJI_COMMIT"));
-    let commit = commit.unwrap_or("not told: it was not built by scripts/dist");
+    let commit = commit.unwrap_or("not known, as it was built by cargo alone");
     let (processor, system) = (std::env::consts::ARCH, std::env::consts::OS);
     format!(
         "{version}\ncommit: {commit}\nfor: {processor}, {system}\nengines: Cyclone DDS is built in; \

@@ -169,8 +169,7 @@ impl Plugins<'_> {
             Err(reason) => {
                 told::warn!(
                     "Cyclone DDS speaks to foreign ROS 2 nodes alone, and Fast DDS does not as engine={} asks: \
-                     {reason}; what it needs is in docs/transports.md, and `scripts/fastdds install` \
-                     builds and installs its plug-in",
+                     {reason}; the package tsuji-transport-fastdds installs its plug-in",
                     asked.engine()
                 );
                 (asked.by(RtpsEngine::CycloneDds), None)
@@ -196,8 +195,8 @@ impl Plugins<'_> {
             Err(Failed { reason, .. }) => {
                 let network = asked.without_zenoh();
                 told::warn!(
-                    "interop={}, and not {}: foreign ROS 2 nodes on Zenoh are not met: {reason}; what it needs is \
-                     in docs/transports.md, and `scripts/zenoh install` builds and installs its plug-in",
+                    "interop={}, and not {}: foreign ROS 2 nodes on Zenoh are not met: {reason}; the \
+                     package tsuji-transport-zenoh installs its plug-in",
                     network.interop(),
                     asked.interop()
                 );

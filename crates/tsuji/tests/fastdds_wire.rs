@@ -350,6 +350,6 @@ fn without_its_plugin_cyclone_dds_speaks() {
         assert_eq!(told.len(), count, "{told:?}");
         let newest = told.last().unwrap();
         assert!(newest.contains("/nowhere/libtsuji_transport_fastdds.so"), "{told:?}");
-        assert!(newest.contains("scripts/fastdds install"), "{told:?}");
+        assert!(newest.contains("tsuji-transport-fastdds"), "{told:?}");
     }
 }

@@ -480,5 +480,5 @@ fn without_its_plugin_the_rest_speaks() {
     let told = log.with("foreign ROS 2 nodes on Zenoh are not met");
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("/nowhere/libtsuji_transport_zenoh.so"), "{told:?}");
-    assert!(told[0].contains("scripts/zenoh install"), "{told:?}");
+    assert!(told[0].contains("tsuji-transport-zenoh"), "{told:?}");
 }

@@ -116,7 +116,7 @@ fn interop(said: Option<&str>, came: Option<Interop>, engine: RtpsEngine) -> Fin
                 _ => "",
             };
             let text = format!("{asked}: the plug-in over Zenoh is not found{why}{comes}");
-            finding(NAME, State::Warning, text).mend("scripts/zenoh install")
+            finding(NAME, State::Warning, text).mend("install the package tsuji-transport-zenoh")
         }
         _ => finding(NAME, State::Good, format!("{from}{comes}")),
     }
@@ -143,7 +143,7 @@ fn engine(said: &str, speaks_rtps: bool, came: RtpsEngine) -> Finding {
             let came = product(came);
             let text =
                 format!("{said}: {came} speaks to foreign ROS 2 nodes, since Fast DDS cannot");
-            finding(ENGINE, State::Warning, text).mend("scripts/fastdds install")
+            finding(ENGINE, State::Warning, text).mend("install the package tsuji-transport-fastdds")
         }
         Ok(_) => finding(ENGINE, State::Good, format!("{said}: obeyed")),
     }

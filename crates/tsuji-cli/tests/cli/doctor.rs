@@ -34,7 +34,8 @@ fn a_machine_that_is_well() {
     // They may be installed here.
     for name in ["fastdds", "zenoh"] {
         let (state, found, mend) = finding(&json, "transports", name);
-        let is_told = found.contains("not installed") && mend == format!("scripts/{name} install");
+        let is_told = found.contains("not installed")
+            && mend == format!("install the package tsuji-transport-{name}");
         assert!(state == "ok" || state == "note" && is_told, "{found}; {mend}");
     }
     assert_eq!(finding(&json, "peers", "domain 0").1, "nobody else in this domain");

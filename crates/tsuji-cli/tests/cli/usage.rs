@@ -248,7 +248,7 @@ fn the_demo_and_the_laboratory_are_programs_of_their_own() {
     {
         let error = run(&[command, "--help"]).bad(1);
         let said = format!("`tsuji {command}` needs the program {program}");
-        assert!(error.contains(&said) && error.contains("cargo install"), "{error}");
+        assert!(error.contains(&said) && error.contains("package"), "{error}");
     }
     stand_in(&path, "tsuji-lab", "path");
     let version = env!("CARGO_PKG_VERSION");

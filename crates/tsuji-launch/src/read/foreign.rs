@@ -28,7 +28,7 @@ pub(super) fn language(path: &Path, bytes: &[u8]) -> Option<&'static str> {
 pub(super) fn problem(language: &str) -> String {
     format!(
         "is a launch file in {language}, and only those in XML are supported; \
-         write it in XML (docs/launch.md says what there is), or start it by ros2 launch"
+         write it in XML (the page of the manual about launch files says what there is), or start it by ros2 launch"
     )
 }
 
