@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 MACHINES = {62: 'x86_64', 183: 'aarch64'}
 ARCHITECTURES = {'x86_64': 'amd64', 'aarch64': 'arm64'}
@@ -25,6 +26,41 @@ def glibc(binary):
     symbols = subprocess.run(['objdump', '-T', binary], check=True, capture_output=True, text=True).stdout
     versions = {tuple(map(int, it.split('.'))) for it in re.findall(r'GLIBC_([0-9.]+)', symbols)}
     return max(versions)[:2]
+
+
+def multiarch(binary):
+    """Return the folder below /usr/lib for libraries of this machine."""
+    return f'{machine(binary)}-linux-gnu'
+
+
+def portable(binaries):
+    """Return, as packages of Debian, what programs and libraries load that are to run on every system: glibc and the compiler's."""
+    libraries = set()
+    for binary in binaries:
+        said = subprocess.run(['objdump', '-p', binary], check=True, capture_output=True, text=True).stdout
+        libraries |= set(re.findall(r'NEEDED\s+(\S+)', said))
+    of_glibc = ('libc.so', 'libm.so', 'libpthread.so', 'libdl.so', 'librt.so', 'ld-linux')
+    oldest = max(glibc(binary) for binary in binaries)
+    packages = [f'libc6 (>= {".".join(map(str, oldest))})']
+    for library in sorted(libraries):
+        if library.startswith('libgcc_s.so'):
+            packages.append('libgcc-s1')
+        elif library.startswith('libstdc++.so'):
+            packages.append('libstdc++6')
+        elif not library.startswith(of_glibc):
+            sys.exit(f'error: {library} is needed; allowed: libraries of glibc and of the compiler')
+    return packages
+
+
+def installed(binary):
+    """Return the packages that a library of this system loads others from, with their versions, as dpkg knows them."""
+    with tempfile.TemporaryDirectory() as folder:
+        control = pathlib.Path(folder) / 'debian/control'
+        control.parent.mkdir()
+        control.write_text('Source: tsuji\n\nPackage: tsuji\nArchitecture: any\n')
+        said = subprocess.run(['dpkg-shlibdeps', '-O', pathlib.Path(binary).resolve()], cwd=folder, check=True, capture_output=True,
+                              text=True).stdout
+    return [said.strip().removeprefix('shlibs:Depends=')]
 
 
 def copyright(holds):
@@ -57,6 +93,11 @@ class Package:
     def put_packed(self, path, what):
         """Put bytes packed by gzip, as Debian has manuals and changelogs, the same at each making."""
         self.put(f'{path}.gz', gzip.compress(what, 9, mtime=0))
+
+    def put_folder(self, path, folder):
+        """Put a copy of the files of a folder below a path."""
+        for file in sorted(folder.iterdir()):
+            self.put(f'{path}/{file.name}', file)
 
     def make(self, out, control, packing):
         """Make the package, packed as dpkg-deb is told by these flags, and return its path."""

@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Packs the commands as a Debian package: with manual, completions and units of systemd.
+"""Packs what was built as Debian packages: the commands, the laboratory, a plug-in, what programs in C are built with.
 
-Nothing is built here; scripts/dist builds the commands and calls this.
+Nothing is built here; scripts/dist builds what is packed and calls this. rmw_tsuji's packages are made by ros2/packages.
 """
 
 import argparse
 import os
 import pathlib
-import re
 import subprocess
-import sys
 import tempfile
 
 import deb
@@ -21,72 +19,129 @@ COMPLETIONS = {
     'zsh': 'usr/share/zsh/vendor-completions/_tsuji',
     'fish': 'usr/share/fish/vendor_completions.d/tsuji.fish',
 }
-HOLDS = 'What the programs hold of others is in NOTICE\n beside this file, and each library with its licence in licences.txt.'
+HOLDS = {
+    'linked': 'What is in it of others is in NOTICE\n beside this file, and each library with its licence in licences.txt.',
+    'own': 'Nothing of others is in it.',
+}
+FAST_DDS, ZENOH = 'fastdds', 'zenoh'
 
 
-def needs(programs):
-    """Return the libraries that programs load, as packages of Debian: those of glibc and of the compiler alone."""
-    libraries = set()
-    for program in programs:
-        said = subprocess.run(['objdump', '-p', program], check=True, capture_output=True, text=True).stdout
-        libraries |= set(re.findall(r'NEEDED\s+(\S+)', said))
-    of_glibc = ('libc.so', 'libm.so', 'libpthread.so', 'libdl.so', 'librt.so', 'ld-linux')
-    oldest = max(deb.glibc(program) for program in programs)
-    packages = [f'libc6 (>= {".".join(map(str, oldest))})']
-    for library in sorted(libraries):
-        if library.startswith('libgcc_s.so'):
-            packages.append('libgcc-s1')
-        elif library.startswith('libstdc++.so'):
-            packages.append('libstdc++6')
-        elif not library.startswith(of_glibc):
-            sys.exit(f'error: a program needs {library}; allowed: libraries of glibc and of the compiler')
-    return packages
-
-
-def main():
-    """Make the package."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--programs', required=True, type=pathlib.Path, help='the folder with tsuji and tsuji-demo, stripped')
-    parser.add_argument('--speaks', required=True, type=pathlib.Path, help='a tsuji of this version that runs here, for manual and completions')
-    parser.add_argument('--licences', required=True, type=pathlib.Path, help='the list of what is linked, with its licences')
-    parser.add_argument('--version', required=True, help='such as 0.2.0')
-    parser.add_argument('--out', required=True, type=pathlib.Path, help='the folder for the package')
-    parser.add_argument('--quick', action='store_true', help='pack it quickly rather than small')
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
+def commands(package, asked):
+    """Put the commands, with manual, completions and units of systemd, and return what the package says of itself."""
     programs = [asked.programs / 'tsuji', asked.programs / 'tsuji-demo']
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as manual:
-        package = deb.Package(folder)
-        for program in programs:
-            package.put(f'usr/bin/{program.name}', program, 0o755)
+    for program in programs:
+        package.put(f'usr/bin/{program.name}', program, 0o755)
+    with tempfile.TemporaryDirectory() as manual:
         subprocess.run([asked.speaks, 'man', manual], check=True, stdout=subprocess.DEVNULL)
         for page in sorted(pathlib.Path(manual).iterdir()):
             package.put_packed(f'usr/share/man/man1/{page.name}', page.read_bytes())
-        for shell, path in COMPLETIONS.items():
-            script = subprocess.run([asked.speaks, 'completions', shell], check=True, capture_output=True).stdout
-            package.put(path, script)
-        for unit in sorted((HERE / 'systemd').iterdir()):
-            package.put(f'usr/lib/systemd/user/{unit.name}', unit)
-        for policy in sorted((ROOT / 'policies').iterdir()):
-            package.put(f'usr/share/tsuji/policies/{policy.name}', policy)
-        documents = 'usr/share/doc/tsuji'
-        package.put(f'{documents}/copyright', deb.copyright(HOLDS))
-        package.put(f'{documents}/NOTICE', ROOT / 'NOTICE')
-        package.put(f'{documents}/licences.txt', asked.licences)
+    for shell, path in COMPLETIONS.items():
+        script = subprocess.run([asked.speaks, 'completions', shell], check=True, capture_output=True).stdout
+        package.put(path, script)
+    package.put_folder('usr/lib/systemd/user', HERE / 'systemd')
+    package.put_folder('usr/share/tsuji/policies', ROOT / 'policies')
+    return {
+        'Package': 'tsuji',
+        'Architecture': deb.ARCHITECTURES[deb.machine(programs[0])],
+        'Section': 'net',
+        'Depends': ', '.join(deb.portable(programs)),
+        'Suggests': 'tsuji-lab, tsuji-transport-fastdds, tsuji-transport-zenoh',
+        'Description': 'ROS 2 messages, each flow by the transport that suits it\n'
+                       ' The command tsuji: topics, services, actions, parameters, recordings, launch files and a\n'
+                       ' bridge for web clients, without an installation of ROS 2 and beside one. It shows the\n'
+                       ' transport of each flow and why it is that one. With the demo, `tsuji demo`.',
+    }
+
+
+def lab(package, asked):
+    """Put the laboratory."""
+    program = asked.programs / 'tsuji-lab'
+    package.put('usr/bin/tsuji-lab', program, 0o755)
+    return {
+        'Package': 'tsuji-lab',
+        'Architecture': deb.ARCHITECTURES[deb.machine(program)],
+        'Section': 'net',
+        'Depends': ', '.join(deb.portable([program])),
+        'Recommends': f'tsuji (= {asked.version})',
+        'Description': 'laboratory of tsuji, which measures transports\n'
+                       ' `tsuji lab` measures latency, throughput, memory and loss of each transport on this machine,\n'
+                       ' and `tsuji tune` proposes a policy by what it found.',
+    }
+
+
+def transport(package, asked):
+    """Put a plug-in where every program of tsuji finds it."""
+    package.put(f'usr/lib/{deb.multiarch(asked.library)}/tsuji/transports/libtsuji_transport_{asked.name}.so', asked.library)
+    # Fast DDS is that of this system; Zenoh is in the library.
+    is_fast = asked.name == FAST_DDS
+    needs = deb.installed(asked.library) if is_fast else deb.portable([asked.library])
+    return {
+        'Package': f'tsuji-transport-{asked.name}',
+        'Architecture': deb.ARCHITECTURES[deb.machine(asked.library)],
+        'Section': 'libs',
+        'Depends': ', '.join(needs),
+        'Enhances': 'tsuji',
+        'Description': f'transport of tsuji over {"Fast DDS" if is_fast else "Zenoh"}\n'
+                       f' A plug-in for programs of tsuji, its command among them: with it `{asked.name}` is on offer where\n'
+                       ' a policy names it. `tsuji doctor` shows whether it works.',
+    }
+
+
+def development(package, _):
+    """Put what a transport in C or C++ is built with."""
+    package.put('usr/include/tsuji_transport.h', ROOT / 'cpp/include/tsuji_transport.h')
+    package.put_folder('usr/share/doc/tsuji-dev/examples', ROOT / 'cpp/example')
+    return {
+        'Package': 'tsuji-dev',
+        'Architecture': 'all',
+        'Multi-Arch': 'foreign',
+        'Section': 'libdevel',
+        'Suggests': 'tsuji',
+        'Description': 'header for transports of tsuji in C or C++\n'
+                       ' The C interface of plug-ins, tsuji_transport.h, and a whole transport as an example. Programs\n'
+                       ' with nodes are written in Rust or Python, or in C++ with rclcpp on rmw_tsuji.',
+    }
+
+
+def main():
+    """Make the package that is asked for."""
+    every = argparse.ArgumentParser(add_help=False)
+    every.add_argument('--version', required=True, help='such as 0.2.0')
+    every.add_argument('--out', required=True, type=pathlib.Path, help='the folder for the package')
+    every.add_argument('--quick', action='store_true', help='pack it quickly rather than small')
+    linked = argparse.ArgumentParser(add_help=False)
+    linked.add_argument('--licences', required=True, type=pathlib.Path, help='the list of what is linked, with its licences')
+    programs = argparse.ArgumentParser(add_help=False)
+    programs.add_argument('--programs', required=True, type=pathlib.Path, help='the folder with the programs, stripped')
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kinds = parser.add_subparsers(required=True)
+    kind = kinds.add_parser('commands', parents=[every, linked, programs])
+    kind.add_argument('--speaks', required=True, type=pathlib.Path, help='a tsuji of this version that runs here, for manual and completions')
+    kind.set_defaults(put=commands)
+    kind = kinds.add_parser('lab', parents=[every, linked, programs])
+    kind.set_defaults(put=lab)
+    kind = kinds.add_parser('transport', parents=[every])
+    kind.add_argument('--licences', type=pathlib.Path, help='the list of what is linked, with its licences; without it nothing is')
+    kind.add_argument('--name', required=True, choices=[FAST_DDS, ZENOH], help='the transport')
+    kind.add_argument('--library', required=True, type=pathlib.Path, help='its plug-in, stripped')
+    kind.set_defaults(put=transport)
+    kind = kinds.add_parser('dev', parents=[every])
+    kind.set_defaults(put=development, licences=None)
+    asked = parser.parse_args()
+
+    asked.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        package = deb.Package(folder)
+        said = asked.put(package, asked)
+        documents = f'usr/share/doc/{said["Package"]}'
+        package.put(f'{documents}/copyright', deb.copyright(HOLDS['linked' if asked.licences else 'own']))
+        if asked.licences:
+            package.put(f'{documents}/NOTICE', ROOT / 'NOTICE')
+            package.put(f'{documents}/licences.txt', asked.licences)
         package.put_packed(f'{documents}/changelog', (ROOT / 'CHANGELOG.md').read_bytes())
-        print(package.make(asked.out, {
-            'Package': 'tsuji',
-            'Version': asked.version,
-            'Architecture': deb.ARCHITECTURES[deb.machine(programs[0])],
-            'Section': 'misc',
-            'Priority': 'optional',
-            'Maintainer': deb.MAINTAINER,
-            'Depends': ', '.join(needs(programs)),
-            'Description': 'ROS 2 messages, each flow by the transport that suits it\n'
-                           ' The command tsuji: topics, services, actions, parameters, recordings, launch files and a\n'
-                           ' bridge for web clients, without an installation of ROS 2 and beside one. It shows the\n'
-                           ' transport of each flow and why it is that one. With the demo, `tsuji demo`.',
-        }, ['-Zgzip', '-z1'] if asked.quick else ['-Zxz', '-z9', '-Sextreme']))
+        packing = ['-Zgzip', '-z1'] if asked.quick else ['-Zxz', '-z9', '-Sextreme']
+        print(package.make(asked.out, {'Version': asked.version, 'Priority': 'optional', 'Maintainer': deb.MAINTAINER, **said}, packing))
 
 
 if __name__ == '__main__':

@@ -378,6 +378,18 @@ rust_version_min() {
     sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml
 }
 
+# apart TRIPLE PROGRAM FOLDER : puts a program for that processor there, and what a debugger wants beside it, as PROGRAM.debug.
+apart() {
+    local machine=${1%%-*} objcopy=objcopy name
+    name=$(basename "$2")
+    if [ "$(uname -m)" != "$machine" ]; then
+        objcopy=$machine-linux-gnu-objcopy
+        needs "$objcopy=binutils-${machine/_/-}-linux-gnu"
+    fi
+    "$objcopy" --only-keep-debug --compress-debug-sections "$2" "$3/$name.debug"
+    "$objcopy" --strip-all --add-gnu-debuglink="$3/$name.debug" "$2" "$3/$name"
+}
+
 # alone : keeps another run of this script waiting, in this working copy, until this one has ended.
 alone() {
     exec 8>"$LOGS/$SCRIPT.lock"
