@@ -463,6 +463,12 @@ impl ConnectedClient {
         tracing::warn!(target: "tsuji::audit", client = %address, protocol = protocol.word(), "{}", Plain(what));
     }
 
+    /// A line of the audit: what this client has done that changes how others work.
+    pub(crate) fn record(&self, what: &dyn fmt::Display) {
+        let Peer { address, protocol, .. } = self.peer;
+        tracing::info!(target: "tsuji::audit", client = %address, protocol = protocol.word(), "{}", Plain(what));
+    }
+
     /// Bounds what waits for it, and what has come of it in pieces, from now on.
     pub(crate) fn limit_bytes(&self, waiting_max: usize, fragments_max: usize) {
         let mut state = self.lock();

@@ -27,6 +27,7 @@ mod goal;
 mod overview;
 mod parameter;
 mod rosapi;
+mod route;
 mod served_action;
 mod service;
 mod topic;

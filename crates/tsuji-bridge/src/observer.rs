@@ -1,5 +1,5 @@
-//! All flows and processes of the domain, for whoever wants to know. Every process has to answer that, which a thread waits for. It
-//! begins with the first question.
+//! All flows and processes of the domain, for whoever wants to know, or to set a route. Every process has to answer that, which a thread
+//! waits for. It begins with the first question.
 
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Mutex, PoisonError};
@@ -26,13 +26,57 @@ pub(crate) struct Snapshot {
     pub(crate) others: usize,
 }
 
-/// What somebody wants to know, and what becomes of the answer: what there is, or a sentence why that is not known.
-struct Question {
-    wants_processes: bool,
-    answer: Box<Answer>,
+/// What somebody wants, and what becomes of the answer: what there is, or a sentence why that is not known.
+enum Question {
+    Look { wants_processes: bool, answer: Box<Answer> },
+    Act(Box<Act>),
 }
 
 type Answer = dyn FnOnce(Result<&Snapshot, &str>) + Send;
+type Act = dyn FnOnce(Result<&mut Watch<'_>, &str>) + Send;
+
+impl Question {
+    fn fail(self, why: &str) {
+        match self {
+            Self::Look { answer, .. } => answer(Err(why)),
+            Self::Act(act) => act(Err(why)),
+        }
+    }
+}
+
+/// What the thread has seen, for whoever acts on it.
+pub(crate) struct Watch<'a> {
+    pub(crate) context: &'a Context,
+    snapshot: Option<Snapshot>,
+}
+
+impl Watch<'_> {
+    /// What there is now. Whoever asks next gets it too, if that is soon.
+    pub(crate) fn look(&mut self) -> Result<&Snapshot, String> {
+        self.take(false)
+    }
+
+    /// Leaves what was seen behind, as it has been changed.
+    pub(crate) fn forget(&mut self) {
+        self.snapshot = None;
+    }
+
+    /// What there was a moment ago.
+    fn glance(&mut self, wants_processes: bool) -> Result<&Snapshot, String> {
+        let is_enough = |it: &Snapshot| {
+            it.at.elapsed() < FRESH && !(wants_processes && it.processes.is_empty())
+        };
+        match self.snapshot.take_if(|it| is_enough(it)) {
+            Some(snapshot) => Ok(self.snapshot.insert(snapshot)),
+            None => self.take(wants_processes),
+        }
+    }
+
+    fn take(&mut self, wants_processes: bool) -> Result<&Snapshot, String> {
+        let taken = take(self.context, wants_processes).map_err(|error| error.to_string())?;
+        Ok(self.snapshot.insert(taken))
+    }
+}
 
 impl Observer {
     pub(crate) fn new(context: Context) -> Self {
@@ -45,7 +89,16 @@ impl Observer {
         wants_processes: bool,
         answer: impl FnOnce(Result<&Snapshot, &str>) + Send + 'static,
     ) {
-        let asked = Question { wants_processes, answer: Box::new(answer) };
+        self.put(Question::Look { wants_processes, answer: Box::new(answer) });
+    }
+
+    /// Has `act` called where all flows can be seen and routes set, which may take as long as processes take to answer; or at once with
+    /// the reason why that is not possible. One act is over before the next begins.
+    pub(crate) fn act(&self, act: impl FnOnce(Result<&mut Watch<'_>, &str>) + Send + 'static) {
+        self.put(Question::Act(Box::new(act)));
+    }
+
+    fn put(&self, asked: Question) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             let (sender, questions) = mpsc::sync_channel(QUESTIONS_MAX);
@@ -53,18 +106,18 @@ impl Observer {
             let serve = move || serve(&questions, &context);
             match thread::Builder::new().name("bridge-routes".to_owned()).spawn(serve) {
                 Ok(spawned) => *thread = Some((sender, spawned)),
-                Err(error) => return (asked.answer)(Err(&format!("thread: {error}"))),
+                Err(error) => return asked.fail(&format!("thread: {error}")),
             }
         }
         let Some((sender, _)) = &*thread else { return };
         match sender.try_send(asked) {
             Ok(()) => {}
             Err(TrySendError::Full(asked)) => {
-                (asked.answer)(Err("too many ask for routes or metrics at a time; ask later"));
+                asked.fail("too many ask for routes or metrics at a time; ask later");
             }
             // By a panic, which was told.
             Err(TrySendError::Disconnected(asked)) => {
-                (asked.answer)(Err("the processes cannot be asked any more"));
+                asked.fail("the processes cannot be asked any more");
             }
         }
     }
@@ -83,19 +136,20 @@ impl Drop for Observer {
 
 /// Answers until nobody can ask any more.
 fn serve(questions: &Receiver<Question>, context: &Context) {
-    let mut snapshot: Option<Result<Snapshot, String>> = None;
+    let mut watch = Watch { context, snapshot: None };
     while let Ok(first) = questions.recv() {
         let all: Vec<Question> = std::iter::once(first).chain(questions.try_iter()).collect();
-        let wants_processes = all.iter().any(|it| it.wants_processes);
-        let is_enough = |it: &Snapshot| {
-            it.at.elapsed() < FRESH && !(wants_processes && it.processes.is_empty())
-        };
-        if !snapshot.as_ref().is_some_and(|it| it.as_ref().is_ok_and(is_enough)) {
-            snapshot = Some(take(context, wants_processes).map_err(|error| error.to_string()));
-        }
-        let Some(snapshot) = &snapshot else { continue };
-        for Question { answer, .. } in all {
-            answer(snapshot.as_ref().map_err(String::as_str));
+        // All that wait share a look, in which is what any of them wants.
+        let is_wanted = |it: &Question| matches!(it, Question::Look { wants_processes: true, .. });
+        let wants_processes = all.iter().any(is_wanted);
+        for question in all {
+            match question {
+                Question::Look { answer, .. } => match watch.glance(wants_processes) {
+                    Ok(snapshot) => answer(Ok(snapshot)),
+                    Err(why) => answer(Err(&why)),
+                },
+                Question::Act(act) => act(Ok(&mut watch)),
+            }
         }
     }
 }
@@ -119,7 +173,7 @@ impl std::fmt::Debug for Observer {
 }
 
 /// How long other processes have to say what they know of flows.
-const ANSWER: Duration = Duration::from_secs(1);
+pub(crate) const ANSWER: Duration = Duration::from_secs(1);
 
 /// No more often than this other processes are asked; who asks meanwhile gets the last snapshot.
 const FRESH: Duration = Duration::from_millis(200);

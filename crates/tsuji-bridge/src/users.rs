@@ -146,6 +146,7 @@ fn read_user(name: &str, node: &Node, may_have_token: bool) -> result::Result<Us
             "advertise_action" => &mut may.advertise_action,
             "get_param" => &mut may.get_param,
             "set_param" => &mut may.set_param,
+            "set_route" => &mut may.set_route,
             "limits" => {
                 user.limits = read_limits(node, &path)?;
                 continue;
@@ -253,9 +254,9 @@ const MEMORY_BYTES_MIN: f64 = 1_000_000.0;
 const NUMBER_MAX: f64 = (1_u64 << 53) as f64;
 
 const USER_WORDS: &str = "token or token_sha256, publish, subscribe, call_service, advertise_service, \
-    send_action_goal, advertise_action, get_param, set_param, limits";
+    send_action_goal, advertise_action, get_param, set_param, set_route, limits";
 const ANONYMOUS_WORDS: &str = "publish, subscribe, call_service, advertise_service, \
-    send_action_goal, advertise_action, get_param, set_param, limits; a token is of users";
+    send_action_goal, advertise_action, get_param, set_param, set_route, limits; a token is of users";
 const LIMITS_WORDS: &str = "messages_per_second, bytes_per_second, memory_bytes";
 const GLOBS: &str = "a list like [/a, '/b/*'], all or none";
 

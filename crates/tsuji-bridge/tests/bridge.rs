@@ -38,6 +38,8 @@ mod latched;
 mod parameters;
 #[path = "bridge/protocol.rs"]
 mod protocol;
+#[path = "bridge/routes.rs"]
+mod routes;
 mod world;
 
 const KEEP_ALL: Qos = Qos { history: History::KeepAll, ..Qos::DEFAULT };

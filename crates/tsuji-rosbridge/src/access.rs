@@ -165,6 +165,9 @@ pub enum Act {
     ReadParameter,
     /// Set or delete a parameter by rosapi.
     WriteParameter,
+    /// Set the transport of a topic or of a service, or take that back. It changes how a robot works for all who use that name, which
+    /// nothing else here does without a message of the topic's own: so whoever may see a flow, or even publish there, need not have it.
+    SetRoute,
 }
 
 impl fmt::Display for Act {
@@ -178,6 +181,7 @@ impl fmt::Display for Act {
             Self::ServeAction => "advertise_action",
             Self::ReadParameter => "get_param",
             Self::WriteParameter => "set_param",
+            Self::SetRoute => "set_route",
         })
     }
 }
@@ -222,6 +226,8 @@ pub struct Permissions {
     pub get_param: Globs,
     /// Parameters to set and delete.
     pub set_param: Globs,
+    /// Topics and services whose transport to set, of those that the user may subscribe to or call.
+    pub set_route: Globs,
 }
 
 impl Permissions {
@@ -235,6 +241,7 @@ impl Permissions {
         advertise_action: Globs::ALL,
         get_param: Globs::ALL,
         set_param: Globs::ALL,
+        set_route: Globs::ALL,
     };
 
     /// No name.
@@ -247,6 +254,7 @@ impl Permissions {
         advertise_action: Globs::NONE,
         get_param: Globs::NONE,
         set_param: Globs::NONE,
+        set_route: Globs::NONE,
     };
 
     /// The names with which something may be done.
@@ -260,6 +268,7 @@ impl Permissions {
             Act::ServeAction => &self.advertise_action,
             Act::ReadParameter => &self.get_param,
             Act::WriteParameter => &self.set_param,
+            Act::SetRoute => &self.set_route,
         }
     }
 }
@@ -404,7 +413,8 @@ impl Access {
     }
 
     /// Whether the user, if the client has said who it is, may do so with that name. A parameter is `/node:name`; a glob may name it
-    /// so, or its name alone on every node, as in rosbridge.
+    /// so, or its name alone on every node, as in rosbridge. Of [`Act::SetRoute`] only what the user may is looked at: the server's globs
+    /// hold for what makes the name known, [`Act::Subscribe`], [`Act::CallService`] or [`Act::SendGoal`], which is to be asked for too.
     pub fn decide(&self, user: Option<UserKey>, act: Act, name: &str) -> Result<(), Box<Denial>> {
         let who = self.who(user);
         let deny = |because| {
@@ -419,6 +429,7 @@ impl Access {
             Act::CallService | Act::ServeService => ("services_glob", &self.services),
             Act::SendGoal | Act::ServeAction => ("actions_glob", &self.actions),
             Act::ReadParameter | Act::WriteParameter => ("params_glob", &self.params),
+            Act::SetRoute => ("", &Globs::ALL),
         };
         let alone = match act {
             Act::ReadParameter | Act::WriteParameter => name.split_once(':').map(|it| it.1),

@@ -1,5 +1,5 @@
-//! What clients ask of the bridge itself: the transports of all flows, as `tsuji routes` tells them, and what the bridge has done. By
-//! name these are services of rosapi, so that whoever may ask that may ask this.
+//! What clients ask of the bridge itself: the transports of all flows, as `tsuji routes` tells them, what the bridge has done, and that a
+//! topic take another transport ([`super::route`]). By name these are services of rosapi, so that whoever may ask that may ask this.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use tsuji_rosbridge::access::{Access, Act, UserKey};
 use tsuji_rosbridge::{Encoding, Values};
 
 use super::rosapi::is_hidden;
+use super::route::{self, Changes, Wish};
 use super::service::Asking;
+use crate::body::OwnedBody;
 use crate::observer::{Observer, Snapshot};
 use crate::settings::Settings;
 use crate::{Counters, Statistics};
@@ -23,6 +25,12 @@ pub(super) enum Question {
     Routes,
     /// What the bridge has done so far.
     Bridge,
+    /// A topic is to be set, or left to the policy.
+    SetRoute,
+    /// What was set last for a topic is to be taken back.
+    UndoRoute,
+    /// What is set, and what may be.
+    RouteSettings,
 }
 
 /// What a client that calls this service wants to know.
@@ -30,6 +38,9 @@ pub(super) fn question(service: &str) -> Option<Question> {
     match service.strip_prefix('/').unwrap_or(service) {
         "rosapi/tsuji_routes" => Some(Question::Routes),
         "rosapi/tsuji_bridge" => Some(Question::Bridge),
+        "rosapi/tsuji_set_route" => Some(Question::SetRoute),
+        "rosapi/tsuji_undo_route" => Some(Question::UndoRoute),
+        "rosapi/tsuji_route_settings" => Some(Question::RouteSettings),
         _ => None,
     }
 }
@@ -39,6 +50,7 @@ pub(super) struct Overview {
     settings: Arc<Settings>,
     counters: Arc<Counters>,
     observer: Arc<Observer>,
+    changes: Arc<Changes>,
     began: Instant,
 }
 
@@ -48,22 +60,56 @@ impl Overview {
         counters: Arc<Counters>,
         observer: Arc<Observer>,
     ) -> Self {
-        Self { settings, counters, observer, began: Instant::now() }
+        let changes = Arc::default();
+        Self { settings, counters, observer, changes, began: Instant::now() }
     }
 
     /// Answers, at once or when it is known.
-    pub(super) fn ask(&self, question: Question, open: Asking, user: Option<UserKey>) {
-        match question {
+    pub(super) fn ask(
+        &self,
+        question: Question,
+        args: &OwnedBody,
+        open: Asking,
+        user: Option<UserKey>,
+    ) {
+        let wish = match question {
             Question::Bridge => {
                 let told = bridge(&self.counters.statistics(), self.began.elapsed());
-                open.answer(&told);
+                return open.answer(&told);
             }
             Question::Routes => {
                 let settings = Arc::clone(&self.settings);
-                self.observer
+                return self
+                    .observer
                     .ask(false, move |snapshot| answer(snapshot, &settings.access, open, user));
             }
-        }
+            Question::RouteSettings => {
+                let (settings, changes) = (Arc::clone(&self.settings), Arc::clone(&self.changes));
+                return self.observer.ask(false, move |snapshot| match snapshot {
+                    Ok(snapshot) => {
+                        open.answer(&route::settings(snapshot, &changes, &settings.access, user));
+                    }
+                    Err(why) => open.fail(why),
+                });
+            }
+            Question::SetRoute => Wish::set(args),
+            Question::UndoRoute => Wish::undo(args),
+        };
+        let wish = match wish {
+            Ok(wish) => wish,
+            Err(why) => return open.fail(&why),
+        };
+        let (settings, changes) = (Arc::clone(&self.settings), Arc::clone(&self.changes));
+        self.observer.act(move |watch| {
+            let done = match watch {
+                Ok(watch) => route::change(watch, &wish, &changes, &settings.access, &open, user),
+                Err(why) => Err(why.to_owned()),
+            };
+            match done {
+                Ok(told) => open.answer(&told),
+                Err(why) => open.fail(&why),
+            }
+        });
     }
 }
 
@@ -127,4 +173,4 @@ fn bridge(done: &Statistics, since: Duration) -> Value {
 
 /// Topics and flows that one answer tells of. How many it leaves out it says.
 const TOPICS_MAX: usize = 5000;
-const ROUTES_MAX: usize = 1000;
+pub(super) const ROUTES_MAX: usize = 1000;

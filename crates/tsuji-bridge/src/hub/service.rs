@@ -166,7 +166,7 @@ impl Callers {
         let Call { member, key, service, ty, args, user, delivery } = call;
         let asking = Asking { member, key, delivery };
         if let Some(question) = overview::question(&service) {
-            return self.overview.ask(question, asking, user);
+            return self.overview.ask(question, &args, asking, user);
         }
         if let Some(short) = rosapi::service_of(&service) {
             return match self.answer(short, &args, &asking, user, context) {
@@ -289,10 +289,7 @@ impl Callers {
         user: Option<UserKey>,
         context: &Context,
     ) -> Result<Option<Value>, String> {
-        if ROSAPI_BYTES_MAX < args.bytes() {
-            return Err("args: too long; rosapi takes 64 KB at most".to_owned());
-        }
-        let args = tree::read(args.body()).map_err(|error| format!("args: {error}"))?;
+        let args = read_args(args)?;
         if parameter::SERVICES.contains(&short) {
             self.ask(short, parameter::wanted(short, &args)?, asking, user, context)?;
             return Ok(None);
@@ -526,6 +523,14 @@ impl Caller {
         }
         Ok(())
     }
+}
+
+/// What a service of rosapi is asked with.
+pub(super) fn read_args(args: &OwnedBody) -> Result<Value, String> {
+    if ROSAPI_BYTES_MAX < args.bytes() {
+        return Err("args: too long; rosapi takes 64 KB at most".to_owned());
+    }
+    tree::read(args.body()).map_err(|error| format!("args: {error}"))
 }
 
 /// A message as the codec has written it.

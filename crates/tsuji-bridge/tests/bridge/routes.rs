@@ -1,0 +1,285 @@
+//! A client sets the transport of a topic, and takes that back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tsuji::{Publisher, Qos};
+use tsuji_bridge::protocol::access::{Access, ServerGlobs};
+use tsuji_bridge::{Settings, Users};
+use tsuji_interfaces::std_msgs::msg::String as Text;
+use tungstenite::Message;
+
+use crate::KEEP_ALL;
+use crate::world::{Client, WATCHDOG, World, until};
+
+const TOPIC: &str = "/chatter";
+
+/// A topic that a client hears, so that it has one flow, from one process to another.
+fn flow(world: &World) -> (Publisher<Text>, Client) {
+    let speaker = world.node.create_publisher::<Text>(TOPIC, KEEP_ALL).unwrap();
+    let mut listener = world.client();
+    listener.say(&json!({
+        "op": "subscribe", "topic": TOPIC, "type": "std_msgs/String", "qos": { "history": "keep_all" },
+    }));
+    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    (speaker, listener)
+}
+
+/// What a service answers that does what is asked.
+fn done(client: &mut Client, service: &str, args: Value) -> Value {
+    let answer = client.call(&format!("/rosapi/tsuji_{service}"), args);
+    assert_eq!(answer["result"], true, "{answer}");
+    answer["values"].clone()
+}
+
+/// What it says where it does not.
+fn refused(client: &mut Client, service: &str, args: Value) -> String {
+    let answer = client.call(&format!("/rosapi/tsuji_{service}"), args);
+    assert_eq!(answer["result"], false, "{answer}");
+    answer["values"].as_str().unwrap().to_owned()
+}
+
+fn set(client: &mut Client, transport: &str) -> Value {
+    done(client, "set_route", json!({ "topic": TOPIC, "transport": transport }))
+}
+
+fn undo(client: &mut Client) -> Value {
+    done(client, "undo_route", json!({ "topic": TOPIC }))
+}
+
+/// The flow of the topic, once `transport` carries it and nothing is under way.
+fn carried(client: &mut Client, transport: &str) -> Value {
+    until(transport, || {
+        let told = done(client, "routes", json!({}));
+        let routes = told["routes"].as_array().unwrap();
+        let flow = routes.iter().find(|it| it["topic"] == TOPIC)?;
+        let is_settled = flow["changes"].as_array()?.iter().all(|it| it["is_settled"] == true);
+        let is_it = flow["transport"] == transport && flow["handover_to"].is_null();
+        (is_it && is_settled && flow["state"] == "active").then(|| flow.clone())
+    })
+}
+
+fn settings(client: &mut Client) -> Value {
+    done(client, "route_settings", json!({}))["settings"].clone()
+}
+
+fn numbers(listener: &mut Client, end: u64) {
+    for at in 0..end {
+        let sample = listener.hear_of("publish");
+        assert_eq!(sample["msg"]["data"], at.to_string(), "lost, repeated or out of order");
+    }
+}
+
+#[test]
+fn a_topic_takes_what_a_client_sets_and_gives_it_back_and_nothing_is_lost() {
+    let world = World::new();
+    let (speaker, mut listener) = flow(&world);
+    let mut client = world.client();
+    let first = carried(&mut client, "shm");
+    assert_eq!((&first["pinned"], &settings(&mut client)), (&Value::Null, &json!([])));
+    let is_over = AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        let speaking = scope.spawn(|| {
+            let mut at: u64 = 0;
+            while !is_over.load(Ordering::Acquire) {
+                speaker.publish(Text { data: at.to_string() }).unwrap();
+                at += 1;
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            at
+        });
+        let told = set(&mut client, "cyclonedds");
+        assert_eq!((&told["transport"], &told["before"]), (&json!("cyclonedds"), &json!("auto")));
+        assert_eq!((&told["flows"], &told["not_carried"]), (&json!(1), &json!([])), "{told}");
+        let process = &told["processes"][0];
+        assert_eq!((&process["flows"], &process["refused"]), (&json!(1), &Value::Null));
+        assert_eq!(process["process"]["pid"], std::process::id());
+        // The bridge itself has no flow of it to decide about.
+        assert_eq!(told["others"], json!({ "remembered": 1, "refused": 0 }));
+        assert_eq!(told["routes"][0]["pinned"], "cyclonedds", "{told}");
+
+        let by = carried(&mut client, "cyclonedds");
+        let changes = by["changes"].as_array().unwrap();
+        let change = changes.last().unwrap();
+        assert_eq!((&change["from"], &change["to"]), (&json!("shm"), &json!("cyclonedds")));
+        assert_eq!(change["why"], "the user has set it");
+        let setting = json!({ "topic": TOPIC, "transport": "cyclonedds", "undo": "auto" });
+        assert_eq!(settings(&mut client), json!([setting]));
+        // Samples come by it.
+        let count = by["samples"].as_u64().unwrap();
+        until("more of them", || {
+            let more = carried(&mut client, "cyclonedds")["samples"].as_u64().unwrap();
+            (count + 100 < more).then_some(())
+        });
+
+        let told = undo(&mut client);
+        assert_eq!((&told["transport"], &told["before"]), (&json!("auto"), &json!("cyclonedds")));
+        assert_eq!(told["flows"], 1, "{told}");
+        let back = carried(&mut client, "shm");
+        assert_eq!(back["pinned"], Value::Null);
+        assert_eq!(settings(&mut client), json!([]));
+        is_over.store(true, Ordering::Release);
+        speaking.join().unwrap()
+    });
+    assert!(100 < sent);
+    numbers(&mut listener, sent);
+}
+
+#[test]
+fn taking_back_restores_what_another_command_had_set_and_never_what_it_has_set_since() {
+    let world = World::new();
+    let (_speaker, _listener) = flow(&world);
+    let mut client = world.client();
+    carried(&mut client, "shm");
+    let other = |transport| world.node.context().set_route(TOPIC, transport, WATCHDOG).unwrap();
+    other(Some("cyclonedds"));
+    carried(&mut client, "cyclonedds");
+    // It is told of, and is not this bridge's to take back.
+    let setting = |transport: &str, undo: Value| json!([{ "topic": TOPIC, "transport": transport, "undo": undo }]);
+    assert_eq!(settings(&mut client), setting("cyclonedds", Value::Null));
+    let nothing = "/chatter: nothing was set here that could be taken back";
+    assert_eq!(refused(&mut client, "undo_route", json!({ "topic": "chatter" })), nothing);
+
+    assert_eq!(set(&mut client, "shm")["before"], "cyclonedds");
+    carried(&mut client, "shm");
+    assert_eq!(settings(&mut client), setting("shm", json!("cyclonedds")));
+    assert_eq!(set(&mut client, "auto")["before"], "shm");
+    assert_eq!(settings(&mut client), setting("auto", json!("shm")));
+    // What is set already is no step of its own.
+    assert_eq!(set(&mut client, "auto")["before"], "auto");
+    // Whoever it is that takes it back.
+    let mut another = world.client();
+    assert_eq!(undo(&mut another)["transport"], "shm");
+    assert_eq!(undo(&mut another)["transport"], "cyclonedds");
+    carried(&mut client, "cyclonedds");
+    assert_eq!(refused(&mut client, "undo_route", json!({ "topic": TOPIC })), nothing);
+
+    set(&mut client, "shm");
+    other(None);
+    until("it is seen", || (settings(&mut client) == json!([])).then_some(()));
+    let why = refused(&mut client, "undo_route", json!([TOPIC]));
+    let expected = "/chatter: another command has chosen the policy since; nothing is taken back";
+    assert_eq!(why, expected);
+    assert_eq!(refused(&mut client, "undo_route", json!([TOPIC])), nothing);
+    assert_eq!(carried(&mut client, "shm")["pinned"], Value::Null);
+}
+
+#[test]
+fn what_cannot_be_set_is_said_and_changes_nothing() {
+    let world = World::new();
+    let (_speaker, _listener) = flow(&world);
+    let _idle = world.node.create_publisher::<Text>("/idle", Qos::DEFAULT).unwrap();
+    let mut client = world.client();
+    carried(&mut client, "shm");
+    set(&mut client, "cyclonedds");
+    carried(&mut client, "cyclonedds");
+    let mut check = |topic: &str, transport: Value, expected: &str| {
+        let why =
+            refused(&mut client, "set_route", json!({ "topic": topic, "transport": transport }));
+        assert!(why.contains(expected), "{topic} {transport}: {why}");
+    };
+    let known =
+        "expected inproc, shm, cyclonedds, fastdds, zenoh, or auto for what the policy says";
+    check(
+        TOPIC,
+        json!("pigeon"),
+        &format!("tsuji_set_route: transport: found \"pigeon\"; {known}"),
+    );
+    check(TOPIC, Value::Null, "tsuji_set_route: transport: found null; expected a text");
+    check(
+        "/nothing",
+        json!("shm"),
+        "topic: found \"/nothing\"; expected a topic that is published",
+    );
+    let unable =
+        "nothing is set: none of its flows can go by inproc: out of reach: the peer is local";
+    check(TOPIC, json!("inproc"), &format!("/chatter: {unable}"));
+    check(TOPIC, json!("fastdds"), "fastdds is not at work in this process; there are ");
+    check("/idle", json!("fastdds"), "/idle: nothing is set: ");
+    check("/a b", json!("shm"), "found \"/a b\"");
+    assert_eq!(carried(&mut client, "cyclonedds")["pinned"], "cyclonedds");
+    assert_eq!(settings(&mut client)[0]["undo"], "auto");
+    // What has no flow yet is remembered for the first.
+    let told =
+        done(&mut client, "set_route", json!({ "topic": "idle", "transport": "cyclonedds" }));
+    assert_eq!((&told["flows"], &told["processes"][0]["flows"]), (&json!(0), &json!(0)), "{told}");
+    let both = settings(&mut client);
+    assert_eq!(both[1], json!({ "topic": "/idle", "transport": "cyclonedds", "undo": "auto" }));
+}
+
+#[test]
+fn a_right_of_its_own_is_needed_and_nobody_learns_of_topics_by_asking() {
+    let users = "
+users:
+  viewer: {token: viewer, subscribe: all, call_service: ['/rosapi/*']}
+  driver: {token: driver, subscribe: all, publish: all, call_service: all, set_param: all}
+  operator: {token: operator, subscribe: all, call_service: ['/rosapi/*'], set_route: [/chatter, '/no*']}
+  blind: {token: blind, subscribe: [/map], call_service: ['/rosapi/*'], set_route: all}
+  mute: {token: mute, subscribe: all, set_route: all}
+";
+    let Users { named, .. } = Users::parse(users).unwrap();
+    let access = Access::new(ServerGlobs::default(), named);
+    let world = World::with(Settings { access, ..Settings::default() });
+    let speaker = world.node.create_publisher::<Text>(TOPIC, KEEP_ALL).unwrap();
+    let _heard = world.node.create_polled_subscription::<Text>(TOPIC, KEEP_ALL).unwrap();
+    let _other = world.node.create_publisher::<Text>("/other", KEEP_ALL).unwrap();
+    let _heard_too = world.node.create_polled_subscription::<Text>("/other", KEEP_ALL).unwrap();
+    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    let user = |token: &str| {
+        let mut client = world.client();
+        client.say(&json!({ "op": "auth", "token": token }));
+        client
+    };
+    let args = |topic: &str| json!({ "topic": topic, "transport": "shm" });
+    let check = |token: &str, topic: &str, expected: &str| {
+        for service in ["set_route", "undo_route"] {
+            let why = refused(&mut user(token), service, args(topic));
+            assert!(why.contains(expected), "{token} {topic}: {why}");
+        }
+    };
+    let mut operator = user("operator");
+    until("the flows", || {
+        let told = done(&mut operator, "route_settings", json!({}));
+        (told["may_set"] == json!([TOPIC])).then_some(())
+    });
+    check("viewer", TOPIC, "\"viewer\" may not set_route \"/chatter\": this user is allowed []");
+    check("driver", TOPIC, "\"driver\" may not set_route \"/chatter\": this user is allowed []");
+    check(
+        "operator",
+        "/other",
+        "may not set_route \"/other\": this user is allowed [/chatter, /no*]",
+    );
+    check("operator", "/nothing", "topic: found \"/nothing\"; expected");
+    for topic in [TOPIC, "/nothing"] {
+        check("blind", topic, &format!("\"blind\" may not subscribe \"{topic}\": this user is"));
+    }
+    check("mute", TOPIC, "\"mute\" may not call_service \"/rosapi/tsuji_");
+    assert_eq!(done(&mut user("viewer"), "route_settings", json!({}))["may_set"], json!([]));
+
+    // In one process nothing but inproc is as good; what is set all the same counts.
+    let told = done(&mut operator, "set_route", args(TOPIC));
+    assert_eq!((&told["flows"], &told["routes"][0]["pinned"]), (&json!(1), &json!("shm")));
+    let seen =
+        |token: &str| done(&mut user(token), "route_settings", json!({}))["settings"].clone();
+    assert_eq!(seen("viewer")[0]["transport"], "shm");
+    assert_eq!(seen("blind"), json!([]));
+}
+
+#[test]
+fn it_is_asked_for_in_cbor_too() {
+    let world = World::new();
+    let (_speaker, _listener) = flow(&world);
+    let mut client = world.client();
+    carried(&mut client, "shm");
+    let call = b"\xa4\x62op\x6ccall_service\x62id\x61c\x67service\x77/rosapi/tsuji_set_route\
+        \x64args\xa2\x65topic\x68/chatter\x69transport\x6acyclonedds";
+    client.socket.send(Message::binary(&call[..])).unwrap();
+    let answer = client.hear_of("service_response");
+    assert_eq!(
+        (&answer["result"], &answer["values"]["flows"]),
+        (&json!(true), &json!(1)),
+        "{answer}"
+    );
+    carried(&mut client, "cyclonedds");
+}
