@@ -1,6 +1,6 @@
 # What each target does is in scripts/; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-interop test-arm64 test-ros2 soak lint fmt bench loom miri fuzz wheel dist clean
+.PHONY: help demo test test-interop test-arm64 test-ros2 soak lint fmt bench loom miri fuzz wheel dist manual clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -49,6 +49,9 @@ wheel: ## make the Python package for this processor, and test it installed
 
 dist: ## make all packages, and try them in a clean Debian
 	@scripts/dist
+
+manual: ## make the manual as a book with search, in target/manual/html
+	@scripts/manual
 
 clean: ## remove everything built
 	@cargo clean

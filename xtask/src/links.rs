@@ -13,24 +13,56 @@ pub(crate) fn broken(files: &BTreeMap<String, String>) -> Vec<String> {
         .collect()
 }
 
+/// What stands before and behind the target of a link or a picture, in Markdown and in HTML.
+const AROUND: [(&str, char); 4] =
+    [("](", ')'), (" src=\"", '"'), (" srcset=\"", '"'), (" href=\"", '"')];
+
 /// The targets of the links of a document within the repository, with their lines.
 fn links(text: &str) -> Vec<(usize, &str)> {
-    let mut links = Vec::new();
-    for (number, line) in prose(text) {
+    prose(text).flat_map(|(number, line)| of_line(line).map(move |it| (number, it))).collect()
+}
+
+/// The document with other targets of its links within the repository, as `target` says.
+pub(crate) fn rewritten(text: &str, mut target: impl FnMut(&str) -> String) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut prose = prose(text).map(|(number, _)| number).peekable();
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         let mut rest = line;
-        while let Some((_, behind)) = rest.split_once("](") {
-            rest = behind;
-            let Some((link, _)) = behind.split_once(')') else { break };
-            if !link.contains("://") && !link.starts_with("mailto:") {
-                links.push((number, link));
+        if prose.next_if_eq(&number).is_some() {
+            for link in of_line(line) {
+                // The targets are parts of the line, in their order.
+                let at = link.as_ptr().addr() - rest.as_ptr().addr();
+                result += &rest[..at];
+                result += &target(link);
+                rest = &rest[at + link.len()..];
             }
         }
+        result += rest;
     }
-    links
+    result
+}
+
+fn of_line(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        loop {
+            let next = |(before, behind): &(&str, char)| {
+                rest.find(before).map(|at| (at + before.len(), *behind))
+            };
+            let (at, behind) = AROUND.iter().filter_map(next).min()?;
+            rest = &rest[at..];
+            let end = rest.find(behind)?;
+            let link = &rest[..end];
+            rest = &rest[end..];
+            if !link.contains("://") && !link.starts_with("mailto:") {
+                return Some(link);
+            }
+        }
+    })
 }
 
 /// The lines of a document that are not code.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
         let is_fence = line.trim_start().starts_with("```");
@@ -55,7 +87,7 @@ fn leads(files: &BTreeMap<String, String>, from: &str, link: &str) -> bool {
 }
 
 /// The path that `link` names in a document at `from`.
-fn joined(from: &str, link: &str) -> String {
+pub(crate) fn joined(from: &str, link: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in link.split('/') {
@@ -104,6 +136,17 @@ mod tests {
         check("[a](../docs/two.md) [b](../a.rs)", &["docs/one.md:1: ../docs/two.md leads nowhere"]);
         check("[a](https://example.com/x.md) [b](mailto:a@b.c)", &[]);
         check("```sh\n[a](nowhere)\n```\n", &[]);
+        check(
+            "<p><a href=\"sub\"><img alt=\"x\" src=\"gone.svg\"></a>",
+            &["docs/one.md:1: gone.svg leads nowhere"],
+        );
+    }
+
+    #[test]
+    fn links_are_rewritten_where_they_are_links() {
+        let text = "a [b](c.md), ![d](e.svg) <img src=\"f.png\">\n```\n[g](h.md)\n```\n[i](https://j.example) [k](l)";
+        let expected = "a [b](<c.md>), ![d](<e.svg>) <img src=\"<f.png>\">\n```\n[g](h.md)\n```\n[i](https://j.example) [k](<l>)";
+        assert_eq!(rewritten(text, |link| format!("<{link}>")), expected);
     }
 
     #[test]

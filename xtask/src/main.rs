@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 mod inputs;
 mod links;
+mod manual;
 mod metadata;
 mod tidy;
 mod watch;
@@ -20,6 +21,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                        check what rustc and clippy do not: edges between crates, documents, leftovers
   watch -- PROGRAM ARGUMENT…  run a test binary and cut it when it hangs
   inputs PACKAGE…             print the folders that these packages are built from; a folder with a workspace is one too
+  manual FOLDER               write what mdBook makes the manual of into this folder
+  book FOLDER                 follow every reference of the built manual
   path                        print where this program is";
 
 fn main() -> ExitCode {
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
         Some("tidy") => report(tidy::complaints(&root)),
         Some("watch") => watch::run(arguments),
         Some("inputs") => inputs(&root, arguments),
+        Some("manual") => manual(&root, arguments),
+        Some("book") => book(arguments),
         Some("path") => path(),
         _ => {
             eprintln!("{USAGE}");
@@ -58,6 +63,21 @@ fn report(found: Result<Vec<String>, String>) -> ExitCode {
 fn inputs(root: &Path, asked: impl Iterator<Item = OsString>) -> ExitCode {
     let asked: Vec<_> = asked.map(|it| it.to_string_lossy().into_owned()).collect();
     print(inputs::folders(root, &asked).map(|it| it.into_iter().collect()))
+}
+
+fn manual(root: &Path, mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let out = arguments.next().ok_or("which folder?".to_owned());
+    let written = out.and_then(|out| manual::assemble(root, Path::new(&out)));
+    print(written.map(|pages| vec![format!("manual: {pages} pages")]))
+}
+
+fn book(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let folder = arguments.next().ok_or("which folder?".to_owned());
+    let found = folder.and_then(|folder| manual::html::check(Path::new(&folder)));
+    report(found.map(|found| {
+        println!("book: {} files of HTML, {} references", found.pages, found.links);
+        found.complaints
+    }))
 }
 
 fn path() -> ExitCode {

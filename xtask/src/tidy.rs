@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::metadata::{self, DependencyKind, Package};
-use crate::{links, words};
+use crate::{links, manual, words};
 
 /// Which crate may depend on which; `dev:` and `build:` allow only that kind of dependency. An edge
 /// missing here is a design question, not an oversight.
@@ -222,9 +222,16 @@ pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
             it.path = relative(&root, &it.path);
         }
     }
+    let files = files(&root)?;
+    Ok(check(&Repository { files, packages }))
+}
+
+/// The texts of the repository at `root` by their paths in it, without what is built.
+pub(crate) fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    let root = root.canonicalize().map_err(|error| format!("{}: {error}", root.display()))?;
     let mut files = BTreeMap::new();
     read_tree(&root, &root, &mut files).map_err(|error| format!("{}: {error}", root.display()))?;
-    Ok(check(&Repository { files, packages }))
+    Ok(files)
 }
 
 fn check(repository: &Repository) -> Vec<String> {
@@ -244,6 +251,7 @@ fn check(repository: &Repository) -> Vec<String> {
         complaints.extend(words::retired(path, text));
     }
     complaints.extend(links::broken(&repository.files));
+    complaints.extend(manual::complaints(&repository.files));
     complaints.extend(programs(repository));
     complaints.extend(decisions(repository));
     complaints.extend(lock_files(repository));
