@@ -1,5 +1,7 @@
 """What Debian packages of tsuji are made by, whatever is in them."""
 
+import datetime
+import email.utils
 import gzip
 import pathlib
 import re
@@ -67,8 +69,20 @@ def copyright(holds):
     """Return the file that Debian wants, which ends by what the package holds of others, in lines of their own."""
     return (
         'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n'
-        'Upstream-Name: tsuji\n\nFiles: *\nCopyright: The tsuji authors\nLicense: Apache-2.0\n'
+        'Upstream-Name: tsuji\n\nFiles: *\nCopyright: 2026 The tsuji authors\nLicense: Apache-2.0\n'
         f' On Debian systems its text is in /usr/share/common-licenses/Apache-2.0. {holds}\n'
+    ).encode()
+
+
+def changelog(package, version, text):
+    """Return what Debian wants of changes, of which the project's own changelog tells more."""
+    day = re.search(r'^## \[[0-9.]+\] - (\S+)$', text, re.MULTILINE)
+    if not day:
+        sys.exit('error: CHANGELOG.md has no version with a day')
+    day = datetime.datetime.fromisoformat(day[1]).replace(tzinfo=datetime.timezone.utc)
+    return (
+        f'{package} ({version}) unstable; urgency=medium\n\n  * What has changed is in CHANGELOG.md.gz.\n\n'
+        f' -- {MAINTAINER}  {email.utils.format_datetime(day)}\n'
     ).encode()
 
 

@@ -47,9 +47,10 @@ def commands(package, asked):
         'Depends': ', '.join(deb.portable(programs)),
         'Suggests': 'tsuji-lab, tsuji-transport-fastdds, tsuji-transport-zenoh',
         'Description': 'ROS 2 messages, each flow by the transport that suits it\n'
-                       ' The command tsuji: topics, services, actions, parameters, recordings, launch files and a\n'
-                       ' bridge for web clients, without an installation of ROS 2 and beside one. It shows the\n'
-                       ' transport of each flow and why it is that one. With the demo, `tsuji demo`.',
+                       ' The command tsuji: topics, services, actions, parameters, recordings,\n'
+                       ' launch files and a bridge for web clients, without an installation of\n'
+                       ' ROS 2 and beside one. It shows the transport of each flow and why it is\n'
+                       ' that one. With a demonstration, `tsuji demo`.',
     }
 
 
@@ -64,8 +65,8 @@ def lab(package, asked):
         'Depends': ', '.join(deb.portable([program])),
         'Recommends': f'tsuji (= {asked.version})',
         'Description': 'laboratory of tsuji, which measures transports\n'
-                       ' `tsuji lab` measures latency, throughput, memory and loss of each transport on this machine,\n'
-                       ' and `tsuji tune` proposes a policy by what it found.',
+                       ' `tsuji lab` measures latency, throughput, memory and loss of each transport\n'
+                       ' on this machine, and `tsuji tune` proposes a policy by what it found.',
     }
 
 
@@ -82,8 +83,8 @@ def transport(package, asked):
         'Depends': ', '.join(needs),
         'Enhances': 'tsuji',
         'Description': f'transport of tsuji over {"Fast DDS" if is_fast else "Zenoh"}\n'
-                       f' A plug-in for programs of tsuji, its command among them: with it `{asked.name}` is on offer where\n'
-                       ' a policy names it. `tsuji doctor` shows whether it works.',
+                       f' A plug-in for programs of tsuji, its command among them: with it `{asked.name}`\n'
+                       ' is on offer where a policy names it. `tsuji doctor` shows whether it works.',
     }
 
 
@@ -98,8 +99,9 @@ def development(package, _):
         'Section': 'libdevel',
         'Suggests': 'tsuji',
         'Description': 'header for transports of tsuji in C or C++\n'
-                       ' The C interface of plug-ins, tsuji_transport.h, and a whole transport as an example. Programs\n'
-                       ' with nodes are written in Rust or Python, or in C++ with rclcpp on rmw_tsuji.',
+                       ' The C interface of plug-ins, tsuji_transport.h, and a whole transport as an\n'
+                       ' example. Programs with nodes are written in Rust or Python, or in C++ with\n'
+                       ' rclcpp on rmw_tsuji.',
     }
 
 
@@ -139,7 +141,9 @@ def main():
         if asked.licences:
             package.put(f'{documents}/NOTICE', ROOT / 'NOTICE')
             package.put(f'{documents}/licences.txt', asked.licences)
-        package.put_packed(f'{documents}/changelog', (ROOT / 'CHANGELOG.md').read_bytes())
+        changes = (ROOT / 'CHANGELOG.md').read_text()
+        package.put_packed(f'{documents}/changelog', deb.changelog(said['Package'], asked.version, changes))
+        package.put_packed(f'{documents}/CHANGELOG.md', changes.encode())
         packing = ['-Zgzip', '-z1'] if asked.quick else ['-Zxz', '-z9', '-Sextreme']
         print(package.make(asked.out, {'Version': asked.version, 'Priority': 'optional', 'Maintainer': deb.MAINTAINER, **said}, packing))
 
