@@ -103,7 +103,7 @@ pub(crate) struct Args {
     /// The parameters that clients may read and set
     #[arg(long, value_name = "GLOBS", value_parser = Globs::parse, default_value = "")]
     params_glob: Globs,
-    /// Clients may do nothing before they have said this token, unless --users says otherwise, by {"op": "auth", "token": …}
+    /// Clients may do nothing before they have said this token, unless --users says otherwise, by {"op": "auth", "token": "TOKEN"}
     #[arg(long, value_name = "TOKEN", env = "TSUJI_BRIDGE_TOKEN", hide_env_values = true, value_parser = token)]
     token: Option<Token>,
     /// Who may do what, and how much of it: a YAML file, as docs/bridge.md shows
