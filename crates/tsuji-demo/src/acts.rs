@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use tsuji::{RouteReport, RouteState};
 
-use crate::robot::{
-    CUT_ENGINE, FILL_MEMORY, FREE_MEMORY, GUEST, GUEST_COMES, GUEST_LEAVES, HEAL_ENGINE, PICTURES,
-    SEND_FULL, SEND_THUMBNAILS, VIEWER,
+use crate::robot::{GUEST, PICTURES, VIEWER};
+use crate::stage::{
+    CUT_ENGINE, FILL_MEMORY, FREE_MEMORY, GUEST_COMES, GUEST_LEAVES, HEAL_ENGINE, SEND_FULL,
+    SEND_THUMBNAILS,
 };
 
 /// Something done to the robot, and undone.
@@ -179,6 +180,8 @@ pub(crate) struct Transports {
     viewer: Option<String>,
     guest: Option<String>,
     guest_is_known: bool,
+    /// What somebody has set for the pictures.
+    set: Option<String>,
 }
 
 impl Transports {
@@ -197,7 +200,13 @@ impl Transports {
             viewer: pictures_to(VIEWER).and_then(settled),
             guest: guest.and_then(settled),
             guest_is_known: guest.is_some(),
+            set: pictures_to(VIEWER).and_then(|it| it.pinned.clone()),
         }
+    }
+
+    /// That of the viewer's pictures.
+    pub(crate) fn viewer(&self) -> Option<&str> {
+        self.viewer.as_deref()
     }
 
     fn are(&self, then: Then) -> bool {
@@ -214,6 +223,8 @@ impl Transports {
 pub(crate) enum Cue {
     /// This step, of the act of this number.
     Do(usize, &'static Step),
+    /// A step has had its effect.
+    Came,
     /// Nothing more: a step had no effect, and this says so.
     Fail(String),
 }
@@ -223,6 +234,8 @@ pub(crate) enum Cue {
 pub(crate) struct Play {
     acts: Vec<&'static Act>,
     left_out: Vec<(&'static Act, String)>,
+    /// Those that somebody has kept from having their effect.
+    disturbed: Vec<&'static Act>,
     /// The act and its step that come next, or that are waited for.
     at: (usize, usize),
     state: State,
@@ -236,14 +249,18 @@ enum State {
 }
 
 impl Play {
-    /// Those acts that fit into `time`, the whole run. `no_policy` says why those are left out that rest
-    /// on the policy of the demonstration.
-    pub(crate) fn new(time: Duration, no_policy: Option<&str>) -> Self {
+    /// Those acts that fit into `time`, the whole run, and for which there is no obstacle.
+    pub(crate) fn new(time: Duration, obstacle: &Obstacle) -> Self {
         let mut left = time.saturating_sub(QUIET);
         let (mut acts, mut left_out) = (Vec::new(), Vec::new());
         for act in &ACTS {
-            if let Some(why) = no_policy.filter(|_| act.needs_policy) {
-                left_out.push((act, why.to_owned()));
+            let why = match obstacle {
+                Obstacle::None => None,
+                Obstacle::ToPolicy(why) => Some(why).filter(|_| act.needs_policy),
+                Obstacle::ToAll(why) => Some(why),
+            };
+            if let Some(why) = why {
+                left_out.push((act, why.clone()));
             } else if left < act.takes {
                 left_out.push((act, format!("{} s are too short", time.as_secs())));
             } else {
@@ -252,7 +269,7 @@ impl Play {
             }
         }
         let state = if acts.is_empty() { State::Over } else { State::RestsUntil(QUIET / 2) };
-        Self { acts, left_out, at: (0, 0), state }
+        Self { acts, left_out, disturbed: Vec::new(), at: (0, 0), state }
     }
 
     /// What is to be done after the robot has run for `now`, and its transports are so.
@@ -268,7 +285,16 @@ impl Play {
                 let Step { says, then, .. } = &self.acts[act].steps[step];
                 if transports.are(*then) {
                     self.go_on(now);
-                    return None;
+                    return Some(Cue::Came);
+                }
+                let own = self.acts[act].steps.iter().any(|it| it.deed.sets(transports));
+                if transports.set.is_some() && !own {
+                    // Each step is done all the same, so that what it did is undone.
+                    if self.disturbed.last() != Some(&self.acts[act]) {
+                        self.disturbed.push(self.acts[act]);
+                    }
+                    self.go_on(now);
+                    return Some(Cue::Came);
                 }
                 if now - since < STEP_MAX {
                     return None;
@@ -314,14 +340,34 @@ impl Play {
         self.acts[act].name
     }
 
-    /// The names of those that are not played, and why.
+    /// The names of those that are not played, or had no effect for a reason that is none of theirs, and why.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.left_out.iter().map(|(act, why)| (act.name, &**why))
+        let disturbed = self.disturbed.iter().map(|act| (act.name, DISTURBED));
+        self.left_out.iter().map(|(act, why)| (act.name, &**why)).chain(disturbed)
     }
 }
 
+/// Why acts cannot be played.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    None,
+    /// Not those that rest on the policy of the demonstration.
+    ToPolicy(String),
+    /// None of them.
+    ToAll(String),
+}
+
+impl Deed {
+    /// Whether what is set for the pictures is what this sets.
+    fn sets(self, transports: &Transports) -> bool {
+        matches!(self, Self::Transport(Some(transport)) if transports.set.as_deref() == Some(transport))
+    }
+}
+
+const DISTURBED: &str = "somebody has set the transport of the pictures meanwhile";
+
 /// Before the first act and after the last, together.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET: Duration = Duration::from_secs(4);
 /// After each step, for people to see what came of it. A flow keeps a transport for a second at least.
 const REST: Duration = Duration::from_millis(1200);
 /// So long is waited for what a step is to bring about: tries that are made by themselves come ever more
@@ -343,7 +389,11 @@ mod tests {
     #[test]
     fn acts_that_do_not_fit_are_left_out_with_the_reason() {
         let check = |time, no_policy, expect: &[&str], left_out: &str| {
-            let play = Play::new(seconds(time), no_policy);
+            let obstacle = match no_policy {
+                Some(why) => Obstacle::ToPolicy(String::from(why)),
+                None => Obstacle::None,
+            };
+            let play = Play::new(seconds(time), &obstacle);
             let names: Vec<_> = play.acts.iter().map(|act| act.name).collect();
             assert_eq!(names, expect, "{time}");
             let why: Vec<_> = play.left_out().map(|(_, why)| why).collect();
@@ -351,43 +401,45 @@ mod tests {
             assert_eq!(play.is_over(), expect.is_empty());
         };
         let all = ["policy file", "size", "memory", "engine", "second viewer"];
-        check(25, None, &all, "");
+        check(27, None, &all, "");
         check(3600, None, &all, "");
-        check(8, None, &["policy file", "second viewer"], "8 s are too short");
-        check(5, None, &["policy file"], "5 s are too short");
-        check(3, None, &[], "3 s are too short");
+        check(10, None, &["policy file", "second viewer"], "10 s are too short");
+        check(7, None, &["policy file"], "7 s are too short");
+        check(6, None, &[], "6 s are too short");
         check(30, Some("why not"), &["second viewer"], "why not");
+        let play = Play::new(seconds(30), &Obstacle::ToAll("why not".to_owned()));
+        assert!(play.is_over() && play.left_out().count() == all.len());
     }
 
     #[test]
     fn a_step_comes_after_the_one_before_has_had_its_effect() {
-        let mut play = Play::new(seconds(8), None);
+        let mut play = Play::new(seconds(10), &Obstacle::None);
         let (shm, engine) = (viewer_on("shm"), viewer_on("cyclonedds"));
         assert_eq!(play.poll(seconds(0), &shm), None);
         let Some(Cue::Do(0, first)) = play.poll(seconds(2), &shm) else { panic!("{play:?}") };
         assert_eq!(first.deed, Deed::Policy("cyclonedds shm"));
         assert_eq!(play.poll(seconds(3), &shm), None);
         assert_eq!(play.poll(seconds(4), &Transports::default()), None);
-        assert_eq!(play.poll(seconds(5), &engine), None);
+        assert_eq!(play.poll(seconds(5), &engine), Some(Cue::Came));
         assert_eq!(play.poll(seconds(6), &engine), None, "people look at it");
         let Some(Cue::Do(0, second)) = play.poll(seconds(7), &engine) else { panic!("{play:?}") };
         assert_eq!(second.deed, Deed::Policy("shm cyclonedds"));
-        assert_eq!(play.poll(seconds(8), &shm), None);
+        assert_eq!(play.poll(seconds(8), &shm), Some(Cue::Came));
         let Some(Cue::Do(1, third)) = play.poll(seconds(10), &shm) else { panic!("{play:?}") };
         assert_eq!(third.deed, Deed::Camera(GUEST_COMES));
         let guest =
             Transports { guest: Some("inproc".into()), guest_is_known: true, ..shm.clone() };
-        assert_eq!(play.poll(seconds(11), &guest), None);
+        assert_eq!(play.poll(seconds(11), &guest), Some(Cue::Came));
         assert!(matches!(play.poll(seconds(13), &guest), Some(Cue::Do(1, _))));
         assert_eq!(play.poll(seconds(14), &guest), None);
         assert!(!play.is_over());
-        assert_eq!(play.poll(seconds(15), &shm), None);
+        assert_eq!(play.poll(seconds(15), &shm), Some(Cue::Came));
         assert!(play.is_over());
     }
 
     #[test]
     fn a_step_without_effect_is_told_and_ends_it() {
-        let mut play = Play::new(seconds(30), None);
+        let mut play = Play::new(seconds(30), &Obstacle::None);
         let shm = viewer_on("shm");
         assert!(matches!(play.poll(seconds(2), &shm), Some(Cue::Do(0, _))));
         assert_eq!(play.poll(seconds(21), &shm), None);
@@ -396,6 +448,24 @@ mod tests {
             assert!(why.contains(word), "{word}: {why}");
         }
         assert!(play.is_over());
+    }
+
+    #[test]
+    fn an_act_that_somebody_disturbs_is_undone_and_told() {
+        let mut play = Play::new(seconds(7), &Obstacle::None);
+        let set = Transports { set: Some("inproc".into()), ..viewer_on("shm") };
+        assert!(matches!(play.poll(seconds(2), &set), Some(Cue::Do(0, _))));
+        assert_eq!(play.poll(seconds(3), &set), Some(Cue::Came));
+        let Some(Cue::Do(0, undo)) = play.poll(seconds(5), &set) else { panic!("{play:?}") };
+        assert_eq!(undo.deed, Deed::Policy("shm cyclonedds"));
+        assert_eq!(play.poll(seconds(6), &set), Some(Cue::Came));
+        assert!(play.is_over());
+        assert!(play.left_out().any(|it| it == ("policy file", DISTURBED)));
+        // What an act sets itself disturbs nobody.
+        let engine = Transports { set: Some(ENGINE.into()), ..Transports::default() };
+        assert!(
+            Deed::Transport(Some(ENGINE)).sets(&engine) && !Deed::Transport(None).sets(&engine)
+        );
     }
 
     #[test]

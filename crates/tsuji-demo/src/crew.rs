@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 use tsuji_platform::subprocess::Subprocess;
 
 use crate::Result;
-use crate::plain::ForeignNode;
-use crate::robot::{COUNT, Role, WITH_PLAIN};
+use crate::foreign::ForeignNode;
+use crate::orders::COUNT;
+use crate::page::Page;
+use crate::robot::{self, Role, WITH_FOREIGN};
 use crate::tally::Count;
 
 /// All processes of the robot. Those that still run when this is dropped are killed.
 #[derive(Debug)]
 pub(crate) struct Crew {
     members: Vec<Member>,
-    plain: Option<ForeignNode>,
+    foreign: Option<ForeignNode>,
+    page: Option<Page>,
 }
 
 /// Where the robot's processes meet, away from the user's own.
@@ -29,7 +32,11 @@ pub(crate) struct Place {
     /// The command of tsuji for this place, if it is there.
     pub(crate) command: Option<PathBuf>,
     /// The program of the foreign node, if there is one.
-    pub(crate) plain: Option<PathBuf>,
+    pub(crate) foreign: Option<PathBuf>,
+    /// The processes of the robot.
+    pub(crate) roles: &'static [Role],
+    /// The port of the page; `None` for no page.
+    pub(crate) port: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -41,17 +48,25 @@ struct Member {
 impl Crew {
     /// Starts all.
     pub(crate) fn start(place: &Place) -> Result<Self> {
-        let plain = place.plain.as_deref().map(|it| ForeignNode::start(it, place.domain));
-        let mut crew = Self { members: Vec::new(), plain: plain.transpose()? };
-        for role in Role::ALL {
-            crew.members.push(Member::start(role, place)?);
+        let foreign = place.foreign.as_deref().map(|it| ForeignNode::start(it, place.domain));
+        let mut crew = Self { members: Vec::new(), foreign: foreign.transpose()?, page: None };
+        for role in place.roles {
+            crew.members.push(Member::start(*role, place)?);
+        }
+        if let (Some(command), Some(port)) = (&place.command, place.port) {
+            crew.page = Some(Page::start(command, port)?);
         }
         Ok(crew)
     }
 
     /// Whether the foreign node is there.
-    pub(crate) fn has_plain(&self) -> bool {
-        self.plain.is_some()
+    pub(crate) fn has_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
+    /// The address of the page, once it is served.
+    pub(crate) fn page(&mut self) -> Option<&str> {
+        self.page.as_mut().and_then(Page::address)
     }
 
     /// Says a line to one.
@@ -72,14 +87,15 @@ impl Crew {
         let counts = |member: &Member| -> Option<Vec<Count>> {
             serde_json::from_str(&member.process.output.next(ANSWER_MAX).ok()?).ok()
         };
-        let plain = self.plain.iter_mut().map(ForeignNode::count);
-        self.members.iter().filter_map(counts).flatten().chain(plain).collect()
+        let foreign = self.foreign.iter_mut().map(ForeignNode::count);
+        self.members.iter().filter_map(counts).flatten().chain(foreign).collect()
     }
 
     /// Those that have ended without being told to.
     pub(crate) fn dead(&mut self) -> Vec<String> {
-        let plain = self.plain.iter_mut().filter_map(ForeignNode::dead);
-        self.members.iter_mut().filter_map(Member::dead).chain(plain).collect()
+        let foreign = self.foreign.iter_mut().filter_map(ForeignNode::dead);
+        let page = self.page.iter_mut().filter_map(Page::dead);
+        self.members.iter_mut().filter_map(Member::dead).chain(foreign).chain(page).collect()
     }
 
     /// Ends all, and answers what did not end as it should.
@@ -101,11 +117,11 @@ impl Member {
         if let Some(policy) = &place.policy {
             command.env("TSUJI_POLICY", policy);
         }
-        if !is_warned() {
-            command.env(WARNINGS, "off");
+        if !robot::is_warned() {
+            command.env(robot::WARNINGS, "off");
         }
-        if place.plain.is_some() {
-            command.env(WITH_PLAIN, "1");
+        if place.foreign.is_some() {
+            command.env(WITH_FOREIGN, "1");
         }
         // Ctrl-C is for the operator, who ends the others when all is counted.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
@@ -135,11 +151,5 @@ impl Member {
     }
 }
 
-/// Whether the user wants warnings of the robot's processes. Transports are cut here, which is no news.
-pub(crate) fn is_warned() -> bool {
-    std::env::var_os(WARNINGS).is_some()
-}
-
-const WARNINGS: &str = "TSUJI_WARNINGS";
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 const END_MAX: Duration = Duration::from_secs(10);

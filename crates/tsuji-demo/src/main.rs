@@ -12,16 +12,23 @@ use std::time::Duration;
 use crate::robot::Role;
 
 mod acts;
-mod camera;
 mod crew;
+mod foreign;
+mod guide;
+mod nodes;
 mod operator;
+mod orders;
+mod page;
 mod picture;
-mod plain;
+mod pilot;
 mod robot;
 mod screen;
+mod sequence;
+mod stage;
 mod story;
 mod summary;
 mod tally;
+mod world;
 
 fn main() -> ExitCode {
     tsuji_platform::limit::end_file_signal();
@@ -63,6 +70,12 @@ enum Show {
 struct Settings {
     time: Duration,
     show: Show,
+    /// It goes on after the acts, until it is interrupted.
+    stays: bool,
+    /// All nodes are components of one process.
+    is_components: bool,
+    /// The port of the page; `None` for no page.
+    port: Option<u16>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -75,13 +88,31 @@ enum Task {
 fn parse(arguments: &[String]) -> std::result::Result<Task, String> {
     let is_terminal = std::io::stdout().is_terminal();
     let show = if is_terminal { Show::InPlace } else { Show::Plain };
-    let mut settings = Settings { time: TIME_DEFAULT, show };
+    let mut settings = Settings {
+        time: TIME_DEFAULT,
+        show,
+        stays: false,
+        is_components: false,
+        port: Some(PORT_DEFAULT),
+    };
     let mut arguments = arguments.iter().map(String::as_str);
     while let Some(argument) = arguments.next() {
         match argument {
             "-h" | "--help" => return Ok(Task::Help),
             "--plain" => settings.show = Show::Plain,
             "--json" => settings.show = Show::Json,
+            "--stay" => settings.stays = true,
+            "--components" => settings.is_components = true,
+            "--no-page" => settings.port = None,
+            "--port" => {
+                let value = arguments.next().unwrap_or_default();
+                let port = value.parse();
+                settings.port = Some(port.map_err(|_| {
+                    format!(
+                        "--port {value:?}; allowed: a whole number, 0 (any that is free) to 65535"
+                    )
+                })?);
+            }
             "--seconds" => {
                 let value = arguments.next().unwrap_or_default();
                 let seconds = value.parse().ok().filter(|it| SECONDS.contains(it));
@@ -95,7 +126,7 @@ fn parse(arguments: &[String]) -> std::result::Result<Task, String> {
                 let role = Role::ALL.into_iter().find(|it| it.name() == value);
                 return role.map(Task::Play).ok_or_else(|| format!("--role {value:?}"));
             }
-            other => return Err(format!("{other:?}; allowed: --seconds N, --plain, --json")),
+            other => return Err(format!("{other:?}; allowed: the options below")),
         }
     }
     Ok(Task::Operate(settings))
@@ -106,27 +137,41 @@ fn complain(text: &str) {
     eprint!("{text}");
 }
 
-const TIME_DEFAULT: Duration = Duration::from_secs(25);
+const TIME_DEFAULT: Duration = Duration::from_secs(27);
+/// As that of a bridge.
+const PORT_DEFAULT: u16 = 9090;
 const SECONDS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
 const USAGE: &str = "\
-A small robot of real processes, and the transport that each of its flows takes.
-While it runs, flows are made to change their routes: the policy file is
-edited, pictures become small, shared memory runs out, an engine is cut.
+A small robot drives round a crossroads: real processes, and the transport that
+each of their flows takes. While it drives, flows are made to change their
+transports: the policy file is edited, pictures become small, shared memory runs
+out, an engine is cut. Its page in a browser shows the same, and changes a
+topic's transport by a click.
 
-Usage: tsuji-demo [--seconds N] [--plain] [--json]
+Usage: tsuji-demo [OPTIONS]        (or: tsuji demo [OPTIONS])
 
-  --seconds N  how long the robot runs, and longer if an act is not over
-               [default: 25]; acts that do not fit into it are left out
-  --plain      a line for each change, a table now and then, nothing is drawn
-               over; so too on no terminal
-  --json       one JSON object at the end and nothing else
+  --seconds N   how long the robot runs, and longer if an act is not over
+                [default: 27]; acts that do not fit into it are left out
+  --stay        go on after the acts until Ctrl-C
+  --components  the same nodes as components of one process: every flow by
+                pointer, and nothing is done to them
+  --port N      the port of the page, or any that is free if it is taken
+                [default: 9090]; --no-page for none
+  --plain       a line for each change, a table now and then, nothing is drawn
+                over; so too on no terminal
+  --json        one JSON object at the end and nothing else
+
+Try beside it, in another terminal, with the command that it names:
+  tsuji routes --why          tsuji topic echo /odom
+  tsuji top                   tsuji param set /driver speed 0.5
+  tsuji action send-goal /drive_to tsuji_demo_msgs/action/DriveTo
+    '{target: {x: 0, y: 0}}'
 
 Exit code 1 when a sample was lost, doubled or wrong, a process died or an act
 had no effect. Ctrl-C ends it early, with a summary. It takes a domain of its
 own, over loopback only, so that it steers no other robot. Beside it runs a
-foreign ROS 2 node, whose program TSUJI_PEER_ROS2_CLIENT names (`make demo`
-builds it).
+foreign ROS 2 node if TSUJI_PEER_ROS2_CLIENT names the program of one.
 Environment: TSUJI_POLICY (acts that need another policy are left out then),
 TSUJI_INTEROP, TSUJI_WARNINGS, TSUJI_PEER_ROS2_CLIENT, NO_COLOR.
 ";
@@ -144,11 +189,20 @@ mod tests {
                 (got, expect) => assert_eq!(got.ok(), expect.ok(), "{line}"),
             }
         };
-        let operate = |seconds, show| {
-            Ok(Task::Operate(Settings { time: Duration::from_secs(seconds), show }))
+        let settings = |seconds, show| Settings {
+            time: Duration::from_secs(seconds),
+            show,
+            stays: false,
+            is_components: false,
+            port: Some(9090),
         };
-        check("--plain", operate(25, Show::Plain));
-        check("--json --seconds 3", operate(3, Show::Json));
+        check("--plain", Ok(Task::Operate(settings(27, Show::Plain))));
+        let json = settings(3, Show::Json);
+        check("--json --seconds 3 --port 0", Ok(Task::Operate(Settings { port: Some(0), ..json })));
+        let components =
+            Settings { stays: true, is_components: true, port: None, ..settings(27, Show::Plain) };
+        check("--plain --stay --components --no-page", Ok(Task::Operate(components)));
+        check("--port 65536", Err("0 (any that is free) to 65535"));
         check("--help", Ok(Task::Help));
         check("--role viewer", Ok(Task::Play(Role::Viewer)));
         check("--seconds", Err("allowed: a whole number"));

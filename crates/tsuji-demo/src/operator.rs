@@ -9,17 +9,20 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tsuji::Interop;
-use tsuji::{Context, DiscoveryRange, Subscription, WaitSet};
+use tsuji::{Context, DiscoveryRange, RouteReport, Subscription, WaitSet};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_platform::signals;
 
-use crate::acts::{self, Cue, Deed, ENGINE, Play, SHM_FIRST, Transports};
-use crate::crew::{self, Crew, Place};
-use crate::picture::TINY;
+use crate::acts::{self, Cue, Deed, ENGINE, Obstacle, Play, SHM_FIRST, Transports};
+use crate::crew::{Crew, Place};
+use crate::guide::Guide;
+use crate::nodes::kept;
+use crate::orders::HOLD;
+use crate::picture::{FULL, TINY};
 use crate::robot::{
-    self, GUEST, HOLD, PICTURES, Role, SMALL_PICTURES, SMALL_PICTURES_KEPT, VIEWER,
+    self, DETECTOR, FLOWS, GUEST, PICTURES, Role, SMALL_PICTURES, SMALL_PICTURES_KEPT, VIEWER,
 };
-use crate::screen::{Screen, Thumbnail};
+use crate::screen::{Moment, Screen, Thumbnail};
 use crate::story::Story;
 use crate::summary::{Summary, sum_up};
 use crate::tally::{Count, End, Tally};
@@ -34,26 +37,29 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     }
     let folder = Folder::new()?;
     let policy = own_policy(&folder)?;
-    let mut builder = Context::builder().runtime_dir(&folder.path).domain(own_domain());
+    let mut builder = robot::settings().runtime_dir(&folder.path).domain(own_domain());
     if let Some(policy) = &policy {
         builder = builder.policy_file(policy);
     }
-    if !crew::is_warned() {
-        // They would stand in the middle of what is drawn.
-        builder = builder.args(["--ros-args", "--disable-stdout-logs"].map(str::to_owned));
-    }
     let context = builder.discovery_range(DiscoveryRange::Localhost).build()?;
-    let plain =
-        plain_program().filter(|_| matches!(context.interop(), Interop::Rtps | Interop::Both));
-    let runtime_dir = folder.path.clone();
-    let command = own_command(&folder, context.domain())?;
-    let place = Place { runtime_dir, domain: context.domain(), policy, command, plain };
+    let foreign =
+        foreign_program().filter(|_| matches!(context.interop(), Interop::Rtps | Interop::Both));
+    let place = Place {
+        runtime_dir: folder.path.clone(),
+        domain: context.domain(),
+        policy,
+        command: own_command(&folder, context.domain())?,
+        foreign,
+        roles: if settings.is_components { Role::COMPONENTS } else { Role::PROCESSES },
+        port: settings.port,
+    };
     let mut watch = Watch::new(&context)?;
     let mut crew = Crew::start(&place)?;
+    let mut guide = Guide::start(&context)?;
     let mut screen = Screen::new(settings.show)?;
     screen.begin(&place)?;
 
-    let mut play = Play::new(settings.time, no_policy(&context, &place).as_deref());
+    let mut play = Play::new(settings.time, &obstacle(settings, &context, &place));
     let mut story = Story::default();
     let mut troubles = Vec::new();
     let mut routes = Vec::new();
@@ -67,18 +73,26 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
             troubles.push(format!("no picture came within {START_MAX:?}"));
         }
         let runs = first_picture.map_or(Duration::ZERO, |it| now - it);
-        if !troubles.is_empty() || (settings.time <= runs && play.is_over()) {
+        let is_over = !settings.stays && settings.time <= runs && play.is_over();
+        if !troubles.is_empty() || is_over {
             break;
         }
         if next_look <= now {
-            routes = context.routes(ANSWER_MAX)?;
+            routes = flows_of(&context)?;
             next_look = now + LOOK_EVERY;
             for change in story.look(&routes) {
                 screen.tell_change(runs, &change)?;
             }
-            match play.poll(runs, &Transports::of(&routes)) {
+            if let Some(address) = crew.page() {
+                screen.tell_page(address)?;
+            }
+            let transports = Transports::of(&routes);
+            match play.poll(runs, &transports) {
+                Some(Cue::Came) => listen(&mut story, &crew.counts()),
                 Some(Cue::Do(act, step)) => {
-                    listen(&mut story, &crew.counts());
+                    let counts = crew.counts();
+                    learn(&mut story, &counts, &transports, &routes);
+                    listen(&mut story, &counts);
                     story.tell(act, play.name(act), runs, step.says);
                     screen.tell(runs, &format!("{}: {}", play.title(act), step.says))?;
                     perform(step.deed, &context, &mut crew, &place)?;
@@ -87,17 +101,20 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
                 None => (),
             }
         }
-        screen.show(&routes, runs, settings.time, &watch.thumbnail)?;
+        let shown = Moment { routes: &routes, runs, of: settings.time, stays: settings.stays };
+        screen.show(&shown, &guide.says(), &watch.thumbnail)?;
         if watch.wait(next_look)? {
             first_picture.get_or_insert_with(Instant::now);
         }
     }
 
+    let tour = guide.stop();
     let counts = if crew.dead().is_empty() {
         crew.tell(HOLD);
         let counts = watch.count_to_the_end(&mut crew, &mut story)?;
-        routes = context.routes(ANSWER_MAX)?;
+        routes = flows_of(&context)?;
         story.look(&routes);
+        learn(&mut story, &counts, &Transports::of(&routes), &routes);
         counts
     } else {
         crew.counts()
@@ -106,9 +123,9 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     troubles.extend(crew.end());
     troubles.extend(trouble_of_guest(&counts, &story));
     let seconds = first_picture.map_or(0.0, |it| it.elapsed().as_secs_f64());
-    let flows = sum_up(&counts, &routes, &story, place.plain.is_some());
+    let flows = sum_up(&counts, &routes, &story, place.foreign.is_some());
     let left_out = play.left_out().map(|(name, why)| (name, why.to_owned())).collect();
-    let summary = Summary { seconds, flows, story, left_out, troubles };
+    let summary = Summary { seconds, flows, story, tour, left_out, troubles };
     let mut out = std::io::stdout().lock();
     if settings.show == Show::Json {
         writeln!(out, "{:#}", summary.json())?;
@@ -179,7 +196,25 @@ fn write_policy(path: &Path, large: &str) -> Result<()> {
     Ok(std::fs::rename(&new, path)?)
 }
 
+/// The flows of the robot that are counted; beside them there are those of actions, parameters and of whoever looks on.
+fn flows_of(context: &Context) -> Result<Vec<RouteReport>> {
+    let is_counted = |it: &RouteReport| {
+        let flow = (&*it.topic, &*it.publisher.node, &*it.subscription.node);
+        FLOWS.contains(&flow) || flow == (PICTURES, "/camera", GUEST)
+    };
+    let mut routes = context.routes(ANSWER_MAX)?;
+    routes.retain(is_counted);
+    Ok(routes)
+}
+
 /// Why the transports cannot be changed as the acts would have it, if they cannot.
+fn obstacle(settings: &Settings, context: &Context, place: &Place) -> Obstacle {
+    if settings.is_components {
+        return Obstacle::ToAll("in one process every flow goes by pointer".to_owned());
+    }
+    no_policy(context, place).map_or(Obstacle::None, Obstacle::ToPolicy)
+}
+
 fn no_policy(context: &Context, place: &Place) -> Option<String> {
     if place.policy.is_none() {
         return Some("TSUJI_POLICY names a policy of your own".to_owned());
@@ -200,6 +235,20 @@ fn listen(story: &mut Story, counts: &[Count]) {
     if let Some(ages) = viewer.and_then(|it| it.ages) {
         story.hear(ages);
     }
+}
+
+/// Takes note of how long pictures took by the transports that they have had since the last count.
+fn learn(story: &mut Story, counts: &[Count], transports: &Transports, routes: &[RouteReport]) {
+    let mut learn = |node: &str, transport: Option<&str>| {
+        let count = counts.iter().find(|it| it.topic == PICTURES && it.node == node);
+        let latencies = count.and_then(|it| it.latencies).filter(|it| it.bytes == FULL.bytes());
+        if let (Some(latencies), Some(transport)) = (latencies, transport) {
+            story.learn(transport, latencies.median_us);
+        }
+    };
+    let detector = routes.iter().find(|it| it.subscription.node == DETECTOR);
+    learn(VIEWER, transports.viewer());
+    learn(DETECTOR, detector.and_then(|it| it.transport.as_deref()));
 }
 
 /// What was wrong with what the second viewer saw, if it was there.
@@ -226,10 +275,8 @@ struct Watch {
 impl Watch {
     fn new(context: &Context) -> Result<Self> {
         let node = context.node("operator")?;
-        let subscription = node.create_polled_subscription::<Image>(
-            SMALL_PICTURES,
-            robot::kept(SMALL_PICTURES_KEPT),
-        )?;
+        let subscription =
+            node.create_polled_subscription::<Image>(SMALL_PICTURES, kept(SMALL_PICTURES_KEPT))?;
         let mut set = WaitSet::new(context)?;
         set.add(&subscription)?;
         let tally = Tally::new(SMALL_PICTURES, "/operator", End::Received);
@@ -262,7 +309,7 @@ impl Watch {
             listen(story, &counts);
             self.wait(Instant::now() + LOOK_AGAIN)?;
             counts.push(self.tally.count());
-            let flows = sum_up(&counts, &[], story, crew.has_plain());
+            let flows = sum_up(&counts, &[], story, crew.has_foreign());
             let is_all = flows.iter().all(|it| it.sent == it.received);
             if is_all || give_up <= Instant::now() {
                 return Ok(counts);
@@ -278,7 +325,7 @@ fn own_domain() -> u32 {
 }
 
 /// The program of a foreign node, which `make demo` builds.
-fn plain_program() -> Option<PathBuf> {
+fn foreign_program() -> Option<PathBuf> {
     let said = std::env::var_os("TSUJI_PEER_ROS2_CLIENT").map(PathBuf::from);
     said.filter(|path| path.is_file())
 }

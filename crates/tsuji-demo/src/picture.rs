@@ -1,5 +1,7 @@
-//! The test picture: a crossroads, a car that drives along it, and the frame's number and checksum
-//! in its first bytes. It comes in several sizes, all of the same scene.
+//! What the camera over the crossroads sees: the world, the robot in it, and the frame's number and checksum in its first
+//! bytes. It comes in several sizes, all of the same scene.
+
+use crate::world::{Place, Pose, ROBOT_RADIUS, STREET_HALF, STREETS_X, STREETS_Y, blocks, turned};
 
 /// How many pixels a picture has, three bytes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,24 +52,36 @@ impl Size {
 type Colour = [u8; 3];
 
 const GRASS: Colour = [46, 92, 58];
-const FIELD: Colour = [58, 110, 66];
-const TRANSPORT: Colour = [92, 94, 102];
+const HOUSE: Colour = [142, 92, 74];
+const ROOF: Colour = [168, 112, 88];
+const STREET: Colour = [92, 94, 102];
 const LINE: Colour = [226, 226, 214];
+const WALL: Colour = [40, 42, 48];
 const CAR: Colour = [255, 196, 40];
+const LIGHT: Colour = [150, 146, 120];
 
-const TRANSPORT_HALF: usize = 44;
-const CAR_HALF: usize = 26;
-/// Frames from the crossing to the end of a transport and back.
-const TRIP: u64 = 60;
+pub(crate) const PIXELS_PER_METRE: f64 = 40.0;
+/// Pixels of the scene that the headlights reach.
+const LIGHT_REACH: f64 = 58.0;
+/// Half of the angle that they light.
+const LIGHT_HALF: f64 = 0.45;
 
-/// The frame's number, then the checksum of all that follows.
-const MARK: usize = 16;
+/// The frame's number, the checksum of all that follows, and where the car was drawn: x and y in pixels of the scene.
+const MARK: usize = 24;
 
 /// Draws pictures of one size. What does not move is drawn once.
 #[derive(Debug)]
 pub(crate) struct Painter {
     size: Size,
     ground: Vec<u8>,
+}
+
+/// What a picture says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) number: u64,
+    /// Where the car is, in pixels of the scene.
+    pub(crate) car: (u32, u32),
 }
 
 impl Painter {
@@ -84,41 +98,61 @@ impl Painter {
         self.size
     }
 
-    /// Draws frame `number` over all of `data`.
-    pub(crate) fn draw(&self, number: u64, data: &mut [u8]) {
+    /// Draws frame `number` over all of `data`, with the robot where it is.
+    pub(crate) fn draw(&self, number: u64, robot: &Pose, data: &mut [u8]) {
         data.copy_from_slice(&self.ground);
-        let (x, y) = car_at(number);
-        let is_car =
-            |at: usize, middle: usize| (middle - CAR_HALF..middle + CAR_HALF).contains(&at);
+        let (x, y) = to_scene(robot.place);
+        let radius = ROBOT_RADIUS * PIXELS_PER_METRE;
+        let reach = radius + LIGHT_REACH;
+        let is_near = |at: usize, middle: f64| (at as f64 - middle).abs() <= reach;
         for (at, line) in data.chunks_exact_mut(self.size.step()).enumerate() {
-            if !is_car(self.size.scene_y(at), y) {
+            let scene_y = self.size.scene_y(at);
+            if !is_near(scene_y, y) {
                 continue;
             }
             for (at, pixel) in line.chunks_exact_mut(3).enumerate() {
-                if is_car(self.size.scene_x(at), x) {
+                let scene_x = self.size.scene_x(at);
+                if !is_near(scene_x, x) {
+                    continue;
+                }
+                // In the picture y goes down.
+                let (off_x, off_y) = (scene_x as f64 + 0.5 - x, y - scene_y as f64 - 0.5);
+                let distance = off_x.hypot(off_y);
+                if distance <= radius {
                     pixel.copy_from_slice(&CAR);
+                } else if distance <= reach
+                    && turned(off_y.atan2(off_x) - robot.heading).abs() <= LIGHT_HALF
+                    && pixel == STREET
+                {
+                    pixel.copy_from_slice(&LIGHT);
                 }
             }
         }
         let (mark, drawn) = data.split_at_mut(MARK);
         mark[..8].copy_from_slice(&number.to_le_bytes());
-        mark[8..].copy_from_slice(&checksum(number, drawn).to_le_bytes());
+        mark[16..20].copy_from_slice(&(x as u32).to_le_bytes());
+        mark[20..].copy_from_slice(&(y as u32).to_le_bytes());
+        let sum = checksum(number ^ word(mark, 16), drawn);
+        mark[8..16].copy_from_slice(&sum.to_le_bytes());
     }
 }
 
-/// The number of the frame, if the picture is whole.
-pub(crate) fn verify(data: &[u8]) -> Result<u64, String> {
+/// What the picture says of itself, if it is whole.
+pub(crate) fn verify(data: &[u8]) -> Result<Frame, String> {
     let size = Size::of(data.len());
     let Some((mark, drawn)) = data.split_first_chunk::<MARK>().filter(|_| size.is_some()) else {
         let (full, thumbnail) = (FULL.bytes(), THUMBNAIL.bytes());
         return Err(format!("a picture of {} bytes instead of {full} or {thumbnail}", data.len()));
     };
-    let word = |from: usize| u64::from_le_bytes(std::array::from_fn(|at| mark[from + at]));
-    let number = word(0);
-    if word(8) != checksum(number, drawn) {
+    let (number, place) = (word(mark, 0), word(mark, 16));
+    if word(mark, 8) != checksum(number ^ place, drawn) {
         return Err(format!("frame {number}: its checksum does not fit its contents"));
     }
-    Ok(number)
+    Ok(Frame { number, car: (place as u32, (place >> 32) as u32) })
+}
+
+fn word(bytes: &[u8], from: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|at| bytes[from + at]))
 }
 
 /// The middle of the car in the scene.
@@ -139,19 +173,16 @@ pub(crate) fn find_car(data: &[u8]) -> Option<(f64, f64)> {
     (found != 0).then(|| (mean(sum_x), mean(sum_y)))
 }
 
-/// Where the middle of the car is in frame `number`.
-pub(crate) fn car_at(number: u64) -> (usize, usize) {
-    let phase = (number % TRIP) as f64 / TRIP as f64;
-    let out = (phase * std::f64::consts::PI).sin();
-    let (x, y) = (FULL.width as f64 / 2.0, FULL.height as f64 / 2.0);
-    let (reach_x, reach_y) = (out * (x - 40.0), out * (y - 40.0));
-    let (x, y) = match number / TRIP % 4 {
-        0 => (x + reach_x, y),
-        1 => (x, y - reach_y),
-        2 => (x - reach_x, y),
-        _ => (x, y + reach_y),
-    };
-    (x.round() as usize, y.round() as usize)
+/// Where a place of the world is in the scene.
+fn to_scene(place: Place) -> (f64, f64) {
+    let (half_x, half_y) = (FULL.width as f64 / 2.0, FULL.height as f64 / 2.0);
+    (half_x + place.x * PIXELS_PER_METRE, half_y - place.y * PIXELS_PER_METRE)
+}
+
+/// Which place of the world is there in the scene.
+pub(crate) fn to_world((x, y): (f64, f64)) -> Place {
+    let (half_x, half_y) = (FULL.width as f64 / 2.0, FULL.height as f64 / 2.0);
+    Place { x: (x - half_x) / PIXELS_PER_METRE, y: (half_y - y) / PIXELS_PER_METRE }
 }
 
 /// The picture for a terminal, of one that the camera sent.
@@ -169,18 +200,37 @@ pub(crate) fn shrink(data: &[u8]) -> Vec<u8> {
 }
 
 fn ground_at(x: usize, y: usize) -> Colour {
-    let (off_x, off_y) = (x.abs_diff(FULL.width / 2), y.abs_diff(FULL.height / 2));
-    let (is_up, is_across) = (off_x < TRANSPORT_HALF, off_y < TRANSPORT_HALF);
-    let is_dash = |off: usize, along: usize| off < 8 && along % 64 < 32;
-    match (is_up, is_across) {
-        (true, true) => TRANSPORT,
-        (true, false) if is_dash(off_x, y) => LINE,
-        (false, true) if is_dash(off_y, x) => LINE,
-        (true, false) | (false, true) => TRANSPORT,
-        (false, false) if (x / 64 + y / 64).is_multiple_of(2) => GRASS,
-        (false, false) => FIELD,
+    let place = to_world((x as f64 + 0.5, y as f64 + 0.5));
+    if !place.is_free(0.0) {
+        return WALL;
+    }
+    let inside = blocks().iter().map(|it| it.depth(place)).fold(0.0, f64::max);
+    match inside {
+        ROOF_BEGINS.. => ROOF,
+        HOUSE_BEGINS.. => HOUSE,
+        0.0 => street_at(place),
+        _ => GRASS,
     }
 }
+
+/// A street with a dashed line in its middle, but for where streets cross.
+fn street_at(place: Place) -> Colour {
+    let nearest = |at: f64, streets: [f64; 3]| {
+        streets.iter().map(|it| (it - at).abs()).fold(f64::MAX, f64::min)
+    };
+    let (off_x, off_y) = (nearest(place.x, STREETS_X), nearest(place.y, STREETS_Y));
+    let is_dash = |off: f64, along: f64| off < LINE_HALF && along.rem_euclid(1.0) < 0.5;
+    let is_crossing = off_x < STREET_HALF && off_y < STREET_HALF;
+    match !is_crossing && (is_dash(off_x, place.y) || is_dash(off_y, place.x)) {
+        true => LINE,
+        false => STREET,
+    }
+}
+
+/// Metres from the edge of a block to its houses, and to their roofs.
+const HOUSE_BEGINS: f64 = 0.4;
+const ROOF_BEGINS: f64 = 0.6;
+const LINE_HALF: f64 = 0.06;
 
 /// Tells a byte that changed or moved, and a picture of another frame.
 fn checksum(number: u64, data: &[u8]) -> u64 {
@@ -195,19 +245,30 @@ const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::PLACES;
+
+    /// Robots all over the world, in all directions.
+    fn robots() -> impl Iterator<Item = Pose> {
+        let places = PLACES.into_iter().map(|(_, place)| place);
+        places.enumerate().map(|(at, place)| Pose { place, heading: at as f64 * 0.7 - 3.0 })
+    }
 
     #[test]
     fn the_car_is_found_where_it_was_drawn_and_the_number_read_back() {
-        for (size, within) in [(FULL, 0.0), (THUMBNAIL, FOUND_WITHIN)] {
+        for size in [FULL, THUMBNAIL] {
             let painter = Painter::new(size);
             let mut data = vec![0; size.bytes()];
-            for number in 0..4 * TRIP {
-                painter.draw(number, &mut data);
-                assert_eq!(verify(&data), Ok(number));
-                let (x, y) = car_at(number);
+            for (number, robot) in robots().enumerate() {
+                painter.draw(number as u64, &robot, &mut data);
+                let frame = verify(&data).unwrap();
+                assert_eq!(frame.number, number as u64);
                 let (found_x, found_y) = find_car(&data).unwrap();
-                let (off_x, off_y) = (found_x - x as f64, found_y - y as f64);
-                assert!(off_x.abs() <= within && off_y.abs() <= within, "{size:?} {number}");
+                let (off_x, off_y) =
+                    (found_x - f64::from(frame.car.0), found_y - f64::from(frame.car.1));
+                let is_near = off_x.abs() <= FOUND_WITHIN && off_y.abs() <= FOUND_WITHIN;
+                assert!(is_near, "{size:?} {robot:?}: {off_x}, {off_y}");
+                let place = to_world((found_x, found_y));
+                assert!(place.distance(robot.place) < 0.1, "{place:?} {robot:?}");
             }
         }
     }
@@ -216,14 +277,14 @@ mod tests {
     fn a_changed_picture_is_noticed() {
         for size in [FULL, THUMBNAIL] {
             let mut data = vec![0; size.bytes()];
-            Painter::new(size).draw(41, &mut data);
-            for at in [0, 8, MARK, size.bytes() / 2, size.bytes() - 1] {
+            Painter::new(size).draw(41, &Pose::START, &mut data);
+            for at in [0, 8, 16, 23, MARK, size.bytes() / 2, size.bytes() - 1] {
                 data[at] ^= 1;
                 assert!(verify(&data).unwrap_err().contains("checksum"), "{at}");
                 data[at] ^= 1;
             }
             assert!(verify(&data[1..]).unwrap_err().contains("instead of"));
-            assert_eq!(verify(&data), Ok(41));
+            assert_eq!(verify(&data).map(|it| it.number), Ok(41));
         }
     }
 
@@ -231,7 +292,7 @@ mod tests {
     fn the_tiny_picture_shows_the_car() {
         for size in [FULL, THUMBNAIL] {
             let mut data = vec![0; size.bytes()];
-            Painter::new(size).draw(0, &mut data);
+            Painter::new(size).draw(0, &Pose::START, &mut data);
             let tiny = shrink(&data);
             assert_eq!(tiny.len(), TINY.bytes());
             assert!(tiny.chunks_exact(3).any(|pixel| pixel == CAR));

@@ -8,15 +8,27 @@ use std::time::{Duration, Instant};
 use tsuji::{LatencyReport, RouteReport, RouteState};
 
 use crate::crew::Place;
-use crate::picture::TINY;
+use crate::guide::Tour;
+use crate::picture::{FULL, TINY};
 use crate::story::{Change, Chapter, Story};
 use crate::summary::{FlowSum, Summary};
-use crate::{Result, Show, robot};
+use crate::{Result, Show};
 
 /// The newest small picture; empty while none has come.
 #[derive(Debug, Default)]
 pub(crate) struct Thumbnail {
     pub(crate) pixels: Vec<u8>,
+}
+
+/// How things stand.
+pub(crate) struct Moment<'a> {
+    pub(crate) routes: &'a [RouteReport],
+    /// How long the robot has run.
+    pub(crate) runs: Duration,
+    /// How long it is to run.
+    pub(crate) of: Duration,
+    /// It runs until it is interrupted.
+    pub(crate) stays: bool,
 }
 
 /// Shows the robot on standard output.
@@ -26,6 +38,10 @@ pub(crate) struct Screen {
     has_full_colour: bool,
     /// The command by which the robot can be seen from elsewhere, if it is there.
     command: Option<String>,
+    /// The address of the page, once it is served.
+    page: Option<String>,
+    /// How many processes there are, this one among them.
+    processes: usize,
     /// Lines that stand there from the last time, and how large the window was then.
     shown: usize,
     shown_in: Window,
@@ -84,6 +100,8 @@ impl Screen {
             has_colour,
             has_full_colour,
             command: None,
+            page: None,
+            processes: 0,
             shown: 0,
             shown_in: Window::UNKNOWN,
             is_drawing: false,
@@ -94,15 +112,21 @@ impl Screen {
 
     pub(crate) fn begin(&mut self, place: &Place) -> Result<()> {
         self.command = place.command.as_ref().map(|it| format!("{} routes --why", it.display()));
+        self.processes = place.roles.len() + 1;
         let mut out = std::io::stdout().lock();
         match self.show {
             Show::InPlace => {
                 self.is_drawing = true;
+                let intro = INTRO.map(|it| (vec![(Style::Plain, it.to_owned())], 0));
+                self.news.extend(intro);
                 write!(out, "\x1b[?25l")?;
             }
             Show::Plain => {
-                let processes = robot::Role::ALL.len() + 1;
-                let beside = match place.plain {
+                for text in INTRO {
+                    self.print(&mut out, &vec![(Style::Plain, text.to_owned())], 0)?;
+                }
+                let processes = self.processes;
+                let beside = match place.foreign {
                     Some(_) => ", and beside it a foreign ROS 2 node of ros2-client on RustDDS",
                     None => "",
                 };
@@ -120,6 +144,18 @@ impl Screen {
             Show::Json => (),
         }
         Ok(out.flush()?)
+    }
+
+    /// Says where the page is, once.
+    pub(crate) fn tell_page(&mut self, address: &str) -> Result<()> {
+        if self.page.is_none() {
+            self.page = Some(address.to_owned());
+            if self.show == Show::Plain {
+                let line = vec![(Style::Plain, page_at(address))];
+                self.print(&mut std::io::stdout().lock(), &line, 2)?;
+            }
+        }
+        Ok(())
     }
 
     /// Prints a line in as many as its window needs.
@@ -171,21 +207,20 @@ impl Screen {
     /// Shows how things stand, if it is time to.
     pub(crate) fn show(
         &mut self,
-        routes: &[RouteReport],
-        runs: Duration,
-        of: Duration,
+        moment: &Moment<'_>,
+        says: &str,
         thumbnail: &Thumbnail,
     ) -> Result<()> {
         match self.show {
             Show::Json => Ok(()),
-            Show::InPlace => self.draw(routes, runs, of, thumbnail),
+            Show::InPlace => self.draw(moment, says, thumbnail),
             Show::Plain if Instant::now() < self.next_table => Ok(()),
             Show::Plain => {
                 self.next_table += PLAIN_EVERY;
                 let mut out = std::io::stdout().lock();
-                writeln!(out, "After {} of {} s:", runs.as_secs(), of.as_secs())?;
+                writeln!(out, "After {}; the robot {says}:", moment.time())?;
                 let width = Window::of_terminal().width;
-                for line in table(routes, width) {
+                for line in table(moment.routes, width, usize::MAX).0 {
                     writeln!(out, "{}", self.styled(&line, width))?;
                 }
                 writeln!(out)?;
@@ -217,15 +252,9 @@ impl Screen {
         Ok(out.flush()?)
     }
 
-    fn draw(
-        &mut self,
-        routes: &[RouteReport],
-        runs: Duration,
-        of: Duration,
-        thumbnail: &Thumbnail,
-    ) -> Result<()> {
+    fn draw(&mut self, moment: &Moment<'_>, says: &str, thumbnail: &Thumbnail) -> Result<()> {
         let window = Window::of_terminal();
-        let text = self.frame(routes, (runs, of), thumbnail, window);
+        let text = self.frame(moment, says, thumbnail, window);
         let mut out = std::io::stdout().lock();
         if self.shown_in != window && self.shown != 0 {
             // The terminal has broken the lines anew, nobody knows how.
@@ -245,36 +274,40 @@ impl Screen {
     /// What stands in a window: what fits into it, and what a larger one would show.
     fn frame(
         &self,
-        routes: &[RouteReport],
-        (runs, of): (Duration, Duration),
+        moment: &Moment<'_>,
+        says: &str,
         thumbnail: &Thumbnail,
         window: Window,
     ) -> Vec<String> {
         let Window { width, height } = window;
         let has_picture = !thumbnail.pixels.is_empty();
-        let time = match has_picture {
-            true => format!("{} of {} s", runs.as_secs(), of.as_secs()),
-            false => "starting".to_owned(),
-        };
-        let processes = robot::Role::ALL.len() + 1;
+        let time = if has_picture { moment.time() } else { "starting".to_owned() };
         let elsewhere = match &self.command {
             Some(command) => format!("in another terminal: {command}"),
             None => NO_COMMAND.to_owned(),
         };
-        let head: [Line; 2] = [
+        let mut head: Vec<Line> = vec![
             vec![
                 (Style::Bold, "tsuji demo".to_owned()),
-                (Style::Plain, format!("  a robot of {processes} processes, {time}")),
-                (Style::Dim, "  (Ctrl-C ends it)".to_owned()),
+                (Style::Plain, format!("  {time}")),
+                (Style::Dim, " (Ctrl-C ends it)".to_owned()),
+                (
+                    Style::Plain,
+                    if says.is_empty() { String::new() } else { format!("  the robot {says}") },
+                ),
             ],
             vec![(Style::Dim, elsewhere)],
         ];
+        head.extend(self.page.iter().map(|it| vec![(Style::Dim, page_at(it))]));
         let mut news: Vec<Line> =
             self.news.iter().flat_map(|(line, indent)| wrapped(line, width, *indent)).collect();
-        let table = table(routes, width);
         // Under the head a line for what a larger window shows; one above the table, one for the cursor.
-        let others = head.len() + 3 + table.len();
-        let (room, picture_max) = (height.saturating_sub(others), TINY.height / 2);
+        let (others, picture_max) = (head.len() + 3, TINY.height / 2);
+        // The picture says more than the reasons.
+        let lines_max = height.saturating_sub(others + NEWS_LINES_ENOUGH + 1 + picture_max);
+        let (table, has_reasons) = table(moment.routes, width, lines_max);
+        let others = others + table.len();
+        let room = height.saturating_sub(others);
         let room = match NEWS_LINES_ENOUGH + 1 + PICTURE_LINES_MIN <= room {
             true => room.saturating_sub(1 + picture_max).max(NEWS_LINES_ENOUGH),
             false => room.max(NEWS_LINES_MIN),
@@ -291,7 +324,8 @@ impl Screen {
         } else if left < picture_max {
             more.push("a larger picture");
         }
-        if width < longest {
+        let has_reasons = has_reasons && longest <= width;
+        if !has_reasons {
             more.push("all reasons");
         }
         if height < taken {
@@ -301,7 +335,11 @@ impl Screen {
             [] => String::new(),
             more => {
                 let wanted = Window {
-                    width: width.max(longest).max(TINY.width),
+                    width: width.max(longest).max(TINY.width).max(if has_reasons {
+                        0
+                    } else {
+                        REASONS_WIDE
+                    }),
                     height: height.max(taken + 1 + picture_max),
                 };
                 let Window { width, height } = wanted;
@@ -462,13 +500,20 @@ fn shade(upper: [u8; 3], lower: [u8; 3]) -> char {
 
 const SHADES: [char; 8] = [' ', '.', ':', '-', '=', '+', '*', '#'];
 
-/// The table of routes: one line each where there is room, else with a second one for the reason.
-fn table(routes: &[RouteReport], width: usize) -> Vec<Line> {
+/// The table of routes, and whether the reasons are in it: one line each where there is room for them, else with a second one
+/// for the reason, and without it where that is more than `lines_max`.
+fn table(routes: &[RouteReport], width: usize, lines_max: usize) -> (Vec<Line>, bool) {
     let routes = sorted(routes);
     let wide = wide_table(&routes);
     // With room for the beginnings of the reasons.
     let without_reasons = wide.first().map_or(0, length);
-    if width < without_reasons { narrow_table(&routes) } else { wide }
+    if without_reasons <= width {
+        return (wide, true);
+    }
+    match 2 * routes.len() < lines_max {
+        true => (narrow_table(&routes), true),
+        false => (short_table(&routes), false),
+    }
 }
 
 fn sorted(routes: &[RouteReport]) -> Vec<&RouteReport> {
@@ -525,6 +570,18 @@ fn narrow_table(routes: &[&RouteReport]) -> Vec<Line> {
     table
 }
 
+/// A line each, without what is known of a flow and the reason.
+fn short_table(routes: &[&RouteReport]) -> Vec<Line> {
+    let mut rows =
+        vec![header(&["TOPIC", "FROM → TO", "TRANSPORT", "RATE", "MEDIAN", "P99", "LOST"])];
+    for route in routes {
+        let mut row = vec![(Style::Plain, route.topic.clone()), (Style::Plain, ends(route))];
+        row.extend(measured(route));
+        rows.push(row);
+    }
+    align(rows, 3)
+}
+
 fn header(titles: &[&str]) -> Line {
     titles.iter().map(|it| (Style::Bold, (*it).to_owned())).collect()
 }
@@ -574,12 +631,7 @@ fn sums(summary: &Summary, width: usize) -> Vec<Line> {
     let reasons = reasons(&summary.flows).into_iter().chain(left_out(&summary.left_out));
     told.extend(reasons.map(|it| vec![(Style::Dim, it)]));
     told.push(Line::new());
-    let (style, verdict) = match summary.is_good() {
-        true => (Style::Good, VERDICT),
-        false => (Style::Bad, "Not as it should be."),
-    };
-    told.push(vec![(style, format!("{:.1} s. {verdict}", summary.seconds))]);
-    told.extend(cost(&summary.story).map(|it| vec![(Style::Plain, it)]));
+    told.extend(last_words(summary));
     lines.extend(told.iter().flat_map(|it| wrapped(it, width, 2)));
     lines
 }
@@ -620,7 +672,47 @@ fn flow_sums(flows: &[FlowSum], is_wide: bool) -> Vec<Line> {
     align(rows, if is_wide { 3 } else { 2 })
 }
 
-const VERDICT: &str = "Nothing lost, doubled or out of order; every number and checksum right.";
+/// What is to be remembered: what a picture takes, what the changes cost, what the robot did.
+fn last_words(summary: &Summary) -> Vec<Line> {
+    let by = |(transport, took): (&str, f64)| {
+        let by = match transport {
+            "inproc" => "by pointer",
+            "shm" => "by shared memory",
+            "cyclonedds" => "by DDS",
+            other => other,
+        };
+        format!("{} {by}", briefly(took))
+    };
+    let latencies: Vec<String> = summary.story.latencies().into_iter().map(by).collect();
+    let kilobytes = FULL.bytes() / 1000;
+    let picture = (!latencies.is_empty())
+        .then(|| format!("A {kilobytes} kB picture: {}.", latencies.join(", ")));
+    let (seconds, changes) = (summary.seconds, summary.story.changes_made());
+    let changes = match changes {
+        0 => format!("{seconds:.1} s."),
+        _ => format!("{seconds:.1} s, {changes} changes of transport."),
+    };
+    let (style, verdict) = match summary.is_good() {
+        true => (Style::Good, VERDICT),
+        false => (Style::Bad, "Not as it should be."),
+    };
+    let Tour { places, metres, .. } = &summary.tour;
+    let mut drive = format!("It drove {metres:.0} m to {places} places");
+    match summary.story.changes_made() {
+        0 => drive.push('.'),
+        _ => {
+            let later = briefly(summary.story.extra_us());
+            drive.push_str(&format!("; no picture was more than {later} later than usual."));
+        }
+    }
+    picture
+        .map(|it| vec![(Style::Plain, it)])
+        .into_iter()
+        .chain([vec![(style, format!("{changes} {verdict}"))], vec![(Style::Plain, drive)]])
+        .collect()
+}
+
+const VERDICT: &str = "Nothing lost, doubled, out of order or altered.";
 
 /// The changes of each act: one line each where there is room, else with a second one for the reason.
 fn chapters(story: &Story, width: usize) -> Vec<Line> {
@@ -686,14 +778,19 @@ fn left_out(left_out: &[(&str, String)]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// What the changes cost, if there were any.
-fn cost(story: &Story) -> Option<String> {
-    let changes = story.changes().filter(|it| it.transport.from.is_some()).count();
-    let acts = story.chapters.len();
-    (0 < changes).then(|| {
-        let later = micros(story.extra_us());
-        format!("{changes} changes of route in {acts} acts; no picture came more than {later} later than usual.")
-    })
+/// Where a browser finds the robot.
+fn page_at(address: &str) -> String {
+    format!("in a browser: {address} (under Routes a click sets a transport)")
+}
+
+impl Moment<'_> {
+    fn time(&self) -> String {
+        let runs = self.runs.as_secs();
+        match self.stays {
+            true => format!("{runs} s"),
+            false => format!("{runs} of {} s", self.of.as_secs()),
+        }
+    }
 }
 
 /// From which transport to which.
@@ -821,6 +918,15 @@ fn micros(value: f64) -> String {
     }
 }
 
+/// As one says it.
+fn briefly(value_us: f64) -> String {
+    match value_us {
+        10_000.0.. => format!("{:.0} ms", value_us / 1000.0),
+        1_000.0.. => format!("{:.1} ms", value_us / 1000.0),
+        _ => format!("{value_us:.0} µs"),
+    }
+}
+
 fn bytes(value: u64) -> String {
     match value {
         ..1024 => format!("{value} B"),
@@ -839,9 +945,18 @@ const NEWS_LINES_MAX: usize = 10;
 const NEWS_LINES_MIN: usize = 3;
 /// Where the picture could stand below, so many do.
 const NEWS_LINES_ENOUGH: usize = 5;
-/// How to have the command.
+/// Why it can be seen from nowhere else.
 const NO_COMMAND: &str =
-    "cargo build --release -p tsuji-cli brings the command that shows it from elsewhere";
+    "the command tsuji, which shows it from elsewhere, is neither beside tsuji-demo nor in PATH";
+/// What will be seen, and why that is new.
+const INTRO: [&str; 2] = [
+    "A small robot drives round a crossroads: real processes, and each of their flows takes the \
+     transport that suits it.",
+    "While its pictures flow, that transport is changed ten times, by policy, by size and by force, \
+     and nothing is lost: other middleware is chosen once, for everything, before the start.",
+];
+/// So many columns hold the reasons of most flows.
+const REASONS_WIDE: usize = 120;
 /// So many columns hold the changes with something of the reasons.
 const CHAPTERS_WIDE: usize = 110;
 /// A smaller picture shows nothing.
@@ -863,7 +978,7 @@ mod tests {
         let forever = Duration::from_secs(60);
         publisher.wait_for_subscriptions(1, forever).unwrap();
         let [route] = &context.routes(forever).unwrap()[..] else { panic!("one flow") };
-        let flows = robot::FLOWS.iter().map(|(topic, from, to)| {
+        let flows = crate::robot::FLOWS.iter().map(|(topic, from, to)| {
             let mut route = route.clone();
             (route.topic, route.publisher.node) = ((*topic).into(), (*from).into());
             route.subscription.node = (*to).into();
@@ -882,6 +997,7 @@ mod tests {
     fn screen() -> Screen {
         let mut screen = Screen::new(Show::InPlace).unwrap();
         screen.command = Some("/tmp/tsuji-demo-4194304/tsuji routes --why".to_owned());
+        screen.page = Some("http://127.0.0.1:43975/".to_owned());
         screen.has_colour = false;
         for act in 1..=4 {
             let says =
@@ -897,9 +1013,15 @@ mod tests {
     fn every_line_fits_into_the_window_and_what_does_not_is_told() {
         let (screen, routes) = (screen(), routes());
         let thumbnail = Thumbnail { pixels: vec![9; TINY.bytes()] };
-        let times = (Duration::from_secs(86_399), Duration::from_secs(86_400));
+        let moment = Moment {
+            routes: &routes,
+            runs: Duration::from_secs(86_399),
+            of: Duration::from_secs(86_400),
+            stays: false,
+        };
+        let says = "drives to the station, 12.3 m to go";
         let frame =
-            |width, height| screen.frame(&routes, times, &thumbnail, Window { width, height });
+            |width, height| screen.frame(&moment, says, &thumbnail, Window { width, height });
         for width in 1..250 {
             for height in 1..70 {
                 let frame = frame(width, height);
@@ -911,9 +1033,9 @@ mod tests {
         }
         let check = |width, height, expect: &str, has_picture: bool| {
             let frame = frame(width, height);
-            assert!(frame[2].ends_with(expect), "{:?} in {width}×{height}", frame[2]);
-            let is_whole = frame[2].is_empty() || frame[2].starts_with("a window of ");
-            assert!(is_whole, "{:?}", frame[2]);
+            assert!(frame[3].ends_with(expect), "{:?} in {width}×{height}", frame[3]);
+            let is_whole = frame[3].is_empty() || frame[3].starts_with("a window of ");
+            assert!(is_whole, "{:?}", frame[3]);
             let picture = frame.last().unwrap().chars().all(|it| SHADES.contains(&it));
             assert_eq!(picture, has_picture, "{frame:#?}");
         };

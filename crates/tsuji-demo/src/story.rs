@@ -1,6 +1,6 @@
 //! What came of the acts: which transports changed, and how late pictures were meanwhile.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tsuji::{RouteChange, RouteReport};
@@ -35,8 +35,10 @@ pub(crate) struct Story {
     pub(crate) before: Vec<Change>,
     /// The last change that is known, by publisher and subscription.
     known: HashMap<(String, String), u32>,
-    /// What a picture takes as a rule.
+    /// How old a picture is as a rule.
     usual_us: Option<f64>,
+    /// How long pictures took by each transport, in microseconds: a median for each time that they went by it.
+    latencies: BTreeMap<String, Vec<f64>>,
 }
 
 impl Story {
@@ -90,6 +92,24 @@ impl Story {
         }
     }
 
+    /// Pictures of full size went by this transport for a while, and took so long.
+    pub(crate) fn learn(&mut self, transport: &str, median_us: f64) {
+        self.latencies.entry(transport.to_owned()).or_default().push(median_us);
+    }
+
+    /// How long a picture takes by each transport that was taken, in microseconds: the median of the medians, fastest first.
+    pub(crate) fn latencies(&self) -> Vec<(&str, f64)> {
+        let median = |of: &Vec<f64>| {
+            let mut sorted = of.clone();
+            sorted.sort_by(f64::total_cmp);
+            sorted.get(sorted.len() / 2).copied()
+        };
+        let all = self.latencies.iter();
+        let mut told: Vec<_> = all.filter_map(|(name, of)| Some((&**name, median(of)?))).collect();
+        told.sort_by(|one, other| one.1.total_cmp(&other.1));
+        told
+    }
+
     /// All changes of a flow that had a transport before.
     pub(crate) fn changes_of(&self, topic: &str, from: &str, to: &str) -> usize {
         let is_it = |it: &&Change| {
@@ -100,6 +120,11 @@ impl Story {
 
     pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
         self.before.iter().chain(self.chapters.iter().flat_map(|it| &it.changes))
+    }
+
+    /// How often flows came from one transport to another.
+    pub(crate) fn changes_made(&self) -> usize {
+        self.changes().filter(|it| it.transport.from.is_some()).count()
     }
 
     /// How much longer than usual a picture took at most, in all acts.
@@ -124,6 +149,22 @@ impl Story {
             "changes_before": changes(&self.before),
             "usual_latency_us": self.usual_us,
             "extra_latency_us": self.extra_us(),
+            "picture_latency_us": self.latencies().into_iter().collect::<BTreeMap<_, _>>(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_takes_the_median_of_its_times_and_the_fastest_comes_first() {
+        let mut story = Story::default();
+        for (transport, took) in [("shm", 9.0), ("shm", 2.0), ("shm", 3.0), ("inproc", 1.0)] {
+            story.learn(transport, took);
+        }
+        assert_eq!(story.latencies(), [("inproc", 1.0), ("shm", 3.0)]);
+        assert_eq!(story.json()["picture_latency_us"]["shm"], 3.0);
     }
 }

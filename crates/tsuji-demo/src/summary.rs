@@ -2,7 +2,8 @@
 
 use tsuji::RouteReport;
 
-use crate::robot::{FLOWS, PLAIN};
+use crate::guide::Tour;
+use crate::robot::{FLOWS, FOREIGN};
 use crate::story::Story;
 use crate::tally::Count;
 
@@ -11,6 +12,8 @@ pub(crate) struct Summary {
     pub(crate) seconds: f64,
     pub(crate) flows: Vec<FlowSum>,
     pub(crate) story: Story,
+    /// Where the robot was driven.
+    pub(crate) tour: Tour,
     /// The names of acts that were not played, and why.
     pub(crate) left_out: Vec<(&'static str, String)>,
     pub(crate) troubles: Vec<String>,
@@ -62,6 +65,7 @@ impl Summary {
             "seconds": self.seconds,
             "flows": flows,
             "story": self.story.json(),
+            "tour": self.tour,
             "left_out": left_out,
             "troubles": self.troubles,
         })
@@ -82,7 +86,7 @@ pub(crate) fn sum_up(
     counts: &[Count],
     routes: &[RouteReport],
     story: &Story,
-    has_plain: bool,
+    has_foreign: bool,
 ) -> Vec<FlowSum> {
     let count = |topic: &str, node: &str, is_sender: bool| {
         counts.iter().find(|it| (&*it.topic, &*it.node, it.is_sender) == (topic, node, is_sender))
@@ -105,5 +109,5 @@ pub(crate) fn sum_up(
             changes: story.changes_of(topic, from, to),
         }
     };
-    FLOWS.into_iter().filter(|(_, _, to)| has_plain || *to != PLAIN).map(flow).collect()
+    FLOWS.into_iter().filter(|(_, _, to)| has_foreign || *to != FOREIGN).map(flow).collect()
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tsuji::MessageInfo;
 
 /// Which end of a topic counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,12 +24,14 @@ pub(crate) struct Tally {
     topic: &'static str,
     node: &'static str,
     end: End,
-    good: AtomicU64,
+    samples: AtomicU64,
     wrong: AtomicU64,
     trouble: Mutex<Option<String>>,
     /// In microseconds, of those that came since they were asked for last. Of more than there is room
     /// for, the oldest counts.
     ages: Mutex<Vec<f64>>,
+    /// In microseconds, from publish to take, in the same way; and the bytes of the last of them.
+    latencies: Mutex<(Vec<f64>, usize)>,
 }
 
 /// A tally at one moment.
@@ -48,6 +51,17 @@ pub(crate) struct Count {
     pub(crate) trouble: Option<String>,
     /// How old they were when they came, where that is known: those since the last count.
     pub(crate) ages: Option<Ages>,
+    /// How long those took that came since the last count, where that is known.
+    pub(crate) latencies: Option<Latencies>,
+}
+
+/// How long samples took from being published to being taken.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Latencies {
+    /// Of a typical one.
+    pub(crate) median_us: f64,
+    /// Of the last.
+    pub(crate) bytes: usize,
 }
 
 /// How old samples were when they came.
@@ -61,17 +75,35 @@ pub(crate) struct Ages {
 
 impl Tally {
     pub(crate) fn new(topic: &'static str, node: &'static str, end: End) -> Arc<Self> {
-        let (good, wrong, trouble, ages) = Default::default();
-        Arc::new(Self { topic, node, end, good, wrong, trouble, ages })
+        let (samples, wrong, trouble, ages, latencies) = Default::default();
+        Arc::new(Self { topic, node, end, samples, wrong, trouble, ages, latencies })
     }
 
     pub(crate) fn add<E: ToString>(&self, outcome: Result<(), E>) {
-        let Err(error) = outcome else {
-            self.good.fetch_add(1, Ordering::Release);
-            return;
-        };
-        lock(&self.trouble).get_or_insert_with(|| error.to_string());
+        let is_good = outcome.is_ok();
+        if let Err(error) = outcome {
+            self.accuse(error.to_string());
+        }
+        // What could not be published was not sent.
+        if is_good || self.end == End::Received {
+            self.samples.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Something is wrong with a sample that is counted for itself.
+    pub(crate) fn accuse(&self, trouble: String) {
+        lock(&self.trouble).get_or_insert(trouble);
         self.wrong.fetch_add(1, Ordering::Release);
+    }
+
+    /// A sample of so many bytes came.
+    pub(crate) fn note_latency(&self, info: &MessageInfo, bytes: usize) {
+        let Some(latency) = info.latency() else { return };
+        let mut latencies = lock(&self.latencies);
+        if latencies.0.len() < AGES_MAX {
+            latencies.0.push(latency.ns as f64 / 1000.0);
+        }
+        latencies.1 = bytes;
     }
 
     /// A sample that came was so old.
@@ -86,17 +118,17 @@ impl Tally {
 
     pub(crate) fn count(&self) -> Count {
         let wrong = self.wrong.load(Ordering::Acquire);
-        let is_sender = self.end == End::Sent;
-        // What could not be published was not sent.
-        let counted = if is_sender { 0 } else { wrong };
+        let (latencies, bytes) = std::mem::take(&mut *lock(&self.latencies));
+        let latencies = Ages::of(latencies).map(|it| Latencies { median_us: it.median_us, bytes });
         Count {
             topic: self.topic.to_owned(),
             node: self.node.to_owned(),
-            is_sender,
-            samples: self.good.load(Ordering::Acquire) + counted,
+            is_sender: self.end == End::Sent,
+            samples: self.samples.load(Ordering::Acquire),
             wrong,
             trouble: lock(&self.trouble).clone(),
             ages: Ages::of(std::mem::take(&mut lock(&self.ages))),
+            latencies,
         }
     }
 }
@@ -144,5 +176,10 @@ mod tests {
         };
         check(End::Sent, (1, 2));
         check(End::Received, (3, 2));
+        let tally = Tally::new("/t", "/n", End::Received);
+        tally.add(Ok::<_, String>(()));
+        tally.accuse("odd".to_owned());
+        let count = tally.count();
+        assert_eq!((count.samples, count.wrong, count.trouble.as_deref()), (1, 1, Some("odd")));
     }
 }

@@ -1,17 +1,28 @@
 //! The demonstration as its user runs it, with real processes.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tsuji::action::GoalStatus;
+use tsuji::parameter::{Parameter, ParameterClient, ParameterValue};
 use tsuji::{Context, Qos};
+use tsuji_interfaces::geometry_msgs::msg::Point;
+use tsuji_interfaces::nav_msgs::msg::Odometry;
 use tsuji_interfaces::sensor_msgs::msg::Image;
+use tsuji_interfaces::std_srvs::srv::{SetBool, SetBoolRequest};
+use tsuji_interfaces::tsuji_demo_msgs::action::{DriveTo, DriveToGoal};
 use tsuji_platform::child::{self, Signal};
 use tsuji_platform::subprocess::{Ended, Subprocess};
+
+/// The topics of the robot, and how many flows they have without a foreign node.
+const TOPICS: [&str; 6] = ["/camera/image", "/car", "/viewer/small", "/cmd_vel", "/odom", "/scan"];
+const FLOWS: usize = 8;
 
 /// Only there to end a hung test.
 const HANG: Duration = Duration::from_secs(120);
@@ -57,8 +68,8 @@ impl Demo {
         entries.find_map(|it| it.file_name().to_str()?.strip_prefix("domain-")?.parse().ok())
     }
 
-    /// Waits until pictures have come, and answers the ids of the robot's processes.
-    fn processes_at_work(&self) -> Vec<u32> {
+    /// A context among its processes.
+    fn context(&self) -> Context {
         let begun = Instant::now();
         let domain = loop {
             assert!(begun.elapsed() < HANG);
@@ -67,13 +78,19 @@ impl Demo {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        let context = Context::builder().runtime_dir(self.runtime_dir()).domain(domain).isolated();
-        let context = context.build().unwrap();
+        let builder = Context::builder().runtime_dir(self.runtime_dir()).domain(domain);
+        builder.isolated().build().unwrap()
+    }
+
+    /// Waits until pictures have come, and answers the ids of the robot's processes.
+    fn processes_at_work(&self) -> Vec<u32> {
+        let (begun, context) = (Instant::now(), self.context());
         loop {
             assert!(begun.elapsed() < HANG);
-            let routes = context.routes(HANG).unwrap();
+            let mut routes = context.routes(HANG).unwrap();
+            routes.retain(|it| TOPICS.contains(&&*it.topic));
             let at_work = routes.iter().filter(|it| 3 < it.samples).count();
-            if at_work == 5 {
+            if at_work == FLOWS {
                 let ends = routes.iter().flat_map(|it| [it.publisher.pid, it.subscription.pid]);
                 let mut pids: Vec<u32> = ends.filter(|pid| *pid != self.process.id()).collect();
                 pids.sort_unstable();
@@ -120,7 +137,7 @@ fn check_nothing_lost(summary: &Value, flows: usize) {
 }
 
 #[test]
-fn a_plain_node_beside_it_hears_all_commands() {
+fn a_foreign_node_beside_it_hears_all_commands() {
     if std::env::var_os("TSUJI_PEER_ROS2_CLIENT").is_none() {
         assert!(std::env::var_os("CI").is_none(), "TSUJI_PEER_ROS2_CLIENT is not set");
         let _ = writeln!(std::io::stderr(), "skipped: TSUJI_PEER_ROS2_CLIENT is not set");
@@ -129,11 +146,11 @@ fn a_plain_node_beside_it_hears_all_commands() {
     let ended = Demo::start_with(&["--seconds", "3", "--json"], &[("TSUJI_INTEROP", "rtps")]).end();
     let summary = json(&ended);
     assert!(ended.status.success(), "{summary:#}");
-    check_nothing_lost(&summary, 6);
+    check_nothing_lost(&summary, FLOWS + 1);
     let flows = summary["flows"].as_array().unwrap();
-    let plain = flows.iter().find(|it| it["to"] == "/plain_listener").unwrap();
-    assert_eq!(plain["route"]["transport"], "cyclonedds", "{plain:#}");
-    assert_eq!(plain["route"]["subscription"]["vendor"], "RustDDS", "{plain:#}");
+    let foreign = flows.iter().find(|it| it["to"] == "/foreign").unwrap();
+    assert_eq!(foreign["route"]["transport"], "cyclonedds", "{foreign:#}");
+    assert_eq!(foreign["route"]["subscription"]["vendor"], "RustDDS", "{foreign:#}");
 }
 
 #[test]
@@ -141,7 +158,7 @@ fn it_ends_by_itself_and_nothing_is_lost() {
     let ended = Demo::start(&["--seconds", "3", "--json"]).end();
     let summary = json(&ended);
     assert!(ended.status.success(), "{summary:#}");
-    check_nothing_lost(&summary, 5);
+    check_nothing_lost(&summary, FLOWS);
     let transport = |from: &str, to: &str| {
         let flows = summary["flows"].as_array().unwrap();
         let flow = flows.iter().find(|it| it["from"] == from && it["to"] == to).unwrap();
@@ -152,7 +169,9 @@ fn it_ends_by_itself_and_nothing_is_lost() {
         ("/camera", "/viewer"),
         ("/detector", "/viewer"),
         ("/viewer", "/operator"),
-        ("/commander", "/base"),
+        ("/driver", "/base"),
+        ("/base", "/driver"),
+        ("/base", "/camera"),
     ] {
         assert_eq!(transport(from, to), "shm", "{from} {to}");
     }
@@ -160,10 +179,10 @@ fn it_ends_by_itself_and_nothing_is_lost() {
 
 #[test]
 fn flows_change_their_transports_in_every_act_and_nothing_is_lost() {
-    let ended = Demo::start(&["--seconds", "25", "--json"]).end();
+    let ended = Demo::start(&["--seconds", "27", "--json"]).end();
     let summary = json(&ended);
     assert!(ended.status.success(), "{summary:#}");
-    check_nothing_lost(&summary, 5);
+    check_nothing_lost(&summary, FLOWS);
     let acts = summary["story"]["acts"].as_array().unwrap();
     let transports = |act: &Value, to: &str| -> Vec<String> {
         let changes = act["changes"].as_array().unwrap().iter();
@@ -193,6 +212,117 @@ fn flows_change_their_transports_in_every_act_and_nothing_is_lost() {
     }
     assert_eq!(transports(&acts[4], "/guest"), ["inproc"], "{summary:#}");
     assert_eq!(summary["left_out"], Value::Array(Vec::new()));
+    for transport in ["inproc", "shm", "cyclonedds"] {
+        let took = summary["story"]["picture_latency_us"][transport].as_f64();
+        assert!(took.is_some_and(|it| 0.0 < it), "{transport}: {summary:#}");
+    }
+    let tour = &summary["tour"];
+    assert!(0 < tour["places"].as_u64().unwrap() && tour["missed"] == 0, "{tour}");
+}
+
+#[test]
+fn as_components_it_is_the_same_robot_in_one_process() {
+    let ended = Demo::start(&["--seconds", "3", "--components", "--json"]).end();
+    let summary = json(&ended);
+    assert!(ended.status.success(), "{summary:#}");
+    check_nothing_lost(&summary, FLOWS);
+    for flow in summary["flows"].as_array().unwrap() {
+        // The operator is no part of the robot.
+        let expect = if flow["to"] == "/operator" { "shm" } else { "inproc" };
+        assert_eq!(flow["route"]["transport"], expect, "{flow:#}");
+    }
+    assert_eq!(summary["left_out"].as_array().unwrap().len(), 5, "{summary:#}");
+}
+
+#[test]
+fn the_robot_drives_where_anybody_sends_it_obeys_a_parameter_and_stands_without_motors() {
+    let demo = Demo::start(&["--seconds", "3600", "--json", "--no-page"]);
+    demo.processes_at_work();
+    let context = demo.context();
+    let node = context.node("visitor").unwrap();
+    let client = node.create_action_client::<DriveTo>("/drive_to").unwrap();
+    let drive = |x: f64, y: f64| {
+        let target = Point { x, y, z: 0.0 };
+        client.send_goal(DriveToGoal { target }, HANG).unwrap()
+    };
+    assert!(drive(3.2, 2.2).is_none(), "there are houses");
+    // Not far from where it starts, so that it is there before the guide has sent it elsewhere.
+    let (x, y) = (-6.4, -3.4);
+    let arrived = loop {
+        let goal = drive(x, y).unwrap();
+        if let (GoalStatus::Succeeded, result) = goal.result(HANG).unwrap() {
+            break result;
+        }
+    };
+    let off = (arrived.position.x - x).hypot(arrived.position.y - y);
+    assert!(off < 0.2, "{arrived:?}");
+
+    let speed = |value| Parameter::new("speed", ParameterValue::Double(value));
+    let parameters = ParameterClient::new(&node, "/driver");
+    let set = |value| parameters.set(vec![speed(value)], HANG).unwrap();
+    assert!(set(99.0)[0].is_err());
+    assert!(set(0.5)[0].is_ok());
+
+    let motors = node.create_client::<SetBool>("/motors").unwrap();
+    let answer = motors.call(SetBoolRequest { data: false }, HANG).unwrap();
+    assert!(answer.success, "{answer:?}");
+    let odometry = node.create_polled_subscription::<Odometry>("/odom", Qos::DEFAULT).unwrap();
+    let mut set = tsuji::WaitSet::new(&context).unwrap();
+    set.add(&odometry).unwrap();
+    // It stands as soon as a command no longer moves it.
+    let begun = Instant::now();
+    let mut stood = 0;
+    while stood < 10 {
+        assert!(begun.elapsed() < HANG);
+        set.wait(HANG).unwrap();
+        while let Some(received) = odometry.take().unwrap() {
+            let is_still = received.view().twist.twist.linear.x == 0.0;
+            stood = if is_still { stood + 1 } else { 0 };
+        }
+    }
+    drop((client, motors, parameters, odometry, set, node));
+    drop(context);
+    demo.interrupt();
+    let ended = demo.end();
+    let summary = json(&ended);
+    assert!(ended.status.success(), "{summary:#}");
+    check_nothing_lost(&summary, FLOWS);
+}
+
+#[test]
+fn its_page_is_served_for_as_long_as_it_runs() {
+    let beside = Path::new(env!("CARGO_BIN_EXE_tsuji-demo")).with_file_name("tsuji");
+    if !beside.is_file() {
+        assert!(std::env::var_os("CI").is_none(), "{} is not built", beside.display());
+        let _ = writeln!(std::io::stderr(), "skipped: {} is not built", beside.display());
+        return;
+    }
+    for signal in [Signal::Interrupt, Signal::Kill] {
+        let demo = Demo::start(&["--seconds", "3600", "--plain", "--port", "0"]);
+        let told = demo.process.output.find(HANG, |it| it.contains("in a browser: ")).unwrap();
+        let address = told.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+        let mut page = TcpStream::connect(&address).unwrap();
+        let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        page.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        page.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200") && text.contains("<title>"), "{text}");
+        demo.processes_at_work();
+        assert!(demo.process.signal(signal));
+        if signal == Signal::Interrupt {
+            let ended = demo.end();
+            assert!(ended.status.success(), "{ended:?}");
+        } else {
+            let folder = demo.runtime_dir();
+            drop(demo);
+            std::fs::remove_dir_all(folder).unwrap();
+        }
+        let begun = Instant::now();
+        while TcpStream::connect(&address).is_ok() {
+            assert!(begun.elapsed() < HANG, "the page outlives its robot");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 #[test]
@@ -202,14 +332,14 @@ fn a_policy_of_the_users_own_is_left_alone() {
     let policy = folder.0.join("policy.xml");
     let text = r#"<tsuji><rule scope="local" topic="/camera/image" use="cyclonedds"/></tsuji>"#;
     std::fs::write(&policy, text).unwrap();
-    let arguments = ["--seconds", "25", "--json"];
+    let arguments = ["--seconds", "27", "--json"];
     let demo = Demo::start_with(&arguments, &[("TSUJI_POLICY", policy.to_str().unwrap())]);
     demo.processes_at_work();
     demo.interrupt();
     let ended = demo.end();
     let summary = json(&ended);
     assert!(ended.status.success(), "{summary:#}");
-    check_nothing_lost(&summary, 5);
+    check_nothing_lost(&summary, FLOWS);
     let left_out = summary["left_out"].as_array().unwrap();
     assert_eq!(left_out.len(), 4, "{summary:#}");
     assert!(left_out.iter().all(|it| it["why"].as_str().unwrap().contains("TSUJI_POLICY")));
@@ -241,7 +371,7 @@ fn the_command_that_it_tells_looks_at_its_robot() {
         "#!/bin/sh\necho \"$TSUJI_RUNTIME_DIR $ROS_AUTOMATIC_DISCOVERY_RANGE $ROS_DOMAIN_ID $@\"\n";
     std::fs::write(&command, text).unwrap();
     std::fs::set_permissions(&command, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let demo = Demo::start_program(&program, &["--seconds", "3600", "--plain"], &[]);
+    let demo = Demo::start_program(&program, &["--seconds", "3600", "--plain", "--no-page"], &[]);
     let told = demo.process.output.find(HANG, |it| it.contains("routes --why")).unwrap();
     let shown = Command::new("sh").args(["-c", &told]).output().unwrap();
     let expect = format!("{} LOCALHOST ", demo.runtime_dir().display());
@@ -265,7 +395,7 @@ fn ctrl_c_ends_all_of_it_with_a_summary() {
     let ended = demo.end();
     let summary = json(&ended);
     assert!(ended.status.success(), "{summary:#}");
-    check_nothing_lost(&summary, 5);
+    check_nothing_lost(&summary, FLOWS);
     assert!(processes.into_iter().all(|pid| !is_alive(pid)));
 }
 

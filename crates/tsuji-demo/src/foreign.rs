@@ -9,7 +9,7 @@ use std::time::Duration;
 use tsuji_platform::subprocess::Subprocess;
 
 use crate::Result;
-use crate::robot::{COMMANDS, COMMANDS_KEPT, PLAIN};
+use crate::robot::{COMMANDS, COMMANDS_KEPT, FOREIGN};
 use crate::tally::Count;
 
 /// The node's process. It is ended when this is dropped.
@@ -24,7 +24,7 @@ impl ForeignNode {
     pub(crate) fn start(program: &Path, domain: u32) -> Result<Self> {
         let mut command = Command::new(program);
         command
-            .args(["listen", COMMANDS, "--type", "geometry_msgs/Twist", "--node", PLAIN])
+            .args(["listen", COMMANDS, "--type", "geometry_msgs/Twist", "--node", FOREIGN])
             .args(["--depth", &COMMANDS_KEPT.to_string(), "--domain", &domain.to_string()])
             .args(["--address", "127.0.0.1"])
             .stdin(Stdio::piped())
@@ -42,12 +42,13 @@ impl ForeignNode {
         self.listen();
         Count {
             topic: COMMANDS.to_owned(),
-            node: PLAIN.to_owned(),
+            node: FOREIGN.to_owned(),
             is_sender: false,
             samples: self.heard,
             wrong: 0,
             trouble: None,
             ages: None,
+            latencies: None,
         }
     }
 

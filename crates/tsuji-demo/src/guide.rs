@@ -1,0 +1,171 @@
+//! The guide, who sends the robot from place to place by its action, as anybody's program would.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tsuji::action::{ActionClient, GoalStatus};
+use tsuji::{Context, ErrorKind, Qos, Subscription};
+use tsuji_interfaces::action_msgs::msg::{GoalStatus as Status, GoalStatusArray};
+use tsuji_interfaces::geometry_msgs::msg::Point;
+use tsuji_interfaces::tsuji_demo_msgs::action::{DriveTo, DriveToGoal};
+
+use crate::Result;
+use crate::robot::DRIVE_TO;
+use crate::world::{PLACES, Place};
+
+/// Where the robot was driven.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Tour {
+    /// Places that it came to.
+    pub(crate) places: u32,
+    /// Metres that it drove to them.
+    pub(crate) metres: f64,
+    /// Goals that ended otherwise, as when somebody else sends the robot away.
+    pub(crate) missed: u32,
+}
+
+/// Sends the robot about, on a thread of its own, until this is dropped.
+pub(crate) struct Guide {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    is_over: AtomicBool,
+    tour: Mutex<Tour>,
+    /// Where it is going, for people.
+    says: Mutex<String>,
+}
+
+impl Guide {
+    pub(crate) fn start(context: &Context) -> Result<Self> {
+        let node = context.node("guide")?;
+        let client = node.create_action_client::<DriveTo>(DRIVE_TO)?;
+        let mut others = Others {
+            statuses: node
+                .create_polled_subscription(&format!("{DRIVE_TO}/_action/status"), Qos::LATCHED)?,
+            is_driven: false,
+        };
+        let shared = Arc::new(Shared::default());
+        let guided = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("guide".into()).spawn(move || {
+            let places = PLACES.into_iter().cycle();
+            for (name, place) in places {
+                // Who sends the robot elsewhere has it for as long as that takes.
+                while others.drive_it() && !guided.is_over() {
+                    "is driven by somebody else".clone_into(&mut lock(&guided.says));
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                if guided.is_over() {
+                    break;
+                }
+                let outcome = send(&client, name, place, &guided);
+                let mut tour = lock(&guided.tour);
+                match outcome {
+                    Ok(Some(metres)) => {
+                        tour.places += 1;
+                        tour.metres += metres;
+                    }
+                    // The robot is still being started, or is being ended.
+                    Err(error) if error.kind() == ErrorKind::NoServer => (),
+                    Ok(None) | Err(_) => tour.missed += u32::from(!guided.is_over()),
+                }
+            }
+        })?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// What the robot is doing, such as `drives to the market, 3.2 m to go`.
+    pub(crate) fn says(&self) -> String {
+        lock(&self.shared.says).clone()
+    }
+
+    /// Sends it nowhere any more.
+    pub(crate) fn stop(&mut self) -> Tour {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It panics nowhere, and if it did the tour would be shorter.
+            let _ = thread.join();
+        }
+        lock(&self.shared.tour).clone()
+    }
+}
+
+impl Drop for Guide {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The goals of others.
+struct Others {
+    statuses: Subscription<GoalStatusArray>,
+    is_driven: bool,
+}
+
+impl Others {
+    /// Whether the robot is on its way for somebody; asked for when it is not for the guide.
+    fn drive_it(&mut self) -> bool {
+        while let Ok(Some(received)) = self.statuses.take() {
+            let goals = &received.message().status_list;
+            self.is_driven = goals.iter().any(|it| {
+                let status = it.status;
+                [Status::STATUS_ACCEPTED, Status::STATUS_EXECUTING, Status::STATUS_CANCELING]
+                    .contains(&status)
+            });
+        }
+        self.is_driven
+    }
+}
+
+impl Shared {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// Sends the robot to a place, and answers how many metres it drove; `None` where it did not come there.
+fn send(
+    client: &ActionClient<DriveTo>,
+    name: &str,
+    place: Place,
+    shared: &Shared,
+) -> tsuji::Result<Option<f64>> {
+    let target = Point { x: place.x, y: place.y, z: 0.0 };
+    let Some(goal) = client.send_goal(DriveToGoal { target }, ANSWER_MAX)? else {
+        return Ok(None);
+    };
+    let give_up = Instant::now() + DRIVE_MAX;
+    loop {
+        if shared.is_over() || give_up < Instant::now() {
+            goal.start_cancel()?;
+            return Ok(None);
+        }
+        match goal.next_feedback(LOOK_EVERY) {
+            Ok(Some(feedback)) => {
+                let left = feedback.distance_remaining;
+                *lock(&shared.says) = format!("drives to {name}, {left:.1} m to go");
+            }
+            Ok(None) => break,
+            Err(error) if error.kind() == ErrorKind::Timeout => (),
+            Err(error) => return Err(error),
+        }
+    }
+    let (status, result) = goal.result(ANSWER_MAX)?;
+    Ok((status == GoalStatus::Succeeded).then_some(result.distance))
+}
+
+/// How long an answer may take.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// How long it may take to any place: from the farthest it is 20 s.
+const DRIVE_MAX: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Nothing panics while holding these locks, so a poisoned one is still sound.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

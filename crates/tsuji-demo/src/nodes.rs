@@ -1,0 +1,151 @@
+//! The robot's nodes. Each is a component: a process of the robot runs some of them, and a container any of them.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tsuji::component::{Component, ComponentOptions, Registered};
+use tsuji::{Message, Node, Publisher, Qos, Subscription};
+use tsuji_interfaces::geometry_msgs::msg::{Point, Quaternion};
+use tsuji_interfaces::nav_msgs::msg::OdometryView;
+
+use crate::orders::Orders;
+use crate::tally::Tally;
+use crate::world::{Place, Pose};
+
+pub(crate) mod base;
+pub(crate) mod camera;
+pub(crate) mod detector;
+pub(crate) mod driver;
+pub(crate) mod viewer;
+
+/// The package that the components are of.
+pub(crate) const PACKAGE: &str = "tsuji_demo";
+
+/// A node, what it keeps, and what it counts.
+pub(crate) struct Part {
+    pub(crate) node: Node,
+    pub(crate) tallies: Vec<Arc<Tally>>,
+    /// Publishers, subscriptions, timers and servers, which act for as long as they are kept.
+    _kept: Box<dyn Any + Send>,
+}
+
+impl Part {
+    fn new(node: Node, tallies: Vec<Arc<Tally>>, kept: impl Send + 'static) -> Self {
+        Self { node, tallies, _kept: Box::new(kept) }
+    }
+}
+
+impl Component for Part {
+    fn node(&self) -> &Node {
+        &self.node
+    }
+}
+
+type Maker = fn(&ComponentOptions, &Orders) -> tsuji::Result<Part>;
+
+/// The robot's nodes as components, with their names.
+pub(crate) const COMPONENTS: [(&str, Maker); 5] = [
+    ("Base", base::new),
+    ("Driver", driver::new),
+    ("Camera", camera::new),
+    ("Detector", detector::new),
+    ("Viewer", viewer::new),
+];
+
+/// The same for a container, which `orders` hold and which are counted in `tallies`.
+pub(crate) fn registered(orders: &Orders, tallies: &Arc<Mutex<Vec<Arc<Tally>>>>) -> Registered {
+    COMPONENTS.into_iter().fold(Registered::new(), |registered, (name, make)| {
+        let (orders, tallies) = (orders.clone(), Arc::clone(tallies));
+        registered.with(PACKAGE, name, move |options: &ComponentOptions| {
+            let part = make(options, &orders)?;
+            let mut all = tallies.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(part.tallies.iter().cloned());
+            Ok(part)
+        })
+    })
+}
+
+/// Deep enough for a reader that gets no processor for two seconds.
+pub(crate) const fn kept(depth: u32) -> Qos {
+    Qos::DEFAULT.keep_last(depth)
+}
+
+/// Whether those who count what they hear are there. Whoever was there once is waited for no more.
+struct Audience {
+    wanted: usize,
+    has_come: bool,
+}
+
+impl Audience {
+    fn of(wanted: usize) -> Self {
+        Self { wanted, has_come: false }
+    }
+
+    fn is_there<M: Message>(&mut self, publisher: &Publisher<M>) -> bool {
+        self.has_come = self.has_come || self.wanted <= publisher.matched();
+        self.has_come
+    }
+}
+
+/// Keeps a value that one callback writes and others read.
+#[derive(Debug, Default)]
+struct Latest<T>(Mutex<T>);
+
+impl<T: Copy> Latest<T> {
+    fn set(&self, value: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = value;
+    }
+
+    fn value(&self) -> T {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes note of where the robot is.
+fn follow(
+    node: &Node,
+    name: &'static str,
+    mut told: impl FnMut(Pose) + Send + 'static,
+) -> tsuji::Result<(Subscription<tsuji_interfaces::nav_msgs::msg::Odometry>, Arc<Tally>)> {
+    use crate::robot::{ODOMETRY, ODOMETRY_KEPT};
+    use crate::sequence::Sequence;
+    use crate::tally::End;
+
+    let heard = Tally::new(ODOMETRY, name, End::Received);
+    let (tally, mut order) = (Arc::clone(&heard), Sequence::from_first(1));
+    let subscription =
+        node.create_subscription(ODOMETRY, kept(ODOMETRY_KEPT), move |received| {
+            told(pose_of(&received.view()));
+            tally.add(order.next("odometry", received.info().sequence));
+        })?;
+    Ok((subscription, heard))
+}
+
+fn pose_of(odometry: &OdometryView<'_>) -> Pose {
+    let pose = odometry.pose.pose;
+    let Point { x, y, .. } = pose.position;
+    Pose { place: Place { x, y }, heading: heading_of(&pose.orientation) }
+}
+
+/// The turn about the vertical axis.
+fn rotation(heading: f64) -> Quaternion {
+    Quaternion { x: 0.0, y: 0.0, z: (heading / 2.0).sin(), w: (heading / 2.0).cos() }
+}
+
+fn heading_of(rotation: &Quaternion) -> f64 {
+    2.0 * rotation.z.atan2(rotation.w)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::turned;
+
+    #[test]
+    fn a_heading_is_read_back_from_its_rotation() {
+        for heading in [-3.1, -1.0, 0.0, 0.5, 2.0, 3.1] {
+            let read = heading_of(&rotation(heading));
+            assert!(turned(read - heading).abs() < 1e-9, "{heading} {read}");
+        }
+    }
+}
