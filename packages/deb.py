@@ -109,9 +109,9 @@ class Package:
         self.put(f'{path}.gz', gzip.compress(what, 9, mtime=0))
 
     def put_folder(self, path, folder):
-        """Put a copy of the files of a folder below a path."""
-        for file in sorted(folder.iterdir()):
-            self.put(f'{path}/{file.name}', file)
+        """Put a copy of the files of a folder, and of those below it, below a path."""
+        for file in sorted(it for it in folder.rglob('*') if it.is_file()):
+            self.put(f'{path}/{file.relative_to(folder)}', file)
 
     def make(self, out, control, packing):
         """Make the package, packed as dpkg-deb is told by these flags, and return its path."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packs what was built as Debian packages: the commands, the laboratory, a plug-in, what programs in C are built with.
+"""Packs what was built as Debian packages: the commands, the laboratory, a plug-in, the manual, the header of C.
 
 Nothing is built here; scripts/dist builds what is packed and calls this. rmw_tsuji's packages are made by ros2/packages.
 """
@@ -22,6 +22,7 @@ COMPLETIONS = {
 HOLDS = {
     'linked': 'What is in it of others is in NOTICE\n beside this file, and each library with its licence in licences.txt.',
     'own': 'Nothing of others is in it.',
+    'book': 'The style, scripts and fonts are of mdBook, under the MPL-2.0;\n those of others among them have their licences beside them.',
 }
 FAST_DDS, ZENOH = 'fastdds', 'zenoh'
 
@@ -45,7 +46,7 @@ def commands(package, asked):
         'Architecture': deb.ARCHITECTURES[deb.machine(programs[0])],
         'Section': 'net',
         'Depends': ', '.join(deb.portable(programs)),
-        'Suggests': 'tsuji-lab, tsuji-transport-fastdds, tsuji-transport-zenoh',
+        'Suggests': 'tsuji-doc, tsuji-lab, tsuji-transport-fastdds, tsuji-transport-zenoh',
         'Description': 'ROS 2 messages, each flow by the transport that suits it\n'
                        ' The command tsuji: topics, services, actions, parameters, recordings,\n'
                        ' launch files and a bridge for web clients, without an installation of\n'
@@ -105,6 +106,21 @@ def development(package, _):
     }
 
 
+def manual(package, asked):
+    """Put the manual."""
+    package.put_folder('usr/share/doc/tsuji-doc/html', asked.book)
+    return {
+        'Package': 'tsuji-doc',
+        'Architecture': 'all',
+        'Multi-Arch': 'foreign',
+        'Section': 'doc',
+        'Description': 'manual of tsuji\n'
+                       ' Tutorials, how-to and reference, with search, for a browser:\n'
+                       ' /usr/share/doc/tsuji-doc/html/index.html. Each command has its manual page in\n'
+                       ' the package tsuji.',
+    }
+
+
 def main():
     """Make the package that is asked for."""
     every = argparse.ArgumentParser(add_help=False)
@@ -117,6 +133,7 @@ def main():
     programs.add_argument('--programs', required=True, type=pathlib.Path, help='the folder with the programs, stripped')
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.set_defaults(holds='own')
     kinds = parser.add_subparsers(required=True)
     kind = kinds.add_parser('commands', parents=[every, linked, programs])
     kind.add_argument('--speaks', required=True, type=pathlib.Path, help='a tsuji of this version that runs here, for manual and completions')
@@ -128,6 +145,9 @@ def main():
     kind.add_argument('--name', required=True, choices=[FAST_DDS, ZENOH], help='the transport')
     kind.add_argument('--library', required=True, type=pathlib.Path, help='its plug-in, stripped')
     kind.set_defaults(put=transport)
+    kind = kinds.add_parser('manual', parents=[every])
+    kind.add_argument('--book', required=True, type=pathlib.Path, help='the folder with the manual as mdBook makes it')
+    kind.set_defaults(put=manual, licences=None, holds='book')
     kind = kinds.add_parser('dev', parents=[every])
     kind.set_defaults(put=development, licences=None)
     asked = parser.parse_args()
@@ -137,7 +157,7 @@ def main():
         package = deb.Package(folder)
         said = asked.put(package, asked)
         documents = f'usr/share/doc/{said["Package"]}'
-        package.put(f'{documents}/copyright', deb.copyright(HOLDS['linked' if asked.licences else 'own']))
+        package.put(f'{documents}/copyright', deb.copyright(HOLDS['linked' if asked.licences else asked.holds]))
         if asked.licences:
             package.put(f'{documents}/NOTICE', ROOT / 'NOTICE')
             package.put(f'{documents}/licences.txt', asked.licences)
