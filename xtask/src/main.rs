@@ -14,6 +14,7 @@ mod links;
 mod manual;
 mod metadata;
 mod tidy;
+mod told;
 mod watch;
 mod words;
 
