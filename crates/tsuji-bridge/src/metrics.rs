@@ -204,7 +204,7 @@ fn write_flows(all: &[&RouteReport], page: &mut Page) {
             page.sample("_total", &labels.with(&[("cause", cause)]), number as f64);
         }
     }
-    let help = "Time from publish() to the subscription; the quantile 1.0 is the longest.";
+    let help = "Time from publish() to the subscription by the present transport; the quantile 1.0 is the longest.";
     page.family("tsuji_flow_latency_seconds", Kind::Summary, help);
     for labels in &flows {
         let Some(latency) = &labels.flow.latency else { continue };

@@ -246,7 +246,7 @@ pub struct RouteReport {
     pub rate_hz: f64,
     /// Bytes received a second, of late.
     pub bytes_per_s: f64,
-    /// Time from publish() to the subscription's taking it.
+    /// Time from publish() to the subscription's taking it, of the samples since the last handover; `None` until there is one.
     pub latency: Option<LatencyReport>,
     /// Samples pushed out of the subscription's full queue.
     pub displaced: u64,

@@ -478,6 +478,9 @@ impl State {
             self.changing.finished.push(Finished { writer, epoch, held });
             self.changing.taken_up.extend(link);
             self.end_trials();
+            // What is told is how late samples come by what carries them now.
+            self.book();
+            self.flows.all[at].1.latency = None;
         }
     }
 
