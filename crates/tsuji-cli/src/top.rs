@@ -28,6 +28,7 @@ use watcher::Watcher;
 
 #[cfg(test)]
 mod fixture;
+mod processor;
 mod state;
 mod view;
 mod watcher;

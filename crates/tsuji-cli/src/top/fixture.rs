@@ -1,5 +1,6 @@
 //! Reports for tests, and what is shown of them.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use tsuji::{
@@ -23,7 +24,8 @@ pub(super) fn press(top: &mut Top, key: Key) -> Wish {
 }
 
 pub(super) fn snapshot(flows: Vec<RouteReport>) -> Snapshot {
-    Snapshot { flows, processes: None, others: vec![info("tsuji", 7)] }
+    let (shares, others) = (HashMap::new(), vec![info("tsuji", 7)]);
+    Snapshot { flows, processes: None, shares, others }
 }
 
 fn info(program: &str, pid: u32) -> ProcessInfo {

@@ -55,6 +55,8 @@ pub(super) enum ProcessColumn {
     Program,
     Pid,
     Host,
+    /// Share of a core of late
+    Cpu,
     Threads,
     Memory,
 }
@@ -182,6 +184,8 @@ pub(super) struct Top {
     flows: Vec<RouteReport>,
     /// `None` until they have been asked for and have answered.
     processes: Option<Vec<ProcessEngines>>,
+    /// The share of a core that processes have taken of late, by their tokens.
+    shares: HashMap<String, f64>,
     others: Vec<ProcessInfo>,
     is_known: bool,
     flow: Selection<FlowKey>,
@@ -217,6 +221,7 @@ impl Top {
             pattern,
             flows: Vec::new(),
             processes: None,
+            shares: HashMap::new(),
             others: Vec::new(),
             is_known: false,
             flow: Selection::first(),
@@ -295,11 +300,19 @@ impl Top {
         };
         let mut processes: Vec<_> = self.processes.iter().flatten().filter(has).collect();
         processes.sort_by(|a, b| {
-            let order = self.process_column.compare(a, b);
+            let order = match self.process_column {
+                ProcessColumn::Cpu => downwards(self.share(a), self.share(b)),
+                column => column.compare(a, b),
+            };
             let order = if self.is_reversed { order.reverse() } else { order };
             order.then_with(|| a.process.token.cmp(&b.process.token))
         });
         processes
+    }
+
+    /// The share of a core that a process has taken between the last two looks; nothing where that is not known.
+    pub(super) fn share(&self, of: &ProcessEngines) -> Option<f64> {
+        self.shares.get(&of.process.token).copied()
     }
 
     fn is_shown<'a>(&self, mut texts: impl Iterator<Item = &'a str>) -> bool {
@@ -375,6 +388,7 @@ impl Top {
         self.others = snapshot.others;
         if snapshot.processes.is_some() {
             self.processes = snapshot.processes;
+            self.shares = snapshot.shares;
         }
         let mut trends = HashMap::new();
         for flow in self.flows.iter().filter(|it| it.is_counted) {
@@ -705,7 +719,7 @@ impl FlowColumn {
 impl ProcessColumn {
     /// Whether the greatest comes first, unless the order is reversed.
     pub(super) fn is_downwards(self) -> bool {
-        matches!(self, Self::Threads | Self::Memory)
+        matches!(self, Self::Cpu | Self::Threads | Self::Memory)
     }
 
     fn compare(self, a: &ProcessEngines, b: &ProcessEngines) -> Ordering {
@@ -714,6 +728,8 @@ impl ProcessColumn {
             Self::Program => by_name(a).cmp(&by_name(b)),
             Self::Pid => a.process.pid.cmp(&b.process.pid),
             Self::Host => a.process.host.cmp(&b.process.host),
+            // The process does not tell it itself.
+            Self::Cpu => Ordering::Equal,
             Self::Threads => b.threads.cmp(&a.threads),
             Self::Memory => b.resident_bytes.cmp(&a.resident_bytes),
         }
@@ -950,6 +966,27 @@ mod tests {
         letter(&mut top, 't');
         assert_eq!(top.mode, Mode::Table);
         assert_eq!(press(&mut top, Key::Tab), asked(false));
+    }
+
+    #[test]
+    fn processes_are_sorted_by_what_they_take_of_a_core_and_the_unknown_is_last() {
+        let mut top = top(Vec::new());
+        press(&mut top, Key::Tab);
+        let mut see = |shares: &[(&str, f64)], columns: u32, expect: [u32; 3]| {
+            let mut seen = snapshot(Vec::new());
+            seen.processes = Some(vec![process("p", 1), process("p", 2), process("p", 3)]);
+            seen.shares = shares.iter().map(|(it, share)| ((*it).to_owned(), *share)).collect();
+            top.on_report(Instant::now(), Report::Snapshot(seen));
+            (0..columns).for_each(|_| drop(letter(&mut top, '>')));
+            let pids: Vec<u32> = top.processes().iter().map(|it| it.process.pid).collect();
+            assert_eq!(pids, expect);
+        };
+        see(&[("p2", 0.1), ("p3", 2.0)], 3, [3, 2, 1]);
+        // Of those that have gone nothing is left.
+        see(&[("p1", 0.0), ("p9", 9.0)], 0, [1, 2, 3]);
+        assert_eq!(top.process_column, ProcessColumn::Cpu);
+        assert!(top.process_column.is_downwards());
+        assert_eq!(top.shares.len(), 2);
     }
 
     #[test]

@@ -203,6 +203,7 @@ fn process_table(top: &Top) -> Table {
         by(Column::name("PROGRAM", 10), ProcessColumn::Program),
         by(Column::number("PID"), ProcessColumn::Pid),
         by(Column::name("HOST", 10), ProcessColumn::Host),
+        by(Column::number("CPU %"), ProcessColumn::Cpu),
         by(Column::number("THREADS"), ProcessColumn::Threads),
         by(Column::number("MEMORY"), ProcessColumn::Memory),
         Column::whole("TRANSPORTS"),
@@ -214,12 +215,18 @@ fn process_table(top: &Top) -> Table {
             it.process.program.clone().into(),
             it.process.pid.to_string().into(),
             it.process.host.clone().into(),
+            top.share(it).map_or_else(|| "-".to_owned(), percent).into(),
             it.threads.to_string().into(),
             figures::bytes(it.resident_bytes).into(),
             Cell::new(running.join(" "), Colour::Name),
         ]);
     }
     table
+}
+
+/// Of one core, as top tells it: 200.0 is two whole ones.
+fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
 }
 
 fn why_empty(top: &Top) -> String {
@@ -446,6 +453,26 @@ mod tests {
     }
 
     #[test]
+    fn processor_time_is_shown_where_it_is_known() {
+        let mut top = top(Vec::new());
+        press(&mut top, Key::Tab);
+        let mut seen = snapshot(Vec::new());
+        seen.processes = Some(vec![process("tsuji", 7), process("talker", 123_456)]);
+        seen.shares = [("tsuji7".to_owned(), 1.2345)].into();
+        top.on_report(Instant::now(), Report::Snapshot(seen));
+        let lines = screen(&mut top, 80, 10);
+        let expect = [
+            "PROGRAM▲     PID  HOST    CPU %   THREADS   MEMORY  TRANSPORTS",
+            "talker    123456  robot       -         6  27.0 MB  cyclonedds",
+            "tsuji          7  robot   123.4         6  27.0 MB  cyclonedds",
+        ];
+        assert_eq!(lines[1..4], expect, "{lines:#?}");
+        (0..3).for_each(|_| drop(press(&mut top, Key::Char('>'))));
+        let lines = screen(&mut top, 80, 10);
+        assert!(lines[1].contains("CPU %▼") && lines[2].starts_with("tsuji "), "{lines:#?}");
+    }
+
+    #[test]
     fn no_size_is_too_small_and_no_page_breaks() {
         let mut long = flow(&format!("/{}", "name/".repeat(60)), 1);
         long.because = "word ".repeat(200);
@@ -459,6 +486,7 @@ mod tests {
                 press(&mut top, key);
                 let mut seen = snapshot(flows.clone());
                 seen.processes = Some((0..processes).map(|it| process("tsuji", it)).collect());
+                seen.shares = (0..processes).map(|it| (format!("tsuji{it}"), 64.0)).collect();
                 top.on_report(Instant::now(), Report::Snapshot(seen));
                 for (width, height) in [(0, 0), (1, 1), (2, 40), (40, 3), (80, 24), (250, 60)] {
                     let lines = screen(&mut top, width, height);

@@ -1,5 +1,6 @@
 //! The thread that asks the other processes, so that keys never wait for an answer.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread;
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use tsuji::{Context, ProcessEngines, ProcessInfo, RouteReport, RouteSetting};
 
+use super::processor::Processor;
 use crate::routes::{ANSWER, LOOK_SHARE};
 
 /// How soon after a setting the routes are read again.
@@ -39,6 +41,8 @@ pub(super) struct Snapshot {
     pub(super) flows: Vec<RouteReport>,
     /// What each process takes, where that was wanted.
     pub(super) processes: Option<Vec<ProcessEngines>>,
+    /// The share of a core that each of them has taken since the snapshot before, by its token, as far as that is known.
+    pub(super) shares: HashMap<String, f64>,
     /// The other processes of the domain.
     pub(super) others: Vec<ProcessInfo>,
 }
@@ -95,6 +99,7 @@ fn watch(
     let mut every = Some(every);
     let mut with_processes = false;
     let mut due = Some(Instant::now());
+    let mut processor = Processor::default();
     loop {
         let order = match due {
             Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
@@ -108,6 +113,7 @@ fn watch(
             }
             Ok(Order::Processes(wanted)) => {
                 (with_processes, due) = (wanted, Some(began));
+                processor = Processor::default();
                 continue;
             }
             Ok(Order::Set { topic, transport }) => {
@@ -120,7 +126,7 @@ fn watch(
                 })
             }
             Err(RecvTimeoutError::Timeout) => {
-                let snapshot = snapshot(context, with_processes);
+                let snapshot = snapshot(context, with_processes, &mut processor);
                 due = every.map(|every| began + every.max(began.elapsed() * LOOK_SHARE));
                 snapshot.map(Report::Snapshot)
             }
@@ -134,7 +140,11 @@ fn watch(
     }
 }
 
-fn snapshot(context: &Context, with_processes: bool) -> tsuji::Result<Snapshot> {
+fn snapshot(
+    context: &Context,
+    with_processes: bool,
+    processor: &mut Processor,
+) -> tsuji::Result<Snapshot> {
     let own = context.token();
     let processes = match with_processes {
         true => {
@@ -145,7 +155,9 @@ fn snapshot(context: &Context, with_processes: bool) -> tsuji::Result<Snapshot> 
         }
         false => None,
     };
+    let shares = processor.look(processes.iter().flatten().map(|it| &it.process));
     Ok(Snapshot {
+        shares,
         flows: context.routes(ANSWER)?,
         processes,
         others: context.peer_processes().into_iter().map(|it| it.process).collect(),
