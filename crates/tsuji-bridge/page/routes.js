@@ -1,44 +1,92 @@
-// Every flow with its transport, and why it is that.
-import { List, find, make, say } from './dom.js';
+// Every flow with its transport, why it is that, and what it was before; and for each topic buttons that set its transport and take that
+// back.
+import { complain, List, find, make, makeSvg, say } from './dom.js';
 import { duration, many, rate, throughput } from './format.js';
 
 const COLOURS = { shm: 'c0', inproc: 'c2', cyclonedds: 'c1', fastdds: 'c3', zenoh: 'c4' };
+// The word of the bridge for what the policy says.
+const AUTO = 'auto';
+// How many medians of each flow are kept, one a second.
+const PAST = 60;
+// How long what follows a click is waited for before it is told as it is, in milliseconds.
+const PATIENCE = 10_000;
+// How reasons begin that hold whatever is set, as the bridge knows them too.
+const UNABLE = /^(out of reach: |not working: |not offered here |not reliable, |forbidden by )/;
+// How often the bridge is looked at before a median is told: one of a few samples says little.
+const LOOKS = 3;
 
 const nameOf = ({ topic, role }) => ({ topic, request: `${topic} (requests)`, reply: `${topic} (replies)` })[role];
 const endOf = ({ node, program, pid, vendor }) => (vendor ? `${node} (plain, ${vendor})` : `${node} (${program} ${pid})`);
+const keyOf = (it) => `${it.publisher.gid} ${it.subscription.gid} ${it.role}`;
 const transportOf = ({ state, transport, handover_to: to, mismatches }) => {
   if (transport && to) return `${transport} → ${to}…`;
   if (state === 'incompatible') return mismatches.some((it) => it.includes('type')) ? 'none: type' : 'none: QoS';
   if (state === 'no_route') return 'none';
   return state === 'opening' ? `${transport ?? ''}…` : transport ?? '…';
 };
+const isForeign = ({ publisher, subscription }) => Boolean(publisher.vendor || subscription.vendor);
+const isSettled = (it) => it.state !== 'opening' && !it.handover_to && it.changes.every((one) => one.is_settled || !one.from);
 const dropsOf = (it) => it.displaced + it.expired + it.invalid + it.lost + it.duplicates;
 // What decided; where the rule is written stands among the details.
 // The name of a rule stands in quotes, and may have anything in it.
 const BASIS = /^(?:"(?:\\.|[^"\\])*"|(?!; | \().)*/s;
 const reasonOf = ({ mismatches, because }) => (mismatches.length ? mismatches.join('; ') : because.match(BASIS)[0]);
+const medianOf = ({ latency }) => (latency ? `${latency.clock === 'wall' ? '~' : ''}${duration(latency.median_us)}` : '–');
+const timeOf = (wallNs) => new Date(wallNs / 1e6).toLocaleTimeString();
+// How a handover went; of a first transport nothing was before.
+const howOf = ({ from, is_settled: isOver, opening_us: opening, settling_us: settling, held }) => {
+  if (!from) return `opened in ${duration(opening)}`;
+  return isOver ? `opened in ${duration(opening)}, settled in ${duration(settling)}, ${held} held` : 'is being settled';
+};
 
 const paint = (element, transport) => {
   element.style.setProperty('--colour', `var(--${COLOURS[transport] ?? 'c6'})`);
 };
 
 export class Routes {
+  #bridge;
   #system;
   #isShown = false;
-  #flows;
+  #rows;
   #transports;
+  // The medians of each flow, and the last one by each of its routes.
+  #past = new Map();
+  // What was set here and is followed until it has happened, by topic.
+  #clicks = new Map();
 
-  constructor({ system }) {
+  constructor({ bridge, system }) {
+    this.#bridge = bridge;
     this.#system = system;
-    this.#flows = new List(find('routes-table'), (flow) => this.#body(flow));
+    this.#rows = new List(find('routes-table'), (row) => (row.flows ? this.#topic(row) : this.#flow()));
     this.#transports = new List(find('routes-transports'), () => this.#transport());
     find('routes-filter').addEventListener('input', () => this.#show());
-    system.on(() => this.#isShown && this.#show());
+    system.on(() => {
+      if (!this.#isShown) return;
+      this.#note();
+      this.#show();
+    });
   }
 
   show(isShown) {
     this.#isShown = isShown;
+    // What is set is asked for while it is shown, and only then.
+    this.#system.wantsSettings = isShown;
+    // A line of what was not looked at would have a gap that nobody sees.
+    if (!isShown) this.#past.forEach((it) => { it.medians = []; });
     if (isShown) this.#show();
+  }
+
+  // Keeps what the figures were, to compare what follows with.
+  #note() {
+    const before = this.#past;
+    this.#past = new Map();
+    for (const it of this.#system.flows) {
+      const past = before.get(keyOf(it)) ?? { medians: [], byEpoch: new Map() };
+      const median = it.latency?.median_us;
+      past.medians = [...past.medians, median].slice(-PAST);
+      if (median !== undefined && !it.handover_to) past.byEpoch.set(it.changes.at(-1)?.epoch, medianOf(it));
+      this.#past.set(keyOf(it), past);
+    }
   }
 
   #show() {
@@ -46,11 +94,16 @@ export class Routes {
     const { flows, flowsLeftOut, isKnown } = this.#system;
     const text = (it) => `${nameOf(it)} ${endOf(it.publisher)} ${endOf(it.subscription)} ${transportOf(it)}`.toLowerCase();
     const shown = flows.filter((it) => text(it).includes(wanted));
-    this.#flows.show(shown, (it) => `${it.publisher.gid} ${it.subscription.gid} ${it.role}`);
+    const topics = new Map();
+    for (const it of shown) topics.set(it.topic, [...(topics.get(it.topic) ?? []), it]);
+    // Of a topic that is set all its flows change, whether they are shown or not.
+    const rows = [...topics].flatMap(([topic, its]) => [{ topic, flows: flows.filter((it) => it.topic === topic) }, ...its]);
+    this.#rows.show(rows, (it) => (it.flows ? `topic ${it.topic}` : keyOf(it)));
     const left = flowsLeftOut ? `, ${flowsLeftOut} more are left out` : '';
     say(find('routes-count'), isKnown ? `${shown.length} of ${many(flows.length, 'flow', 'flows')}${left}` : '');
     find('routes-none').hidden = shown.length > 0 || !isKnown;
     say(find('routes-none'), flows.length ? 'No flow has that in it.' : 'No flows: no publisher here has a subscription that matches.');
+    this.#tellRights(shown);
     const transports = new Map();
     for (const { state, transport, bytes_per_s: perSecond } of shown) {
       const name = state === 'active' && transport ? transport : 'none';
@@ -58,6 +111,20 @@ export class Routes {
       transports.set(name, { name, count: it.count + 1, perSecond: it.perSecond + perSecond });
     }
     this.#transports.show([...transports.values()].sort((a, b) => b.count - a.count), (it) => it.name);
+  }
+
+  #maySet(topic) {
+    return this.#system.settings?.maySet.has(topic) ?? false;
+  }
+
+  // Why there is nothing to set topics by, if that is so.
+  #tellRights(flows) {
+    const { settings, settingsRefused } = this.#system;
+    const isWithout = flows.some((it) => !this.#maySet(it.topic));
+    const isNowhere = flows.every((it) => !this.#maySet(it.topic));
+    const why = isNowhere ? 'Transports can be looked at and not set' : 'Topics without buttons can be looked at and not set';
+    const told = settings && isWithout && `${why}: this user of the bridge has no right set_route there.`;
+    complain(find('routes-rights'), settingsRefused ? `Transports can be looked at and not set: ${settingsRefused}` : told);
   }
 
   #transport() {
@@ -73,23 +140,159 @@ export class Routes {
     };
   }
 
-  // Two rows a flow: what it is, and why.
-  #body(flow) {
+  // The name of a topic, and what sets it: a toolbar, which is one stop of the keyboard, however many transports it has.
+  #topic({ topic }) {
+    const bar = make('div', { className: 'choices', role: 'toolbar', 'aria-label': `Transport of ${topic}` });
+    const buttons = new List(bar, (name) => this.#choice(topic, name, bar));
+    const back = make('button', { type: 'button', className: 'undo' });
+    back.addEventListener('click', () => this.#change(topic, 'undo_route', { topic }, 'Taking back what was set.'));
+    const told = make('p', { className: 'told', role: 'status' });
+    const wrong = make('p', { className: 'problem', role: 'alert', hidden: true });
+    const name = make('h2', { className: 'topic-name', textContent: topic });
+    const control = make('div', { className: 'bar set' }, name, bar, back);
+    bar.addEventListener('keydown', (event) => {
+      const all = [...bar.children];
+      const [at, last] = [all.indexOf(event.target), all.length - 1];
+      const to = { ArrowRight: at < last ? at + 1 : 0, ArrowLeft: at > 0 ? at - 1 : last, Home: 0, End: last }[event.key];
+      if (at < 0 || to === undefined) return;
+      event.preventDefault();
+      all[to].focus();
+    });
+    bar.addEventListener('focusin', ({ target }) => [...bar.children].forEach((it) => { it.tabIndex = it === target ? 0 : -1; }));
+    const element = make('tbody', { className: 'topic' }, make('tr', {}, make('td', { colSpan: 5 }, control, told, wrong)));
+    return {
+      element,
+      update: ({ flows }) => {
+        const own = flows.filter((it) => !isForeign(it));
+        const click = this.#clicks.get(topic);
+        const set = this.#system.settings?.byTopic.get(topic);
+        const pinned = own.find((it) => it.pinned)?.pinned ?? AUTO;
+        const isOffered = this.#maySet(topic) && own.length > 0;
+        bar.hidden = !isOffered;
+        const carrying = new Set(own.map((it) => it.transport));
+        const choices = isOffered ? this.#offered(own).map((it) => ({ name: it, pinned, carrying, why: this.#whyNot(it, own), isBusy: click?.isAsking })) : [];
+        buttons.show(choices, (it) => it.name);
+        // One of them is always a stop of the keyboard.
+        if (choices.length && ![...bar.children].some((it) => it.tabIndex === 0)) {
+          ([...bar.children].find((it) => it.getAttribute('aria-pressed') === 'true') ?? bar.firstElementChild).tabIndex = 0;
+        }
+        const undo = isOffered ? set?.undo : undefined;
+        const isLeft = !undo && document.activeElement === back;
+        back.hidden = !undo;
+        say(back, undo ? `Undo: back to ${undo}` : '');
+        back.setAttribute('aria-disabled', String(click?.isAsking ?? false));
+        // Whoever has just used it is not to begin anew at the top of the page.
+        if (isLeft) bar.querySelector('[tabindex="0"]')?.focus();
+        if (click?.isFollowed) this.#follow(click, own);
+        say(told, click?.told ?? '');
+        complain(wrong, click?.wrong);
+      },
+    };
+  }
+
+  // All transports that a flow of the topic was decided between, always in one order.
+  #offered(flows) {
+    const named = new Set(flows.flatMap((it) => [it.transport, ...it.rejected.map(([name]) => name)]).filter(Boolean));
+    const known = this.#system.settings.transports.filter((it) => named.has(it));
+    return [AUTO, ...known];
+  }
+
+  // Why a transport can carry none of the flows, if that is so.
+  #whyNot(name, flows) {
+    const reasons = flows.map((it) => it.rejected.find(([one]) => one === name)?.[1] ?? '');
+    return reasons.every((it) => UNABLE.test(it)) ? reasons[0] : undefined;
+  }
+
+  #choice(topic, { name }, bar) {
+    const button = make('button', { type: 'button', className: name === AUTO ? '' : 'transport', textContent: name, tabIndex: -1 });
+    if (name === AUTO) button.title = 'What the policy says'; else paint(button, name);
+    button.addEventListener('click', () => {
+      if (bar.querySelector('[aria-disabled=true]')) return;
+      const what = name === AUTO ? 'Leaving it to the policy.' : `Setting it to ${name}.`;
+      this.#change(topic, 'set_route', { topic, transport: name }, what);
+    });
+    return {
+      element: button,
+      update: ({ pinned, carrying, why, isBusy }) => {
+        button.setAttribute('aria-pressed', String(name === pinned));
+        button.classList.toggle('carries', carrying.has(name));
+        button.classList.toggle('unable', Boolean(why));
+        // One that is disabled would lose the focus of whoever has just used it.
+        button.setAttribute('aria-disabled', String(Boolean(isBusy)));
+        if (name !== AUTO) button.title = why ?? (carrying.has(name) ? 'Carries it now' : `Set ${topic} to ${name}`);
+      },
+    };
+  }
+
+  // Asks the bridge, and then tells what comes of it as it happens.
+  async #change(topic, service, request, what) {
+    if (this.#clicks.get(topic)?.isAsking) return;
+    const own = this.#system.flows.filter((it) => it.topic === topic && !isForeign(it));
+    const before = new Map(own.map((it) => [keyOf(it), { median: medianOf(it), epoch: it.epoch, transport: it.transport }]));
+    const click = { before, told: what, isAsking: true };
+    this.#clicks.set(topic, click);
+    this.#show();
+    try {
+      const answer = await this.#bridge.call(`/rosapi/tsuji_${service}`, request);
+      const { transport, flows, processes, silent, others, not_carried: notCarried, routes } = answer;
+      const refused = processes.filter((it) => it.refused);
+      click.done = transport === AUTO ? 'Left to the policy' : `Set to ${transport}`;
+      click.done += flows ? `, for ${many(flows, 'flow', 'flows')}.` : '; it has no flow now.';
+      if (notCarried.length) click.done += ` ${many(notCarried.length, 'flow', 'flows')} not: ${notCarried[0].because}.`;
+      if (refused.length) click.done += ` ${refused[0].process.program} ${refused[0].process.pid} refuses: ${refused[0].refused}.`;
+      if (silent.length) click.done += ` ${silent[0].program} ${silent[0].pid} has not answered yet.`;
+      if (others.refused) click.done += ` ${many(others.refused, 'other process refuses', 'other processes refuse')}.`;
+      const isSame = routes.every((it) => isSettled(it) && before.get(keyOf(it))?.epoch === it.epoch);
+      if (flows && isSame) click.done += ' What carries it stays the same.';
+      Object.assign(click, { told: click.done, isFollowed: !isSame, until: Date.now() + PATIENCE, looks: 0 });
+    } catch (error) {
+      Object.assign(click, { told: '', wrong: error.message });
+    }
+    click.isAsking = false;
+    await this.#system.look();
+    if (this.#isShown) this.#show();
+  }
+
+  // Tells how far the flows of a topic have come since a click. The last of it stays.
+  #follow(click, flows) {
+    const changed = flows.filter((it) => click.before.has(keyOf(it)) && it.epoch !== click.before.get(keyOf(it)).epoch);
+    const isOver = click.until < Date.now();
+    click.looks += changed.length > 0 && flows.every(isSettled);
+    const isDone = isOver || LOOKS <= click.looks;
+    click.isFollowed = !isDone;
+    if (!changed.length) return;
+    const [first] = changed;
+    const change = first.changes.at(-1);
+    const was = click.before.get(keyOf(first));
+    const more = changed.length > 1 ? ` (and ${many(changed.length - 1, 'other flow', 'other flows')})` : '';
+    const median = isDone && first.latency ? `; median ${was.median} → ${medianOf(first)}` : '';
+    click.told = `${click.done} ${was.transport ?? 'none'} → ${first.transport}${more}: ${change.why}; ${howOf(change)}${median}.`;
+  }
+
+  // Two rows a flow: what it is, and why and since when.
+  #flow() {
     const cell = (className, ...children) => make('td', { className }, ...children);
     const small = () => make('small', { className: 'faint' });
-    const name = make('span', { className: 'topic-name', textContent: nameOf(flow) });
-    const ends = small();
+    const [name, ends] = [make('span', { className: 'sr' }), make('span')];
+    const role = make('strong');
     const [transport, traits] = [make('span', { className: 'transport' }), small()];
     const [hz, perSecond] = [make('span'), small()];
     const [median, p99] = [make('span'), small()];
+    const line = makeSvg('path', {});
+    const spark = makeSvg('svg', { class: 'spark', viewBox: '0 0 59 20', preserveAspectRatio: 'none', 'aria-hidden': 'true' });
+    spark.append(line);
     const drops = make('span');
+    const bar = make('div', { className: 'past', 'aria-hidden': 'true' });
+    const parts = new List(bar, () => this.#part());
+    const history = make('ol', { className: 'history', 'aria-label': 'Transports that it has had' });
+    const changes = new List(history, () => this.#changeOf());
     const why = make('summary');
     const more = make('dl');
     const details = make('details', {}, why, more);
-    const element = make('tbody', {},
-      make('tr', {}, make('th', { scope: 'row' }, name, ends), cell('', transport, traits), cell('n', hz, perSecond),
-        cell('n wide-only', median, p99), cell('n wide-only', drops)),
-      make('tr', {}, make('td', { colSpan: 5 }, details)));
+    const element = make('tbody', { className: 'flow' },
+      make('tr', {}, make('th', { scope: 'row' }, name, role, ends), cell('', transport, traits), cell('n', hz, perSecond),
+        cell('n', make('span', { className: 'figure' }, spark, median), p99), cell('n wide-only', drops)),
+      make('tr', {}, make('td', { colSpan: 5 }, bar, history, details)));
     let last;
     const tell = () => details.open && this.#tell(more, last);
     details.addEventListener('toggle', tell);
@@ -98,6 +301,9 @@ export class Routes {
       update: (it) => {
         last = it;
         const isKnown = it.is_counted;
+        const past = this.#past.get(keyOf(it));
+        say(name, `${it.topic}: `);
+        say(role, { topic: '', request: 'requests ', reply: 'replies ' }[it.role]);
         say(ends, `${endOf(it.publisher)} → ${endOf(it.subscription)}`);
         say(transport, transportOf(it));
         transport.classList.toggle('none', ['incompatible', 'no_route'].includes(it.state));
@@ -106,12 +312,48 @@ export class Routes {
         say(hz, rate(isKnown ? it.rate_hz : 0));
         say(perSecond, isKnown && it.bytes_per_s > 0 ? throughput(it.bytes_per_s) : '');
         const about = it.latency?.clock === 'wall' ? '~' : '';
-        say(median, it.latency ? `${about}${duration(it.latency.median_us)}` : '–');
+        say(median, medianOf(it));
         say(p99, it.latency ? `p99 ${about}${duration(it.latency.p99_us)}` : '');
+        line.setAttribute('d', sparkline(past?.medians ?? []));
         say(drops, isKnown ? String(dropsOf(it)) : '–');
         drops.classList.toggle('warn', isKnown && dropsOf(it) > 0);
+        // The first route is no change, and says nothing that does not stand above.
+        const isChanged = it.changes.length > 1;
+        bar.hidden = history.hidden = !isChanged;
+        const now = Date.now() + this.#bridge.ahead;
+        const shown = isChanged ? it.changes.slice(-HISTORY) : [];
+        const all = shown.map((one, at) => ({ ...one, until: (shown[at + 1]?.wall_ns ?? now * 1e6), median: past?.byEpoch.get(one.epoch) }));
+        parts.show(all, (one) => one.epoch);
+        changes.show(all, (one) => one.epoch);
         say(why, reasonOf(it));
         tell();
+      },
+    };
+  }
+
+  // How long a flow had a transport, as a part of a bar.
+  #part() {
+    const element = make('span');
+    return {
+      element,
+      update: ({ to, wall_ns: since, until }) => {
+        paint(element, to);
+        element.style.flexGrow = String(Math.max(1, (until - since) / 1e9));
+      },
+    };
+  }
+
+  // Since when a flow had a transport, and why.
+  #changeOf() {
+    const [time, transport, why] = [make('time'), make('span', { className: 'transport' }), make('span', { className: 'faint' })];
+    return {
+      element: make('li', {}, time, ' ', transport, ' ', why),
+      update: (it) => {
+        say(time, timeOf(it.wall_ns));
+        time.dateTime = new Date(it.wall_ns / 1e6).toISOString();
+        say(transport, it.to);
+        paint(transport, it.to);
+        say(why, [it.why, it.median && `median ${it.median}`].filter(Boolean).join('; '));
       },
     };
   }
@@ -127,8 +369,8 @@ export class Routes {
     pairs.push(['Samples', it.publisher.vendor ? taken : `${it.sent} sent, ${taken}`]);
     if (it.latency) pairs.push(['Latency', `median ${duration(it.latency.median_us)}, p99 ${duration(it.latency.p99_us)}, at most ${duration(it.latency.max_us)}, by the ${it.latency.clock} clock`]);
     pairs.push(['Drops', `${it.displaced} displaced, ${it.expired} expired, ${it.invalid} invalid, ${it.lost} lost, ${it.duplicates} duplicates`]);
-    const change = it.changes.filter((one) => one.from).pop();
-    if (change) pairs.push(['Changed', `${new Date(change.wall_ns / 1e6).toLocaleTimeString()}: ${change.from} → ${change.to}, since ${change.why}`]);
+    const change = it.changes.at(-1);
+    if (change) pairs.push(['Changed', `${timeOf(change.wall_ns)}: ${change.from ?? 'none'} → ${change.to}, since ${change.why}; ${howOf(change)}`]);
     if (list.children.length !== 2 * pairs.length) list.replaceChildren(...pairs.flatMap(() => [make('dt'), make('dd')]));
     pairs.forEach(([title, text], at) => {
       say(list.children[2 * at], title);
@@ -136,3 +378,15 @@ export class Routes {
     });
   }
 }
+
+// The latest transports of a flow that are shown.
+const HISTORY = 5;
+
+// A line of medians, which may not be known at times.
+const sparkline = (medians) => {
+  const most = Math.max(0, ...medians.filter((it) => it !== undefined));
+  if (most <= 0) return '';
+  const from = PAST - medians.length;
+  const y = (median) => (19 - (18 * median) / most).toFixed(1);
+  return medians.map((it, at) => (it === undefined ? '' : `${medians[at - 1] === undefined ? 'M' : 'L'}${from + at} ${y(it)}`)).join('');
+};

@@ -16,6 +16,10 @@ export class System {
   flowsLeftOut = 0;
   // The names of all messages that could be published.
   messages = [];
+  // What topics are set to and which may be set, while somebody wants to know; and why that is not told.
+  settings;
+  settingsRefused;
+  wantsSettings = false;
   // Whether it has been told of anything yet, and when it was last.
   isKnown = false;
   at = 0;
@@ -33,6 +37,8 @@ export class System {
     this.#isLive = isLive;
     document.addEventListener('visibilitychange', () => this.look());
     bridge.on('state', (state) => {
+      // Another user may be told more.
+      if (state === 'connected') this.settingsRefused = undefined;
       if (state === 'connected') this.#ask('/rosapi/interfaces', (it) => {
         this.messages = it.interfaces.filter((name) => name.includes('/msg/'));
       });
@@ -65,6 +71,7 @@ export class System {
       this.#ask('/rosapi/tsuji_bridge', (it) => { this.counters = it; }),
       this.#ask('/rosapi/services', (it) => { this.services = it.services; }),
     ];
+    if (this.wantsSettings && !this.settingsRefused) asked.push(this.#askSettings());
     await Promise.all(asked);
     this.#isAsking = false;
     this.#listeners.forEach((it) => it());
@@ -87,6 +94,17 @@ export class System {
       take(await this.#bridge.call(service));
     } catch {
       // What is refused stays as it was; whoever wants to know has been told by the first call.
+    }
+  }
+
+  async #askSettings() {
+    try {
+      const { transports, settings, may_set: maySet } = await this.#bridge.call('/rosapi/tsuji_route_settings');
+      this.settings = { transports, byTopic: new Map(settings.map((it) => [it.topic, it])), maySet: new Set(maySet) };
+    } catch (error) {
+      // Whoever may not ask is not to be refused again and again. A connection that is lost refuses nothing.
+      this.settings = undefined;
+      if (error.message.includes('may not')) this.settingsRefused = error.message;
     }
   }
 

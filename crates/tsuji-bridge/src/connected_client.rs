@@ -457,16 +457,10 @@ impl ConnectedClient {
         }
     }
 
-    /// A line of the audit: what this client may not do.
+    /// A line of the audit: what this client may not do, or has done that changes how others work.
     pub(crate) fn audit(&self, what: &dyn fmt::Display) {
         let Peer { address, protocol, .. } = self.peer;
         tracing::warn!(target: "tsuji::audit", client = %address, protocol = protocol.word(), "{}", Plain(what));
-    }
-
-    /// A line of the audit: what this client has done that changes how others work.
-    pub(crate) fn record(&self, what: &dyn fmt::Display) {
-        let Peer { address, protocol, .. } = self.peer;
-        tracing::info!(target: "tsuji::audit", client = %address, protocol = protocol.word(), "{}", Plain(what));
     }
 
     /// Bounds what waits for it, and what has come of it in pieces, from now on.

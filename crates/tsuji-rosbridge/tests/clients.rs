@@ -479,6 +479,8 @@ fn access() {
         "\"arm\" may not call_service \"/s\": this user is allowed []",
     );
     check(&users, arm, Act::ServeService, "/s", "allowed");
+    // The server's globs hold for what makes the name known.
+    check(&users, arm, Act::SetRoute, "/closed", "allowed");
 }
 
 #[test]
@@ -493,6 +495,8 @@ fn who_has_not_said_who_it_is_may_do_what_anonymous_may() {
     assert!(access.decide(None, Act::Subscribe, "/map").is_ok());
     let denial = access.decide(None, Act::Publish, "/map").unwrap_err().to_string();
     assert_eq!(denial, "\"anonymous\" may not publish \"/map\": this user is allowed []");
+    let denial = access.decide(None, Act::SetRoute, "/map").unwrap_err().to_string();
+    assert_eq!(denial, "\"anonymous\" may not set_route \"/map\": this user is allowed []");
     let arm = access.user("secret");
     assert!(arm.is_some() && access.decide(arm, Act::Publish, "/map").is_ok());
     assert_eq!(access.limits(arm), UserLimits::default());

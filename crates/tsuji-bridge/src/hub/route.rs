@@ -139,6 +139,16 @@ pub(super) fn change(
         }
     };
 
+    if let What::Set(Some(wanted)) = what {
+        let mut of_topic = seen.routes.iter().filter(|it| it.topic == *topic).peekable();
+        // Setting it would be a handover to what the policy says, and another one back.
+        if let Some(first) = of_topic.peek().and_then(|it| unable(it, wanted)).map(str::to_owned)
+            && of_topic.all(|it| unable(it, wanted).is_some())
+        {
+            return Err(none_can(topic, wanted, &first));
+        }
+    }
+
     let answers = set(watch, topic, transport.as_deref())?;
     if let Some(why) = refusal(&answers, &publishers) {
         if answers.iter().any(|it| it.outcome.is_ok()) {
@@ -174,7 +184,7 @@ pub(super) fn change(
         What::Undo => changes.forget_last(topic),
     }
     let who = user.map_or_else(|| "a client".to_owned(), |it| format!("{:?}", access.name(it)));
-    asking.member.record(&format_args!("{who} has set {topic:?} to {}", word(wanted)));
+    asking.member.audit(&format_args!("{who} has set {topic:?} to {}", word(wanted)));
     // Who may know of one topic need not know of all processes.
     let (deciding, others): (Vec<_>, Vec<_>) = answers.iter().partition(|it| {
         publishers.contains_key(&it.process.token) || it.outcome.as_ref().is_ok_and(|it| 0 < *it)
@@ -341,12 +351,26 @@ fn why_not(flow: &RouteReport, wanted: &str) -> Option<String> {
     flow.rejected.iter().find(|(it, _)| it == wanted).map(|(_, why)| why.clone())
 }
 
+/// Why a flow cannot take a transport, as far as its last decision tells, which was about others too.
+fn unable<'r>(flow: &'r RouteReport, wanted: &str) -> Option<&'r str> {
+    let (_, why) = flow.rejected.iter().find(|(it, _)| it == wanted)?;
+    UNABLE.iter().any(|it| why.starts_with(it)).then_some(why)
+}
+
+fn none_can(topic: &str, wanted: &str, why: &str) -> String {
+    format!("{topic}: nothing is set: none of its flows can go by {wanted}: {why}")
+}
+
 fn word(transport: Option<&str>) -> &str {
     transport.unwrap_or(AUTO)
 }
 
 /// No transport, but what the policy says; as in `tsuji route auto`.
 const AUTO: &str = "auto";
+
+/// How reasons begin that hold whatever is set. What begins otherwise is tried.
+const UNABLE: [&str; 5] =
+    ["out of reach: ", "not working: ", "not offered here ", "not reliable, ", "forbidden by "];
 
 /// Settings that can be taken back, of all topics together. With one more the oldest cannot any more.
 const CHANGES_MAX: usize = 1000;

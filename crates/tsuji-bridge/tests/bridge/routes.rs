@@ -126,6 +126,36 @@ fn a_topic_takes_what_a_client_sets_and_gives_it_back_and_nothing_is_lost() {
     numbers(&mut listener, sent);
 }
 
+/// What is told is how late samples come by the transport that carries them now, not by all that the flow has had.
+#[test]
+fn latencies_begin_anew_with_the_transport() {
+    let world = World::new();
+    let (speaker, mut listener) = flow(&world);
+    let mut client = world.client();
+    let mut hear = |count: usize| {
+        for _ in 0..count {
+            speaker.publish(Text { data: "hello".to_owned() }).unwrap();
+        }
+        (0..count).for_each(|_| drop(listener.hear_of("publish")));
+    };
+    carried(&mut client, "shm");
+    hear(10);
+    until("a latency", || {
+        carried(&mut client, "shm")["latency"]["median_us"].is_number().then_some(())
+    });
+    set(&mut client, "cyclonedds");
+    let flow = carried(&mut client, "cyclonedds");
+    assert_eq!((&flow["samples"], &flow["latency"]), (&json!(10), &Value::Null));
+    hear(1);
+    until("a latency by it", || {
+        let flow = carried(&mut client, "cyclonedds");
+        let latency = flow["latency"].as_object()?;
+        // Of one sample they are the same.
+        assert_eq!(latency["median_us"], latency["p99_us"], "{flow}");
+        Some(())
+    });
+}
+
 #[test]
 fn taking_back_restores_what_another_command_had_set_and_never_what_it_has_set_since() {
     let world = World::new();
@@ -173,7 +203,7 @@ fn what_cannot_be_set_is_said_and_changes_nothing() {
     let mut client = world.client();
     carried(&mut client, "shm");
     set(&mut client, "cyclonedds");
-    carried(&mut client, "cyclonedds");
+    let before = carried(&mut client, "cyclonedds");
     let mut check = |topic: &str, transport: Value, expected: &str| {
         let why =
             refused(&mut client, "set_route", json!({ "topic": topic, "transport": transport }));
@@ -195,10 +225,13 @@ fn what_cannot_be_set_is_said_and_changes_nothing() {
     let unable =
         "nothing is set: none of its flows can go by inproc: out of reach: the peer is local";
     check(TOPIC, json!("inproc"), &format!("/chatter: {unable}"));
-    check(TOPIC, json!("fastdds"), "fastdds is not at work in this process; there are ");
-    check("/idle", json!("fastdds"), "/idle: nothing is set: ");
+    check(TOPIC, json!("fastdds"), "none of its flows can go by fastdds: not working: ");
+    check("/idle", json!("fastdds"), "fastdds is not at work in this process; there are ");
     check("/a b", json!("shm"), "found \"/a b\"");
-    assert_eq!(carried(&mut client, "cyclonedds")["pinned"], "cyclonedds");
+    let after = carried(&mut client, "cyclonedds");
+    assert_eq!(after["pinned"], "cyclonedds");
+    // Not even for a moment.
+    assert_eq!(after["changes"], before["changes"]);
     assert_eq!(settings(&mut client)[0]["undo"], "auto");
     // What has no flow yet is remembered for the first.
     let told =

@@ -88,7 +88,7 @@ fn what_cannot_be_is_said() {
 #[test]
 fn users_of_a_file_may_do_what_it_says() {
     let world = World::new();
-    let text = "users: {arm: {token: sesame, publish: [/arm]}}\n";
+    let text = "users: {arm: {token: sesame, publish: [/arm], subscribe: [/arm], call_service: all, set_route: all}}\n";
     let file = world.write("users.yaml", text);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let (bridge, port) = bridge(&world, &["--users", file.to_str().unwrap()]);
@@ -104,8 +104,14 @@ fn users_of_a_file_may_do_what_it_says() {
     let count = client.read(&mut buffer).unwrap();
     let status: Value = serde_json::from_slice(&buffer[..count]).unwrap();
     assert_eq!((&status["level"], &status["id"]), (&json!("error"), &json!("a")), "{status}");
+    let set = br#"{"op":"call_service","service":"/rosapi/tsuji_set_route","args":["/arm","shm"]}"#;
+    client.write_all(set).unwrap();
+    let count = client.read(&mut buffer).unwrap();
+    let answer: Value = serde_json::from_slice(&buffer[..count]).unwrap();
+    assert_eq!(answer["result"], true, "{answer}");
     let ended = bridge.stop();
     assert!(ended.err.contains(r#"\"arm\" may not publish \"/leg\""#), "{ended:?}");
+    assert!(ended.err.contains(r#"\"arm\" has set \"/arm\" to shm"#), "{ended:?}");
     // Everybody can read it.
     assert!(ended.err.contains("chmod o-rwx"), "{ended:?}");
     assert!(!ended.err.contains("sesame"), "{ended:?}");

@@ -25,6 +25,9 @@ use crate::support::{Running, WATCHDOG, World, spun};
 const GUARDED: &str =
     "--port 0 --token sesame --url-path /ws --origin https://robot.example --use-compression";
 
+/// Everybody may look, and do nothing.
+const VIEWERS: &str = "anonymous: {subscribe: all, call_service: ['/rosapi/*']}";
+
 #[test]
 fn the_page_does_what_it_offers_in_a_real_browser() {
     let named = |variable: &str| env::var(variable).ok().filter(|it| !it.is_empty());
@@ -33,6 +36,9 @@ fn the_page_does_what_it_offers_in_a_real_browser() {
     let world = World::new();
     let (first, port) = bridge(&world, "--port 0");
     let (_guarded, guarded_port) = bridge(&world, &format!("{GUARDED} {}", by_tls(&world)));
+    let viewers = world.write("viewers.yaml", VIEWERS);
+    let (_viewers, viewer_port) =
+        bridge(&world, &format!("--port 0 --users {}", viewers.display()));
     let wave = world.write("wave.yaml", &wave());
     let quietly = ["topic", "pub", "-p", "0", "-r"];
     let publish = |rest: &[&str]| world.start(&[&quietly[..], rest].concat());
@@ -40,12 +46,13 @@ fn the_page_does_what_it_offers_in_a_real_browser() {
     let wave = wave.to_str().unwrap();
     let _wave = publish(&["50", "--yaml-file", wave, "/wave", "geometry_msgs/msg/Vector3"]);
     let _hz = world.start(&["topic", "hz", "/chatter"]);
+    let _hz_of_wave = world.start(&["topic", "hz", "/wave"]);
     let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("page-shots");
     filmed(&world, || {
         let mut echo = world.start(&["topic", "echo", "/cmd_vel", "geometry_msgs/msg/Twist"]);
         let driver = format!("{folder}/page.mjs");
         let shots = shots.to_str().unwrap();
-        let words = ["node", &driver, &browser, &port, &guarded_port, shots];
+        let words = ["node", &driver, &browser, &port, &guarded_port, &viewer_port, shots];
         let mut driver = Running::new(&mut world.foreign(words));
         driver.out("published on /cmd_vel");
         echo.out("x: 1.5");

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { chromium } from 'playwright-core';
 
-const [executablePath, port, guardedPort, shots] = process.argv.slice(2);
+const [executablePath, port, guardedPort, viewerPort, shots] = process.argv.slice(2);
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const TABS = ['topics', 'routes', 'picture', 'plot', 'publish', 'call'];
 // Nothing is expected to take any part of it.
@@ -30,8 +30,9 @@ const complaints = [];
 // What the browser says while nobody listens at the port, or to a connection that came just before nobody did. That pixels are read here it says too.
 let mayFail = false;
 
-// What its WebSockets agreed on, by page.
+// What its WebSockets agreed on, and what it said by them, by page.
 const extensions = new Map();
+const said = new Map();
 
 // A page of its own, which may ask nobody but the bridge.
 const open = async (to, options = {}, scheme = 'http', path = '/') => {
@@ -51,7 +52,11 @@ const open = async (to, options = {}, scheme = 'http', path = '/') => {
   page.on('pageerror', (error) => complaints.push(`thrown: ${error.stack}`));
   const isHere = (url) => new URL(url).host === `127.0.0.1:${to}` || url.startsWith('blob:') || url.startsWith('data:');
   page.on('request', (it) => { if (!isHere(it.url())) complaints.push(`asked for ${it.url()}`); });
-  page.on('websocket', (it) => { if (!isHere(it.url())) complaints.push(`connected to ${it.url()}`); });
+  said.set(page, []);
+  page.on('websocket', (it) => {
+    if (!isHere(it.url())) complaints.push(`connected to ${it.url()}`);
+    it.on('framesent', ({ payload }) => said.get(page).push(String(payload)));
+  });
   const answer = await page.goto(`${scheme}://127.0.0.1:${to}${path}`);
   assert.equal(answer.status(), 200);
   return page;
@@ -110,8 +115,8 @@ done('the messages of a topic');
 // Routes with reasons.
 await tab(page, 'routes');
 // The one of the page's own subscription goes with what the page shows of it, which was closed just now.
-await until(page, () => [...document.querySelectorAll('#routes-table tbody')].filter((it) => it.textContent.includes('/chatter')).length === 1);
-const flow = page.locator('#routes-table tbody').filter({ hasText: '/chatter' });
+await until(page, () => [...document.querySelectorAll('#routes-table tbody.flow')].filter((it) => it.textContent.includes('/chatter')).length === 1);
+const flow = page.locator('#routes-table tbody.flow').filter({ hasText: '/chatter' });
 await flow.locator('summary').click();
 await flow.locator('dl').getByText('Because').waitFor();
 const told = await flow.textContent();
@@ -123,7 +128,71 @@ await page.screenshot({ path: `${shots}/routes-light.png` });
 // What is open stays open while everything is told anew.
 const before = await flow.locator('dl').textContent();
 await until(page, (before) => [...document.querySelectorAll('#routes-table details[open] dl')].some((it) => it.textContent !== before), before);
+await flow.locator('summary').click();
 done('routes and reasons');
+
+// A click sets the transport of a topic, with what happens shown, and another takes it back.
+const group = (of, topic) => of.locator('#routes-table tbody.topic').filter({ has: of.getByRole('heading', { name: topic, exact: true }) });
+const chatter = group(page, '/chatter');
+const choice = (name) => chatter.getByRole('button', { name, exact: true });
+const saying = async (of, wanted) => {
+  await of.locator('.told').filter({ hasText: wanted }).waitFor();
+  return of.locator('.told').textContent();
+};
+await choice('auto').and(page.locator('[aria-pressed=true]')).waitFor();
+await flow.locator('.figure').filter({ hasText: /\d (µs|ms)$/ }).waitFor();
+await choice('cyclonedds').click();
+await saying(chatter, /^Set to cyclonedds, for 1 flow\. shm → cyclonedds: the user has set it; opened in [\d.]+ (µs|ms), settled in [\d.]+ (µs|ms), \d+ held; median ~?[\d.]+ (µs|ms) → ~?[\d.]+ (µs|ms)\.$/);
+await choice('cyclonedds').and(page.locator('[aria-pressed=true]')).waitFor();
+await flow.locator('tr').first().getByText('cyclonedds', { exact: true }).waitFor();
+const past = await flow.locator('.history li').allTextContents();
+assert.equal(past.length, 2);
+assert.match(past[0], /shm the two ends have met; median/);
+assert.match(past[1], /^\d.* cyclonedds the user has set it/);
+assert.equal(await flow.locator('.past span').count(), 2);
+await accessible(page, 'a topic that is set');
+await page.screenshot({ path: `${shots}/routes-set-light.png` });
+
+// By the keyboard, to one that cannot carry it: nothing is changed by that, and the reason is said.
+await choice('cyclonedds').focus();
+await page.keyboard.press('Home');
+assert.equal(await page.evaluate(() => document.activeElement.textContent), 'auto');
+await page.keyboard.press('ArrowRight');
+assert.equal(await page.evaluate(() => document.activeElement.textContent), 'inproc');
+await page.keyboard.press('Enter');
+await chatter.getByRole('alert').filter({ hasText: '/chatter: nothing is set: none of its flows can go by inproc: out of reach' }).waitFor();
+await choice('cyclonedds').and(page.locator('[aria-pressed=true]')).waitFor();
+assert.equal(await flow.locator('.history li').count(), 2);
+await page.keyboard.press('Tab');
+assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Undo: back to auto');
+await page.keyboard.press('Enter');
+await saying(chatter, /^Left to the policy, for 1 flow\. cyclonedds → shm: the user has left it to the policy; .*median/);
+await choice('auto').and(page.locator('[aria-pressed=true]')).waitFor();
+assert.ok(await chatter.locator('.undo').isHidden() && await chatter.getByRole('alert').isHidden());
+assert.equal(await page.evaluate(() => document.activeElement.closest('[role=toolbar]')?.getAttribute('aria-label')), 'Transport of /chatter');
+assert.equal(await flow.locator('.history li').count(), 3);
+// It comes back when the tab does, and is asked for meanwhile by nobody.
+const asked = (of, service) => said.get(of).filter((it) => it.includes(`/rosapi/${service}"`)).length;
+await tab(page, 'call');
+await until(page, () => !document.getElementById('call').hidden);
+const [looks, settings] = [asked(page, 'tsuji_routes'), asked(page, 'tsuji_route_settings')];
+assert.ok(settings > 0);
+while (asked(page, 'tsuji_routes') < looks + 2) await page.waitForTimeout(100);
+assert.equal(asked(page, 'tsuji_route_settings'), settings);
+await tab(page, 'routes');
+await choice('cyclonedds').waitFor();
+done('a transport is set and taken back');
+
+// Who may only look sees why.
+const viewer = await open(viewerPort);
+await connected(viewer);
+await tab(viewer, 'routes');
+await text(viewer, 'routes-rights', /^Transports can be looked at and not set: this user of the bridge has no right set_route there\.$/);
+assert.equal(await viewer.locator('#routes-table').getByRole('button').count(), 0);
+await group(viewer, '/chatter').waitFor();
+await accessible(viewer, 'routes that may not be set');
+await viewer.context().close();
+done('who may not set a transport is told');
 
 // Pictures.
 await tab(page, 'picture');
@@ -319,7 +388,7 @@ await page.locator('#scheme').click();
 done('accessible in light and dark');
 
 // On a phone, held upright.
-const phone = await open(port, { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 });
+const phone = await open(port, { viewport: { width: 360, height: 780 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 });
 await connected(phone);
 for (const name of TABS) {
   await phone.locator(`#tab-${name}`).tap();
@@ -334,6 +403,11 @@ for (const name of TABS) {
     await phone.locator('#plot-field').fill('x');
     await phone.getByRole('button', { name: 'Add line' }).tap();
     await until(phone, () => Number(document.querySelector('#plot-lines td:nth-child(4)')?.textContent) > 0.99);
+  }
+  if (name === 'routes') {
+    const bar = group(phone, '/wave');
+    await bar.getByRole('button', { name: 'cyclonedds', exact: true }).tap();
+    await saying(bar, /→ cyclonedds: the user has set it; .*median/);
   }
   if (name === 'publish') await fill(phone, 'publish-topic', '/chatter');
   assert.ok(await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} is too wide`);
