@@ -24,6 +24,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   inputs PACKAGE…             print the folders that these packages are built from; a folder with a workspace is one too
   manual FOLDER               write what mdBook makes the manual of into this folder
   book FOLDER                 follow every reference of the built manual
+  sentences                   print how many words the sentences of each page for users have
   path                        print where this program is";
 
 fn main() -> ExitCode {
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Some("inputs") => inputs(&root, arguments),
         Some("manual") => manual(&root, arguments),
         Some("book") => book(arguments),
+        Some("sentences") => print(manual::sentences(&root)),
         Some("path") => path(),
         _ => {
             eprintln!("{USAGE}");

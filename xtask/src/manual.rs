@@ -10,7 +10,9 @@ use std::path::Path;
 
 use crate::{links, tidy};
 
+mod blocks;
 pub(crate) mod html;
+mod sentences;
 
 /// The list of all pages, which is one itself.
 pub(crate) const LIST: &str = "docs/README.md";
@@ -78,7 +80,43 @@ pub(crate) fn complaints(files: &BTreeMap<String, String>) -> Vec<String> {
     let documents = files.keys().filter(|it| it.starts_with("docs/") && it.ends_with(".md"));
     let missing = documents.filter(|it| !paths(files).contains(*it));
     complaints.extend(missing.map(|it| format!("{LIST}: no item begins with a link to {it}")));
+    complaints.extend(long_winded(files));
+    complaints.extend(blocks::complaints(files));
     complaints
+}
+
+/// The part of the manual that only its makers read.
+const FOR_CONTRIBUTORS: &str = "For contributors";
+/// How many words a sentence of a page for users may have in the mean, and of the first page.
+const WORDS_MAX: f64 = 20.0;
+
+/// The pages for users with their words and sentences.
+fn lengths(files: &BTreeMap<String, String>) -> Vec<(String, sentences::Length)> {
+    let list = files.get(LIST).map_or("", String::as_str);
+    let read = pages(list).into_iter().filter(|it| it.part != FOR_CONTRIBUTORS);
+    let paths = [FIRST, LIST].map(str::to_owned).into_iter().chain(read.map(|it| it.path));
+    let text = |path: String| {
+        let text = files.get(&path)?;
+        Some((path, sentences::length(text)))
+    };
+    paths.filter_map(text).collect()
+}
+
+/// The pages whose sentences are too long in the mean.
+fn long_winded(files: &BTreeMap<String, String>) -> Vec<String> {
+    let long = lengths(files).into_iter().filter(|(_, it)| it.mean() > WORDS_MAX);
+    long.map(|(path, it)| format!("{path}: {:.1} words a sentence; at most {WORDS_MAX}", it.mean()))
+        .collect()
+}
+
+/// A line for each page of how long its sentences are, the longest first.
+pub(crate) fn sentences(root: &Path) -> Result<Vec<String>, String> {
+    let mut lengths = lengths(&tidy::files(root)?);
+    lengths.sort_by(|(_, one), (_, other)| other.mean().total_cmp(&one.mean()));
+    let line = |(path, it): &(String, sentences::Length)| {
+        format!("{:5.1} words in {:4} sentences of {path}", it.mean(), it.sentences)
+    };
+    Ok(lengths.iter().map(line).collect())
 }
 
 /// Writes what mdBook makes the book of into `out`, whose sources are made anew. Returns how many pages there are.

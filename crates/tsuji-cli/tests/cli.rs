@@ -24,6 +24,8 @@ mod lifecycle;
 mod limits;
 #[path = "cli/log.rs"]
 mod log;
+#[path = "cli/manual.rs"]
+mod manual;
 #[path = "cli/page.rs"]
 mod page;
 #[path = "cli/param.rs"]
@@ -34,6 +36,8 @@ mod policy;
 mod record;
 #[path = "cli/recordings.rs"]
 mod recordings;
+#[path = "cli/reference.rs"]
+mod reference;
 #[path = "cli/ros2.rs"]
 mod ros2;
 #[path = "cli/ros2_client.rs"]

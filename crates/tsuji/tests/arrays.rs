@@ -106,6 +106,23 @@ fn several_arrays_of_a_loan_are_written_and_read_by_another_process() {
 }
 
 #[test]
+fn what_the_manual_writes_is_read() {
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let (publisher, subscription) = pair::<LaserScan>(&one, &two, "scan");
+    // As docs/tutorial/camera.md has it.
+    let publish = |template: LaserScan| {
+        let mut scan = publisher.loan_with(&template, &[("ranges", 360), ("intensities", 360)])?;
+        scan.array_mut::<f32>("ranges")?.fill(1.0);
+        publisher.publish(scan)
+    };
+    publish(template()).unwrap();
+    let received = wait(&two, &subscription, || subscription.take().unwrap());
+    assert_eq!(received.view().ranges, [1.0; 360]);
+    assert_eq!(received.view().intensities.len(), 360);
+}
+
+#[test]
 fn arrays_inside_other_messages_are_written_and_read() {
     let folder = Folder::new();
     let (one, two) = (folder.process(), folder.process());

@@ -1,0 +1,550 @@
+//! The commands of the manual, run as they stand in its pages, in a world that is as the page says. docs/programs.md says which
+//! blocks this file runs; it runs those and no others.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use tsuji::lifecycle::Lifecycle;
+use tsuji::{Context, Node, Qos, info};
+use tsuji_interfaces::nav_msgs::msg::Odometry;
+use tsuji_interfaces::sensor_msgs::msg::Image;
+
+use crate::support::{Ended, Running, World, flow, is_there, spun, tsuji};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const THIS: &str = "crates/tsuji-cli/tests/cli/manual.rs";
+
+/// A block of a page: what runs in a shell, and the lines that the page shows after each command.
+struct Block {
+    page: &'static str,
+    begins: String,
+    text: String,
+}
+
+impl Block {
+    /// The block of a page that begins so; the second of several by `(2)`.
+    fn of(page: &'static str, begins: &str) -> Self {
+        let text = fs::read_to_string(Path::new(ROOT).join(page)).unwrap();
+        let (first, number) = match begins.rsplit_once(" (") {
+            Some((first, number)) if number.len() == 2 => (first, number[..1].parse().unwrap()),
+            _ => (begins, 1),
+        };
+        let blocks = text.split("\n```").skip(1).step_by(2);
+        let texts = blocks.map(|it| it.split_once('\n').unwrap().1.to_owned() + "\n");
+        let found = texts.filter(|it| it.lines().next().unwrap().trim() == first).nth(number - 1);
+        let text = found.unwrap_or_else(|| panic!("{page} has no block that begins with {begins}"));
+        Self { page, begins: begins.to_owned(), text }
+    }
+
+    /// Holds this against the list, once it has run.
+    fn ran(&self) {
+        let list = fs::read_to_string(Path::new(ROOT).join("docs/programs.md")).unwrap();
+        let path =
+            self.page.strip_prefix("docs/").map_or(format!("../{}", self.page), str::to_owned);
+        let row = format!("]({path}) | `{}` | test `{THIS}` |", self.begins.replace('|', "\\|"));
+        assert!(list.contains(&row), "docs/programs.md does not say that this runs: {row}");
+    }
+
+    /// The commands with the lines that are shown after each.
+    fn commands(&self) -> Vec<(String, Vec<&str>)> {
+        let is_console = self.text.starts_with("$ ");
+        let mut commands: Vec<(String, Vec<&str>)> = Vec::new();
+        for line in self.text.lines().filter(|it| !it.trim().is_empty()) {
+            match (line.strip_prefix("$ "), commands.last_mut()) {
+                (Some(command), _) => commands.push((command.to_owned(), Vec::new())),
+                (None, Some((command, _))) if command.ends_with('\\') => {
+                    command.truncate(command.len() - 1);
+                    command.push_str(line);
+                }
+                (None, Some((_, shown))) if is_console => shown.push(line),
+                (None, _) => commands.push((line.to_owned(), Vec::new())),
+            }
+        }
+        commands
+    }
+
+    /// Runs each command to its end, and compares what it prints with what the page shows.
+    fn run(&self, world: &World) {
+        for (command, shown) in self.commands() {
+            let ended = Running::new(&mut shell(world, &command)).end();
+            let printed = format!("{}{}", ended.out, ended.err);
+            compare(&command, &shown, &printed);
+        }
+        self.ran();
+    }
+}
+
+/// A command of a page, in a shell in the world's folder that finds `tsuji`.
+fn shell(world: &World, command: &str) -> std::process::Command {
+    use std::os::unix::fs::PermissionsExt;
+    let program = world.path("bin/tsuji");
+    if !program.exists() {
+        world.write("bin/tsuji", &format!("#!/bin/sh\nexec {} \"$@\"\n", tsuji()));
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut shell = world.foreign(["bash", "-c", &format!("set -e\n{command}")]);
+    let path = env::var("PATH").unwrap_or_default();
+    shell.env("PATH", format!("{}:{path}", program.parent().unwrap().display()));
+    shell.env("CARGO_NET_OFFLINE", "true").env_remove("CARGO_TARGET_DIR");
+    shell
+}
+
+/// What is printed has the lines that the page shows, in their order. Numbers, times and widths of columns are the machine's; `…`
+/// stands for any lines where it stands alone, else for any words that follow. A page that shows nothing says nothing.
+#[track_caller]
+fn compare(command: &str, shown: &[&str], printed: &str) {
+    let mut lines = printed.lines().map(shape).filter(|it| !it.is_empty());
+    let mut skips = false;
+    for line in shown {
+        let wanted = shape(line);
+        if wanted == "…" {
+            skips = true;
+            continue;
+        }
+        let fits = |line: &String| match wanted.strip_suffix('…') {
+            Some(begin) => line.starts_with(begin.trim_end()),
+            None => *line == wanted,
+        };
+        let found = if skips { lines.by_ref().find(fits) } else { lines.next().filter(fits) };
+        assert!(found.is_some(), "{command}: the page shows\n{wanted}\nbut it printed\n{printed}");
+        skips = false;
+    }
+    let rest: Vec<_> = lines.collect();
+    assert!(skips || shown.is_empty() || rest.is_empty(), "{command}: printed besides: {rest:?}");
+}
+
+/// A line without what differs from run to run: numbers with their units, and how many spaces there are.
+fn shape(line: &str) -> String {
+    const UNITS: [&str; 9] = ["ns", "µs", "ms", "s", "Hz", "B/s", "kB/s", "kB", "MB"];
+    let mut words = Vec::new();
+    for word in line.split_whitespace() {
+        let is_number = word.chars().next().is_some_and(|it| it.is_ascii_digit() || it == '~');
+        if UNITS.contains(&word) && words.last().is_some_and(|it| it == "#") {
+            continue;
+        }
+        let mut shape = String::new();
+        for letter in word.chars() {
+            let is_digit = letter.is_ascii_digit()
+                || (is_number && "~.:".contains(letter) && !word.ends_with(letter));
+            match (is_digit, shape.ends_with('#')) {
+                (true, true) => {}
+                (true, false) => shape.push('#'),
+                (false, _) => shape.push(letter),
+            }
+        }
+        // A value that is not known yet is a dash.
+        words.push(if shape == "-" { "#".to_owned() } else { shape });
+    }
+    words.join(" ")
+}
+
+#[test]
+fn shapes_are_without_what_differs() {
+    let check = |line: &str, expect: &str| assert_eq!(shape(line), expect);
+    check("/a  12.5 ms   -  shm", "/a # # shm");
+    check("(tsuji 14011)  04:22:50.946Z", "(tsuji #) #Z");
+    check("robot.xml:2:41: no", "robot.xml:#:#: no");
+}
+
+#[test]
+#[should_panic(expected = "the page shows")]
+fn another_line_is_told() {
+    compare("x", &["/chatter: cyclonedds is set"], "/chatter: shm is set\n");
+}
+
+#[test]
+fn policies() {
+    let world = World::new();
+    let policy = Block::of("docs/how-to/policy.md", "<tsuji>");
+    world.write("robot.xml", &policy.text);
+    assert_eq!(world.run(&["policy", "check", "robot.xml"]).code, Some(0));
+    policy.ran();
+    let explain = "$ tsuji policy explain --policy robot.xml --topic /camera/image --size large --scope local --reliability reliable";
+    Block::of("docs/how-to/policy.md", explain).run(&world);
+    world.write(
+        "robot.xml",
+        &policy.text.replace("900KiB", "900 KiBs").replace("\"local\"", "\"nearby\""),
+    );
+    Block::of("docs/how-to/policy.md", "$ tsuji policy check robot.xml").run(&world);
+    for (page, begins) in [
+        ("policies/README.md", "<tsuji prefer=\"latency\" interop=\"rtps\" engine=\"cyclonedds\">"),
+        ("docs/how-to/networks.md", "<tsuji>"),
+        ("docs/how-to/wifi.md", "<tsuji>"),
+        ("docs/transports.md", "<tsuji>"),
+        ("docs/transports.md", "<tsuji engine=\"fastdds\">"),
+    ] {
+        let block = Block::of(page, begins);
+        world.write("checked.xml", &block.text);
+        let ended = world.run(&["policy", "check", "checked.xml"]);
+        assert_eq!(ended.code, Some(0), "{page}: {ended:?}");
+        block.ran();
+    }
+}
+
+#[test]
+fn routes() {
+    let world = World::new();
+    world.write("robot.xml", "<tsuji><rule name=\"mine\" priority=\"9\" use=\"shm\"/></tsuji>");
+    let _flow = flow(&world, &["--policy", "robot.xml"]);
+    Block::of("docs/how-to/routes.md", "$ tsuji route set /chatter cyclonedds").run(&world);
+    let settled = |count: usize, transport: &str| {
+        world.run_until(&["routes", "--json"], |it| {
+            let flow = &it.json()[0];
+            let changes = flow["changes"].as_array().map_or(0, Vec::len);
+            changes == count && flow["transport"] == transport && flow["handover_to"].is_null()
+        });
+    };
+    settled(2, "cyclonedds");
+    world.run(&["route", "set", "/chatter", "shm"]);
+    settled(3, "shm");
+    world.run(&["route", "auto", "/chatter"]).good();
+    world.write(
+        "robot.xml",
+        "<tsuji><rule name=\"mine\" priority=\"9\" use=\"cyclonedds\"/></tsuji>",
+    );
+    settled(4, "cyclonedds");
+    Block::of("docs/how-to/routes.md", "$ tsuji routes --history").run(&world);
+    // One that shows flows again and again, until it is interrupted.
+    let watch = Block::of("docs/how-to/wifi.md", "tsuji routes --watch");
+    let mut running = Running::new(&mut shell(&world, &format!("exec {}", watch.text.trim())));
+    running.out("/chatter");
+    assert_eq!(running.stop().code, Some(0));
+    watch.ran();
+    let engines = Block::of("docs/transports.md", "$ tsuji routes --engines");
+    let (command, shown) = engines.commands().remove(0);
+    let ended = Running::new(&mut shell(&world, &command)).end();
+    // Which engines there are is the machine's affair; the columns are the page's.
+    assert!(ended.out.lines().map(shape).any(|it| it == shape(shown[1])), "{ended:?}");
+    engines.ran();
+    let doctor = Block::of("docs/how-to/wifi.md", "tsuji doctor");
+    let ended = Running::new(&mut shell(&world, &doctor.text)).end();
+    assert!(ended.out.contains("multicast") && ended.out.contains("fragments"), "{ended:?}");
+    doctor.ran();
+}
+
+struct Arm;
+
+impl Lifecycle for Arm {}
+
+/// A node of this process while `body` runs.
+fn with_node(world: &World, name: &str, namespace: &str, body: impl FnOnce(&Node)) {
+    let context = Context::builder().runtime_dir(world.run_time()).domain(0).isolated().build();
+    let node = context.unwrap().node_in(name, namespace).unwrap();
+    spun(&node, || body(&node));
+}
+
+#[test]
+fn parameters_log_and_lifecycles() {
+    const PAGE: &str = "docs/tutorial/parameters.md";
+    let world = World::new();
+    let values = "/robot/arm:\n  ros__parameters:\n    joints:\n      limits: [1, 2.0]\n";
+    world.write("robot.yaml", values);
+    with_node(&world, "arm", "/robot", |_| {
+        Block::of(PAGE, "$ tsuji param load /robot/arm robot.yaml").run(&world);
+    });
+    with_node(&world, "arm", "/", |node| {
+        let _managed = node.manage(Arm).unwrap();
+        Block::of(PAGE, "$ tsuji lifecycle set /arm activate").run(&world);
+    });
+    with_node(&world, "driven_node", "/", |node| {
+        let log = Block::of(PAGE, "$ tsuji log --level info --node /driven_node");
+        let (command, shown) = log.commands().remove(0);
+        let mut listening = Running::new(&mut shell(&world, &format!("exec {command}")));
+        let clock = node.clock().unwrap();
+        let now = clock.now();
+        info!(node.logger(), "it is {}.{:09}", now.sec, now.nanosec);
+        listening.out("it is ");
+        compare(&command, &shown, &listening.stop().out);
+        log.ran();
+    });
+}
+
+/// A part of the repository under the world's folder.
+fn link(world: &World, name: &str, to: &str) {
+    let link = world.path(name);
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(Path::new(ROOT).canonicalize().unwrap().join(to), link).unwrap();
+}
+
+/// The examples, which `cargo test` builds with the workspace, where the pages have them; `None` where they are not built.
+fn examples(world: &World) -> Option<PathBuf> {
+    let built = Path::new(env!("CARGO_BIN_EXE_tsuji")).with_file_name("examples");
+    let talker = built.join("talker").to_string_lossy().into_owned();
+    let has_runner = env::var("TSUJI_TEST_RUNNER").is_ok_and(|it| !it.is_empty());
+    if has_runner || !Path::new(&talker).exists() || !is_there(&["bash", "-c", "true"]) {
+        let _ = is_there(&[talker.as_str()]);
+        return None;
+    }
+    let here = world.path("target/debug/examples");
+    fs::create_dir_all(here.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&built, &here).unwrap();
+    Some(here)
+}
+
+#[test]
+fn programs_of_the_tutorial() {
+    let world = World::new();
+    let Some(examples) = examples(&world) else { return };
+    let example = |name: &str| examples.join(name).to_string_lossy().into_owned();
+    let run_both = Block::of(
+        "docs/tutorial/talker-and-listener.md",
+        "$ cargo run --release --bin talker                    $ cargo run --release --bin listener",
+    );
+    let mut talker = Running::new(&mut world.foreign([example("talker").as_str()]));
+    let mut listener = Running::new(&mut world.foreign([example("listener").as_str()]));
+    for (at, wanted) in [(0, talker.out_line("Publishing")), (54, listener.out_line("I heard"))] {
+        let line = run_both.text.lines().nth(1).unwrap();
+        let column = line.get(at..(at + 52).min(line.len())).unwrap_or_else(|| &line[at..]);
+        assert_eq!(numberless(column.trim()), numberless(wanted.trim()));
+    }
+    run_both.ran();
+    let refused = Block::of(
+        "docs/tutorial/talker-and-listener.md",
+        "$ TSUJI_POLICY=robot.xml cargo run --release --bin listener",
+    );
+    let (command, shown) = refused.commands().remove(0);
+    let command = command.replace("cargo run --release --bin listener", &example("listener"));
+    let ended = Running::new(&mut shell(&world, &command)).end();
+    assert_eq!(ended.code, Some(1));
+    compare(&command, &shown, &ended.err);
+    refused.ran();
+
+    link(&world, "docs", "docs");
+    let launch = Block::of(
+        "docs/tutorial/launch.md",
+        "$ PATH=target/debug/examples:$PATH tsuji launch docs/talker_listener.launch.xml robot:=arm",
+    );
+    let (command, _) = launch.commands().remove(0);
+    let mut running = Running::new(
+        shell(&world, &format!("exec env {command}")).env("ROS_LOG_DIR", world.path("logs")),
+    );
+    for wanted in [
+        "[INFO] [talker-1]: process started with pid [",
+        "[INFO] [listener-2]: process started with pid [",
+        "[listener-2] I heard: 'Hello World: ",
+    ] {
+        running.out(wanted);
+    }
+    assert_eq!(running.stop().code, Some(0));
+    launch.ran();
+
+    let pictures = Block::of("docs/tutorial/camera.md", "cargo run -p tsuji --example camera");
+    let mut running: Vec<_> = pictures
+        .commands()
+        .iter()
+        .map(|(command, _)| {
+            let name = command.strip_prefix("cargo run -p tsuji --example ").unwrap();
+            Running::new(&mut world.foreign([example(name).as_str()]))
+        })
+        .collect();
+    world.run_until(&["routes", "--json", "--topic", "/camera/image"], |it| {
+        it.code == Some(0) && it.json()[0]["state"] == "active"
+    });
+    pictures.ran();
+    let why = Block::of("docs/tutorial/camera.md", "tsuji routes --why --topic /camera/image");
+    let ended = Running::new(&mut shell(&world, &why.text)).end();
+    assert!(ended.out.contains("shm") && ended.out.contains("because"), "{ended:?}");
+    why.ran();
+    running.drain(..).for_each(|it| drop(it.stop()));
+}
+
+fn numberless(line: &str) -> String {
+    shape(line).chars().filter(|it| !it.is_ascii_digit()).collect()
+}
+
+#[test]
+fn crates_of_the_tutorial() {
+    let world = World::new();
+    if !is_there(&["cargo", "--version"]) {
+        return;
+    }
+    link(&world, "tsuji", "");
+    let crates = Block::of(
+        "docs/tutorial/talker-and-listener.md",
+        "cargo new robot && cd robot && mkdir src/bin",
+    );
+    let run = |text: &str| {
+        let ended: Ended = Running::new(&mut shell(&world, text)).end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    };
+    run(&crates.text);
+    crates.ran();
+    let messages = Block::of(
+        "docs/tutorial/messages.md",
+        "cargo add --build --path ../tsuji/crates/tsuji-build",
+    );
+    run(&format!("cd robot\n{}", messages.text));
+    messages.ran();
+    let manifest = fs::read_to_string(world.path("robot/Cargo.toml")).unwrap();
+    for (kind, name) in [
+        ("dependencies", "tsuji"),
+        ("dependencies", "tsuji-interfaces"),
+        ("build-dependencies", "tsuji-build"),
+    ] {
+        let of = manifest.split("\n[").find(|it| it.starts_with(&format!("{kind}]"))).unwrap();
+        assert!(of.lines().any(|it| it.starts_with(&format!("{name} = "))), "{manifest}");
+    }
+}
+
+#[test]
+fn components() {
+    let world = World::new();
+    let block = Block::of(
+        "docs/tutorial/components.md",
+        "$ tsuji component standalone tsuji_components Camera      # a container, with the first component in it",
+    );
+    let mut commands = block.commands().into_iter();
+    let (standalone, _) = commands.next().unwrap();
+    let mut container = Running::new(&mut shell(&world, &format!("exec {standalone}")));
+    container.out("Loaded component 1");
+    container.out("Container '/ComponentManager'");
+    for (command, shown) in commands {
+        let ended = Running::new(&mut shell(&world, &command)).end();
+        compare(&command, &shown, &ended.out);
+    }
+    block.ran();
+}
+
+#[test]
+fn bridges() {
+    let world = World::new();
+    // What listens at a port that this machine has free, in the place of the one that the page names.
+    let anywhere = |command: &str| {
+        let words: Vec<_> = command.split('#').next().unwrap().split_whitespace().collect();
+        let mut words: Vec<_> =
+            words.iter().map(|it| if it.parse::<u16>().is_ok() { "0" } else { it }).collect();
+        if !words.contains(&"--port") {
+            words.extend(["--port", "0"]);
+        }
+        words.join(" ")
+    };
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    world.write("cert.pem", &made.cert.pem());
+    world.write("key.pem", &made.signing_key.serialize_pem());
+    for (page, begins) in [
+        ("docs/tutorial/browser.md", "$ tsuji bridge --tcp-port 9091"),
+        (
+            "docs/bridge.md",
+            "tsuji bridge                                      # ws://127.0.0.1:9090, and a page at http://127.0.0.1:9090/",
+        ),
+        (
+            "docs/foxglove.md",
+            "tsuji bridge --address 0.0.0.0 --token sesame     # then connect to ws://ROBOT:9090/?token=sesame",
+        ),
+        ("docs/how-to/from-rosbridge-server.md", "tsuji bridge --address 0.0.0.0 --port 9090"),
+    ] {
+        let block = Block::of(page, begins);
+        for (command, shown) in block.commands() {
+            let command = anywhere(&command);
+            let mut bridge = Running::new(&mut shell(&world, &format!("exec {command}")));
+            bridge.out("listening");
+            let lines = shown.iter().filter(|it| !it.contains("Ctrl-C"));
+            let begins: Vec<_> = lines.filter_map(|it| it.split("127.0.0.1").next()).collect();
+            bridge.out_each(&begins);
+            let ended = bridge.stop();
+            assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
+        }
+        block.ran();
+    }
+}
+
+#[test]
+fn recordings() {
+    let world = World::new();
+    with_node(&world, "robot", "/", |node| {
+        let odometry = node.create_publisher::<Odometry>("/odom", Qos::DEFAULT).unwrap();
+        let pictures = node.create_publisher::<Image>("/camera/image", Qos::DEFAULT).unwrap();
+        let publish = move || {
+            let _ = odometry.publish(Odometry::default());
+            let _ = pictures.publish(Image::default());
+        };
+        let _timer = node.create_timer(std::time::Duration::from_millis(20), publish).unwrap();
+        let block = Block::of("docs/record.md", "$ tsuji record /odom '/camera/**' -o drive.mcap");
+        for (command, _) in block.commands() {
+            let running = Running::new(&mut shell(&world, &format!("exec {command}")));
+            if command.contains("record ") && !command.contains("play") {
+                let wanted = ["drive.mcap", "drive/drive_0.mcap"].map(|it| world.path(it));
+                let has_begun =
+                    || wanted.iter().any(|it| fs::metadata(it).is_ok_and(|it| it.len() > 4096));
+                let is_all = command.contains("--all");
+                let began = std::time::Instant::now();
+                while !(has_begun() && (!is_all || wanted[1].exists())) {
+                    assert!(began.elapsed() < crate::support::WATCHDOG, "{command} writes nothing");
+                    std::thread::yield_now();
+                }
+                running.interrupt();
+            }
+            let ended = running.end();
+            assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
+        }
+        block.ran();
+    });
+}
+
+#[test]
+fn a_launch_file_of_the_reference() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let block = Block::of("docs/launch.md", "<launch>");
+    world.write("robot.launch.xml", &block.text);
+    for name in ["talker", "listener"] {
+        let path = world.write(&format!("bin/{name}"), "#!/bin/sh\n");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let ended =
+        Running::new(&mut shell(&world, "tsuji launch --dry-run robot.launch.xml robot:=arm"))
+            .end();
+    assert!(
+        ended.code == Some(0) && ended.out.contains("/arm") && ended.out.contains("listener"),
+        "{ended:?}"
+    );
+    block.ran();
+}
+
+#[test]
+fn a_transport_in_c_is_built() {
+    let world = World::new();
+    if !is_there(&["cc", "--version"]) {
+        return;
+    }
+    link(&world, "cpp", "cpp");
+    let begins = "$ cc -std=c11 -O2 -fPIC -shared -fvisibility=hidden -pthread -I cpp/include \\";
+    let block = Block::of("docs/transports.md", begins);
+    let ended = Running::new(&mut shell(&world, &block.commands()[0].0)).end();
+    assert!(
+        ended.code == Some(0) && world.path("libtsuji_transport_example.so").exists(),
+        "{ended:?}"
+    );
+    block.ran();
+}
+
+#[test]
+fn variables_are_taken() {
+    let world = World::new();
+    for page in ["docs/how-to/networks.md", "docs/how-to/wifi.md"] {
+        let block = Block::of(page, "export ROS_STATIC_PEERS=\"robot.local;192.168.1.7\"");
+        let ended =
+            Running::new(&mut shell(&world, &format!("{}\ntsuji doctor", block.text))).end();
+        assert!(ended.out.contains("ROS_STATIC_PEERS"), "{ended:?}");
+        block.ran();
+    }
+}
+
+/// What the list says that this file runs, and which of its tests name it: a block that nobody runs any more is told.
+#[test]
+fn each_block_that_is_said_to_run_here_is_named_here() {
+    let list = fs::read_to_string(Path::new(ROOT).join("docs/programs.md")).unwrap();
+    let this = fs::read_to_string(Path::new(ROOT).join(THIS))
+        .unwrap()
+        .replace("\\\"", "\"")
+        .replace("\\\\", "\\");
+    let rows = list.lines().filter(|it| it.ends_with(&format!("| test `{THIS}` |")));
+    let mut count = 0;
+    for row in rows {
+        let begins =
+            row.split(" | `").nth(1).unwrap().split("` | test").next().unwrap().replace("\\|", "|");
+        assert!(this.contains(&format!("\"{begins}\"")), "nothing here runs {row}");
+        count += 1;
+    }
+    assert!(count > 20, "{count}");
+}
