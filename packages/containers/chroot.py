@@ -10,6 +10,7 @@ import os
 import pathlib
 import pwd
 import re
+import signal
 import subprocess
 import sys
 
@@ -90,6 +91,8 @@ def main():
     # Of the caller's variables those that are tsuji's, as `--env` has them.
     asked = {name: value for name, value in os.environ.items() if name.startswith(('TSUJI_', 'ROS_'))}
     environment = image.become()
+    # A shell starts what it puts into the background with Ctrl-C ignored, a builder of containers starts nothing so.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ['PATH'] = PATH
     os.execvpe(command[0], command, {**environment, **asked})
 
