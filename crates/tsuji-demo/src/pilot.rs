@@ -180,8 +180,8 @@ mod tests {
             }
         }
         // Beside the middle, and from there to beside the middle of another street.
-        drive(&mut pose, Place { x: 3.0, y: 0.5 });
-        drive(&mut pose, Place { x: -6.9, y: 2.0 });
+        drive(&mut pose, Place { x: 3.0, y: 0.3 });
+        drive(&mut pose, Place { x: -6.7, y: 2.0 });
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let mut pilot = Pilot::default();
         pilot.set_out(Pose::START.place, Place { x: 0.0, y: -4.4 }).unwrap();
         assert!(0.0 < pilot.steer(&Pose::START, 1.0, 5.0).ahead);
-        assert_eq!(pilot.steer(&Pose::START, 1.0, 0.4).ahead, 0.0);
+        assert_eq!(pilot.steer(&Pose::START, 1.0, 0.3).ahead, 0.0);
         pilot.stop();
         assert_eq!(pilot.steer(&Pose::START, 1.0, 5.0), Velocity::default());
     }

@@ -291,10 +291,7 @@ impl Screen {
                 (Style::Bold, "tsuji demo".to_owned()),
                 (Style::Plain, format!("  {time}")),
                 (Style::Dim, " (Ctrl-C ends it)".to_owned()),
-                (
-                    Style::Plain,
-                    if says.is_empty() { String::new() } else { format!("  the robot {says}") },
-                ),
+                (Style::Plain, if says.is_empty() { String::new() } else { format!("  {says}") }),
             ],
             vec![(Style::Dim, elsewhere)],
         ];

@@ -29,15 +29,15 @@ pub(crate) struct Velocity {
 }
 
 /// Half of the world's sides; there is a wall round it.
-pub(crate) const HALF_WIDTH: f64 = 7.5;
-pub(crate) const HALF_HEIGHT: f64 = 5.5;
+pub(crate) const HALF_WIDTH: f64 = STREETS_X[2] + STREET_HALF;
+pub(crate) const HALF_HEIGHT: f64 = STREETS_Y[2] + STREET_HALF;
 /// Half of what a street has across.
-pub(crate) const STREET_HALF: f64 = 1.1;
+pub(crate) const STREET_HALF: f64 = 0.8;
 /// The middle lines of the streets from south to north, and of those from west to east.
 pub(crate) const STREETS_X: [f64; 3] = [-6.4, 0.0, 6.4];
 pub(crate) const STREETS_Y: [f64; 3] = [-4.4, 0.0, 4.4];
 /// The robot is round.
-pub(crate) const ROBOT_RADIUS: f64 = 0.5;
+pub(crate) const ROBOT_RADIUS: f64 = 0.4;
 /// As fast as it can.
 pub(crate) const FASTEST: Velocity = Velocity { ahead: 2.0, turn: 3.0 };
 /// It sees so far.
@@ -207,7 +207,7 @@ mod tests {
         for (name, place) in PLACES {
             assert!(place.is_free(ROBOT_RADIUS), "{name}");
         }
-        for (x, y) in [(3.2, 2.2), (-3.2, -2.2), (7.4, 0.0), (0.0, 5.4), (20.0, 0.0)] {
+        for (x, y) in [(3.2, 2.2), (-3.2, -2.2), (7.1, 0.0), (0.0, 5.1), (20.0, 0.0)] {
             assert!(!Place { x, y }.is_free(ROBOT_RADIUS), "{x}, {y}");
         }
     }
@@ -219,16 +219,16 @@ mod tests {
             assert!((pose.sight(0.0) - expect).abs() < 1e-9, "{x}, {y}, {degrees}: {pose:?}");
         };
         // Along the streets to the walls.
-        check(0.0, 0.0, 0.0, 7.5);
-        check(0.0, 0.0, 90.0, 5.5);
-        check(0.0, 0.0, 180.0, 7.5);
+        check(0.0, 0.0, 0.0, HALF_WIDTH);
+        check(0.0, 0.0, 90.0, HALF_HEIGHT);
+        check(0.0, 0.0, 180.0, HALF_WIDTH);
         check(-6.4, -4.4, 0.0, SIGHT);
         // Across a street to a block, from both sides.
-        check(-6.4, 2.2, 0.0, 1.1);
-        check(0.0, 2.2, 180.0, 1.1);
-        check(3.2, 0.0, 90.0, 1.1);
+        check(-6.4, 2.2, 0.0, STREET_HALF);
+        check(0.0, 2.2, 180.0, STREET_HALF);
+        check(3.2, 0.0, 90.0, STREET_HALF);
         // From the corner of two blocks, slantwise.
-        check(0.0, 0.0, 45.0, 1.1 * 2.0f64.sqrt());
+        check(0.0, 0.0, 45.0, STREET_HALF * 2.0f64.sqrt());
     }
 
     #[test]

@@ -189,6 +189,6 @@ mod tests {
         assert_eq!(scan.ranges.len(), BEAMS);
         let angle = f64::from(scan.angle_min) + AHEAD as f64 * f64::from(scan.angle_increment);
         assert!(angle.abs() < 1e-3, "{angle}");
-        assert!((f64::from(scan.ranges[AHEAD]) - 7.5).abs() < 1e-6);
+        assert!((f64::from(scan.ranges[AHEAD]) - world::HALF_WIDTH).abs() < 1e-6);
     }
 }
