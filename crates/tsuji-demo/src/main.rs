@@ -164,7 +164,7 @@ Usage: tsuji-demo [OPTIONS]        (or: tsuji demo [OPTIONS])
 
 Try beside it, in another terminal, with the command that it names:
   tsuji routes --why          tsuji topic echo /odom
-  tsuji top                   tsuji param set /driver speed 0.5
+  tsuji top                   tsuji param set /driver speed 2.0
   tsuji action send-goal /drive_to tsuji_demo_msgs/action/DriveTo
     '{target: {x: 0, y: 0}}'
 

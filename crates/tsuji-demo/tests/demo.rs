@@ -116,6 +116,17 @@ impl Drop for Folder {
     }
 }
 
+/// The command of tsuji beside the demo. Where it is not built, the test says so.
+fn command_beside() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_tsuji-demo")).with_file_name("tsuji");
+    if beside.is_file() {
+        return Some(beside);
+    }
+    assert!(std::env::var_os("CI").is_none(), "{} is not built", beside.display());
+    let _ = writeln!(std::io::stderr(), "skipped: {} is not built", beside.display());
+    None
+}
+
 fn is_alive(pid: u32) -> bool {
     PathBuf::from(format!("/proc/{pid}")).exists()
 }
@@ -290,13 +301,36 @@ fn the_robot_drives_where_anybody_sends_it_obeys_a_parameter_and_stands_without_
 }
 
 #[test]
-fn its_page_is_served_for_as_long_as_it_runs() {
-    let beside = Path::new(env!("CARGO_BIN_EXE_tsuji-demo")).with_file_name("tsuji");
-    if !beside.is_file() {
-        assert!(std::env::var_os("CI").is_none(), "{} is not built", beside.display());
-        let _ = writeln!(std::io::stderr(), "skipped: {} is not built", beside.display());
-        return;
+fn what_its_tutorial_has_typed_works() {
+    let Some(_) = command_beside() else { return };
+    let page = std::fs::read_to_string("../../docs/tutorial/demo.md").unwrap();
+    let block = page.split("```sh\n").find(|it| it.starts_with("tsuji routes --why")).unwrap();
+    let lines: Vec<&str> = block.split("```").next().unwrap().lines().collect();
+    let demo = Demo::start(&["--seconds", "3600", "--json", "--no-page"]);
+    demo.processes_at_work();
+    let command = demo.runtime_dir().join("tsuji");
+    for line in &lines {
+        let (_, words) = line.split_once(' ').unwrap();
+        let end = match words {
+            // For a terminal, which it has not.
+            "top" => continue,
+            // Else for ever.
+            _ if words.starts_with("topic echo") => " --once",
+            _ => "",
+        };
+        let line = format!("'{}' {words}{end}", command.display());
+        let done = Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert!(done.status.success() && !done.stdout.is_empty(), "{line}: {done:?}");
     }
+    assert!(5 < lines.len());
+    demo.interrupt();
+    let summary = json(&demo.end());
+    check_nothing_lost(&summary, FLOWS);
+}
+
+#[test]
+fn its_page_is_served_for_as_long_as_it_runs() {
+    let Some(_) = command_beside() else { return };
     for signal in [Signal::Interrupt, Signal::Kill] {
         let demo = Demo::start(&["--seconds", "3600", "--plain", "--port", "0"]);
         let told = demo.process.output.find(HANG, |it| it.contains("in a browser: ")).unwrap();
