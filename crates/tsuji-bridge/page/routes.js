@@ -16,7 +16,7 @@ const UNABLE = /^(out of reach: |not working: |not offered here |not reliable, |
 const LOOKS = 3;
 
 const nameOf = ({ topic, role }) => ({ topic, request: `${topic} (requests)`, reply: `${topic} (replies)` })[role];
-const endOf = ({ node, program, pid, vendor }) => (vendor ? `${node} (plain, ${vendor})` : `${node} (${program} ${pid})`);
+const endOf = ({ node, program, pid, vendor }) => (vendor ? `${node} (foreign, ${vendor})` : `${node} (${program} ${pid})`);
 const keyOf = (it) => `${it.publisher.gid} ${it.subscription.gid} ${it.role}`;
 const transportOf = ({ state, transport, handover_to: to, mismatches }) => {
   if (transport && to) return `${transport} → ${to}…`;

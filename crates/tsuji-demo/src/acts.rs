@@ -180,6 +180,7 @@ pub(crate) struct Transports {
     viewer: Option<String>,
     guest: Option<String>,
     guest_is_known: bool,
+    viewer_is_known: bool,
     /// What somebody has set for the pictures.
     set: Option<String>,
 }
@@ -200,6 +201,7 @@ impl Transports {
             viewer: pictures_to(VIEWER).and_then(settled),
             guest: guest.and_then(settled),
             guest_is_known: guest.is_some(),
+            viewer_is_known: pictures_to(VIEWER).is_some(),
             set: pictures_to(VIEWER).and_then(|it| it.pinned.clone()),
         }
     }
@@ -234,6 +236,10 @@ pub(crate) enum Cue {
 pub(crate) struct Play {
     acts: Vec<&'static Act>,
     left_out: Vec<(&'static Act, String)>,
+    /// What an act has set for the pictures.
+    own: Option<&'static str>,
+    /// Something else was set at the last look.
+    was_odd: bool,
     /// Those that somebody has kept from having their effect.
     disturbed: Vec<&'static Act>,
     /// The act and its step that come next, or that are waited for.
@@ -269,7 +275,7 @@ impl Play {
             }
         }
         let state = if acts.is_empty() { State::Over } else { State::RestsUntil(QUIET / 2) };
-        Self { acts, left_out, disturbed: Vec::new(), at: (0, 0), state }
+        Self { acts, left_out, own: None, was_odd: false, disturbed: Vec::new(), at: (0, 0), state }
     }
 
     /// What is to be done after the robot has run for `now`, and its transports are so.
@@ -278,7 +284,10 @@ impl Play {
         match self.state {
             State::RestsUntil(until) if until <= now => {
                 let step = &self.acts[act].steps[step];
-                self.state = State::WaitsSince(now);
+                (self.state, self.was_odd) = (State::WaitsSince(now), false);
+                if let Deed::Transport(transport) = step.deed {
+                    self.own = transport;
+                }
                 Some(Cue::Do(act, step))
             }
             State::WaitsSince(since) => {
@@ -287,8 +296,8 @@ impl Play {
                     self.go_on(now);
                     return Some(Cue::Came);
                 }
-                let own = self.acts[act].steps.iter().any(|it| it.deed.sets(transports));
-                if transports.set.is_some() && !own {
+                let is_odd = transports.viewer_is_known && transports.set.as_deref() != self.own;
+                if is_odd && self.was_odd && matches!(then, Then::Viewer(_)) {
                     // Each step is done all the same, so that what it did is undone.
                     if self.disturbed.last() != Some(&self.acts[act]) {
                         self.disturbed.push(self.acts[act]);
@@ -296,6 +305,8 @@ impl Play {
                     self.go_on(now);
                     return Some(Cue::Came);
                 }
+                // What is set here shows at the next look at the latest.
+                self.was_odd = is_odd;
                 if now - since < STEP_MAX {
                     return None;
                 }
@@ -357,13 +368,6 @@ pub(crate) enum Obstacle {
     ToAll(String),
 }
 
-impl Deed {
-    /// Whether what is set for the pictures is what this sets.
-    fn sets(self, transports: &Transports) -> bool {
-        matches!(self, Self::Transport(Some(transport)) if transports.set.as_deref() == Some(transport))
-    }
-}
-
 const DISTURBED: &str = "somebody has set the transport of the pictures meanwhile";
 
 /// Before the first act and after the last, together.
@@ -383,7 +387,8 @@ mod tests {
     }
 
     fn viewer_on(transport: &str) -> Transports {
-        Transports { viewer: Some(transport.to_owned()), ..Transports::default() }
+        let viewer = Some(transport.to_owned());
+        Transports { viewer, viewer_is_known: true, ..Transports::default() }
     }
 
     #[test]
@@ -455,21 +460,31 @@ mod tests {
         let mut play = Play::new(seconds(7), &Obstacle::None);
         let set = Transports { set: Some("inproc".into()), ..viewer_on("shm") };
         assert!(matches!(play.poll(seconds(2), &set), Some(Cue::Do(0, _))));
+        assert_eq!(play.poll(seconds(3), &set), None, "it may have been set a moment ago");
         assert_eq!(play.poll(seconds(3), &set), Some(Cue::Came));
         let Some(Cue::Do(0, undo)) = play.poll(seconds(5), &set) else { panic!("{play:?}") };
         assert_eq!(undo.deed, Deed::Policy("shm cyclonedds"));
         assert_eq!(play.poll(seconds(6), &set), Some(Cue::Came));
         assert!(play.is_over());
         assert!(play.left_out().any(|it| it == ("policy file", DISTURBED)));
-        // What an act sets itself disturbs nobody.
-        let engine = Transports { set: Some(ENGINE.into()), ..Transports::default() };
-        assert!(
-            Deed::Transport(Some(ENGINE)).sets(&engine) && !Deed::Transport(None).sets(&engine)
-        );
+        // The act of the engine sets it itself, and whoever takes that back disturbs it.
+        let mut play = Play::new(seconds(30), &Obstacle::None);
+        play.acts.retain(|act| act.name == "engine");
+        let engine = Transports { set: Some(ENGINE.into()), ..viewer_on(ENGINE) };
+        assert!(matches!(play.poll(seconds(2), &viewer_on(SHM)), Some(Cue::Do(0, _))));
+        assert_eq!(play.poll(seconds(3), &engine), Some(Cue::Came));
+        assert!(matches!(play.poll(seconds(5), &engine), Some(Cue::Do(0, _))));
+        assert_eq!(play.poll(seconds(6), &engine), None);
+        assert_eq!(play.poll(seconds(7), &engine), None);
+        assert!(play.disturbed.is_empty());
+        let taken_back = Transports { set: None, ..viewer_on(ENGINE) };
+        assert_eq!(play.poll(seconds(8), &taken_back), None);
+        assert_eq!(play.poll(seconds(9), &taken_back), Some(Cue::Came));
+        assert_eq!(play.disturbed.len(), 1);
     }
 
     #[test]
-    fn the_policies_are_good_and_differ() {
+    fn the_policies_say_what_comes_first() {
         assert!(policy(SHM_FIRST).contains(r#"use="shm cyclonedds""#));
         assert_ne!(policy(SHM_FIRST), policy(ENGINE_FIRST));
     }

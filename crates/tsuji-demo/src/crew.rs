@@ -24,7 +24,7 @@ pub(crate) struct Crew {
 
 /// Where the robot's processes meet, away from the user's own.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Surroundings {
     pub(crate) runtime_dir: PathBuf,
     pub(crate) domain: u32,
     /// The policy file of the demonstration, unless the user has one.
@@ -47,7 +47,7 @@ struct Member {
 
 impl Crew {
     /// Starts all.
-    pub(crate) fn start(place: &Place) -> Result<Self> {
+    pub(crate) fn start(place: &Surroundings) -> Result<Self> {
         let foreign = place.foreign.as_deref().map(|it| ForeignNode::start(it, place.domain));
         let mut crew = Self { members: Vec::new(), foreign: foreign.transpose()?, page: None };
         for role in place.roles {
@@ -62,6 +62,13 @@ impl Crew {
     /// Whether the foreign node is there.
     pub(crate) fn has_foreign(&self) -> bool {
         self.foreign.is_some()
+    }
+
+    /// Why there is no page any more, once. The robot goes on without it.
+    pub(crate) fn lost_page(&mut self) -> Option<String> {
+        let why = self.page.as_mut()?.dead()?;
+        self.page = None;
+        Some(why)
     }
 
     /// The address of the page, once it is served.
@@ -94,8 +101,7 @@ impl Crew {
     /// Those that have ended without being told to.
     pub(crate) fn dead(&mut self) -> Vec<String> {
         let foreign = self.foreign.iter_mut().filter_map(ForeignNode::dead);
-        let page = self.page.iter_mut().filter_map(Page::dead);
-        self.members.iter_mut().filter_map(Member::dead).chain(foreign).chain(page).collect()
+        self.members.iter_mut().filter_map(Member::dead).chain(foreign).collect()
     }
 
     /// Ends all, and answers what did not end as it should.
@@ -107,13 +113,14 @@ impl Crew {
 }
 
 impl Member {
-    fn start(role: Role, place: &Place) -> Result<Self> {
+    fn start(role: Role, place: &Surroundings) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--role", role.name()]);
         command.env("TSUJI_RUNTIME_DIR", &place.runtime_dir);
         command.env("ROS_DOMAIN_ID", place.domain.to_string());
         // What steers this robot must not steer another.
         command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
+        command.env_remove("ROS_STATIC_PEERS");
         if let Some(policy) = &place.policy {
             command.env("TSUJI_POLICY", policy);
         }

@@ -1,7 +1,7 @@
 //! The guide, who sends the robot from place to place by its action, as anybody's program would.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use tsuji_interfaces::tsuji_demo_msgs::action::{DriveTo, DriveToGoal};
 
 use crate::Result;
 use crate::robot::DRIVE_TO;
+use crate::tally::lock;
 use crate::world::{PLACES, Place};
 
 /// Where the robot was driven.
@@ -53,26 +54,29 @@ impl Guide {
         let shared = Arc::new(Shared::default());
         let guided = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("guide".into()).spawn(move || {
-            let places = PLACES.into_iter().cycle();
-            for (name, place) in places {
-                // Who sends the robot elsewhere has it for as long as that takes.
-                while others.drive_it() && !guided.is_over() {
+            let mut at = 0;
+            // Who sends the robot elsewhere has it for as long as that takes.
+            while !guided.is_over() {
+                if others.drive_it() {
                     "is driven by somebody else".clone_into(&mut lock(&guided.says));
                     std::thread::sleep(LOOK_EVERY);
+                    continue;
                 }
-                if guided.is_over() {
-                    break;
-                }
-                let outcome = send(&client, name, place, &guided);
-                let mut tour = lock(&guided.tour);
-                match outcome {
-                    Ok(Some(metres)) => {
-                        tour.places += 1;
-                        tour.metres += metres;
+                let (name, place) = PLACES[at];
+                match send(&client, name, place, &guided) {
+                    Ok(outcome) => {
+                        let mut tour = lock(&guided.tour);
+                        match outcome {
+                            Some(metres) => {
+                                tour.places += 1;
+                                tour.metres += metres;
+                            }
+                            None => tour.missed += u32::from(!guided.is_over()),
+                        }
+                        at = (at + 1) % PLACES.len();
                     }
-                    // The robot is still being started, or is being ended.
-                    Err(error) if error.kind() == ErrorKind::NoServer => (),
-                    Ok(None) | Err(_) => tour.missed += u32::from(!guided.is_over()),
+                    // The driver is still being started or has gone, or there are two.
+                    Err(_) => std::thread::sleep(LOOK_EVERY),
                 }
             }
         })?;
@@ -161,11 +165,6 @@ fn send(
 
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// How long it may take to any place: from the farthest it is 20 s.
-const DRIVE_MAX: Duration = Duration::from_secs(60);
+/// How long it may take to any place: as slowly as it can be told to, to the next is 130 s.
+const DRIVE_MAX: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// Nothing panics while holding these locks, so a poisoned one is still sound.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,6 +1,6 @@
 //! A small robot of real processes, and the transport that each of its flows takes.
 //!
-//! This program uses tsuji as anybody's would: nothing here reaches behind the public API. Started
+//! This program uses tsuji as anybody's would; only the fault of one act reaches behind the public API. Started
 //! plainly it is the operator, who starts the robot's processes (itself, by a role), does this and that
 //! to them, so that flows change their routes, watches, adds up what was sent and received, and ends them.
 #![forbid(unsafe_code)]
@@ -155,7 +155,7 @@ Usage: tsuji-demo [OPTIONS]        (or: tsuji demo [OPTIONS])
                 [default: 27]; acts that do not fit into it are left out
   --stay        go on after the acts until Ctrl-C
   --components  the same nodes as components of one process: every flow by
-                pointer, and nothing is done to them
+                pointer but that to the terminal; no acts
   --port N      the port of the page, or any that is free if it is taken
                 [default: 9090]; --no-page for none
   --plain       a line for each change, a table now and then, nothing is drawn

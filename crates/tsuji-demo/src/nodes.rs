@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tsuji::component::{Component, ComponentOptions, Registered};
-use tsuji::{Message, Node, Publisher, Qos, Subscription};
+use tsuji::{EndpointKind, Message, Node, Publisher, Qos, Subscription};
 use tsuji_interfaces::geometry_msgs::msg::{Point, Quaternion};
 use tsuji_interfaces::nav_msgs::msg::OdometryView;
 
@@ -70,19 +70,26 @@ pub(crate) const fn kept(depth: u32) -> Qos {
     Qos::DEFAULT.keep_last(depth)
 }
 
-/// Whether those who count what they hear are there. Whoever was there once is waited for no more.
+/// Whether those nodes are there that count what they hear. Whoever was there once is waited for no more.
 struct Audience {
-    wanted: usize,
+    wanted: &'static [&'static str],
     has_come: bool,
 }
 
 impl Audience {
-    fn of(wanted: usize) -> Self {
+    fn of(wanted: &'static [&'static str]) -> Self {
         Self { wanted, has_come: false }
     }
 
-    fn is_there<M: Message>(&mut self, publisher: &Publisher<M>) -> bool {
-        self.has_come = self.has_come || self.wanted <= publisher.matched();
+    fn is_there<M: Message>(&mut self, node: &Node, publisher: &Publisher<M>) -> bool {
+        // Cheap while somebody is missing, which others who listen do not make up for.
+        if !self.has_come && self.wanted.len() <= publisher.matched() {
+            let ends = node.context().endpoints_of(publisher.topic());
+            let listens = |wanted: &&str| {
+                ends.iter().any(|it| it.kind == EndpointKind::Subscription && it.node == **wanted)
+            };
+            self.has_come = self.wanted.iter().all(listens);
+        }
         self.has_come
     }
 }
@@ -94,6 +101,11 @@ struct Latest<T>(Mutex<T>);
 impl<T: Copy> Latest<T> {
     fn set(&self, value: T) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = value;
+    }
+
+    fn update(&self, change: impl FnOnce(T) -> T) {
+        let mut value = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *value = change(*value);
     }
 
     fn value(&self) -> T {

@@ -1,7 +1,10 @@
 //! The operator: starts the robot, watches its flows, adds up at the end.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +17,7 @@ use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_platform::signals;
 
 use crate::acts::{self, Cue, Deed, ENGINE, Obstacle, Play, SHM_FIRST, Transports};
-use crate::crew::{Crew, Place};
+use crate::crew::{Crew, Surroundings};
 use crate::guide::Guide;
 use crate::nodes::kept;
 use crate::orders::HOLD;
@@ -23,6 +26,7 @@ use crate::robot::{
     self, DETECTOR, FLOWS, GUEST, PICTURES, Role, SMALL_PICTURES, SMALL_PICTURES_KEPT, VIEWER,
 };
 use crate::screen::{Moment, Screen, Thumbnail};
+use crate::sequence::Sequence;
 use crate::story::Story;
 use crate::summary::{Summary, sum_up};
 use crate::tally::{Count, End, Tally};
@@ -37,14 +41,15 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     }
     let folder = Folder::new()?;
     let policy = own_policy(&folder)?;
-    let mut builder = robot::settings().runtime_dir(&folder.path).domain(own_domain());
+    let domain = Domain::claim()?;
+    let mut builder = robot::settings().runtime_dir(&folder.path).domain(domain.number);
     if let Some(policy) = &policy {
         builder = builder.policy_file(policy);
     }
-    let context = builder.discovery_range(DiscoveryRange::Localhost).build()?;
+    let context = builder.discovery_range(DiscoveryRange::Localhost).static_peers([]).build()?;
     let foreign =
         foreign_program().filter(|_| matches!(context.interop(), Interop::Rtps | Interop::Both));
-    let place = Place {
+    let place = Surroundings {
         runtime_dir: folder.path.clone(),
         domain: context.domain(),
         policy,
@@ -57,9 +62,9 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     let mut crew = Crew::start(&place)?;
     let mut guide = Guide::start(&context)?;
     let mut screen = Screen::new(settings.show)?;
-    screen.begin(&place)?;
-
     let mut play = Play::new(settings.time, &obstacle(settings, &context, &place));
+    screen.begin(&place, !play.is_over())?;
+
     let mut story = Story::default();
     let mut troubles = Vec::new();
     let mut routes = Vec::new();
@@ -86,6 +91,9 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
             if let Some(address) = crew.page() {
                 screen.tell_page(address)?;
             }
+            if let Some(why) = crew.lost_page() {
+                screen.tell(runs, &format!("no page in a browser: {why}"))?;
+            }
             let transports = Transports::of(&routes);
             match play.poll(runs, &transports) {
                 Some(Cue::Came) => listen(&mut story, &crew.counts()),
@@ -109,12 +117,17 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     }
 
     let tour = guide.stop();
+    if first_picture.is_none() && troubles.is_empty() {
+        troubles.push("it was ended before the first picture came".to_owned());
+    }
     let counts = if crew.dead().is_empty() {
+        let counts = crew.counts();
+        learn(&mut story, &counts, &Transports::of(&routes), &routes);
+        listen(&mut story, &counts);
         crew.tell(HOLD);
         let counts = watch.count_to_the_end(&mut crew, &mut story)?;
         routes = flows_of(&context)?;
         story.look(&routes);
-        learn(&mut story, &counts, &Transports::of(&routes), &routes);
         counts
     } else {
         crew.counts()
@@ -126,7 +139,7 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     let flows = sum_up(&counts, &routes, &story, place.foreign.is_some());
     let left_out = play.left_out().map(|(name, why)| (name, why.to_owned())).collect();
     let summary = Summary { seconds, flows, story, tour, left_out, troubles };
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     if settings.show == Show::Json {
         writeln!(out, "{:#}", summary.json())?;
     } else {
@@ -136,7 +149,7 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
 }
 
 /// Does what an act asks for.
-fn perform(deed: Deed, context: &Context, crew: &mut Crew, place: &Place) -> Result<()> {
+fn perform(deed: Deed, context: &Context, crew: &mut Crew, place: &Surroundings) -> Result<()> {
     match deed {
         Deed::Policy(large) => {
             if let Some(path) = &place.policy {
@@ -174,7 +187,7 @@ fn own_command(folder: &Folder, domain: u32) -> Result<Option<PathBuf>> {
     let command = quoted(&command.to_string_lossy());
     let text = format!(
         "#!/bin/sh\n# The command of tsuji for the robot of this demonstration.\n\
-         export {variables}\nexec {command} \"$@\"\n"
+         unset ROS_STATIC_PEERS\nexport {variables}\nexec {command} \"$@\"\n"
     );
     let path = folder.path.join(COMMAND);
     let mut options = std::fs::OpenOptions::new();
@@ -208,14 +221,14 @@ fn flows_of(context: &Context) -> Result<Vec<RouteReport>> {
 }
 
 /// Why the transports cannot be changed as the acts would have it, if they cannot.
-fn obstacle(settings: &Settings, context: &Context, place: &Place) -> Obstacle {
+fn obstacle(settings: &Settings, context: &Context, place: &Surroundings) -> Obstacle {
     if settings.is_components {
         return Obstacle::ToAll("in one process every flow goes by pointer".to_owned());
     }
     no_policy(context, place).map_or(Obstacle::None, Obstacle::ToPolicy)
 }
 
-fn no_policy(context: &Context, place: &Place) -> Option<String> {
+fn no_policy(context: &Context, place: &Surroundings) -> Option<String> {
     if place.policy.is_none() {
         return Some("TSUJI_POLICY names a policy of your own".to_owned());
     }
@@ -269,6 +282,7 @@ struct Watch {
     set: WaitSet,
     subscription: Subscription<Image>,
     tally: Arc<Tally>,
+    order: Sequence,
     thumbnail: Thumbnail,
 }
 
@@ -280,7 +294,8 @@ impl Watch {
         let mut set = WaitSet::new(context)?;
         set.add(&subscription)?;
         let tally = Tally::new(SMALL_PICTURES, "/operator", End::Received);
-        Ok(Self { set, subscription, tally, thumbnail: Thumbnail::default() })
+        let order = Sequence::from_first(1);
+        Ok(Self { set, subscription, tally, order, thumbnail: Thumbnail::default() })
     }
 
     /// Takes what came, after waiting for it for a moment at most. Answers whether there was any.
@@ -291,7 +306,9 @@ impl Watch {
         while let Some(received) = self.subscription.take()? {
             let data = received.view().data;
             let is_whole = data.len() == TINY.bytes();
-            self.tally.add(is_whole.then_some(()).ok_or("a small picture of another size"));
+            let whole = is_whole.then_some(()).ok_or("a small picture of another size".to_owned());
+            let in_order = self.order.next("small picture", received.info().sequence);
+            self.tally.add(whole.and(in_order));
             if is_whole {
                 self.thumbnail.pixels = data.to_vec();
             }
@@ -318,11 +335,33 @@ impl Watch {
     }
 }
 
-/// A domain of its own: what steers this robot must not steer that of whoever tries it. Ports of RTPS
+/// A domain of its own: what steers this robot must not steer that of whoever tries it, nor that of another demo. Ports of RTPS
 /// are not ephemeral ones up to domain 101.
-fn own_domain() -> u32 {
-    60 + std::process::id() % 42
+struct Domain {
+    number: u32,
+    /// Has the name of the domain among the demos of this network, for as long as this is kept.
+    _claim: UnixListener,
 }
+
+impl Domain {
+    fn claim() -> Result<Self> {
+        let users = std::env::var("ROS_DOMAIN_ID").ok().and_then(|it| it.parse().ok());
+        let first = std::process::id() % DOMAINS;
+        let all = (0..DOMAINS).map(|it| DOMAIN_FIRST + (first + it) % DOMAINS);
+        for number in all.filter(|it| Some(*it) != users) {
+            let name = SocketAddr::from_abstract_name(format!("tsuji-demo-domain-{number}"))?;
+            match UnixListener::bind_addr(&name) {
+                Ok(claim) => return Ok(Self { number, _claim: claim }),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => (),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(format!("{DOMAINS} demos run here already, one in each domain for them").into())
+    }
+}
+
+const DOMAIN_FIRST: u32 = 60;
+const DOMAINS: u32 = 42;
 
 /// The program of a foreign node, which `make demo` builds.
 fn foreign_program() -> Option<PathBuf> {
@@ -333,14 +372,36 @@ fn foreign_program() -> Option<PathBuf> {
 /// Where this robot's processes meet, away from the user's own. Removed at the end.
 struct Folder {
     path: PathBuf,
+    /// Locked for as long as the demo lives.
+    _lock: File,
 }
 
 impl Folder {
     fn new() -> Result<Self> {
         // Under /tmp and short: a socket's path has at most 107 bytes.
-        let path = Path::new("/tmp").join(format!("tsuji-demo-{}", std::process::id()));
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self { path })
+        let path = Path::new("/tmp").join(format!("{FOLDERS}{}", std::process::id()));
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        // One of the same number as this process may have been killed.
+        Self::sweep();
+        if made.is_err() {
+            let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+            made.map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let lock = File::create(path.join(LOCK))?;
+        lock.lock()?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Removes what demos have left that were killed.
+    fn sweep() {
+        for entry in std::fs::read_dir("/tmp").into_iter().flatten().flatten() {
+            let is_one = entry.file_name().to_str().is_some_and(|it| it.starts_with(FOLDERS));
+            // Those of others cannot be opened.
+            let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+            if is_one && lock.try_lock().is_ok() {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
     }
 }
 
@@ -357,6 +418,8 @@ impl Drop for Folder {
     }
 }
 
+const FOLDERS: &str = "tsuji-demo-";
+const LOCK: &str = "lock";
 const START_MAX: Duration = Duration::from_secs(60);
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 const COUNT_MAX: Duration = Duration::from_secs(10);

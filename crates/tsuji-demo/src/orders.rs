@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use tsuji::{Context, ErrorKind, Node, Timer};
@@ -22,7 +22,8 @@ const INSIST_MAX: Duration = Duration::from_secs(10);
 /// What the operator wants of this process.
 #[derive(Clone, Default)]
 pub(crate) struct Orders {
-    is_held: Arc<Mutex<bool>>,
+    /// Callbacks read it for as long as they publish, so that whoever writes knows that none does any more.
+    is_held: Arc<RwLock<bool>>,
     have_ended: Arc<AtomicBool>,
 }
 
@@ -36,7 +37,7 @@ impl Orders {
     ) -> tsuji::Result<Timer> {
         let is_held = Arc::clone(&self.is_held);
         node.create_timer(period, move || {
-            let is_held = is_held.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_held = is_held.read().unwrap_or_else(PoisonError::into_inner);
             if !*is_held {
                 callback();
             }
@@ -56,7 +57,7 @@ impl Orders {
             for order in std::io::stdin().lock().lines().map_while(std::io::Result::ok) {
                 match order.as_str() {
                     HOLD => {
-                        *orders.is_held.lock().unwrap_or_else(PoisonError::into_inner) = true;
+                        *orders.is_held.write().unwrap_or_else(PoisonError::into_inner) = true;
                     }
                     COUNT => {
                         let tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);

@@ -44,16 +44,20 @@ impl Page {
         if self.port != 0 && self.address.is_none() {
             // As where the port is taken: any that is free will do.
             self.port = 0;
-            self.process = bridge(&self.command, self.port).ok()?;
+            match bridge(&self.command, self.port) {
+                Ok(process) => self.process = process,
+                Err(error) => return Some(error.to_string()),
+            }
             return None;
         }
-        Some(format!("the page's process ({}) died: {ended}", self.process.id()))
+        let why = format!("its process ({}) has ended: {ended}", self.process.id());
+        Some(self.process.with_errors(&why))
     }
 }
 
 impl Drop for Page {
     fn drop(&mut self) {
-        self.process.signal(Signal::Interrupt);
+        self.process.signal(Signal::Terminate);
     }
 }
 
@@ -65,7 +69,7 @@ fn bridge(command: &Path, port: u16) -> Result<Subprocess> {
         .env_remove("TSUJI_BRIDGE_TOKEN")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .process_group(0);
     child::bind(&mut bridge);
     Ok(Subprocess::start(&mut bridge, END_MAX)?)

@@ -159,7 +159,7 @@ mod tests {
         let mut steps = 0;
         while !pilot.has_arrived() {
             let velocity = pilot.steer(pose, 1.5, pose.sight(0.0));
-            let (next, is_free) = pose.moved(velocity, PERIOD);
+            let (next, _, is_free) = pose.moved(velocity, PERIOD);
             assert!(is_free, "{pose:?} on the way to {to:?}");
             *pose = next;
             steps += 1;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tsuji::{LatencyReport, RouteReport, RouteState};
 
-use crate::crew::Place;
+use crate::crew::Surroundings;
 use crate::guide::Tour;
 use crate::picture::{FULL, TINY};
 use crate::story::{Change, Chapter, Story};
@@ -110,20 +110,21 @@ impl Screen {
         })
     }
 
-    pub(crate) fn begin(&mut self, place: &Place) -> Result<()> {
+    pub(crate) fn begin(&mut self, place: &Surroundings, has_acts: bool) -> Result<()> {
+        let intro = &INTRO[..if has_acts { INTRO.len() } else { 1 }];
         self.command = place.command.as_ref().map(|it| format!("{} routes --why", it.display()));
         self.processes = place.roles.len() + 1;
         let mut out = std::io::stdout().lock();
         match self.show {
             Show::InPlace => {
                 self.is_drawing = true;
-                let intro = INTRO.map(|it| (vec![(Style::Plain, it.to_owned())], 0));
-                self.news.extend(intro);
+                let lines = intro.iter().map(|it| (vec![(Style::Plain, (*it).to_owned())], 0));
+                self.news.extend(lines);
                 write!(out, "\x1b[?25l")?;
             }
             Show::Plain => {
-                for text in INTRO {
-                    self.print(&mut out, &vec![(Style::Plain, text.to_owned())], 0)?;
+                for text in intro {
+                    self.print(&mut out, &vec![(Style::Plain, (*text).to_owned())], 0)?;
                 }
                 let processes = self.processes;
                 let beside = match place.foreign {
@@ -687,14 +688,14 @@ fn last_words(summary: &Summary) -> Vec<Line> {
     let (seconds, changes) = (summary.seconds, summary.story.changes_made());
     let changes = match changes {
         0 => format!("{seconds:.1} s."),
-        _ => format!("{seconds:.1} s, {changes} changes of transport."),
+        _ => format!("{seconds:.1} s, {} of transport.", counted(changes, "change")),
     };
     let (style, verdict) = match summary.is_good() {
         true => (Style::Good, VERDICT),
         false => (Style::Bad, "Not as it should be."),
     };
     let Tour { places, metres, .. } = &summary.tour;
-    let mut drive = format!("It drove {metres:.0} m to {places} places");
+    let mut drive = format!("It drove {metres:.0} m to {}", counted(*places as usize, "place"));
     match summary.story.changes_made() {
         0 => drive.push('.'),
         _ => {
@@ -915,6 +916,11 @@ fn micros(value: f64) -> String {
     }
 }
 
+/// A number of things, of one or of several.
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// As one says it.
 fn briefly(value_us: f64) -> String {
     match value_us {
@@ -949,7 +955,7 @@ const NO_COMMAND: &str =
 const INTRO: [&str; 2] = [
     "A small robot drives round a crossroads: real processes, and each of their flows takes the \
      transport that suits it.",
-    "While its pictures flow, that transport is changed ten times, by policy, by size and by force, \
+    "While its pictures flow, that transport is changed by policy, by size and by force, \
      and nothing is lost: other middleware is chosen once, for everything, before the start.",
 ];
 /// So many columns hold the reasons of most flows.

@@ -50,6 +50,7 @@ impl Summary {
                 "sent": it.sent,
                 "received": it.received,
                 "lost": it.lost(),
+                "doubled": it.doubled(),
                 "wrong": it.wrong,
                 "trouble": it.trouble,
                 "changes": it.changes,
@@ -77,8 +78,12 @@ impl FlowSum {
         Some(self.sent?.saturating_sub(self.received?))
     }
 
+    pub(crate) fn doubled(&self) -> Option<u64> {
+        Some(self.received?.saturating_sub(self.sent?))
+    }
+
     pub(crate) fn is_good(&self) -> bool {
-        self.lost() == Some(0) && self.wrong == 0 && self.sent != Some(0)
+        self.sent.is_some() && self.sent == self.received && self.wrong == 0 && self.sent != Some(0)
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Tally {
     /// In microseconds, of those that came since they were asked for last. Of more than there is room
     /// for, the oldest counts.
     ages: Mutex<Vec<f64>>,
-    /// In microseconds, from publish to take, in the same way; and the bytes of the last of them.
+    /// In microseconds, from publish to take, of the first that came since they were asked for last; and the bytes of the last.
     latencies: Mutex<(Vec<f64>, usize)>,
 }
 
@@ -144,7 +144,7 @@ impl Ages {
 const AGES_MAX: usize = 10_000;
 
 /// Nothing panics while holding these locks, so a poisoned one is still sound.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -152,13 +152,16 @@ impl Pose {
         to_wall.min(to_blocks).clamp(0.0, SIGHT)
     }
 
-    /// Where it is after `seconds`, and whether it could go there: it stands where it would leave the street.
-    pub(crate) fn moved(&self, velocity: Velocity, seconds: f64) -> (Self, bool) {
-        let velocity = velocity.possible();
+    /// Where it is after `seconds`, what it did, and whether it could go there: it stands where it would leave the street.
+    pub(crate) fn moved(&self, velocity: Velocity, seconds: f64) -> (Self, Velocity, bool) {
+        let mut velocity = velocity.possible();
         let heading = turned(self.heading + velocity.turn * seconds);
         let place = self.place.ahead(heading, velocity.ahead * seconds);
         let is_free = place.is_free(ROBOT_RADIUS);
-        (Self { place: if is_free { place } else { self.place }, heading }, is_free)
+        if !is_free {
+            velocity.ahead = 0.0;
+        }
+        (Self { place: if is_free { place } else { self.place }, heading }, velocity, is_free)
     }
 }
 
@@ -233,14 +236,16 @@ mod tests {
 
     #[test]
     fn the_robot_turns_drives_and_stands_before_a_block() {
-        let (pose, is_free) = Pose::START.moved(Velocity { ahead: 1.0, turn: 0.0 }, 0.5);
+        let (pose, _, is_free) = Pose::START.moved(Velocity { ahead: 1.0, turn: 0.0 }, 0.5);
         assert!(is_free && (pose.place.x - (Pose::START.place.x + 0.5)).abs() < 1e-9);
-        let (pose, _) = pose.moved(Velocity { ahead: 0.0, turn: 9.0 }, 1.0);
+        let (pose, done, _) = pose.moved(Velocity { ahead: 0.0, turn: 9.0 }, 1.0);
+        assert_eq!(done, Velocity { turn: FASTEST.turn, ..Velocity::default() });
         assert!((pose.heading - FASTEST.turn).abs() < 1e-9, "no faster than it can");
         let (mut pose, mut bumps) =
             (Pose { place: Place { x: 3.2, y: 0.0 }, heading: PI / 2.0 }, 0);
         for _ in 0..100 {
-            let (next, is_free) = pose.moved(Velocity { ahead: 1.0, turn: 0.0 }, 0.05);
+            let (next, done, is_free) = pose.moved(Velocity { ahead: 1.0, turn: 0.0 }, 0.05);
+            assert_eq!(done.ahead, f64::from(u8::from(is_free)), "what it does is told");
             bumps += u32::from(!is_free);
             pose = next;
         }

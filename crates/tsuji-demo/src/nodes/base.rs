@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tsuji::component::ComponentOptions;
-use tsuji::{Qos, info, warn};
+use tsuji::{MessageInfo, Qos, info, warn};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::geometry_msgs::msg::{
     Point, Pose as PoseMessage, PoseWithCovariance, Transform, TransformStamped, Twist,
@@ -51,7 +51,7 @@ pub(crate) fn new(options: &ComponentOptions, orders: &Orders) -> tsuji::Result<
 
     let command = Arc::new(Latest::<Command>::default());
     let motors = Arc::new(AtomicBool::new(true));
-    let (commanded, mut order) = (Arc::clone(&command), Sequence::from_first(1));
+    let (commanded, mut order, mut driver) = (Arc::clone(&command), Sequence::from_first(1), None);
     let commands =
         node.create_subscription::<Twist>(COMMANDS, kept(COMMANDS_KEPT), move |received| {
             let Twist { linear, angular } = *received.message();
@@ -59,7 +59,11 @@ pub(crate) fn new(options: &ComponentOptions, orders: &Orders) -> tsuji::Result<
                 velocity: Velocity { ahead: linear.x, turn: angular.z },
                 periods: 0,
             });
-            obeyed.add(order.next("command", received.info().sequence));
+            // Others may steer too. What the driver sent is counted, who was there first.
+            let MessageInfo { publisher, sequence, .. } = *received.info();
+            if *driver.get_or_insert(publisher) == publisher {
+                obeyed.add(order.next("command", sequence));
+            }
         })?;
     let (switched, said) = (Arc::clone(&motors), logger.clone());
     let switch = node.create_service::<SetBool>("motors", move |asked| {
@@ -85,25 +89,27 @@ pub(crate) fn new(options: &ComponentOptions, orders: &Orders) -> tsuji::Result<
     let transforms = node.create_publisher::<TFMessage>("/tf", kept(ODOMETRY_KEPT))?;
     let scans = node.create_publisher::<LaserScan>(SCANS, kept(SCANS_KEPT))?;
     let (mut pose, mut was_free, mut number) = (Pose::START, true, 0u64);
-    let (mut audience, mut spectators) = (Audience::of(2), Audience::of(1));
+    let mut audience = Audience::of(&["/driver", "/camera"]);
+    let mut spectators = Audience::of(&["/driver"]);
+    let spoken = node.clone();
     let timer = orders.every(&node, PERIOD, move || {
         let Command { velocity, periods } = command.value();
         let counts = periods < COMMAND_COUNTS && motors.load(Ordering::Relaxed);
         let velocity = if counts { velocity } else { Velocity::default() };
-        command.set(Command { periods: periods.saturating_add(1), ..command.value() });
-        let (moved, is_free) = pose.moved(velocity, PERIOD.as_secs_f64());
+        command.update(|it| Command { periods: it.periods.saturating_add(1), ..it });
+        let (moved, velocity, is_free) = pose.moved(velocity, PERIOD.as_secs_f64());
         if was_free && !is_free {
             warn!(logger, "stands before something at {:.2}, {:.2}", pose.place.x, pose.place.y);
         }
         (pose, was_free) = (moved, is_free);
         let stamp = now();
-        if audience.is_there(&odometry) {
+        if audience.is_there(&spoken, &odometry) {
             told.add(insist(|| odometry.publish(odometry_message(stamp, &pose, velocity))));
         }
         let moving = transform(stamp, "odom", "base_link", &pose);
         // Who looks at this does not count it, and the next comes soon.
         let _ = transforms.publish(TFMessage { transforms: vec![moving] });
-        if number.is_multiple_of(LOOK_EVERY) && spectators.is_there(&scans) {
+        if number.is_multiple_of(LOOK_EVERY) && spectators.is_there(&spoken, &scans) {
             looked.add(insist(|| scans.publish(scan_message(stamp, &pose))));
         }
         number += 1;

@@ -12,7 +12,7 @@ use tsuji_interfaces::std_msgs::msg::Header;
 use super::{Audience, Latest, Part, follow, kept};
 use crate::orders::{Orders, insist};
 use crate::picture::{FULL, Painter, THUMBNAIL};
-use crate::robot::{PICTURES, PICTURES_KEPT, now};
+use crate::robot::{DETECTOR, PICTURES, PICTURES_KEPT, VIEWER, now};
 use crate::tally::{End, Tally};
 use crate::world::Pose;
 
@@ -52,10 +52,10 @@ pub(crate) fn with_controls(
     let timer = |size, period, is_thumbnail| {
         let Controls { pictures, sends_thumbnails, number } = controls.clone();
         let (painter, robot, drawn) = (Painter::new(size), Arc::clone(&robot), Arc::clone(&drawn));
-        let mut audience = Audience::of(2);
+        let (mut audience, spoken) = (Audience::of(&[DETECTOR, VIEWER]), node.clone());
         orders.every(&node, period, move || {
             if sends_thumbnails.load(Ordering::Relaxed) != is_thumbnail
-                || !audience.is_there(&pictures)
+                || !audience.is_there(&spoken, &pictures)
             {
                 return;
             }

@@ -1,6 +1,6 @@
 //! The driver: drives to places that it is asked for, by the action `drive_to`, and commands the base meanwhile.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tsuji::action::{ActionServerOptions, GoalHandle, ManyGoals};
@@ -16,9 +16,9 @@ use super::base::AHEAD;
 use super::{Audience, Part, follow, kept};
 use crate::orders::{Orders, insist};
 use crate::pilot::{self, Pilot};
-use crate::robot::{COMMANDS, COMMANDS_KEPT, DRIVE_TO, SCANS, SCANS_KEPT, WITH_FOREIGN};
+use crate::robot::{COMMANDS, COMMANDS_KEPT, DRIVE_TO, FOREIGN, SCANS, SCANS_KEPT, WITH_FOREIGN};
 use crate::sequence::Sequence;
-use crate::tally::{End, Tally};
+use crate::tally::{End, Tally, lock};
 use crate::world::{FASTEST, Place, Pose, Velocity};
 
 const PERIOD: Duration = Duration::from_millis(10);
@@ -83,10 +83,11 @@ pub(crate) fn new(options: &ComponentOptions, orders: &Orders) -> tsuji::Result<
     let commands = node.create_publisher::<Twist>(COMMANDS, kept(COMMANDS_KEPT))?;
     let given = Tally::new(COMMANDS, "/driver", End::Sent);
     let tallies = vec![heard, seen, Arc::clone(&given)];
-    let listeners = if std::env::var_os(WITH_FOREIGN).is_some() { 2 } else { 1 };
-    let mut audience = Audience::of(listeners);
+    let with_foreign = std::env::var_os(WITH_FOREIGN).is_some();
+    let mut audience = Audience::of(if with_foreign { &["/base", FOREIGN] } else { &["/base"] });
+    let spoken = node.clone();
     let timer = orders.every(&node, PERIOD, move || {
-        if !audience.is_there(&commands) {
+        if !audience.is_there(&spoken, &commands) {
             return;
         }
         let speed = parameters.get("speed").unwrap_or(SPEED);
@@ -136,6 +137,7 @@ fn pursue(goal: GoalHandle<DriveTo>, wheel: &Shared, logger: &Logger) {
 
 /// Whether it has come there, or was told to give up.
 fn drive(goal: &GoalHandle<DriveTo>, wheel: &Shared, to: Place) -> Result<bool, String> {
+    lock(wheel).driven = 0.0;
     let (mut nearest, mut waited) = (f64::INFINITY, Duration::ZERO);
     // The base may have to start yet.
     let from = loop {
@@ -150,11 +152,7 @@ fn drive(goal: &GoalHandle<DriveTo>, wheel: &Shared, to: Place) -> Result<bool, 
             return Err("nobody knows where the robot is".to_owned());
         }
     };
-    {
-        let mut wheel = lock(wheel);
-        wheel.pilot.set_out(from, to)?;
-        wheel.driven = 0.0;
-    }
+    lock(wheel).pilot.set_out(from, to)?;
     loop {
         if goal.sleep(TELL_EVERY) {
             return Ok(false);
@@ -181,9 +179,4 @@ const NEARER: f64 = 0.01;
 
 fn place(point: &Point) -> Place {
     Place { x: point.x, y: point.y }
-}
-
-/// Nothing panics while holding it.
-fn lock(wheel: &Mutex<Wheel>) -> MutexGuard<'_, Wheel> {
-    wheel.lock().unwrap_or_else(PoisonError::into_inner)
 }

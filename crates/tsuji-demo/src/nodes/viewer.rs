@@ -45,7 +45,16 @@ pub(crate) fn new(options: &ComponentOptions, _orders: &Orders) -> tsuji::Result
     let tallies = vec![Arc::clone(&small_tally), Arc::clone(&seen), Arc::clone(&spots_seen)];
     let pairs = Arc::new(Mutex::new(Pairs::default()));
 
-    let (drawn, judged) = (Arc::clone(&pairs), Arc::clone(&spots_seen));
+    // Before the pictures: with the first of these the detector begins to tell.
+    let (found, told) = (Arc::clone(&pairs), Arc::clone(&spots_seen));
+    let mut spot_order = Sequence::from_first(1);
+    let spots =
+        node.create_subscription::<PointStamped>(SPOTS, kept(PICTURES_KEPT), move |received| {
+            let point = received.view().point;
+            let place = Place { x: point.x, y: point.y };
+            judge(&told, &found, |pairs| &mut pairs.found, place);
+            told.add(spot_order.next("spot", received.info().sequence));
+        })?;
     let (mut order, mut count) = (Sequence::from_first(0), 0);
     let pictures =
         node.create_subscription::<Image>(PICTURES, kept(PICTURES_KEPT), move |received| {
@@ -59,16 +68,9 @@ pub(crate) fn new(options: &ComponentOptions, _orders: &Orders) -> tsuji::Result
             count += 1;
             if let Ok(frame) = &frame {
                 let car = (f64::from(frame.car.0), f64::from(frame.car.1));
-                judge(&judged, &drawn, |pairs| &mut pairs.drawn, picture::to_world(car));
+                judge(&spots_seen, &pairs, |pairs| &mut pairs.drawn, picture::to_world(car));
             }
             seen.add(frame.and_then(|frame| order.next("frame", frame.number)));
-        })?;
-    let spots =
-        node.create_subscription::<PointStamped>(SPOTS, kept(PICTURES_KEPT), move |received| {
-            let point = received.view().point;
-            let place = Place { x: point.x, y: point.y };
-            judge(&spots_seen, &pairs, |pairs| &mut pairs.found, place);
-            spots_seen.add(Ok::<_, String>(()));
         })?;
     Ok(Part::new(node, tallies, (pictures, spots)))
 }
