@@ -8,10 +8,8 @@ use std::process::Command;
 use tsuji_platform::process::companion;
 
 /// The laboratory, which is built in a workspace of its own.
-const LAB: Companion = Companion {
-    program: "tsuji-lab",
-    mend: "the package tsuji-lab installs it",
-};
+const LAB: Companion =
+    Companion { program: "tsuji-lab", mend: "the package tsuji-lab installs it" };
 
 const DEMO: Companion = Companion {
     program: "tsuji-demo",

@@ -143,7 +143,8 @@ fn engine(said: &str, speaks_rtps: bool, came: RtpsEngine) -> Finding {
             let came = product(came);
             let text =
                 format!("{said}: {came} speaks to foreign ROS 2 nodes, since Fast DDS cannot");
-            finding(ENGINE, State::Warning, text).mend("install the package tsuji-transport-fastdds")
+            finding(ENGINE, State::Warning, text)
+                .mend("install the package tsuji-transport-fastdds")
         }
         Ok(_) => finding(ENGINE, State::Good, format!("{said}: obeyed")),
     }
