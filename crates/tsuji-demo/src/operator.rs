@@ -306,7 +306,8 @@ impl Watch {
         while let Some(received) = self.subscription.take()? {
             let data = received.view().data;
             let is_whole = data.len() == TINY.bytes();
-            let whole = is_whole.then_some(()).ok_or("a small picture of another size".to_owned());
+            let whole =
+                is_whole.then_some(()).ok_or_else(|| "a small picture of another size".to_owned());
             let in_order = self.order.next("small picture", received.info().sequence);
             self.tally.add(whole.and(in_order));
             if is_whole {
