@@ -23,7 +23,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   watch -- PROGRAM ARGUMENT…  run a test binary and cut it when it hangs
   inputs PACKAGE…             print the folders that these packages are built from; a folder with a workspace is one too
   manual FOLDER               write what mdBook makes the manual of into this folder
-  book FOLDER                 follow every reference of the built manual
+  book FOLDER                 finish the pages that mdBook has built, and follow every reference of them
   sentences                   print how many words the sentences of each page for users have
   path                        print where this program is";
 
@@ -69,14 +69,17 @@ fn inputs(root: &Path, asked: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn manual(root: &Path, mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let out = arguments.next().ok_or("which folder?".to_owned());
+    let out = arguments.next().ok_or_else(|| "which folder?".to_owned());
     let written = out.and_then(|out| manual::assemble(root, Path::new(&out)));
     print(written.map(|pages| vec![format!("manual: {pages} pages")]))
 }
 
 fn book(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let folder = arguments.next().ok_or("which folder?".to_owned());
-    let found = folder.and_then(|folder| manual::html::check(Path::new(&folder)));
+    let folder = arguments.next().ok_or_else(|| "which folder?".to_owned());
+    let found = folder.and_then(|folder| {
+        manual::finish::finish(Path::new(&folder))?;
+        manual::html::check(Path::new(&folder))
+    });
     report(found.map(|found| {
         println!("book: {} files of HTML, {} references", found.pages, found.links);
         found.complaints

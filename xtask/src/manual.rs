@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::{links, tidy};
 
 mod blocks;
+pub(crate) mod finish;
 pub(crate) mod html;
 mod sentences;
 
@@ -21,8 +22,11 @@ const FIRST: &str = "README.md";
 /// The pages below it are listed there, in the order of their names.
 const DECISIONS: &str = "docs/decisions/README.md";
 /// What mdBook is told, and what its pages look like beyond its own theme.
-const CONFIGURATION: [(&str, &str); 2] =
-    [("docs/book/book.toml", "book.toml"), ("docs/book/manual.css", "manual.css")];
+const CONFIGURATION: [(&str, &str); 3] = [
+    ("docs/book/book.toml", "book.toml"),
+    ("docs/book/manual.css", "manual.css"),
+    ("docs/book/manual.js", "manual.js"),
+];
 
 /// What a browser shows or stores by itself; any other text is shown as plain text.
 const KEPT: &[&str] = &["svg", "png", "xml", "ipynb", "html"];
@@ -214,16 +218,14 @@ fn relinked(
     let folder = format!("{target}/");
     let within = files.keys().filter_map(|it| it.strip_prefix(&folder).map(|name| (it, name)));
     let mut rows = String::new();
-    for (file, name) in
-        within.filter(|(_, name)| !name.rsplit('/').next().unwrap().starts_with('.'))
-    {
+    for (file, name) in within.filter(|(_, name)| !name.split('/').any(|it| it.starts_with('.'))) {
         let to = brought(files, file, sources);
         let _ = writeln!(rows, "<li><a href=\"{}\">{name}</a></li>", &to[folder.len()..]);
     }
     let title = format!("Files in {target}");
     let text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title>\n\
-         <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\"></head>\n\
+         <meta name=\"viewport\" content=\"width=device-width\"><style>body {{ overflow-wrap: anywhere }} li {{ line-height: 2 }}</style></head>\n\
          <body><main><h1>{title}</h1>\n<ul>\n{rows}</ul></main></body>\n</html>\n"
     );
     sources.texts.insert(format!("{folder}index.html"), text);
@@ -296,6 +298,15 @@ mod tests {
         check(&[("docs/c.md", "")], "docs/README.md: no item begins with a link to docs/c.md");
         let twice = format!("{SMALL}- [Again](a.md)\n");
         check(&[(LIST, &twice)], "docs/README.md: docs/a.md begins two items; it is one page");
+    }
+
+    #[test]
+    fn long_sentences_of_pages_for_users_are_told() {
+        let long = format!("# A\n\n{}word.\n", "word ".repeat(20));
+        let told = ["docs/a.md: 21.0 words a sentence; at most 20".to_owned()];
+        assert_eq!(long_winded(&files(&[("docs/a.md", &long)])), told);
+        let of = format!("# The manual\n\n## {FOR_CONTRIBUTORS}\n\n1. [First](a.md)\n");
+        assert_eq!(long_winded(&files(&[("docs/a.md", &long), (LIST, &of)])), Vec::<String>::new());
     }
 
     #[test]

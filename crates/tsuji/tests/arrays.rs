@@ -118,7 +118,8 @@ fn what_the_manual_writes_is_read() {
     };
     publish(template()).unwrap();
     let received = wait(&two, &subscription, || subscription.take().unwrap());
-    assert_eq!(received.view().ranges, [1.0; 360]);
+    let ranges = received.array::<f32>("ranges").unwrap().as_slice().unwrap();
+    assert_eq!(ranges, [1.0; 360]);
     assert_eq!(received.view().intensities.len(), 360);
 }
 

@@ -10,7 +10,7 @@ const LIST: &str = "docs/programs.md";
 
 /// What a block may be said to be in.
 const LANGUAGES: &[&str] =
-    &["console", "cpp", "json", "markdown", "promql", "pycon", "python", "rust", "sh", "text", "xml", "yaml"];
+    &["console", "cpp", "json", "markdown", "pycon", "python", "rust", "sh", "text", "xml", "yaml"];
 /// Blocks in these are for reading alone: drawings and what programs print.
 const READ: &[&str] = &["markdown", "text"];
 
@@ -134,6 +134,7 @@ fn not_run(
         // What is built and run there.
         "in" => match file() {
             Err(error) => Some(error),
+            Ok(_) if path.ends_with(".md") => Some("a document runs nothing".to_owned()),
             Ok(text) => {
                 (!stands_in(&block.text, text)).then(|| format!("{path} does not have these lines"))
             }
@@ -216,7 +217,7 @@ mod tests {
         }
         check("```text\nfigure\n```", "", &[]);
         check("```text\n$ tsuji\n```", "", &["docs/a.md:1: a block with commands is `console`"]);
-        let told = "docs/a.md:2: a block in \"\"; allowed: console, cpp, json, markdown, promql, pycon, python, rust, sh, text, xml, yaml";
+        let told = "docs/a.md:2: a block in \"\"; allowed: console, cpp, json, markdown, pycon, python, rust, sh, text, xml, yaml";
         check("x\n```\n$ tsuji\n```", "", &[told]);
     }
 
@@ -252,6 +253,7 @@ mod tests {
             &["crates/a/tests/of_others.rs does not name docs/a.md"],
         );
         of("```sh\nls\n```", "test `gone.rs`", &["there is no gone.rs"]);
+        of("```sh\nls\n```", "in `docs/a.md`", &["a document runs nothing"]);
         of("```rust\nlet x = 1;\nprint(x);\n```", "in `crates/a/examples/x.rs`", &[]);
         of(
             "```rust\nlet x = 2;\n```",

@@ -155,7 +155,7 @@ impl Page {
 }
 
 /// Tells the attributes of an element from behind its name on, and returns what is behind the element's first tag.
-fn attributes<'a>(text: &'a str, mut tell: impl FnMut(&str, &str)) -> &'a str {
+fn attributes(text: &str, mut tell: impl FnMut(&str, &str)) -> &str {
     let mut rest = text;
     loop {
         rest = rest.trim_start_matches(|it: char| it.is_whitespace() || it == '/');
@@ -166,8 +166,11 @@ fn attributes<'a>(text: &'a str, mut tell: impl FnMut(&str, &str)) -> &'a str {
             return behind;
         }
         let end = rest.find(|it: char| it.is_whitespace() || "=/>".contains(it));
+        let end = end.or(Some(rest.len()));
         // A name has at least one letter, so that this ends.
-        let end = end.filter(|it| *it > 0).unwrap_or_else(|| rest.len().min(1));
+        let end = end
+            .filter(|it| *it > 0)
+            .unwrap_or_else(|| rest.chars().next().map_or(0, char::len_utf8));
         let (name, behind) = rest.split_at(end);
         let name = name.to_ascii_lowercase();
         let Some(value) = behind.trim_start().strip_prefix('=') else {
@@ -178,7 +181,7 @@ fn attributes<'a>(text: &'a str, mut tell: impl FnMut(&str, &str)) -> &'a str {
         let value = value.trim_start();
         let quote = value.chars().next().filter(|it| "\"'".contains(*it));
         let (value, behind) = match quote {
-            Some(quote) => value[1..].split_once(quote).unwrap_or((&value[1..], "")),
+            Some(quote) => value[1..].split_once(quote).unwrap_or_else(|| (&value[1..], "")),
             None => value.split_at(
                 value.find(|it: char| it.is_whitespace() || it == '>').unwrap_or(value.len()),
             ),
@@ -289,6 +292,7 @@ mod tests {
             "<!-- <a href=gone> --><script>'<a href=gone>'</script><style>a<b href=gone</style><p>1 < 2 href=gone",
             &[],
         );
+        check("<a é href=gone.html =>", &["a/page.html: gone.html: leads nowhere"]);
         check("<a href=\"x&amp;y.html\">", &["a/page.html: x&y.html: leads nowhere"]);
     }
 

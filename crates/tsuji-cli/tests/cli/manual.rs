@@ -39,8 +39,10 @@ impl Block {
     /// Holds this against the list, once it has run.
     fn ran(&self) {
         let list = fs::read_to_string(Path::new(ROOT).join("docs/programs.md")).unwrap();
-        let path =
-            self.page.strip_prefix("docs/").map_or(format!("../{}", self.page), str::to_owned);
+        let path = self
+            .page
+            .strip_prefix("docs/")
+            .map_or_else(|| format!("../{}", self.page), str::to_owned);
         let row = format!("]({path}) | `{}` | test `{THIS}` |", self.begins.replace('|', "\\|"));
         assert!(list.contains(&row), "docs/programs.md does not say that this runs: {row}");
     }
