@@ -124,6 +124,10 @@ fn shape(line: &str) -> String {
         if UNITS.contains(&word) && words.last().is_some_and(|it| it == "#") {
             continue;
         }
+        // A unit may stand right behind its number.
+        let number = word.trim_end_matches(|it: char| it.is_alphabetic() || it == '/');
+        let is_measured = is_number && UNITS.contains(&&word[number.len()..]);
+        let word = if is_measured { number } else { word };
         let mut shape = String::new();
         for letter in word.chars() {
             let is_digit = letter.is_ascii_digit()
@@ -144,6 +148,7 @@ fn shape(line: &str) -> String {
 fn shapes_are_without_what_differs() {
     let check = |line: &str, expect: &str| assert_eq!(shape(line), expect);
     check("/a  12.5 ms   -  shm", "/a # # shm");
+    check("after 197.461µs", "after #");
     check("(tsuji 14011)  04:22:50.946Z", "(tsuji #) #Z");
     check("robot.xml:2:41: no", "robot.xml:#:#: no");
 }
