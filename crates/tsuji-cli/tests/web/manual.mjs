@@ -43,7 +43,9 @@ const open = async (options) => {
   page.on('console', (it) => { if (['error', 'warning'].includes(it.type())) note(`${it.type()}: ${it.text()}`); });
   page.on('pageerror', (error) => note(`thrown: ${error.stack}`));
   page.on('request', (it) => { if (!/^(file|data|blob):/.test(it.url())) note(`asked for ${it.url()}`); });
-  page.on('requestfailed', (it) => note(`did not get ${it.url()}`));
+  // What was still to come when the next page was opened is given up; what is not there has another error.
+  const isGivenUp = (it) => it.failure()?.errorText === 'net::ERR_ABORTED';
+  page.on('requestfailed', (it) => { if (!isGivenUp(it)) note(`did not get ${it.url()}: ${it.failure()?.errorText}`); });
   return page;
 };
 const accessible = async (page, what, rules = RULES, whole = true) => {
