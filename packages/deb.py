@@ -113,12 +113,29 @@ class Package:
         for file in sorted(it for it in folder.rglob('*') if it.is_file()):
             self.put(f'{path}/{file.relative_to(folder)}', file)
 
-    def make(self, out, control, packing):
-        """Make the package, packed as dpkg-deb is told by these flags, and return its path."""
+    def make(self, out, control, is_small=True):
+        """Make the package, packed small or quickly, and return its path."""
         size = sum(it.stat().st_size for it in self.root.rglob('*') if it.is_file())
         said = self.root / 'DEBIAN/control'
         said.parent.mkdir()
         said.write_text(''.join(f'{key}: {value}\n' for key, value in {**control, 'Installed-Size': -(-size // 1024)}.items()))
         path = out / '{Package}_{Version}_{Architecture}.deb'.format(**control)
-        subprocess.run(['dpkg-deb', '--root-owner-group', *packing, '--build', self.root, path], check=True, stdout=subprocess.DEVNULL)
+        build = ['dpkg-deb', '--root-owner-group', '-Znone' if is_small else '-Zgzip', '-z1', '--build', self.root, path]
+        subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+        if is_small:
+            pack(path, ['--x86'] if control['Architecture'] == 'amd64' else [])
         return path
+
+
+def pack(path, filters):
+    """Pack a package anew as dpkg-deb cannot: by xz with a filter for programs, which makes them 5 % smaller.
+
+    Whatever reads packages knows that of x86-64. That of arm64 is not known before xz 5.4, of 2022.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        names = ['debian-binary', 'control.tar', 'data.tar']
+        subprocess.run(['ar', 'x', path.resolve()], cwd=folder, check=True)
+        subprocess.run(['xz', *filters, '--lzma2=preset=9e', *names[1:]], cwd=folder, check=True)
+        path.unlink()
+        members = [names[0], *(f'{name}.xz' for name in names[1:])]
+        subprocess.run(['ar', 'qcSD', path.resolve(), *members], cwd=folder, check=True)

@@ -164,8 +164,8 @@ def main():
         changes = (ROOT / 'CHANGELOG.md').read_text()
         package.put_packed(f'{documents}/changelog', deb.changelog(said['Package'], asked.version, changes))
         package.put_packed(f'{documents}/CHANGELOG.md', changes.encode())
-        packing = ['-Zgzip', '-z1'] if asked.quick else ['-Zxz', '-z9', '-Sextreme']
-        print(package.make(asked.out, {'Version': asked.version, 'Priority': 'optional', 'Maintainer': deb.MAINTAINER, **said}, packing))
+        control = {'Version': asked.version, 'Priority': 'optional', 'Maintainer': deb.MAINTAINER, **said}
+        print(package.make(asked.out, control, is_small=not asked.quick))
 
 
 if __name__ == '__main__':

@@ -112,7 +112,7 @@ def debian(out, library, version, distribution):
             'Maintainer': deb.MAINTAINER,
             'Depends': ', '.join(needs),
             'Description': f'{SUMMARY}\n Nodes on rclcpp and rclpy use it with RMW_IMPLEMENTATION=rmw_tsuji.',
-        }, [])
+        })
 
 
 def main():
