@@ -279,7 +279,12 @@ impl Calls {
         let obstacles = self.obstacles();
         let what = format!("call {service}: no server is ready");
         let hint: String = obstacles.iter().map(|it| format!("; {it}")).collect();
-        Error::new(ErrorKind::NoServer, what).hint(hint)
+        self.closed_or(Error::new(ErrorKind::NoServer, what).hint(hint))
+    }
+
+    /// The error of whoever finds that a server is there no more, unless it is this context that has ended.
+    pub(crate) fn closed_or(&self, without_server: Error) -> Error {
+        self.publisher_core.open("look for a server").err().unwrap_or(without_server)
     }
 
     /// What keeps servers from answering that are there.
@@ -484,6 +489,10 @@ impl Inbox for Calls {
 
 impl Parting for Calls {
     fn left(&self, server: Gid) {
+        // At the end of this context all servers go out of its sight: none has left.
+        if self.publisher_core.session.is_stopping() {
+            return;
+        }
         let mut table = self.lock();
         let Table { open, left, .. } = &mut *table;
         let had_it = open.iter().filter(|(_, call)| {

@@ -545,6 +545,11 @@ impl RawClient {
         Ok(RawPending { core: Arc::clone(&self.core), number })
     }
 
+    /// `without_server`, unless the context has ended.
+    pub(crate) fn closed_or(&self, without_server: Error) -> Error {
+        self.core.calls.closed_or(without_server)
+    }
+
     fn call(&self, request: &Outgoing<'_>, timeout: Duration) -> Result<Sample> {
         let give_up_ns = after(clock::monotonic_ns(), timeout);
         let left = || Duration::from_nanos(give_up_ns.saturating_sub(clock::monotonic_ns()));

@@ -359,3 +359,27 @@ fn a_server_that_dies_is_told_to_whoever_waits() {
         assert_eq!(error.kind(), ErrorKind::ServerLost, "{error}");
     });
 }
+
+#[test]
+fn who_shuts_its_own_context_down_has_lost_no_server_of_an_action() {
+    let folder = Folder::new();
+    let asking = folder.process();
+    let client = asking.node("asking").unwrap().create_action_client::<Fibonacci>("fibonacci");
+    let client = client.unwrap();
+    let child = Child::start(&folder, "serve");
+    assert_eq!(child.line(), "there");
+    client.wait_for_server(HANG).unwrap();
+    let goal = client.send_goal(goal(-1), HANG).unwrap().unwrap();
+    // From now on the status is listened to.
+    let _ = goal.next_feedback(Duration::ZERO);
+    asking.shutdown();
+    // Some may have come before.
+    let error = loop {
+        match goal.next_feedback(HANG) {
+            Ok(feedback) => assert!(feedback.is_some(), "the goal has not ended"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    drop(child);
+}

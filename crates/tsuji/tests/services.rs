@@ -697,6 +697,24 @@ fn whoever_waits_is_told_of_the_end() {
 }
 
 #[test]
+fn who_shuts_its_own_context_down_has_lost_no_server() {
+    let _watchdog = Watchdog::start("own end");
+    let folder = Folder::new();
+    let (one, two) = (folder.process(), folder.process());
+    let node = one.node("server").unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
+    let client = two.node("caller").unwrap().create_client::<AddTwoInts>("add").unwrap();
+    client.wait_for_service(HANG).unwrap();
+    let pending = client.send(sum_of(1, 1)).unwrap();
+    let held = next(&node, &service);
+    two.shutdown();
+    let counters = client.counters();
+    assert_eq!((counters.lost, counters.open), (0, 1));
+    is_kind(pending.wait(HANG), ErrorKind::Closed, "shut down");
+    drop(held);
+}
+
+#[test]
 fn a_call_waits_for_a_server_that_comes() {
     let _watchdog = Watchdog::start("server that comes");
     let folder = Folder::new();

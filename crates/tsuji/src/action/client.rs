@@ -500,7 +500,8 @@ impl<A: ActionForm> ClientGoal<A> {
     /// # Errors
     ///
     /// [`ErrorKind::Timeout`] if none has come within `timeout`, [`ErrorKind::ServerLost`] if the server has left,
-    /// [`ErrorKind::Exhausted`] if the thread that listens to the status cannot be started.
+    /// [`ErrorKind::Exhausted`] if the thread that listens to the status cannot be started, [`ErrorKind::Closed`] when
+    /// the context is shut down or in a forked child.
     pub fn next_feedback(&self, timeout: Duration) -> Result<Option<A::Feedback>> {
         let deadline = Deadline::after(timeout);
         self.core.listen_to_status()?;
@@ -515,13 +516,7 @@ impl<A: ActionForm> ClientGoal<A> {
                 return Ok(None);
             }
             if !self.core.get_result.is_ready() {
-                return Err(Error::new(
-                    ErrorKind::ServerLost,
-                    format!(
-                        "feedback of goal {} of {}: its server has left",
-                        self.id, self.core.name
-                    ),
-                ));
+                return Err(self.server_has_left());
             }
             let left = deadline.left();
             if left.is_zero() {
@@ -557,12 +552,16 @@ impl<A: ActionForm> ClientGoal<A> {
             (Some(next), _) => Poll::Ready(Ok(next)),
             (None, Ok(())) => Poll::Pending,
             (None, Err(error)) if error.kind() == ErrorKind::NoServer => {
-                let (id, name) = (self.id, &self.core.name);
-                let what = format!("feedback of goal {id} of {name}: its server has left");
-                Poll::Ready(Err(Error::new(ErrorKind::ServerLost, what)))
+                Poll::Ready(Err(self.server_has_left()))
             }
             (None, Err(error)) => Poll::Ready(Err(error)),
         }
+    }
+
+    fn server_has_left(&self) -> Error {
+        let (id, name) = (self.id, &self.core.name);
+        let what = format!("feedback of goal {id} of {name}: its server has left");
+        self.core.get_result.closed_or(Error::new(ErrorKind::ServerLost, what))
     }
 
     /// The oldest feedback, or that there will be none; `None` if there may be.
