@@ -25,6 +25,12 @@ build_peers() {
     say "Built: $TSUJI_PEER_ROS2_CLIENT"
 }
 
+# build_demo_peer : builds the one beside the demonstration in half of a release's time, and names it to the demo.
+build_demo_peer() {
+    in_peer ros2-client cargo build --quiet --profile demo --locked || return
+    export TSUJI_PEER_ROS2_CLIENT=$PEERS_TARGET_DIR/demo/ros2-client-peer
+}
+
 # build_hiroz : builds the peer on rmw_zenoh's wire, and names it to the tests.
 build_hiroz() {
     say "Building the peer of hiroz; the first time this takes some minutes on two cores."
