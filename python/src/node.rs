@@ -112,8 +112,9 @@ impl Node {
         self.node.fully_qualified_name()
     }
 
-    /// Creates a publisher of messages of a type, which is a class or a name such as `std_msgs/msg/String`. `on_event` gets its
-    /// events while the node is spun; where `events` is given they are kept to be taken, and it is triggered.
+    /// Creates a publisher of messages of a type. A reliable publish waits for room for at most `max_blocking` seconds, 0.1 by
+    /// default, then raises `BusyError`. `on_event` gets its events as dicts while the node is spun.
+    // Where `events` is given they are kept to be taken, and it is triggered.
     #[pyo3(signature = (topic, r#type, qos = None, *, max_blocking = None, on_event = None, events = None))]
     #[expect(clippy::too_many_arguments, reason = "they are named")]
     fn publisher(

@@ -74,16 +74,19 @@ impl Qos {
         }
     }
 
+    /// Whether messages that were lost are sent again: `reliable`, or `best_effort`.
     #[getter]
     fn reliability(&self) -> String {
         self.0.reliability.to_string()
     }
 
+    /// Whether a subscription that comes later gets what was published before: `transient_local`, or `volatile`.
     #[getter]
     fn durability(&self) -> String {
         self.0.durability.to_string()
     }
 
+    /// Whether the newest `depth` messages are kept, or all: `keep_last`, or `keep_all`.
     #[getter]
     fn history(&self) -> &'static str {
         match self.0.history {
@@ -92,16 +95,19 @@ impl Qos {
         }
     }
 
+    /// The longest time between two messages, in seconds; None is infinite.
     #[getter]
     fn deadline(&self) -> Option<f64> {
         self.0.deadline.map(|it| it.as_secs_f64())
     }
 
+    /// How long a message may be received after it was published, in seconds; None is for ever.
     #[getter]
     fn lifespan(&self) -> Option<f64> {
         self.0.lifespan.map(|it| it.as_secs_f64())
     }
 
+    /// How a publisher shows that it is alive: `automatic`, or `manual_by_topic` with `assert_liveliness`.
     #[getter]
     fn liveliness(&self) -> &'static str {
         match self.0.liveliness {
@@ -110,6 +116,7 @@ impl Qos {
         }
     }
 
+    /// How long a publisher counts as alive after it last showed it, in seconds; None is for ever.
     #[getter]
     fn liveliness_lease_duration(&self) -> Option<f64> {
         self.0.liveliness_lease.map(|it| it.as_secs_f64())
