@@ -233,7 +233,7 @@ pub(crate) enum Cue {
 
 /// The acts of a run, one after the other.
 #[derive(Debug)]
-pub(crate) struct Play {
+pub(crate) struct Schedule {
     acts: Vec<&'static Act>,
     left_out: Vec<(&'static Act, String)>,
     /// What an act has set for the pictures.
@@ -254,7 +254,7 @@ enum State {
     Over,
 }
 
-impl Play {
+impl Schedule {
     /// Those acts that fit into `time`, the whole run, and for which there is no obstacle.
     pub(crate) fn new(time: Duration, obstacle: &Obstacle) -> Self {
         let mut left = time.saturating_sub(QUIET);
@@ -398,12 +398,12 @@ mod tests {
                 Some(why) => Obstacle::ToPolicy(String::from(why)),
                 None => Obstacle::None,
             };
-            let play = Play::new(seconds(time), &obstacle);
-            let names: Vec<_> = play.acts.iter().map(|act| act.name).collect();
+            let schedule = Schedule::new(seconds(time), &obstacle);
+            let names: Vec<_> = schedule.acts.iter().map(|act| act.name).collect();
             assert_eq!(names, expect, "{time}");
-            let why: Vec<_> = play.left_out().map(|(_, why)| why).collect();
+            let why: Vec<_> = schedule.left_out().map(|(_, why)| why).collect();
             assert!(why.iter().all(|it| *it == left_out), "{why:?}");
-            assert_eq!(play.is_over(), expect.is_empty());
+            assert_eq!(schedule.is_over(), expect.is_empty());
         };
         let all = ["policy file", "size", "memory", "engine", "second viewer"];
         check(27, None, &all, "");
@@ -412,75 +412,83 @@ mod tests {
         check(7, None, &["policy file"], "7 s are too short");
         check(6, None, &[], "6 s are too short");
         check(30, Some("why not"), &["second viewer"], "why not");
-        let play = Play::new(seconds(30), &Obstacle::ToAll("why not".to_owned()));
-        assert!(play.is_over() && play.left_out().count() == all.len());
+        let schedule = Schedule::new(seconds(30), &Obstacle::ToAll("why not".to_owned()));
+        assert!(schedule.is_over() && schedule.left_out().count() == all.len());
     }
 
     #[test]
     fn a_step_comes_after_the_one_before_has_had_its_effect() {
-        let mut play = Play::new(seconds(10), &Obstacle::None);
+        let mut schedule = Schedule::new(seconds(10), &Obstacle::None);
         let (shm, engine) = (viewer_on("shm"), viewer_on("cyclonedds"));
-        assert_eq!(play.poll(seconds(0), &shm), None);
-        let Some(Cue::Do(0, first)) = play.poll(seconds(2), &shm) else { panic!("{play:?}") };
+        assert_eq!(schedule.poll(seconds(0), &shm), None);
+        let Some(Cue::Do(0, first)) = schedule.poll(seconds(2), &shm) else {
+            panic!("{schedule:?}")
+        };
         assert_eq!(first.deed, Deed::Policy("cyclonedds shm"));
-        assert_eq!(play.poll(seconds(3), &shm), None);
-        assert_eq!(play.poll(seconds(4), &Transports::default()), None);
-        assert_eq!(play.poll(seconds(5), &engine), Some(Cue::Came));
-        assert_eq!(play.poll(seconds(6), &engine), None, "people look at it");
-        let Some(Cue::Do(0, second)) = play.poll(seconds(7), &engine) else { panic!("{play:?}") };
+        assert_eq!(schedule.poll(seconds(3), &shm), None);
+        assert_eq!(schedule.poll(seconds(4), &Transports::default()), None);
+        assert_eq!(schedule.poll(seconds(5), &engine), Some(Cue::Came));
+        assert_eq!(schedule.poll(seconds(6), &engine), None, "people look at it");
+        let Some(Cue::Do(0, second)) = schedule.poll(seconds(7), &engine) else {
+            panic!("{schedule:?}")
+        };
         assert_eq!(second.deed, Deed::Policy("shm cyclonedds"));
-        assert_eq!(play.poll(seconds(8), &shm), Some(Cue::Came));
-        let Some(Cue::Do(1, third)) = play.poll(seconds(10), &shm) else { panic!("{play:?}") };
+        assert_eq!(schedule.poll(seconds(8), &shm), Some(Cue::Came));
+        let Some(Cue::Do(1, third)) = schedule.poll(seconds(10), &shm) else {
+            panic!("{schedule:?}")
+        };
         assert_eq!(third.deed, Deed::Camera(GUEST_COMES));
         let guest =
             Transports { guest: Some("inproc".into()), guest_is_known: true, ..shm.clone() };
-        assert_eq!(play.poll(seconds(11), &guest), Some(Cue::Came));
-        assert!(matches!(play.poll(seconds(13), &guest), Some(Cue::Do(1, _))));
-        assert_eq!(play.poll(seconds(14), &guest), None);
-        assert!(!play.is_over());
-        assert_eq!(play.poll(seconds(15), &shm), Some(Cue::Came));
-        assert!(play.is_over());
+        assert_eq!(schedule.poll(seconds(11), &guest), Some(Cue::Came));
+        assert!(matches!(schedule.poll(seconds(13), &guest), Some(Cue::Do(1, _))));
+        assert_eq!(schedule.poll(seconds(14), &guest), None);
+        assert!(!schedule.is_over());
+        assert_eq!(schedule.poll(seconds(15), &shm), Some(Cue::Came));
+        assert!(schedule.is_over());
     }
 
     #[test]
     fn a_step_without_effect_is_told_and_ends_it() {
-        let mut play = Play::new(seconds(30), &Obstacle::None);
+        let mut schedule = Schedule::new(seconds(30), &Obstacle::None);
         let shm = viewer_on("shm");
-        assert!(matches!(play.poll(seconds(2), &shm), Some(Cue::Do(0, _))));
-        assert_eq!(play.poll(seconds(21), &shm), None);
-        let Some(Cue::Fail(why)) = play.poll(seconds(22), &shm) else { panic!("{play:?}") };
+        assert!(matches!(schedule.poll(seconds(2), &shm), Some(Cue::Do(0, _))));
+        assert_eq!(schedule.poll(seconds(21), &shm), None);
+        let Some(Cue::Fail(why)) = schedule.poll(seconds(22), &shm) else { panic!("{schedule:?}") };
         for word in ["act 1 of 5", "policy file", "within 20s", "by cyclonedds", "by shm"] {
             assert!(why.contains(word), "{word}: {why}");
         }
-        assert!(play.is_over());
+        assert!(schedule.is_over());
     }
 
     #[test]
     fn an_act_that_somebody_disturbs_is_undone_and_told() {
-        let mut play = Play::new(seconds(7), &Obstacle::None);
+        let mut schedule = Schedule::new(seconds(7), &Obstacle::None);
         let set = Transports { set: Some("inproc".into()), ..viewer_on("shm") };
-        assert!(matches!(play.poll(seconds(2), &set), Some(Cue::Do(0, _))));
-        assert_eq!(play.poll(seconds(3), &set), None, "it may have been set a moment ago");
-        assert_eq!(play.poll(seconds(3), &set), Some(Cue::Came));
-        let Some(Cue::Do(0, undo)) = play.poll(seconds(5), &set) else { panic!("{play:?}") };
+        assert!(matches!(schedule.poll(seconds(2), &set), Some(Cue::Do(0, _))));
+        assert_eq!(schedule.poll(seconds(3), &set), None, "it may have been set a moment ago");
+        assert_eq!(schedule.poll(seconds(3), &set), Some(Cue::Came));
+        let Some(Cue::Do(0, undo)) = schedule.poll(seconds(5), &set) else {
+            panic!("{schedule:?}")
+        };
         assert_eq!(undo.deed, Deed::Policy("shm cyclonedds"));
-        assert_eq!(play.poll(seconds(6), &set), Some(Cue::Came));
-        assert!(play.is_over());
-        assert!(play.left_out().any(|it| it == ("policy file", DISTURBED)));
+        assert_eq!(schedule.poll(seconds(6), &set), Some(Cue::Came));
+        assert!(schedule.is_over());
+        assert!(schedule.left_out().any(|it| it == ("policy file", DISTURBED)));
         // The act of the engine sets it itself, and whoever takes that back disturbs it.
-        let mut play = Play::new(seconds(30), &Obstacle::None);
-        play.acts.retain(|act| act.name == "engine");
+        let mut schedule = Schedule::new(seconds(30), &Obstacle::None);
+        schedule.acts.retain(|act| act.name == "engine");
         let engine = Transports { set: Some(ENGINE.into()), ..viewer_on(ENGINE) };
-        assert!(matches!(play.poll(seconds(2), &viewer_on(SHM)), Some(Cue::Do(0, _))));
-        assert_eq!(play.poll(seconds(3), &engine), Some(Cue::Came));
-        assert!(matches!(play.poll(seconds(5), &engine), Some(Cue::Do(0, _))));
-        assert_eq!(play.poll(seconds(6), &engine), None);
-        assert_eq!(play.poll(seconds(7), &engine), None);
-        assert!(play.disturbed.is_empty());
+        assert!(matches!(schedule.poll(seconds(2), &viewer_on(SHM)), Some(Cue::Do(0, _))));
+        assert_eq!(schedule.poll(seconds(3), &engine), Some(Cue::Came));
+        assert!(matches!(schedule.poll(seconds(5), &engine), Some(Cue::Do(0, _))));
+        assert_eq!(schedule.poll(seconds(6), &engine), None);
+        assert_eq!(schedule.poll(seconds(7), &engine), None);
+        assert!(schedule.disturbed.is_empty());
         let taken_back = Transports { set: None, ..viewer_on(ENGINE) };
-        assert_eq!(play.poll(seconds(8), &taken_back), None);
-        assert_eq!(play.poll(seconds(9), &taken_back), Some(Cue::Came));
-        assert_eq!(play.disturbed.len(), 1);
+        assert_eq!(schedule.poll(seconds(8), &taken_back), None);
+        assert_eq!(schedule.poll(seconds(9), &taken_back), Some(Cue::Came));
+        assert_eq!(schedule.disturbed.len(), 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tsuji_platform::subprocess::Subprocess;
 
 use crate::Result;
 use crate::foreign::ForeignNode;
-use crate::orders::COUNT;
+use crate::orders::{count_order, counts_of};
 use crate::page::Page;
 use crate::robot::{self, Role, WITH_FOREIGN};
 use crate::tally::Count;
@@ -17,9 +17,11 @@ use crate::tally::Count;
 /// All processes of the robot. Those that still run when this is dropped are killed.
 #[derive(Debug)]
 pub(crate) struct Crew {
-    members: Vec<Member>,
+    processes: Vec<RobotProcess>,
     foreign: Option<ForeignNode>,
     page: Option<Page>,
+    /// How often it was asked for counts, which numbers the questions.
+    questions: u64,
 }
 
 /// Where the robot's processes meet, away from the user's own.
@@ -29,7 +31,7 @@ pub(crate) struct Surroundings {
     pub(crate) domain: u32,
     /// The policy file of the demonstration, unless the user has one.
     pub(crate) policy: Option<PathBuf>,
-    /// The command of tsuji for this place, if it is there.
+    /// The command of tsuji for this robot, if it is there.
     pub(crate) command: Option<PathBuf>,
     /// The program of the foreign node, if there is one.
     pub(crate) foreign: Option<PathBuf>,
@@ -40,20 +42,22 @@ pub(crate) struct Surroundings {
 }
 
 #[derive(Debug)]
-struct Member {
+struct RobotProcess {
     role: Role,
     process: Subprocess,
 }
 
 impl Crew {
     /// Starts all.
-    pub(crate) fn start(place: &Surroundings) -> Result<Self> {
-        let foreign = place.foreign.as_deref().map(|it| ForeignNode::start(it, place.domain));
-        let mut crew = Self { members: Vec::new(), foreign: foreign.transpose()?, page: None };
-        for role in place.roles {
-            crew.members.push(Member::start(*role, place)?);
+    pub(crate) fn start(surroundings: &Surroundings) -> Result<Self> {
+        let foreign =
+            surroundings.foreign.as_deref().map(|it| ForeignNode::start(it, surroundings.domain));
+        let foreign = foreign.transpose()?;
+        let mut crew = Self { processes: Vec::new(), foreign, page: None, questions: 0 };
+        for role in surroundings.roles {
+            crew.processes.push(RobotProcess::start(*role, surroundings)?);
         }
-        if let (Some(command), Some(port)) = (&place.command, place.port) {
+        if let (Some(command), Some(port)) = (&surroundings.command, surroundings.port) {
             crew.page = Some(Page::start(command, port)?);
         }
         Ok(crew)
@@ -65,8 +69,8 @@ impl Crew {
     }
 
     /// Why there is no page any more, once. The robot goes on without it.
-    pub(crate) fn lost_page(&mut self) -> Option<String> {
-        let why = self.page.as_mut()?.dead()?;
+    pub(crate) fn check_page(&mut self) -> Option<String> {
+        let why = self.page.as_mut()?.check()?;
         self.page = None;
         Some(why)
     }
@@ -76,58 +80,61 @@ impl Crew {
         self.page.as_mut().and_then(Page::address)
     }
 
-    /// Says a line to one.
-    pub(crate) fn tell_one(&mut self, role: Role, order: &str) {
-        self.members.iter_mut().filter(|it| it.role == role).for_each(|it| it.tell(order));
+    /// Id of the process of a role, if it is one of these.
+    pub(crate) fn id(&self, role: Role) -> Option<u32> {
+        self.processes.iter().find(|it| it.role == role).map(|it| it.process.id())
     }
 
-    /// Says a line to all.
-    pub(crate) fn tell(&mut self, order: &str) {
-        for member in &mut self.members {
-            member.tell(order);
-        }
+    /// Sends an order to the process of a role.
+    pub(crate) fn send_to(&mut self, role: Role, order: &str) {
+        self.processes.iter_mut().filter(|it| it.role == role).for_each(|it| it.send(order));
     }
 
-    /// What all have counted. Those that do not answer are left out.
+    /// Sends an order to all.
+    pub(crate) fn send(&mut self, order: &str) {
+        self.processes.iter_mut().for_each(|it| it.send(order));
+    }
+
+    /// What all have counted. Those that do not answer in time are left out; an answer that comes later is dropped.
     pub(crate) fn counts(&mut self) -> Vec<Count> {
-        self.tell(COUNT);
-        let counts = |member: &Member| -> Option<Vec<Count>> {
-            serde_json::from_str(&member.process.output.next(ANSWER_MAX).ok()?).ok()
-        };
+        self.questions += 1;
+        self.send(&count_order(self.questions));
+        let give_up = Instant::now() + ANSWER_MAX;
+        let counts = |it: &RobotProcess| it.counts(self.questions, give_up);
         let foreign = self.foreign.iter_mut().map(ForeignNode::count);
-        self.members.iter().filter_map(counts).flatten().chain(foreign).collect()
+        self.processes.iter().filter_map(counts).flatten().chain(foreign).collect()
     }
 
     /// Those that have ended without being told to.
     pub(crate) fn dead(&mut self) -> Vec<String> {
         let foreign = self.foreign.iter_mut().filter_map(ForeignNode::dead);
-        self.members.iter_mut().filter_map(Member::dead).chain(foreign).collect()
+        self.processes.iter_mut().filter_map(RobotProcess::dead).chain(foreign).collect()
     }
 
     /// Ends all, and answers what did not end as it should.
     pub(crate) fn end(&mut self) -> Vec<String> {
-        self.members.iter_mut().for_each(|it| it.process.close_input());
+        self.processes.iter_mut().for_each(|it| it.process.close_input());
         let give_up = Instant::now() + END_MAX;
-        self.members.iter_mut().filter_map(|member| member.wait(give_up)).collect()
+        self.processes.iter_mut().filter_map(|it| it.wait(give_up)).collect()
     }
 }
 
-impl Member {
-    fn start(role: Role, place: &Surroundings) -> Result<Self> {
+impl RobotProcess {
+    fn start(role: Role, surroundings: &Surroundings) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--role", role.name()]);
-        command.env("TSUJI_RUNTIME_DIR", &place.runtime_dir);
-        command.env("ROS_DOMAIN_ID", place.domain.to_string());
+        command.env("TSUJI_RUNTIME_DIR", &surroundings.runtime_dir);
+        command.env("ROS_DOMAIN_ID", surroundings.domain.to_string());
         // What steers this robot must not steer another.
         command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
         command.env_remove("ROS_STATIC_PEERS");
-        if let Some(policy) = &place.policy {
+        if let Some(policy) = &surroundings.policy {
             command.env("TSUJI_POLICY", policy);
         }
         if !robot::is_warned() {
             command.env(robot::WARNINGS, "off");
         }
-        if place.foreign.is_some() {
+        if surroundings.foreign.is_some() {
             command.env(WITH_FOREIGN, "1");
         }
         // Ctrl-C is for the operator, who ends the others when all is counted.
@@ -135,9 +142,15 @@ impl Member {
         Ok(Self { role, process: Subprocess::start(&mut command, Duration::ZERO)? })
     }
 
-    fn tell(&mut self, order: &str) {
+    fn send(&mut self, order: &str) {
         // One that has ended is noticed by its exit code.
         let _ = self.process.tell(order);
+    }
+
+    /// Its answer to `question`, if that comes in time.
+    fn counts(&self, question: u64, give_up: Instant) -> Option<Vec<Count>> {
+        let left = || give_up.saturating_duration_since(Instant::now());
+        counts_of(question, std::iter::from_fn(|| self.process.output.next(left()).ok()))
     }
 
     fn dead(&mut self) -> Option<String> {

@@ -16,7 +16,7 @@ use crate::tally::Count;
 #[derive(Debug)]
 pub(crate) struct ForeignNode {
     process: Subprocess,
-    heard: u64,
+    received: u64,
 }
 
 impl ForeignNode {
@@ -34,34 +34,30 @@ impl ForeignNode {
             .process_group(0);
         let process = Subprocess::start(&mut command, END_MAX);
         let process = process.map_err(|error| format!("{}: {error}", program.display()))?;
-        Ok(Self { process, heard: 0 })
+        Ok(Self { process, received: 0 })
     }
 
     /// What it has heard so far.
     pub(crate) fn count(&mut self) -> Count {
-        self.listen();
+        self.read_lines();
         Count {
             topic: COMMANDS.to_owned(),
             node: FOREIGN.to_owned(),
-            is_sender: false,
-            samples: self.heard,
-            wrong: 0,
-            trouble: None,
-            ages: None,
-            latencies: None,
+            samples: self.received,
+            ..Count::default()
         }
     }
 
     /// What is wrong if it has ended without being told to. Asked for again and again, it also keeps what the node says short.
     pub(crate) fn dead(&mut self) -> Option<String> {
-        self.listen();
+        self.read_lines();
         let ended = self.process.try_wait().ok()??;
         Some(format!("the foreign node ({}) died: {ended}", self.process.id()))
     }
 
-    fn listen(&mut self) {
+    fn read_lines(&mut self) {
         while let Some(line) = self.process.output.try_next() {
-            self.heard += u64::from(line.starts_with("received "));
+            self.received += u64::from(line.starts_with("received "));
         }
     }
 }

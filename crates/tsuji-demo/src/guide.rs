@@ -9,12 +9,12 @@ use serde::Serialize;
 use tsuji::action::{ActionClient, GoalStatus};
 use tsuji::{Context, ErrorKind, Qos, Subscription};
 use tsuji_interfaces::action_msgs::msg::{GoalStatus as Status, GoalStatusArray};
-use tsuji_interfaces::geometry_msgs::msg::Point;
 use tsuji_interfaces::tsuji_demo_msgs::action::{DriveTo, DriveToGoal};
 
 use crate::Result;
+use crate::lock::lock;
+use crate::nodes::point;
 use crate::robot::DRIVE_TO;
-use crate::tally::lock;
 use crate::world::{PLACES, Place};
 
 /// Where the robot was driven.
@@ -34,12 +34,11 @@ pub(crate) struct Guide {
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Default)]
 struct Shared {
     is_over: AtomicBool,
     tour: Mutex<Tour>,
-    /// Where it is going, for people.
-    says: Mutex<String>,
+    /// What the robot is doing, for people.
+    status: Mutex<String>,
 }
 
 impl Guide {
@@ -51,15 +50,19 @@ impl Guide {
                 .create_polled_subscription(&format!("{DRIVE_TO}/_action/status"), Qos::LATCHED)?,
             is_driven: false,
         };
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared {
+            is_over: AtomicBool::new(false),
+            tour: Mutex::default(),
+            status: Mutex::new("waits for its driver".to_owned()),
+        });
         let guided = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("guide".into()).spawn(move || {
             let mut at = 0;
             // Who sends the robot elsewhere has it for as long as that takes.
             while !guided.is_over() {
                 if others.drive_it() {
-                    "is driven by somebody else".clone_into(&mut lock(&guided.says));
-                    std::thread::sleep(LOOK_EVERY);
+                    "is driven by somebody else".clone_into(&mut lock(&guided.status));
+                    std::thread::sleep(CHECK_PERIOD);
                     continue;
                 }
                 let (name, place) = PLACES[at];
@@ -76,7 +79,7 @@ impl Guide {
                         at = (at + 1) % PLACES.len();
                     }
                     // The driver is still being started or has gone, or there are two.
-                    Err(_) => std::thread::sleep(LOOK_EVERY),
+                    Err(_) => std::thread::sleep(CHECK_PERIOD),
                 }
             }
         })?;
@@ -84,8 +87,8 @@ impl Guide {
     }
 
     /// What the robot is doing, such as `drives to the market, 3.2 m to go`.
-    pub(crate) fn says(&self) -> String {
-        lock(&self.shared.says).clone()
+    pub(crate) fn status(&self) -> String {
+        lock(&self.shared.status).clone()
     }
 
     /// Sends it nowhere any more.
@@ -139,8 +142,7 @@ fn send(
     place: Place,
     shared: &Shared,
 ) -> tsuji::Result<Option<f64>> {
-    let target = Point { x: place.x, y: place.y, z: 0.0 };
-    let Some(goal) = client.send_goal(DriveToGoal { target }, ANSWER_MAX)? else {
+    let Some(goal) = client.send_goal(DriveToGoal { target: point(place) }, ANSWER_MAX)? else {
         return Ok(None);
     };
     let give_up = Instant::now() + DRIVE_MAX;
@@ -149,10 +151,10 @@ fn send(
             goal.start_cancel()?;
             return Ok(None);
         }
-        match goal.next_feedback(LOOK_EVERY) {
+        match goal.next_feedback(CHECK_PERIOD) {
             Ok(Some(feedback)) => {
                 let left = feedback.distance_remaining;
-                *lock(&shared.says) = format!("drives to {name}, {left:.1} m to go");
+                *lock(&shared.status) = format!("drives to {name}, {left:.1} m to go");
             }
             Ok(None) => break,
             Err(error) if error.kind() == ErrorKind::Timeout => (),
@@ -167,4 +169,4 @@ fn send(
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// How long it may take to any place: as slowly as it can be told to, to the next is 130 s.
 const DRIVE_MAX: Duration = Duration::from_secs(300);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_PERIOD: Duration = Duration::from_millis(100);

@@ -15,6 +15,7 @@ mod acts;
 mod crew;
 mod foreign;
 mod guide;
+mod lock;
 mod nodes;
 mod operator;
 mod orders;
@@ -35,10 +36,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match parse(&arguments) {
         Ok(Task::Help) => write!(std::io::stdout(), "{USAGE}").map(|()| true).map_err(Into::into),
-        Ok(Task::Play(role)) => robot::play(role).map(|()| true),
+        Ok(Task::Run(role)) => robot::run(role).map(|()| true),
         Ok(Task::Operate(settings)) => operator::run(&settings),
         Err(wrong) => {
-            complain(&format!("{wrong}\n\n{USAGE}"));
+            print_error(&format!("{wrong}\n\n{USAGE}"));
             return ExitCode::from(2);
         }
     };
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            complain(&format!("tsuji-demo: {error}\n"));
+            print_error(&format!("tsuji-demo: {error}\n"));
             ExitCode::FAILURE
         }
     }
@@ -82,7 +83,7 @@ struct Settings {
 enum Task {
     Help,
     Operate(Settings),
-    Play(Role),
+    Run(Role),
 }
 
 fn parse(arguments: &[String]) -> std::result::Result<Task, String> {
@@ -124,7 +125,7 @@ fn parse(arguments: &[String]) -> std::result::Result<Task, String> {
             "--role" => {
                 let value = arguments.next().unwrap_or_default();
                 let role = Role::ALL.into_iter().find(|it| it.name() == value);
-                return role.map(Task::Play).ok_or_else(|| format!("--role {value:?}"));
+                return role.map(Task::Run).ok_or_else(|| format!("--role {value:?}"));
             }
             other => return Err(format!("{other:?}; allowed: the options below")),
         }
@@ -133,7 +134,7 @@ fn parse(arguments: &[String]) -> std::result::Result<Task, String> {
 }
 
 #[expect(clippy::print_stderr, reason = "a program says what went wrong")]
-fn complain(text: &str) {
+fn print_error(text: &str) {
     eprint!("{text}");
 }
 
@@ -204,7 +205,7 @@ mod tests {
         check("--plain --stay --components --no-page", Ok(Task::Operate(components)));
         check("--port 65536", Err("0 (any that is free) to 65535"));
         check("--help", Ok(Task::Help));
-        check("--role viewer", Ok(Task::Play(Role::Viewer)));
+        check("--role viewer", Ok(Task::Run(Role::Viewer)));
         check("--seconds", Err("allowed: a whole number"));
         check("--seconds 0", Err("1 to 86400"));
         check("--fast", Err("\"--fast\"; allowed"));

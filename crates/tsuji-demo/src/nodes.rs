@@ -1,16 +1,21 @@
 //! The robot's nodes. Each is a component: a process of the robot runs some of them, and a container any of them.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tsuji::component::{Component, ComponentOptions, Registered};
 use tsuji::{EndpointKind, Message, Node, Publisher, Qos, Subscription};
-use tsuji_interfaces::geometry_msgs::msg::{Point, Quaternion};
-use tsuji_interfaces::nav_msgs::msg::OdometryView;
+use tsuji_interfaces::builtin_interfaces::msg::Time;
+use tsuji_interfaces::geometry_msgs::msg::{Point, Quaternion, Twist, Vector3};
+use tsuji_interfaces::nav_msgs::msg::{Odometry, OdometryView};
+use tsuji_interfaces::std_msgs::msg::Header;
 
+use crate::lock::lock;
 use crate::orders::Orders;
-use crate::tally::Tally;
-use crate::world::{Place, Pose};
+use crate::robot::{ODOMETRY, ODOMETRY_KEPT};
+use crate::sequence::Sequence;
+use crate::tally::{End, Tallies, Tally};
+use crate::world::{Place, Pose, Velocity};
 
 pub(crate) mod base;
 pub(crate) mod camera;
@@ -41,7 +46,8 @@ impl Component for Part {
     }
 }
 
-type Maker = fn(&ComponentOptions, &Orders) -> tsuji::Result<Part>;
+/// Makes a node of the robot.
+pub(crate) type Maker = fn(&ComponentOptions, &Orders) -> tsuji::Result<Part>;
 
 /// The robot's nodes as components, with their names.
 pub(crate) const COMPONENTS: [(&str, Maker); 5] = [
@@ -53,13 +59,12 @@ pub(crate) const COMPONENTS: [(&str, Maker); 5] = [
 ];
 
 /// The same for a container, which `orders` hold and which are counted in `tallies`.
-pub(crate) fn registered(orders: &Orders, tallies: &Arc<Mutex<Vec<Arc<Tally>>>>) -> Registered {
+pub(crate) fn registered(orders: &Orders, tallies: &Tallies) -> Registered {
     COMPONENTS.into_iter().fold(Registered::new(), |registered, (name, make)| {
         let (orders, tallies) = (orders.clone(), Arc::clone(tallies));
         registered.with(PACKAGE, name, move |options: &ComponentOptions| {
             let part = make(options, &orders)?;
-            let mut all = tallies.lock().unwrap_or_else(PoisonError::into_inner);
-            all.extend(part.tallies.iter().cloned());
+            lock(&tallies).extend(part.tallies.iter().cloned());
             Ok(part)
         })
     })
@@ -70,7 +75,7 @@ pub(crate) const fn kept(depth: u32) -> Qos {
     Qos::DEFAULT.keep_last(depth)
 }
 
-/// Whether those nodes are there that count what they hear. Whoever was there once is waited for no more.
+/// Whether those nodes are there that count what they receive. Whoever was there once is waited for no more.
 struct Audience {
     wanted: &'static [&'static str],
     has_come: bool,
@@ -94,49 +99,44 @@ impl Audience {
     }
 }
 
-/// Keeps a value that one callback writes and others read.
-#[derive(Debug, Default)]
-struct Latest<T>(Mutex<T>);
-
-impl<T: Copy> Latest<T> {
-    fn set(&self, value: T) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = value;
-    }
-
-    fn update(&self, change: impl FnOnce(T) -> T) {
-        let mut value = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *value = change(*value);
-    }
-
-    fn value(&self) -> T {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Takes note of where the robot is.
+/// Subscribes to where the robot is, as `node`, and counts what comes.
 fn follow(
     node: &Node,
     name: &'static str,
-    mut told: impl FnMut(Pose) + Send + 'static,
-) -> tsuji::Result<(Subscription<tsuji_interfaces::nav_msgs::msg::Odometry>, Arc<Tally>)> {
-    use crate::robot::{ODOMETRY, ODOMETRY_KEPT};
-    use crate::sequence::Sequence;
-    use crate::tally::End;
-
-    let heard = Tally::new(ODOMETRY, name, End::Received);
-    let (tally, mut order) = (Arc::clone(&heard), Sequence::from_first(1));
+    mut on_pose: impl FnMut(Pose) + Send + 'static,
+) -> tsuji::Result<(Subscription<Odometry>, Arc<Tally>)> {
+    let received = Tally::new(ODOMETRY, name, End::Received);
+    let (tally, mut order) = (Arc::clone(&received), Sequence::from_first(1));
     let subscription =
-        node.create_subscription(ODOMETRY, kept(ODOMETRY_KEPT), move |received| {
-            told(pose_of(&received.view()));
+        node.create_subscription::<Odometry>(ODOMETRY, kept(ODOMETRY_KEPT), move |received| {
+            on_pose(pose_of(&received.view()));
             tally.add(order.next("odometry", received.info().sequence));
         })?;
-    Ok((subscription, heard))
+    Ok((subscription, received))
+}
+
+fn header(stamp: Time, frame: &str) -> Header {
+    Header { stamp, frame_id: frame.to_owned() }
 }
 
 fn pose_of(odometry: &OdometryView<'_>) -> Pose {
     let pose = odometry.pose.pose;
-    let Point { x, y, .. } = pose.position;
-    Pose { place: Place { x, y }, heading: heading_of(&pose.orientation) }
+    Pose { place: place(&pose.position), heading: heading_of(&pose.orientation) }
+}
+
+pub(crate) fn point(place: Place) -> Point {
+    Point { x: place.x, y: place.y, z: 0.0 }
+}
+
+fn place(point: &Point) -> Place {
+    Place { x: point.x, y: point.y }
+}
+
+fn twist(velocity: Velocity) -> Twist {
+    Twist {
+        linear: Vector3 { x: velocity.ahead, ..Vector3::default() },
+        angular: Vector3 { z: velocity.turn, ..Vector3::default() },
+    }
 }
 
 /// The turn about the vertical axis.

@@ -16,14 +16,15 @@ use tsuji::{Context, DiscoveryRange, RouteReport, Subscription, WaitSet};
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_platform::signals;
 
-use crate::acts::{self, Cue, Deed, ENGINE, Obstacle, Play, SHM_FIRST, Transports};
+use crate::acts::{self, Cue, Deed, ENGINE, Obstacle, SHM_FIRST, Schedule, Transports};
 use crate::crew::{Crew, Surroundings};
 use crate::guide::Guide;
 use crate::nodes::kept;
 use crate::orders::HOLD;
 use crate::picture::{FULL, TINY};
 use crate::robot::{
-    self, DETECTOR, FLOWS, GUEST, PICTURES, Role, SMALL_PICTURES, SMALL_PICTURES_KEPT, VIEWER,
+    self, CAMERA, DETECTOR, FLOWS, GUEST, OPERATOR, PICTURES, Role, SMALL_PICTURES,
+    SMALL_PICTURES_KEPT, VIEWER,
 };
 use crate::screen::{Moment, Screen, Thumbnail};
 use crate::sequence::Sequence;
@@ -49,7 +50,7 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     let context = builder.discovery_range(DiscoveryRange::Localhost).static_peers([]).build()?;
     let foreign =
         foreign_program().filter(|_| matches!(context.interop(), Interop::Rtps | Interop::Both));
-    let place = Surroundings {
+    let surroundings = Surroundings {
         runtime_dir: folder.path.clone(),
         domain: context.domain(),
         policy,
@@ -59,18 +60,18 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
         port: settings.port,
     };
     let mut watch = Watch::new(&context)?;
-    let mut crew = Crew::start(&place)?;
+    let mut crew = Crew::start(&surroundings)?;
     let mut guide = Guide::start(&context)?;
-    let mut screen = Screen::new(settings.show)?;
-    let mut play = Play::new(settings.time, &obstacle(settings, &context, &place));
-    screen.begin(&place, !play.is_over())?;
+    let mut screen = Screen::new(settings.show);
+    let mut schedule = Schedule::new(settings.time, &obstacle(settings, &context, &surroundings));
+    screen.begin(&surroundings, !schedule.is_over())?;
 
     let mut story = Story::default();
     let mut troubles = Vec::new();
     let mut routes = Vec::new();
     let started = Instant::now();
     let mut first_picture = None;
-    let mut next_look = started;
+    let mut next_update = started;
     while !is_interrupted.load(Ordering::Relaxed) {
         let now = Instant::now();
         troubles.extend(crew.dead());
@@ -78,40 +79,43 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
             troubles.push(format!("no picture came within {START_MAX:?}"));
         }
         let runs = first_picture.map_or(Duration::ZERO, |it| now - it);
-        let is_over = !settings.stays && settings.time <= runs && play.is_over();
+        let is_over = !settings.stays && settings.time <= runs && schedule.is_over();
         if !troubles.is_empty() || is_over {
             break;
         }
-        if next_look <= now {
+        if next_update <= now {
             routes = flows_of(&context)?;
-            next_look = now + LOOK_EVERY;
-            for change in story.look(&routes) {
-                screen.tell_change(runs, &change)?;
+            next_update = now + UPDATE_PERIOD;
+            for change in story.add_changes(&routes) {
+                screen.log_change(runs, &change)?;
             }
             if let Some(address) = crew.page() {
-                screen.tell_page(address)?;
+                screen.show_page(address)?;
             }
-            if let Some(why) = crew.lost_page() {
-                screen.tell(runs, &format!("no page in a browser: {why}"))?;
+            if let Some(why) = crew.check_page() {
+                screen.drop_page(runs, &why)?;
             }
             let transports = Transports::of(&routes);
-            match play.poll(runs, &transports) {
-                Some(Cue::Came) => listen(&mut story, &crew.counts()),
+            match schedule.poll(runs, &transports) {
+                Some(Cue::Came) => add_ages(&mut story, &crew.counts()),
                 Some(Cue::Do(act, step)) => {
                     let counts = crew.counts();
-                    learn(&mut story, &counts, &transports, &routes);
-                    listen(&mut story, &counts);
-                    story.tell(act, play.name(act), runs, step.says);
-                    screen.tell(runs, &format!("{}: {}", play.title(act), step.says))?;
-                    perform(step.deed, &context, &mut crew, &place)?;
+                    add_latencies(&mut story, &counts, &transports, &routes);
+                    add_ages(&mut story, &counts);
+                    story.add_deed(act, schedule.name(act), runs, step.says);
+                    let text = format!("{}: {}", schedule.title(act), step.says);
+                    screen.log(runs, &text)?;
+                    if let Err(why) = perform(step.deed, &context, &mut crew, &surroundings) {
+                        troubles.push(format!("{text}: {why}"));
+                    }
                 }
                 Some(Cue::Fail(why)) => troubles.push(why),
                 None => (),
             }
         }
         let shown = Moment { routes: &routes, runs, of: settings.time, stays: settings.stays };
-        screen.show(&shown, &guide.says(), &watch.thumbnail)?;
-        if watch.wait(next_look)? {
+        screen.show(&shown, &guide.status(), &watch.thumbnail)?;
+        if watch.wait(next_update)? {
             first_picture.get_or_insert_with(Instant::now);
         }
     }
@@ -122,12 +126,12 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     }
     let counts = if crew.dead().is_empty() {
         let counts = crew.counts();
-        learn(&mut story, &counts, &Transports::of(&routes), &routes);
-        listen(&mut story, &counts);
-        crew.tell(HOLD);
+        add_latencies(&mut story, &counts, &Transports::of(&routes), &routes);
+        add_ages(&mut story, &counts);
+        crew.send(HOLD);
         let counts = watch.count_to_the_end(&mut crew, &mut story)?;
         routes = flows_of(&context)?;
-        story.look(&routes);
+        story.add_changes(&routes);
         counts
     } else {
         crew.counts()
@@ -136,8 +140,8 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     troubles.extend(crew.end());
     troubles.extend(trouble_of_guest(&counts, &story));
     let seconds = first_picture.map_or(0.0, |it| it.elapsed().as_secs_f64());
-    let flows = sum_up(&counts, &routes, &story, place.foreign.is_some());
-    let left_out = play.left_out().map(|(name, why)| (name, why.to_owned())).collect();
+    let flows = sum_up(&counts, &routes, &story, crew.has_foreign());
+    let left_out = schedule.left_out().map(|(name, why)| (name, why.to_owned())).collect();
     let summary = Summary { seconds, flows, story, tour, left_out, troubles };
     let mut out = io::stdout().lock();
     if settings.show == Show::Json {
@@ -148,17 +152,31 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     Ok(summary.is_good())
 }
 
-/// Does what an act asks for.
-fn perform(deed: Deed, context: &Context, crew: &mut Crew, place: &Surroundings) -> Result<()> {
+/// Does what a step of an act asks for.
+///
+/// # Errors
+/// Why that cannot have its effect.
+fn perform(
+    deed: Deed,
+    context: &Context,
+    crew: &mut Crew,
+    surroundings: &Surroundings,
+) -> Result<()> {
     match deed {
         Deed::Policy(large) => {
-            if let Some(path) = &place.policy {
+            if let Some(path) = &surroundings.policy {
                 write_policy(path, large)?;
             }
         }
-        Deed::Camera(order) => crew.tell_one(Role::Camera, order),
+        Deed::Camera(order) => crew.send_to(Role::Camera, order),
         Deed::Transport(transport) => {
-            context.set_route(PICTURES, transport, ANSWER_MAX)?;
+            let settings = context.set_route(PICTURES, transport, ANSWER_MAX)?;
+            // The sender of the pictures decides. While it has not answered it may still take it.
+            let camera = crew.id(Role::Camera);
+            let setting = settings.into_iter().find(|it| Some(it.process.pid) == camera);
+            if let Some(Err(why)) = setting.map(|it| it.outcome) {
+                return Err(format!("the camera process refuses: {why}").into());
+            }
         }
     }
     Ok(())
@@ -213,7 +231,7 @@ fn write_policy(path: &Path, large: &str) -> Result<()> {
 fn flows_of(context: &Context) -> Result<Vec<RouteReport>> {
     let is_counted = |it: &RouteReport| {
         let flow = (&*it.topic, &*it.publisher.node, &*it.subscription.node);
-        FLOWS.contains(&flow) || flow == (PICTURES, "/camera", GUEST)
+        FLOWS.contains(&flow) || flow == (PICTURES, CAMERA, GUEST)
     };
     let mut routes = context.routes(ANSWER_MAX)?;
     routes.retain(is_counted);
@@ -221,15 +239,15 @@ fn flows_of(context: &Context) -> Result<Vec<RouteReport>> {
 }
 
 /// Why the transports cannot be changed as the acts would have it, if they cannot.
-fn obstacle(settings: &Settings, context: &Context, place: &Surroundings) -> Obstacle {
+fn obstacle(settings: &Settings, context: &Context, surroundings: &Surroundings) -> Obstacle {
     if settings.is_components {
         return Obstacle::ToAll("in one process every flow goes by pointer".to_owned());
     }
-    no_policy(context, place).map_or(Obstacle::None, Obstacle::ToPolicy)
+    no_policy(context, surroundings).map_or(Obstacle::None, Obstacle::ToPolicy)
 }
 
-fn no_policy(context: &Context, place: &Surroundings) -> Option<String> {
-    if place.policy.is_none() {
+fn no_policy(context: &Context, surroundings: &Surroundings) -> Option<String> {
+    if surroundings.policy.is_none() {
         return Some("TSUJI_POLICY names a policy of your own".to_owned());
     }
     let trouble = |name: &str| {
@@ -242,26 +260,31 @@ fn no_policy(context: &Context, place: &Surroundings) -> Option<String> {
     trouble("shm").or_else(|| trouble(ENGINE))
 }
 
-/// Takes note of how old the viewer's pictures were.
-fn listen(story: &mut Story, counts: &[Count]) {
+/// Adds how old the viewer's pictures were.
+fn add_ages(story: &mut Story, counts: &[Count]) {
     let viewer = counts.iter().find(|it| it.topic == PICTURES && it.node == VIEWER);
     if let Some(ages) = viewer.and_then(|it| it.ages) {
-        story.hear(ages);
+        story.add_ages(ages);
     }
 }
 
-/// Takes note of how long pictures took by the transports that they have had since the last count.
-fn learn(story: &mut Story, counts: &[Count], transports: &Transports, routes: &[RouteReport]) {
-    let mut learn = |node: &str, transport: Option<&str>| {
+/// Adds how long pictures took by the transports that they have had since the last count.
+fn add_latencies(
+    story: &mut Story,
+    counts: &[Count],
+    transports: &Transports,
+    routes: &[RouteReport],
+) {
+    let mut add = |node: &str, transport: Option<&str>| {
         let count = counts.iter().find(|it| it.topic == PICTURES && it.node == node);
         let latencies = count.and_then(|it| it.latencies).filter(|it| it.bytes == FULL.bytes());
         if let (Some(latencies), Some(transport)) = (latencies, transport) {
-            story.learn(transport, latencies.median_us);
+            story.add_latency(transport, latencies.median_us);
         }
     };
     let detector = routes.iter().find(|it| it.subscription.node == DETECTOR);
-    learn(VIEWER, transports.viewer());
-    learn(DETECTOR, detector.and_then(|it| it.transport.as_deref()));
+    add(VIEWER, transports.viewer());
+    add(DETECTOR, detector.and_then(|it| it.transport.as_deref()));
 }
 
 /// What was wrong with what the second viewer saw, if it was there.
@@ -293,7 +316,7 @@ impl Watch {
             node.create_polled_subscription::<Image>(SMALL_PICTURES, kept(SMALL_PICTURES_KEPT))?;
         let mut set = WaitSet::new(context)?;
         set.add(&subscription)?;
-        let tally = Tally::new(SMALL_PICTURES, "/operator", End::Received);
+        let tally = Tally::new(SMALL_PICTURES, OPERATOR, End::Received);
         let order = Sequence::from_first(1);
         Ok(Self { set, subscription, tally, order, thumbnail: Thumbnail::default() })
     }
@@ -324,8 +347,8 @@ impl Watch {
         let give_up = Instant::now() + COUNT_MAX;
         loop {
             let mut counts = crew.counts();
-            listen(story, &counts);
-            self.wait(Instant::now() + LOOK_AGAIN)?;
+            add_ages(story, &counts);
+            self.wait(Instant::now() + RETRY_PERIOD)?;
             counts.push(self.tally.count());
             let flows = sum_up(&counts, &[], story, crew.has_foreign());
             let is_all = flows.iter().all(|it| it.sent == it.received);
@@ -414,7 +437,7 @@ impl Drop for Folder {
             if !self.path.exists() {
                 break;
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(RETRY_PERIOD);
         }
     }
 }
@@ -426,7 +449,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 const COUNT_MAX: Duration = Duration::from_secs(10);
 const REMOVALS_MAX: u32 = 100;
 /// How soon a change is seen.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const UPDATE_PERIOD: Duration = Duration::from_millis(200);
+const RETRY_PERIOD: Duration = Duration::from_millis(20);
 /// How soon a signal or a death is noticed.
 const WAIT_MAX: Duration = Duration::from_millis(100);

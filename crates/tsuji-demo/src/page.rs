@@ -38,11 +38,11 @@ impl Page {
         self.address.as_deref()
     }
 
-    /// What is wrong if it has ended without being told to.
-    pub(crate) fn dead(&mut self) -> Option<String> {
+    /// What is wrong if it has ended without being told to. One that ended before it served, as where its port is taken, is
+    /// started again with any port that is free.
+    pub(crate) fn check(&mut self) -> Option<String> {
         let ended = self.process.try_wait().ok()??;
         if self.port != 0 && self.address.is_none() {
-            // As where the port is taken: any that is free will do.
             self.port = 0;
             match bridge(&self.command, self.port) {
                 Ok(process) => self.process = process,

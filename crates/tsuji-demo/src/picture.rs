@@ -1,7 +1,9 @@
 //! What the camera over the crossroads sees: the world, the robot in it, and the frame's number and checksum in its first
-//! bytes. It comes in several sizes, all of the same scene.
+//! bytes. It comes in several sizes, all of the same view.
 
-use crate::world::{Place, Pose, ROBOT_RADIUS, STREET_HALF, STREETS_X, STREETS_Y, blocks, turned};
+use crate::world::{
+    Place, Pose, ROBOT_RADIUS, STREET_HALF, STREETS_X, STREETS_Y, blocks, nearest_street, turned,
+};
 
 /// How many pixels a picture has, three bytes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,14 +14,14 @@ pub(crate) struct Size {
     pub(crate) height: usize,
 }
 
-/// What the camera sees, and sends as a rule. Places in the scene are told in its pixels.
+/// What the camera sees, and sends as a rule. Places in a picture of any size are in pixels of this.
 pub(crate) const FULL: Size = Size { width: 640, height: 480 };
 /// What the camera sends meanwhile: every fifth pixel of every fifth line.
 pub(crate) const THUMBNAIL: Size = Size { width: 128, height: 96 };
 /// What is drawn on a terminal.
 pub(crate) const TINY: Size = Size { width: 40, height: 30 };
 
-/// A car is found in a thumbnail within so many pixels of the scene.
+/// A car is found in a thumbnail within so many pixels of a full picture.
 pub(crate) const FOUND_WITHIN: f64 = 3.0;
 
 impl Size {
@@ -38,13 +40,13 @@ impl Size {
         [FULL, THUMBNAIL].into_iter().find(|size| size.bytes() == bytes)
     }
 
-    /// Which pixel of the scene stands in this column.
-    const fn scene_x(self, column: usize) -> usize {
+    /// Which column of a full picture stands in this column.
+    const fn full_x(self, column: usize) -> usize {
         (2 * column + 1) * FULL.width / (2 * self.width)
     }
 
-    /// Which line of the scene stands in this line.
-    const fn scene_y(self, line: usize) -> usize {
+    /// Which line of a full picture stands in this line.
+    const fn full_y(self, line: usize) -> usize {
         (2 * line + 1) * FULL.height / (2 * self.height)
     }
 }
@@ -61,12 +63,14 @@ const CAR: Colour = [255, 196, 40];
 const LIGHT: Colour = [150, 146, 120];
 
 pub(crate) const PIXELS_PER_METRE: f64 = 40.0;
-/// Pixels of the scene that the headlights reach.
+/// Pixels of a full picture where the origin of the world is.
+const MIDDLE: (f64, f64) = (FULL.width as f64 / 2.0, FULL.height as f64 / 2.0);
+/// Pixels of a full picture that the headlights reach.
 const LIGHT_REACH: f64 = 58.0;
 /// Half of the angle that they light.
 const LIGHT_HALF: f64 = 0.45;
 
-/// The frame's number, the checksum of all that follows, and where the car was drawn: x and y in pixels of the scene.
+/// The frame's number, the checksum of all that follows, and where the car was drawn: x and y in pixels of a full picture.
 const MARK: usize = 24;
 
 /// Draws pictures of one size. What does not move is drawn once.
@@ -80,7 +84,7 @@ pub(crate) struct Painter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) number: u64,
-    /// Where the car is, in pixels of the scene.
+    /// Where the car is, in pixels of a full picture.
     pub(crate) car: (u32, u32),
 }
 
@@ -89,7 +93,7 @@ impl Painter {
         let mut ground = vec![0; size.bytes()];
         for (at, pixel) in ground.chunks_exact_mut(3).enumerate() {
             let (column, line) = (at % size.width, at / size.width);
-            pixel.copy_from_slice(&ground_at(size.scene_x(column), size.scene_y(line)));
+            pixel.copy_from_slice(&ground_at(size.full_x(column), size.full_y(line)));
         }
         Self { size, ground }
     }
@@ -101,22 +105,22 @@ impl Painter {
     /// Draws frame `number` over all of `data`, with the robot where it is.
     pub(crate) fn draw(&self, number: u64, robot: &Pose, data: &mut [u8]) {
         data.copy_from_slice(&self.ground);
-        let (x, y) = to_scene(robot.place);
+        let (x, y) = to_pixels(robot.place);
         let radius = ROBOT_RADIUS * PIXELS_PER_METRE;
         let reach = radius + LIGHT_REACH;
         let is_near = |at: usize, middle: f64| (at as f64 - middle).abs() <= reach;
         for (at, line) in data.chunks_exact_mut(self.size.step()).enumerate() {
-            let scene_y = self.size.scene_y(at);
-            if !is_near(scene_y, y) {
+            let full_y = self.size.full_y(at);
+            if !is_near(full_y, y) {
                 continue;
             }
             for (at, pixel) in line.chunks_exact_mut(3).enumerate() {
-                let scene_x = self.size.scene_x(at);
-                if !is_near(scene_x, x) {
+                let full_x = self.size.full_x(at);
+                if !is_near(full_x, x) {
                     continue;
                 }
                 // In the picture y goes down.
-                let (off_x, off_y) = (scene_x as f64 + 0.5 - x, y - scene_y as f64 - 0.5);
+                let (off_x, off_y) = (full_x as f64 + 0.5 - x, y - full_y as f64 - 0.5);
                 let distance = off_x.hypot(off_y);
                 if distance <= radius {
                     pixel.copy_from_slice(&CAR);
@@ -155,7 +159,7 @@ fn word(bytes: &[u8], from: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|at| bytes[from + at]))
 }
 
-/// The middle of the car in the scene.
+/// The middle of the car, in pixels of a full picture.
 pub(crate) fn find_car(data: &[u8]) -> Option<(f64, f64)> {
     let size = Size::of(data.len())?;
     let (mut found, mut sum_x, mut sum_y) = (0u64, 0u64, 0u64);
@@ -163,8 +167,8 @@ pub(crate) fn find_car(data: &[u8]) -> Option<(f64, f64)> {
         for (x, pixel) in line.chunks_exact(3).enumerate() {
             if pixel == CAR {
                 found += 1;
-                sum_x += size.scene_x(x) as u64;
-                sum_y += size.scene_y(y) as u64;
+                sum_x += size.full_x(x) as u64;
+                sum_y += size.full_y(y) as u64;
             }
         }
     }
@@ -173,16 +177,14 @@ pub(crate) fn find_car(data: &[u8]) -> Option<(f64, f64)> {
     (found != 0).then(|| (mean(sum_x), mean(sum_y)))
 }
 
-/// Where a place of the world is in the scene.
-fn to_scene(place: Place) -> (f64, f64) {
-    let (half_x, half_y) = (FULL.width as f64 / 2.0, FULL.height as f64 / 2.0);
-    (half_x + place.x * PIXELS_PER_METRE, half_y - place.y * PIXELS_PER_METRE)
+/// Where a place of the world is, in pixels of a full picture.
+fn to_pixels(place: Place) -> (f64, f64) {
+    (MIDDLE.0 + place.x * PIXELS_PER_METRE, MIDDLE.1 - place.y * PIXELS_PER_METRE)
 }
 
-/// Which place of the world is there in the scene.
+/// Which place of the world is at these pixels of a full picture.
 pub(crate) fn to_world((x, y): (f64, f64)) -> Place {
-    let (half_x, half_y) = (FULL.width as f64 / 2.0, FULL.height as f64 / 2.0);
-    Place { x: (x - half_x) / PIXELS_PER_METRE, y: (half_y - y) / PIXELS_PER_METRE }
+    Place { x: (x - MIDDLE.0) / PIXELS_PER_METRE, y: (MIDDLE.1 - y) / PIXELS_PER_METRE }
 }
 
 /// The picture for a terminal, of one that the camera sent.
@@ -190,9 +192,9 @@ pub(crate) fn shrink(data: &[u8]) -> Vec<u8> {
     let Some(from) = Size::of(data.len()) else { return vec![0; TINY.bytes()] };
     let mut shrunk = Vec::with_capacity(TINY.bytes());
     for line in 0..TINY.height {
-        let line = TINY.scene_y(line) * from.height / FULL.height;
+        let line = TINY.full_y(line) * from.height / FULL.height;
         for column in 0..TINY.width {
-            let column = TINY.scene_x(column) * from.width / FULL.width;
+            let column = TINY.full_x(column) * from.width / FULL.width;
             shrunk.extend(&data[line * from.step() + column * 3..][..3]);
         }
     }
@@ -215,10 +217,8 @@ fn ground_at(x: usize, y: usize) -> Colour {
 
 /// A street with a dashed line in its middle, but for where streets cross.
 fn street_at(place: Place) -> Colour {
-    let nearest = |at: f64, streets: [f64; 3]| {
-        streets.iter().map(|it| (it - at).abs()).fold(f64::MAX, f64::min)
-    };
-    let (off_x, off_y) = (nearest(place.x, STREETS_X), nearest(place.y, STREETS_Y));
+    let off = |at: f64, streets: [f64; 3]| (nearest_street(at, streets) - at).abs();
+    let (off_x, off_y) = (off(place.x, STREETS_X), off(place.y, STREETS_Y));
     let is_dash = |off: f64, along: f64| off < LINE_HALF && along.rem_euclid(1.0) < 0.5;
     let is_crossing = off_x < STREET_HALF && off_y < STREET_HALF;
     match !is_crossing && (is_dash(off_x, place.y) || is_dash(off_y, place.x)) {

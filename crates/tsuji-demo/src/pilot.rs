@@ -1,11 +1,12 @@
 //! The way along the streets, and how the robot is steered along it.
 //!
-//! Nothing here reads a clock or sends a message: the driver tells where the robot is, and is told what to do.
+//! Nothing here reads a clock or sends a message: the driver says where the robot is, and gets what it is to do.
 
 use std::collections::VecDeque;
 
 use crate::world::{
-    FASTEST, Place, Pose, ROBOT_RADIUS, STREET_HALF, STREETS_X, STREETS_Y, Velocity, turned,
+    FASTEST, Place, Pose, ROBOT_RADIUS, STREET_HALF, STREETS_X, STREETS_Y, Velocity,
+    nearest_street, turned,
 };
 
 /// Steers the robot from place to place.
@@ -106,10 +107,7 @@ fn way(from: Place, to: Place) -> VecDeque<Place> {
 
 /// The nearest place in the middle of a street.
 fn on_street(place: Place) -> Place {
-    let nearest = |at: f64, streets: [f64; 3]| {
-        streets.into_iter().min_by(|a, b| (a - at).abs().total_cmp(&(b - at).abs())).unwrap_or(at)
-    };
-    let (x, y) = (nearest(place.x, STREETS_X), nearest(place.y, STREETS_Y));
+    let (x, y) = (nearest_street(place.x, STREETS_X), nearest_street(place.y, STREETS_Y));
     let within = |at: f64, streets: [f64; 3]| at.clamp(streets[0], streets[2]);
     if (x - place.x).abs() < (y - place.y).abs() {
         Place { x, y: within(place.y, STREETS_Y) }

@@ -8,10 +8,10 @@ use tsuji::{Context, ContextBuilder, Executor};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 
 use crate::Result;
-use crate::nodes::{self, Part, base, camera, detector, driver, viewer};
+use crate::nodes::{self, Maker, Part, base, camera, detector, driver, viewer};
 use crate::orders::Orders;
 use crate::stage::{self, Stage};
-use crate::tally::Tally;
+use crate::tally::{Tallies, Tally};
 
 /// A process of the robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,10 @@ pub(crate) const ODOMETRY: &str = "/odom";
 pub(crate) const SCANS: &str = "/scan";
 pub(crate) const DRIVE_TO: &str = "/drive_to";
 
+pub(crate) const CAMERA: &str = "/camera";
+pub(crate) const DRIVER: &str = "/driver";
+pub(crate) const BASE: &str = "/base";
+pub(crate) const OPERATOR: &str = "/operator";
 pub(crate) const DETECTOR: &str = "/detector";
 pub(crate) const VIEWER: &str = "/viewer";
 /// The second viewer, which comes and leaves.
@@ -65,15 +69,15 @@ pub(crate) const FOREIGN: &str = "/foreign";
 
 /// Topic, publishing node, subscribed node of each flow that is counted.
 pub(crate) const FLOWS: [(&str, &str, &str); 9] = [
-    (PICTURES, "/camera", DETECTOR),
-    (PICTURES, "/camera", VIEWER),
+    (PICTURES, CAMERA, DETECTOR),
+    (PICTURES, CAMERA, VIEWER),
     (SPOTS, DETECTOR, VIEWER),
-    (SMALL_PICTURES, VIEWER, "/operator"),
-    (COMMANDS, "/driver", "/base"),
-    (COMMANDS, "/driver", FOREIGN),
-    (ODOMETRY, "/base", "/driver"),
-    (ODOMETRY, "/base", "/camera"),
-    (SCANS, "/base", "/driver"),
+    (SMALL_PICTURES, VIEWER, OPERATOR),
+    (COMMANDS, DRIVER, BASE),
+    (COMMANDS, DRIVER, FOREIGN),
+    (ODOMETRY, BASE, DRIVER),
+    (ODOMETRY, BASE, CAMERA),
+    (SCANS, BASE, DRIVER),
 ];
 
 /// Set where the foreign node is there, whom the driver waits for.
@@ -85,24 +89,24 @@ pub(crate) const ODOMETRY_KEPT: u32 = 100;
 pub(crate) const SCANS_KEPT: u32 = 20;
 pub(crate) const SMALL_PICTURES_KEPT: u32 = 70;
 
-/// Plays a role until standard input ends.
-pub(crate) fn play(role: Role) -> Result<()> {
+/// Runs the process of a role until standard input ends.
+pub(crate) fn run(role: Role) -> Result<()> {
     let orders = Orders::default();
-    let played = match role {
+    let done = match role {
         Role::Camera => with_stage(&orders),
         Role::Viewer => alone(&orders, viewer::new),
         Role::Driver => alone(&orders, driver::new),
         Role::Base => alone(&orders, base::new),
         Role::Container => contained(&orders),
     };
-    match played {
+    match done {
         // The operator ended while this was still starting.
         Err(_) if orders.have_ended() => Ok(()),
-        played => played,
+        done => done,
     }
 }
 
-/// The settings of this robot, which come by the environment. What its nodes log is told on `/rosout` alone: on the terminal it
+/// The settings of this robot, which come by the environment. What its nodes log goes to `/rosout` alone: on the terminal it
 /// would stand in the middle of what is drawn.
 pub(crate) fn settings() -> ContextBuilder {
     let builder = Context::builder();
@@ -112,7 +116,7 @@ pub(crate) fn settings() -> ContextBuilder {
     }
 }
 
-/// Whether the user wants warnings of the robot's processes. Transports are cut here, which is no news.
+/// Whether the user wants warnings of the robot's processes. Transports are cut here on purpose.
 pub(crate) fn is_warned() -> bool {
     std::env::var_os(WARNINGS).is_some_and(|it| it != "off")
 }
@@ -120,13 +124,10 @@ pub(crate) fn is_warned() -> bool {
 pub(crate) const WARNINGS: &str = "TSUJI_WARNINGS";
 
 /// One node in a process.
-fn alone(
-    orders: &Orders,
-    make: fn(&ComponentOptions, &Orders) -> tsuji::Result<Part>,
-) -> Result<()> {
+fn alone(orders: &Orders, make: Maker) -> Result<()> {
     let context = settings().build()?;
     let part = make(&ComponentOptions::new(&context), orders)?;
-    orders.obey(&context, shared(&[&part], None), |_| Ok(()))?;
+    orders.start(&context, shared(&[&part], None), |_| Ok(()))?;
     Ok(tsuji::spin(&part.node)?)
 }
 
@@ -138,8 +139,8 @@ fn with_stage(orders: &Orders) -> Result<()> {
     let detector = detector::new(&options, orders)?;
     let mut stage = Stage::new(&context, controls, engine)?;
     let guest = stage.guest.clone();
-    let tallies = shared(&[&camera, &detector], Some(&stage.shown));
-    orders.obey(&context, tallies, move |order| stage.obey(order))?;
+    let tallies = shared(&[&camera, &detector], Some(&stage.guest_received));
+    orders.start(&context, tallies, move |order| stage.on_order(order))?;
     let mut executor = Executor::new(&context)?.threads(3);
     executor.add(&camera.node)?.add(&detector.node)?.add(&guest)?;
     Ok(executor.spin()?)
@@ -148,9 +149,9 @@ fn with_stage(orders: &Orders) -> Result<()> {
 /// All of them in one process, each loaded as a component.
 fn contained(orders: &Orders) -> Result<()> {
     let context = settings().build()?;
-    let tallies = Arc::new(Mutex::new(Vec::new()));
+    let tallies = Tallies::default();
     let container = Container::new(&context, CONTAINER, nodes::registered(orders, &tallies))?;
-    orders.obey(&context, tallies, |_| Ok(()))?;
+    orders.start(&context, tallies, |_| Ok(()))?;
     for (name, _) in nodes::COMPONENTS {
         container.load(LoadRequest::new(nodes::PACKAGE, name))?;
     }
@@ -159,7 +160,7 @@ fn contained(orders: &Orders) -> Result<()> {
 
 const CONTAINER: &str = "robot";
 
-fn shared(parts: &[&Part], also: Option<&Arc<Tally>>) -> Arc<Mutex<Vec<Arc<Tally>>>> {
+fn shared(parts: &[&Part], also: Option<&Arc<Tally>>) -> Tallies {
     let tallies = parts.iter().flat_map(|it| &it.tallies).chain(also);
     Arc::new(Mutex::new(tallies.cloned().collect()))
 }

@@ -40,16 +40,15 @@ pub(crate) struct Screen {
     command: Option<String>,
     /// The address of the page, once it is served.
     page: Option<String>,
-    /// How many processes there are, this one among them.
-    processes: usize,
     /// Lines that stand there from the last time, and how large the window was then.
     shown: usize,
     shown_in: Window,
     /// The cursor was hidden.
     is_drawing: bool,
     next_table: Instant,
-    /// What was told last, where it is drawn over, each with the indent of what does not fit into its line.
-    news: VecDeque<(Line, usize)>,
+    /// What was done last, and what came of it, where it is drawn over: each with the indent of what does not fit into its line.
+    /// At most [`LOG_MAX`]; when it is full the oldest is dropped.
+    log: VecDeque<(Line, usize)>,
 }
 
 /// Columns and lines.
@@ -89,45 +88,45 @@ enum Style {
 type Line = Vec<(Style, String)>;
 
 impl Screen {
-    pub(crate) fn new(show: Show) -> Result<Self> {
+    pub(crate) fn new(show: Show) -> Self {
         let is_said = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
         let colours = std::env::var("COLORTERM").unwrap_or_default();
         let has_colour = show == Show::InPlace && !is_said("NO_COLOR");
         let has_full_colour = matches!(&*colours, "truecolor" | "24bit");
         let next_table = Instant::now() + PLAIN_EVERY;
-        Ok(Self {
+        Self {
             show,
             has_colour,
             has_full_colour,
             command: None,
             page: None,
-            processes: 0,
             shown: 0,
             shown_in: Window::UNKNOWN,
             is_drawing: false,
             next_table,
-            news: VecDeque::new(),
-        })
+            log: VecDeque::new(),
+        }
     }
 
-    pub(crate) fn begin(&mut self, place: &Surroundings, has_acts: bool) -> Result<()> {
+    pub(crate) fn begin(&mut self, surroundings: &Surroundings, has_acts: bool) -> Result<()> {
         let intro = &INTRO[..if has_acts { INTRO.len() } else { 1 }];
-        self.command = place.command.as_ref().map(|it| format!("{} routes --why", it.display()));
-        self.processes = place.roles.len() + 1;
+        self.command =
+            surroundings.command.as_ref().map(|it| format!("{} routes --why", it.display()));
         let mut out = std::io::stdout().lock();
         match self.show {
             Show::InPlace => {
                 self.is_drawing = true;
                 let lines = intro.iter().map(|it| (vec![(Style::Plain, (*it).to_owned())], 0));
-                self.news.extend(lines);
+                self.log.extend(lines);
                 write!(out, "\x1b[?25l")?;
             }
             Show::Plain => {
                 for text in intro {
                     self.print(&mut out, &vec![(Style::Plain, (*text).to_owned())], 0)?;
                 }
-                let processes = self.processes;
-                let beside = match place.foreign {
+                // This one among them.
+                let processes = surroundings.roles.len() + 1;
+                let beside = match surroundings.foreign {
                     Some(_) => ", and beside it a foreign ROS 2 node of ros2-client on RustDDS",
                     None => "",
                 };
@@ -147,8 +146,8 @@ impl Screen {
         Ok(out.flush()?)
     }
 
-    /// Says where the page is, once.
-    pub(crate) fn tell_page(&mut self, address: &str) -> Result<()> {
+    /// Shows where the page is, from the first time on.
+    pub(crate) fn show_page(&mut self, address: &str) -> Result<()> {
         if self.page.is_none() {
             self.page = Some(address.to_owned());
             if self.show == Show::Plain {
@@ -159,6 +158,12 @@ impl Screen {
         Ok(())
     }
 
+    /// Shows the page no more, and why.
+    pub(crate) fn drop_page(&mut self, runs: Duration, why: &str) -> Result<()> {
+        self.page = None;
+        self.log(runs, &format!("no page in a browser: {why}"))
+    }
+
     /// Prints a line in as many as its window needs.
     fn print(&self, out: &mut StdoutLock<'_>, line: &Line, indent: usize) -> Result<()> {
         for line in wrapped(line, Window::of_terminal().width, indent) {
@@ -167,14 +172,14 @@ impl Screen {
         Ok(())
     }
 
-    /// Says what is done to the robot.
-    pub(crate) fn tell(&mut self, runs: Duration, says: &str) -> Result<()> {
-        let line = vec![(Style::Dim, time(runs)), (Style::Bold, says.to_owned())];
-        self.report([line], wide(&time(runs)))
+    /// Shows what is done to the robot.
+    pub(crate) fn log(&mut self, runs: Duration, text: &str) -> Result<()> {
+        let line = vec![(Style::Dim, time(runs)), (Style::Bold, text.to_owned())];
+        self.append([line], wide(&time(runs)))
     }
 
-    /// Says that a flow has another transport.
-    pub(crate) fn tell_change(&mut self, runs: Duration, change: &Change) -> Result<()> {
+    /// Shows that a flow has another transport.
+    pub(crate) fn log_change(&mut self, runs: Duration, change: &Change) -> Result<()> {
         let Change { from, to, transport, .. } = change;
         let line = vec![
             (Style::Dim, time(runs)),
@@ -185,19 +190,19 @@ impl Screen {
         let indent = wide(&time(runs)) + 2;
         let why =
             format!("{}{}; {}", " ".repeat(indent), transport.why, plainly(&transport.because));
-        self.report([line, vec![(Style::Dim, why)]], indent)
+        self.append([line, vec![(Style::Dim, why)]], indent)
     }
 
-    fn report(&mut self, lines: impl IntoIterator<Item = Line>, indent: usize) -> Result<()> {
+    fn append(&mut self, lines: impl IntoIterator<Item = Line>, indent: usize) -> Result<()> {
         let mut out = std::io::stdout().lock();
         for line in lines {
             match self.show {
                 Show::Json => (),
                 Show::Plain => self.print(&mut out, &line, indent)?,
                 Show::InPlace => {
-                    self.news.push_back((line, indent));
-                    if NEWS_MAX < self.news.len() {
-                        self.news.pop_front();
+                    self.log.push_back((line, indent));
+                    if LOG_MAX < self.log.len() {
+                        self.log.pop_front();
                     }
                 }
             }
@@ -209,17 +214,18 @@ impl Screen {
     pub(crate) fn show(
         &mut self,
         moment: &Moment<'_>,
-        says: &str,
+        status: &str,
         thumbnail: &Thumbnail,
     ) -> Result<()> {
         match self.show {
             Show::Json => Ok(()),
-            Show::InPlace => self.draw(moment, says, thumbnail),
+            Show::InPlace => self.draw(moment, status, thumbnail),
             Show::Plain if Instant::now() < self.next_table => Ok(()),
             Show::Plain => {
                 self.next_table += PLAIN_EVERY;
                 let mut out = std::io::stdout().lock();
-                writeln!(out, "After {}; the robot {says}:", moment.time())?;
+                let head = format!("After {}; the robot {status}:", moment.time());
+                self.print(&mut out, &vec![(Style::Plain, head)], 2)?;
                 let width = Window::of_terminal().width;
                 for line in table(moment.routes, width, usize::MAX).0 {
                     writeln!(out, "{}", self.styled(&line, width))?;
@@ -253,9 +259,9 @@ impl Screen {
         Ok(out.flush()?)
     }
 
-    fn draw(&mut self, moment: &Moment<'_>, says: &str, thumbnail: &Thumbnail) -> Result<()> {
+    fn draw(&mut self, moment: &Moment<'_>, status: &str, thumbnail: &Thumbnail) -> Result<()> {
         let window = Window::of_terminal();
-        let text = self.frame(moment, says, thumbnail, window);
+        let text = self.frame(moment, status, thumbnail, window);
         let mut out = std::io::stdout().lock();
         if self.shown_in != window && self.shown != 0 {
             // The terminal has broken the lines anew, nobody knows how.
@@ -276,7 +282,7 @@ impl Screen {
     fn frame(
         &self,
         moment: &Moment<'_>,
-        says: &str,
+        status: &str,
         thumbnail: &Thumbnail,
         window: Window,
     ) -> Vec<String> {
@@ -287,31 +293,32 @@ impl Screen {
             Some(command) => format!("in another terminal: {command}"),
             None => NO_COMMAND.to_owned(),
         };
-        let mut head: Vec<Line> = vec![
-            vec![
-                (Style::Bold, "tsuji demo".to_owned()),
-                (Style::Plain, format!("  {time}")),
-                (Style::Dim, " (Ctrl-C ends it)".to_owned()),
-                (Style::Plain, if says.is_empty() { String::new() } else { format!("  {says}") }),
-            ],
-            vec![(Style::Dim, elsewhere)],
-        ];
-        head.extend(self.page.iter().map(|it| vec![(Style::Dim, page_at(it))]));
-        let mut news: Vec<Line> =
-            self.news.iter().flat_map(|(line, indent)| wrapped(line, width, *indent)).collect();
+        // Cut where it is too long, as what is below would go up and down with what it says.
+        let mut head: Vec<Line> = vec![vec![
+            (Style::Bold, "tsuji demo".to_owned()),
+            (Style::Plain, format!("  {time}")),
+            (Style::Dim, " (Ctrl-C ends it)".to_owned()),
+            (Style::Plain, format!("  {status}")),
+        ]];
+        // What is to be typed is whole.
+        let page = self.page.as_deref().map(page_at);
+        let typed = std::iter::once(elsewhere).chain(page);
+        head.extend(typed.flat_map(|it| wrapped(&vec![(Style::Dim, it)], width, 2)));
+        let mut log: Vec<Line> =
+            self.log.iter().flat_map(|(line, indent)| wrapped(line, width, *indent)).collect();
         // Under the head a line for what a larger window shows; one above the table, one for the cursor.
         let (others, picture_max) = (head.len() + 3, TINY.height / 2);
         // The picture says more than the reasons.
-        let lines_max = height.saturating_sub(others + NEWS_LINES_ENOUGH + 1 + picture_max);
+        let lines_max = height.saturating_sub(others + LOG_LINES_ENOUGH + 1 + picture_max);
         let (table, has_reasons) = table(moment.routes, width, lines_max);
         let others = others + table.len();
         let room = height.saturating_sub(others);
-        let room = match NEWS_LINES_ENOUGH + 1 + PICTURE_LINES_MIN <= room {
-            true => room.saturating_sub(1 + picture_max).max(NEWS_LINES_ENOUGH),
-            false => room.max(NEWS_LINES_MIN),
+        let room = match LOG_LINES_ENOUGH + 1 + PICTURE_LINES_MIN <= room {
+            true => room.saturating_sub(1 + picture_max).max(LOG_LINES_ENOUGH),
+            false => room.max(LOG_LINES_MIN),
         };
-        news.drain(..news.len().saturating_sub(room.min(NEWS_LINES_MAX)));
-        let taken = others + news.len();
+        log.drain(..log.len().saturating_sub(room.min(LOG_LINES_MAX)));
+        let taken = others + log.len();
         // One line stays free between the table and the picture.
         let left = height.saturating_sub(taken + 1).min(picture_max);
         let is_shown = PICTURE_LINES_MIN <= left && TINY.width <= width;
@@ -344,11 +351,11 @@ impl Screen {
                 format!("a window of {width}×{height} shows more: {}", more.join(", "))
             }
         };
-        let mut lines = head.to_vec();
+        let mut lines = head;
         lines.push(vec![(Style::Dim, hint)]);
-        let has_news = !news.is_empty();
-        lines.extend(news);
-        lines.extend(has_news.then(Line::new));
+        let has_log = !log.is_empty();
+        lines.extend(log);
+        lines.extend(has_log.then(Line::new));
         lines.extend(table);
         lines.truncate(height.saturating_sub(1));
         let mut text: Vec<String> = lines.iter().map(|it| self.styled(it, width)).collect();
@@ -521,30 +528,10 @@ fn sorted(routes: &[RouteReport]) -> Vec<&RouteReport> {
 }
 
 fn wide_table(routes: &[&RouteReport]) -> Vec<Line> {
-    let mut rows = vec![header(&[
-        "TOPIC",
-        "FROM → TO",
-        "REACH",
-        "RELIABILITY",
-        "SIZE",
-        "TRANSPORT",
-        "RATE",
-        "MEDIAN",
-        "P99",
-        "LOST",
-    ])];
-    for route in routes {
-        let mut row = vec![
-            (Style::Plain, route.topic.clone()),
-            (Style::Plain, ends(route)),
-            (Style::Plain, route.scope.clone()),
-            (Style::Plain, route.reliability.clone()),
-            (Style::Plain, sample_size(route)),
-        ];
-        row.extend(measured(route));
-        rows.push(row);
-    }
-    let mut lines = align(rows, 6);
+    let titles = ["TOPIC", "FROM → TO", "REACH", "RELIABILITY", "SIZE"];
+    let mut lines = rows(routes, &titles, |it| {
+        vec![it.topic.clone(), ends(it), it.scope.clone(), it.reliability.clone(), sample_size(it)]
+    });
     let reasons = routes.iter().map(|it| (Style::Dim, format!("  {}", it.reason())));
     let reasons = std::iter::once((Style::Bold, "  BECAUSE".to_owned())).chain(reasons);
     lines.iter_mut().zip(reasons).for_each(|(line, reason)| line.push(reason));
@@ -552,13 +539,7 @@ fn wide_table(routes: &[&RouteReport]) -> Vec<Line> {
 }
 
 fn narrow_table(routes: &[&RouteReport]) -> Vec<Line> {
-    let mut rows = vec![header(&["FROM → TO", "TRANSPORT", "RATE", "MEDIAN", "P99", "LOST"])];
-    for route in routes {
-        let mut row = vec![(Style::Plain, ends(route))];
-        row.extend(measured(route));
-        rows.push(row);
-    }
-    let mut lines = align(rows, 2).into_iter();
+    let mut lines = rows(routes, &["FROM → TO"], |it| vec![ends(it)]).into_iter();
     let mut table: Vec<Line> = lines.next().into_iter().collect();
     for (line, route) in lines.zip(routes) {
         table.push(line);
@@ -570,24 +551,33 @@ fn narrow_table(routes: &[&RouteReport]) -> Vec<Line> {
 
 /// A line each, without what is known of a flow and the reason.
 fn short_table(routes: &[&RouteReport]) -> Vec<Line> {
-    let mut rows =
-        vec![header(&["TOPIC", "FROM → TO", "TRANSPORT", "RATE", "MEDIAN", "P99", "LOST"])];
-    for route in routes {
-        let mut row = vec![(Style::Plain, route.topic.clone()), (Style::Plain, ends(route))];
-        row.extend(measured(route));
-        rows.push(row);
-    }
-    align(rows, 3)
+    rows(routes, &["TOPIC", "FROM → TO"], |it| vec![it.topic.clone(), ends(it)])
+}
+
+/// A header and a line for each flow: its `cells` under `titles`, and what is measured.
+fn rows(
+    routes: &[&RouteReport],
+    titles: &[&str],
+    cells: fn(&RouteReport) -> Vec<String>,
+) -> Vec<Line> {
+    let mut rows = vec![header(&[titles, &MEASURED[..]].concat())];
+    rows.extend(routes.iter().map(|route| {
+        let cells = cells(route).into_iter().map(|it| (Style::Plain, it));
+        cells.chain(measured(route)).collect()
+    }));
+    align(rows, titles.len() + 1)
 }
 
 fn header(titles: &[&str]) -> Line {
     titles.iter().map(|it| (Style::Bold, (*it).to_owned())).collect()
 }
 
-/// From TRANSPORT to LOST.
+const MEASURED: [&str; 5] = ["TRANSPORT", "RATE", "MEDIAN", "P99", "LOST"];
+
+/// What stands under [`MEASURED`].
 fn measured(route: &RouteReport) -> Line {
     if !route.is_counted {
-        // As a foreign node, which does not tell.
+        // As a foreign node, which does not count.
         let unknown = || (Style::Plain, "-".to_owned());
         return vec![transport(route), unknown(), unknown(), unknown(), unknown()];
     }
@@ -921,12 +911,11 @@ fn counted(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// As one says it.
+/// As one says it: of microseconds only whole ones.
 fn briefly(value_us: f64) -> String {
     match value_us {
-        10_000.0.. => format!("{:.0} ms", value_us / 1000.0),
-        1_000.0.. => format!("{:.1} ms", value_us / 1000.0),
-        _ => format!("{value_us:.0} µs"),
+        ..100.0 => format!("{value_us:.0} µs"),
+        _ => micros(value_us),
     }
 }
 
@@ -942,12 +931,12 @@ fn bytes(value: u64) -> String {
 /// From one table to the next where nothing can be drawn over.
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 /// Lines about what was done, and what came of it, as long as they are.
-const NEWS_MAX: usize = 8;
+const LOG_MAX: usize = 8;
 /// So many lines of the window they take, as far as there is room.
-const NEWS_LINES_MAX: usize = 10;
-const NEWS_LINES_MIN: usize = 3;
+const LOG_LINES_MAX: usize = 10;
+const LOG_LINES_MIN: usize = 3;
 /// Where the picture could stand below, so many do.
-const NEWS_LINES_ENOUGH: usize = 5;
+const LOG_LINES_ENOUGH: usize = 5;
 /// Why it can be seen from nowhere else.
 const NO_COMMAND: &str =
     "the command tsuji, which shows it from elsewhere, is neither beside tsuji-demo nor in PATH";
@@ -998,16 +987,16 @@ mod tests {
     }
 
     fn screen() -> Screen {
-        let mut screen = Screen::new(Show::InPlace).unwrap();
+        let mut screen = Screen::new(Show::InPlace);
         screen.command = Some("/tmp/tsuji-demo-4194304/tsuji routes --why".to_owned());
         screen.page = Some("http://127.0.0.1:43975/".to_owned());
         screen.has_colour = false;
         for act in 1..=4 {
-            let says =
+            let text =
                 format!("act {act} of 5: the pictures become thumbnails of 128×96, 100 a second");
-            screen.tell(Duration::from_secs(123), &says).unwrap();
+            screen.log(Duration::from_secs(123), &text).unwrap();
             let why = "           the samples are of another size; rule \"small pictures\"; small, local, reliable, peer tsuji";
-            screen.report([vec![(Style::Dim, why.to_owned())]], 11).unwrap();
+            screen.append([vec![(Style::Dim, why.to_owned())]], 11).unwrap();
         }
         screen
     }
@@ -1022,9 +1011,9 @@ mod tests {
             of: Duration::from_secs(86_400),
             stays: false,
         };
-        let says = "drives to the station, 12.3 m to go";
+        let status = "drives to the station, 12.3 m to go";
         let frame =
-            |width, height| screen.frame(&moment, says, &thumbnail, Window { width, height });
+            |width, height| screen.frame(&moment, status, &thumbnail, Window { width, height });
         for width in 1..250 {
             for height in 1..70 {
                 let frame = frame(width, height);
@@ -1047,6 +1036,10 @@ mod tests {
             frame(80, 24)[1],
             "in another terminal: /tmp/tsuji-demo-4194304/tsuji routes --why"
         );
+        let narrow: String = frame(20, 60).concat().split_whitespace().collect();
+        for whole in ["/tmp/tsuji-demo-4194304/tsujiroutes--why", "http://127.0.0.1:43975/"] {
+            assert!(narrow.contains(whole), "{whole}: {narrow}");
+        }
         check(80, 24, " shows more: the picture, all reasons", false);
         check(80, 34, " shows more: a larger picture, all reasons", true);
         check(80, 60, " shows more: all reasons", true);

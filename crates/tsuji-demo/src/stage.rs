@@ -1,7 +1,7 @@
 //! What is done to the camera's process while the robot runs: most of the acts are played here.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tsuji::{Context, Loan, Node, Subscription};
@@ -11,9 +11,10 @@ use tsuji_transport::faulty::{Faults, Faulty};
 
 use crate::Result;
 use crate::acts::{ENGINE, MEMORY_MIB};
+use crate::lock::lock;
 use crate::nodes::camera::Controls;
 use crate::nodes::kept;
-use crate::orders::insist;
+use crate::orders::retry;
 use crate::picture::{self, FULL};
 use crate::robot::{self, GUEST, PICTURES, PICTURES_KEPT};
 use crate::sequence::Sequence;
@@ -67,7 +68,7 @@ pub(crate) struct Stage {
     pub(crate) guest: Node,
     guest_view: Option<Subscription<Image>>,
     /// What the second viewer saw.
-    pub(crate) shown: Arc<Tally>,
+    pub(crate) guest_received: Arc<Tally>,
 }
 
 impl Stage {
@@ -77,21 +78,22 @@ impl Stage {
         engine: Arc<OnceLock<Faulty>>,
     ) -> Result<Self> {
         let guest = context.node(GUEST.trim_start_matches('/'))?;
-        let shown = Tally::new(PICTURES, GUEST, End::Received);
-        Ok(Self { controls, engine, hoard: Vec::new(), guest, guest_view: None, shown })
+        let guest_received = Tally::new(PICTURES, GUEST, End::Received);
+        Ok(Self { controls, engine, hoard: Vec::new(), guest, guest_view: None, guest_received })
     }
 
-    pub(crate) fn obey(&mut self, order: &str) -> Result<()> {
+    /// Does what an order asks for; one that is not for the camera's process is ignored.
+    pub(crate) fn on_order(&mut self, order: &str) -> Result<()> {
         let Controls { pictures, sends_thumbnails, number } = &self.controls;
         match order {
             SEND_THUMBNAILS => sends_thumbnails.store(true, Ordering::Relaxed),
             SEND_FULL => sends_thumbnails.store(false, Ordering::Relaxed),
             FILL_MEMORY => {
                 // What readers still hold would be free a moment later, and the flow return for that.
-                let _number = number.lock().unwrap_or_else(PoisonError::into_inner);
+                let _number = lock(number);
                 std::thread::sleep(READ_MAX);
                 for _ in 0..HOARD {
-                    self.hoard.push(insist(|| pictures.loan_bytes(FULL.bytes()))?);
+                    self.hoard.push(retry(|| pictures.loan_bytes(FULL.bytes()))?);
                 }
             }
             FREE_MEMORY => self.hoard.clear(),
@@ -112,14 +114,14 @@ impl Stage {
 
     /// Looks at the pictures too, from the next one on.
     fn watch(&self) -> Result<Subscription<Image>> {
-        let shown = Arc::clone(&self.shown);
+        let guest_received = Arc::clone(&self.guest_received);
         let mut order = Sequence::default();
         Ok(self.guest.create_subscription::<Image>(
             PICTURES,
             kept(PICTURES_KEPT),
             move |received| {
                 let frame = picture::verify(received.view().data);
-                shown.add(frame.and_then(|frame| order.next("frame", frame.number)));
+                guest_received.add(frame.and_then(|frame| order.next("frame", frame.number)));
             },
         )?)
     }

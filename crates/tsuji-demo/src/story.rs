@@ -42,8 +42,8 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// Something is done, in the act of this number.
-    pub(crate) fn tell(
+    /// Adds what is done in the act of this number.
+    pub(crate) fn add_deed(
         &mut self,
         act: usize,
         name: &'static str,
@@ -56,9 +56,9 @@ impl Story {
         self.chapters[act].deeds.push((at, says));
     }
 
-    /// Takes note of what has changed since the last look, and answers it, oldest first. A change counts
-    /// when it is over: when the subscription has all of the old transport, or there is another change.
-    pub(crate) fn look(&mut self, routes: &[RouteReport]) -> Vec<Change> {
+    /// Adds what has changed since the last time, and answers it, oldest first. A change counts when it is over: when the
+    /// subscription has all of the old transport, or there is another change.
+    pub(crate) fn add_changes(&mut self, routes: &[RouteReport]) -> Vec<Change> {
         let mut new = Vec::new();
         for route in routes {
             let flow = (route.publisher.gid.clone(), route.subscription.gid.clone());
@@ -79,21 +79,21 @@ impl Story {
         // What the robot begins with is no change.
         new.retain(|it| it.transport.from.is_some() || !self.chapters.is_empty());
         new.sort_by_key(|it| it.transport.wall_ns);
-        let told = self.chapters.last_mut().map_or(&mut self.before, |it| &mut it.changes);
-        told.extend_from_slice(&new);
+        let known = self.chapters.last_mut().map_or(&mut self.before, |it| &mut it.changes);
+        known.extend_from_slice(&new);
         new
     }
 
-    /// So old were the pictures that came since this was told last.
-    pub(crate) fn hear(&mut self, ages: Ages) {
+    /// Adds how old the pictures were that came since the last time.
+    pub(crate) fn add_ages(&mut self, ages: Ages) {
         let usual_us = *self.usual_us.get_or_insert(ages.median_us);
         if let Some(chapter) = self.chapters.last_mut() {
             chapter.extra_us = chapter.extra_us.max(ages.max_us - usual_us);
         }
     }
 
-    /// Pictures of full size went by this transport for a while, and took so long.
-    pub(crate) fn learn(&mut self, transport: &str, median_us: f64) {
+    /// Adds how long pictures of full size took that went by this transport for a while.
+    pub(crate) fn add_latency(&mut self, transport: &str, median_us: f64) {
         self.latencies.entry(transport.to_owned()).or_default().push(median_us);
     }
 
@@ -105,9 +105,10 @@ impl Story {
             sorted.get(sorted.len() / 2).copied()
         };
         let all = self.latencies.iter();
-        let mut told: Vec<_> = all.filter_map(|(name, of)| Some((&**name, median(of)?))).collect();
-        told.sort_by(|one, other| one.1.total_cmp(&other.1));
-        told
+        let mut medians: Vec<_> =
+            all.filter_map(|(name, of)| Some((&**name, median(of)?))).collect();
+        medians.sort_by(|one, other| one.1.total_cmp(&other.1));
+        medians
     }
 
     /// All changes of a flow that had a transport before.
@@ -162,7 +163,7 @@ mod tests {
     fn a_picture_takes_the_median_of_its_times_and_the_fastest_comes_first() {
         let mut story = Story::default();
         for (transport, took) in [("shm", 9.0), ("shm", 2.0), ("shm", 3.0), ("inproc", 1.0)] {
-            story.learn(transport, took);
+            story.add_latency(transport, took);
         }
         assert_eq!(story.latencies(), [("inproc", 1.0), ("shm", 3.0)]);
         assert_eq!(story.json()["picture_latency_us"]["shm"], 3.0);

@@ -1,11 +1,13 @@
 //! What each end of a flow counted, in the words that processes of the robot tell the operator.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tsuji::MessageInfo;
+
+use crate::lock::lock;
 
 /// Which end of a topic counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +35,9 @@ pub(crate) struct Tally {
     /// In microseconds, from publish to take, of the first that came since they were asked for last; and the bytes of the last.
     latencies: Mutex<(Vec<f64>, usize)>,
 }
+
+/// All tallies of a process, which grow as nodes are loaded.
+pub(crate) type Tallies = Arc<Mutex<Vec<Arc<Tally>>>>;
 
 /// A tally at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,7 +87,7 @@ impl Tally {
     pub(crate) fn add<E: ToString>(&self, outcome: Result<(), E>) {
         let is_good = outcome.is_ok();
         if let Err(error) = outcome {
-            self.accuse(error.to_string());
+            self.note_trouble(error.to_string());
         }
         // What could not be published was not sent.
         if is_good || self.end == End::Received {
@@ -91,7 +96,7 @@ impl Tally {
     }
 
     /// Something is wrong with a sample that is counted for itself.
-    pub(crate) fn accuse(&self, trouble: String) {
+    pub(crate) fn note_trouble(&self, trouble: String) {
         lock(&self.trouble).get_or_insert(trouble);
         self.wrong.fetch_add(1, Ordering::Release);
     }
@@ -143,11 +148,6 @@ impl Ages {
 
 const AGES_MAX: usize = 10_000;
 
-/// Nothing panics while holding these locks, so a poisoned one is still sound.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +178,7 @@ mod tests {
         check(End::Received, (3, 2));
         let tally = Tally::new("/t", "/n", End::Received);
         tally.add(Ok::<_, String>(()));
-        tally.accuse("odd".to_owned());
+        tally.note_trouble("odd".to_owned());
         let count = tally.count();
         assert_eq!((count.samples, count.wrong, count.trouble.as_deref()), (1, 1, Some("odd")));
     }

@@ -174,6 +174,14 @@ impl Velocity {
     }
 }
 
+/// The middle line that is nearest to a coordinate, of the streets of one direction.
+pub(crate) fn nearest_street(at: f64, streets: [f64; 3]) -> f64 {
+    let [first, others @ ..] = streets;
+    let nearer =
+        |one: f64, other: f64| if (other - at).abs() < (one - at).abs() { other } else { one };
+    others.into_iter().fold(first, nearer)
+}
+
 /// The same angle, from -π to π.
 pub(crate) fn turned(angle: f64) -> f64 {
     (angle + PI).rem_euclid(2.0 * PI) - PI
@@ -212,6 +220,15 @@ mod tests {
         }
         for (x, y) in [(3.2, 2.2), (-3.2, -2.2), (7.1, 0.0), (0.0, 5.1), (20.0, 0.0)] {
             assert!(!Place { x, y }.is_free(ROBOT_RADIUS), "{x}, {y}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_street_is_found_from_both_sides_and_from_beyond() {
+        for (at, expect) in
+            [(-9.0, -6.4), (-3.3, -6.4), (-3.1, 0.0), (0.0, 0.0), (3.3, 6.4), (9.0, 6.4)]
+        {
+            assert_eq!(nearest_street(at, STREETS_X), expect, "{at}");
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tsuji::action::GoalStatus;
 use tsuji::parameter::{Parameter, ParameterClient, ParameterValue};
-use tsuji::{Context, Qos};
+use tsuji::{Context, Node, Qos, WaitSet};
 use tsuji_interfaces::geometry_msgs::msg::{Point, Twist};
 use tsuji_interfaces::nav_msgs::msg::Odometry;
 use tsuji_interfaces::sensor_msgs::msg::Image;
@@ -125,6 +125,27 @@ fn command_beside() -> Option<PathBuf> {
     assert!(std::env::var_os("CI").is_none(), "{} is not built", beside.display());
     let _ = writeln!(std::io::stderr(), "skipped: {} is not built", beside.display());
     None
+}
+
+/// Waits for so many odometry messages in a row that are as wanted.
+fn wait_for_odometry(
+    context: &Context,
+    node: &Node,
+    in_a_row: u32,
+    mut is_wanted: impl FnMut(Twist, Point) -> bool,
+) {
+    let odometry = node.create_polled_subscription::<Odometry>("/odom", Qos::DEFAULT).unwrap();
+    let mut set = WaitSet::new(context).unwrap();
+    set.add(&odometry).unwrap();
+    let (begun, mut found) = (Instant::now(), 0);
+    while found < in_a_row {
+        assert!(begun.elapsed() < HANG);
+        set.wait(HANG).unwrap();
+        while let Some(received) = odometry.take().unwrap() {
+            let (twist, place) = (received.view().twist.twist, received.view().pose.pose.position);
+            found = if is_wanted(twist, place) { found + 1 } else { 0 };
+        }
+    }
 }
 
 fn is_alive(pid: u32) -> bool {
@@ -272,7 +293,11 @@ fn the_robot_drives_where_anybody_sends_it_obeys_a_parameter_and_stands_without_
     let parameters = ParameterClient::new(&node, "/driver");
     let set = |value| parameters.set(vec![speed(value)], HANG).unwrap();
     assert!(set(99.0)[0].is_err());
+    // The guide sends it on. It is faster than it will be.
+    wait_for_odometry(&context, &node, 1, |twist, _| 1.0 < twist.linear.x);
     assert!(set(0.5)[0].is_ok());
+    // For longer than a command counts, and than it has this speed while it slows down.
+    wait_for_odometry(&context, &node, 50, |twist, _| (0.49..=0.5).contains(&twist.linear.x));
 
     // Who steers beside the driver is obeyed, and is nothing that was lost or doubled.
     let steering = node.create_publisher::<Twist>("/cmd_vel", Qos::DEFAULT).unwrap();
@@ -282,23 +307,13 @@ fn the_robot_drives_where_anybody_sends_it_obeys_a_parameter_and_stands_without_
     let motors = node.create_client::<SetBool>("/motors").unwrap();
     let answer = motors.call(SetBoolRequest { data: false }, HANG).unwrap();
     assert!(answer.success, "{answer:?}");
-    let odometry = node.create_polled_subscription::<Odometry>("/odom", Qos::DEFAULT).unwrap();
-    let mut set = tsuji::WaitSet::new(&context).unwrap();
-    set.add(&odometry).unwrap();
-    // It stands as soon as a command no longer moves it.
-    let begun = Instant::now();
-    let (mut stood, mut last) = (0, None);
-    while stood < 10 {
-        assert!(begun.elapsed() < HANG);
-        set.wait(HANG).unwrap();
-        while let Some(received) = odometry.take().unwrap() {
-            let (twist, place) = (received.view().twist.twist, received.view().pose.pose.position);
-            // Else it turns where it stands.
-            let is_still = (twist.linear.x, twist.angular.z) == (0.0, 0.0) && last == Some(place);
-            (stood, last) = (if is_still { stood + 1 } else { 0 }, Some(place));
-        }
-    }
-    drop((steering, client, motors, parameters, odometry, set, node));
+    // It stands as soon as a command no longer moves it; else it turns where it stands.
+    let mut last = None;
+    wait_for_odometry(&context, &node, 10, |twist, place| {
+        let is_still = (twist.linear.x, twist.angular.z) == (0.0, 0.0);
+        last.replace(place) == Some(place) && is_still
+    });
+    drop((steering, client, motors, parameters, node));
     drop(context);
     demo.interrupt();
     let ended = demo.end();
@@ -507,7 +522,7 @@ fn one_loan_reaches_both_the_process_and_the_other() {
     publisher.publish(loan).unwrap();
     let received = same.take().unwrap().unwrap();
     assert_eq!(received.bytes().unwrap().as_ptr(), drawn_at);
-    let mut set = tsuji::WaitSet::new(&two).unwrap();
+    let mut set = WaitSet::new(&two).unwrap();
     set.add(&other).unwrap();
     let received = loop {
         if let Some(received) = other.take().unwrap() {

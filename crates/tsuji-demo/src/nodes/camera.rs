@@ -7,12 +7,12 @@ use std::time::Duration;
 use tsuji::component::ComponentOptions;
 use tsuji::{Publisher, PublisherOptions};
 use tsuji_interfaces::sensor_msgs::msg::Image;
-use tsuji_interfaces::std_msgs::msg::Header;
 
-use super::{Audience, Latest, Part, follow, kept};
-use crate::orders::{Orders, insist};
+use super::{Audience, Part, follow, header, kept};
+use crate::lock::lock;
+use crate::orders::{Orders, retry};
 use crate::picture::{FULL, Painter, THUMBNAIL};
-use crate::robot::{DETECTOR, PICTURES, PICTURES_KEPT, VIEWER, now};
+use crate::robot::{CAMERA, DETECTOR, PICTURES, PICTURES_KEPT, VIEWER, now};
 use crate::tally::{End, Tally};
 use crate::world::Pose;
 
@@ -37,10 +37,10 @@ pub(crate) fn with_controls(
     orders: &Orders,
 ) -> tsuji::Result<(Part, Controls)> {
     let node = options.node("camera")?;
-    let robot = Arc::new(Latest::<Option<Pose>>::default());
-    let seen = Arc::clone(&robot);
-    let (odometry, heard) = follow(&node, "/camera", move |pose| seen.set(Some(pose)))?;
-    let drawn = Tally::new(PICTURES, "/camera", End::Sent);
+    let robot = Arc::new(Mutex::new(Pose::START));
+    let followed = Arc::clone(&robot);
+    let (odometry, odometry_received) = follow(&node, CAMERA, move |pose| *lock(&followed) = pose)?;
+    let pictures_sent = Tally::new(PICTURES, CAMERA, End::Sent);
     let controls = Controls {
         pictures: Arc::new(node.create_publisher::<Image>(
             PICTURES,
@@ -51,22 +51,24 @@ pub(crate) fn with_controls(
     };
     let timer = |size, period, is_thumbnail| {
         let Controls { pictures, sends_thumbnails, number } = controls.clone();
-        let (painter, robot, drawn) = (Painter::new(size), Arc::clone(&robot), Arc::clone(&drawn));
-        let (mut audience, spoken) = (Audience::of(&[DETECTOR, VIEWER]), node.clone());
+        let (painter, robot) = (Painter::new(size), Arc::clone(&robot));
+        let (pictures_sent, timer_node) = (Arc::clone(&pictures_sent), node.clone());
+        let mut audience = Audience::of(&[DETECTOR, VIEWER]);
         orders.every(&node, period, move || {
             if sends_thumbnails.load(Ordering::Relaxed) != is_thumbnail
-                || !audience.is_there(&spoken, &pictures)
+                || !audience.is_there(&timer_node, &pictures)
             {
                 return;
             }
-            let mut number = number.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let robot = robot.value().unwrap_or(Pose::START);
-            drawn.add(send(&pictures, &painter, *number, &robot).inspect(|()| *number += 1));
+            let mut number = lock(&number);
+            let robot = *lock(&robot);
+            pictures_sent
+                .add(send(&pictures, &painter, *number, &robot).inspect(|()| *number += 1));
         })
     };
     let pictures = timer(FULL, PICTURE_PERIOD, false)?;
     let thumbnails = timer(THUMBNAIL, THUMBNAIL_PERIOD, true)?;
-    let tallies = vec![heard, drawn];
+    let tallies = vec![odometry_received, pictures_sent];
     Ok((Part::new(node, tallies, (odometry, pictures, thumbnails)), controls))
 }
 
@@ -80,14 +82,14 @@ fn send(
 ) -> tsuji::Result<()> {
     let size = painter.size();
     let template = Image {
-        header: Header { stamp: now(), frame_id: "camera".into() },
+        header: header(now(), "camera"),
         height: size.height as u32,
         width: size.width as u32,
         encoding: "rgb8".into(),
         step: size.step() as u32,
         ..Image::default()
     };
-    insist(|| {
+    retry(|| {
         let mut loan = pictures.loan(&template, size.bytes())?;
         painter.draw(number, robot, loan.data_mut());
         pictures.publish(loan)
