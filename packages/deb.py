@@ -128,7 +128,7 @@ class Package:
 
 
 def pack(path, filters):
-    """Pack a package anew as dpkg-deb cannot: by xz with a filter for programs, which makes them 5 % smaller.
+    """Pack a package anew as dpkg-deb cannot: by xz with a filter for programs, which makes them 4 % smaller.
 
     Whatever reads packages knows that of x86-64. That of arm64 is not known before xz 5.4, of 2022.
     """

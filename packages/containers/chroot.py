@@ -1,21 +1,26 @@
 #!/usr/bin/env python3
 """Does what a container file says in a folder with a system, where no builder of containers is: its steps, then its program.
 
-`chroot.py ROOT FILE CONTEXT [WORDS…]`, as root. WORDS stand in the place of CMD. Known are the instructions that the files beside this
-one have; another one is an error. Apart from the host is what the caller has put apart.
+`chroot.py ROOT FILE CONTEXT COMMANDS`, as root. COMMANDS are those of bash that use the program, from inside and as its user. Once they
+have ended the program is stopped, as the file says. What was started ends with this, and what takes longer than its limit is an error.
+Known are the instructions that the files beside this one have; another one is an error. Apart from the host is what the caller has put
+apart.
 """
 
+import contextlib
 import json
 import os
 import pathlib
-import pwd
 import re
 import signal
 import subprocess
 import sys
+import time
 
 BIND = re.compile(r'--mount=type=bind,target=(\S+)\s+')
 PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+# Nothing is expected to come near these: they cut a hang.
+STEP_SECONDS, USE_SECONDS, STOP_SECONDS = 300, 120, 60
 
 
 def instructions(text):
@@ -23,6 +28,19 @@ def instructions(text):
     lines = [line for line in text.splitlines() if not line.lstrip().startswith('#')]
     joined = '\n'.join(lines).replace('\\\n', ' ')
     return [tuple(line.strip().split(None, 1)) for line in joined.splitlines() if line.strip()]
+
+
+def finish(child, seconds, what, beside=None):
+    """Wait for the end of a process, which is to be a good one. What runs beside it may not end before: it could wait for that for ever."""
+    end = time.monotonic() + seconds
+    while child.poll() is None:
+        if beside and beside.poll() is not None:
+            sys.exit(f'error: {what}: it ended with {beside.returncode} before that')
+        if time.monotonic() > end:
+            sys.exit(f'error: {what}: has not ended after {seconds} s')
+        time.sleep(0.05)
+    if child.returncode:
+        sys.exit(f'error: {what}: ended with {child.returncode}')
 
 
 class Image:
@@ -33,38 +51,62 @@ class Image:
         self.root, self.context = root, context
         self.user, self.folder = 'root', '/'
         self.program, self.words = [], []
+        self.stop = signal.SIGTERM
 
-    def become(self):
-        """Be a process of the image, in this one."""
-        os.chroot(self.root)
-        entry = pwd.getpwnam(self.user)
-        os.chdir(self.folder)
-        os.initgroups(entry.pw_name, entry.pw_gid)
-        os.setgid(entry.pw_gid)
-        os.setuid(entry.pw_uid)
-        return {'PATH': PATH, 'HOME': entry.pw_dir}
+    def account(self):
+        """Return the number of the user, that of its group, and its home."""
+        for line in (self.root / 'etc/passwd').read_text().splitlines():
+            name, _, user, group, _, home, _ = line.split(':')
+            if name == self.user:
+                return int(user), int(group), home
+        sys.exit(f'error: USER {self.user}: the image has no such user')
+
+    @contextlib.contextmanager
+    def started(self, command):
+        """Have a process in the image. What it has started in its session ends with this."""
+        user, group, home = self.account()
+
+        def become():
+            os.chroot(self.root)
+            os.chdir(self.folder)
+            os.initgroups(self.user, group)
+            os.setgid(group)
+            os.setuid(user)
+            # A shell starts what it puts into the background with Ctrl-C ignored, a builder of containers starts nothing so.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, env={'PATH': PATH, 'HOME': home}, preexec_fn=become,
+                                 start_new_session=True)
+        try:
+            yield child
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+    @contextlib.contextmanager
+    def mounted(self, target):
+        """Have the context in the image, at this path."""
+        place = self.root / target.lstrip('/')
+        place.mkdir(exist_ok=True)
+        subprocess.run(['mount', '--bind', '--read-only', self.context, place], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(['umount', place], check=True)
+            place.rmdir()
 
     def run(self, command):
         """Run a command of the shell in the image, with the context where the instruction wants it."""
         mount = BIND.match(command)
-        place = self.root / mount[1].lstrip('/') if mount else None
-        if place:
-            place.mkdir(exist_ok=True)
-            subprocess.run(['mount', '--bind', '--read-only', self.context, place], check=True)
-        child = os.fork()
-        if child == 0:
-            os.execvpe('/bin/sh', ['sh', '-c', command[mount.end() if mount else 0:]], self.become())
-        _, status = os.waitpid(child, 0)
-        if place:
-            subprocess.run(['umount', place], check=True)
-            place.rmdir()
-        if status:
-            sys.exit(f'error: {command}: {status}')
+        within = self.mounted(mount[1]) if mount else contextlib.nullcontext()
+        with within, self.started(['/bin/sh', '-c', command[mount.end() if mount else 0:]]) as step:
+            finish(step, STEP_SECONDS, f'RUN {command}')
 
     def follow(self, instruction, words):
         """Do what one instruction says."""
         match instruction:
-            case 'FROM' | 'EXPOSE' | 'STOPSIGNAL':
+            case 'FROM' | 'EXPOSE':
                 pass
             case 'RUN':
                 self.run(words)
@@ -73,6 +115,8 @@ class Image:
             case 'WORKDIR':
                 self.folder = words
                 (self.root / words.lstrip('/')).mkdir(parents=True, exist_ok=True)
+            case 'STOPSIGNAL':
+                self.stop = signal.Signals[words]
             case 'ENTRYPOINT':
                 self.program = json.loads(words)
             case 'CMD':
@@ -80,21 +124,25 @@ class Image:
             case _:
                 sys.exit(f'error: {instruction} is not known here')
 
+    def use(self, commands):
+        """Run the program while commands of bash use it, then stop it."""
+        command = self.program + self.words
+        name = ' '.join(command)
+        with self.started(command) as program, self.started(['bash', '-euo', 'pipefail', '-c', commands]) as client:
+            finish(client, USE_SECONDS, f'what uses {name}', program)
+            program.send_signal(self.stop)
+            finish(program, STOP_SECONDS, f'{name}, which got {self.stop.name}')
+
 
 def main():
-    """Build, and become the program."""
-    root, file, context = map(pathlib.Path, sys.argv[1:4])
-    image = Image(root.resolve(), context.resolve())
+    """Build, and use what was built."""
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
+    root, file, context = (pathlib.Path(it).resolve() for it in sys.argv[1:4])
+    image = Image(root, context)
     for instruction in instructions(file.read_text()):
         image.follow(*instruction)
-    command = image.program + (sys.argv[4:] or image.words)
-    # Of the caller's variables those that are tsuji's, as `--env` has them.
-    asked = {name: value for name, value in os.environ.items() if name.startswith(('TSUJI_', 'ROS_'))}
-    environment = image.become()
-    # A shell starts what it puts into the background with Ctrl-C ignored, a builder of containers starts nothing so.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.environ['PATH'] = PATH
-    os.execvpe(command[0], command, {**environment, **asked})
+    image.use(sys.argv[4])
 
 
 if __name__ == '__main__':

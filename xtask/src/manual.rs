@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use crate::{links, tidy};
 
@@ -128,20 +128,19 @@ pub(crate) fn assemble(root: &Path, out: &Path) -> Result<usize, String> {
     let files = tidy::files(root)?;
     let sources = assembled(&files)?;
     let source = out.join("src");
-    let told = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     if source.exists() {
-        fs::remove_dir_all(&source).map_err(|error| told(&source, error))?;
+        fs::remove_dir_all(&source).map_err(at(&source))?;
     }
     let write = |path: &Path, text: &[u8]| {
         let folder = path.parent().unwrap_or(out);
-        fs::create_dir_all(folder).and_then(|()| fs::write(path, text)).map_err(|it| told(path, it))
+        fs::create_dir_all(folder).and_then(|()| fs::write(path, text)).map_err(at(path))
     };
     for (path, text) in &sources.texts {
         write(&source.join(path), text.as_bytes())?;
     }
     for path in &sources.copied {
         let from = root.join(path);
-        let bytes = fs::read(&from).map_err(|error| told(&from, error))?;
+        let bytes = fs::read(&from).map_err(at(&from))?;
         write(&source.join(path), &bytes)?;
     }
     for (from, to) in CONFIGURATION {
@@ -149,6 +148,11 @@ pub(crate) fn assemble(root: &Path, out: &Path) -> Result<usize, String> {
         write(&out.join(to), text.as_bytes())?;
     }
     Ok(paths(&files).len())
+}
+
+/// Says of an error at which file or folder it was.
+fn at(path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| format!("{}: {error}", path.display())
 }
 
 /// The sources of the book: texts by their paths, and files that are taken as they are.

@@ -226,7 +226,7 @@ pub(crate) fn complaints(root: &Path) -> Result<Vec<String>, String> {
     Ok(check(&Repository { files, packages }))
 }
 
-/// The texts of the repository at `root` by their paths in it, without what is built.
+/// The texts below `root` by their paths in it, without what is built. Of what is not text there is the path alone.
 pub(crate) fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
     let root = root.canonicalize().map_err(|error| format!("{}: {error}", root.display()))?;
     let mut files = BTreeMap::new();

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::at;
+
 /// What stands once in each page, and what it becomes: what works as a button is one, what stands beside the text is
 /// in landmarks, the title of the book is no second heading of each page, and the field of the search has a name.
 const ONCE: [(&str, &str); 6] = [
@@ -35,18 +37,16 @@ const ANYWHERE: (&str, &str) = ("<th></th>", "<td></td>");
 
 /// Finishes each page of the book at `folder`.
 pub(crate) fn finish(folder: &Path) -> Result<(), String> {
-    let told = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    for entry in fs::read_dir(folder).map_err(|error| told(folder, error))? {
-        let entry = entry.map_err(|error| told(folder, error))?;
-        let path = entry.path();
+    for entry in fs::read_dir(folder).map_err(at(folder))? {
+        let path = entry.map_err(at(folder))?.path();
         if path.is_dir() {
             finish(&path)?;
         } else if path.extension().is_some_and(|it| it == "html") {
-            let text = fs::read_to_string(&path).map_err(|error| told(&path, error))?;
+            let text = fs::read_to_string(&path).map_err(at(&path))?;
             // Lists of files and the contents alone are none of its pages.
             if text.contains(r#"id="mdbook-content""#) {
                 let text = finished(&text).map_err(|why| format!("{}: {why}", path.display()))?;
-                fs::write(&path, text).map_err(|error| told(&path, error))?;
+                fs::write(&path, text).map_err(at(&path))?;
             }
         }
     }

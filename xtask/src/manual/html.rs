@@ -1,10 +1,9 @@
 //! The book as it was built: what its pages refer to is there, and nothing of it comes from the network.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
-use crate::links;
+use crate::{links, tidy};
 
 /// What was found in a book.
 #[derive(Debug, Default, PartialEq)]
@@ -16,23 +15,7 @@ pub(crate) struct Found {
 
 /// Follows every reference of the book at `folder`.
 pub(crate) fn check(folder: &Path) -> Result<Found, String> {
-    let mut files = BTreeMap::new();
-    read(folder, "", &mut files).map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(checked(&files))
-}
-
-/// Texts by their paths in the book; of what is not text the name alone.
-fn read(folder: &Path, within: &str, files: &mut BTreeMap<String, String>) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = format!("{within}{}", entry.file_name().to_string_lossy());
-        if entry.file_type()?.is_dir() {
-            read(&entry.path(), &format!("{name}/"), files)?;
-        } else {
-            files.insert(name, String::from_utf8(fs::read(entry.path())?).unwrap_or_default());
-        }
-    }
-    Ok(())
+    Ok(checked(&tidy::files(folder)?))
 }
 
 fn checked(files: &BTreeMap<String, String>) -> Found {

@@ -300,10 +300,7 @@ impl Top {
         };
         let mut processes: Vec<_> = self.processes.iter().flatten().filter(has).collect();
         processes.sort_by(|a, b| {
-            let order = match self.process_column {
-                ProcessColumn::Cpu => downwards(self.share(a), self.share(b)),
-                column => column.compare(a, b),
-            };
+            let order = self.process_column.compare(a, b, |it| self.share(it));
             let order = if self.is_reversed { order.reverse() } else { order };
             order.then_with(|| a.process.token.cmp(&b.process.token))
         });
@@ -722,14 +719,19 @@ impl ProcessColumn {
         matches!(self, Self::Cpu | Self::Threads | Self::Memory)
     }
 
-    fn compare(self, a: &ProcessEngines, b: &ProcessEngines) -> Ordering {
+    /// Compares two by what this shows. A process does not tell its share of a core itself.
+    fn compare(
+        self,
+        a: &ProcessEngines,
+        b: &ProcessEngines,
+        share: impl Fn(&ProcessEngines) -> Option<f64>,
+    ) -> Ordering {
         let by_name = |it: &ProcessEngines| (it.process.program.clone(), it.process.pid);
         match self {
             Self::Program => by_name(a).cmp(&by_name(b)),
             Self::Pid => a.process.pid.cmp(&b.process.pid),
             Self::Host => a.process.host.cmp(&b.process.host),
-            // The process does not tell it itself.
-            Self::Cpu => Ordering::Equal,
+            Self::Cpu => downwards(share(a), share(b)),
             Self::Threads => b.threads.cmp(&a.threads),
             Self::Memory => b.resident_bytes.cmp(&a.resident_bytes),
         }

@@ -1,11 +1,8 @@
 //! `tsuji completions`, asked by the shells themselves.
 
-use std::env;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
-use crate::support::{Ended, Running, WATCHDOG, World, is_there, tsuji};
+use crate::support::{Ended, Running, WATCHDOG, World, is_there};
 
 const TEXT: &str = "std_msgs/msg/String";
 
@@ -20,12 +17,7 @@ for word in "${COMPREPLY[@]}"; do printf '%s\n' "$word"; done
 
 /// A program of the shell in a world where `tsuji` is found.
 fn shell(world: &World, words: &[&str], variables: &[(&str, &str)]) -> Ended {
-    let script = format!("#!/bin/sh\nexec {} \"$@\"\n", tsuji());
-    let program = world.write("bin/tsuji", &script);
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = world.foreign(words.iter().copied());
-    let path = env::var("PATH").unwrap();
-    command.env("PATH", format!("{}:{path}", world.path("bin").display()));
+    let mut command = world.with_tsuji(words.iter().copied());
     Running::new(command.envs(variables.iter().copied())).end()
 }
 

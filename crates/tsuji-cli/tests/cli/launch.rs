@@ -28,14 +28,7 @@ fn node(world: &World, name: &str, role: &str) -> PathBuf {
          launch::is_a_node_when_it_is_asked_to_be --nocapture\n",
         program.display()
     );
-    script(world, name, &text)
-}
-
-fn script(world: &World, name: &str, text: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    let path = world.write(name, text);
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    path
+    world.script(name, &text)
 }
 
 #[test]
@@ -350,7 +343,7 @@ fn what_cannot_be_started_is_told_and_nothing_is() {
         assert!(error.contains(&expect) && error.contains("ros2 launch"), "{error}");
     }
     // What the kernel refuses ends what was started before.
-    script(&world, "odd", "#!/no/such/interpreter\n");
+    world.script("odd", "#!/no/such/interpreter\n");
     let text = r#"<launch><executable cmd="sleep 1000" output="screen"/><node exec="odd" output="screen"/></launch>"#;
     let ended = launch(&world, text, &[]).end();
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -458,7 +451,7 @@ fn what_a_file_says_and_words_before_processes() {
 fn a_package_is_found_as_ros2_finds_it() {
     let world = World::new();
     world.write("ros/share/ament_index/resource_index/packages/demo", "");
-    script(&world, "ros/lib/demo/say", "#!/bin/sh\necho says \"$@\"\n");
+    world.script("ros/lib/demo/say", "#!/bin/sh\necho says \"$@\"\n");
     let text = r#"<launch><arg name="a" description="what is said"/>
         <node pkg="demo" exec="say" args="$(var a)" name="n" output="screen"/></launch>"#;
     world.write("ros/share/demo/launch/say.xml", text);
@@ -541,7 +534,7 @@ fn a_container_gets_each_component_once_whenever_it_is_started() {
         starts = world.path("starts").display(),
         tsuji = crate::support::tsuji(),
     );
-    script(&world, "box.sh", &text);
+    world.script("box.sh", &text);
     let text = r#"<launch><push_ros_namespace namespace="robot"/>
         <node_container exec="box.sh" name="box" respawn="true" output="screen">
             <composable_node pkg="tsuji_components" plugin="Talker" name="t"/></node_container>

@@ -2,6 +2,8 @@
 //! blocks this file runs; it runs those and no others.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use tsuji::lifecycle::Lifecycle;
@@ -9,7 +11,7 @@ use tsuji::{Context, Node, Qos, info};
 use tsuji_interfaces::nav_msgs::msg::Odometry;
 use tsuji_interfaces::sensor_msgs::msg::Image;
 
-use crate::support::{Ended, Running, World, flow, is_there, spun, tsuji};
+use crate::support::{Ended, Running, WATCHDOG, World, flow, is_there, spun};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const THIS: &str = "crates/tsuji-cli/tests/cli/manual.rs";
@@ -68,27 +70,46 @@ impl Block {
     /// Runs each command to its end, and compares what it prints with what the page shows.
     fn run(&self, world: &World) {
         for (command, shown) in self.commands() {
-            let ended = Running::new(&mut shell(world, &command)).end();
+            let ended = end_of(world, &command);
             let printed = format!("{}{}", ended.out, ended.err);
             compare(&command, &shown, &printed);
         }
         self.ran();
     }
+
+    /// Starts each command, as `here` says it for this machine, and `look`s at it with what the page shows; it is to end well.
+    fn run_each(
+        &self,
+        world: &World,
+        here: impl Fn(String) -> String,
+        look: impl Fn(&str, &[&str], &mut Running),
+    ) {
+        for (command, shown) in self.commands() {
+            let command = here(command);
+            let mut running = start(world, &command);
+            look(&command, &shown, &mut running);
+            let ended = running.end();
+            assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
+        }
+        self.ran();
+    }
 }
 
-/// A command of a page, in a shell in the world's folder that finds `tsuji`.
-fn shell(world: &World, command: &str) -> std::process::Command {
-    use std::os::unix::fs::PermissionsExt;
-    let program = world.path("bin/tsuji");
-    if !program.exists() {
-        world.write("bin/tsuji", &format!("#!/bin/sh\nexec {} \"$@\"\n", tsuji()));
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let mut shell = world.foreign(["bash", "-c", &format!("set -e\n{command}")]);
-    let path = env::var("PATH").unwrap_or_default();
-    shell.env("PATH", format!("{}:{path}", program.parent().unwrap().display()));
+/// Commands of a page, for a shell in the world's folder that finds `tsuji`.
+fn shell(world: &World, commands: &str) -> Command {
+    let mut shell = world.with_tsuji(["bash", "-c", &format!("set -e\n{commands}")]);
     shell.env("CARGO_NET_OFFLINE", "true").env_remove("CARGO_TARGET_DIR");
     shell
+}
+
+/// Starts a command of a page.
+fn start(world: &World, command: &str) -> Running {
+    Running::new(&mut shell(world, &format!("exec {command}")))
+}
+
+/// Runs commands of a page to their end.
+fn end_of(world: &World, commands: &str) -> Ended {
+    Running::new(&mut shell(world, commands)).end()
 }
 
 /// What is printed has the lines that the page shows, in their order. Numbers, times and widths of columns are the machine's; `…`
@@ -213,18 +234,18 @@ fn routes() {
     Block::of("docs/how-to/routes.md", "$ tsuji routes --history").run(&world);
     // One that shows flows again and again, until it is interrupted.
     let watch = Block::of("docs/how-to/wifi.md", "tsuji routes --watch");
-    let mut running = Running::new(&mut shell(&world, &format!("exec {}", watch.text.trim())));
+    let mut running = start(&world, watch.text.trim());
     running.out("/chatter");
     assert_eq!(running.stop().code, Some(0));
     watch.ran();
     let engines = Block::of("docs/transports.md", "$ tsuji routes --engines");
     let (command, shown) = engines.commands().remove(0);
-    let ended = Running::new(&mut shell(&world, &command)).end();
+    let ended = end_of(&world, &command);
     // Which engines there are is the machine's affair; the columns are the page's.
     assert!(ended.out.lines().map(shape).any(|it| it == shape(shown[1])), "{ended:?}");
     engines.ran();
     let doctor = Block::of("docs/how-to/wifi.md", "tsuji doctor");
-    let ended = Running::new(&mut shell(&world, &doctor.text)).end();
+    let ended = end_of(&world, &doctor.text);
     assert!(ended.out.contains("multicast") && ended.out.contains("fragments"), "{ended:?}");
     doctor.ran();
 }
@@ -256,7 +277,7 @@ fn parameters_log_and_lifecycles() {
     with_node(&world, "driven_node", "/", |node| {
         let log = Block::of(PAGE, "$ tsuji log --level info --node /driven_node");
         let (command, shown) = log.commands().remove(0);
-        let mut listening = Running::new(&mut shell(&world, &format!("exec {command}")));
+        let mut listening = start(&world, &command);
         let clock = node.clock().unwrap();
         let now = clock.now();
         info!(node.logger(), "it is {}.{:09}", now.sec, now.nanosec);
@@ -266,8 +287,8 @@ fn parameters_log_and_lifecycles() {
     });
 }
 
-/// A part of the repository under the world's folder.
-fn link(world: &World, name: &str, to: &str) {
+/// Has a part of the repository, or a folder elsewhere, in the world's folder by this name.
+fn link(world: &World, name: &str, to: impl AsRef<Path>) {
     let link = world.path(name);
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(Path::new(ROOT).canonicalize().unwrap().join(to), link).unwrap();
@@ -282,10 +303,8 @@ fn examples(world: &World) -> Option<PathBuf> {
         let _ = is_there(&[talker.as_str()]);
         return None;
     }
-    let here = world.path("target/debug/examples");
-    fs::create_dir_all(here.parent().unwrap()).unwrap();
-    std::os::unix::fs::symlink(&built, &here).unwrap();
-    Some(here)
+    link(world, "target/debug/examples", built);
+    Some(world.path("target/debug/examples"))
 }
 
 #[test]
@@ -302,7 +321,7 @@ fn programs_of_the_tutorial() {
     for (at, wanted) in [(0, talker.out_line("Publishing")), (54, listener.out_line("I heard"))] {
         let line = run_both.text.lines().nth(1).unwrap();
         let column = line.get(at..(at + 52).min(line.len())).unwrap_or_else(|| &line[at..]);
-        assert_eq!(numberless(column.trim()), numberless(wanted.trim()));
+        assert_eq!(shape(column), shape(&wanted));
     }
     run_both.ran();
     let refused = Block::of(
@@ -311,7 +330,7 @@ fn programs_of_the_tutorial() {
     );
     let (command, shown) = refused.commands().remove(0);
     let command = command.replace("cargo run --release --bin listener", &example("listener"));
-    let ended = Running::new(&mut shell(&world, &command)).end();
+    let ended = end_of(&world, &command);
     assert_eq!(ended.code, Some(1));
     compare(&command, &shown, &ended.err);
     refused.ran();
@@ -336,7 +355,7 @@ fn programs_of_the_tutorial() {
     launch.ran();
 
     let pictures = Block::of("docs/tutorial/camera.md", "cargo run -p tsuji --example camera");
-    let mut running: Vec<_> = pictures
+    let running: Vec<_> = pictures
         .commands()
         .iter()
         .map(|(command, _)| {
@@ -349,14 +368,10 @@ fn programs_of_the_tutorial() {
     });
     pictures.ran();
     let why = Block::of("docs/tutorial/camera.md", "tsuji routes --why --topic /camera/image");
-    let ended = Running::new(&mut shell(&world, &why.text)).end();
+    let ended = end_of(&world, &why.text);
     assert!(ended.out.contains("shm") && ended.out.contains("because"), "{ended:?}");
     why.ran();
-    running.drain(..).for_each(|it| drop(it.stop()));
-}
-
-fn numberless(line: &str) -> String {
-    shape(line).chars().filter(|it| !it.is_ascii_digit()).collect()
+    running.into_iter().for_each(|it| drop(it.stop()));
 }
 
 #[test]
@@ -371,7 +386,7 @@ fn crates_of_the_tutorial() {
         "cargo new robot && cd robot && mkdir src/bin",
     );
     let run = |text: &str| {
-        let ended: Ended = Running::new(&mut shell(&world, text)).end();
+        let ended = end_of(&world, text);
         assert_eq!(ended.code, Some(0), "{ended:?}");
     };
     run(&crates.text);
@@ -402,12 +417,11 @@ fn components() {
     );
     let mut commands = block.commands().into_iter();
     let (standalone, _) = commands.next().unwrap();
-    let mut container = Running::new(&mut shell(&world, &format!("exec {standalone}")));
+    let mut container = start(&world, &standalone);
     container.out("Loaded component 1");
     container.out("Container '/ComponentManager'");
     for (command, shown) in commands {
-        let ended = Running::new(&mut shell(&world, &command)).end();
-        compare(&command, &shown, &ended.out);
+        compare(&command, &shown, &end_of(&world, &command).out);
     }
     block.ran();
 }
@@ -416,7 +430,7 @@ fn components() {
 fn bridges() {
     let world = World::new();
     // What listens at a port that this machine has free, in the place of the one that the page names.
-    let anywhere = |command: &str| {
+    let anywhere = |command: String| {
         let words: Vec<_> = command.split('#').next().unwrap().split_whitespace().collect();
         let mut words: Vec<_> =
             words.iter().map(|it| if it.parse::<u16>().is_ok() { "0" } else { it }).collect();
@@ -425,9 +439,7 @@ fn bridges() {
         }
         words.join(" ")
     };
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    world.write("cert.pem", &made.cert.pem());
-    world.write("key.pem", &made.signing_key.serialize_pem());
+    world.certify();
     for (page, begins) in [
         ("docs/tutorial/browser.md", "$ tsuji bridge --tcp-port 9091"),
         (
@@ -440,18 +452,13 @@ fn bridges() {
         ),
         ("docs/how-to/from-rosbridge-server.md", "tsuji bridge --address 0.0.0.0 --port 9090"),
     ] {
-        let block = Block::of(page, begins);
-        for (command, shown) in block.commands() {
-            let command = anywhere(&command);
-            let mut bridge = Running::new(&mut shell(&world, &format!("exec {command}")));
+        Block::of(page, begins).run_each(&world, anywhere, |_, shown, bridge| {
             bridge.out("listening");
             let lines = shown.iter().filter(|it| !it.contains("Ctrl-C"));
             let begins: Vec<_> = lines.filter_map(|it| it.split("127.0.0.1").next()).collect();
             bridge.out_each(&begins);
-            let ended = bridge.stop();
-            assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
-        }
-        block.ran();
+            bridge.interrupt();
+        });
     }
 }
 
@@ -465,42 +472,37 @@ fn recordings() {
             let _ = odometry.publish(Odometry::default());
             let _ = pictures.publish(Image::default());
         };
-        let _timer = node.create_timer(std::time::Duration::from_millis(20), publish).unwrap();
+        let _timer = node.create_timer(Duration::from_millis(20), publish).unwrap();
         let block = Block::of("docs/record.md", "$ tsuji record /odom '/camera/**' -o drive.mcap");
-        for (command, _) in block.commands() {
-            let running = Running::new(&mut shell(&world, &format!("exec {command}")));
-            if command.contains("record ") && !command.contains("play") {
-                let wanted = ["drive.mcap", "drive/drive_0.mcap"].map(|it| world.path(it));
-                let has_begun =
-                    || wanted.iter().any(|it| fs::metadata(it).is_ok_and(|it| it.len() > 4096));
+        block.run_each(
+            &world,
+            |command| command,
+            |command, _, running| {
+                if !command.starts_with("tsuji record ") {
+                    return;
+                }
                 let is_all = command.contains("--all");
-                let began = std::time::Instant::now();
-                while !(has_begun() && (!is_all || wanted[1].exists())) {
-                    assert!(began.elapsed() < crate::support::WATCHDOG, "{command} writes nothing");
+                let file = world.path(if is_all { "drive/drive_0.mcap" } else { "drive.mcap" });
+                let began = Instant::now();
+                while fs::metadata(&file).map_or(0, |it| it.len()) <= 4096 {
+                    assert!(began.elapsed() < WATCHDOG, "{command} writes nothing");
                     std::thread::yield_now();
                 }
                 running.interrupt();
-            }
-            let ended = running.end();
-            assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
-        }
-        block.ran();
+            },
+        );
     });
 }
 
 #[test]
 fn a_launch_file_of_the_reference() {
-    use std::os::unix::fs::PermissionsExt;
     let world = World::new();
     let block = Block::of("docs/launch.md", "<launch>");
     world.write("robot.launch.xml", &block.text);
     for name in ["talker", "listener"] {
-        let path = world.write(&format!("bin/{name}"), "#!/bin/sh\n");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        world.script(&format!("bin/{name}"), "#!/bin/sh\n");
     }
-    let ended =
-        Running::new(&mut shell(&world, "tsuji launch --dry-run robot.launch.xml robot:=arm"))
-            .end();
+    let ended = end_of(&world, "tsuji launch --dry-run robot.launch.xml robot:=arm");
     assert!(
         ended.code == Some(0) && ended.out.contains("/arm") && ended.out.contains("listener"),
         "{ended:?}"
@@ -517,7 +519,7 @@ fn a_transport_in_c_is_built() {
     link(&world, "cpp", "cpp");
     let begins = "$ cc -std=c11 -O2 -fPIC -shared -fvisibility=hidden -pthread -I cpp/include \\";
     let block = Block::of("docs/transports.md", begins);
-    let ended = Running::new(&mut shell(&world, &block.commands()[0].0)).end();
+    let ended = end_of(&world, &block.commands()[0].0);
     assert!(
         ended.code == Some(0) && world.path("libtsuji_transport_example.so").exists(),
         "{ended:?}"
@@ -530,8 +532,7 @@ fn variables_are_taken() {
     let world = World::new();
     for page in ["docs/how-to/networks.md", "docs/how-to/wifi.md"] {
         let block = Block::of(page, "export ROS_STATIC_PEERS=\"robot.local;192.168.1.7\"");
-        let ended =
-            Running::new(&mut shell(&world, &format!("{}\ntsuji doctor", block.text))).end();
+        let ended = end_of(&world, &format!("{}\ntsuji doctor", block.text));
         assert!(ended.out.contains("ROS_STATIC_PEERS"), "{ended:?}");
         block.ran();
     }

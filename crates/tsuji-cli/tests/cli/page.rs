@@ -97,11 +97,9 @@ fn bridge(world: &World, words: &str) -> (Running, String) {
     (bridge, told["listening"][0]["port"].to_string())
 }
 
-/// What has a bridge served by TLS, with a certificate that its own hand has signed.
+/// What has a bridge served by TLS.
 fn by_tls(world: &World) -> String {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let certificate = world.write("certificate.pem", &made.cert.pem());
-    let key = world.write("key.pem", &made.signing_key.serialize_pem());
+    let [certificate, key] = world.certify();
     format!("--certfile {} --keyfile {}", certificate.display(), key.display())
 }
 

@@ -238,14 +238,9 @@ fn packages_that_are_installed() {
     world.write(&format!("under/{index}/eye"), "");
     world.write("over/share/arm/package.xml", "<package format=\"3\"><name>arm</name><version>1.2.3</version><depend>a</depend><depend>b</depend></package>\n");
     let script = "#!/bin/sh\necho \"$0 $@\"\nexit 7\n";
-    for (name, mode) in [
-        ("over/lib/arm/grip", 0o755),
-        ("over/lib/arm/deep/turn", 0o755),
-        ("over/lib/arm/notes.txt", 0o644),
-    ] {
-        let path = world.write(name, script);
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
-    }
+    world.script("over/lib/arm/grip", script);
+    world.script("over/lib/arm/deep/turn", script);
+    world.write("over/lib/arm/notes.txt", script);
     let (over, under) = (world.path("over"), world.path("under"));
     let (over, under) = (over.to_str().unwrap(), under.to_str().unwrap());
     let path = format!("{over}:{under}:/nowhere");
@@ -290,12 +285,7 @@ fn packages_that_are_installed() {
         let ran = run(&format!("run arm grip {words}"));
         assert_eq!((ran.code, ran.out), (Some(7), format!("{over}/lib/arm/grip {words}\n")));
     }
-    world.write("over/lib/arm/env", "#!/bin/sh\necho $ROS_DOMAIN_ID $TSUJI_POLICY\n");
-    std::fs::set_permissions(
-        world.path("over/lib/arm/env"),
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    world.script("over/lib/arm/env", "#!/bin/sh\necho $ROS_DOMAIN_ID $TSUJI_POLICY\n");
     assert_eq!(run("--domain-id 5 --policy x.xml run arm env").good(), "5 x.xml\n");
     assert!(run("run arm --unknown").bad(2).contains("unexpected argument '--unknown'"));
     assert!(run("run arm").bad(2).contains("<EXECUTABLE>"));

@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -46,6 +47,20 @@ impl World {
         path
     }
 
+    /// Writes a script that can be run.
+    pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.write(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// Writes `cert.pem`, a certificate of 127.0.0.1 that its own key has signed, and that as `key.pem`.
+    pub(crate) fn certify(&self) -> [PathBuf; 2] {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = made.signing_key.serialize_pem();
+        [self.write("cert.pem", &made.cert.pem()), self.write("key.pem", &key)]
+    }
+
     /// The folder in which the processes of this world meet.
     pub(crate) fn run_time(&self) -> PathBuf {
         self.path("run")
@@ -81,6 +96,17 @@ impl World {
             .env("TSUJI_RUNTIME_DIR", self.run_time())
             // Worlds are kept apart by folders, of which the network knows nothing.
             .env("TSUJI_INTEROP", "none");
+        command
+    }
+
+    /// Another program in the same environment, which finds `tsuji`.
+    pub(crate) fn with_tsuji<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+        if !self.path("bin/tsuji").exists() {
+            self.script("bin/tsuji", &format!("#!/bin/sh\nexec {} \"$@\"\n", tsuji()));
+        }
+        let mut command = self.foreign(words);
+        let path = env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.path("bin").display()));
         command
     }
 
@@ -184,6 +210,12 @@ impl Running {
     /// Waits for a line of standard error.
     pub(crate) fn err(&mut self, wanted: &str) {
         await_line(&self.process.errors, &mut self.seen_err, wanted, "standard error");
+    }
+
+    /// Waits for a line of standard error, and gives it.
+    pub(crate) fn err_line(&mut self, wanted: &str) -> String {
+        self.err(wanted);
+        self.seen_err.last().cloned().unwrap_or_default()
     }
 
     /// Presses Ctrl-C.

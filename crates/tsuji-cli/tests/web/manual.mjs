@@ -2,15 +2,12 @@
 // read by other means (axe), nothing is wrong on the console, nothing is asked for elsewhere, and no page is wider than a small
 // phone. `scripts/web-clients` puts it beside its packages.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { chromium } from 'playwright-core';
+import { AXE, RULES, WATCHDOG, launch } from './browser.mjs';
 
 const [executablePath, folder, shots] = process.argv.slice(2);
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 // What depends on the theme alone, and on the width.
 const COLOURS = { type: 'rule', values: ['color-contrast', 'link-in-text-block'] };
 const PLACES = { type: 'rule', values: ['scrollable-region-focusable', 'target-size', 'region'] };
@@ -20,7 +17,6 @@ const PICTURED = ['index', 'docs/index', 'docs/concepts', 'docs/tutorial/talker-
   'docs/reference/options', 'docs/reference/json', 'docs/programs', 'docs/decisions/index', 'ARCHITECTURE'];
 // What is round the text is alike in all pages: these are looked at whole.
 const isPictured = (path) => PICTURED.includes(path.replace(/\.html$/, ''));
-const WATCHDOG = 60_000;
 
 rmSync(shots, { recursive: true, force: true });
 mkdirSync(shots, { recursive: true });
@@ -30,10 +26,7 @@ const pages = readdirSync(ROOT, { recursive: true }).filter(isPage).sort();
 assert.ok(pages.length > 50, `${folder} has ${pages.length} pages`);
 for (const name of PICTURED) assert.ok(pages.includes(`${name}.html`), `${name} is no page`);
 
-const browser = await chromium.launch({
-  executablePath,
-  args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update'],
-});
+const browser = await launch(executablePath);
 const complaints = [];
 const open = async (options) => {
   const context = await browser.newContext(options);

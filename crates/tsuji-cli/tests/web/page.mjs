@@ -1,22 +1,15 @@
 // Uses the page of the bridge as people do, in a real browser, and says a line for each thing that it could do. What is wrong is an
 // error, which ends it. `scripts/web-clients` puts it beside its packages.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { chromium } from 'playwright-core';
+import { mkdirSync, rmSync } from 'node:fs';
+import { AXE, RULES, WATCHDOG, launch } from './browser.mjs';
 
 const [executablePath, port, guardedPort, viewerPort, shots] = process.argv.slice(2);
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const TABS = ['topics', 'routes', 'picture', 'plot', 'publish', 'call'];
-// Nothing is expected to take any part of it.
-const WATCHDOG = 60_000;
 
 rmSync(shots, { recursive: true, force: true });
 mkdirSync(shots, { recursive: true });
-const browser = await chromium.launch({
-  executablePath,
-  args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update'],
-});
+const browser = await launch(executablePath);
 // What is wrong is said where the rest is.
 const fail = async (error) => {
   console.log(error.stack);
@@ -77,9 +70,7 @@ const fill = async (page, id, value) => {
 };
 const accessible = async (page, what) => {
   await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => axe.run(document, {
-    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-  }));
+  const { violations } = await page.evaluate((runOnly) => axe.run(document, { runOnly }), RULES);
   const told = violations.map((it) => `${what}: ${it.id}: ${it.nodes.map((node) => `${node.html} ${node.failureSummary}`).join('\n')}`);
   assert.deepEqual(told, []);
 };
@@ -150,6 +141,17 @@ assert.equal(past.length, 2);
 assert.match(past[0], /shm the two ends have met; median/);
 assert.match(past[1], /^\d.* cyclonedds the user has set it/);
 assert.equal(await flow.locator('.past span').count(), 2);
+// What that engine takes, in each process that runs it.
+const engine = page.locator('#engines-rows tr').filter({ hasText: 'cyclonedds' }).filter({ hasText: 'running since' }).first();
+await engine.waitFor();
+assert.match(await engine.getByRole('rowheader').textContent(), /^\S+ \d+: cyclonedds/);
+const [memory, threads, users, why] = await engine.locator('td').allTextContents();
+assert.match(memory, /^~?[\d.]+ k?M?B$/);
+assert.match(threads, /^[1-9]\d*$/);
+assert.match(users, /^\d+$/);
+assert.notEqual(why, '');
+await text(page, 'engines-count', /^\d+ processes$/);
+assert.match(await page.locator('#engines-rows tr.process').first().textContent(), /: \d+ threads, [\d.]+ MB resident, [\d.]+ [MGT]B of address space$/);
 await accessible(page, 'a topic that is set');
 await page.screenshot({ path: `${shots}/routes-set-light.png` });
 
@@ -175,13 +177,34 @@ assert.equal(await flow.locator('.history li').count(), 3);
 const asked = (of, service) => said.get(of).filter((it) => it.includes(`/rosapi/${service}"`)).length;
 await tab(page, 'call');
 await until(page, () => !document.getElementById('call').hidden);
-const [looks, settings] = [asked(page, 'tsuji_routes'), asked(page, 'tsuji_route_settings')];
-assert.ok(settings > 0);
+const more = () => ['tsuji_route_settings', 'tsuji_engines'].map((it) => asked(page, it));
+const [looks, since] = [asked(page, 'tsuji_routes'), more()];
+assert.ok(since.every((it) => it > 0));
 while (asked(page, 'tsuji_routes') < looks + 2) await page.waitForTimeout(100);
-assert.equal(asked(page, 'tsuji_route_settings'), settings);
+assert.deepEqual(more(), since);
 await tab(page, 'routes');
 await choice('cyclonedds').waitFor();
 done('a transport is set and taken back');
+
+// Who has set a topic that has no flow can take that back too.
+const flows = await page.evaluate(async (url) => {
+  const { Ros, Service } = await import('/vendor/roslib.js');
+  const ros = new Ros({ url });
+  await new Promise((end) => ros.on('connection', end));
+  const service = new Service({ ros, name: '/rosapi/tsuji_set_route', serviceType: '' });
+  const told = await new Promise((end, failed) => service.callService({ topic: '/camera/odd', transport: 'shm' }, end, (it) => failed(new Error(it))));
+  ros.close();
+  return told.flows;
+}, `ws://127.0.0.1:${port}`);
+assert.equal(flows, 0);
+const odd = group(page, '/camera/odd');
+await odd.getByText('no flow now', { exact: true }).waitFor();
+await odd.getByRole('button', { name: 'shm', exact: true }).and(page.locator('[aria-pressed=true]')).waitFor();
+await odd.getByRole('button', { name: 'Undo: back to auto' }).click();
+await saying(odd, /^Left to the policy; it has no flow now\.$/);
+await until(page, () => document.activeElement.textContent === '/camera/odd');
+assert.equal(await odd.getByRole('button').count(), 0);
+done('a topic without flows is set and taken back');
 
 // Who may only look sees why.
 const viewer = await open(viewerPort);
@@ -190,6 +213,7 @@ await tab(viewer, 'routes');
 await text(viewer, 'routes-rights', /^Transports can be looked at and not set: this user of the bridge has no right set_route there\.$/);
 assert.equal(await viewer.locator('#routes-table').getByRole('button').count(), 0);
 await group(viewer, '/chatter').waitFor();
+await viewer.locator('#engines-rows tr.process').first().waitFor();
 await accessible(viewer, 'routes that may not be set');
 await viewer.context().close();
 done('who may not set a transport is told');
@@ -408,6 +432,7 @@ for (const name of TABS) {
     const bar = group(phone, '/wave');
     await bar.getByRole('button', { name: 'cyclonedds', exact: true }).tap();
     await saying(bar, /→ cyclonedds: the user has set it; .*median/);
+    await phone.locator('#engines-rows tr.process').first().waitFor();
   }
   if (name === 'publish') await fill(phone, 'publish-topic', '/chatter');
   assert.ok(await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} is too wide`);
