@@ -41,6 +41,7 @@ def commands(package, asked):
         package.put(path, script)
     package.put_folder('usr/lib/systemd/user', HERE / 'systemd')
     package.put_folder('usr/share/tsuji/policies', ROOT / 'policies')
+    package.put_folder('usr/share/tsuji/metrics', HERE / 'metrics')
     return {
         'Package': 'tsuji',
         'Architecture': deb.ARCHITECTURES[deb.machine(programs[0])],

@@ -32,6 +32,8 @@ mod page;
 mod param;
 #[path = "cli/policy.rs"]
 mod policy;
+#[path = "cli/prometheus.rs"]
+mod prometheus;
 #[path = "cli/record.rs"]
 mod record;
 #[path = "cli/recordings.rs"]

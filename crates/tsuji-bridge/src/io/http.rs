@@ -224,8 +224,12 @@ fn ask_metrics(request: &Request<()>, rules: &Rules<'_>, has_body: bool) -> Answ
     }
     let user = bearer(headers).map(|it| rules.access.user(it));
     if user == Some(None) || user.is_none() && rules.access.needs_user() {
-        let why = "metrics: they need `Authorization: Bearer TOKEN`, with the token of a user";
-        return denied(StatusCode::UNAUTHORIZED, why.to_owned(), has_body);
+        let found = if user.is_some() { "a token of nobody" } else { "who it is was not said" };
+        let why = match rules.access.needs_user() {
+            true => "they need `Authorization: Bearer TOKEN` of a user",
+            false => "here they need none",
+        };
+        return denied(StatusCode::UNAUTHORIZED, format!("metrics: {found}; {why}"), has_body);
     }
     let user = user.flatten();
     if let Err(denial) = rules.access.decide(user, Act::CallService, ROUTES) {
@@ -536,6 +540,8 @@ mod tests {
         check(open, "", "Prometheus true false");
         check(open, "Accept: application/openmetrics-text;version=1.0.0, */*\r\n", "OpenMetrics ");
         check(open, "Authorization: Bearer x\r\n", "HTTP/1.1 401");
+        let told = answer("GET /metrics HTTP/1.1\r\nAuthorization: Bearer x\r\n\r\n", &rules());
+        assert!(told.ends_with("metrics: a token of nobody; here they need none\n"), "{told}");
         check(&closed, "", "HTTP/1.1 401 Unauthorized\r\n");
         check(&closed, "Authorization: Bearer x\r\n", "HTTP/1.1 401");
         check(&closed, "Authorization: Basic sesame\r\n", "HTTP/1.1 401");
