@@ -66,6 +66,16 @@ export class List {
   }
 }
 
+// Has arrows, Home and End move between what `items` tells, as WAI-ARIA describes it for tabs and toolbars.
+export const arrows = (list, items, go) => list.addEventListener('keydown', (event) => {
+  const all = items();
+  const [at, last] = [all.indexOf(event.target), all.length - 1];
+  const to = { ArrowRight: at < last ? at + 1 : 0, ArrowLeft: at > 0 ? at - 1 : last, Home: 0, End: last }[event.key];
+  if (at < 0 || to === undefined) return;
+  event.preventDefault();
+  go(all[to]);
+});
+
 // The choices that a field with a list offers.
 export const offer = (list, values) => {
   const wanted = [...values];

@@ -1,6 +1,7 @@
 // Numbers as people read them, in the words of the command line.
 
-const NONE = '–';
+// What stands for a number that there is not.
+export const NONE = '–';
 
 const scaled = (value) => {
   const units = [['', 1], ['k', 1e3], ['M', 1e6], ['G', 1e9]];
@@ -29,6 +30,9 @@ export const number = (value, digits = 6) => {
 };
 
 export const many = (count, one, more) => `${count} ${count === 1 ? one : more}`;
+
+// A time of the day, where the browser is, of milliseconds since 1970.
+export const clock = (ms) => new Date(ms).toLocaleTimeString();
 
 // The last part of a type's name.
 export const short = (type) => type.split('/').pop();

@@ -2,7 +2,7 @@
 import { Bridge } from './bridge.js';
 import { Call } from './call.js';
 import { complain, find, make, offer, say } from './dom.js';
-import { many } from './format.js';
+import { clock, many } from './format.js';
 import { Picture } from './picture.js';
 import { Plot } from './plot.js';
 import { Publish } from './publish.js';
@@ -97,7 +97,7 @@ document.addEventListener('visibilitychange', () => panels[shown].show(!document
 setInterval(() => {
   const isStale = system.isStale;
   document.body.classList.toggle('stale', isStale);
-  const since = isStale && new Date(system.at).toLocaleTimeString();
+  const since = isStale && clock(system.at);
   complain(find('stale'), isStale && `Stale: these figures are of ${since}. The bridge has told nothing since.`);
 }, 500);
 

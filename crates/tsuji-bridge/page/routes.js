@@ -1,19 +1,19 @@
 // Every flow with its transport, why it is that, and what it was before; and for each topic buttons that set its transport and take that
 // back.
-import { complain, List, find, make, makeSvg, say } from './dom.js';
-import { duration, many, rate, throughput } from './format.js';
+import { List, arrows, complain, find, make, say } from './dom.js';
+import { Engines } from './engines.js';
+import { NONE, clock, duration, many, rate, throughput } from './format.js';
+import { PAST, Spark } from './spark.js';
+import { Badge, paint } from './transport.js';
 
-const COLOURS = { shm: 'c0', inproc: 'c2', cyclonedds: 'c1', fastdds: 'c3', zenoh: 'c4' };
 // The word of the bridge for what the policy says.
 const AUTO = 'auto';
-// How many medians of each flow are kept, one a second.
-const PAST = 60;
 // How long what follows a click is waited for before it is told as it is, in milliseconds.
 const PATIENCE = 10_000;
-// How reasons begin that hold whatever is set, as the bridge knows them too.
-const UNABLE = /^(out of reach: |not working: |not offered here |not reliable, |forbidden by )/;
 // How often the bridge is looked at before a median is told: one of a few samples says little.
 const LOOKS = 3;
+// The latest transports of a flow that are shown.
+const HISTORY = 5;
 
 const nameOf = ({ topic, role }) => ({ topic, request: `${topic} (requests)`, reply: `${topic} (replies)` })[role];
 const endOf = ({ node, program, pid, vendor }) => (vendor ? `${node} (foreign, ${vendor})` : `${node} (${program} ${pid})`);
@@ -31,16 +31,13 @@ const dropsOf = (it) => it.displaced + it.expired + it.invalid + it.lost + it.du
 // The name of a rule stands in quotes, and may have anything in it.
 const BASIS = /^(?:"(?:\\.|[^"\\])*"|(?!; | \().)*/s;
 const reasonOf = ({ mismatches, because }) => (mismatches.length ? mismatches.join('; ') : because.match(BASIS)[0]);
-const medianOf = ({ latency }) => (latency ? `${latency.clock === 'wall' ? '~' : ''}${duration(latency.median_us)}` : '–');
-const timeOf = (wallNs) => new Date(wallNs / 1e6).toLocaleTimeString();
+// By the clocks of two hosts it is about so long.
+const timeOf = ({ clock: by }, us) => `${by === 'wall' ? '~' : ''}${duration(us)}`;
+const medianOf = ({ latency }) => (latency ? timeOf(latency, latency.median_us) : NONE);
 // How a handover went; of a first transport nothing was before.
 const howOf = ({ from, is_settled: isOver, opening_us: opening, settling_us: settling, held }) => {
   if (!from) return `opened in ${duration(opening)}`;
   return isOver ? `opened in ${duration(opening)}, settled in ${duration(settling)}, ${held} held` : 'is being settled';
-};
-
-const paint = (element, transport) => {
-  element.style.setProperty('--colour', `var(--${COLOURS[transport] ?? 'c6'})`);
 };
 
 export class Routes {
@@ -49,6 +46,7 @@ export class Routes {
   #isShown = false;
   #rows;
   #transports;
+  #engines;
   // The medians of each flow, and the last one by each of its routes.
   #past = new Map();
   // What was set here and is followed until it has happened, by topic.
@@ -59,18 +57,20 @@ export class Routes {
     this.#system = system;
     this.#rows = new List(find('routes-table'), (row) => (row.flows ? this.#topic(row) : this.#flow()));
     this.#transports = new List(find('routes-transports'), () => this.#transport());
+    this.#engines = new Engines(system);
     find('routes-filter').addEventListener('input', () => this.#show());
     system.on(() => {
       if (!this.#isShown) return;
       this.#note();
       this.#show();
+      this.#engines.show();
     });
   }
 
   show(isShown) {
     this.#isShown = isShown;
-    // What is set is asked for while it is shown, and only then.
-    this.#system.wantsSettings = isShown;
+    // What is set and what engines take is asked for while it is shown, and only then.
+    this.#system.wantsRoutes = isShown;
     // A line of what was not looked at would have a gap that nobody sees.
     if (!isShown) this.#past.forEach((it) => { it.medians = []; });
     if (isShown) this.#show();
@@ -93,15 +93,23 @@ export class Routes {
     const wanted = find('routes-filter').value.trim().toLowerCase();
     const { flows, flowsLeftOut, isKnown } = this.#system;
     const text = (it) => `${nameOf(it)} ${endOf(it.publisher)} ${endOf(it.subscription)} ${transportOf(it)}`.toLowerCase();
-    const shown = flows.filter((it) => text(it).includes(wanted));
     const topics = new Map();
-    for (const it of shown) topics.set(it.topic, [...(topics.get(it.topic) ?? []), it]);
-    // Of a topic that is set all its flows change, whether they are shown or not.
-    const rows = [...topics].flatMap(([topic, its]) => [{ topic, flows: flows.filter((it) => it.topic === topic) }, ...its]);
+    const topicOf = (topic) => topics.get(topic) ?? topics.set(topic, { topic, flows: [], shown: [] }).get(topic);
+    for (const it of flows) {
+      // Of a topic that is set all its flows change, whether they are shown or not.
+      const { flows: all, shown } = topicOf(it.topic);
+      all.push(it);
+      if (text(it).includes(wanted)) shown.push(it);
+    }
+    // What is set and has no flow now can be taken back all the same, and what came of a click stays.
+    [...(this.#system.settings?.byTopic.keys() ?? []), ...this.#clicks.keys()].forEach(topicOf);
+    const has = (it) => it.shown.length || (!it.flows.length && it.topic.toLowerCase().includes(wanted));
+    const rows = [...topics.values()].filter(has).flatMap((it) => [it, ...it.shown]);
+    const shown = rows.filter((it) => !it.flows);
     this.#rows.show(rows, (it) => (it.flows ? `topic ${it.topic}` : keyOf(it)));
     const left = flowsLeftOut ? `, ${flowsLeftOut} more are left out` : '';
     say(find('routes-count'), isKnown ? `${shown.length} of ${many(flows.length, 'flow', 'flows')}${left}` : '');
-    find('routes-none').hidden = shown.length > 0 || !isKnown;
+    find('routes-none').hidden = rows.length > 0 || !isKnown;
     say(find('routes-none'), flows.length ? 'No flow has that in it.' : 'No flows: no publisher here has a subscription that matches.');
     this.#tellRights(shown);
     const transports = new Map();
@@ -119,22 +127,20 @@ export class Routes {
 
   // Why there is nothing to set topics by, if that is so.
   #tellRights(flows) {
-    const { settings, settingsRefused } = this.#system;
-    const isWithout = flows.some((it) => !this.#maySet(it.topic));
-    const isNowhere = flows.every((it) => !this.#maySet(it.topic));
-    const why = isNowhere ? 'Transports can be looked at and not set' : 'Topics without buttons can be looked at and not set';
-    const told = settings && isWithout && `${why}: this user of the bridge has no right set_route there.`;
-    complain(find('routes-rights'), settingsRefused ? `Transports can be looked at and not set: ${settingsRefused}` : told);
+    const { settings, refused } = this.#system;
+    const refusal = refused.get('tsuji_route_settings');
+    const without = flows.filter((it) => !this.#maySet(it.topic)).length;
+    const what = without === flows.length ? 'Transports' : 'Topics without buttons';
+    const why = settings && without && 'this user of the bridge has no right set_route there.';
+    complain(find('routes-rights'), (refusal || why) && `${what} can be looked at and not set: ${refusal || why}`);
   }
 
   #transport() {
-    const [name, rest] = [make('span', { className: 'transport' }), make('span')];
+    const [badge, rest] = [new Badge(), make('span')];
     return {
-      element: make('li', {}, name, ' ', rest),
+      element: make('li', {}, badge.element, ' ', rest),
       update: (it) => {
-        say(name, it.name);
-        name.classList.toggle('none', it.name === 'none');
-        paint(name, it.name);
+        badge.show(it.name, it.name, it.name === 'none');
         say(rest, it.perSecond > 0 ? `${many(it.count, 'flow', 'flows')}, ${throughput(it.perSecond)}` : many(it.count, 'flow', 'flows'));
       },
     };
@@ -148,16 +154,10 @@ export class Routes {
     back.addEventListener('click', () => this.#change(topic, 'undo_route', { topic }, 'Taking back what was set.'));
     const told = make('p', { className: 'told', role: 'status' });
     const wrong = make('p', { className: 'problem', role: 'alert', hidden: true });
-    const name = make('h2', { className: 'topic-name', textContent: topic });
-    const control = make('div', { className: 'bar set' }, name, bar, back);
-    bar.addEventListener('keydown', (event) => {
-      const all = [...bar.children];
-      const [at, last] = [all.indexOf(event.target), all.length - 1];
-      const to = { ArrowRight: at < last ? at + 1 : 0, ArrowLeft: at > 0 ? at - 1 : last, Home: 0, End: last }[event.key];
-      if (at < 0 || to === undefined) return;
-      event.preventDefault();
-      all[to].focus();
-    });
+    const name = make('h2', { className: 'topic-name', textContent: topic, tabIndex: -1 });
+    const none = make('small', { className: 'faint', textContent: 'no flow now' });
+    const control = make('div', { className: 'bar set' }, name, none, bar, back);
+    arrows(bar, () => [...bar.children], (it) => it.focus());
     bar.addEventListener('focusin', ({ target }) => [...bar.children].forEach((it) => { it.tabIndex = it === target ? 0 : -1; }));
     const element = make('tbody', { className: 'topic' }, make('tr', {}, make('td', { colSpan: 5 }, control, told, wrong)));
     return {
@@ -166,11 +166,11 @@ export class Routes {
         const own = flows.filter((it) => !isForeign(it));
         const click = this.#clicks.get(topic);
         const set = this.#system.settings?.byTopic.get(topic);
-        const pinned = own.find((it) => it.pinned)?.pinned ?? AUTO;
-        const isOffered = this.#maySet(topic) && own.length > 0;
+        none.hidden = flows.length > 0;
+        // Flows with foreign nodes keep their transport.
+        const isOffered = this.#maySet(topic) && (own.length > 0 || Boolean(set));
         bar.hidden = !isOffered;
-        const carrying = new Set(own.map((it) => it.transport));
-        const choices = isOffered ? this.#offered(own).map((it) => ({ name: it, pinned, carrying, why: this.#whyNot(it, own), isBusy: click?.isAsking })) : [];
+        const choices = isOffered ? this.#offered(own).map((it) => this.#stateOf(topic, it, own)) : [];
         buttons.show(choices, (it) => it.name);
         // One of them is always a stop of the keyboard.
         if (choices.length && ![...bar.children].some((it) => it.tabIndex === 0)) {
@@ -182,7 +182,7 @@ export class Routes {
         say(back, undo ? `Undo: back to ${undo}` : '');
         back.setAttribute('aria-disabled', String(click?.isAsking ?? false));
         // Whoever has just used it is not to begin anew at the top of the page.
-        if (isLeft) bar.querySelector('[tabindex="0"]')?.focus();
+        if (isLeft) (bar.querySelector('[tabindex="0"]') ?? name).focus();
         if (click?.isFollowed) this.#follow(click, own);
         say(told, click?.told ?? '');
         complain(wrong, click?.wrong);
@@ -190,17 +190,23 @@ export class Routes {
     };
   }
 
-  // All transports that a flow of the topic was decided between, always in one order.
+  // All transports that a flow of the topic was decided between, always in one order; where there is none, all that are known.
   #offered(flows) {
-    const named = new Set(flows.flatMap((it) => [it.transport, ...it.rejected.map(([name]) => name)]).filter(Boolean));
-    const known = this.#system.settings.transports.filter((it) => named.has(it));
-    return [AUTO, ...known];
+    const named = new Set(flows.flatMap((it) => [it.transport, ...it.rejected.map(([name]) => name)]));
+    const { transports } = this.#system.settings;
+    return [AUTO, ...(flows.length ? transports.filter((it) => named.has(it)) : transports)];
   }
 
-  // Why a transport can carry none of the flows, if that is so.
-  #whyNot(name, flows) {
-    const reasons = flows.map((it) => it.rejected.find(([one]) => one === name)?.[1] ?? '');
-    return reasons.every((it) => UNABLE.test(it)) ? reasons[0] : undefined;
+  // How a transport stands for a topic with these flows.
+  #stateOf(topic, name, flows) {
+    const { byTopic, unable } = this.#system.settings;
+    return {
+      name,
+      isSet: name === (byTopic.get(topic)?.transport ?? AUTO),
+      carries: flows.some((it) => it.transport === name),
+      whyNot: unable[topic]?.[name],
+      isBusy: Boolean(this.#clicks.get(topic)?.isAsking),
+    };
   }
 
   #choice(topic, { name }, bar) {
@@ -213,13 +219,13 @@ export class Routes {
     });
     return {
       element: button,
-      update: ({ pinned, carrying, why, isBusy }) => {
-        button.setAttribute('aria-pressed', String(name === pinned));
-        button.classList.toggle('carries', carrying.has(name));
-        button.classList.toggle('unable', Boolean(why));
+      update: ({ isSet, carries, whyNot, isBusy }) => {
+        button.setAttribute('aria-pressed', String(isSet));
+        button.classList.toggle('carries', carries);
+        button.classList.toggle('unable', Boolean(whyNot));
         // One that is disabled would lose the focus of whoever has just used it.
-        button.setAttribute('aria-disabled', String(Boolean(isBusy)));
-        if (name !== AUTO) button.title = why ?? (carrying.has(name) ? 'Carries it now' : `Set ${topic} to ${name}`);
+        button.setAttribute('aria-disabled', String(isBusy));
+        if (name !== AUTO) button.title = whyNot ?? (carries ? 'Carries it now' : `Set ${topic} to ${name}`);
       },
     };
   }
@@ -275,12 +281,10 @@ export class Routes {
     const small = () => make('small', { className: 'faint' });
     const [name, ends] = [make('span', { className: 'sr' }), make('span')];
     const role = make('strong');
-    const [transport, traits] = [make('span', { className: 'transport' }), small()];
+    const [transport, traits] = [new Badge(), small()];
     const [hz, perSecond] = [make('span'), small()];
     const [median, p99] = [make('span'), small()];
-    const line = makeSvg('path', {});
-    const spark = makeSvg('svg', { class: 'spark', viewBox: '0 0 59 20', preserveAspectRatio: 'none', 'aria-hidden': 'true' });
-    spark.append(line);
+    const spark = new Spark();
     const drops = make('span');
     const bar = make('div', { className: 'past', 'aria-hidden': 'true' });
     const parts = new List(bar, () => this.#part());
@@ -290,8 +294,8 @@ export class Routes {
     const more = make('dl');
     const details = make('details', {}, why, more);
     const element = make('tbody', { className: 'flow' },
-      make('tr', {}, make('th', { scope: 'row' }, name, role, ends), cell('', transport, traits), cell('n', hz, perSecond),
-        cell('n', make('span', { className: 'figure' }, spark, median), p99), cell('n wide-only', drops)),
+      make('tr', {}, make('th', { scope: 'row' }, name, role, ends), cell('', transport.element, traits), cell('n', hz, perSecond),
+        cell('n', make('span', { className: 'figure' }, spark.element, median), p99), cell('n wide-only', drops)),
       make('tr', {}, make('td', { colSpan: 5 }, bar, history, details)));
     let last;
     const tell = () => details.open && this.#tell(more, last);
@@ -305,17 +309,14 @@ export class Routes {
         say(name, `${it.topic}: `);
         say(role, { topic: '', request: 'requests ', reply: 'replies ' }[it.role]);
         say(ends, `${endOf(it.publisher)} → ${endOf(it.subscription)}`);
-        say(transport, transportOf(it));
-        transport.classList.toggle('none', ['incompatible', 'no_route'].includes(it.state));
-        paint(transport, it.transport);
+        transport.show(it.transport, transportOf(it), ['incompatible', 'no_route'].includes(it.state));
         say(traits, `${it.size}, ${it.scope}, ${it.reliability.replace('_', ' ')}`);
         say(hz, rate(isKnown ? it.rate_hz : 0));
         say(perSecond, isKnown && it.bytes_per_s > 0 ? throughput(it.bytes_per_s) : '');
-        const about = it.latency?.clock === 'wall' ? '~' : '';
         say(median, medianOf(it));
-        say(p99, it.latency ? `p99 ${about}${duration(it.latency.p99_us)}` : '');
-        line.setAttribute('d', sparkline(past?.medians ?? []));
-        say(drops, isKnown ? String(dropsOf(it)) : '–');
+        say(p99, it.latency ? `p99 ${timeOf(it.latency, it.latency.p99_us)}` : '');
+        spark.show(past?.medians ?? []);
+        say(drops, isKnown ? String(dropsOf(it)) : NONE);
         drops.classList.toggle('warn', isKnown && dropsOf(it) > 0);
         // The first route is no change, and says nothing that does not stand above.
         const isChanged = it.changes.length > 1;
@@ -345,14 +346,13 @@ export class Routes {
 
   // Since when a flow had a transport, and why.
   #changeOf() {
-    const [time, transport, why] = [make('time'), make('span', { className: 'transport' }), make('span', { className: 'faint' })];
+    const [time, transport, why] = [make('time'), new Badge(), make('span', { className: 'faint' })];
     return {
-      element: make('li', {}, time, ' ', transport, ' ', why),
+      element: make('li', {}, time, ' ', transport.element, ' ', why),
       update: (it) => {
-        say(time, timeOf(it.wall_ns));
+        say(time, clock(it.wall_ns / 1e6));
         time.dateTime = new Date(it.wall_ns / 1e6).toISOString();
-        say(transport, it.to);
-        paint(transport, it.to);
+        transport.show(it.to);
         say(why, [it.why, it.median && `median ${it.median}`].filter(Boolean).join('; '));
       },
     };
@@ -370,7 +370,7 @@ export class Routes {
     if (it.latency) pairs.push(['Latency', `median ${duration(it.latency.median_us)}, p99 ${duration(it.latency.p99_us)}, at most ${duration(it.latency.max_us)}, by the ${it.latency.clock} clock`]);
     pairs.push(['Drops', `${it.displaced} displaced, ${it.expired} expired, ${it.invalid} invalid, ${it.lost} lost, ${it.duplicates} duplicates`]);
     const change = it.changes.at(-1);
-    if (change) pairs.push(['Changed', `${timeOf(change.wall_ns)}: ${change.from ?? 'none'} → ${change.to}, since ${change.why}; ${howOf(change)}`]);
+    if (change) pairs.push(['Changed', `${clock(change.wall_ns / 1e6)}: ${change.from ?? 'none'} → ${change.to}, since ${change.why}; ${howOf(change)}`]);
     if (list.children.length !== 2 * pairs.length) list.replaceChildren(...pairs.flatMap(() => [make('dt'), make('dd')]));
     pairs.forEach(([title, text], at) => {
       say(list.children[2 * at], title);
@@ -378,15 +378,3 @@ export class Routes {
     });
   }
 }
-
-// The latest transports of a flow that are shown.
-const HISTORY = 5;
-
-// A line of medians, which may not be known at times.
-const sparkline = (medians) => {
-  const most = Math.max(0, ...medians.filter((it) => it !== undefined));
-  if (most <= 0) return '';
-  const from = PAST - medians.length;
-  const y = (median) => (19 - (18 * median) / most).toFixed(1);
-  return medians.map((it, at) => (it === undefined ? '' : `${medians[at - 1] === undefined ? 'M' : 'L'}${from + at} ${y(it)}`)).join('');
-};

@@ -1,7 +1,6 @@
 // What there is: topics with their rates, flows with their transports, services. It is asked for while somebody looks, and only then.
+import { PAST } from './spark.js';
 
-// How many values of each topic's rate are kept, one a second.
-const PAST = 60;
 const EVERY_MS = 1000;
 const SELDOM_MS = 4000;
 // Nothing is asked less often, and a second is a patient answer.
@@ -16,10 +15,12 @@ export class System {
   flowsLeftOut = 0;
   // The names of all messages that could be published.
   messages = [];
-  // What topics are set to and which may be set, while somebody wants to know; and why that is not told.
+  // What more there is of routes, while they are looked at: what topics are set to and which may be set, and what engines take. What is
+  // refused is there by the name of the service, with the reason.
   settings;
-  settingsRefused;
-  wantsSettings = false;
+  engines;
+  refused = new Map();
+  wantsRoutes = false;
   // Whether it has been told of anything yet, and when it was last.
   isKnown = false;
   at = 0;
@@ -37,11 +38,11 @@ export class System {
     this.#isLive = isLive;
     document.addEventListener('visibilitychange', () => this.look());
     bridge.on('state', (state) => {
-      // Another user may be told more.
-      if (state === 'connected') this.settingsRefused = undefined;
-      if (state === 'connected') this.#ask('/rosapi/interfaces', (it) => {
-        this.messages = it.interfaces.filter((name) => name.includes('/msg/'));
-      });
+      if (state === 'connected') {
+        // Another user may be told more.
+        this.refused.clear();
+        this.#ask('/rosapi/interfaces', (it) => { this.messages = it.interfaces.filter((name) => name.includes('/msg/')); });
+      }
       this.look();
     });
   }
@@ -71,7 +72,10 @@ export class System {
       this.#ask('/rosapi/tsuji_bridge', (it) => { this.counters = it; }),
       this.#ask('/rosapi/services', (it) => { this.services = it.services; }),
     ];
-    if (this.wantsSettings && !this.settingsRefused) asked.push(this.#askSettings());
+    if (this.wantsRoutes) {
+      asked.push(this.#askMore('tsuji_route_settings', (it) => { this.settings = it && settingsOf(it); }));
+      asked.push(this.#askMore('tsuji_engines', (it) => { this.engines = it && enginesOf(it); }));
+    }
     await Promise.all(asked);
     this.#isAsking = false;
     this.#listeners.forEach((it) => it());
@@ -97,14 +101,15 @@ export class System {
     }
   }
 
-  async #askSettings() {
+  // The same of what is not known when it is not told.
+  async #askMore(service, take) {
+    if (this.refused.has(service)) return;
     try {
-      const { transports, settings, may_set: maySet } = await this.#bridge.call('/rosapi/tsuji_route_settings');
-      this.settings = { transports, byTopic: new Map(settings.map((it) => [it.topic, it])), maySet: new Set(maySet) };
+      take(await this.#bridge.call(`/rosapi/${service}`));
     } catch (error) {
+      take();
       // Whoever may not ask is not to be refused again and again. A connection that is lost refuses nothing.
-      this.settings = undefined;
-      if (error.message.includes('may not')) this.settingsRefused = error.message;
+      if (error.message.includes('may not')) this.refused.set(service, error.message);
     }
   }
 
@@ -141,3 +146,8 @@ export class System {
     return all;
   }
 }
+
+const settingsOf = ({ transports, settings, may_set: maySet, unable }) => ({
+  transports, unable, byTopic: new Map(settings.map((it) => [it.topic, it])), maySet: new Set(maySet),
+});
+const enginesOf = ({ processes, processes_left_out: leftOut, contexts_silent: silent }) => ({ processes, leftOut, silent });

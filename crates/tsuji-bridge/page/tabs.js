@@ -1,5 +1,5 @@
 // Tabs as WAI-ARIA describes them: arrows, Home and End move between them, and what is behind one is shown at once.
-import { find } from './dom.js';
+import { arrows, find } from './dom.js';
 
 export class Tabs {
   // The name of the tab that is chosen.
@@ -11,14 +11,9 @@ export class Tabs {
     this.#changed = changed;
     this.#tabs = [...list.querySelectorAll('[role=tab]')];
     this.#tabs.forEach((tab) => tab.addEventListener('click', () => this.choose(this.#name(tab))));
-    list.addEventListener('keydown', (event) => {
-      const at = this.#tabs.indexOf(event.target);
-      const last = this.#tabs.length - 1;
-      const to = { ArrowRight: at < last ? at + 1 : 0, ArrowLeft: at > 0 ? at - 1 : last, Home: 0, End: last }[event.key];
-      if (at < 0 || to === undefined) return;
-      event.preventDefault();
-      this.choose(this.#name(this.#tabs[to]));
-      this.#tabs[to].focus();
+    arrows(list, () => this.#tabs, (tab) => {
+      this.choose(this.#name(tab));
+      tab.focus();
     });
     addEventListener('hashchange', () => this.#follow());
     this.#follow();

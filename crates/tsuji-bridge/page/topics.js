@@ -1,8 +1,9 @@
 // All topics with their rates, and one of them with its messages.
-import { List, breakable, facts, find, make, makeSvg, say, toggle } from './dom.js';
+import { List, breakable, facts, find, make, say, toggle } from './dom.js';
 import { many, rate, short, throughput } from './format.js';
 import { readable } from './message.js';
 import { isPicture } from './pixels.js';
+import { Spark } from './spark.js';
 
 // So often a message is shown at most, in milliseconds.
 const EVERY_MS = 250;
@@ -57,12 +58,10 @@ export class Topics {
     const name = make('button', { type: 'button', className: 'name', textContent: topic.name });
     name.addEventListener('click', () => this.#open(topic, name));
     const [hz, perSecond, ends] = [make('span'), make('small', { className: 'faint' }), make('td', { className: 'n' })];
-    const line = makeSvg('path', {});
-    const spark = makeSvg('svg', { class: 'spark', viewBox: '0 0 59 20', preserveAspectRatio: 'none', 'aria-hidden': 'true' });
-    spark.append(line);
+    const spark = new Spark();
     const element = make('tr', {},
       make('th', { scope: 'row' }, name, make('small', { className: 'faint' }, ...breakable(topic.type))),
-      make('td', { className: 'wide-only' }, spark), make('td', { className: 'n' }, hz, perSecond), ends);
+      make('td', { className: 'wide-only' }, spark.element), make('td', { className: 'n' }, hz, perSecond), ends);
     return {
       element,
       update: ({ name: of, hz: often, perSecond: much, publishers, subscriptions, past }) => {
@@ -70,17 +69,10 @@ export class Topics {
         say(perSecond, often > 0 ? throughput(much) : '');
         say(ends, `${publishers} → ${subscriptions}`);
         ends.title = `${many(publishers, 'publisher', 'publishers')}, ${many(subscriptions, 'subscription', 'subscriptions')}`;
-        line.setAttribute('d', this.#sparkline(past));
+        spark.show(past);
         element.classList.toggle('chosen', of === this.#chosen);
       },
     };
-  }
-
-  #sparkline(past) {
-    const most = Math.max(...past);
-    if (most <= 0) return '';
-    const from = 60 - past.length;
-    return past.map((hz, at) => `${at ? 'L' : 'M'}${from + at} ${(19 - (18 * hz) / most).toFixed(1)}`).join('');
   }
 
   #open({ name, type }, opener) {

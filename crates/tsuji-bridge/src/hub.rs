@@ -36,7 +36,7 @@ use foxglove::Foxglove;
 pub(crate) use goal::Goal;
 use goal::Goals;
 use overview::Overview;
-pub(crate) use overview::may_see;
+pub(crate) use overview::visible;
 use served_action::ServedActions;
 pub(crate) use service::{Call, GONE, LATE};
 use service::{Callers, Servers};

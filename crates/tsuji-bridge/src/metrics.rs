@@ -10,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tsuji::{EndReport, EngineReport, LatencyReport, ProcessEngines, ProcessInfo, RouteReport};
+use tsuji::{EngineReport, LatencyReport, ProcessEngines, RouteReport};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 
 use crate::Statistics;
-use crate::hub::may_see;
+use crate::hub::visible;
 use crate::observer::Snapshot;
 
 /// Who wants the metrics, and how.
@@ -85,13 +85,12 @@ pub(crate) fn write(
     access: &Access,
     Request { format, user }: Request,
 ) -> String {
-    let flows: Vec<_> = snapshot.routes.iter().filter(|it| may_see(access, user, it)).collect();
+    let (flows, processes) = visible(snapshot, access, user);
     let mut page = Page { text: String::new(), format, name: String::new() };
     page.family("tsuji_build", Kind::Info, "Version of the bridge that tells this.");
     page.sample("_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     write_flows(&flows, &mut page);
-    let sees_all = flows.len() == snapshot.routes.len();
-    write_processes(snapshot, |it| sees_all || is_end(it, &flows), &mut page);
+    write_processes(&processes, snapshot.silent(), &mut page);
     if access.decide(user, Act::CallService, BRIDGE).is_ok() {
         write_bridge(done, uptime, &mut page);
     }
@@ -103,12 +102,6 @@ pub(crate) fn write(
 
 /// The service that tells what the bridge has done.
 const BRIDGE: &str = "/rosapi/tsuji_bridge";
-
-/// Whether a process is an end of one of these flows.
-fn is_end(process: &ProcessInfo, flows: &[&RouteReport]) -> bool {
-    let is_it = |end: &EndReport| (end.pid, &end.host) == (process.pid, &process.host);
-    flows.iter().any(|it| is_it(&it.publisher) || is_it(&it.subscription))
-}
 
 /// What tells a flow from others: a name of it alone, the topic, what it carries, and the nodes of its two ends.
 struct Labels<'a> {
@@ -223,13 +216,9 @@ fn word(of_json: serde_json::Result<Value>) -> String {
 /// A process as its labels name it: program, id, host. It may have several contexts.
 type Process<'a> = (&'a str, u32, &'a str);
 
-fn write_processes(
-    snapshot: &Snapshot,
-    is_visible: impl Fn(&ProcessInfo) -> bool,
-    page: &mut Page,
-) {
+fn write_processes(all: &[&ProcessEngines], silent: usize, page: &mut Page) {
     let mut processes = BTreeMap::<Process<'_>, Vec<&ProcessEngines>>::new();
-    for it in snapshot.processes.iter().filter(|it| is_visible(&it.process)) {
+    for &it in all {
         let process = &it.process;
         let process = (&*process.program, process.pid, &*process.host);
         processes.entry(process).or_default().push(it);
@@ -238,7 +227,7 @@ fn write_processes(
     page.sample("", &[], processes.len() as f64);
     let help = "Contexts of processes that have not said in time what they take.";
     page.family("tsuji_contexts_silent", Kind::Gauge, help);
-    page.sample("", &[], (snapshot.others + 1).saturating_sub(snapshot.processes.len()) as f64);
+    page.sample("", &[], silent as f64);
     let numbers: [(&str, Number<ProcessEngines, u64>, &str); 3] = [
         ("tsuji_process_threads", |it| it.threads, "Threads of the process."),
         (

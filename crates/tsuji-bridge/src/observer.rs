@@ -23,7 +23,14 @@ pub(crate) struct Snapshot {
     /// What each process takes, the bridge's own among them; empty unless somebody wanted that.
     pub(crate) processes: Vec<ProcessEngines>,
     /// The other processes of the domain.
-    pub(crate) others: usize,
+    others: usize,
+}
+
+impl Snapshot {
+    /// How many contexts have not said in time what they take.
+    pub(crate) fn silent(&self) -> usize {
+        (self.others + 1).saturating_sub(self.processes.len())
+    }
 }
 
 /// What somebody wants, and what becomes of the answer: what there is, or a sentence why that is not known.
@@ -63,13 +70,14 @@ impl Watch<'_> {
 
     /// What there was a moment ago.
     fn glance(&mut self, wants_processes: bool) -> Result<&Snapshot, String> {
-        let is_enough = |it: &Snapshot| {
-            it.at.elapsed() < FRESH && !(wants_processes && it.processes.is_empty())
+        let Some(mut snapshot) = self.snapshot.take_if(|it| it.at.elapsed() < FRESH) else {
+            return self.take(wants_processes);
         };
-        match self.snapshot.take_if(|it| is_enough(it)) {
-            Some(snapshot) => Ok(self.snapshot.insert(snapshot)),
-            None => self.take(wants_processes),
+        if wants_processes && snapshot.processes.is_empty() {
+            let engines = self.context.engines(ANSWER);
+            snapshot.processes = engines.map_err(|error| error.to_string())?;
         }
+        Ok(self.snapshot.insert(snapshot))
     }
 
     fn take(&mut self, wants_processes: bool) -> Result<&Snapshot, String> {

@@ -16,6 +16,20 @@ pub(crate) fn read(body: Body<'_>) -> Result<Value, String> {
     }
 }
 
+/// A text that a service is asked with: the field of that name, or what stands at that place where the arguments are a list.
+pub(crate) fn text_of<'a>(
+    args: &'a Value,
+    service: &str,
+    field: &str,
+    place: usize,
+) -> Result<&'a str, String> {
+    let listed = args.as_array().and_then(|it| it.get(place));
+    match listed.unwrap_or_else(|| &args[field]) {
+        Value::String(text) => Ok(text),
+        other => Err(format!("{service}: {field}: found {other}; expected a text")),
+    }
+}
+
 /// What is said where there is no message but a text.
 pub(crate) fn text(body: Body<'_>) -> Option<String> {
     match body {

@@ -1,14 +1,14 @@
-//! What clients ask of the bridge itself: the transports of all flows, as `tsuji routes` tells them, what the bridge has done, and that a
-//! topic take another transport ([`super::route`]). By name these are services of rosapi, so that whoever may ask that may ask this.
+//! What clients ask of the bridge itself: the transports of all flows and the engines of all processes, as `tsuji routes` tells them, what
+//! the bridge has done, and that a topic take another transport ([`super::route`]). By name these are services of rosapi, so that whoever
+//! may ask that may ask this.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tsuji::{EndpointKind, Graph, Role, RouteReport};
+use tsuji::{EndpointKind, Graph, ProcessEngines, Role, RouteReport};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
-use tsuji_rosbridge::{Encoding, Values};
 
 use super::rosapi::is_hidden;
 use super::route::{self, Changes, Wish};
@@ -23,6 +23,8 @@ use crate::{Counters, Statistics};
 pub(super) enum Question {
     /// Every topic, and every flow with its transport and why it is that.
     Routes,
+    /// Every process, what carries samples in it, why that runs and what it takes.
+    Engines,
     /// What the bridge has done so far.
     Bridge,
     /// A topic is to be set, or left to the policy.
@@ -37,6 +39,7 @@ pub(super) enum Question {
 pub(super) fn question(service: &str) -> Option<Question> {
     match service.strip_prefix('/').unwrap_or(service) {
         "rosapi/tsuji_routes" => Some(Question::Routes),
+        "rosapi/tsuji_engines" => Some(Question::Engines),
         "rosapi/tsuji_bridge" => Some(Question::Bridge),
         "rosapi/tsuji_set_route" => Some(Question::SetRoute),
         "rosapi/tsuji_undo_route" => Some(Question::UndoRoute),
@@ -72,29 +75,43 @@ impl Overview {
         open: Asking,
         user: Option<UserKey>,
     ) {
-        let wish = match question {
+        match question {
             Question::Bridge => {
-                let told = bridge(&self.counters.statistics(), self.began.elapsed());
-                return open.answer(&told);
+                open.answer(&bridge(&self.counters.statistics(), self.began.elapsed()));
             }
             Question::Routes => {
-                let settings = Arc::clone(&self.settings);
-                return self
-                    .observer
-                    .ask(false, move |snapshot| answer(snapshot, &settings.access, open, user));
+                self.look(false, open, move |seen, access| routes(seen, access, user));
+            }
+            Question::Engines => {
+                self.look(true, open, move |seen, access| engines(seen, access, user));
             }
             Question::RouteSettings => {
-                let (settings, changes) = (Arc::clone(&self.settings), Arc::clone(&self.changes));
-                return self.observer.ask(false, move |snapshot| match snapshot {
-                    Ok(snapshot) => {
-                        open.answer(&route::settings(snapshot, &changes, &settings.access, user));
-                    }
-                    Err(why) => open.fail(why),
+                let changes = Arc::clone(&self.changes);
+                self.look(false, open, move |seen, access| {
+                    route::settings(seen, &changes, access, user).to_string()
                 });
             }
-            Question::SetRoute => Wish::set(args),
-            Question::UndoRoute => Wish::undo(args),
-        };
+            Question::SetRoute => self.change(Wish::set(args), open, user),
+            Question::UndoRoute => self.change(Wish::undo(args), open, user),
+        }
+    }
+
+    /// Answers what there is, in JSON as `tell` writes it, once that is known.
+    fn look(
+        &self,
+        wants_processes: bool,
+        open: Asking,
+        tell: impl FnOnce(&Snapshot, &Access) -> String + Send + 'static,
+    ) {
+        let settings = Arc::clone(&self.settings);
+        self.observer.ask(wants_processes, move |seen| match seen {
+            Ok(seen) => open.answer_json(&tell(seen, &settings.access)),
+            Err(why) => open.fail(why),
+        });
+    }
+
+    /// Does what is wished, and answers what became of it.
+    fn change(&self, wish: Result<Wish, String>, open: Asking, user: Option<UserKey>) {
         let wish = match wish {
             Ok(wish) => wish,
             Err(why) => return open.fail(&why),
@@ -113,20 +130,9 @@ impl Overview {
     }
 }
 
-fn answer(snapshot: Result<&Snapshot, &str>, access: &Access, open: Asking, user: Option<UserKey>) {
-    let Snapshot { graph, routes, .. } = match snapshot {
-        Ok(snapshot) => snapshot,
-        Err(why) => return open.fail(why),
-    };
-    let told = told(graph, routes, access, user);
-    match open.member.encoding {
-        Encoding::Json | Encoding::Cbor => open.end(Values::Encoded(told.as_bytes()), true),
-        Encoding::Bson => open.answer(&serde_json::from_str(&told).unwrap_or_default()),
-    }
-}
-
 /// The topics, and the flows of topics and services, that a user may know of.
-fn told(graph: &Graph, routes: &[RouteReport], access: &Access, user: Option<UserKey>) -> String {
+fn routes(seen: &Snapshot, access: &Access, user: Option<UserKey>) -> String {
+    let Snapshot { graph, routes, .. } = seen;
     let may = |act, name: &str| access.decide(user, act, name).is_ok();
     let mut topics = BTreeMap::<(&str, &str), [u32; 2]>::new();
     for it in graph.endpoints.iter().filter(|it| !is_hidden(&it.topic)) {
@@ -153,8 +159,64 @@ fn told(graph: &Graph, routes: &[RouteReport], access: &Access, user: Option<Use
     )
 }
 
+/// The processes that a user may know of, each with its engines.
+fn engines(seen: &Snapshot, access: &Access, user: Option<UserKey>) -> String {
+    let (_, visible) = visible(seen, access, user);
+    let left_out = visible.len().saturating_sub(PROCESSES_MAX);
+    let mut processes: Vec<ProcessEngines> =
+        visible.into_iter().take(PROCESSES_MAX).cloned().collect();
+    for engine in processes.iter_mut().flat_map(|it| &mut it.engines) {
+        // The names of topics are the only words that begin so, beside paths of files.
+        let mut names = engine.because.split([' ', ';']).filter(|it| it.starts_with('/'));
+        if !names.all(|name| may_know(&seen.graph, access, user, name)) {
+            engine.because.clear();
+        }
+    }
+    let told = json!({
+        "processes": processes, "processes_left_out": left_out, "contexts_silent": seen.silent(),
+    });
+    told.to_string()
+}
+
+/// The flows that a user may know of, and the processes: all of them where all flows are among those, else those at their ends.
+pub(crate) fn visible<'s>(
+    seen: &'s Snapshot,
+    access: &Access,
+    user: Option<UserKey>,
+) -> (Vec<&'s RouteReport>, Vec<&'s ProcessEngines>) {
+    let flows: Vec<_> = seen.routes.iter().filter(|it| may_see(access, user, it)).collect();
+    let sees_all = flows.len() == seen.routes.len();
+    let ends = flows.iter().flat_map(|it| [&it.publisher, &it.subscription]);
+    let ends: HashSet<(u32, &str)> = ends.map(|it| (it.pid, &*it.host)).collect();
+    let is_visible =
+        |it: &&ProcessEngines| sees_all || ends.contains(&(it.process.pid, &*it.process.host));
+    let processes = seen.processes.iter().filter(is_visible).collect();
+    (flows, processes)
+}
+
+/// Whether a user may know of the topic or the service of that name.
+pub(super) fn may_know(graph: &Graph, access: &Access, user: Option<UserKey>, name: &str) -> bool {
+    let (ways, _) = ways(graph, name);
+    ways.into_iter().all(|(act, name)| access.decide(user, act, name).is_ok())
+}
+
+/// What a user has to be allowed to know of a name, and whether somebody has it.
+pub(super) fn ways<'n>(graph: &Graph, name: &'n str) -> (Vec<(Act, &'n str)>, bool) {
+    let is_topic = graph.endpoints.iter().any(|it| it.topic == name);
+    let is_service = graph.services.iter().any(|it| it.topic == name);
+    let ways = match name.split_once("/_action/") {
+        Some((action, _)) => vec![(Act::SendGoal, action)],
+        None => match (is_topic, is_service) {
+            (true, true) => vec![(Act::Subscribe, name), (Act::CallService, name)],
+            (_, false) => vec![(Act::Subscribe, name)],
+            (false, true) => vec![(Act::CallService, name)],
+        },
+    };
+    (ways, is_topic || is_service)
+}
+
 /// Whether a user may know of a flow: may hear the topic, call the service, or send goals to the action that it is a part of.
-pub(crate) fn may_see(access: &Access, user: Option<UserKey>, flow: &RouteReport) -> bool {
+pub(super) fn may_see(access: &Access, user: Option<UserKey>, flow: &RouteReport) -> bool {
     let (act, name) = match (flow.topic.split_once("/_action/"), flow.role) {
         (Some((action, _)), _) => (Act::SendGoal, action),
         (None, Role::Topic) => (Act::Subscribe, &*flow.topic),
@@ -171,6 +233,7 @@ fn bridge(done: &Statistics, since: Duration) -> Value {
     told
 }
 
-/// Topics and flows that one answer tells of. How many it leaves out it says.
+/// Topics, flows and processes that one answer tells of. How many it leaves out it says.
 const TOPICS_MAX: usize = 5000;
 pub(super) const ROUTES_MAX: usize = 1000;
+const PROCESSES_MAX: usize = 1000;

@@ -11,6 +11,9 @@ use tsuji::{EndpointKind, Graph, Message as _};
 use tsuji_interfaces::rcl_interfaces::srv::GetParametersResponse;
 use tsuji_rosbridge::access::Act;
 
+use super::rosapi::full_name;
+use crate::tree;
+
 /// The services of rosapi that are answered so.
 pub(super) const SERVICES: &[&str] =
     &["get_param", "set_param", "has_param", "delete_param", "search_param", "get_param_names"];
@@ -71,13 +74,7 @@ pub(super) enum Next {
 
 /// What is wanted by a call of one of [`SERVICES`], or what is the matter with its arguments.
 pub(super) fn wanted(service: &str, args: &Value) -> Result<Wanted, String> {
-    let text = |field: &str, at: usize| {
-        let listed = args.as_array().and_then(|it| it.get(at));
-        match listed.unwrap_or_else(|| &args[field]) {
-            Value::String(text) => Ok(text.as_str()),
-            other => Err(format!("{service}: {field}: found {other}; expected a text")),
-        }
-    };
+    let text = |field: &str, place| tree::text_of(args, service, field, place);
     let what = match service {
         "get_param_names" => return Ok(Wanted::Names { last: None }),
         "get_param" => What::Get {
@@ -102,8 +99,7 @@ pub(super) fn wanted(service: &str, args: &Value) -> Result<Wanted, String> {
     let Some((node, name)) = parts else {
         return Err(format!("{service}: name: found {whole:?}; expected NODE:PARAMETER"));
     };
-    let root = if node.starts_with('/') { "" } else { "/" };
-    Ok(Wanted::One(Asked { node: format!("{root}{node}"), name: name.to_owned(), what }))
+    Ok(Wanted::One(Asked { node: full_name(node), name: name.to_owned(), what }))
 }
 
 /// A text of JSON, or as it stands where it is none.

@@ -12,6 +12,7 @@ use tsuji_msg::definition::{Base, FieldType, Literal, Shape};
 
 use crate::own;
 use crate::settings::Settings;
+use crate::tree;
 use crate::types::{Types, of_kind};
 
 /// What is looked at for an answer.
@@ -36,13 +37,7 @@ pub(super) fn service_of(name: &str) -> Option<&'static str> {
 
 /// The response of one of [`own::SERVICES`] but those of parameters, or what is the matter.
 pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<Value, String> {
-    let text = |field: &str| match (&args[field], args.as_array().map(Vec::as_slice)) {
-        (Value::String(text), _) => Ok(text.as_str()),
-        (_, Some([Value::String(text), ..])) => Ok(text.as_str()),
-        _ => Err(format!("{service}: {field}: found {}; expected a text", args[field])),
-    };
-    let full =
-        |name: &str| if name.starts_with('/') { name.to_owned() } else { format!("/{name}") };
+    let text = |field: &str| tree::text_of(args, service, field, 0);
     Ok(match service {
         "topics" => {
             let (topics, types) =
@@ -65,17 +60,17 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             json!({ "topics": topics.collect::<Vec<_>>() })
         }
         "topic_type" => {
-            let topic = full(text("topic")?);
+            let topic = full_name(text("topic")?);
             let all = world.topics(|_| true);
             let ty = all.iter().find(|it| it.0 == topic).map_or("", |it| it.1);
             json!({ "type": ty })
         }
         "publishers" => {
-            let topic = full(text("topic")?);
+            let topic = full_name(text("topic")?);
             json!({ "publishers": world.nodes_of(EndpointKind::Publisher, &topic) })
         }
         "subscribers" => {
-            let topic = full(text("topic")?);
+            let topic = full_name(text("topic")?);
             json!({ "subscribers": world.nodes_of(EndpointKind::Subscription, &topic) })
         }
         "services" => {
@@ -88,7 +83,7 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             json!({ "services": services.map(|it| it.0).collect::<BTreeSet<_>>() })
         }
         "service_type" => {
-            let service = full(text("service")?);
+            let service = full_name(text("service")?);
             let found = world.services().into_iter().find(|it| it.0 == service);
             json!({ "type": found.map_or(Cow::Borrowed(""), |it| it.1) })
         }
@@ -96,12 +91,12 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
         "service_providers" => {
             let wanted = text("service")?;
             let ty = of_kind(wanted, "srv");
-            let is_one = |it: &Provided<'_>| it.1 == ty || it.0 == full(wanted);
+            let is_one = |it: &Provided<'_>| it.1 == ty || it.0 == full_name(wanted);
             let nodes = world.services().into_iter().filter(is_one).map(|it| it.2);
             json!({ "providers": nodes.collect::<BTreeSet<_>>() })
         }
         "service_node" => {
-            let service = full(text("service")?);
+            let service = full_name(text("service")?);
             let found = world.services().into_iter().find(|it| it.0 == service);
             json!({ "node": found.map_or("", |it| it.2) })
         }
@@ -116,7 +111,7 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             json!({ "nodes": nodes.filter(|it| !is_hidden(it)).collect::<BTreeSet<_>>() })
         }
         "node_details" => {
-            let node = full(text("node")?);
+            let node = full_name(text("node")?);
             let services = world.services().into_iter().filter(|it| it.2 == node).map(|it| it.0);
             json!({
                 "subscribing": world.of_node(EndpointKind::Subscription, &node),
@@ -132,7 +127,7 @@ pub(super) fn answer(service: &str, args: &Value, world: &World<'_>) -> Result<V
             json!({ "action_servers": names.collect::<BTreeSet<_>>() })
         }
         "action_type" => {
-            let action = full(text("action")?);
+            let action = full_name(text("action")?);
             let feedback = format!("{action}/_action/feedback");
             let is_it =
                 |it: &&EndpointInfo| it.kind == EndpointKind::Publisher && it.topic == feedback;
@@ -216,6 +211,12 @@ impl World<'_> {
         let found = all.filter(|it| it.kind == kind && it.node == node && !is_hidden(&it.topic));
         found.filter(|it| (self.shows_topic)(&it.topic)).map(|it| it.topic.as_str()).collect()
     }
+}
+
+/// A name from the root on.
+pub(super) fn full_name(name: &str) -> String {
+    let root = if name.starts_with('/') { "" } else { "/" };
+    format!("{root}{name}")
 }
 
 /// A name with a token that begins with an underscore.

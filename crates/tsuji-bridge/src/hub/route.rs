@@ -4,17 +4,19 @@
 //! set a topic may take back what was set last, also after the page was loaded anew, or from another device. What another command has
 //! set since is not touched.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tsuji::{Graph, KNOWN_TRANSPORTS, ProcessInfo, RouteReport, RouteSetting, RouteState};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 
-use super::overview::{ROUTES_MAX, may_see};
+use super::overview::{ROUTES_MAX, may_know, may_see, ways};
+use super::rosapi::full_name;
 use super::service::{Asking, read_args};
 use crate::body::OwnedBody;
 use crate::observer::{ANSWER, Snapshot, Watch};
+use crate::tree;
 
 /// What a client wants of a topic.
 #[derive(Debug)]
@@ -36,8 +38,8 @@ impl Wish {
     pub(super) fn set(args: &OwnedBody) -> Result<Self, String> {
         const SERVICE: &str = "tsuji_set_route";
         let args = read_args(args)?;
-        let topic = topic(SERVICE, &args)?;
-        let transport = text(SERVICE, &args, "transport", 1)?;
+        let topic = full_name(tree::text_of(&args, SERVICE, "topic", 0)?);
+        let transport = tree::text_of(&args, SERVICE, "transport", 1)?;
         // Before all: what is forgotten or mistyped must not leave a topic to the policy.
         if transport != AUTO && !KNOWN_TRANSPORTS.contains(&transport) {
             let known = KNOWN_TRANSPORTS.join(", ");
@@ -51,23 +53,9 @@ impl Wish {
 
     /// The same of `/rosapi/tsuji_undo_route`.
     pub(super) fn undo(args: &OwnedBody) -> Result<Self, String> {
-        let topic = topic("tsuji_undo_route", &read_args(args)?)?;
+        let args = read_args(args)?;
+        let topic = full_name(tree::text_of(&args, "tsuji_undo_route", "topic", 0)?);
         Ok(Self { topic, what: What::Undo })
-    }
-}
-
-/// The full name of a topic.
-fn topic(service: &str, args: &Value) -> Result<String, String> {
-    let name = text(service, args, "topic", 0)?;
-    let root = if name.starts_with('/') { "" } else { "/" };
-    Ok(format!("{root}{name}"))
-}
-
-fn text<'a>(service: &str, args: &'a Value, field: &str, at: usize) -> Result<&'a str, String> {
-    let listed = args.as_array().and_then(|it| it.get(at));
-    match listed.unwrap_or_else(|| &args[field]) {
-        Value::String(text) => Ok(text),
-        other => Err(format!("{service}: {field}: found {other}; expected a text")),
     }
 }
 
@@ -117,10 +105,10 @@ pub(super) fn change(
 ) -> Result<Value, String> {
     let Wish { topic, what } = wish;
     let seen = watch.look()?;
-    check(&seen.graph, topic, access, asking, user)?;
-    let publishers = publishers(&seen.graph, topic);
     let last = changes.last(topic);
-    let pinned = pinned(&seen.routes, topic);
+    check(&seen.graph, topic, last.is_some(), access, asking, user)?;
+    let flows: Vec<_> = seen.routes.iter().filter(|it| it.topic == *topic).collect();
+    let pinned = pinned(&flows);
     let before = pinned.unwrap_or_else(|| last.as_ref()?.transport.as_deref()).map(str::to_owned);
     let transport = match what {
         What::Set(transport) => transport.clone(),
@@ -138,42 +126,32 @@ pub(super) fn change(
             last.before
         }
     };
-
-    if let What::Set(Some(wanted)) = what {
-        let mut of_topic = seen.routes.iter().filter(|it| it.topic == *topic).peekable();
-        // Setting it would be a handover to what the policy says, and another one back.
-        if let Some(first) = of_topic.peek().and_then(|it| unable(it, wanted)).map(str::to_owned)
-            && of_topic.all(|it| unable(it, wanted).is_some())
-        {
-            return Err(none_can(topic, wanted, &first));
-        }
+    // Setting it would be a handover to what the policy says, and another one back.
+    if let What::Set(Some(wanted)) = what
+        && let Some(why) = none_can(&flows, wanted)
+    {
+        return Err(not_set(topic, &no_flow_goes_by(wanted, why)));
     }
 
+    let publishers = publishers(&seen.graph, topic);
     let answers = set(watch, topic, transport.as_deref())?;
     if let Some(why) = refusal(&answers, &publishers) {
         if answers.iter().any(|it| it.outcome.is_ok()) {
             set(watch, topic, before.as_deref())?;
         }
-        return Err(format!("{topic}: nothing is set: {why}"));
+        return Err(not_set(topic, &why));
     }
-    let routes: Vec<RouteReport> =
-        watch.look()?.routes.iter().filter(|it| it.topic == *topic).cloned().collect();
-    let wanted = transport.as_deref();
-    let not_carried: Vec<(&RouteReport, String)> =
-        routes.iter().filter_map(|it| Some((it, why_not(it, wanted?)?))).collect();
-    let silent: Vec<&ProcessInfo> = publishers
-        .values()
-        .filter(|it| answers.iter().all(|answer| answer.process.token != it.token))
-        .collect();
+    let routes = watch.look()?.routes.iter().filter(|it| it.topic == *topic).cloned().collect();
+    let done = Done { topic, before, transport, publishers, answers, routes };
+    let (not_carried, silent) = (done.not_carried(), done.silent());
     if let (What::Set(Some(wanted)), [(_, why), ..]) = (what, &*not_carried)
-        && (not_carried.len(), silent.len()) == (routes.len(), 0)
+        && (not_carried.len(), silent.len()) == (done.routes.len(), 0)
     {
-        set(watch, topic, before.as_deref())?;
-        return Err(format!(
-            "{topic}: nothing is set: none of its flows can go by {wanted}: {why}"
-        ));
+        set(watch, topic, done.before.as_deref())?;
+        return Err(not_set(topic, &no_flow_goes_by(wanted, why)));
     }
 
+    let Done { before, transport, .. } = &done;
     match what {
         What::Set(_) if before == transport => {}
         What::Set(_) => changes.push(Change {
@@ -184,80 +162,119 @@ pub(super) fn change(
         What::Undo => changes.forget_last(topic),
     }
     let who = user.map_or_else(|| "a client".to_owned(), |it| format!("{:?}", access.name(it)));
-    asking.member.audit(&format_args!("{who} has set {topic:?} to {}", word(wanted)));
-    // Who may know of one topic need not know of all processes.
-    let (deciding, others): (Vec<_>, Vec<_>) = answers.iter().partition(|it| {
-        publishers.contains_key(&it.process.token) || it.outcome.as_ref().is_ok_and(|it| 0 < *it)
-    });
-    let refused = others.iter().filter(|it| it.outcome.is_err()).count();
-    let processes = deciding.iter().map(|RouteSetting { process, outcome }| {
-        json!({ "process": process, "flows": outcome.as_ref().ok(), "refused": outcome.as_ref().err() })
-    });
-    let not_carried = not_carried.iter().take(ROUTES_MAX).map(|(it, why)| {
-        json!({ "publisher": it.publisher, "subscription": it.subscription, "because": why })
-    });
-    Ok(json!({
-        "topic": topic,
-        "transport": word(wanted),
-        "before": word(before.as_deref()),
-        "flows": deciding.iter().filter_map(|it| it.outcome.as_ref().ok()).sum::<u32>(),
-        "processes": Value::from_iter(processes),
-        "silent": silent,
-        "others": { "remembered": others.len() - refused, "refused": refused },
-        "not_carried": Value::from_iter(not_carried),
-        "routes": routes.iter().take(ROUTES_MAX).collect::<Vec<_>>(),
-        "routes_left_out": routes.len().saturating_sub(ROUTES_MAX),
-    }))
+    let now = word(transport.as_deref());
+    asking.member.audit(&format_args!("{who} has set {topic:?} to {now}"));
+    Ok(done.told(&not_carried, &silent))
 }
 
-/// What is set, and which topics the user may set.
+/// What became of a setting that some process has taken.
+struct Done<'a> {
+    topic: &'a str,
+    before: Option<String>,
+    transport: Option<String>,
+    publishers: BTreeMap<String, ProcessInfo>,
+    answers: Vec<RouteSetting>,
+    routes: Vec<RouteReport>,
+}
+
+impl Done<'_> {
+    /// The flows that go by another transport all the same, and why.
+    fn not_carried(&self) -> Vec<(&RouteReport, String)> {
+        let Some(wanted) = self.transport.as_deref() else { return Vec::new() };
+        self.routes.iter().filter_map(|it| Some((it, why_not(it, wanted)?))).collect()
+    }
+
+    /// The processes that decide and have not answered yet.
+    fn silent(&self) -> Vec<&ProcessInfo> {
+        let has_answered =
+            |it: &&ProcessInfo| self.answers.iter().any(|answer| answer.process.token == it.token);
+        self.publishers.values().filter(|it| !has_answered(it)).collect()
+    }
+
+    fn told(&self, not_carried: &[(&RouteReport, String)], silent: &[&ProcessInfo]) -> Value {
+        // Who may know of one topic need not know of all processes.
+        let (deciding, others): (Vec<_>, Vec<_>) = self.answers.iter().partition(|it| {
+            self.publishers.contains_key(&it.process.token)
+                || it.outcome.as_ref().is_ok_and(|it| 0 < *it)
+        });
+        let refused = others.iter().filter(|it| it.outcome.is_err()).count();
+        let processes = deciding.iter().map(|RouteSetting { process, outcome }| {
+            json!({ "process": process, "flows": outcome.as_ref().ok(), "refused": outcome.as_ref().err() })
+        });
+        let not_carried = not_carried.iter().take(ROUTES_MAX).map(|(it, why)| {
+            json!({ "publisher": it.publisher, "subscription": it.subscription, "because": why })
+        });
+        json!({
+            "topic": self.topic,
+            "transport": word(self.transport.as_deref()),
+            "before": word(self.before.as_deref()),
+            "flows": deciding.iter().filter_map(|it| it.outcome.as_ref().ok()).sum::<u32>(),
+            "processes": Value::from_iter(processes),
+            "silent": silent,
+            "others": { "remembered": others.len() - refused, "refused": refused },
+            "not_carried": Value::from_iter(not_carried),
+            "routes": self.routes.iter().take(ROUTES_MAX).collect::<Vec<_>>(),
+            "routes_left_out": self.routes.len().saturating_sub(ROUTES_MAX),
+        })
+    }
+}
+
+/// What is set, which topics the user may set, and which transports can carry none of their flows.
 pub(super) fn settings(
-    snapshot: &Snapshot,
+    seen: &Snapshot,
     changes: &Changes,
     access: &Access,
     user: Option<UserKey>,
 ) -> Value {
-    let Snapshot { graph, routes, .. } = snapshot;
-    let seen = |name: &str| {
-        let (ways, _) = ways(graph, name);
-        ways.into_iter().all(|(act, name)| access.decide(user, act, name).is_ok())
-    };
-    let shown = routes.iter().filter(|it| may_see(access, user, it));
-    let mut set = BTreeMap::<&str, Option<&str>>::new();
-    let mut may_set = BTreeSet::<&str>::new();
-    for it in shown {
-        if access.decide(user, Act::SetRoute, &it.topic).is_ok() {
-            may_set.insert(&it.topic);
-        }
-        if let Some(pinned) = &it.pinned {
-            set.insert(&it.topic, Some(pinned));
-        }
-    }
     let all = changes.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     // The last one of each topic.
     let here: BTreeMap<&str, &Change> = all.iter().map(|it| (&*it.topic, it)).collect();
-    for (topic, change) in here.iter().filter(|(topic, _)| seen(topic)) {
-        let now = pinned(routes, topic).unwrap_or(change.transport.as_deref());
-        if now == change.transport.as_deref() {
-            set.entry(topic).or_insert(now);
+    let mut topics = BTreeMap::<&str, Vec<&RouteReport>>::new();
+    for it in &seen.routes {
+        topics.entry(&it.topic).or_default().push(it);
+    }
+    // What has no flow now is set for those that come.
+    for topic in here.keys() {
+        topics.entry(topic).or_default();
+    }
+    topics.retain(|topic, flows| match flows.is_empty() {
+        true => may_know(&seen.graph, access, user, topic),
+        false => flows.iter().all(|it| may_see(access, user, it)),
+    });
+
+    let (mut settings, mut may_set, mut unable) = (Vec::new(), Vec::new(), Map::new());
+    for (topic, flows) in &topics {
+        let change = here.get(topic).copied();
+        let last = change.and_then(|it| it.transport.as_deref());
+        let transport = pinned(flows).unwrap_or(last);
+        let own = change.filter(|it| it.transport.as_deref() == transport);
+        if transport.is_some() || own.is_some() {
+            let undo = own.map(|it| word(it.before.as_deref()));
+            settings.push(json!({ "topic": topic, "transport": word(transport), "undo": undo }));
+        }
+        if access.decide(user, Act::SetRoute, topic).is_err() {
+            continue;
+        }
+        may_set.push(topic);
+        let none = KNOWN_TRANSPORTS.iter().filter_map(|it| Some((*it, none_can(flows, it)?)));
+        let none: BTreeMap<&str, &str> = none.collect();
+        if !none.is_empty() {
+            unable.insert((*topic).to_owned(), json!(none));
         }
     }
-    let set = set.into_iter().map(|(topic, transport)| {
-        let change = here.get(topic).filter(|it| it.transport.as_deref() == transport);
-        let undo = change.map(|it| word(it.before.as_deref()));
-        json!({ "topic": topic, "transport": word(transport), "undo": undo })
-    });
     json!({
         "transports": KNOWN_TRANSPORTS,
-        "settings": Value::from_iter(set),
+        "settings": settings,
         "may_set": may_set,
+        "unable": unable,
     })
 }
 
-/// Whether the user may set that name, and whether there is such a thing. What is refused is a line of the audit.
+/// Whether the user may set that name, and whether there is such a thing, or was when it was set. What is refused is a line of the audit.
 fn check(
     graph: &Graph,
     name: &str,
+    was_set: bool,
     access: &Access,
     asking: &Asking,
     user: Option<UserKey>,
@@ -269,28 +286,13 @@ fn check(
             return Err(denial.to_string());
         }
     }
-    match is_known {
+    match is_known || was_set {
         true => Ok(()),
         // Last, so that nobody learns what there is by asking for it.
         false => Err(format!(
             "topic: found {name:?}; expected a topic that is published or subscribed to, or a service"
         )),
     }
-}
-
-/// What a user has to be allowed to know of a name, and whether somebody has it.
-fn ways<'n>(graph: &Graph, name: &'n str) -> (Vec<(Act, &'n str)>, bool) {
-    let is_topic = graph.endpoints.iter().any(|it| it.topic == name);
-    let is_service = graph.services.iter().any(|it| it.topic == name);
-    let ways = match name.split_once("/_action/") {
-        Some((action, _)) => vec![(Act::SendGoal, action)],
-        None => match (is_topic, is_service) {
-            (true, true) => vec![(Act::Subscribe, name), (Act::CallService, name)],
-            (_, false) => vec![(Act::Subscribe, name)],
-            (false, true) => vec![(Act::CallService, name)],
-        },
-    };
-    (ways, is_topic || is_service)
 }
 
 /// The processes that decide about flows of a topic, by their tokens: those that publish it, or ask and answer.
@@ -302,12 +304,11 @@ fn publishers(graph: &Graph, topic: &str) -> BTreeMap<String, ProcessInfo> {
     all.map(|it| (it.process.token.clone(), it.process.clone())).collect()
 }
 
-/// What a topic is set to; nothing if it has no flow.
-fn pinned<'r>(routes: &'r [RouteReport], topic: &str) -> Option<Option<&'r str>> {
-    let is_of_topic = |it: &&RouteReport| it.topic == topic && !it.publisher.is_foreign();
-    let mut flows = routes.iter().filter(is_of_topic).peekable();
-    flows.peek()?;
-    Some(flows.find_map(|it| it.pinned.as_deref()))
+/// What a topic with these flows is set to; nothing if none of them is decided by tsuji, which alone tells.
+fn pinned<'r>(flows: &[&'r RouteReport]) -> Option<Option<&'r str>> {
+    let mut own = flows.iter().filter(|it| !it.publisher.is_foreign()).peekable();
+    own.peek()?;
+    Some(own.find_map(|it| it.pinned.as_deref()))
 }
 
 fn set(
@@ -342,7 +343,7 @@ fn why_not(flow: &RouteReport, wanted: &str) -> Option<String> {
     if carriers.into_iter().flatten().any(|it| it == wanted) {
         return None;
     }
-    if flow.publisher.is_foreign() || flow.subscription.is_foreign() {
+    if is_foreign(flow) {
         return Some("a flow with a foreign node keeps its transport".to_owned());
     }
     if flow.state == RouteState::Incompatible {
@@ -351,14 +352,28 @@ fn why_not(flow: &RouteReport, wanted: &str) -> Option<String> {
     flow.rejected.iter().find(|(it, _)| it == wanted).map(|(_, why)| why.clone())
 }
 
-/// Why a flow cannot take a transport, as far as its last decision tells, which was about others too.
-fn unable<'r>(flow: &'r RouteReport, wanted: &str) -> Option<&'r str> {
-    let (_, why) = flow.rejected.iter().find(|(it, _)| it == wanted)?;
-    UNABLE.iter().any(|it| why.starts_with(it)).then_some(why)
+/// Why none of these flows can take a transport, as far as their last decisions tell, which were about others too. Flows with foreign
+/// nodes keep theirs whatever is set.
+fn none_can<'r>(flows: &[&'r RouteReport], wanted: &str) -> Option<&'r str> {
+    let unable = |it: &'r RouteReport| {
+        let (_, why) = it.rejected.iter().find(|(it, _)| it == wanted)?;
+        UNABLE.iter().any(|it| why.starts_with(it)).then_some(&**why)
+    };
+    let mut reasons = flows.iter().copied().filter(|it| !is_foreign(it)).map(unable);
+    let first = reasons.next()??;
+    reasons.all(|it| it.is_some()).then_some(first)
 }
 
-fn none_can(topic: &str, wanted: &str, why: &str) -> String {
-    format!("{topic}: nothing is set: none of its flows can go by {wanted}: {why}")
+fn is_foreign(flow: &RouteReport) -> bool {
+    flow.publisher.is_foreign() || flow.subscription.is_foreign()
+}
+
+fn not_set(topic: &str, why: &str) -> String {
+    format!("{topic}: nothing is set: {why}")
+}
+
+fn no_flow_goes_by(wanted: &str, why: &str) -> String {
+    format!("none of its flows can go by {wanted}: {why}")
 }
 
 fn word(transport: Option<&str>) -> &str {

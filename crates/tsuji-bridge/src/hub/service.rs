@@ -91,6 +91,14 @@ impl Asking {
         self.end(Values::Encoded(&written), true);
     }
 
+    /// The same of what is written already, in JSON.
+    pub(super) fn answer_json(&self, text: &str) {
+        match self.member.encoding {
+            Encoding::Bson => self.answer(&serde_json::from_str(text).unwrap_or_default()),
+            Encoding::Json | Encoding::Cbor => self.end(Values::Encoded(text.as_bytes()), true),
+        }
+    }
+
     /// Whether the client wants a response as it comes.
     fn wants_cdr(&self) -> bool {
         let call = match self.member.peer.dialect {

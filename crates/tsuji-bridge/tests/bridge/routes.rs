@@ -1,4 +1,4 @@
-//! A client sets the transport of a topic, and takes that back.
+//! A client sets the transport of a topic, takes that back, and is told what engines take.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,15 +15,16 @@ use crate::world::{Client, WATCHDOG, World, until};
 
 const TOPIC: &str = "/chatter";
 
-/// A topic that a client hears, so that it has one flow, from one process to another.
-fn flow(world: &World) -> (Publisher<Text>, Client) {
+/// A topic that a client hears, so that it has one flow, from one process to another, which shared memory carries; and another client.
+fn flow(world: &World) -> (Publisher<Text>, Client, Client) {
     let speaker = world.node.create_publisher::<Text>(TOPIC, KEEP_ALL).unwrap();
-    let mut listener = world.client();
+    let (mut listener, mut client) = (world.client(), world.client());
     listener.say(&json!({
         "op": "subscribe", "topic": TOPIC, "type": "std_msgs/String", "qos": { "history": "keep_all" },
     }));
-    speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
-    (speaker, listener)
+    let first = carried(&mut client, "shm");
+    assert_eq!(first["pinned"], Value::Null);
+    (speaker, listener, client)
 }
 
 /// What a service answers that does what is asked.
@@ -60,6 +61,19 @@ fn carried(client: &mut Client, transport: &str) -> Value {
     })
 }
 
+/// A bridge for these users.
+fn world_of(users: &str) -> World {
+    let Users { named, .. } = Users::parse(users).unwrap();
+    let access = Access::new(ServerGlobs::default(), named);
+    World::with(Settings { access, ..Settings::default() })
+}
+
+fn user(world: &World, token: &str) -> Client {
+    let mut client = world.client();
+    client.say(&json!({ "op": "auth", "token": token }));
+    client
+}
+
 fn settings(client: &mut Client) -> Value {
     done(client, "route_settings", json!({}))["settings"].clone()
 }
@@ -74,10 +88,8 @@ fn numbers(listener: &mut Client, end: u64) {
 #[test]
 fn a_topic_takes_what_a_client_sets_and_gives_it_back_and_nothing_is_lost() {
     let world = World::new();
-    let (speaker, mut listener) = flow(&world);
-    let mut client = world.client();
-    let first = carried(&mut client, "shm");
-    assert_eq!((&first["pinned"], &settings(&mut client)), (&Value::Null, &json!([])));
+    let (speaker, mut listener, mut client) = flow(&world);
+    assert_eq!(settings(&mut client), json!([]));
     let is_over = AtomicBool::new(false);
     let sent = std::thread::scope(|scope| {
         let speaking = scope.spawn(|| {
@@ -130,15 +142,13 @@ fn a_topic_takes_what_a_client_sets_and_gives_it_back_and_nothing_is_lost() {
 #[test]
 fn latencies_begin_anew_with_the_transport() {
     let world = World::new();
-    let (speaker, mut listener) = flow(&world);
-    let mut client = world.client();
+    let (speaker, mut listener, mut client) = flow(&world);
     let mut hear = |count: usize| {
         for _ in 0..count {
             speaker.publish(Text { data: "hello".to_owned() }).unwrap();
         }
         (0..count).for_each(|_| drop(listener.hear_of("publish")));
     };
-    carried(&mut client, "shm");
     hear(10);
     until("a latency", || {
         carried(&mut client, "shm")["latency"]["median_us"].is_number().then_some(())
@@ -159,9 +169,7 @@ fn latencies_begin_anew_with_the_transport() {
 #[test]
 fn taking_back_restores_what_another_command_had_set_and_never_what_it_has_set_since() {
     let world = World::new();
-    let (_speaker, _listener) = flow(&world);
-    let mut client = world.client();
-    carried(&mut client, "shm");
+    let (_speaker, _listener, mut client) = flow(&world);
     let other = |transport| world.node.context().set_route(TOPIC, transport, WATCHDOG).unwrap();
     other(Some("cyclonedds"));
     carried(&mut client, "cyclonedds");
@@ -198,10 +206,8 @@ fn taking_back_restores_what_another_command_had_set_and_never_what_it_has_set_s
 #[test]
 fn what_cannot_be_set_is_said_and_changes_nothing() {
     let world = World::new();
-    let (_speaker, _listener) = flow(&world);
-    let _idle = world.node.create_publisher::<Text>("/idle", Qos::DEFAULT).unwrap();
-    let mut client = world.client();
-    carried(&mut client, "shm");
+    let (_speaker, _listener, mut client) = flow(&world);
+    let idle = world.node.create_publisher::<Text>("/idle", Qos::DEFAULT).unwrap();
     set(&mut client, "cyclonedds");
     let before = carried(&mut client, "cyclonedds");
     let mut check = |topic: &str, transport: Value, expected: &str| {
@@ -222,9 +228,9 @@ fn what_cannot_be_set_is_said_and_changes_nothing() {
         json!("shm"),
         "topic: found \"/nothing\"; expected a topic that is published",
     );
-    let unable =
-        "nothing is set: none of its flows can go by inproc: out of reach: the peer is local";
-    check(TOPIC, json!("inproc"), &format!("/chatter: {unable}"));
+    let out_of_reach = "out of reach: the peer is local";
+    let expected = format!("nothing is set: none of its flows can go by inproc: {out_of_reach}");
+    check(TOPIC, json!("inproc"), &format!("/chatter: {expected}"));
     check(TOPIC, json!("fastdds"), "none of its flows can go by fastdds: not working: ");
     check("/idle", json!("fastdds"), "fastdds is not at work in this process; there are ");
     check("/a b", json!("shm"), "found \"/a b\"");
@@ -237,33 +243,46 @@ fn what_cannot_be_set_is_said_and_changes_nothing() {
     let told =
         done(&mut client, "set_route", json!({ "topic": "idle", "transport": "cyclonedds" }));
     assert_eq!((&told["flows"], &told["processes"][0]["flows"]), (&json!(0), &json!(0)), "{told}");
-    let both = settings(&mut client);
-    assert_eq!(both[1], json!({ "topic": "/idle", "transport": "cyclonedds", "undo": "auto" }));
+    let told = done(&mut client, "route_settings", json!({}));
+    let of_idle = json!({ "topic": "/idle", "transport": "cyclonedds", "undo": "auto" });
+    assert_eq!((&told["settings"][1], &told["may_set"]), (&of_idle, &json!([TOPIC, "/idle"])));
+    // What is refused is told before it is asked for.
+    let unable = told["unable"].as_object().unwrap();
+    assert_eq!((unable.len(), &unable[TOPIC]["inproc"]), (1, &json!(out_of_reach)), "{told}");
+    assert!(unable[TOPIC]["fastdds"].as_str().unwrap().starts_with("not working: "), "{told}");
+    assert_eq!((&unable[TOPIC]["shm"], &unable[TOPIC]["cyclonedds"]), (&Value::Null, &Value::Null));
+
+    // It is taken back when nobody has the topic any more, too.
+    drop(idle);
+    until("nobody has it", || {
+        let told = done(&mut client, "routes", json!({}));
+        told["topics"].as_array()?.iter().all(|it| it["topic"] != "/idle").then_some(())
+    });
+    assert_eq!(settings(&mut client)[1], of_idle);
+    let told = done(&mut client, "undo_route", json!({ "topic": "/idle" }));
+    assert_eq!((&told["transport"], &told["flows"]), (&json!("auto"), &json!(0)), "{told}");
+    let told = done(&mut client, "route_settings", json!({}));
+    assert_eq!((&told["settings"][1], &told["may_set"]), (&Value::Null, &json!([TOPIC])));
 }
 
 #[test]
 fn a_right_of_its_own_is_needed_and_nobody_learns_of_topics_by_asking() {
-    let users = "
+    let world = world_of(
+        "
 users:
   viewer: {token: viewer, subscribe: all, call_service: ['/rosapi/*']}
   driver: {token: driver, subscribe: all, publish: all, call_service: all, set_param: all}
   operator: {token: operator, subscribe: all, call_service: ['/rosapi/*'], set_route: [/chatter, '/no*']}
   blind: {token: blind, subscribe: [/map], call_service: ['/rosapi/*'], set_route: all}
   mute: {token: mute, subscribe: all, set_route: all}
-";
-    let Users { named, .. } = Users::parse(users).unwrap();
-    let access = Access::new(ServerGlobs::default(), named);
-    let world = World::with(Settings { access, ..Settings::default() });
+",
+    );
     let speaker = world.node.create_publisher::<Text>(TOPIC, KEEP_ALL).unwrap();
     let _heard = world.node.create_polled_subscription::<Text>(TOPIC, KEEP_ALL).unwrap();
     let _other = world.node.create_publisher::<Text>("/other", KEEP_ALL).unwrap();
     let _heard_too = world.node.create_polled_subscription::<Text>("/other", KEEP_ALL).unwrap();
     speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
-    let user = |token: &str| {
-        let mut client = world.client();
-        client.say(&json!({ "op": "auth", "token": token }));
-        client
-    };
+    let user = |token: &str| user(&world, token);
     let args = |topic: &str| json!({ "topic": topic, "transport": "shm" });
     let check = |token: &str, topic: &str, expected: &str| {
         for service in ["set_route", "undo_route"] {
@@ -299,12 +318,80 @@ users:
     assert_eq!(seen("blind"), json!([]));
 }
 
+/// What clients of the bridge are told of the engine of Cyclone DDS in each process that they may know of: why it runs.
+fn reasons(told: &Value) -> Vec<&str> {
+    let processes = told["processes"].as_array().unwrap().iter();
+    let engines = processes.flat_map(|it| it["engines"].as_array().unwrap());
+    let running = engines.filter(|it| it["transport"] == "cyclonedds" && it["state"] == "running");
+    let mut reasons: Vec<_> = running.map(|it| it["because"].as_str().unwrap()).collect();
+    reasons.sort_unstable();
+    reasons
+}
+
+#[test]
+fn clients_are_told_what_engines_take_and_why_they_run() {
+    let world = World::new();
+    let (_speaker, _listener, mut client) = flow(&world);
+    let told = done(&mut client, "engines", json!({}));
+    assert_eq!(reasons(&told), [""; 0]);
+    set(&mut client, "cyclonedds");
+    carried(&mut client, "cyclonedds");
+    let told = until("both engines", || {
+        let told = done(&mut client, "engines", json!({}));
+        (reasons(&told).len() == 2).then_some(told)
+    });
+    assert_eq!(reasons(&told), ["a publisher on /chatter", "a subscription to /chatter"]);
+    assert_eq!((&told["processes_left_out"], &told["contexts_silent"]), (&json!(0), &json!(0)));
+    let positive = |it: &Value| it.as_u64().is_some_and(|it| 0 < it);
+    for it in told["processes"].as_array().unwrap() {
+        assert_eq!(it["process"]["pid"], std::process::id(), "{it}");
+        assert!(positive(&it["threads"]) && positive(&it["resident_bytes"]), "{it}");
+        let engines = it["engines"].as_array().unwrap();
+        let of = |name: &str| engines.iter().find(|it| it["transport"] == name).unwrap();
+        let cyclonedds = of("cyclonedds");
+        assert!(positive(&cyclonedds["users"]) && cyclonedds["resident_bytes"].is_i64(), "{it}");
+        assert_eq!(of("inproc")["state"], "built_in", "{it}");
+        assert_eq!(of("fastdds")["users"], 0, "{it}");
+    }
+}
+
+#[test]
+fn who_may_not_know_of_a_topic_is_not_told_that_an_engine_runs_for_it() {
+    let world = world_of(
+        "
+users:
+  all: {token: all, subscribe: all, call_service: ['/rosapi/*'], set_route: all}
+  few: {token: few, subscribe: [/open], call_service: ['/rosapi/*']}
+  blind: {token: blind, subscribe: [/map], call_service: ['/rosapi/*']}
+  mute: {token: mute, subscribe: all}
+",
+    );
+    let mut all = user(&world, "all");
+    let speakers = [TOPIC, "/open"].map(|topic| {
+        all.say(&json!({ "op": "subscribe", "topic": topic, "type": "std_msgs/String" }));
+        world.node.create_publisher::<Text>(topic, KEEP_ALL).unwrap()
+    });
+    for speaker in &speakers {
+        speaker.wait_for_subscriptions(1, WATCHDOG).unwrap();
+    }
+    carried(&mut all, "shm");
+    set(&mut all, "cyclonedds");
+    carried(&mut all, "cyclonedds");
+    let expected = ["a publisher on /chatter", "a subscription to /chatter"];
+    assert_eq!(reasons(&done(&mut all, "engines", json!({}))), expected);
+    let told = done(&mut user(&world, "few"), "engines", json!({}));
+    assert_eq!(reasons(&told), ["", ""], "{told}");
+    assert!(!told.to_string().contains(TOPIC), "{told}");
+    let told = done(&mut user(&world, "blind"), "engines", json!({}));
+    assert_eq!(told["processes"], json!([]));
+    let why = refused(&mut user(&world, "mute"), "engines", json!({}));
+    assert!(why.contains("\"mute\" may not call_service \"/rosapi/tsuji_engines\""), "{why}");
+}
+
 #[test]
 fn it_is_asked_for_in_cbor_too() {
     let world = World::new();
-    let (_speaker, _listener) = flow(&world);
-    let mut client = world.client();
-    carried(&mut client, "shm");
+    let (_speaker, _listener, mut client) = flow(&world);
     let call = b"\xa4\x62op\x6ccall_service\x62id\x61c\x67service\x77/rosapi/tsuji_set_route\
         \x64args\xa2\x65topic\x68/chatter\x69transport\x6acyclonedds";
     client.socket.send(Message::binary(&call[..])).unwrap();

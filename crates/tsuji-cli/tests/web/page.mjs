@@ -151,7 +151,7 @@ assert.match(threads, /^[1-9]\d*$/);
 assert.match(users, /^\d+$/);
 assert.notEqual(why, '');
 await text(page, 'engines-count', /^\d+ processes$/);
-assert.match(await page.locator('#engines-rows tr.process').first().textContent(), /: \d+ threads, [\d.]+ MB resident, [\d.]+ [MGT]B of address space$/);
+assert.match(await page.locator('#engines-rows tr.process').first().textContent(), /: \d+ threads, [\d.]+ MB resident, [\d.]+ [MGT]B of address spacebuilt in: inproc, shm/);
 await accessible(page, 'a topic that is set');
 await page.screenshot({ path: `${shots}/routes-set-light.png` });
 
