@@ -4,6 +4,8 @@
     python bench.py --peer roswell --peer zenoh        and those, which are to be installed beside it
     python bench.py --rclpy "ros2_env/bin/python"      and a real rclpy, by that command; TSUJI_… and RMW_… apply to it
     python bench.py --rclpy "python -m tsuji.rclpy"    and tsuji's own
+    python bench.py --rust target/release/examples/pictures
+                                                       and pictures by the Rust API: cargo build --release --example pictures
     python bench.py --case trips --processor 1         round trips alone, both processes on one processor
 
 Each figure is of two processes. A round trip is 44 bytes there and back (60 as a message of ROS 2), each time as a new message, one at a time; the
@@ -309,6 +311,12 @@ class Rclpy:
         time.sleep(1)
 
 
+class Rust:
+    """tsuji by its Rust API, in programs of their own."""
+
+    cases = ("picture", "loan")
+
+
 PEERS = {
     "tsuji": Tsuji,
     "tsuji-asyncio": TsujiAsyncio,
@@ -316,7 +324,11 @@ PEERS = {
     "cyclonedds": CycloneDds,
     "zenoh": Zenoh,
     "rclpy": Rclpy,
+    "rust": Rust,
 }
+
+# Those that are run by a command which is given.
+BY_COMMAND = ("rclpy", "rust")
 
 
 def far(peer, case):
@@ -422,8 +434,9 @@ def measure(peer, command, case, seconds, processor):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="\n".join(__doc__.splitlines()[1:]), formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", action="append", choices=[it for it in PEERS if it != "rclpy"], help="what is measured beside tsuji")
+    parser.add_argument("--peer", action="append", choices=[it for it in PEERS if it not in BY_COMMAND], help="what is measured beside tsuji")
     parser.add_argument("--rclpy", action="append", default=[], metavar="COMMAND", help="a Python that has rclpy")
+    parser.add_argument("--rust", metavar="PROGRAM", help="what measures the Rust API: benches/pictures.rs, built")
     parser.add_argument("--case", action="append", choices=["trips", "oneway", "picture", "loan"], help="what is measured (default: all)")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each turn is (default: %(default)s)")
     parser.add_argument("--turns", type=int, default=3, help="how often each is measured (default: %(default)s)")
@@ -445,6 +458,8 @@ def main():
         os._exit(0)
     measured = [(name, name, sys.executable) for name in ["tsuji", "tsuji-asyncio", *(asked.peer or [])]]
     measured += [("rclpy", f"rclpy: {command[-40:]}", command) for command in asked.rclpy]
+    if asked.rust:
+        measured.append(("rust", "rust", asked.rust))
     figures = {}
     for case in asked.case or ["trips", "oneway", "picture", "loan"]:
         for _ in range(asked.turns):
