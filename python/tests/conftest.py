@@ -7,8 +7,16 @@ import pytest
 
 import tsuji
 
-# A hang tells where it is, and ends the run.
-faulthandler.dump_traceback_later(300, exit=True)
+# A hang tells where it is, and ends the run. Each test has as long, however many there are.
+HANG_SECONDS = 300
+faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+
+
+@pytest.fixture(autouse=True)
+def watchdog():
+    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+    yield
+    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
 
 
 @pytest.fixture
