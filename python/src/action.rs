@@ -121,7 +121,7 @@ impl ActionClient {
     #[pyo3(signature = (timeout = None))]
     fn wait_for_server(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let passing = [tsuji::ErrorKind::NoServer, tsuji::ErrorKind::Timeout];
-        wait_until(py, timeout, &passing, |step| self.raw.wait_for_server(step))
+        wait_until(py, &self.life, timeout, &passing, |step| self.raw.wait_for_server(step))
     }
 
     /// Sends a goal and waits until the server has taken it; None where it has refused it.
@@ -138,19 +138,25 @@ impl ActionClient {
         let pending = py.detach(|| self.raw.start_goal(goal)).map_err(raised)?;
         let timeout = timeout.map(seconds).transpose()?;
         let timeout = timeout.map(|it| it.saturating_sub(asked.elapsed()));
-        let Some(answer) = block_on(py, pending, timeout)? else {
+        let Some(answer) = block_on(py, &self.life, pending, timeout)? else {
             let text = format!("send a goal to {}: no answer", self.raw.name());
             return Err(PyTimeoutError::new_err(text));
         };
         let goal = answer.map_err(raised)?;
-        Ok(goal.map(|goal| Goal { raw: Outside::new(goal), plan: Arc::clone(&self.plan) }))
+        Ok(goal.map(|goal| Goal::new(goal, &self.plan, &self.life)))
     }
 
     /// Sends a goal; what is returned is asked whether the server has taken it.
     fn start_goal(&self, py: Python<'_>, goal: &Bound<'_, PyAny>) -> PyResult<PendingGoal> {
         let goal = self.encoded(goal)?;
         let pending = py.detach(|| self.raw.start_goal(goal)).map_err(raised)?;
-        Ok(PendingGoal { pending: Mutex::new(Some(pending)), plan: Arc::clone(&self.plan) })
+        let (plan, life) = (Arc::clone(&self.plan), Arc::clone(&self.life));
+        Ok(PendingGoal { pending: Mutex::new(Some(pending)), plan, life })
+    }
+
+    /// Raises once the node is shut down.
+    fn check_open(&self) -> PyResult<()> {
+        self.life.check()
     }
 
     /// True if there is a server.
@@ -178,6 +184,7 @@ impl ActionClient {
 pub(crate) struct PendingGoal {
     pending: Mutex<Option<RawPendingGoal<RawAction>>>,
     plan: Arc<ActionPlan>,
+    life: Arc<Life>,
 }
 
 #[pymethods]
@@ -185,22 +192,25 @@ impl PendingGoal {
     /// The goal that the server has taken, or None if it has refused it, alone in a tuple; while there is no answer `wake` is
     /// woken when it is worth asking again.
     fn poll(&self, py: Python<'_>, wake: Wake) -> PyResult<Option<(Option<Goal>,)>> {
-        let goal = poll_once(py, &self.pending, &wake).transpose().map_err(raised)?;
-        let made = |goal| Goal { raw: Outside::new(goal), plan: Arc::clone(&self.plan) };
-        Ok(goal.map(|goal| (goal.map(made),)))
+        let goal = poll_once(py, &self.life, &self.pending, &wake)?.transpose().map_err(raised)?;
+        Ok(goal.map(|goal| (goal.map(|goal| Goal::new(goal, &self.plan, &self.life)),)))
     }
 }
 
 /// That a goal is to be canceled was asked.
 #[pyclass(frozen, module = "tsuji")]
-pub(crate) struct PendingCancel(Mutex<Option<RawPendingCancel>>);
+pub(crate) struct PendingCancel {
+    pending: Mutex<Option<RawPendingCancel>>,
+    life: Arc<Life>,
+}
 
 #[pymethods]
 impl PendingCancel {
     /// What the server has decided: canceling, rejected, ended or unknown goal; while there is no answer `wake` is woken when it is
     /// worth asking again.
     fn poll(&self, py: Python<'_>, wake: Wake) -> PyResult<Option<&'static str>> {
-        let outcome = poll_once(py, &self.0, &wake).transpose().map_err(raised)?;
+        let outcome = poll_once(py, &self.life, &self.pending, &wake)?;
+        let outcome = outcome.transpose().map_err(raised)?;
         Ok(outcome.map(name_of_outcome))
     }
 }
@@ -219,6 +229,7 @@ fn name_of_outcome(outcome: CancelOutcome) -> &'static str {
 pub(crate) struct Goal {
     raw: Outside<ClientGoal<RawAction>>,
     plan: Arc<ActionPlan>,
+    life: Arc<Life>,
 }
 
 #[pymethods]
@@ -253,7 +264,7 @@ impl Goal {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let goal = &*self.raw;
         let next = poll_fn(|context| goal.poll_feedback(context));
-        let Some(next) = block_on(py, next, timeout.map(seconds).transpose()?)? else {
+        let Some(next) = block_on(py, &self.life, next, timeout.map(seconds).transpose()?)? else {
             return Err(PyTimeoutError::new_err(format!("goal {}: no feedback", goal.id())));
         };
         let next = next.map_err(raised)?;
@@ -277,7 +288,8 @@ impl Goal {
     ) -> PyResult<(&'static str, Bound<'py, PyAny>)> {
         let goal = &*self.raw;
         let result = poll_fn(|context| goal.poll_result(context));
-        let Some(result) = block_on(py, result, timeout.map(seconds).transpose()?)? else {
+        let Some(result) = block_on(py, &self.life, result, timeout.map(seconds).transpose()?)?
+        else {
             return Err(PyTimeoutError::new_err(format!("goal {}: no result", goal.id())));
         };
         self.ended(py, result.map_err(raised)?)
@@ -293,7 +305,8 @@ impl Goal {
     /// Asks the server to cancel the goal; what is returned is asked what it has decided.
     fn start_cancel(&self, py: Python<'_>) -> PyResult<PendingCancel> {
         let pending = py.detach(|| self.raw.start_cancel()).map_err(raised)?;
-        Ok(PendingCancel(Mutex::new(Some(pending))))
+        let life = Arc::clone(&self.life);
+        Ok(PendingCancel { pending: Mutex::new(Some(pending)), life })
     }
 
     /// The next feedback, or None when the goal has ended and all was taken, alone in a tuple; else `wake` is woken when it is worth
@@ -303,7 +316,7 @@ impl Goal {
         py: Python<'py>,
         wake: Wake,
     ) -> PyResult<Option<(Option<Bound<'py, PyAny>>,)>> {
-        let polled = poll_with(py, &wake, |context| self.raw.poll_feedback(context));
+        let polled = poll_with(py, &self.life, &wake, |context| self.raw.poll_feedback(context))?;
         let Some(next) = polled else { return Ok(None) };
         let next = next.map_err(raised)?;
         Ok(Some((next.map(|bytes| read(py, &self.plan.feedback, &bytes)).transpose()?,)))
@@ -315,13 +328,17 @@ impl Goal {
         py: Python<'py>,
         wake: Wake,
     ) -> PyResult<Option<(&'static str, Bound<'py, PyAny>)>> {
-        let polled = poll_with(py, &wake, |context| self.raw.poll_result(context));
+        let polled = poll_with(py, &self.life, &wake, |context| self.raw.poll_result(context))?;
         let Some(result) = polled else { return Ok(None) };
         self.ended(py, result.map_err(raised)?).map(Some)
     }
 }
 
 impl Goal {
+    fn new(goal: ClientGoal<RawAction>, plan: &Arc<ActionPlan>, life: &Arc<Life>) -> Self {
+        Self { raw: Outside::new(goal), plan: Arc::clone(plan), life: Arc::clone(life) }
+    }
+
     fn ended<'py>(
         &self,
         py: Python<'py>,

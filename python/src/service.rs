@@ -104,7 +104,7 @@ impl Client {
         let pending = self.send_request(py, request)?;
         let timeout = timeout.map(seconds).transpose()?;
         let timeout = timeout.map(|it| it.saturating_sub(asked.elapsed()));
-        match block_on(py, pending, timeout)? {
+        match block_on(py, &self.life, pending, timeout)? {
             Some(response) => response_of(py, &self.plan, response.map_err(raised)?),
             None => Err(PyTimeoutError::new_err(format!("call {}: no reply", self.raw.name()))),
         }
@@ -113,7 +113,8 @@ impl Client {
     /// Sends a request; what is returned is asked for the response.
     fn send(&self, py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let pending = self.send_request(py, request)?;
-        Ok(Pending { pending: Mutex::new(Some(pending)), plan: Arc::clone(&self.plan) })
+        let (plan, life) = (Arc::clone(&self.plan), Arc::clone(&self.life));
+        Ok(Pending { pending: Mutex::new(Some(pending)), plan, life })
     }
 
     /// Sends a request whose response `take` will bring, and returns its number. Where no server is there it has none.
@@ -136,7 +137,12 @@ impl Client {
     #[pyo3(signature = (timeout = None))]
     fn wait_for_service(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let passing = [ErrorKind::NoServer, ErrorKind::Timeout];
-        wait_until(py, timeout, &passing, |step| self.raw.wait_for_service(step))
+        wait_until(py, &self.life, timeout, &passing, |step| self.raw.wait_for_service(step))
+    }
+
+    /// Raises once the node is shut down.
+    fn check_open(&self) -> PyResult<()> {
+        self.life.check()
     }
 
     /// How many servers there are.
@@ -177,6 +183,7 @@ fn response_of<'py>(
 pub(crate) struct Pending {
     pending: Mutex<Option<RawPending>>,
     plan: Arc<ServicePlan>,
+    life: Arc<Life>,
 }
 
 #[pymethods]
@@ -188,7 +195,8 @@ impl Pending {
 
     /// The response, if it has come; else `wake` is woken when it is worth asking again.
     fn poll<'py>(&self, py: Python<'py>, wake: Wake) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let response = poll_once(py, &self.pending, &wake).transpose().map_err(raised)?;
+        let response = poll_once(py, &self.life, &self.pending, &wake)?;
+        let response = response.transpose().map_err(raised)?;
         response.map(|bytes| response_of(py, &self.plan, bytes)).transpose()
     }
 }

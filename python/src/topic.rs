@@ -1,7 +1,6 @@
 //! Publishers and subscriptions.
 
 use std::sync::{Arc, Mutex};
-use std::task::{self, Poll};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyTimeoutError, PyTypeError};
@@ -21,7 +20,7 @@ use crate::loop_wakers::TaskWaker;
 use crate::message::{self, Message, Place};
 use crate::qos::seconds;
 use crate::types::Plan;
-use crate::waiting::{Callback, Life, Outside, attach, deadline, lock, step};
+use crate::waiting::{Callback, Life, Outside, Wake, attach, deadline, lock, poll_with, step};
 use crate::write::message_of;
 
 /// Publishes messages of one type on a topic.
@@ -142,7 +141,7 @@ impl Publisher {
         count: usize,
         timeout: Option<f64>,
     ) -> PyResult<()> {
-        wait_until(py, timeout, &[ErrorKind::Timeout], |step| {
+        wait_until(py, &self.life, timeout, &[ErrorKind::Timeout], |step| {
             self.raw.wait_for_subscriptions(count, step)
         })
     }
@@ -150,7 +149,7 @@ impl Publisher {
     /// Waits until every subscription has received all that was published.
     #[pyo3(signature = (timeout = None))]
     fn wait_for_acknowledgements(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        wait_until(py, timeout, &[ErrorKind::Timeout], |step| {
+        wait_until(py, &self.life, timeout, &[ErrorKind::Timeout], |step| {
             self.raw.wait_for_acknowledgements(step)
         })
     }
@@ -180,9 +179,11 @@ impl Publisher {
     }
 }
 
-/// Waits in steps, between which Ctrl-C is heard. What goes on to be missing is an error of `passing` kinds.
+/// Waits in steps, between which Ctrl-C and the end of the node are heard. What goes on to be missing is an error of `passing`
+/// kinds.
 pub(crate) fn wait_until(
     py: Python<'_>,
+    life: &Life,
     timeout: Option<f64>,
     passing: &[ErrorKind],
     wait: impl Fn(Duration) -> tsuji::Result<()> + Sync,
@@ -190,6 +191,7 @@ pub(crate) fn wait_until(
     let timeout = timeout.map(seconds).transpose()?;
     let until = deadline(timeout);
     loop {
+        life.check()?;
         let step = step(until);
         match py.detach(|| wait(step.unwrap_or_default())) {
             Ok(()) => return Ok(()),
@@ -283,16 +285,10 @@ impl Subscription {
     /// The oldest message that was not taken, if there is one; else `wake` is woken when it is worth asking again.
     fn poll<'py>(&self, py: Python<'py>, wake: TaskWaker) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.life.check()?;
-        let waker = wake.waker();
-        let polled = py.detach(|| self.raw.poll_bytes(&mut task::Context::from_waker(&waker)));
-        match polled {
-            Poll::Ready(sample) => received(py, &self.plan, sample.map_err(raised)?).map(Some),
-            Poll::Pending => {
-                self.life.wake_at_end(&wake.wakers);
-                // It may have ended before it was to wake this one.
-                self.life.check().map(|()| None)
-            }
-        }
+        let wake = Wake::InLoop(wake);
+        let polled = poll_with(py, &self.life, &wake, |context| self.raw.poll_bytes(context))?;
+        let sample = polled.transpose().map_err(raised)?;
+        sample.map(|sample| received(py, &self.plan, sample)).transpose()
     }
 
     /// Takes the oldest message that was not taken, or None.
@@ -355,7 +351,7 @@ impl Subscription {
         count: usize,
         timeout: Option<f64>,
     ) -> PyResult<()> {
-        wait_until(py, timeout, &[ErrorKind::Timeout], |step| {
+        wait_until(py, &self.life, timeout, &[ErrorKind::Timeout], |step| {
             self.raw.wait_for_publishers(count, step)
         })
     }

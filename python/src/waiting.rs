@@ -39,9 +39,10 @@ impl task::Wake for Unpark {
     }
 }
 
-/// Waits for what is to come; `None` where it has not come by then.
+/// Waits for what is to come; `None` where it has not come by then. It ends with the node.
 pub(crate) fn block_on<F: Future + Unpin + Send>(
     py: Python<'_>,
+    life: &Life,
     mut future: F,
     timeout: Option<Duration>,
 ) -> PyResult<Option<F::Output>>
@@ -61,6 +62,7 @@ where
         if polled.is_some() {
             return Ok(polled);
         }
+        life.check()?;
         let Some(step) = step(until) else { return Ok(None) };
         py.detach(|| thread::park_timeout(step));
         py.check_signals()?;
@@ -189,29 +191,36 @@ impl task::Wake for CallWhenReady {
     }
 }
 
-/// What is there of something that is polled; where there is nothing `wake` is woken when it is worth asking again.
+/// What is there of something that is polled; where there is nothing `wake` is woken when it is worth asking again, or the node
+/// has ended.
 pub(crate) fn poll_with<T: Send>(
     py: Python<'_>,
+    life: &Life,
     wake: &Wake,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<T> + Send,
-) -> Option<T> {
+) -> PyResult<Option<T>> {
     let waker = wake.waker(py);
-    match py.detach(|| poll(&mut Context::from_waker(&waker))) {
-        Poll::Ready(it) => Some(it),
-        Poll::Pending => None,
+    if let Poll::Ready(it) = py.detach(|| poll(&mut Context::from_waker(&waker))) {
+        return Ok(Some(it));
     }
+    if let Wake::InLoop(task) = wake {
+        life.wake_at_end(&task.wakers);
+    }
+    // It may have ended before it was to wake this one.
+    life.check().map(|()| None)
 }
 
 /// The same of a future, which is asked no more when it is done.
 pub(crate) fn poll_once<F: Future + Unpin + Send>(
     py: Python<'_>,
+    life: &Life,
     future: &Mutex<Option<F>>,
     wake: &Wake,
-) -> Option<F::Output>
+) -> PyResult<Option<F::Output>>
 where
     F::Output: Send,
 {
-    poll_with(py, wake, |context| {
+    poll_with(py, life, wake, |context| {
         let mut asked = lock(future);
         let Some(it) = asked.as_mut() else { return Poll::Pending };
         let polled = Pin::new(it).poll(context);

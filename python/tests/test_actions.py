@@ -138,3 +138,35 @@ def test_what_is_wrong_is_told(client, make_node):
         make_node("other").action_client("nobody", Fibonacci).wait_for_server(timeout=0.02)
     with pytest.raises(LookupError):
         make_node("third").action_client("none", "no/action/None")
+
+
+def test_waits_end_with_the_node_that_another_outlives(client, make_node):
+    asking = make_node("leaving")
+    client = asking.action_client("count", Fibonacci)
+    goal = client.send_goal(Fibonacci.Goal(order=-1), timeout=PATIENCE)
+    nobody = asking.action_client("nobody", Fibonacci)
+    raised = []
+
+    def expect(wait):
+        with pytest.raises(tsuji.ClosedError):
+            wait()
+        raised.append(wait)
+
+    async def awaits(wait):
+        with pytest.raises(tsuji.ClosedError):
+            await wait()
+        raised.append(wait)
+
+    async def all_awaits():
+        await asyncio.gather(awaits(goal.result_async), awaits(lambda: nobody.send_goal_async(Fibonacci.Goal())))
+
+    waits = [goal.feedback, goal.result, nobody.wait_for_server]
+    threads = [threading.Thread(target=expect, args=[it]) for it in waits]
+    threads.append(threading.Thread(target=lambda: asyncio.run(all_awaits())))
+    for it in threads:
+        it.start()
+    asking.shutdown()
+    for it in threads:
+        it.join(PATIENCE)
+    assert len(raised) == len(waits) + 2
+    goal.cancel()

@@ -103,3 +103,47 @@ def test_an_answer_of_another_type_ends_the_spin(make_node):
     with pytest.raises(LookupError):
         node.client("none", "no_srvs/srv/None")
     assert tsuji.load_service("std_srvs/srv/SetBool") == (SetBool.Request, SetBool.Response)
+
+
+def test_waits_end_with_the_node_that_another_outlives(make_node):
+    answer = threading.Event()
+    serving, asking = make_node("serving"), make_node("asking")
+    serving.service("slow", SetBool, lambda request: answer.wait(PATIENCE) and SetBool.Response())
+    thread = threading.Thread(target=serving.spin)
+    thread.start()
+    client, nobody = asking.client("slow", SetBool), asking.client("nobody", SetBool)
+    publisher, subscription = asking.publisher("empty", SetBool.Request), asking.subscribe("empty_too", SetBool.Request)
+    client.wait_for_service(timeout=PATIENCE)
+    raised = []
+
+    def expect(wait):
+        with pytest.raises(tsuji.ClosedError):
+            wait()
+        raised.append(wait)
+
+    async def awaits(wait):
+        with pytest.raises(tsuji.ClosedError):
+            await wait()
+        raised.append(wait)
+
+    async def all_awaits():
+        await asyncio.gather(awaits(lambda: client.call_async(SetBool.Request())), awaits(lambda: nobody.call_async(SetBool.Request())))
+
+    waits = [
+        lambda: client.call(SetBool.Request()),
+        nobody.wait_for_service,
+        publisher.wait_for_subscriptions,
+        subscription.wait_for_publishers,
+        subscription.recv,
+    ]
+    threads = [threading.Thread(target=expect, args=[it]) for it in waits]
+    threads.append(threading.Thread(target=lambda: asyncio.run(all_awaits())))
+    for it in threads:
+        it.start()
+    asking.shutdown()
+    for it in threads:
+        it.join(PATIENCE)
+    assert len(raised) == len(waits) + 2 and serving.is_ok
+    answer.set()
+    serving.shutdown()
+    thread.join()

@@ -216,7 +216,10 @@ impl Calls {
                 let before = std::mem::replace(&mut call.waits, here);
                 drop(table);
                 drop(before);
-                std::thread::park_timeout(Duration::from_nanos(give_up_ns - now_ns));
+                // The end that came before wakes it no more.
+                if self.publisher_core.open("wait for a reply").is_ok() {
+                    std::thread::park_timeout(Duration::from_nanos(give_up_ns - now_ns));
+                }
             }
         }
     }
@@ -238,6 +241,8 @@ impl Calls {
         drop(table);
         drop(waits);
         self.let_the_context_read()?;
+        // The end that came before wakes it no more.
+        self.publisher_core.open("await a reply")?;
         Ok(None)
     }
 
@@ -279,12 +284,9 @@ impl Calls {
         let obstacles = self.obstacles();
         let what = format!("call {service}: no server is ready");
         let hint: String = obstacles.iter().map(|it| format!("; {it}")).collect();
-        self.closed_or(Error::new(ErrorKind::NoServer, what).hint(hint))
-    }
-
-    /// The error of whoever finds that a server is there no more, unless it is this context that has ended.
-    pub(crate) fn closed_or(&self, without_server: Error) -> Error {
-        self.publisher_core.open("look for a server").err().unwrap_or(without_server)
+        let no_server = Error::new(ErrorKind::NoServer, what).hint(hint);
+        // When the context ends, all servers go out of its sight.
+        self.publisher_core.open("look for a server").err().unwrap_or(no_server)
     }
 
     /// What keeps servers from answering that are there.

@@ -545,9 +545,9 @@ impl RawClient {
         Ok(RawPending { core: Arc::clone(&self.core), number })
     }
 
-    /// `without_server`, unless the context has ended.
-    pub(crate) fn closed_or(&self, without_server: Error) -> Error {
-        self.core.calls.closed_or(without_server)
+    /// Fails in a forked child and after the end.
+    pub(crate) fn open(&self, operation: &str) -> Result<()> {
+        self.core.calls.publisher_core.open(operation)
     }
 
     fn call(&self, request: &Outgoing<'_>, timeout: Duration) -> Result<Sample> {

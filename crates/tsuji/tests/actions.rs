@@ -383,3 +383,26 @@ fn who_shuts_its_own_context_down_has_lost_no_server_of_an_action() {
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     drop(child);
 }
+
+#[test]
+fn feedback_of_a_server_in_the_same_context_ends_with_the_context() {
+    let folder = Folder::new();
+    let both = folder.process();
+    let serving = both.node("serving").unwrap();
+    let asking = both.node("asking").unwrap();
+    let client = asking.create_action_client::<Fibonacci>("fibonacci").unwrap();
+    let _server = serving.create_action_server::<Fibonacci>("fibonacci", pursue).unwrap();
+    spun(&serving, || {
+        client.wait_for_server(HANG).unwrap();
+        let goal = client.send_goal(goal(-1), HANG).unwrap().unwrap();
+        let _ = goal.next_feedback(Duration::ZERO);
+        both.shutdown();
+        let error = loop {
+            match goal.next_feedback(HANG) {
+                Ok(feedback) => assert!(feedback.is_some(), "the goal has not ended"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    });
+}

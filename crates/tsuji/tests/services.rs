@@ -715,6 +715,38 @@ fn who_shuts_its_own_context_down_has_lost_no_server() {
 }
 
 #[test]
+fn whoever_begins_to_wait_as_the_context_ends_is_told_of_it() {
+    let _watchdog = Watchdog::start("wait at the end");
+    let folder = Folder::new();
+    let one = folder.process();
+    let node = one.node("server").unwrap();
+    let service = node.create_polled_service::<AddTwoInts>("add").unwrap();
+    for round in 0..40 {
+        let two = folder.process();
+        let client = two.node("caller").unwrap().create_client::<AddTwoInts>("add").unwrap();
+        client.wait_for_service(HANG).unwrap();
+        let pending: Vec<_> = (0..4).map(|a| client.send(sum_of(a, 1)).unwrap()).collect();
+        let held: Vec<_> = (0..4).map(|_| next(&node, &service)).collect();
+        thread::scope(|scope| {
+            let waiting = pending.into_iter().enumerate().map(|(number, pending)| {
+                scope.spawn(move || match number {
+                    0 => block_on(pending),
+                    _ => pending.wait(HANG),
+                })
+            });
+            let waiting: Vec<_> = waiting.collect();
+            // Some wait already, and some do not yet.
+            (0..round).for_each(|_| thread::yield_now());
+            two.shutdown();
+            for waiting in waiting {
+                is_kind(waiting.join().unwrap(), ErrorKind::Closed, "shut down");
+            }
+        });
+        drop(held);
+    }
+}
+
+#[test]
 fn a_call_waits_for_a_server_that_comes() {
     let _watchdog = Watchdog::start("server that comes");
     let folder = Folder::new();

@@ -179,11 +179,12 @@ async def _others_run():
     await asyncio.sleep(0)
 
 
-async def _until(is_so):
-    """Waits until something is so of which nobody tells."""
+async def _until(is_so, raw):
+    """Waits until something is so of which nobody tells, or the node is shut down."""
     import asyncio
 
     while not is_so():
+        raw.check_open()
         await asyncio.sleep(0.005)
 
 
@@ -355,7 +356,7 @@ class ActionClient(_Wrapper):
         import asyncio
 
         async with asyncio.timeout(timeout):
-            await _until(lambda: self._raw.is_ready)
+            await _until(lambda: self._raw.is_ready, self._raw)
             (goal,) = await _wait_for(self._raw.start_goal(goal).poll)
         return None if goal is None else Goal(goal)
 
@@ -405,7 +406,7 @@ class Client(_Wrapper):
         import asyncio
 
         async with asyncio.timeout(timeout):
-            await _until(lambda: self._raw.servers)
+            await _until(lambda: self._raw.servers, self._raw)
             pending = self._raw.send(request)
             try:
                 return await _wait_for(pending.poll)

@@ -515,7 +515,10 @@ impl<A: ActionForm> ClientGoal<A> {
             if heard.status.is_terminal() {
                 return Ok(None);
             }
-            if !self.core.get_result.is_ready() {
+            let is_served = self.core.get_result.is_ready();
+            // Asked after that: when the context ends, all servers go out of its sight.
+            self.core.get_result.open("wait for feedback")?;
+            if !is_served {
                 return Err(self.server_has_left());
             }
             let left = deadline.left();
@@ -561,7 +564,7 @@ impl<A: ActionForm> ClientGoal<A> {
     fn server_has_left(&self) -> Error {
         let (id, name) = (self.id, &self.core.name);
         let what = format!("feedback of goal {id} of {name}: its server has left");
-        self.core.get_result.closed_or(Error::new(ErrorKind::ServerLost, what))
+        Error::new(ErrorKind::ServerLost, what)
     }
 
     /// The oldest feedback, or that there will be none; `None` if there may be.
