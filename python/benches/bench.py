@@ -5,7 +5,7 @@
     python bench.py --rclpy "ros2_env/bin/python"      and a real rclpy, by that command; TSUJI_… and RMW_… apply to it
     python bench.py --rclpy "python -m tsuji.rclpy"    and tsuji's own
     python bench.py --rust target/release/examples/pictures
-                                                       and pictures by the Rust API: cargo build --release --example pictures
+                                                       and pictures by the Rust API: cargo build --release --example pictures, in this workspace
     python bench.py --case trips --processor 1         round trips alone, both processes on one processor
 
 Each figure is of two processes. A round trip is 44 bytes there and back (60 as a message of ROS 2), each time as a new message, one at a time; the
@@ -445,6 +445,8 @@ def main():
     parser.add_argument("--as", dest="peer_name", help=argparse.SUPPRESS)
     parser.add_argument("--role", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.rust and asked.processor is not None:
+        parser.error("--rust does not choose a processor: leave --processor out, or run it all under taskset")
     if asked.role:
         if asked.processor is not None:
             os.sched_setaffinity(0, {asked.processor})

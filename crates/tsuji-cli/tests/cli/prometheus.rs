@@ -46,7 +46,9 @@ impl Robot {
             "/chatter",
             "std_msgs/msg/String",
         ]);
-        let mut echo = world.start(&["topic", "echo", "/chatter", "std_msgs/msg/String"]);
+        // Whoever comes before the publisher asks for less.
+        let reliable = ["topic", "echo", "--qos-reliability", "reliable", "/chatter"];
+        let mut echo = world.start(&[&reliable[..], &["std_msgs/msg/String"]].concat());
         echo.out("data: ");
         world.run_until(&["routes", "--json"], |it| it.json()[0]["latency"].is_object());
         let mut bridge = world.start(&[&["bridge", "--port", "0", "--json"], flags].concat());
@@ -106,14 +108,33 @@ fn metrics_in(text: &str) -> BTreeSet<String> {
     words.filter(|it| it.starts_with("tsuji_")).map(str::to_owned).collect()
 }
 
+/// What is asked of labels, such as `cause="lost"`, but for those that Prometheus or the alerts themselves give.
+fn labels_in(text: &str) -> BTreeSet<String> {
+    let pieces: Vec<&str> = text.split('"').collect();
+    let asked = pieces.windows(2).filter_map(|it| {
+        let name = it[0].strip_suffix('=')?.rsplit([' ', '{', ',']).next()?;
+        Some(format!("{name}=\"{}\"", it[1]))
+    });
+    asked.filter(|it| !it.starts_with("job=")).collect()
+}
+
 #[test]
 fn dashboard_and_alerts_ask_for_what_the_bridge_tells() {
     let robot = Robot::start(&[]);
-    let told = metrics_in(&get(robot.port, "/metrics"));
+    let rate = ["topic", "pub", "-p", "0", "-r", "50", "--qos-reliability", "best_effort"];
+    let _scan = robot.world.start(&[&rate[..], &["/scan", "std_msgs/msg/String"]].concat());
+    let echo = ["topic", "echo", "--qos-reliability", "best_effort", "/scan"];
+    let mut echo = robot.world.start(&[&echo[..], &["std_msgs/msg/String"]].concat());
+    echo.out("data: ");
+    let told = get(robot.port, "/metrics");
     let asked = asked_by_dashboard().join("\n") + &read(RULES);
-    // No engine runs here.
-    let unknown: Vec<_> = metrics_in(&asked).difference(&told).cloned().collect();
+    let names = metrics_in(&told);
+    let unknown: Vec<_> = metrics_in(&asked).difference(&names).cloned().collect();
     assert_eq!(unknown, Vec::<String>::new());
+    let labels = labels_in(&asked);
+    assert!(labels.contains("cause=\"lost\"") && labels.contains("reliability=\"best_effort\""));
+    let unknown: Vec<_> = labels.iter().filter(|it| !told.contains(*it)).collect();
+    assert_eq!(unknown, Vec::<&String>::new());
     assert_eq!(robot.bridge.stop().code, Some(0));
 }
 
