@@ -396,6 +396,61 @@ alone() {
     flock 8
 }
 
+# at_end COMMANDS : has these run at the end of this script, Ctrl-C and being told to end among them.
+at_end() {
+    # shellcheck disable=SC2064  # as they are now
+    trap "$1" EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+}
+
+# The session of what `limited` runs, while it does.
+LIMITED=
+
+# limited SECONDS WHAT COMMAND… : runs a command in a session of its own, without input. What it has started there ends with it; and all
+# of it when it takes longer, and at the end of a script that has `end_limited` run then.
+limited() {
+    local seconds=$1 what=$2 status=0 start=$SECONDS took
+    # Not with Ctrl-C ignored, as shells start what is in the background.
+    setsid env --default-signal=INT,QUIT timeout --foreground --signal KILL "$seconds" "${@:3}" </dev/null &
+    LIMITED=$!
+    wait "$LIMITED" 2>/dev/null || status=$?
+    took=$((SECONDS - start))
+    end_limited
+    if [ "$status" -eq 137 ] && [ "$took" -ge "$seconds" ]; then
+        say "error: $what: killed, as after $seconds s it had not ended" >&2
+    elif [ "$status" -eq 137 ]; then
+        say "error: $what: something else killed it after $took s, as the system does where memory is short" >&2
+    elif [ "$status" -ne 0 ]; then
+        say "error: $what: failed with $status" >&2
+    fi
+    return "$status"
+}
+
+# end_limited : ends what is left of that session, in whatever groups of processes.
+end_limited() {
+    local stat line fields is_left=$LIMITED round
+    # What ends meanwhile may have started something before. What the system itself cannot end is not waited for longer.
+    for round in {1..100}; do
+        [ -n "$is_left" ] || break
+        [ "$round" -eq 1 ] || sleep 0.05
+        is_left=
+        for stat in /proc/[0-9]*/stat; do
+            line=
+            { read -r -d '' line <"$stat" || true; } 2>/dev/null
+            # Behind the name: state, parent, group, session.
+            read -r -a fields <<<"${line##*) }"
+            [ ${#fields[@]} -gt 3 ] && [ "${fields[0]}" != Z ] || continue
+            # One that was just started has no session of its own yet.
+            if [ "${fields[3]}" = "$LIMITED" ] || [ "${fields[1]} $stat" = "$BASHPID /proc/$LIMITED/stat" ]; then
+                kill -KILL "${line%% *}" 2>/dev/null || true
+                is_left=1
+            fi
+        done
+    done
+    LIMITED=
+}
+
 # needs COMMAND=PACKAGE… : installs with apt-get the packages whose command (or absolute path) is missing.
 needs() {
     local pair missing=() as_root=()

@@ -2,9 +2,9 @@
 """Does what a container file says in a folder with a system, where no builder of containers is: its steps, then its program.
 
 `chroot.py ROOT FILE CONTEXT COMMANDS`, as root. COMMANDS are those of bash that use the program, from inside and as its user. Once they
-have ended the program is stopped, as the file says. What was started ends with this, and what takes longer than its limit is an error.
-Known are the instructions that the files beside this one have; another one is an error. Apart from the host is what the caller has put
-apart.
+have ended the program is stopped, as the file says. What was started ends with this, unless it has left its session, and what takes
+longer than its limit is an error. Known are the instructions that the files beside this one have; another one is an error. Apart from
+the host is what the caller has put apart.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ import time
 BIND = re.compile(r'--mount=type=bind,target=(\S+)\s+')
 PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 # Nothing is expected to come near these: they cut a hang.
-STEP_SECONDS, USE_SECONDS, STOP_SECONDS = 300, 120, 60
+STEP_SECONDS, USE_SECONDS, STOP_SECONDS, KILL_SECONDS = 300, 120, 60, 10
 
 
 def instructions(text):
@@ -43,12 +43,45 @@ def finish(child, seconds, what, beside=None):
         sys.exit(f'error: {what}: ended with {child.returncode}')
 
 
+def processes(root):
+    """Return where the system tells of processes by the numbers that they have here: a caller may have put them apart, below the root."""
+    for place in (root / 'proc', pathlib.Path('/proc')):
+        with contextlib.suppress(OSError):
+            if os.readlink(place / 'self') == str(os.getpid()):
+                return place
+    sys.exit(f'error: neither {root}/proc nor /proc tells of the processes here')
+
+
+def members(place, session):
+    """Return the processes of a session that have not ended, in whatever groups."""
+    found = []
+    for process in filter(str.isdecimal, os.listdir(place)):
+        with contextlib.suppress(OSError):
+            # Behind the name: state, parent, group, session.
+            state, _, _, its, *_ = (place / process / 'stat').read_bytes().rpartition(b')')[2].split()
+            if int(its) == session and state not in (b'Z', b'X'):
+                found.append(int(process))
+    return found
+
+
+def end_session(place, session):
+    """Kill all of a session, until nothing of it is left: what ends meanwhile may have started something before."""
+    end = time.monotonic() + KILL_SECONDS
+    while left := members(place, session):
+        if time.monotonic() > end:
+            sys.exit(f'error: processes {left} cannot be killed')
+        for process in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.01)
+
+
 class Image:
     """A system in a folder, and what the instructions have said of it."""
 
     def __init__(self, root, context):
         """Begin with a system, and the folder that the file takes things from."""
-        self.root, self.context = root, context
+        self.root, self.context, self.processes = root, context, processes(root)
         self.user, self.folder = 'root', '/'
         self.program, self.words = [], []
         self.stop = signal.SIGTERM
@@ -63,7 +96,7 @@ class Image:
 
     @contextlib.contextmanager
     def started(self, command):
-        """Have a process in the image. What it has started in its session ends with this."""
+        """Have a process in the image. Its session ends with this: what it has started, unless that has made another one."""
         user, group, home = self.account()
 
         def become():
@@ -80,8 +113,7 @@ class Image:
         try:
             yield child
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+            end_session(self.processes, child.pid)
             child.wait()
 
     @contextlib.contextmanager
@@ -93,8 +125,11 @@ class Image:
         try:
             yield
         finally:
-            subprocess.run(['umount', place], check=True)
-            place.rmdir()
+            is_free = subprocess.run(['umount', place]).returncode == 0
+            if is_free:
+                place.rmdir()
+        if not is_free:
+            sys.exit(f'error: {target} is still used after its step, as by something that the step has started in another session')
 
     def run(self, command):
         """Run a command of the shell in the image, with the context where the instruction wants it."""

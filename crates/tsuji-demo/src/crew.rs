@@ -9,7 +9,7 @@ use tsuji_platform::subprocess::Subprocess;
 
 use crate::Result;
 use crate::foreign::ForeignNode;
-use crate::orders::{count_order, counts_of};
+use crate::orders::{Answer, Period, Question, answers_up_to, count_order};
 use crate::page::Page;
 use crate::robot::{self, Role, WITH_FOREIGN};
 use crate::tally::Count;
@@ -45,6 +45,24 @@ pub(crate) struct Surroundings {
 struct RobotProcess {
     role: Role,
     process: Subprocess,
+    is_told_dead: bool,
+}
+
+/// What all have answered.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    /// The number of the question that was asked last.
+    question: u64,
+    /// Those to earlier questions too, if they came too late then.
+    pub(crate) all: Vec<Answer>,
+}
+
+impl Answers {
+    /// What was counted for the question that was asked last. Those that did not answer in time are left out.
+    pub(crate) fn into_counts(self) -> Vec<Count> {
+        let to_last = self.all.into_iter().filter(|it| it.question.number == self.question);
+        to_last.flat_map(|it| it.counts).collect()
+    }
 }
 
 impl Crew {
@@ -95,23 +113,33 @@ impl Crew {
         self.processes.iter_mut().for_each(|it| it.send(order));
     }
 
-    /// What all have counted. Those that do not answer in time are left out; an answer that comes later is dropped.
-    pub(crate) fn counts(&mut self) -> Vec<Count> {
+    /// Asks all what they have counted. An answer that does not come in time comes with those to a later question.
+    pub(crate) fn ask(&mut self, period: Period) -> Answers {
         self.questions += 1;
-        self.send(&count_order(self.questions));
+        let question = Question { number: self.questions, period };
+        self.send(&count_order(&question));
         let give_up = Instant::now() + ANSWER_MAX;
-        let counts = |it: &RobotProcess| it.counts(self.questions, give_up);
-        let foreign = self.foreign.iter_mut().map(ForeignNode::count);
-        self.processes.iter().filter_map(counts).flatten().chain(foreign).collect()
+        let answers = |it: &RobotProcess| it.answers(question.number, give_up);
+        let mut all: Vec<_> = self.processes.iter().flat_map(answers).collect();
+        if let Some(foreign) = &mut self.foreign {
+            all.push(Answer { question, counts: vec![foreign.count()] });
+        }
+        Answers { question: self.questions, all }
     }
 
-    /// Those that have ended without being told to.
+    /// Those that have ended without being told to, each once.
     pub(crate) fn dead(&mut self) -> Vec<String> {
         let foreign = self.foreign.iter_mut().filter_map(ForeignNode::dead);
         self.processes.iter_mut().filter_map(RobotProcess::dead).chain(foreign).collect()
     }
 
-    /// Ends all, and answers what did not end as it should.
+    /// Whether [`dead`](Self::dead) has told of nobody yet.
+    pub(crate) fn is_whole(&self) -> bool {
+        let is_dead = self.processes.iter().any(|it| it.is_told_dead);
+        !is_dead && !self.foreign.as_ref().is_some_and(ForeignNode::is_told_dead)
+    }
+
+    /// Ends all, and answers what did not end as it should, but for those that [`dead`](Self::dead) has told of.
     pub(crate) fn end(&mut self) -> Vec<String> {
         self.processes.iter_mut().for_each(|it| it.process.close_input());
         let give_up = Instant::now() + END_MAX;
@@ -139,7 +167,8 @@ impl RobotProcess {
         }
         // Ctrl-C is for the operator, who ends the others when all is counted.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        Ok(Self { role, process: Subprocess::start(&mut command, Duration::ZERO)? })
+        let process = Subprocess::start(&mut command, Duration::ZERO)?;
+        Ok(Self { role, process, is_told_dead: false })
     }
 
     fn send(&mut self, order: &str) {
@@ -147,14 +176,18 @@ impl RobotProcess {
         let _ = self.process.tell(order);
     }
 
-    /// Its answer to `question`, if that comes in time.
-    fn counts(&self, question: u64, give_up: Instant) -> Option<Vec<Count>> {
+    /// Its answers up to that to the question of this number, as far as they come in time.
+    fn answers(&self, number: u64, give_up: Instant) -> Vec<Answer> {
         let left = || give_up.saturating_duration_since(Instant::now());
-        counts_of(question, std::iter::from_fn(|| self.process.output.next(left()).ok()))
+        answers_up_to(number, std::iter::from_fn(|| self.process.output.next(left()).ok()))
     }
 
     fn dead(&mut self) -> Option<String> {
+        if self.is_told_dead {
+            return None;
+        }
         let ended = self.process.try_wait().ok()??;
+        self.is_told_dead = true;
         Some(format!("{} died: {ended}", self.name()))
     }
 
@@ -173,3 +206,51 @@ impl RobotProcess {
 
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 const END_MAX: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HANG: Duration = Duration::from_secs(60);
+
+    fn crew(scripts: &[&str]) -> Crew {
+        let process = |script: &&str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let process = Subprocess::start(&mut command, Duration::ZERO).unwrap();
+            RobotProcess { role: Role::Viewer, process, is_told_dead: false }
+        };
+        let processes = scripts.iter().map(process).collect();
+        Crew { processes, foreign: None, page: None, questions: 0 }
+    }
+
+    #[test]
+    fn a_death_is_told_once() {
+        let mut crew = crew(&["kill -9 $$", "cat", "cat; exit 3"]);
+        assert!(crew.processes[0].process.wait_within(HANG).is_some());
+        assert!(crew.is_whole());
+        let dead = crew.dead();
+        assert!(dead.len() == 1 && dead[0].contains("SIGKILL"), "{dead:?}");
+        assert!(!crew.is_whole());
+        assert_eq!(crew.dead(), Vec::<String>::new());
+        let troubles = crew.end();
+        assert!(troubles.len() == 1 && troubles[0].contains("exit status: 3"), "{troubles:?}");
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_comes_with_the_next_and_counts_nothing() {
+        let answer = |number, samples| {
+            let question = Question { number, period: Period::default() };
+            let counts = vec![Count { samples, ..Count::default() }];
+            serde_json::json!(Answer { question, counts })
+        };
+        let script = format!("echo '{}'; echo '{}'; cat >/dev/null", answer(1, 10), answer(2, 20));
+        let mut crew = crew(&[&script]);
+        // As if the first had been waited for in vain.
+        crew.questions = 1;
+        let answers = crew.ask(Period::default());
+        assert_eq!(answers.all.len(), 2);
+        let counts = answers.into_counts();
+        assert_eq!(counts.iter().map(|it| it.samples).collect::<Vec<_>>(), [20]);
+    }
+}

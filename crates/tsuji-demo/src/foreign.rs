@@ -17,6 +17,7 @@ use crate::tally::Count;
 pub(crate) struct ForeignNode {
     process: Subprocess,
     received: u64,
+    is_told_dead: bool,
 }
 
 impl ForeignNode {
@@ -34,7 +35,7 @@ impl ForeignNode {
             .process_group(0);
         let process = Subprocess::start(&mut command, END_MAX);
         let process = process.map_err(|error| format!("{}: {error}", program.display()))?;
-        Ok(Self { process, received: 0 })
+        Ok(Self { process, received: 0, is_told_dead: false })
     }
 
     /// What it has heard so far.
@@ -48,11 +49,20 @@ impl ForeignNode {
         }
     }
 
-    /// What is wrong if it has ended without being told to. Asked for again and again, it also keeps what the node says short.
+    /// What is wrong if it has ended without being told to, once. Asked for again and again, it also keeps what the node says short.
     pub(crate) fn dead(&mut self) -> Option<String> {
         self.read_lines();
+        if self.is_told_dead {
+            return None;
+        }
         let ended = self.process.try_wait().ok()??;
+        self.is_told_dead = true;
         Some(format!("the foreign node ({}) died: {ended}", self.process.id()))
+    }
+
+    /// Whether [`dead`](Self::dead) has told of its end.
+    pub(crate) fn is_told_dead(&self) -> bool {
+        self.is_told_dead
     }
 
     fn read_lines(&mut self) {

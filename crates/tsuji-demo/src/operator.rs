@@ -1,5 +1,6 @@
 //! The operator: starts the robot, watches its flows, adds up at the end.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -20,8 +21,8 @@ use crate::acts::{self, Cue, Deed, ENGINE, Obstacle, SHM_FIRST, Schedule, Transp
 use crate::crew::{Crew, Surroundings};
 use crate::guide::Guide;
 use crate::nodes::kept;
-use crate::orders::HOLD;
-use crate::picture::{FULL, TINY};
+use crate::orders::{HOLD, Period};
+use crate::picture::TINY;
 use crate::robot::{
     self, CAMERA, DETECTOR, FLOWS, GUEST, OPERATOR, PICTURES, Role, SMALL_PICTURES,
     SMALL_PICTURES_KEPT, VIEWER,
@@ -97,11 +98,9 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
             }
             let transports = Transports::of(&routes);
             match schedule.poll(runs, &transports) {
-                Some(Cue::Came) => add_ages(&mut story, &crew.counts()),
+                Some(Cue::Came) => drop(count(&mut crew, &mut story, BTreeMap::new())),
                 Some(Cue::Do(act, step)) => {
-                    let counts = crew.counts();
-                    add_latencies(&mut story, &counts, &transports, &routes);
-                    add_ages(&mut story, &counts);
+                    count(&mut crew, &mut story, pictures_by(&transports, &routes));
                     story.add_deed(act, schedule.name(act), runs, step.says);
                     let text = format!("{}: {}", schedule.title(act), step.says);
                     screen.log(runs, &text)?;
@@ -124,18 +123,15 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     if first_picture.is_none() && troubles.is_empty() {
         troubles.push("it was ended before the first picture came".to_owned());
     }
-    let counts = if crew.dead().is_empty() {
-        let counts = crew.counts();
-        add_latencies(&mut story, &counts, &Transports::of(&routes), &routes);
-        add_ages(&mut story, &counts);
+    troubles.extend(crew.dead());
+    let by = pictures_by(&Transports::of(&routes), &routes);
+    let mut counts = count(&mut crew, &mut story, by);
+    if crew.is_whole() {
         crew.send(HOLD);
-        let counts = watch.count_to_the_end(&mut crew, &mut story)?;
+        counts = watch.count_to_the_end(&mut crew, &mut story)?;
         routes = flows_of(&context)?;
         story.add_changes(&routes);
-        counts
-    } else {
-        crew.counts()
-    };
+    }
     screen.leave()?;
     troubles.extend(crew.end());
     troubles.extend(trouble_of_guest(&counts, &story));
@@ -260,31 +256,21 @@ fn no_policy(context: &Context, surroundings: &Surroundings) -> Option<String> {
     trouble("shm").or_else(|| trouble(ENGINE))
 }
 
-/// Adds how old the viewer's pictures were.
-fn add_ages(story: &mut Story, counts: &[Count]) {
-    let viewer = counts.iter().find(|it| it.topic == PICTURES && it.node == VIEWER);
-    if let Some(ages) = viewer.and_then(|it| it.ages) {
-        story.add_ages(ages);
-    }
+/// Counts at all ends, and adds to the story how old and how late pictures were that came since the last count. They went by these
+/// transports to these nodes.
+fn count(crew: &mut Crew, story: &mut Story, transports: BTreeMap<String, String>) -> Vec<Count> {
+    let chapter = story.chapters.len().checked_sub(1);
+    let answers = crew.ask(Period { chapter, transports });
+    answers.all.iter().for_each(|it| story.add_answer(it));
+    answers.into_counts()
 }
 
-/// Adds how long pictures took by the transports that they have had since the last count.
-fn add_latencies(
-    story: &mut Story,
-    counts: &[Count],
-    transports: &Transports,
-    routes: &[RouteReport],
-) {
-    let mut add = |node: &str, transport: Option<&str>| {
-        let count = counts.iter().find(|it| it.topic == PICTURES && it.node == node);
-        let latencies = count.and_then(|it| it.latencies).filter(|it| it.bytes == FULL.bytes());
-        if let (Some(latencies), Some(transport)) = (latencies, transport) {
-            story.add_latency(transport, latencies.median_us);
-        }
-    };
+/// By which transport pictures go to which node, where that is known.
+fn pictures_by(transports: &Transports, routes: &[RouteReport]) -> BTreeMap<String, String> {
     let detector = routes.iter().find(|it| it.subscription.node == DETECTOR);
-    add(VIEWER, transports.viewer());
-    add(DETECTOR, detector.and_then(|it| it.transport.as_deref()));
+    let detector = detector.and_then(|it| it.transport.as_deref());
+    let known = [(VIEWER, transports.viewer()), (DETECTOR, detector)].into_iter();
+    known.filter_map(|(node, by)| Some((node.to_owned(), by?.to_owned()))).collect()
 }
 
 /// What was wrong with what the second viewer saw, if it was there.
@@ -346,8 +332,7 @@ impl Watch {
     fn count_to_the_end(&mut self, crew: &mut Crew, story: &mut Story) -> Result<Vec<Count>> {
         let give_up = Instant::now() + COUNT_MAX;
         loop {
-            let mut counts = crew.counts();
-            add_ages(story, &counts);
+            let mut counts = count(crew, story, BTreeMap::new());
             self.wait(Instant::now() + RETRY_PERIOD)?;
             counts.push(self.tally.count());
             let flows = sum_up(&counts, &[], story, crew.has_foreign());

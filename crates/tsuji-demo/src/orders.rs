@@ -1,6 +1,7 @@
 //! What the operator wants of a process of the robot: lines on its standard input, and its answers on standard output. When the
 //! input ends the process does, so that none outlives the operator.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,33 +16,54 @@ use crate::{Result, print_error};
 
 /// From now on the sources publish nothing.
 pub(crate) const HOLD: &str = "hold";
-/// Before the number of a question, which is answered with a line: an [`Answer`] as JSON.
+/// Before a [`Question`] as JSON, which is answered with a line: an [`Answer`] as JSON.
 const COUNT: &str = "count ";
 
 /// What is refused for so long is an error.
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
+/// Asks for counts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Question {
+    pub(crate) number: u64,
+    pub(crate) period: Period,
+}
+
+/// What the time from the question before was, which ages and latencies are of. An answer repeats it, so that one that comes late tells
+/// of its own time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Period {
+    /// The chapter of the story, once there is one.
+    pub(crate) chapter: Option<usize>,
+    /// By which transport pictures went to which node; none where that changed meanwhile.
+    pub(crate) transports: BTreeMap<String, String>,
+}
+
 /// Counts of a process, and to which question.
 #[derive(Debug, Serialize, Deserialize)]
-struct Answer {
-    question: u64,
-    counts: Vec<Count>,
+pub(crate) struct Answer {
+    pub(crate) question: Question,
+    pub(crate) counts: Vec<Count>,
 }
 
 /// The order that asks for the counts.
-pub(crate) fn count_order(question: u64) -> String {
-    format!("{COUNT}{question}")
+pub(crate) fn count_order(question: &Question) -> String {
+    format!("{COUNT}{}", serde_json::json!(question))
 }
 
-/// Takes lines up to the answer to `question`, and answers its counts. One to an earlier question came too late and is dropped.
-pub(crate) fn counts_of(
-    question: u64,
-    mut lines: impl Iterator<Item = String>,
-) -> Option<Vec<Count>> {
-    lines.find_map(|line| {
-        let answer: Answer = serde_json::from_str(&line).ok()?;
-        (answer.question == question).then_some(answer.counts)
-    })
+/// Takes lines up to the answer to the question of this number, and returns all answers among them: those to earlier questions came
+/// too late for what they count, but have ages and latencies that no other answer has.
+pub(crate) fn answers_up_to(number: u64, lines: impl Iterator<Item = String>) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for line in lines {
+        let Ok(answer) = serde_json::from_str::<Answer>(&line) else { continue };
+        let is_last = answer.question.number == number;
+        answers.push(answer);
+        if is_last {
+            break;
+        }
+    }
+    answers
 }
 
 /// What the operator wants of this process.
@@ -80,8 +102,8 @@ impl Orders {
         let (context, orders) = (context.clone(), self.clone());
         std::thread::Builder::new().name("orders".into()).spawn(move || {
             for order in std::io::stdin().lock().lines().map_while(std::io::Result::ok) {
-                let question = order.strip_prefix(COUNT).and_then(|it| it.parse().ok());
-                if let Some(question) = question {
+                let question = order.strip_prefix(COUNT);
+                if let Some(question) = question.and_then(|it| serde_json::from_str(it).ok()) {
                     let counts = lock(&tallies).iter().map(|it| it.count()).collect();
                     let answer = serde_json::json!(Answer { question, counts });
                     // Nobody listens any more: the end of standard input says so too.
@@ -137,16 +159,24 @@ mod tests {
         let done = retry(|| refused(ErrorKind::Closed));
         assert_eq!(done.unwrap_err().kind(), ErrorKind::Closed);
     }
+
     #[test]
     fn an_answer_that_comes_too_late_is_not_taken_for_the_next() {
-        let line = |question, samples| {
+        let line = |number, samples| {
+            let period = Period { chapter: Some(number as usize), ..Period::default() };
+            let order = count_order(&Question { number, period });
+            let question = serde_json::from_str(order.strip_prefix(COUNT).unwrap()).unwrap();
             let counts = vec![Count { samples, ..Count::default() }];
             serde_json::json!(Answer { question, counts }).to_string()
         };
         let mut lines = [line(1, 10), "no answer".to_owned(), line(2, 20), line(3, 30)].into_iter();
-        let mut samples = |question| Some(counts_of(question, &mut lines)?[0].samples);
-        assert_eq!(samples(2), Some(20), "the first was asked for before");
-        assert_eq!(samples(3), Some(30));
-        assert_eq!(samples(4), None);
+        let mut answered = |number| {
+            let answers = answers_up_to(number, &mut lines).into_iter();
+            let found = answers.map(|it| (it.question.period.chapter, it.counts[0].samples));
+            found.collect::<Vec<_>>()
+        };
+        assert_eq!(answered(2), [(Some(1), 10), (Some(2), 20)], "the first was asked for before");
+        assert_eq!(answered(3), [(Some(3), 30)]);
+        assert_eq!(answered(4), []);
     }
 }

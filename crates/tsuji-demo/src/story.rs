@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tsuji::{RouteChange, RouteReport};
 
+use crate::orders::Answer;
+use crate::picture::FULL;
+use crate::robot::{PICTURES, VIEWER};
 use crate::tally::Ages;
 
 /// A flow came to another transport, or a new flow to its first.
@@ -84,16 +87,29 @@ impl Story {
         new
     }
 
-    /// Adds how old the pictures were that came since the last time.
-    pub(crate) fn add_ages(&mut self, ages: Ages) {
+    /// Adds how old the viewer's pictures were in the period that is asked about, and how long pictures took by the transports that
+    /// they had in it.
+    pub(crate) fn add_answer(&mut self, answer: &Answer) {
+        let period = &answer.question.period;
+        for count in answer.counts.iter().filter(|it| it.topic == PICTURES && !it.is_sender) {
+            if let Some(ages) = count.ages.filter(|_| count.node == VIEWER) {
+                self.add_ages(period.chapter, ages);
+            }
+            let latencies = count.latencies.filter(|it| it.bytes == FULL.bytes());
+            if let (Some(latencies), Some(by)) = (latencies, period.transports.get(&count.node)) {
+                self.add_latency(by, latencies.median_us);
+            }
+        }
+    }
+
+    fn add_ages(&mut self, chapter: Option<usize>, ages: Ages) {
         let usual_us = *self.usual_us.get_or_insert(ages.median_us);
-        if let Some(chapter) = self.chapters.last_mut() {
+        if let Some(chapter) = chapter.and_then(|at| self.chapters.get_mut(at)) {
             chapter.extra_us = chapter.extra_us.max(ages.max_us - usual_us);
         }
     }
 
-    /// Adds how long pictures of full size took that went by this transport for a while.
-    pub(crate) fn add_latency(&mut self, transport: &str, median_us: f64) {
+    fn add_latency(&mut self, transport: &str, median_us: f64) {
         self.latencies.entry(transport.to_owned()).or_default().push(median_us);
     }
 
@@ -158,6 +174,37 @@ impl Story {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::orders::{Period, Question};
+    use crate::robot::DETECTOR;
+    use crate::tally::{Count, Latencies};
+
+    #[test]
+    fn an_answer_that_comes_late_tells_of_its_own_time() {
+        let mut story = Story::default();
+        let add = |story: &mut Story, chapter, transport: Option<&str>, max_us| {
+            let pictures = |node: &str, bytes| Count {
+                topic: PICTURES.to_owned(),
+                node: node.to_owned(),
+                ages: Some(Ages { median_us: 1.0, max_us }),
+                latencies: Some(Latencies { median_us: max_us, bytes }),
+                ..Count::default()
+            };
+            // What comes in another size says nothing.
+            let counts = vec![pictures(VIEWER, FULL.bytes()), pictures(DETECTOR, 1)];
+            let by = |it: &str| [VIEWER, DETECTOR].map(|to| (to.to_owned(), it.to_owned()));
+            let transports = transport.into_iter().flat_map(by).collect();
+            let question = Question { number: 1, period: Period { chapter, transports } };
+            story.add_answer(&Answer { question, counts });
+        };
+        add(&mut story, None, Some("shm"), 2.0);
+        story.add_deed(0, "first", Duration::ZERO, "");
+        story.add_deed(1, "second", Duration::ZERO, "");
+        add(&mut story, Some(0), Some("cyclonedds"), 9.0);
+        add(&mut story, Some(1), None, 5.0);
+        let extra: Vec<_> = story.chapters.iter().map(|it| it.extra_us).collect();
+        assert_eq!(extra, [8.0, 4.0]);
+        assert_eq!(story.latencies(), [("shm", 2.0), ("cyclonedds", 9.0)]);
+    }
 
     #[test]
     fn a_picture_takes_the_median_of_its_times_and_the_fastest_comes_first() {

@@ -478,7 +478,10 @@ fn a_process_that_dies_is_told_and_ends_it() {
     assert_eq!(ended.status.code(), Some(1));
     let summary = json(&ended);
     assert_eq!(summary["ok"], false);
-    let trouble = summary["troubles"][0].as_str().unwrap();
+    let [trouble] = &summary["troubles"].as_array().unwrap()[..] else {
+        panic!("not told once: {summary:#}")
+    };
+    let trouble = trouble.as_str().unwrap();
     assert!(trouble.contains("died") && trouble.contains("SIGKILL"), "{summary:#}");
     assert!(processes.into_iter().all(|pid| !is_alive(pid)));
 }

@@ -138,7 +138,7 @@ impl Pairs {
 
 /// Metres of the pixels within which it is found.
 const APART_MAX: f64 = FOUND_WITHIN * std::f64::consts::SQRT_2 / picture::PIXELS_PER_METRE;
-/// More than wait in both queues of a viewer that gets no processor.
+/// As many as wait in both queues of a viewer that gets no processor.
 const UNPAIRED_MAX: usize = 2 * PICTURES_KEPT as usize;
 
 #[cfg(test)]
