@@ -63,8 +63,8 @@ export class Routes {
       if (!this.#isShown) return;
       this.#note();
       this.#show();
-      this.#engines.show();
     });
+    system.onEngines(() => this.#isShown && this.#engines.show());
   }
 
   show(isShown) {

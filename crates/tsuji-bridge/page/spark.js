@@ -1,7 +1,7 @@
 // A line of what a value was of late.
 import { makeSvg } from './dom.js';
 
-// How many values are kept and shown, one a second.
+// How many values are kept and shown, one a look: a second, or as long as it takes until a process that does not answer is given up.
 export const PAST = 60;
 
 export class Spark {

@@ -5,6 +5,8 @@ const EVERY_MS = 1000;
 const SELDOM_MS = 4000;
 // Nothing is asked less often, and a second is a patient answer.
 const STALE_MS = SELDOM_MS + 2000;
+// For what engines take every process is asked once more, and it changes slowly: one of so many looks asks for it.
+const LOOKS_PER_ENGINES = 3;
 
 export class System {
   topics = [];
@@ -28,8 +30,12 @@ export class System {
   #isLive;
   #past = new Map();
   #listeners = new Set();
+  #engineListeners = new Set();
   #timer;
   #isAsking = false;
+  #isAskingEngines = false;
+  // How many looks there were since what engines take was last asked for.
+  #looksSinceEngines = LOOKS_PER_ENGINES;
   #details = new Map();
 
   // `isLive` says whether what is shown changes by the second.
@@ -41,6 +47,7 @@ export class System {
       if (state === 'connected') {
         // Another user may be told more.
         this.refused.clear();
+        this.#looksSinceEngines = LOOKS_PER_ENGINES;
         this.#ask('/rosapi/interfaces', (it) => { this.messages = it.interfaces.filter((name) => name.includes('/msg/')); });
       }
       this.look();
@@ -52,9 +59,14 @@ export class System {
     return this.isKnown && !document.hidden && (this.#bridge.state !== 'connected' || STALE_MS < Date.now() - this.at);
   }
 
-  // Hears of everything new.
+  // Hears of everything new, once a look, but for what engines take.
   on(listener) {
     this.#listeners.add(listener);
+  }
+
+  // Hears of what engines take, which no look waits for.
+  onEngines(listener) {
+    this.#engineListeners.add(listener);
   }
 
   type(topic) {
@@ -72,10 +84,9 @@ export class System {
       this.#ask('/rosapi/tsuji_bridge', (it) => { this.counters = it; }),
       this.#ask('/rosapi/services', (it) => { this.services = it.services; }),
     ];
-    if (this.wantsRoutes) {
-      asked.push(this.#askMore('tsuji_route_settings', (it) => { this.settings = it && settingsOf(it); }));
-      asked.push(this.#askMore('tsuji_engines', (it) => { this.engines = it && enginesOf(it); }));
-    }
+    if (this.wantsRoutes) asked.push(this.#askMore('tsuji_route_settings', (it) => { this.settings = it && settingsOf(it); }));
+    // After the others, which the bridge answers first.
+    this.#askEngines();
     await Promise.all(asked);
     this.#isAsking = false;
     this.#listeners.forEach((it) => it());
@@ -91,6 +102,18 @@ export class System {
       this.#details.set(key, typedefs);
     }
     return this.#details.get(key);
+  }
+
+  async #askEngines() {
+    // Whoever comes back to the routes is not to wait.
+    if (!this.wantsRoutes) this.#looksSinceEngines = LOOKS_PER_ENGINES;
+    this.#looksSinceEngines += 1;
+    if (!this.wantsRoutes || this.#isAskingEngines || this.#looksSinceEngines < LOOKS_PER_ENGINES) return;
+    this.#looksSinceEngines = 0;
+    this.#isAskingEngines = true;
+    await this.#askMore('tsuji_engines', (it) => { this.engines = it && enginesOf(it); });
+    this.#isAskingEngines = false;
+    this.#engineListeners.forEach((it) => it());
   }
 
   async #ask(service, take) {

@@ -27,6 +27,16 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// What there may be, for tests.
+    #[cfg(test)]
+    pub(crate) fn new(
+        graph: Graph,
+        routes: Vec<RouteReport>,
+        processes: Vec<ProcessEngines>,
+    ) -> Self {
+        Self { at: Instant::now(), graph, routes, processes, others: 0 }
+    }
+
     /// How many contexts have not said in time what they take.
     pub(crate) fn silent(&self) -> usize {
         (self.others + 1).saturating_sub(self.processes.len())
@@ -58,8 +68,8 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// What there is now. Whoever asks next gets it too, if that is soon.
-    pub(crate) fn look(&mut self) -> Result<&Snapshot, String> {
+    /// Takes what there is now. Whoever asks next gets it too, if that is soon.
+    pub(crate) fn refresh(&mut self) -> Result<&Snapshot, String> {
         self.take(false)
     }
 
@@ -68,14 +78,18 @@ impl Watch<'_> {
         self.snapshot = None;
     }
 
-    /// What there was a moment ago.
-    fn glance(&mut self, wants_processes: bool) -> Result<&Snapshot, String> {
-        let Some(mut snapshot) = self.snapshot.take_if(|it| it.at.elapsed() < FRESH) else {
+    /// What there was a moment ago, or at any time from `since` on, or else what there is now.
+    fn recent(&mut self, wants_processes: bool, since: Instant) -> Result<&Snapshot, String> {
+        let is_recent = |it: &mut Snapshot| since <= it.at || it.at.elapsed() < FRESH;
+        let Some(mut snapshot) = self.snapshot.take_if(is_recent) else {
             return self.take(wants_processes);
         };
         if wants_processes && snapshot.processes.is_empty() {
             let engines = self.context.engines(ANSWER);
             snapshot.processes = engines.map_err(|error| error.to_string())?;
+            // A process that has come since brings names with it that decide who may know of it.
+            snapshot.graph = self.context.graph();
+            snapshot.others = self.context.peer_processes().len();
         }
         Ok(self.snapshot.insert(snapshot))
     }
@@ -146,16 +160,17 @@ impl Drop for Observer {
 fn serve(questions: &Receiver<Question>, context: &Context) {
     let mut watch = Watch { context, snapshot: None };
     while let Ok(first) = questions.recv() {
+        let since = Instant::now();
         let all: Vec<Question> = std::iter::once(first).chain(questions.try_iter()).collect();
-        // All that wait share a look, in which is what any of them wants.
-        let is_wanted = |it: &Question| matches!(it, Question::Look { wants_processes: true, .. });
-        let wants_processes = all.iter().any(is_wanted);
+        // All that wait share a look. Who wants no processes does not wait for them, whoever else does.
         for question in all {
             match question {
-                Question::Look { answer, .. } => match watch.glance(wants_processes) {
-                    Ok(snapshot) => answer(Ok(snapshot)),
-                    Err(why) => answer(Err(&why)),
-                },
+                Question::Look { wants_processes, answer } => {
+                    match watch.recent(wants_processes, since) {
+                        Ok(snapshot) => answer(Ok(snapshot)),
+                        Err(why) => answer(Err(&why)),
+                    }
+                }
                 Question::Act(act) => act(Ok(&mut watch)),
             }
         }
@@ -188,3 +203,35 @@ const FRESH: Duration = Duration::from_millis(200);
 
 /// Questions that wait for a look. One more fails.
 const QUESTIONS_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tsuji::Interop;
+
+    use super::*;
+
+    #[test]
+    fn who_wants_no_processes_does_not_wait_for_them() {
+        let folder = std::env::temp_dir().join(format!("tsuji-observer-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let builder = Context::builder().runtime_dir(&folder).interop(Interop::None).isolated();
+        let context = builder.build().unwrap();
+        let counts = Arc::new(Mutex::new(Vec::new()));
+        let (sender, questions) = mpsc::sync_channel(3);
+        // All of them wait already when the first is taken.
+        for wants_processes in [false, true, true] {
+            let counts = Arc::clone(&counts);
+            let answer = Box::new(move |snapshot: Result<&Snapshot, &str>| {
+                counts.lock().unwrap().push(snapshot.unwrap().processes.len());
+            });
+            sender.send(Question::Look { wants_processes, answer }).unwrap();
+        }
+        drop(sender);
+        serve(&questions, &context);
+        assert_eq!(*counts.lock().unwrap(), [0, 1, 1]);
+        context.shutdown();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -2,8 +2,11 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::io::{Read, Write};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -316,6 +319,48 @@ fn metrics_tell_a_user_what_it_may_hear() {
     assert!(get(&world, "/metrics").starts_with("HTTP/1.1 401 Unauthorized\r\n"));
     until("the flow is there", || of("sesame").contains("topic=\"/secret\"").then_some(()));
     assert!(!of("thyme").contains("/secret"));
+}
+
+#[test]
+fn metrics_tell_of_no_process_to_who_may_not_know_of_a_topic_without_flows() {
+    let may =
+        |topics: &str| Permissions { subscribe: Globs::parse(topics).unwrap(), ..Permissions::ALL };
+    let user = |name: &str, topics: &str| User {
+        may: may(topics),
+        ..User::unrestricted(name, Token::new(name))
+    };
+    let access = Access::new(ServerGlobs::default(), vec![user("all", ""), user("few", "[/map]")]);
+    let world = World::with(Settings { access, ..Settings::default() });
+    let _publisher = world.node.create_publisher::<Text>("/secret", Qos::default()).unwrap();
+    let processes = |token: &str| {
+        let request = format!("GET /metrics HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n");
+        samples(&answer(&world, request.as_bytes()), "tsuji_process_threads").len()
+    };
+    until("the processes", || (processes("all") > 0).then_some(()));
+    let mut client = world.client();
+    client.say(&json!({ "op": "auth", "token": "all" }));
+    let is_secret = |it: &Value| it["topic"] == "/secret";
+    overview(&mut client, |it| it["topics"].as_array().unwrap().iter().any(is_secret));
+    assert_eq!(processes("few"), 0);
+}
+
+/// The page's own code, in node where there is one: what it asks for while routes are looked at, and what it waits for.
+#[test]
+fn the_page_shows_routes_without_waiting_for_engines() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page-of-system");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("package.json"), r#"{"type": "module"}"#).unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for file in ["system.js", "spark.js", "dom.js"] {
+        fs::copy(sources.join("page").join(file), folder.join(file)).unwrap();
+    }
+    let test = sources.join("tests/page/system.mjs");
+    let run = match Command::new("node").arg(test).arg(&folder).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        run => run.unwrap(),
+    };
+    let [told, wrong] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!((told.trim(), run.status.code()), ("all done", Some(0)), "{wrong}");
 }
 
 /// Flows of an action are those of who may send goals to it, and processes those of who may know of all flows.

@@ -2,14 +2,15 @@
 //! the bridge has done, and that a topic take another transport ([`super::route`]). By name these are services of rosapi, so that whoever
 //! may ask that may ask this.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tsuji::{EndpointKind, Graph, ProcessEngines, Role, RouteReport};
+use tsuji::{EndpointKind, ProcessEngines};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 
+use super::rights::{acts_of, may_know, may_see, visible};
 use super::rosapi::is_hidden;
 use super::route::{self, Changes, Wish};
 use super::service::Asking;
@@ -80,14 +81,14 @@ impl Overview {
                 open.answer(&bridge(&self.counters.statistics(), self.began.elapsed()));
             }
             Question::Routes => {
-                self.look(false, open, move |seen, access| routes(seen, access, user));
+                self.answer_from(false, open, move |seen, access| routes(seen, access, user));
             }
             Question::Engines => {
-                self.look(true, open, move |seen, access| engines(seen, access, user));
+                self.answer_from(true, open, move |seen, access| engines(seen, access, user));
             }
             Question::RouteSettings => {
                 let changes = Arc::clone(&self.changes);
-                self.look(false, open, move |seen, access| {
+                self.answer_from(false, open, move |seen, access| {
                     route::settings(seen, &changes, access, user).to_string()
                 });
             }
@@ -96,16 +97,16 @@ impl Overview {
         }
     }
 
-    /// Answers what there is, in JSON as `tell` writes it, once that is known.
-    fn look(
+    /// Answers in JSON as `write` has it of what there is, once that is known.
+    fn answer_from(
         &self,
         wants_processes: bool,
         open: Asking,
-        tell: impl FnOnce(&Snapshot, &Access) -> String + Send + 'static,
+        write: impl FnOnce(&Snapshot, &Access) -> String + Send + 'static,
     ) {
         let settings = Arc::clone(&self.settings);
         self.observer.ask(wants_processes, move |seen| match seen {
-            Ok(seen) => open.answer_json(&tell(seen, &settings.access)),
+            Ok(seen) => open.answer_json(&write(seen, &settings.access)),
             Err(why) => open.fail(why),
         });
     }
@@ -118,12 +119,12 @@ impl Overview {
         };
         let (settings, changes) = (Arc::clone(&self.settings), Arc::clone(&self.changes));
         self.observer.act(move |watch| {
-            let done = match watch {
+            let outcome = match watch {
                 Ok(watch) => route::change(watch, &wish, &changes, &settings.access, &open, user),
                 Err(why) => Err(why.to_owned()),
             };
-            match done {
-                Ok(told) => open.answer(&told),
+            match outcome {
+                Ok(answer) => open.answer(&answer),
                 Err(why) => open.fail(&why),
             }
         });
@@ -168,61 +169,15 @@ fn engines(seen: &Snapshot, access: &Access, user: Option<UserKey>) -> String {
     for engine in processes.iter_mut().flat_map(|it| &mut it.engines) {
         // The names of topics are the only words that begin so, beside paths of files.
         let mut names = engine.because.split([' ', ';']).filter(|it| it.starts_with('/'));
-        if !names.all(|name| may_know(&seen.graph, access, user, name)) {
+        // What nobody has any more is named still, and not what it was.
+        if !names.all(|name| may_know(access, user, name, &acts_of(&seen.graph, name))) {
             engine.because.clear();
         }
     }
-    let told = json!({
+    let answer = json!({
         "processes": processes, "processes_left_out": left_out, "contexts_silent": seen.silent(),
     });
-    told.to_string()
-}
-
-/// The flows that a user may know of, and the processes: all of them where all flows are among those, else those at their ends.
-pub(crate) fn visible<'s>(
-    seen: &'s Snapshot,
-    access: &Access,
-    user: Option<UserKey>,
-) -> (Vec<&'s RouteReport>, Vec<&'s ProcessEngines>) {
-    let flows: Vec<_> = seen.routes.iter().filter(|it| may_see(access, user, it)).collect();
-    let sees_all = flows.len() == seen.routes.len();
-    let ends = flows.iter().flat_map(|it| [&it.publisher, &it.subscription]);
-    let ends: HashSet<(u32, &str)> = ends.map(|it| (it.pid, &*it.host)).collect();
-    let is_visible =
-        |it: &&ProcessEngines| sees_all || ends.contains(&(it.process.pid, &*it.process.host));
-    let processes = seen.processes.iter().filter(is_visible).collect();
-    (flows, processes)
-}
-
-/// Whether a user may know of the topic or the service of that name.
-pub(super) fn may_know(graph: &Graph, access: &Access, user: Option<UserKey>, name: &str) -> bool {
-    let (ways, _) = ways(graph, name);
-    ways.into_iter().all(|(act, name)| access.decide(user, act, name).is_ok())
-}
-
-/// What a user has to be allowed to know of a name, and whether somebody has it.
-pub(super) fn ways<'n>(graph: &Graph, name: &'n str) -> (Vec<(Act, &'n str)>, bool) {
-    let is_topic = graph.endpoints.iter().any(|it| it.topic == name);
-    let is_service = graph.services.iter().any(|it| it.topic == name);
-    let ways = match name.split_once("/_action/") {
-        Some((action, _)) => vec![(Act::SendGoal, action)],
-        None => match (is_topic, is_service) {
-            (true, true) => vec![(Act::Subscribe, name), (Act::CallService, name)],
-            (_, false) => vec![(Act::Subscribe, name)],
-            (false, true) => vec![(Act::CallService, name)],
-        },
-    };
-    (ways, is_topic || is_service)
-}
-
-/// Whether a user may know of a flow: may hear the topic, call the service, or send goals to the action that it is a part of.
-pub(super) fn may_see(access: &Access, user: Option<UserKey>, flow: &RouteReport) -> bool {
-    let (act, name) = match (flow.topic.split_once("/_action/"), flow.role) {
-        (Some((action, _)), _) => (Act::SendGoal, action),
-        (None, Role::Topic) => (Act::Subscribe, &*flow.topic),
-        (None, Role::Request | Role::Reply) => (Act::CallService, &*flow.topic),
-    };
-    access.decide(user, act, name).is_ok()
+    answer.to_string()
 }
 
 fn bridge(done: &Statistics, since: Duration) -> Value {
@@ -237,3 +192,35 @@ fn bridge(done: &Statistics, since: Duration) -> Value {
 const TOPICS_MAX: usize = 5000;
 pub(super) const ROUTES_MAX: usize = 1000;
 const PROCESSES_MAX: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use tsuji::{EngineReport, Graph};
+
+    use super::super::rights::tests::{endpoint, flow, only, process, user_with};
+    use super::*;
+
+    #[test]
+    fn an_engine_that_runs_for_what_has_gone_says_so_to_who_may_know_of_it_whatever_it_was() {
+        let engine = |because: &str| EngineReport { because: because.into(), ..Default::default() };
+        let engines = vec![
+            engine("a subscription to /vault/open; no flow needs it now"),
+            engine("a publisher on /open"),
+        ];
+        let processes =
+            vec![ProcessEngines { process: process(1), engines, ..ProcessEngines::default() }];
+        let open = endpoint(EndpointKind::Publisher, "/open", 1);
+        let graph = Graph { nodes: Vec::new(), endpoints: vec![open], services: Vec::new() };
+        let snapshot = Snapshot::new(graph, vec![flow("/open", [1, 1])], processes);
+        let reasons = |subscribe, call_service| {
+            let (access, user) = user_with(only(subscribe, call_service));
+            let answer: Value =
+                serde_json::from_str(&super::engines(&snapshot, &access, user)).unwrap();
+            let engines = answer["processes"][0]["engines"].as_array().unwrap();
+            engines.iter().map(|it| it["because"] != "").collect::<Vec<_>>()
+        };
+        assert_eq!(reasons("", "[/rosapi/*]"), [false, true]);
+        assert_eq!(reasons("[/open]", ""), [false, true]);
+        assert_eq!(reasons("", "[/vault/*]"), [true, true]);
+    }
+}

@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 use tsuji::{Graph, KNOWN_TRANSPORTS, ProcessInfo, RouteReport, RouteSetting, RouteState};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 
-use super::overview::{ROUTES_MAX, may_know, may_see, ways};
+use super::overview::ROUTES_MAX;
+use super::rights::{Right, acts_of, may_know, may_see, rights_needed};
 use super::rosapi::full_name;
 use super::service::{Asking, read_args};
 use crate::body::OwnedBody;
@@ -66,6 +67,8 @@ pub(super) struct Changes(Mutex<VecDeque<Change>>);
 #[derive(Clone, Debug)]
 struct Change {
     topic: String,
+    /// What the name was known by when it was set: who may take that back, or see it, is judged by that too, whatever has the name since.
+    acts: Vec<Act>,
     /// What the topic was set to before, by whomever.
     before: Option<String>,
     /// What it is set to since.
@@ -94,7 +97,7 @@ impl Changes {
     }
 }
 
-/// Does what a client wants, and tells what became of it; or why it was not done.
+/// Does what a client wants, and returns what became of it; or why it was not done.
 pub(super) fn change(
     watch: &mut Watch<'_>,
     wish: &Wish,
@@ -104,9 +107,9 @@ pub(super) fn change(
     user: Option<UserKey>,
 ) -> Result<Value, String> {
     let Wish { topic, what } = wish;
-    let seen = watch.look()?;
+    let seen = watch.refresh()?;
     let last = changes.last(topic);
-    check(&seen.graph, topic, last.is_some(), access, asking, user)?;
+    let acts = check(&seen.graph, topic, last.as_ref(), access, asking, user)?;
     let flows: Vec<_> = seen.routes.iter().filter(|it| it.topic == *topic).collect();
     let pinned = pinned(&flows);
     let before = pinned.unwrap_or_else(|| last.as_ref()?.transport.as_deref()).map(str::to_owned);
@@ -141,21 +144,22 @@ pub(super) fn change(
         }
         return Err(not_set(topic, &why));
     }
-    let routes = watch.look()?.routes.iter().filter(|it| it.topic == *topic).cloned().collect();
-    let done = Done { topic, before, transport, publishers, answers, routes };
-    let (not_carried, silent) = (done.not_carried(), done.silent());
+    let routes = watch.refresh()?.routes.iter().filter(|it| it.topic == *topic).cloned().collect();
+    let outcome = SettingOutcome { topic, before, transport, publishers, answers, routes };
+    let (not_carried, silent) = (outcome.not_carried(), outcome.silent());
     if let (What::Set(Some(wanted)), [(_, why), ..]) = (what, &*not_carried)
-        && (not_carried.len(), silent.len()) == (done.routes.len(), 0)
+        && (not_carried.len(), silent.len()) == (outcome.routes.len(), 0)
     {
-        set(watch, topic, done.before.as_deref())?;
+        set(watch, topic, outcome.before.as_deref())?;
         return Err(not_set(topic, &no_flow_goes_by(wanted, why)));
     }
 
-    let Done { before, transport, .. } = &done;
+    let SettingOutcome { before, transport, .. } = &outcome;
     match what {
         What::Set(_) if before == transport => {}
         What::Set(_) => changes.push(Change {
             topic: topic.clone(),
+            acts,
             before: before.clone(),
             transport: transport.clone(),
         }),
@@ -164,11 +168,11 @@ pub(super) fn change(
     let who = user.map_or_else(|| "a client".to_owned(), |it| format!("{:?}", access.name(it)));
     let now = word(transport.as_deref());
     asking.member.audit(&format_args!("{who} has set {topic:?} to {now}"));
-    Ok(done.told(&not_carried, &silent))
+    Ok(outcome.to_json(&not_carried, &silent))
 }
 
 /// What became of a setting that some process has taken.
-struct Done<'a> {
+struct SettingOutcome<'a> {
     topic: &'a str,
     before: Option<String>,
     transport: Option<String>,
@@ -177,7 +181,7 @@ struct Done<'a> {
     routes: Vec<RouteReport>,
 }
 
-impl Done<'_> {
+impl SettingOutcome<'_> {
     /// The flows that go by another transport all the same, and why.
     fn not_carried(&self) -> Vec<(&RouteReport, String)> {
         let Some(wanted) = self.transport.as_deref() else { return Vec::new() };
@@ -191,7 +195,7 @@ impl Done<'_> {
         self.publishers.values().filter(|it| !has_answered(it)).collect()
     }
 
-    fn told(&self, not_carried: &[(&RouteReport, String)], silent: &[&ProcessInfo]) -> Value {
+    fn to_json(&self, not_carried: &[(&RouteReport, String)], silent: &[&ProcessInfo]) -> Value {
         // Who may know of one topic need not know of all processes.
         let (deciding, others): (Vec<_>, Vec<_>) = self.answers.iter().partition(|it| {
             self.publishers.contains_key(&it.process.token)
@@ -237,9 +241,11 @@ pub(super) fn settings(
     for topic in here.keys() {
         topics.entry(topic).or_default();
     }
-    topics.retain(|topic, flows| match flows.is_empty() {
-        true => may_know(&seen.graph, access, user, topic),
-        false => flows.iter().all(|it| may_see(access, user, it)),
+    topics.retain(|topic, flows| {
+        let may_know_set = |it: &&Change| {
+            may_know(access, user, topic, &acts_with(acts_of(&seen.graph, topic), &it.acts))
+        };
+        flows.iter().all(|it| may_see(access, user, it)) && here.get(topic).is_none_or(may_know_set)
     });
 
     let (mut settings, mut may_set, mut unable) = (Vec::new(), Vec::new(), Map::new());
@@ -270,29 +276,41 @@ pub(super) fn settings(
     })
 }
 
-/// Whether the user may set that name, and whether there is such a thing, or was when it was set. What is refused is a line of the audit.
+/// Returns what that name is known by, now or when it was set, if the user may set it. What is refused is a line of the audit.
 fn check(
     graph: &Graph,
     name: &str,
-    was_set: bool,
+    last: Option<&Change>,
     access: &Access,
     asking: &Asking,
     user: Option<UserKey>,
-) -> Result<(), String> {
-    let (ways, is_known) = ways(graph, name);
-    for (act, name) in ways.into_iter().chain([(Act::SetRoute, name)]) {
-        if let Err(denial) = access.decide(user, act, name) {
-            asking.member.audit(&denial);
-            return Err(denial.to_string());
-        }
+) -> Result<Vec<Act>, String> {
+    let acts = acts_with(acts_of(graph, name), last.map_or(&[], |it| &it.acts));
+    let denial_of = |rights: &[Right<'_>]| {
+        rights.iter().find_map(|(act, name)| access.decide(user, *act, name).err())
+    };
+    let denial = match denial_of(&rights_needed(name, &acts)) {
+        // The same words whatever has the name, so that nobody learns what there is by asking for it.
+        Some(denial) => Some(denial_of(&rights_needed(name, &[])).unwrap_or(denial)),
+        None => denial_of(&[(Act::SetRoute, name)]),
+    };
+    if let Some(denial) = denial {
+        asking.member.audit(&denial);
+        return Err(denial.to_string());
     }
-    match is_known || was_set {
-        true => Ok(()),
-        // Last, so that nobody learns what there is by asking for it.
-        false => Err(format!(
+    match acts.is_empty() {
+        false => Ok(acts),
+        true => Err(format!(
             "topic: found {name:?}; expected a topic that is published or subscribed to, or a service"
         )),
     }
+}
+
+/// These acts, and those of `earlier` that are not among them.
+fn acts_with(mut acts: Vec<Act>, earlier: &[Act]) -> Vec<Act> {
+    let missing: Vec<Act> = earlier.iter().copied().filter(|it| !acts.contains(it)).collect();
+    acts.extend(missing);
+    acts
 }
 
 /// The processes that decide about flows of a topic, by their tokens: those that publish it, or ask and answer.

@@ -8,6 +8,7 @@ use tsuji::{Publisher, Qos};
 use tsuji_bridge::protocol::access::{Access, ServerGlobs};
 use tsuji_bridge::{Settings, Users};
 use tsuji_interfaces::std_msgs::msg::String as Text;
+use tsuji_interfaces::std_srvs::srv::{Trigger, TriggerResponse};
 use tungstenite::Message;
 
 use crate::KEEP_ALL;
@@ -272,7 +273,7 @@ fn a_right_of_its_own_is_needed_and_nobody_learns_of_topics_by_asking() {
 users:
   viewer: {token: viewer, subscribe: all, call_service: ['/rosapi/*']}
   driver: {token: driver, subscribe: all, publish: all, call_service: all, set_param: all}
-  operator: {token: operator, subscribe: all, call_service: ['/rosapi/*'], set_route: [/chatter, '/no*']}
+  operator: {token: operator, subscribe: all, call_service: ['/rosapi/*', '/no*'], set_route: [/chatter, '/no*']}
   blind: {token: blind, subscribe: [/map], call_service: ['/rosapi/*'], set_route: all}
   mute: {token: mute, subscribe: all, set_route: all}
 ",
@@ -316,6 +317,93 @@ users:
         |token: &str| done(&mut user(token), "route_settings", json!({}))["settings"].clone();
     assert_eq!(seen("viewer")[0]["transport"], "shm");
     assert_eq!(seen("blind"), json!([]));
+}
+
+#[test]
+fn a_service_that_has_gone_stays_a_service_for_who_would_see_or_take_back_its_setting() {
+    let world = world_of(
+        "
+users:
+  admin: {token: admin, subscribe: all, call_service: all, set_route: all}
+  listener: {token: listener, subscribe: all, call_service: ['/rosapi/*'], set_route: all}
+  caller: {token: caller, call_service: all, set_route: all}
+  bare: {token: bare, call_service: ['/rosapi/*'], set_route: all}
+",
+    );
+    let service = "/vault/open";
+    let served = world.node.create_service::<Trigger>(service, |_| TriggerResponse::default());
+    let served = served.unwrap();
+    let [mut admin, mut listener, mut caller, mut bare] =
+        ["admin", "listener", "caller", "bare"].map(|it| user(&world, it));
+    let is_served = |client: &mut Client| {
+        let answer = client.call("/rosapi/services", json!({}));
+        answer["values"]["services"].as_array().unwrap().contains(&json!(service))
+    };
+    until("it is served", || is_served(&mut admin).then_some(()));
+    let args = json!({ "topic": service, "transport": "shm" });
+    let never_there = json!({ "topic": "/vault/close", "transport": "shm" });
+    let setting = json!([{ "topic": service, "transport": "shm", "undo": "auto" }]);
+    // Nobody may learn from the words of a refusal that there is a service.
+    let check = |client: &mut Client, right: &str| {
+        for of in ["set_route", "undo_route"] {
+            for args in [&args, &never_there] {
+                let why = refused(client, of, args.clone());
+                let expected = format!("may not {right} {}: ", args["topic"]);
+                assert!(why.contains(&expected), "{of}: {why}");
+            }
+        }
+    };
+    let mut judged = |client: &mut Client| {
+        assert_eq!(settings(&mut admin), setting);
+        assert_eq!(settings(client), setting);
+        assert_eq!(settings(&mut listener), json!([]));
+        assert_eq!(settings(&mut bare), json!([]));
+        check(&mut listener, "call_service");
+        check(&mut bare, "subscribe");
+    };
+    done(&mut caller, "set_route", args.clone());
+    judged(&mut caller);
+    drop(served);
+    until("nobody serves it", || (!is_served(&mut caller)).then_some(()));
+    judged(&mut caller);
+    // What is set once more is a service as before.
+    done(&mut caller, "set_route", json!({ "topic": service, "transport": "cyclonedds" }));
+    assert_eq!(settings(&mut listener), json!([]));
+    check(&mut listener, "call_service");
+    assert_eq!(done(&mut caller, "undo_route", args.clone())["transport"], "shm");
+    // A topic of that name does not make it one, for who may only subscribe.
+    let _topic = world.node.create_publisher::<Text>(service, KEEP_ALL).unwrap();
+    until("the topic", || {
+        let told = done(&mut user(&world, "listener"), "routes", json!({}));
+        told["topics"].as_array()?.iter().any(|it| it["topic"] == service).then_some(())
+    });
+    assert_eq!(settings(&mut listener), json!([]));
+    check(&mut listener, "call_service");
+    let mut admin = user(&world, "admin");
+    assert_eq!(done(&mut admin, "undo_route", args)["transport"], "auto");
+    assert_eq!(settings(&mut admin), json!([]));
+}
+
+#[test]
+fn a_topic_without_flows_hides_processes_from_who_may_not_know_of_it() {
+    let world = world_of(
+        "
+users:
+  all: {token: all, subscribe: all, call_service: all, send_action_goal: all}
+  blind: {token: blind, subscribe: [/map], call_service: ['/rosapi/*']}
+",
+    );
+    let _secret = world.node.create_publisher::<Text>("/secret", KEEP_ALL).unwrap();
+    let mut all = user(&world, "all");
+    until("the topic", || {
+        let told = done(&mut all, "routes", json!({}));
+        assert_eq!(told["routes"], json!([]));
+        told["topics"].as_array()?.iter().any(|it| it["topic"] == "/secret").then_some(())
+    });
+    let count = |token: &str| {
+        done(&mut user(&world, token), "engines", json!({}))["processes"].as_array().unwrap().len()
+    };
+    assert_eq!((count("all"), count("blind")), (2, 0));
 }
 
 /// What clients of the bridge are told of the engine of Cyclone DDS in each process that they may know of: why it runs.
