@@ -186,41 +186,41 @@ pub(crate) fn write_to<S: Sink>(
     message: &Bound<'_, Message>,
     rooms: &mut [Room],
 ) -> PyResult<usize> {
+    Ok(written_to(sink, message, rooms)?.position())
+}
+
+fn written_to<S: Sink>(
+    sink: S,
+    message: &Bound<'_, Message>,
+    rooms: &mut [Room],
+) -> PyResult<Writer<S>> {
     let mut writer = Writer::new(sink, ByteOrder::Little).map_err(read::raised)?;
     write::write_around(message, rooms, &mut writer).map_err(|wrong| wrong.raised(message.py()))?;
-    Ok(writer.position())
+    Ok(writer)
 }
 
 /// Writes a message into memory, with room in the place of some of its fields, and answers how many bytes it has; none where there
-/// is no room for it: it may have grown since it was measured.
+/// is no room for it: another thread may have set a field since it was measured.
 pub(crate) fn write_into(
     message: &Bound<'_, Message>,
     rooms: &mut [Room],
     bytes: &mut [u8],
 ) -> PyResult<Option<usize>> {
-    let room = bytes.len();
-    match write_to(Slice::new(bytes), message, rooms) {
-        Ok(written) => Ok(Some(written)),
-        // It is larger than it was, or wrong; the size tells which.
-        Err(_) if room < write_to(Count::default(), message, rooms)? => Ok(None),
-        Err(wrong) => Err(wrong),
+    if let Ok(written) = write_to(Slice::new(bytes), message, rooms) {
+        return Ok(Some(written));
     }
+    // It grew, or is wrong, which memory that grows with it tells: by now it may have any size again.
+    write_to(Vec::new(), message, rooms)?;
+    Ok(None)
 }
 
 pub(crate) fn encode(message: &Bound<'_, Message>) -> PyResult<Vec<u8>> {
     encode_of_size(message, size(message)?)
 }
 
-/// The same of a message that was measured already.
-pub(crate) fn encode_of_size(message: &Bound<'_, Message>, mut size: usize) -> PyResult<Vec<u8>> {
-    loop {
-        let mut bytes = vec![0; size];
-        if let Some(written) = write_into(message, &mut [], &mut bytes)? {
-            bytes.truncate(written);
-            return Ok(bytes);
-        }
-        size = self::size(message)?;
-    }
+/// The same of a message that was measured already. It may have another size by now.
+pub(crate) fn encode_of_size(message: &Bound<'_, Message>, size: usize) -> PyResult<Vec<u8>> {
+    Ok(written_to(Vec::with_capacity(size), message, &mut [])?.into_sink())
 }
 
 /// What a field is before anybody sets it.

@@ -1,6 +1,6 @@
 //! From Python to CDR, and what of Python a field takes.
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString};
 use tsuji_msg::cdr::{Scalar, Sink, Writer};
@@ -331,14 +331,23 @@ fn write_field<S: Sink>(
         }
         (base, _) => {
             let list = value.cast::<PyList>()?;
-            check_count(field.shape, list.len())?;
+            let count = list.len();
+            check_count(field.shape, count)?;
             if is_counted {
-                writer.length(list.len()).map_err(raised)?;
+                writer.length(count).map_err(raised)?;
             }
+            let mut written = 0;
             for (at, item) in list.iter().enumerate() {
                 write_single(base, &item, writer).map_err(|wrong| wrong.at(at))?;
+                written += 1;
             }
-            Ok(())
+            // What an element runs of Python, or another thread, may have changed it.
+            match written == count {
+                true => Ok(()),
+                false => {
+                    Err(PyRuntimeError::new_err("the list changed while it was written").into())
+                }
+            }
         }
     }
 }
