@@ -12,11 +12,19 @@ use tsuji_transport::Result;
 use crate::config::{URI, ZenohConfig};
 use crate::{PEERS, SAMPLE_BYTES_MAX, SCOPES, Zenoh};
 
+const VERSION: &CStr = {
+    let text = concat!(env!("CARGO_PKG_VERSION"), " over Zenoh 1.10.2\0");
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(it) => it,
+        Err(_) => panic!("a NUL in a version"),
+    }
+};
+
 struct Exported;
 
 impl Library for Exported {
     const NAME: &'static CStr = c"zenoh";
-    const VERSION: &'static CStr = c"0.1.0 over Zenoh 1.10.2";
+    const VERSION: &'static CStr = VERSION;
     const SCOPES: Scopes = SCOPES;
     const PEERS: Peers = PEERS;
     const SAMPLE_BYTES_MAX: u64 = SAMPLE_BYTES_MAX;
