@@ -115,11 +115,12 @@ fn show(line: &str) {
 }
 
 fn line(position: Position, (first_ns, last_ns): (u64, u64)) -> String {
-    let Position { at_ns, rate, paused, waits } = position;
-    let word = match (waits, paused) {
-        (true, _) => "waiting",
-        (false, true) => "paused ",
-        (false, false) => "playing",
+    let Position { at_ns, rate, paused, waits, ended, .. } = position;
+    let word = match (waits, ended, paused) {
+        (true, _, _) => "waiting",
+        (_, true, _) => "ended  ",
+        (_, _, true) => "paused ",
+        _ => "playing",
     };
     let seconds = |ns: u64| ns.saturating_sub(first_ns) as f64 / 1e9;
     let at = seconds(at_ns.clamp(first_ns, last_ns));
@@ -133,11 +134,13 @@ mod tests {
     #[test]
     fn the_line_stays_within_the_recording() {
         let check = |at_ns, paused, waits, expect: &str| {
-            let position = Position { at_ns, rate: 0.5, paused, waits };
+            let ended = 61_000_000_000 < at_ns;
+            let position = Position { at_ns, rate: 0.5, paused, waits, ended, jumps: 0 };
             assert_eq!(line(position, (1_000_000_000, 61_000_000_000)), expect);
         };
         check(0, false, true, "waiting  0.0 s of 60.0 s  0.50 times as fast");
         check(13_340_000_000, true, false, "paused   12.3 s of 60.0 s  0.50 times as fast");
-        check(u64::MAX, false, false, "playing  60.0 s of 60.0 s  0.50 times as fast");
+        check(61_000_000_000, false, false, "playing  60.0 s of 60.0 s  0.50 times as fast");
+        check(u64::MAX, false, false, "ended    60.0 s of 60.0 s  0.50 times as fast");
     }
 }

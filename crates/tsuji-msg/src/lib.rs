@@ -35,7 +35,7 @@ pub use message::{Action, InPlace, Message, Service, encode_as};
 pub use name::{NameError, TypeName};
 pub use types::{
     ActionDescription, Definition, Field, LoadError, NESTING_MAX, Resolver, ServiceDescription,
-    TYPE_BYTES_MAX, TypeDescription, TypeSet, Unreadable, load, load_full_text,
+    TYPE_BYTES_MAX, TypeDescription, TypeSet, Unreadable, definitions_in, load, load_full_text,
 };
 pub use view::{ArrayView, SeqIter, SeqView};
 pub use wire::{Element, WString, Wire};

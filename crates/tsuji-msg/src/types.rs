@@ -427,6 +427,28 @@ pub fn load(name: &str, resolver: &dyn Resolver) -> Result<Arc<TypeDescription>,
 ///
 /// Those of [`TypeSet::load_text`].
 pub fn load_full_text(name: &str, text: &str) -> Result<Arc<TypeDescription>, LoadError> {
+    let (own, others) = split_full_text(text);
+    TypeSet::new(others).load_text(name, &own)
+}
+
+/// Splits what [`load_full_text`] reads into its definitions, each by its name, such as `my_msgs/msg/Line`. That is a
+/// [`Resolver`].
+///
+/// ```
+/// let text = "Point[] points\n===\nMSG: my_msgs/Point\nfloat64 x\nfloat64 y\n";
+/// let texts = tsuji_msg::definitions_in("my_msgs/msg/Line", text);
+/// assert_eq!(texts["my_msgs/msg/Point"], "float64 x\nfloat64 y\n");
+/// assert_eq!(tsuji_msg::load("my_msgs/msg/Line", &texts)?.fields().len(), 1);
+/// # Ok::<_, tsuji_msg::LoadError>(())
+/// ```
+pub fn definitions_in(name: &str, text: &str) -> HashMap<String, String> {
+    let (own, mut all) = split_full_text(text);
+    all.insert(name.to_owned(), own);
+    all
+}
+
+/// The definition that comes first in a full text, and the others by name.
+fn split_full_text(text: &str) -> (String, HashMap<String, String>) {
     let (mut own, mut others) = (String::new(), Vec::<(String, String)>::new());
     let mut is_name_next = false;
     for line in text.lines() {
@@ -445,8 +467,7 @@ pub fn load_full_text(name: &str, text: &str) -> Result<Arc<TypeDescription>, Lo
         text.push_str(line);
         text.push('\n');
     }
-    let others: HashMap<String, String> = others.into_iter().collect();
-    TypeSet::new(others).load_text(name, &own)
+    (own, others.into_iter().collect())
 }
 
 impl<R: Resolver> TypeSet<R> {

@@ -176,7 +176,7 @@ impl Player {
             return Err(Error::new(ErrorKind::Invalid, text));
         }
         let waits = WaitList::new(&context)?;
-        let controls = Controls::new(&context, &options)?;
+        let controls = Controls::new(&context, &options, &recording)?;
         let has_met = false;
         Ok(Self {
             context,
@@ -260,7 +260,8 @@ impl Player {
         subscriptions.filter(|it| own.mismatches(it).is_empty()).count()
     }
 
-    /// Plays all of it once, or until the context is shut down. What a subscription keeps all of waits for it.
+    /// Plays all of it once, from where [`Controls::seek`] has it or else from its beginning; or until the context is shut down.
+    /// Where it is to go meanwhile, it goes. What a subscription keeps all of waits for it.
     ///
     /// # Errors
     ///
@@ -271,31 +272,65 @@ impl Player {
             self.meet()?;
         }
         let mut played = Played::default();
+        let first_ns = self.recording.summary().first_ns;
+        let mut from_ns = first_ns.saturating_add(self.offset_ns());
+        let mut delay = self.options.delay;
+        self.controls.begin(from_ns);
+        if let Some(sought_ns) = self.controls.take_seek() {
+            (from_ns, delay) = (sought_ns, Duration::ZERO);
+        }
+        loop {
+            match self.play_from(from_ns, delay, &mut played)? {
+                Waited::Sought => {
+                    from_ns = self.controls.take_seek().unwrap_or(from_ns);
+                    delay = Duration::ZERO;
+                }
+                Waited::Due => {
+                    self.controls.end(self.recording.summary().last_ns.max(from_ns));
+                    return Ok(played);
+                }
+                Waited::Closed => return Ok(played),
+            }
+        }
+    }
+
+    fn offset_ns(&self) -> u64 {
+        u64::try_from(self.options.start_offset.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Plays what comes from `from_ns` on, until it has ended, is to go elsewhere, or the context is shut down.
+    fn play_from(&mut self, from_ns: u64, delay: Duration, played: &mut Played) -> Result<Waited> {
         let Self { context, recording, options, publishers, clock, waits, controls, .. } = self;
-        let first_ns = recording.summary().first_ns;
-        let offset_ns = u64::try_from(options.start_offset.as_nanos()).unwrap_or(u64::MAX);
-        let from_ns = first_ns.saturating_add(offset_ns);
+        let is_whole = from_ns <= recording.summary().first_ns;
         let until_ns = options.until_ns.unwrap_or(u64::MAX);
-        let mut messages = recording.messages(if offset_ns == 0 { 0 } else { from_ns }).peekable();
+        let mut messages = recording.messages(if is_whole { 0 } else { from_ns }).peekable();
         // To read as far as the first message takes a while, which is not of the recording's time.
         messages.peek();
-        controls.begin(from_ns);
         let mut pace = Pace { began: Instant::now(), clock, waits, controls };
-        if !pace.sleep(options.delay)? {
-            return Ok(played);
+        if !delay.is_zero() {
+            match pace.sleep(delay)? {
+                Waited::Due => {}
+                other => return Ok(other),
+            }
         }
-        pace.begin(from_ns);
+        if !pace.begin(from_ns) {
+            return Ok(Waited::Sought);
+        }
         for message in messages {
             let message = message?;
             // Asked here too, as what nobody wants is not waited for.
-            if !context.is_ok() || until_ns < message.log_ns {
+            if !context.is_ok() {
+                return Ok(Waited::Closed);
+            }
+            if until_ns < message.log_ns {
                 break;
             }
             let Some(Playing { publisher, tells_time }) = publishers.get(&message.topic) else {
                 continue;
             };
-            if !pace.wait_until(message.log_ns)? {
-                break;
+            match pace.wait_until(message.log_ns)? {
+                Waited::Due => {}
+                other => return Ok(other),
             }
             let told = match &mut pace.clock {
                 Some(clock) if *tells_time => clock.tell(message.log_ns),
@@ -306,12 +341,30 @@ impl Player {
                     played.messages += 1;
                     played.bytes += message.data().len() as u64;
                 }
-                Err(_) if !context.is_ok() => break,
+                Err(_) if !context.is_ok() => return Ok(Waited::Closed),
                 Err(error) if error.kind() == NodeErrorKind::Invalid => played.refused += 1,
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(played)
+        Ok(Waited::Due)
+    }
+
+    /// Waits, after all of it was played, until it is to be played again from elsewhere: by [`Controls::seek`], or because it is
+    /// to go on, which is from its beginning then. `false` once the context is shut down.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Node`] if tsuji refuses to wait.
+    pub fn wait_for_seek(&mut self) -> Result<bool> {
+        while !self.controls.is_sought() {
+            match self.waits.wait(&[&*self.controls.waker], None) {
+                Ok(_) if self.context.is_ok() => {}
+                Ok(_) => return Ok(false),
+                Err(error) if error.kind() == NodeErrorKind::Closed => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
     }
 
     /// Waits, for a while, until every subscription has all that was played.
@@ -345,13 +398,18 @@ impl std::fmt::Debug for Player {
     }
 }
 
-/// Pauses what is played and goes on, changes how fast it is, and tells how far it is. All of one player are the same.
-#[derive(Clone, Debug)]
+/// Pauses what is played and goes on, changes how fast it is, goes to another time, and tells how far it is. All of one player are the
+/// same.
+#[derive(Clone)]
 pub struct Controls {
     state: Arc<Mutex<State>>,
     /// Ends the wait for the next message.
     waker: Arc<GuardCondition>,
+    /// Whom to tell of a change.
+    changed: Arc<Mutex<Option<Tell>>>,
 }
+
+type Tell = Arc<dyn Fn() + Send + Sync>;
 
 /// Where it is in the time of the recording.
 #[derive(Clone, Copy, Debug)]
@@ -361,10 +419,16 @@ struct State {
     since: Instant,
     rate: f64,
     paused: bool,
-    /// Whether it is played; before, while it is delayed, its time stands still.
+    /// Whether it is played; before, while it is delayed, and after its end its time stands still.
     runs: bool,
+    ended: bool,
     /// Messages that are to be played although it is paused.
     steps: u32,
+    /// Where it can be: what is to be played of the recording.
+    span_ns: (u64, u64),
+    /// Where it is to go.
+    seek: Option<u64>,
+    jumps: u64,
 }
 
 impl State {
@@ -381,6 +445,15 @@ impl State {
         (self.at_ns, self.since) = (self.now_ns(), Instant::now());
         change(self);
     }
+
+    /// It is to go there. Until it has, its time stands still.
+    fn go_to(&mut self, at_ns: u64) {
+        let at_ns = at_ns.clamp(self.span_ns.0, self.span_ns.1);
+        (self.at_ns, self.since) = (at_ns, Instant::now());
+        (self.runs, self.ended, self.steps) = (false, false, 0);
+        self.seek = Some(at_ns);
+        self.jumps += 1;
+    }
 }
 
 /// How far it is.
@@ -394,36 +467,58 @@ pub struct Position {
     pub paused: bool,
     /// Whether it has not begun yet.
     pub waits: bool,
+    /// Whether all of it was played.
+    pub ended: bool,
+    /// How often it has gone to another time so far.
+    pub jumps: u64,
 }
 
 impl Controls {
-    fn new(context: &Context, options: &PlayOptions) -> Result<Self> {
+    fn new(context: &Context, options: &PlayOptions, recording: &Recording) -> Result<Self> {
+        let (first_ns, last_ns) = (recording.summary().first_ns, recording.summary().last_ns);
+        let offset_ns = u64::try_from(options.start_offset.as_nanos()).unwrap_or(u64::MAX);
+        let from_ns = first_ns.saturating_add(offset_ns);
+        let until_ns = options.until_ns.unwrap_or(u64::MAX).min(last_ns);
         let state = State {
-            at_ns: 0,
+            at_ns: from_ns,
             since: Instant::now(),
             rate: options.rate,
             paused: options.paused,
             runs: false,
+            ended: false,
             steps: 0,
+            span_ns: (from_ns, until_ns.max(from_ns)),
+            seek: None,
+            jumps: 0,
         };
         let waker = Arc::new(GuardCondition::new(context)?);
-        Ok(Self { state: Arc::new(Mutex::new(state)), waker })
+        Ok(Self { state: Arc::new(Mutex::new(state)), waker, changed: Arc::default() })
     }
 
     /// How far it is.
     pub fn position(&self) -> Position {
         let state = self.lock();
-        let State { rate, paused, runs, .. } = *state;
-        Position { at_ns: state.now_ns(), rate, paused, waits: !runs }
+        let State { rate, paused, runs, ended, jumps, .. } = *state;
+        let waits = !runs && !ended;
+        Position { at_ns: state.now_ns(), rate, paused, waits, ended, jumps }
     }
 
-    /// Pauses it, or goes on with it.
+    /// Where it begins and where it ends, in nanoseconds since the Unix epoch.
+    pub fn span_ns(&self) -> (u64, u64) {
+        self.lock().span_ns
+    }
+
+    /// Pauses it, or goes on with it. Where it has ended it goes on from its beginning, if somebody
+    /// [waits for that](Player::wait_for_seek).
     pub fn set_paused(&self, paused: bool) {
         self.lock().change(|it| {
             it.paused = paused;
             it.steps = 0;
+            if !paused && it.ended {
+                it.go_to(it.span_ns.0);
+            }
         });
-        self.waker.trigger();
+        self.tell();
     }
 
     /// Pauses it if it goes on, and goes on if it is paused.
@@ -436,7 +531,14 @@ impl Controls {
     pub fn set_rate(&self, rate: f64) {
         let rate = if rate.is_finite() { rate.max(RATE_MIN) } else { return };
         self.lock().change(|it| it.rate = rate);
-        self.waker.trigger();
+        self.tell();
+    }
+
+    /// Goes to a time of the recording, in nanoseconds since the Unix epoch; before its beginning to that, behind its end to that.
+    /// The next message is the first that was received then or later.
+    pub fn seek(&self, at_ns: u64) {
+        self.lock().go_to(at_ns);
+        self.tell();
     }
 
     /// Plays the next message while it is paused. Answers whether it is.
@@ -451,9 +553,59 @@ impl Controls {
         paused
     }
 
+    /// Has `tell` called, by whichever thread, after each change but that time passes. Of several calls the last one counts.
+    pub fn when_changed(&self, tell: impl Fn() + Send + Sync + 'static) {
+        *self.changed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tell));
+    }
+
+    fn tell(&self) {
+        self.waker.trigger();
+        let tell = self.changed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(tell) = tell {
+            tell();
+        }
+    }
+
+    /// It is played once more, from `at_ns` unless it is to go elsewhere.
     fn begin(&self, at_ns: u64) {
         let mut state = self.lock();
-        (state.at_ns, state.since, state.runs) = (at_ns, Instant::now(), false);
+        if state.seek.is_none() {
+            // Again from its beginning.
+            state.jumps += u64::from(state.ended);
+            (state.at_ns, state.since) = (at_ns, Instant::now());
+        }
+        (state.runs, state.ended) = (false, false);
+    }
+
+    /// It goes on from `at_ns`; `false` if it is to go elsewhere.
+    fn run(&self, at_ns: u64, now: Instant) -> bool {
+        let mut state = self.lock();
+        if state.seek.is_some() {
+            return false;
+        }
+        (state.at_ns, state.since, state.runs) = (at_ns, now, true);
+        drop(state);
+        self.tell();
+        true
+    }
+
+    /// All of it was played, unless it is to go elsewhere.
+    fn end(&self, at_ns: u64) {
+        let mut state = self.lock();
+        if state.seek.is_none() {
+            let at_ns = at_ns.min(state.span_ns.1);
+            (state.at_ns, state.runs, state.ended) = (at_ns, false, true);
+        }
+        drop(state);
+        self.tell();
+    }
+
+    fn is_sought(&self) -> bool {
+        self.lock().seek.is_some()
+    }
+
+    fn take_seek(&self) -> Option<u64> {
+        self.lock().seek.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -477,6 +629,23 @@ impl Controls {
     }
 }
 
+impl std::fmt::Debug for Controls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Controls").field("position", &self.position()).finish_non_exhaustive()
+    }
+}
+
+/// How a wait has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    /// It is time.
+    Due,
+    /// It is to go to another time.
+    Sought,
+    /// The context is shut down.
+    Closed,
+}
+
 /// When what is played.
 struct Pace<'a> {
     began: Instant,
@@ -486,25 +655,23 @@ struct Pace<'a> {
 }
 
 impl Pace<'_> {
-    /// It is played from now on, from `from_ns` in the recording.
-    fn begin(&mut self, from_ns: u64) {
+    /// It is played from now on, from `from_ns` in the recording; `false` if it is to go elsewhere.
+    fn begin(&mut self, from_ns: u64) -> bool {
         self.began = Instant::now();
-        let mut state = self.controls.lock();
-        (state.at_ns, state.since, state.runs) = (from_ns, self.began, true);
-        drop(state);
         if let Some(clock) = self.clock {
             clock.begin();
         }
+        self.controls.run(from_ns, self.began)
     }
 
-    /// Waits so long before it begins. `false` when the context is shut down.
-    fn sleep(&mut self, delay: Duration) -> Result<bool> {
+    /// Waits so long before it begins.
+    fn sleep(&mut self, delay: Duration) -> Result<Waited> {
         let began = Instant::now();
         self.wait(|_| Some(delay.saturating_sub(began.elapsed())), None)
     }
 
-    /// Waits until it is `log_ns` in the recording, and tells the time meanwhile. `false` when the context is shut down.
-    fn wait_until(&mut self, log_ns: u64) -> Result<bool> {
+    /// Waits until it is `log_ns` in the recording, and tells the time meanwhile.
+    fn wait_until(&mut self, log_ns: u64) -> Result<Waited> {
         self.wait(|it| it.left(log_ns), Some(log_ns))
     }
 
@@ -514,13 +681,16 @@ impl Pace<'_> {
         &mut self,
         mut left: impl FnMut(&Controls) -> Option<Duration>,
         last_ns: Option<u64>,
-    ) -> Result<bool> {
+    ) -> Result<Waited> {
         loop {
+            if self.controls.is_sought() {
+                return Ok(Waited::Sought);
+            }
             let due = left(self.controls);
             match self.step(due, last_ns) {
-                Ok(true) => return Ok(true),
+                Ok(true) => return Ok(Waited::Due),
                 Ok(false) => {}
-                Err(error) if error.kind() == NodeErrorKind::Closed => return Ok(false),
+                Err(error) if error.kind() == NodeErrorKind::Closed => return Ok(Waited::Closed),
                 Err(error) => return Err(error.into()),
             }
         }

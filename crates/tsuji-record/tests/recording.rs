@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -456,6 +457,67 @@ fn what_is_played_is_paused_and_goes_on() {
     assert!(!controls.play_next());
     assert_eq!([next(), next()], ["three", "four"]);
     assert_eq!(playing.join().unwrap(), 4);
+}
+
+#[test]
+fn what_is_played_goes_to_another_time() {
+    const FIRST_NS: u64 = 1_700_000_000_000_000_000;
+    let at = |number: u64| FIRST_NS + number * 1_000_000;
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    foreign(&path, "/words", &[""], &["one", "two", "three", "four"], AS_IT_IS);
+    let node = node(&path);
+    let heard = node.create_polled_subscription::<Text>("/words", KEEP_ALL).unwrap();
+    let next = || take(|| heard.take().unwrap()).message().data.clone();
+    let options = PlayOptions { paused: true, ..PlayOptions::default() };
+    let mut player = Player::new(&node, Recording::open(&path).unwrap(), options).unwrap();
+    let controls = player.controls();
+    assert_eq!(controls.span_ns(), (at(0), at(3)));
+    let changes = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&changes);
+    controls.when_changed(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let playing = thread::spawn(move || {
+        let mut messages = player.play().unwrap().messages;
+        while player.wait_for_seek().unwrap() {
+            messages += player.play().unwrap().messages;
+        }
+        messages
+    });
+    let steps = |to: u64, words: &[&str]| {
+        controls.seek(to);
+        // Where it is is known at once, whatever is still on its way.
+        assert_eq!(controls.position().at_ns, to.clamp(at(0), at(3)));
+        until(|| !controls.position().waits);
+        for word in words {
+            assert!(controls.play_next());
+            assert_eq!(&next(), word);
+        }
+    };
+    until(|| !controls.position().waits);
+    let before = changes.load(Ordering::Relaxed);
+    steps(at(2) + 1, &["four"]);
+    until(|| controls.position().ended);
+    assert_eq!(controls.position().at_ns, at(3));
+    // What has ended goes back as well, and to times that the recording has not.
+    steps(at(1), &["two", "three"]);
+    steps(0, &["one"]);
+    steps(u64::MAX, &["four"]);
+    until(|| controls.position().ended);
+    assert_eq!(controls.position().jumps, 4);
+    assert!(before + 8 <= changes.load(Ordering::Relaxed));
+    // To go on there is to begin again.
+    controls.set_paused(false);
+    assert_eq!([next(), next(), next(), next()], ["one", "two", "three", "four"]);
+    until(|| controls.position().ended);
+    assert_eq!(controls.position().jumps, 5);
+    node.context().shutdown();
+    assert_eq!(playing.join().unwrap(), 9);
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    take(|| is_so().then_some(()));
 }
 
 #[test]
