@@ -4,6 +4,7 @@ import { Call } from './call.js';
 import { complain, find, make, offer, say } from './dom.js';
 import { clock, many } from './format.js';
 import { Picture } from './picture.js';
+import { Playback } from './playback.js';
 import { Plot } from './plot.js';
 import { Publish } from './publish.js';
 import { Routes } from './routes.js';
@@ -82,6 +83,7 @@ Object.assign(panels, {
   publish: new Publish(parts),
   call: new Call(parts),
 });
+new Playback(parts);
 let shown;
 tabs = new Tabs(document.querySelector('[role=tablist]'), (name) => {
   panels[shown]?.show(false);

@@ -54,7 +54,22 @@ pub(crate) enum Dialect {
     /// That of rosbridge.
     Rosbridge,
     /// That of Foxglove.
-    Foxglove,
+    Foxglove {
+        /// It knows what it is that a recording is played.
+        knows_playback: bool,
+    },
+}
+
+impl Dialect {
+    /// Whether that is Foxglove's.
+    pub(crate) fn is_foxglove(self) -> bool {
+        matches!(self, Self::Foxglove { .. })
+    }
+
+    /// Whether it is told how far a recording is played.
+    pub(crate) fn knows_playback(self) -> bool {
+        matches!(self, Self::Foxglove { knows_playback: true })
+    }
 }
 
 /// From where a client speaks.
@@ -250,7 +265,7 @@ impl ConnectedClient {
             number,
             encoding: match peer.dialect {
                 Dialect::Rosbridge => settings.encoding(),
-                Dialect::Foxglove => Encoding::Json,
+                Dialect::Foxglove { .. } => Encoding::Json,
             },
             peer,
             place,
@@ -287,7 +302,7 @@ impl ConnectedClient {
 
     /// The same, as its request said.
     pub(crate) fn answer_by(&self, delivery: Delivery, answer: &Outgoing<'_>) {
-        if self.peer.dialect == Dialect::Foxglove {
+        if self.peer.dialect.is_foxglove() {
             return foxglove::answer(self, answer);
         }
         let sent = self.send(delivery, answer.id(), |out| answer.write(out, self.encoding));
@@ -411,7 +426,7 @@ impl ConnectedClient {
     /// Says why something was not done, where the client wants to know.
     pub(crate) fn refuse(&self, refusal: &Refusal) {
         self.counters.refusals.fetch_add(1, Ordering::Relaxed);
-        if self.peer.dialect == Dialect::Foxglove {
+        if self.peer.dialect.is_foxglove() {
             return foxglove::refuse(self, refusal);
         }
         if self.lock().client.level.tells(Level::Error) {
@@ -450,7 +465,7 @@ impl ConnectedClient {
         let is_told = match self.peer.dialect {
             Dialect::Rosbridge => self.lock().client.level.tells(level),
             // It has no means to say what it wants to know.
-            Dialect::Foxglove => Level::Warning.tells(level),
+            Dialect::Foxglove { .. } => Level::Warning.tells(level),
         };
         if is_told {
             self.answer(&Outgoing::Status { id, level, msg });

@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tsuji::{Context, EndpointKind};
-use tsuji_foxglove::{self as protocol, Capability, Catalogue, Changes, Entry, Message, Parameter};
+use tsuji_foxglove::{
+    self as protocol, Capability, Catalogue, Changes, Entry, Message, Parameter, Timestamp,
+};
 use tsuji_rosbridge::{Id, Level, Outgoing, Refusal, Values};
 
 use crate::connected_client::ConnectedClient;
 use crate::frame::{Frame, Kind};
+use crate::playback::PlaybackWish;
 use crate::settings::Settings;
 
 /// What clients know by numbers, the same for all of them.
@@ -153,6 +156,8 @@ pub(crate) enum Wish {
     Graph { is_wanted: bool },
     /// A file.
     Asset { uri: String, request: u32 },
+    /// The recording that is played to be as `wish` has it.
+    Playback { wish: PlaybackWish, request: String },
 }
 
 impl Wish {
@@ -166,6 +171,7 @@ impl Wish {
             | Self::LeaveParameters { names: all } => names(all),
             Self::SetParameters { text_bytes, .. } => text_bytes * VALUE_BYTES,
             Self::Asset { uri, .. } => uri.len(),
+            Self::Playback { request, .. } => request.len(),
         }
     }
 }
@@ -190,6 +196,11 @@ pub(crate) fn greet(
         Capability::ConnectionGraph,
         Capability::Assets,
     ];
+    let playback = settings.playback.as_ref().filter(|_| member.peer.dialect.knows_playback());
+    let span = playback.map(|it| it.span_ns());
+    if span.is_some() {
+        capabilities.push(Capability::RangedPlayback);
+    }
     // A client to which this is said has no time until it is told one.
     if is_time_simulated {
         capabilities.push(Capability::Time);
@@ -200,6 +211,8 @@ pub(crate) fn greet(
         supported_encodings: &Encoding::WORDS,
         metadata: &metadata,
         session_id: &names.session,
+        data_start_time: span.map(|it| Timestamp::from_ns(it.0)),
+        data_end_time: span.map(|it| Timestamp::from_ns(it.1)),
     };
     tell(member, &Message::ServerInfo(info));
 }

@@ -26,6 +26,7 @@ mod foxglove;
 mod goal;
 mod overview;
 mod parameter;
+mod playback;
 mod rights;
 mod rosapi;
 mod route;
@@ -41,8 +42,8 @@ pub(crate) use rights::visible;
 use served_action::ServedActions;
 pub(crate) use service::{Call, GONE, LATE};
 use service::{Callers, Servers};
-pub(crate) use topic::Subscription;
 use topic::Topics;
+pub(crate) use topic::{Subscription, offers, request};
 
 /// What the thread of ROS is asked to do.
 #[derive(Debug)]
@@ -165,11 +166,11 @@ impl Drop for Mailbox {
 
 /// What of a subscription never came, or was pushed out of its queue before it was taken, as far as it is counted.
 #[derive(Default)]
-struct Missed(u64);
+pub(crate) struct Missed(u64);
 
 impl Missed {
     /// Counts what is new of it.
-    fn note(&mut self, subscription: &RawSubscription, counters: &Counters) {
+    pub(crate) fn note(&mut self, subscription: &RawSubscription, counters: &Counters) {
         let SubscriptionCounters { lost, displaced, .. } = subscription.counters();
         let before = std::mem::replace(&mut self.0, lost + displaced);
         counters.missed.fetch_add(self.0.saturating_sub(before), Ordering::Relaxed);
@@ -209,7 +210,7 @@ impl Hub {
     ) -> Result<(Self, Mailbox)> {
         let context = node.context().clone();
         let news = GuardCondition::new(&context)?;
-        let news_of_goals = news.clone();
+        let (news_of_goals, news_of_playback) = (news.clone(), news.clone());
         let (sender, orders) = mpsc::channel();
         let is_over = Arc::<AtomicBool>::default();
         let observer = Arc::new(Observer::new(context.clone()));
@@ -250,6 +251,7 @@ impl Hub {
                 Arc::clone(types),
                 Arc::clone(counters),
                 names,
+                news_of_playback,
             ),
             context,
             reconsidered: began,

@@ -2,7 +2,8 @@
 //!
 //! Two threads serve all clients. One has the connections: it reads, publishes, and writes what waits. The other has
 //! what comes from ROS: it takes samples, replies, requests and goals, and writes each once in every form that clients want. A
-//! third begins when somebody first asks for the transports of all flows, or for metrics. What the protocol means is decided in `tsuji-rosbridge`, how
+//! third begins when somebody first asks for the transports of all flows, or for metrics, and one compresses pictures where that is
+//! wanted. What the protocol means is decided in `tsuji-rosbridge`, how
 //! messages look in `tsuji-codec`; this crate acts. It chooses no transport and knows no transport.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
@@ -26,12 +27,14 @@ mod foxglove;
 mod frame;
 mod hub;
 mod io;
+mod jpeg;
 mod memory;
 mod metrics;
 mod observer;
 mod own;
 mod page;
 mod plain;
+mod playback;
 mod session;
 mod settings;
 mod tree;
@@ -40,6 +43,8 @@ mod users;
 mod wake;
 
 pub use error::{Error, ErrorKind, Result};
+pub use jpeg::Jpeg;
+pub use playback::{Playback, PlaybackState, PlaybackStatus, PlaybackWish};
 pub use settings::{Place, Protocol, Settings, TlsFiles};
 pub use tsuji_rosbridge as protocol;
 pub use users::{Users, read_rosauth};
@@ -47,6 +52,7 @@ pub use users::{Users, read_rosauth};
 use desk::Desk;
 use hub::Hub;
 use io::Io;
+use jpeg::{Compressor, Stop};
 use memory::Memory;
 use types::Types;
 use wake::Wake;
@@ -60,6 +66,7 @@ pub struct Bridge {
     bound: Vec<Bound>,
     connections: Option<JoinHandle<()>>,
     ros: Option<JoinHandle<()>>,
+    compressor: Option<(Stop, JoinHandle<()>)>,
 }
 
 /// Where a protocol listens.
@@ -95,6 +102,9 @@ impl Bridge {
         let wake = io.wake();
         let began = Instant::now();
         let (hub, mailbox) = Hub::new(node, &settings, &counters, &types, began)?;
+        let compressor = settings.jpeg.clone();
+        let compressor = compressor.map(|it| Compressor::new(node, it, Arc::clone(&counters)));
+        let compressor = compressor.transpose()?;
         let desk = Desk::new(
             node.clone(),
             settings,
@@ -112,7 +122,13 @@ impl Bridge {
         let ends = || Ends { wake: Arc::clone(&wake), over: Arc::clone(&over) };
         let (ros_ends, connections_end) = (ends(), ends());
         let (connections, ros) = (None, None);
-        let mut bridge = Self { wake, over, counters, memory, bound, connections, ros };
+        let mut bridge =
+            Self { wake, over, counters, memory, bound, connections, ros, compressor: None };
+        if let Some(compressor) = compressor {
+            let stop = compressor.stop();
+            let thread = spawn("bridge-jpeg", Box::new(move || compressor.run()))?;
+            bridge.compressor = Some((stop, thread));
+        }
         bridge.ros = Some(spawn(
             "bridge-ros",
             Box::new(move || {
@@ -205,8 +221,12 @@ impl Drop for Bridge {
         // Whoever drops it knows.
         self.over.lock().tell = None;
         self.wake.end();
+        let compressor = self.compressor.take().map(|(stop, thread)| {
+            stop.stop();
+            thread
+        });
         // A thread that has panicked has said so.
-        for thread in [self.connections.take(), self.ros.take()].into_iter().flatten() {
+        for thread in [self.connections.take(), self.ros.take(), compressor].into_iter().flatten() {
             let _ = thread.join();
         }
     }
@@ -251,6 +271,10 @@ pub struct Statistics {
     pub crowded_out: u64,
     /// Clients that were closed, when too much waited and what they had was no samples.
     pub cut_off: u64,
+    /// Pictures that were compressed.
+    pub pictures_compressed: u64,
+    /// Pictures that were not, as newer ones had come, the rate had no room for them, or they could not be.
+    pub pictures_skipped: u64,
     /// What waits now for and of all clients, in bytes.
     pub held_bytes: u64,
 }
@@ -262,7 +286,7 @@ impl Statistics {
     }
 
     /// The same with a sentence for each, as the metrics tell it.
-    pub(crate) fn counts(&self) -> [(&'static str, u64, &'static str); 14] {
+    pub(crate) fn counts(&self) -> [(&'static str, u64, &'static str); 16] {
         [
             ("connected", self.connected, "Connections that were accepted."),
             ("refused_connections", self.refused, "Connections that were not accepted."),
@@ -302,6 +326,12 @@ impl Statistics {
                 "Samples that a client lost as too much waited for all.",
             ),
             ("cut_off", self.cut_off, "Clients that were closed as too much waited for all."),
+            ("pictures_compressed", self.pictures_compressed, "Pictures that were compressed."),
+            (
+                "pictures_skipped",
+                self.pictures_skipped,
+                "Pictures left out for newer ones or for the rate, or that cannot be compressed.",
+            ),
         ]
     }
 
@@ -328,6 +358,8 @@ struct Counters {
     datagrams_dropped: AtomicU64,
     crowded_out: AtomicU64,
     cut_off: AtomicU64,
+    pictures_compressed: AtomicU64,
+    pictures_skipped: AtomicU64,
 }
 
 impl Counters {
@@ -350,6 +382,8 @@ impl Counters {
             datagrams_dropped: of(&self.datagrams_dropped),
             crowded_out: of(&self.crowded_out),
             cut_off: of(&self.cut_off),
+            pictures_compressed: of(&self.pictures_compressed),
+            pictures_skipped: of(&self.pictures_skipped),
             held_bytes: 0,
         }
     }

@@ -109,6 +109,7 @@ const FILES: &[(&str, &[u8])] = &files![
     "message.js",
     "picture.js",
     "pixels.js",
+    "playback.js",
     "plot.js",
     "publish.js",
     "routes.js",

@@ -17,7 +17,7 @@ use tsuji_rosbridge::{
 };
 
 use crate::body::{self, OwnedBody, wall_now};
-use crate::connected_client::{ConnectedClient, Delivery, Dialect};
+use crate::connected_client::{ConnectedClient, Delivery};
 use crate::desk::{self, Desk, NotPublished};
 use crate::foxglove::{Wish, greet};
 use crate::hub::{Call, GONE, Goal, LATE, Order, Subscription};
@@ -94,7 +94,7 @@ impl Session {
         user: Option<UserKey>,
         desk: &mut Desk,
     ) -> Self {
-        let is_foxglove = member.peer.dialect == Dialect::Foxglove;
+        let is_foxglove = member.peer.dialect.is_foxglove();
         let mut session = Self {
             member,
             user,

@@ -2,10 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tsuji_rosbridge::access::Access;
 use tsuji_rosbridge::{Encoding, Limits};
+
+use crate::jpeg::Jpeg;
+use crate::playback::Playback;
 
 /// By which way a client comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,6 +96,10 @@ pub struct Settings {
     pub distro: String,
     /// Names that `interfaces` of rosapi lists beside those that ship with tsuji, such as `my_msgs/srv/Run`.
     pub interfaces: Vec<String>,
+    /// Which pictures are offered compressed too, if any.
+    pub jpeg: Option<Jpeg>,
+    /// What plays a recording that clients may control, if anything does.
+    pub playback: Option<Arc<dyn Playback>>,
     /// Who may do what.
     pub access: Access,
     /// How much anybody may have.
@@ -124,6 +132,8 @@ impl Default for Settings {
             depth: 1000,
             distro: "jazzy".to_owned(),
             interfaces: Vec::new(),
+            jpeg: None,
+            playback: None,
             access: Access::default(),
             limits: Limits::default(),
             memory_bytes_max: 512 << 20,

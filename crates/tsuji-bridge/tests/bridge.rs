@@ -36,6 +36,8 @@ mod faults;
 mod latched;
 #[path = "bridge/parameters.rs"]
 mod parameters;
+#[path = "bridge/pictures.rs"]
+mod pictures;
 #[path = "bridge/protocol.rs"]
 mod protocol;
 #[path = "bridge/routes.rs"]

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tsuji::{History, Message as _, Node, Qos};
 use tsuji_bridge::protocol::access::{Access, ServerGlobs};
-use tsuji_bridge::{Protocol, Settings, Users};
+use tsuji_bridge::{
+    Playback, PlaybackState, PlaybackStatus, PlaybackWish, Protocol, Settings, Users,
+};
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::example_interfaces::srv::{
     AddTwoInts, AddTwoIntsRequest, AddTwoIntsResponse,
@@ -576,6 +579,197 @@ fn files_that_are_not_of_a_package_are_not_read() {
         let why = str::from_utf8(&answer[9..]).unwrap();
         assert!(why.len() == length && why.starts_with(uri), "{why}");
     }
+}
+
+/// A recording of ten seconds from a thousand on, that goes wherever it is to go.
+#[derive(Debug)]
+struct Tape(Mutex<PlaybackState>, Changed);
+
+type Changed = Mutex<Option<Watcher>>;
+
+struct Watcher(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watcher")
+    }
+}
+
+const SET_PLAYBACK: &str = "/rosapi/tsuji_set_playback";
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl Tape {
+    fn new() -> Arc<Self> {
+        let (status, time_ns) = (PlaybackStatus::Playing, 1000 * SECOND_NS);
+        let state = PlaybackState { status, time_ns, rate: 1.0, jumps: 0 };
+        Arc::new(Self(Mutex::new(state), Mutex::default()))
+    }
+
+    fn set(&self, change: impl FnOnce(&mut PlaybackState)) {
+        change(&mut self.0.lock().unwrap());
+        if let Some(Watcher(tell)) = &*self.1.lock().unwrap() {
+            tell();
+        }
+    }
+}
+
+impl Playback for Tape {
+    fn span_ns(&self) -> (u64, u64) {
+        (1000 * SECOND_NS, 1010 * SECOND_NS + 5)
+    }
+
+    fn state(&self) -> PlaybackState {
+        *self.0.lock().unwrap()
+    }
+
+    fn control(&self, wish: &PlaybackWish) {
+        self.set(|state| {
+            let status =
+                |plays| if plays { PlaybackStatus::Playing } else { PlaybackStatus::Paused };
+            state.status = wish.plays.map_or(state.status, status);
+            state.rate = wish.rate.unwrap_or(state.rate);
+            state.jumps += u64::from(wish.seek_ns.is_some());
+            state.time_ns = wish.seek_ns.unwrap_or(state.time_ns);
+        });
+    }
+
+    fn when_changed(&self, tell: Box<dyn Fn() + Send + Sync>) {
+        *self.1.lock().unwrap() = Some(Watcher(tell));
+    }
+}
+
+/// What a client is told next of the recording: status, time, rate, whether it has gone elsewhere, and who asked.
+fn playback(client: &mut Client) -> (u8, u64, f32, bool, String) {
+    let bytes = client.bytes_of(5);
+    let length = u32::from_le_bytes(bytes[14..18].try_into().unwrap()) as usize;
+    assert_eq!(bytes.len(), 18 + length);
+    let time = u64::from_le_bytes(bytes[1..9].try_into().unwrap());
+    let rate = f32::from_le_bytes(bytes[9..13].try_into().unwrap());
+    let request = String::from_utf8(bytes[18..].to_vec()).unwrap();
+    (bytes[0], time, rate, bytes[13] == 1, request)
+}
+
+impl Client {
+    fn control(&mut self, command: u8, rate: f32, seek_ns: Option<u64>, request: &str) {
+        let (seeks, time) = (u8::from(seek_ns.is_some()), seek_ns.unwrap_or(0).to_le_bytes());
+        let length = (request.len() as u32).to_le_bytes();
+        self.send(&[
+            &[3, command],
+            &rate.to_le_bytes(),
+            &[seeks],
+            &time,
+            &length,
+            request.as_bytes(),
+        ]);
+    }
+}
+
+/// What a client of rosbridge is answered, or why it is not.
+fn called(client: &mut world::Client, service: &str, args: Value) -> Result<Value, String> {
+    let response = client.call(service, args);
+    match response["result"] == true {
+        true => Ok(response["values"].clone()),
+        false => Err(response["values"].as_str().unwrap().to_owned()),
+    }
+}
+
+#[test]
+fn a_recording_that_is_played_is_controlled() {
+    let tape = Tape::new();
+    let playback_of_it = Some(Arc::clone(&tape) as Arc<dyn Playback>);
+    let world = World::with(Settings { playback: playback_of_it, ..Settings::default() });
+    let mut clients = [Client::new(&world), Client::new(&world)];
+    for client in &mut clients {
+        let can = client.greeting["capabilities"].as_array().unwrap();
+        assert!(can.contains(&json!("rangedPlayback")), "{can:?}");
+        let [begin, end] = ["dataStartTime", "dataEndTime"].map(|it| &client.greeting[it]);
+        assert_eq!(
+            (begin, end),
+            (&json!({ "sec": 1000, "nsec": 0 }), &json!({ "sec": 1010, "nsec": 5 }))
+        );
+        let begun = (0, 1000 * SECOND_NS, 1.0, false, String::new());
+        assert_eq!(playback(client), begun);
+    }
+    let [one, other] = &mut clients;
+    one.control(1, 2.5, Some(1003 * SECOND_NS), "r1");
+    for (client, request) in [(&mut *one, "r1"), (&mut *other, "")] {
+        let told = (1, 1003 * SECOND_NS, 2.5, true, request.to_owned());
+        assert_eq!(playback(client), told);
+    }
+    other.control(0, 2.5, None, "r2");
+    for (client, request) in [(&mut *one, ""), (&mut *other, "r2")] {
+        let told = (0, 1003 * SECOND_NS, 2.5, false, request.to_owned());
+        assert_eq!(playback(client), told);
+    }
+    // What nobody here asked for is told as well.
+    tape.set(|it| (it.status, it.time_ns) = (PlaybackStatus::Ended, 1010 * SECOND_NS));
+    for client in [&mut *one, &mut *other] {
+        let told = (3, 1010 * SECOND_NS, 2.5, false, String::new());
+        assert_eq!(playback(client), told);
+    }
+    for (rate, request, why) in [
+        (f32::NAN, "r", "rate: found NaN; expected a number above 0"),
+        (0.0, "r", "rate: found 0; expected a number above 0"),
+        (1.0, &*"r".repeat(1025), "request: found 1025 bytes; allowed: 1024"),
+    ] {
+        one.control(0, rate, None, request);
+        let (level, told) = one.status();
+        assert!(level == 2 && told.contains(why), "{told}");
+    }
+    assert_eq!(tape.state().status, PlaybackStatus::Ended);
+    // Clients of the older protocol take bytes that they do not know for an error.
+    let mut before = Client::greeted(connect(&world, BEFORE, "", &[]).unwrap().0);
+    let can = before.greeting["capabilities"].as_array().unwrap();
+    assert!(!can.contains(&json!("rangedPlayback")), "{can:?}");
+    assert!(before.greeting.get("dataStartTime").is_none());
+    one.control(1, 1.0, None, "r3");
+    assert_eq!(playback(one).4, "r3");
+    before.say(&json!({ "op": "unsubscribe", "subscriptionIds": [77] }));
+    loop {
+        match before.hear() {
+            Message::Binary(bytes) => assert_ne!(bytes[0], 5),
+            Message::Text(text) if text.contains("found 77") => break,
+            _ => {}
+        }
+    }
+    // Clients of rosbridge have the same by services.
+    let mut rosbridge = world.client();
+    let answer = called(&mut rosbridge, SET_PLAYBACK, json!({ "time": 1004.5, "rate": 1 }));
+    let told = json!({
+        "status": "paused", "time": 1004.5, "start": 1000.0, "end": 1_010.000_000_005, "rate": 1.0,
+    });
+    assert_eq!(answer, Ok(told.clone()));
+    assert_eq!(called(&mut rosbridge, "/rosapi/tsuji_playback", json!({})), Ok(told.clone()));
+    let bridge = called(&mut rosbridge, "/rosapi/tsuji_bridge", json!({})).unwrap();
+    assert_eq!(bridge["playback"], told);
+    assert_eq!(playback(one), (1, 1_004_500_000_000, 1.0, true, String::new()));
+    let refused = called(&mut rosbridge, SET_PLAYBACK, json!({ "rate": -1 }));
+    let why = refused.unwrap_err();
+    assert!(why.contains("rate: found -1; expected a number above 0"), "{why}");
+}
+
+#[test]
+fn a_recording_is_controlled_by_whom_may_and_where_there_is_one() {
+    let Users { named, .. } =
+        Users::parse("users: {viewer: {token: sesame, subscribe: all}}").unwrap();
+    let access = Access::new(ServerGlobs::default(), named);
+    let tape = Tape::new();
+    let playback_of_it = Some(Arc::clone(&tape) as Arc<dyn Playback>);
+    let settings = Settings { access, playback: playback_of_it, ..Settings::default() };
+    let world = World::with(settings);
+    let mut viewer = Client::greeted(connect(&world, SDK, "?token=sesame", &[]).unwrap().0);
+    assert_eq!(playback(&mut viewer).0, 0);
+    viewer.control(1, 1.0, None, "r");
+    let (level, why) = viewer.status();
+    assert!(level == 2 && why.contains("may not control it"), "{why}");
+    assert_eq!(tape.state().status, PlaybackStatus::Playing);
+    let world = World::new();
+    let mut client = Client::new(&world);
+    client.control(1, 1.0, None, "r");
+    let (_, why) = client.status();
+    assert!(why.contains("plays no recording; `tsuji bridge --play FILE` plays one"), "{why}");
+    let why = called(&mut world.client(), "/rosapi/tsuji_playback", json!({})).unwrap_err();
+    assert!(why.contains("plays no recording"), "{why}");
 }
 
 #[test]

@@ -344,17 +344,27 @@ fn metrics_tell_of_no_process_to_who_may_not_know_of_a_topic_without_flows() {
     assert_eq!(processes("few"), 0);
 }
 
-/// The page's own code, in node where there is one: what it asks for while routes are looked at, and what it waits for.
+/// What it asks for while routes are looked at, and what it waits for.
 #[test]
 fn the_page_shows_routes_without_waiting_for_engines() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page-of-system");
+    run_of_the_page("system", &["system.js", "spark.js", "dom.js"]);
+}
+
+#[test]
+fn the_page_tells_where_a_recording_is() {
+    run_of_the_page("playback", &["playback.js", "dom.js"]);
+}
+
+/// The page's own code under `tests/page/NAME.mjs`, in node where there is one.
+fn run_of_the_page(name: &str, files: &[&str]) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-of-{name}"));
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("package.json"), r#"{"type": "module"}"#).unwrap();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for file in ["system.js", "spark.js", "dom.js"] {
+    for file in files {
         fs::copy(sources.join("page").join(file), folder.join(file)).unwrap();
     }
-    let test = sources.join("tests/page/system.mjs");
+    let test = sources.join(format!("tests/page/{name}.mjs"));
     let run = match Command::new("node").arg(test).arg(&folder).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => return,
         run => run.unwrap(),

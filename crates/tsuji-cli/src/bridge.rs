@@ -11,15 +11,23 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tsuji_bridge::protocol::Rate;
 use tsuji_bridge::protocol::access::{Access, Globs, ServerGlobs, Token, User};
-use tsuji_bridge::{Bridge, ErrorKind, Place, Settings, Statistics, TlsFiles, Users, read_rosauth};
+use tsuji_bridge::{
+    Bridge, ErrorKind, Jpeg, Place, Settings, Statistics, TlsFiles, Users, read_rosauth,
+};
+use tsuji_core::TopicPattern;
 use tsuji_interfaces::{AmentIndex, Chain, Shipped};
+use tsuji_msg::Resolver;
 use tsuji_platform::signals;
 
 use crate::failure::Usage;
 use crate::interfaces::Interfaces;
 use crate::output::{self, Output};
 use crate::session::{Globals, Session};
-use crate::topic;
+use crate::{record, topic};
+
+mod recording;
+
+use recording::PlayedRecording;
 
 pub(crate) const EXAMPLES: &str = "\
 Clients of rosbridge connect unchanged: roslibjs, roslibpy, roslibrust and others;
@@ -33,7 +41,9 @@ Examples:
   tsuji bridge --port 0 --json                     # any free port; tells which
   tsuji bridge --token sesame --topics-glob '[/camera/*, /cmd_vel]' \\
       --services-glob '[]'
-  tsuji bridge --users users.yaml --max-messages-per-second 500";
+  tsuji bridge --users users.yaml --max-messages-per-second 500
+  tsuji bridge --play drive.mcap --start-paused    # clients play, pause and seek
+  tsuji bridge --jpeg '/camera/**' --jpeg-rate 500000    # for a slow network";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -160,12 +170,36 @@ pub(crate) struct Args {
     /// Bytes of them all; twice the longest message if not said
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1000..), help_heading = LIMITS)]
     max_fragment_memory: Option<u32>,
+    /// Play this recording too, an MCAP file or a folder of rosbag2, with its time on /clock; clients may control that. Several as one by
+    /// more of it
+    #[arg(long, value_name = "FILE", action = ArgAction::Append, help_heading = PLAYED)]
+    play: Vec<PathBuf>,
+    /// How many times as fast as it was recorded
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, requires = "play", allow_negative_numbers = true, help_heading = PLAYED)]
+    rate: f64,
+    /// Begin again at the end; without it a recording that has ended stays there until a client says otherwise
+    #[arg(long = "loop", requires = "play", help_heading = PLAYED)]
+    again: bool,
+    /// Begin paused, until a client says otherwise
+    #[arg(long, requires = "play", help_heading = PLAYED)]
+    start_paused: bool,
+    /// Offer the pictures of these topics, or patterns of them, as JPEG too, on TOPIC/compressed, while somebody subscribes to that
+    #[arg(long, value_name = "TOPIC", value_parser = record::pattern, num_args = 1.., help_heading = PICTURES)]
+    jpeg: Vec<TopicPattern>,
+    /// How good these are at most, 1 to 100
+    #[arg(long, value_name = "QUALITY", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=100), requires = "jpeg", help_heading = PICTURES)]
+    jpeg_quality: u8,
+    /// How many bytes a second each of them may take: quality goes down to 10 to keep that, then pictures are left out
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1000..), requires = "jpeg", help_heading = PICTURES)]
+    jpeg_rate: Option<u64>,
     /// Print where it listens, and at the end what it did, as JSON, and each warning as an object on standard error
     #[arg(long)]
     json: bool,
 }
 
 const LIMITS: &str = "Limits";
+const PLAYED: &str = "A recording";
+const PICTURES: &str = "Pictures";
 
 /// What is not empty: with an empty one everybody could do everything.
 fn token(text: &str) -> Result<Token, String> {
@@ -200,8 +234,18 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     let session = Session::open_without_signals(globals)?;
     let node = session.context.node("rosbridge_websocket")?;
     let ament = AmentIndex::from_env_value(env::var_os("AMENT_PREFIX_PATH").unwrap_or_default());
-    let definitions = Box::new(Chain(vec![Box::new(ament), Box::new(Shipped)]));
-    let bridge = settings(args).and_then(|it| Bridge::start(&node, it, definitions));
+    let mut played = match args.play.is_empty() {
+        true => None,
+        false => Some(PlayedRecording::open(args, &session)?),
+    };
+    // What is played is written as its own definitions say.
+    let mut sources: Vec<Box<dyn Resolver + Send + Sync>> = Vec::new();
+    sources.extend(played.as_mut().map(|it| it.take_definitions()));
+    sources.extend([Box::new(ament) as Box<dyn Resolver + Send + Sync>, Box::new(Shipped)]);
+    let bridge = settings(args).and_then(|mut settings| {
+        settings.playback = played.as_ref().map(PlayedRecording::playback);
+        Bridge::start(&node, settings, Box::new(Chain(sources)))
+    });
     let bridge = bridge.map_err(|error| match error.kind() {
         ErrorKind::Invalid => Usage(error.to_string()).into(),
         _ => anyhow::Error::from(error),
@@ -231,14 +275,17 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         output::note("Ctrl-C ends it");
     }
     std::io::Write::flush(out)?;
+    let playing = played.map(PlayedRecording::start).transpose()?;
     let handle = signals.handle();
     bridge.when_over(move || handle.close());
     signals.forever().next();
     let (done, is_over) = (bridge.statistics(), bridge.is_over());
     drop(bridge);
+    session.context.shutdown();
+    let played = playing.map(recording::Playing::end);
     tell(&done, args.json, out)?;
     anyhow::ensure!(!is_over, "the bridge has ended by itself; the log says why");
-    Ok(())
+    played.unwrap_or(Ok(()))
 }
 
 /// What it did.
@@ -281,6 +328,11 @@ fn settings(args: &Args) -> tsuji_bridge::Result<Settings> {
             .map_or_else(|| "jazzy".to_owned(), |it| it.to_string_lossy().into_owned()),
         interfaces: Interfaces::from_environment().names().into_iter().collect(),
         access: access(args)?,
+        jpeg: (!args.jpeg.is_empty()).then(|| Jpeg {
+            topics: args.jpeg.clone(),
+            quality: args.jpeg_quality,
+            bytes_per_second: args.jpeg_rate,
+        }),
         message_interval: args.delay_between_messages,
         ..Settings::default()
     };

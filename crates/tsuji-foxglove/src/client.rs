@@ -127,7 +127,7 @@ pub enum ParameterType {
 }
 
 /// A message of a client in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Binary<'a> {
     /// It publishes.
     Message {
@@ -146,6 +146,17 @@ pub enum Binary<'a> {
         encoding: &'a str,
         /// The request.
         data: &'a [u8],
+    },
+    /// It controls the recording that is played.
+    Playback {
+        /// Whether it is to be played, or to be paused.
+        plays: bool,
+        /// How many times as fast as it was recorded; what number it is was not looked at.
+        rate: f32,
+        /// Where it is to go, in nanoseconds since 1970; none if it goes on where it is.
+        seek_ns: Option<u64>,
+        /// What the answer is known by.
+        request: &'a str,
     },
 }
 
@@ -209,29 +220,54 @@ impl<'a> Binary<'a> {
             1 => Ok(Self::Message { channel: number(&mut rest, "channel")?, data: rest }),
             2 => {
                 let (service, call) = (number(&mut rest, "service")?, number(&mut rest, "call")?);
-                let length = number(&mut rest, "length of the encoding")? as usize;
-                let Some((encoding, data)) = rest.split_at_checked(length) else {
-                    let found = rest.len();
-                    let why = format!("an encoding of {length} bytes; {found} are there");
-                    return Err(Malformed(why));
+                let encoding = counted_text(&mut rest, "encoding")?;
+                Ok(Self::Call { service, call, encoding, data: rest })
+            }
+            3 => {
+                let [command] = take(&mut rest, "command")?;
+                let plays = match command {
+                    0 => true,
+                    1 => false,
+                    other => {
+                        let why = format!("command {other}; allowed: 0 to play, 1 to pause");
+                        return Err(Malformed(why));
+                    }
                 };
-                let encoding = str::from_utf8(encoding);
-                let encoding = encoding.map_err(|error| Malformed(format!("encoding: {error}")))?;
-                Ok(Self::Call { service, call, encoding, data })
+                let rate = f32::from_le_bytes(take(&mut rest, "rate")?);
+                let [seeks] = take(&mut rest, "time")?;
+                let time = u64::from_le_bytes(take(&mut rest, "time")?);
+                let seek_ns = (seeks != 0).then_some(time);
+                let request = counted_text(&mut rest, "request")?;
+                Ok(Self::Playback { plays, rate, seek_ns, request })
             }
             other => Err(Malformed(format!(
-                "opcode {other}; allowed: 1 for a message, 2 for a call of a service"
+                "opcode {other}; allowed: 1 for a message, 2 for a call of a service, 3 for what is played"
             ))),
         }
     }
 }
 
 fn number(rest: &mut &[u8], what: &str) -> Result<u32, Malformed> {
-    let Some((number, behind)) = rest.split_first_chunk() else {
+    take(rest, what).map(u32::from_le_bytes)
+}
+
+fn take<const N: usize>(rest: &mut &[u8], what: &str) -> Result<[u8; N], Malformed> {
+    let Some((taken, behind)) = rest.split_first_chunk() else {
         return Err(Malformed(format!("it ends within the {what}")));
     };
     *rest = behind;
-    Ok(u32::from_le_bytes(*number))
+    Ok(*taken)
+}
+
+/// A text after its length.
+fn counted_text<'a>(rest: &mut &'a [u8], what: &str) -> Result<&'a str, Malformed> {
+    let length = number(rest, &format!("length of the {what}"))? as usize;
+    let Some((text, behind)) = rest.split_at_checked(length) else {
+        let why = format!("{what} of {length} bytes; {} are there", rest.len());
+        return Err(Malformed(why));
+    };
+    *rest = behind;
+    str::from_utf8(text).map_err(|error| Malformed(format!("{what}: {error}")))
 }
 
 #[cfg(test)]
@@ -307,8 +343,29 @@ mod tests {
         assert_eq!(told(b"\x01\0\0\0"), "it ends within the channel");
         assert!(told(b"\x07").starts_with("opcode 7; allowed: 1"));
         let long = b"\x02\x01\0\0\0\x02\0\0\0\xff\xff\xff\xffcdr";
-        assert_eq!(told(long), "an encoding of 4294967295 bytes; 3 are there");
+        assert_eq!(told(long), "encoding of 4294967295 bytes; 3 are there");
         assert!(told(b"\x02\x01\0\0\0\x02\0\0\0\x01\0\0\0\xff").contains("utf-8"));
+    }
+
+    #[test]
+    fn what_is_to_be_played_is_read() {
+        // As the SDK of Foxglove writes them: command, rate, whether there is a time, the time, the request.
+        let seeks = b"\x03\x00\x00\x00\xc0\x3f\x01\x00\x01\0\0\0\0\0\0\x02\0\0\0r1";
+        let request = "r1";
+        let (plays, rate) = (true, 1.5);
+        let seek_ns = Some(256);
+        assert_eq!(Binary::parse(seeks), Ok(Binary::Playback { plays, rate, seek_ns, request }));
+        let pauses = b"\x03\x01\x00\x00\x80\x3f\x00\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\0\0a";
+        let (plays, rate, seek_ns, request) = (false, 1.0, None, "a");
+        assert_eq!(Binary::parse(pauses), Ok(Binary::Playback { plays, rate, seek_ns, request }));
+        let told = |bytes| Binary::parse(bytes).unwrap_err().to_string();
+        assert_eq!(told(b"\x03\x02"), "command 2; allowed: 0 to play, 1 to pause");
+        for (len, what) in
+            [(1, "command"), (3, "rate"), (6, "time"), (9, "time"), (17, "length of the request")]
+        {
+            assert_eq!(told(&seeks[..len]), format!("it ends within the {what}"), "{len}");
+        }
+        assert_eq!(told(&seeks[..20]), "request of 2 bytes; 1 are there");
     }
 
     proptest! {

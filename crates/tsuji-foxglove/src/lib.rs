@@ -27,9 +27,9 @@ pub use graph::{ConnectionGraph, GraphUpdate, Provided};
 
 mod server;
 pub use server::{
-    Capability, Channel, Level, MESSAGE_HEAD_BYTES, Message, Providers, Publishers, Schema,
-    ServerInfo, Service, Subscribers, text, write_asset, write_message_head, write_no_asset,
-    write_response, write_time,
+    Capability, Channel, Level, MESSAGE_HEAD_BYTES, Message, PlaybackState, PlaybackStatus,
+    Providers, Publishers, Schema, ServerInfo, Service, Subscribers, Timestamp, text, write_asset,
+    write_message_head, write_no_asset, write_playback, write_response, write_time,
 };
 
 mod state;
@@ -37,6 +37,12 @@ pub use state::{Published, Refused, Subscribed};
 
 /// The subprotocols that are known, the one of today's clients first.
 pub const SUBPROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
+
+/// Whether clients of this subprotocol know what it is that a recording is played. Those of the older one take bytes that they do
+/// not know for an error.
+pub fn knows_playback(subprotocol: &str) -> bool {
+    subprotocol == SUBPROTOCOLS[0]
+}
 
 /// What of a client's offers is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,6 +25,26 @@ pub enum Capability {
     ConnectionGraph,
     /// They may fetch files.
     Assets,
+    /// A recording is played, and they may control that.
+    RangedPlayback,
+}
+
+/// A time as JSON has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Timestamp {
+    /// Seconds since 1970.
+    pub sec: u32,
+    /// Nanoseconds of that second.
+    pub nsec: u32,
+}
+
+impl Timestamp {
+    /// Of nanoseconds since 1970.
+    pub fn from_ns(ns: u64) -> Self {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let sec = u32::try_from(ns / SECOND_NS).unwrap_or(u32::MAX);
+        Self { sec, nsec: (ns % SECOND_NS) as u32 }
+    }
 }
 
 /// What a server says first.
@@ -41,6 +61,12 @@ pub struct ServerInfo<'a> {
     pub metadata: &'a BTreeMap<&'a str, &'a str>,
     /// The same for as long as its numbers mean the same.
     pub session_id: &'a str,
+    /// When the recording begins that is played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_start_time: Option<Timestamp>,
+    /// When it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_end_time: Option<Timestamp>,
 }
 
 /// A channel of a server.
@@ -275,6 +301,45 @@ pub fn write_no_asset(out: &mut Vec<u8>, request: u32, why: &str) {
     out.extend_from_slice(why.as_bytes());
 }
 
+/// What becomes of a recording that is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaybackStatus {
+    /// It is played.
+    Playing = 0,
+    /// It is paused.
+    Paused = 1,
+    /// It is not played yet.
+    Buffering = 2,
+    /// All of it was played.
+    Ended = 3,
+}
+
+/// How far a recording is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlaybackState<'a> {
+    /// What becomes of it.
+    pub status: PlaybackStatus,
+    /// Where it is, in nanoseconds since 1970.
+    pub time_ns: u64,
+    /// How many times as fast as it was recorded.
+    pub rate: f32,
+    /// Whether it has gone to another time.
+    pub did_seek: bool,
+    /// By which that was asked for; empty where it was not.
+    pub request: &'a str,
+}
+
+/// Appends how far a recording is played.
+pub fn write_playback(out: &mut Vec<u8>, state: &PlaybackState<'_>) {
+    out.push(5);
+    out.push(state.status as u8);
+    out.extend(state.time_ns.to_le_bytes());
+    out.extend(state.rate.to_le_bytes());
+    out.push(state.did_seek.into());
+    out.extend((state.request.len() as u32).to_le_bytes());
+    out.extend_from_slice(state.request.as_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -292,16 +357,24 @@ mod tests {
         let metadata = BTreeMap::from([("ROS_DISTRO", "jazzy")]);
         let info = Message::ServerInfo(ServerInfo {
             name: "n",
-            capabilities: &[Capability::ClientPublish, Capability::ParametersSubscribe],
+            capabilities: &[
+                Capability::ClientPublish,
+                Capability::ParametersSubscribe,
+                Capability::RangedPlayback,
+            ],
             supported_encodings: &["cdr"],
             metadata: &metadata,
             session_id: "7",
+            data_start_time: None,
+            data_end_time: Some(Timestamp::from_ns(2_000_000_003)),
         });
         assert_eq!(
             written(&info),
             json!({
-                "op": "serverInfo", "name": "n", "capabilities": ["clientPublish", "parametersSubscribe"],
+                "op": "serverInfo", "name": "n",
+                "capabilities": ["clientPublish", "parametersSubscribe", "rangedPlayback"],
                 "supportedEncodings": ["cdr"], "metadata": { "ROS_DISTRO": "jazzy" }, "sessionId": "7",
+                "dataEndTime": { "sec": 2, "nsec": 3 },
             })
         );
         let channel = Channel {
@@ -411,5 +484,16 @@ mod tests {
         );
         assert_eq!(bytes(&|out| write_asset(out, 9, b"data")), b"\x04\x09\0\0\0\0\0\0\0\0data");
         assert_eq!(bytes(&|out| write_no_asset(out, 9, "no")), b"\x04\x09\0\0\0\x01\x02\0\0\0no");
+        let state = PlaybackState {
+            status: PlaybackStatus::Ended,
+            time_ns: 256,
+            rate: 1.5,
+            did_seek: true,
+            request: "r1",
+        };
+        assert_eq!(
+            bytes(&|out| write_playback(out, &state)),
+            b"\x05\x03\0\x01\0\0\0\0\0\0\0\0\xc0\x3f\x01\x02\0\0\0r1"
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tsuji::{Context, EndpointKind, Graph, Node, Waitable};
+use tsuji::{Context, EndpointKind, Graph, GuardCondition, Node, Waitable};
 use tsuji_foxglove::{Channel, ConnectionGraph, Entry, Level, Message, Schema, Service};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 
@@ -19,11 +19,13 @@ use crate::types::Types;
 mod asset;
 mod clock;
 mod parameters;
+mod playback;
 
 use asset::Assets;
 use clock::Clock;
 use parameters::Parameters;
 pub(super) use parameters::Question;
+use playback::Player;
 
 /// All clients of Foxglove, as the thread of ROS knows them.
 pub(super) struct Foxglove {
@@ -39,6 +41,7 @@ pub(super) struct Foxglove {
     node: Node,
     clock: Clock,
     assets: Assets,
+    player: Option<Player>,
 }
 
 /// The name of a topic, or of a service.
@@ -65,7 +68,9 @@ impl Foxglove {
         types: Arc<Types>,
         counters: Arc<Counters>,
         names: Arc<Names>,
+        news: GuardCondition,
     ) -> Self {
+        let player = settings.playback.clone().map(|it| Player::new(it, news));
         let (told, known) = (Arc::clone(&settings), Arc::clone(&types));
         let parameters = Parameters::new(node.clone(), told, known, counters);
         Self {
@@ -79,6 +84,7 @@ impl Foxglove {
             node,
             clock: Clock::default(),
             assets: Assets::default(),
+            player,
         }
     }
 
@@ -118,9 +124,12 @@ impl Foxglove {
         self.parameters.answered(ticket, reply);
     }
 
-    /// Answers whoever has waited for long enough.
+    /// Answers whoever has waited for long enough, and tells what has become of the recording that is played.
     pub(super) fn look(&mut self) {
         self.parameters.look();
+        if let Some(player) = &mut self.player {
+            player.look(self.members.iter().map(|it| &it.client));
+        }
     }
 
     /// Does what a client wants.
@@ -154,6 +163,12 @@ impl Foxglove {
                 }
             }
             Wish::Asset { uri, request } => self.assets.fetch(client, uri, request),
+            Wish::Playback { wish, request } => {
+                let members = self.members.iter().map(|it| &it.client);
+                if let Some(player) = &mut self.player {
+                    player.control(&wish, client.number, &request, members);
+                }
+            }
         }
     }
 
@@ -183,6 +198,9 @@ impl Foxglove {
         told.into_iter().for_each(|it| member.client.say_unasked(it));
         for (ty, names) in &self.unknown {
             member.tell_unknown(ty, names, &self.settings.access);
+        }
+        if let Some(player) = &self.player {
+            player.greet(&member.client);
         }
         self.members.push(member);
         self.follow_time(context);

@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 use tsuji::{EndpointKind, ProcessEngines};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 
+use super::playback;
 use super::rights::{acts_of, may_know, may_see, visible};
 use super::rosapi::is_hidden;
 use super::route::{self, Changes, Wish};
 use super::service::Asking;
 use crate::body::OwnedBody;
 use crate::observer::{Observer, Snapshot};
+use crate::playback::NOTHING_IS_PLAYED;
 use crate::settings::Settings;
 use crate::{Counters, Statistics};
 
@@ -34,6 +36,10 @@ pub(super) enum Question {
     UndoRoute,
     /// What is set, and what may be.
     RouteSettings,
+    /// How far the recording is that is played.
+    Playback,
+    /// It is to be controlled.
+    SetPlayback,
 }
 
 /// What a client that calls this service wants to know.
@@ -45,6 +51,8 @@ pub(super) fn question(service: &str) -> Option<Question> {
         "rosapi/tsuji_set_route" => Some(Question::SetRoute),
         "rosapi/tsuji_undo_route" => Some(Question::UndoRoute),
         "rosapi/tsuji_route_settings" => Some(Question::RouteSettings),
+        "rosapi/tsuji_playback" => Some(Question::Playback),
+        "rosapi/tsuji_set_playback" => Some(Question::SetPlayback),
         _ => None,
     }
 }
@@ -78,7 +86,11 @@ impl Overview {
     ) {
         match question {
             Question::Bridge => {
-                open.answer(&bridge(&self.counters.statistics(), self.began.elapsed()));
+                let mut told = bridge(&self.counters.statistics(), self.began.elapsed());
+                if let Some(it) = &self.settings.playback {
+                    told["playback"] = playback::told(&**it);
+                }
+                open.answer(&told);
             }
             Question::Routes => {
                 self.answer_from(false, open, move |seen, access| routes(seen, access, user));
@@ -94,6 +106,17 @@ impl Overview {
             }
             Question::SetRoute => self.change(Wish::set(args), open, user),
             Question::UndoRoute => self.change(Wish::undo(args), open, user),
+            Question::Playback | Question::SetPlayback => {
+                let answer = match &self.settings.playback {
+                    None => Err(NOTHING_IS_PLAYED.to_owned()),
+                    Some(it) if question == Question::Playback => Ok(playback::told(&**it)),
+                    Some(it) => playback::change(&**it, args),
+                };
+                match answer {
+                    Ok(answer) => open.answer(&answer),
+                    Err(why) => open.fail(&why),
+                }
+            }
         }
     }
 

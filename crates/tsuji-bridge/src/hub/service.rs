@@ -103,7 +103,7 @@ impl Asking {
     fn wants_cdr(&self) -> bool {
         let call = match self.member.peer.dialect {
             Dialect::Rosbridge => None,
-            Dialect::Foxglove => {
+            Dialect::Foxglove { .. } => {
                 self.member.lock().client.asking.id(self.key).and_then(foxglove::Call::read)
             }
         };

@@ -610,13 +610,13 @@ impl Written<'_> {
 }
 
 /// What the publishers of a topic offer that has these endpoints.
-fn offers(endpoints: &[EndpointInfo]) -> Vec<Qos> {
+pub(crate) fn offers(endpoints: &[EndpointInfo]) -> Vec<Qos> {
     let publishers = endpoints.iter().filter(|it| it.kind == EndpointKind::Publisher);
     publishers.map(|it| it.qos).collect()
 }
 
 /// What to ask for so that every one of `offers` is received, but for what the client asks itself.
-fn request(asked: Option<QosRequest>, offers: Vec<Qos>, depth: u32) -> Qos {
+pub(crate) fn request(asked: Option<QosRequest>, offers: Vec<Qos>, depth: u32) -> Qos {
     let all = |is: fn(&Qos) -> bool| offers.iter().all(is);
     let reliable = all(|it| it.reliability == Reliability::Reliable);
     let latched = !offers.is_empty() && all(|it| it.durability == Durability::TransientLocal);

@@ -8,7 +8,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use httparse::Status;
 use percent_encoding::percent_decode_str;
-use tsuji_foxglove::{Negotiated, SUBPROTOCOLS, negotiate};
+use tsuji_foxglove::{Negotiated, SUBPROTOCOLS, knows_playback, negotiate};
 use tsuji_rosbridge::access::{Access, Act, UserKey};
 use tungstenite::handshake::server::create_response;
 
@@ -119,8 +119,11 @@ impl Reading {
         };
         let (dialect, user) = match subprotocol {
             None => (Dialect::Rosbridge, None),
-            Some(_) => match user_of(&request, rules) {
-                Ok(user) => (Dialect::Foxglove, user),
+            Some(subprotocol) => match user_of(&request, rules) {
+                Ok(user) => {
+                    let knows_playback = knows_playback(subprotocol);
+                    (Dialect::Foxglove { knows_playback }, user)
+                }
                 Err(why) => return denied(StatusCode::UNAUTHORIZED, why, true),
             },
         };

@@ -18,6 +18,7 @@ use crate::connected_client::Delivery;
 use crate::desk::Desk;
 use crate::foxglove::{Call, Encoding, Wish, status};
 use crate::hub::Order;
+use crate::playback::{NOTHING_IS_PLAYED, PlaybackWish, SET_PLAYBACK, check_rate};
 use crate::types::MessageType;
 
 /// What it has asked for.
@@ -53,6 +54,13 @@ impl Session {
                 }
                 Ok(Binary::Call { service, call, encoding, data }) => {
                     self.call_foxglove(service, call, encoding, data, desk);
+                }
+                Ok(Binary::Playback { plays, rate, seek_ns, request }) => {
+                    let wish =
+                        PlaybackWish { plays: Some(plays), rate: Some(rate.into()), seek_ns };
+                    if let Err(why) = self.control_playback(wish, request, desk) {
+                        self.tell(Level::Error, &format!("playback: {why}"));
+                    }
                 }
                 Err(why) => self.tell(Level::Error, &format!("a message in bytes: {why}")),
             },
@@ -308,6 +316,30 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Has the recording that is played controlled, or says why not.
+    fn control_playback(
+        &self,
+        wish: PlaybackWish,
+        request: &str,
+        desk: &mut Desk,
+    ) -> Result<(), String> {
+        if desk.settings_ref().playback.is_none() {
+            return Err(NOTHING_IS_PLAYED.to_owned());
+        }
+        if REQUEST_BYTES_MAX < request.len() {
+            let found = request.len();
+            return Err(format!("request: found {found} bytes; allowed: {REQUEST_BYTES_MAX}"));
+        }
+        wish.rate.map(check_rate).transpose()?;
+        if !self.knows(Act::CallService, SET_PLAYBACK, desk) {
+            return Err("this client may not control it".to_owned());
+        }
+        self.wish(Wish::Playback { wish, request: request.to_owned() }, desk);
+        Ok(())
+    }
+}
+
 /// Whether these bytes begin as a message of ROS does.
 fn check_cdr(data: &[u8]) -> Result<(), String> {
     match data {
@@ -334,6 +366,9 @@ fn why(refused: Refused, id: u32, what: &str) -> String {
 fn text_id(id: u32) -> Id<'static> {
     Id::Text(id.to_string().into())
 }
+
+/// What an answer is known by is no longer.
+const REQUEST_BYTES_MAX: usize = 1024;
 
 /// A message in text is no longer: values take many times their text in memory. Messages and requests come in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tsuji_record::{Compression, RecordingWriter};
 
 use crate::support::{Running, World};
 
@@ -254,4 +255,140 @@ fn a_time_of_zero_and_less_is_no_time_out() {
         let (bridge, _) = bridge(&world, &["--default-call-service-timeout", timeout]);
         assert_eq!(bridge.stop().code, Some(0), "{timeout}");
     }
+}
+
+/// One message after the other, as they come by TCP.
+struct Heard {
+    client: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Heard {
+    fn next(&mut self) -> Value {
+        loop {
+            let mut values = serde_json::Deserializer::from_slice(&self.read).into_iter::<Value>();
+            if let Some(Ok(value)) = values.next() {
+                let end = values.byte_offset();
+                self.read.drain(..end);
+                return value;
+            }
+            let mut buffer = [0; 4096];
+            let count = self.client.read(&mut buffer).unwrap();
+            assert_ne!(count, 0, "the bridge has closed");
+            self.read.extend_from_slice(&buffer[..count]);
+        }
+    }
+
+    /// The next number that is published.
+    fn number(&mut self) -> i64 {
+        loop {
+            let value = self.next();
+            if value["op"] == "publish" {
+                return value["msg"]["first"]["number"].as_i64().unwrap();
+            }
+        }
+    }
+
+    /// What the recording is after `args`.
+    fn set(&mut self, args: &Value) -> Value {
+        self.call("/rosapi/tsuji_set_playback", args)
+    }
+
+    fn call(&mut self, service: &str, args: &Value) -> Value {
+        let call = json!({ "op": "call_service", "service": service, "args": args });
+        self.client.write_all(call.to_string().as_bytes()).unwrap();
+        loop {
+            let value = self.next();
+            if value["op"] == "service_response" {
+                assert_eq!(value["result"], true, "{value}");
+                return value["values"].clone();
+            }
+        }
+    }
+
+    fn until_it_has_ended(&mut self) -> Value {
+        loop {
+            let told = self.call("/rosapi/tsuji_playback", &json!({}));
+            if told["status"] == "ended" {
+                return told;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A recording of a type that is nowhere but in it: the numbers from 0 on, a second apart, from 1000 on.
+pub(crate) fn numbers(world: &World, name: &str, count: i32) {
+    let text = "Half first\n===\nMSG: own_msgs/Half\nint32 number\n";
+    let ty = tsuji_msg::load_full_text("own_msgs/msg/Numbers", text).unwrap();
+    let writer = RecordingWriter::create(&world.path(name), Compression::None).unwrap();
+    for number in 0..count {
+        let data = [&[0, 1, 0, 0], &number.to_le_bytes()[..]].concat();
+        let time_ns = (1000 + number as u64) * 1_000_000_000;
+        writer.write("/numbers", &ty, time_ns, &data).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_recording_is_played_to_clients_that_control_it() {
+    let world = World::new();
+    numbers(&world, "a.mcap", 4);
+    let (bridge, port) = bridge(&world, &["--play", "a.mcap", "--start-paused", "--rate", "1000"]);
+    let mut heard = Heard { client: client(port), read: Vec::new() };
+    heard.client.write_all(br#"{"op":"subscribe","topic":"/numbers"}"#).unwrap();
+    let told = heard.call("/rosapi/tsuji_playback", &json!({}));
+    let [start, end, rate] = ["start", "end", "rate"].map(|it| &told[it]);
+    assert_eq!((start, end, rate), (&json!(1000.0), &json!(1003.0), &json!(1000.0)), "{told}");
+    // Whose definition is in the file alone, and which nobody publishes but the recording.
+    let types = heard.call("/rosapi/topic_type", &json!({ "topic": "/numbers" }));
+    assert_eq!(types["type"], "own_msgs/msg/Numbers");
+    assert_eq!(heard.set(&json!({ "time": 1002 }))["time"], 1002.0);
+    assert_eq!(heard.set(&json!({ "playing": true }))["rate"], 1000.0);
+    assert_eq!([heard.number(), heard.number()], [2, 3]);
+    assert_eq!(heard.until_it_has_ended()["time"], 1003.0);
+    // From its end it goes on from its beginning.
+    heard.set(&json!({ "playing": true }));
+    assert_eq!([0, 1, 2, 3].map(|_| heard.number()), [0, 1, 2, 3]);
+    heard.until_it_has_ended();
+    let times = world.run(&["topic", "info", "/clock"]).good();
+    assert!(times.contains("rosgraph_msgs/msg/Clock"), "{times}");
+    let ended = bridge.stop();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn a_recording_is_played_again_and_again_until_the_bridge_ends() {
+    let world = World::new();
+    numbers(&world, "a.mcap", 2);
+    let (bridge, port) = bridge(&world, &["--play", "a.mcap", "--loop", "--rate", "1000"]);
+    let mut heard = Heard { client: client(port), read: Vec::new() };
+    heard.client.write_all(br#"{"op":"subscribe","topic":"/numbers"}"#).unwrap();
+    let first = heard.number();
+    for at in 1..20 {
+        assert_eq!(heard.number(), (first + at) % 2);
+    }
+    let ended = bridge.stop();
+    assert_eq!((ended.code, ended.err.contains("error")), (Some(0), false), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_be_played_is_told() {
+    let world = World::new();
+    let error = world.run(&["bridge", "--port", "0", "--play", "none.mcap"]).bad(1);
+    assert!(error.contains("none.mcap"), "{error}");
+    let error = world.run(&["bridge", "--port", "0", "--loop"]).bad(2);
+    assert!(error.contains("--play"), "{error}");
+    numbers(&world, "a.mcap", 20);
+    let error = world.run(&["bridge", "--port", "0", "--play", "a.mcap", "--rate", "0"]).bad(2);
+    assert!(error.contains("rate 0; allowed: a number above 0"), "{error}");
+    // What is damaged is played as far as it is whole, and the exit code says so.
+    let whole = fs::read(world.path("a.mcap")).unwrap();
+    fs::write(world.path("cut.mcap"), &whole[..whole.len() - 100]).unwrap();
+    let (bridge, port) = bridge(&world, &["--play", "cut.mcap", "--rate", "1000"]);
+    let mut heard = Heard { client: client(port), read: Vec::new() };
+    heard.until_it_has_ended();
+    let ended = bridge.stop();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("the file ends here, in the middle"), "{ended:?}");
 }

@@ -440,6 +440,7 @@ fn bridges() {
         words.join(" ")
     };
     world.certify();
+    crate::bridge::numbers(&world, "drive.mcap", 3);
     for (page, begins) in [
         ("docs/tutorial/browser.md", "$ tsuji bridge --tcp-port 9091"),
         (
@@ -450,6 +451,7 @@ fn bridges() {
             "docs/foxglove.md",
             "tsuji bridge --address 0.0.0.0 --token sesame     # then connect to ws://ROBOT:9090/?token=sesame",
         ),
+        ("docs/foxglove.md", "tsuji bridge --play drive.mcap --start-paused"),
         ("docs/how-to/from-rosbridge-server.md", "tsuji bridge --address 0.0.0.0 --port 9090"),
     ] {
         Block::of(page, begins).run_each(&world, anywhere, |_, shown, bridge| {

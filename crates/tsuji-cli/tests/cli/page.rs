@@ -18,6 +18,7 @@ use tsuji_interfaces::example_interfaces::srv::{
 use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::Header;
 
+use crate::bridge::numbers;
 use crate::support::{Running, WATCHDOG, World, spun};
 
 /// One that the page has to find at another path, as a page that is not among the origins, with a token, and where messages are
@@ -39,6 +40,10 @@ fn the_page_does_what_it_offers_in_a_real_browser() {
     let viewers = world.write("viewers.yaml", VIEWERS);
     let (_viewers, viewer_port) =
         bridge(&world, &format!("--port 0 --users {}", viewers.display()));
+    // What is played there is nobody's here.
+    let apart = World::new();
+    numbers(&apart, "numbers.mcap", 101);
+    let (_playing, played_port) = bridge(&apart, "--port 0 --play numbers.mcap --start-paused");
     let wave = world.write("wave.yaml", &wave());
     let quietly = ["topic", "pub", "-p", "0", "-r"];
     let publish = |rest: &[&str]| world.start(&[&quietly[..], rest].concat());
@@ -52,7 +57,8 @@ fn the_page_does_what_it_offers_in_a_real_browser() {
         let mut echo = world.start(&["topic", "echo", "/cmd_vel", "geometry_msgs/msg/Twist"]);
         let driver = format!("{folder}/page.mjs");
         let shots = shots.to_str().unwrap();
-        let words = ["node", &driver, &browser, &port, &guarded_port, &viewer_port, shots];
+        let ports = [&*port, &guarded_port, &viewer_port, &played_port];
+        let words = [&["node", &driver, &*browser][..], &ports, &[shots]].concat();
         let mut driver = Running::new(&mut world.foreign(words));
         driver.out("published on /cmd_vel");
         echo.out("x: 1.5");

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync } from 'node:fs';
 import { AXE, RULES, WATCHDOG, launch } from './browser.mjs';
 
-const [executablePath, port, guardedPort, viewerPort, shots] = process.argv.slice(2);
+const [executablePath, port, guardedPort, viewerPort, playedPort, shots] = process.argv.slice(2);
 const TABS = ['topics', 'routes', 'picture', 'plot', 'publish', 'call'];
 
 rmSync(shots, { recursive: true, force: true });
@@ -484,6 +484,36 @@ assert.equal(new URL(below.url()).pathname, '/ws/');
 await text(below, 'state', /^token needed$/);
 await below.context().close();
 done('below a path');
+
+// A recording is played, and controlled: by the pointer, by the keyboard, and on a phone.
+assert.ok(await page.locator('#playback').isHidden());
+const film = await open(playedPort);
+await text(film, 'playback-status', /^paused$/);
+await text(film, 'playback-at', /^0:00 of 1:40$/);
+await film.locator('#playback-rate').selectOption('2');
+await film.getByRole('button', { name: 'Play', exact: true }).click();
+await text(film, 'playback-status', /^playing$/);
+await text(film, 'playback-at', /^0:0[1-9] of 1:40$/);
+await film.getByRole('button', { name: /^\/numbers$/ }).click();
+await text(film, 'topic-message', /"number": \d+/);
+await accessible(film, 'a recording');
+await film.screenshot({ path: `${shots}/recording-light.png` });
+await film.getByRole('slider', { name: 'Time of the recording' }).focus();
+await film.keyboard.press('End');
+await text(film, 'playback-status', /^ended$/);
+await text(film, 'playback-at', /^1:40 of 1:40$/);
+await text(film, 'topic-message', /"number": 100/);
+await film.keyboard.press('Home');
+await text(film, 'playback-at', /^0:0[0-9] of 1:40$/);
+await film.getByRole('button', { name: 'Pause', exact: true }).click();
+await text(film, 'playback-status', /^paused$/);
+await film.context().close();
+const small = await open(playedPort, { viewport: { width: 360, height: 780 }, isMobile: true, hasTouch: true });
+await text(small, 'playback-status', /^paused$/);
+assert.ok(await small.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+await small.screenshot({ path: `${shots}/recording-phone.png` });
+await small.context().close();
+done('a recording');
 
 // The bridge goes and comes back.
 await tab(page, 'topics');

@@ -1,0 +1,114 @@
+//! Pictures that are offered as JPEG too.
+
+use serde_json::json;
+use tsuji::{Node, Publisher, Qos};
+use tsuji_bridge::{Jpeg, Settings};
+use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
+
+use crate::world::{World, until};
+
+const COMPRESSED: &str = "/camera/image/compressed";
+
+fn world() -> World {
+    let topics = vec!["/camera/**".parse().unwrap()];
+    let jpeg = Some(Jpeg { topics, quality: 80, bytes_per_second: None });
+    World::with(Settings { jpeg, ..Settings::default() })
+}
+
+fn camera(node: &Node, topic: &str) -> Publisher<Image> {
+    node.create_publisher::<Image>(topic, Qos::DEFAULT).unwrap()
+}
+
+/// 64 × 48 pixels of one colour.
+fn picture(encoding: &str) -> Image {
+    let (height, width, step) = (48, 64, 192);
+    let (encoding, data) = (encoding.to_owned(), [200, 100, 50].repeat(64 * 48));
+    Image { height, width, step, encoding, data, ..Image::default() }
+}
+
+/// Waits for what is offered there.
+fn offered(world: &World) {
+    until("it is offered", || {
+        let names = world.node.context().graph();
+        names.endpoints.iter().any(|it| it.topic == COMPRESSED).then_some(())
+    });
+}
+
+#[test]
+fn pictures_are_compressed_while_somebody_subscribes_to_that() {
+    let world = world();
+    let camera = camera(&world.node, "/camera/image");
+    offered(&world);
+    // Nobody wants them, so they are not asked for.
+    assert_eq!(camera.matched(), 0);
+    let mut client = world.client();
+    client.say(&json!({ "op": "subscribe", "topic": COMPRESSED, "queue_length": 1 }));
+    client.settle();
+    until("they are asked for", || (camera.matched() == 1).then_some(()));
+    camera.publish(picture("rgb8")).unwrap();
+    let message = client.hear_of("publish")["msg"].clone();
+    assert_eq!(message["format"], "rgb8; jpeg compressed bgr8");
+    // How JPEG begins, in base64.
+    assert!(message["data"].as_str().unwrap().starts_with("/9j/"), "{message}");
+    // Other nodes have them as well.
+    let heard = world.node.create_polled_subscription::<CompressedImage>(COMPRESSED, Qos::DEFAULT);
+    let heard = heard.unwrap();
+    heard.wait_for_publishers(1, crate::WATCHDOG).unwrap();
+    client.say(&json!({ "op": "unsubscribe", "topic": COMPRESSED }));
+    client.settle();
+    let received = until("a picture", || {
+        camera.publish(picture("rgb8")).unwrap();
+        heard.take().unwrap()
+    });
+    let jpeg = received.view().data;
+    assert!(jpeg.starts_with(&[0xff, 0xd8]) && jpeg.len() < 2000, "{}", jpeg.len());
+    let decoder = zune_jpeg::zune_core::bytestream::ZCursor::new(jpeg);
+    let pixels = zune_jpeg::JpegDecoder::new(decoder).decode().unwrap();
+    assert!(
+        (195..=205).contains(&pixels[0]) && (45..=55).contains(&pixels[2]),
+        "{:?}",
+        &pixels[..3]
+    );
+    assert!(1 < world.bridge.statistics().pictures_compressed);
+    drop(heard);
+    until("they are asked for no more", || (camera.matched() == 0).then_some(()));
+    // What goes, goes there too.
+    drop(camera);
+    until("it is offered no more", || {
+        let graph = world.node.context().graph();
+        graph.endpoints.iter().all(|it| it.topic != COMPRESSED).then_some(())
+    });
+}
+
+#[test]
+fn what_somebody_else_compresses_or_nobody_means_is_left_alone() {
+    let world = world();
+    let own = world.node.create_publisher::<CompressedImage>(COMPRESSED, Qos::DEFAULT).unwrap();
+    let _camera = camera(&world.node, "/camera/image");
+    let _other = camera(&world.node, "/elsewhere/image");
+    let _third = camera(&world.node, "/camera/third");
+    let offers = |topic: &str| {
+        let endpoints = world.node.context().endpoints_of(topic);
+        endpoints.iter().filter(|it| it.node == "/bridge").count()
+    };
+    until("the third is offered", || (offers("/camera/third/compressed") == 1).then_some(()));
+    assert_eq!((offers(COMPRESSED), offers("/elsewhere/image/compressed")), (0, 0));
+    drop(own);
+    until("it is offered in its place", || (offers(COMPRESSED) == 1).then_some(()));
+    let _again = world.node.create_publisher::<CompressedImage>(COMPRESSED, Qos::DEFAULT).unwrap();
+    until("it gives way", || (offers(COMPRESSED) == 0).then_some(()));
+}
+
+#[test]
+fn what_cannot_be_compressed_is_counted() {
+    let world = world();
+    let camera = camera(&world.node, "/camera/image");
+    let heard = world.node.create_polled_subscription::<CompressedImage>(COMPRESSED, Qos::DEFAULT);
+    let heard = heard.unwrap();
+    until("they are asked for", || (camera.matched() == 1).then_some(()));
+    camera.publish(picture("yuv422")).unwrap();
+    until("it is counted", || (world.bridge.statistics().pictures_skipped == 1).then_some(()));
+    camera.publish(picture("bgr8")).unwrap();
+    let received = until("the next", || heard.take().unwrap());
+    assert_eq!(received.view().format, "bgr8; jpeg compressed bgr8");
+}
