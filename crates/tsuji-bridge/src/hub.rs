@@ -22,6 +22,7 @@ use crate::settings::Settings;
 use crate::types::{ActionType, ServiceType, Types};
 use crate::{Counters, Result};
 
+mod diagnostics;
 mod foxglove;
 mod goal;
 mod overview;
@@ -34,6 +35,7 @@ mod served_action;
 mod service;
 mod topic;
 
+use diagnostics::Diagnostics;
 use foxglove::Foxglove;
 pub(crate) use goal::Goal;
 use goal::Goals;
@@ -191,6 +193,7 @@ pub(crate) struct Hub {
     goals: Goals,
     served_actions: ServedActions,
     foxglove: Foxglove,
+    diagnostics: Option<Diagnostics>,
     /// When what publishers offer was looked at, and when it is to be.
     reconsidered: Instant,
     reconsider_at: Option<Instant>,
@@ -223,7 +226,11 @@ impl Hub {
             is_over: Arc::clone(&is_over),
             is_pending: false,
         };
+        let diagnostics = settings
+            .diagnostics
+            .then(|| Diagnostics::new(node, Arc::clone(&observer), Arc::clone(counters)));
         let hub = Self {
+            diagnostics: diagnostics.transpose()?,
             waits: WaitList::new(&context)?,
             graph: context.graph_guard()?,
             news,
@@ -255,7 +262,8 @@ impl Hub {
             ),
             context,
             reconsidered: began,
-            reconsider_at: None,
+            // Who hears of the health of all may have been there before.
+            reconsider_at: settings.diagnostics.then_some(began),
             look_for_lost_at: None,
             began,
         };
@@ -280,7 +288,9 @@ impl Hub {
                     self.reconsider_at.map(|it| it.saturating_duration_since(Instant::now()));
                 let looks =
                     self.look_for_lost_at.map(|it| it.saturating_duration_since(Instant::now()));
-                let patience = [waits.then_some(LOOK).or(leaves), reconsiders, looks];
+                let tells = self.diagnostics.as_ref().and_then(Diagnostics::next);
+                let tells = tells.map(|it| it.saturating_duration_since(Instant::now()));
+                let patience = [waits.then_some(LOOK).or(leaves), reconsiders, looks, tells];
                 let patience = patience.into_iter().flatten().min();
                 match self.waits.wait(&entities, patience) {
                     Ok(ready) => ready.to_vec(),
@@ -321,6 +331,9 @@ impl Hub {
                 self.callers.end_unanswered(unanswered);
             }
             self.topics.look(self.began.elapsed());
+            if let Some(diagnostics) = &mut self.diagnostics {
+                diagnostics.look();
+            }
         }
     }
 
@@ -331,6 +344,9 @@ impl Hub {
             self.reconsider_at = None;
             self.topics.reconsider(self.began.elapsed());
             self.foxglove.refresh(&self.context);
+            if let Some(diagnostics) = &mut self.diagnostics {
+                diagnostics.reconsider();
+            }
             self.reconsidered = now;
         }
     }

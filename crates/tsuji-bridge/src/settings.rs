@@ -96,6 +96,8 @@ pub struct Settings {
     pub distro: String,
     /// Names that `interfaces` of rosapi lists beside those that ship with tsuji, such as `my_msgs/srv/Run`.
     pub interfaces: Vec<String>,
+    /// Whether each topic's transport and what is lost is told on `/diagnostics`, to whoever subscribes to that.
+    pub diagnostics: bool,
     /// Which pictures are offered compressed too, if any.
     pub jpeg: Option<Jpeg>,
     /// What plays a recording that clients may control, if anything does.
@@ -132,6 +134,7 @@ impl Default for Settings {
             depth: 1000,
             distro: "jazzy".to_owned(),
             interfaces: Vec::new(),
+            diagnostics: false,
             jpeg: None,
             playback: None,
             access: Access::default(),

@@ -30,6 +30,8 @@ mod access;
 mod actions;
 #[path = "bridge/delivery.rs"]
 mod delivery;
+#[path = "bridge/diagnostics.rs"]
+mod diagnostics;
 #[path = "bridge/faults.rs"]
 mod faults;
 #[path = "bridge/latched.rs"]

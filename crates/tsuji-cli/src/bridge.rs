@@ -68,6 +68,9 @@ pub(crate) struct Args {
     /// Serve no /metrics for Prometheus where WebSockets are
     #[arg(long)]
     no_metrics: bool,
+    /// Tell each topic's transport, and what is lost, on /diagnostics once a second, while somebody subscribes to that
+    #[arg(long)]
+    diagnostics: bool,
     /// The path of WebSockets
     #[arg(long, value_name = "PATH", default_value = "/")]
     url_path: String,
@@ -307,6 +310,7 @@ fn settings(args: &Args) -> tsuji_bridge::Result<Settings> {
         udp: args.udp_port.map(place),
         page: !args.no_page,
         metrics: !args.no_metrics,
+        diagnostics: args.diagnostics,
         url_path: args.url_path.clone(),
         tls: args
             .certfile
