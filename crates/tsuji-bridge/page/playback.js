@@ -16,9 +16,14 @@ export const position = ({ status, time, start, end, rate }, past) => {
   return Math.min(Math.max(now, start), end);
 };
 
+// Whether it goes on by itself, though it may be on its way to another time.
+const goesOn = ({ status }) => status === 'playing' || status === 'waiting';
+
 export class Playback {
   #bridge;
+  #system;
   #told;
+  // When that was.
   #at = 0;
   #timer;
   // Whether somebody is choosing a time just now.
@@ -26,8 +31,10 @@ export class Playback {
 
   constructor({ bridge, system }) {
     this.#bridge = bridge;
-    system.on(() => this.#take(system.counters.playback));
-    find('playback-play').addEventListener('click', () => this.#set({ playing: this.#told.status !== 'playing' }));
+    this.#system = system;
+    // What was asked before the last answer is older than that, whenever it comes.
+    system.on(() => this.#at <= system.askedAt && this.#take(system.counters.playback, system.countersAt));
+    find('playback-play').addEventListener('click', () => this.#set({ playing: !goesOn(this.#told) }));
     const time = find('playback-time');
     time.addEventListener('input', () => {
       this.#isChoosing = true;
@@ -37,13 +44,19 @@ export class Playback {
       this.#isChoosing = false;
       this.#set({ time: this.#told.start + Number(time.value) });
     });
+    // Whoever comes back to where it was has changed nothing, and is not told of.
+    for (const end of ['pointerup', 'pointercancel', 'blur']) {
+      time.addEventListener(end, () => {
+        this.#isChoosing = false;
+      });
+    }
     find('playback-rate').addEventListener('change', (event) => this.#set({ rate: Number(event.target.value) }));
     document.addEventListener('visibilitychange', () => this.#show());
   }
 
-  #take(told) {
+  #take(told, at) {
     this.#told = told;
-    this.#at = performance.now();
+    this.#at = at;
     find('playback').hidden = !told;
     if (told) this.#show();
   }
@@ -51,27 +64,39 @@ export class Playback {
   #show() {
     clearTimeout(this.#timer);
     if (!this.#told || document.hidden) return;
-    const { status, start, end, rate } = this.#told;
+    const { status, start, end, rate, trouble, may_set: maySet } = this.#told;
     const time = find('playback-time');
-    time.max = end - start;
-    if (!this.#isChoosing) time.value = position(this.#told, (performance.now() - this.#at) / 1000) - start;
+    // Nobody knows where it is by now that the bridge tells nothing.
+    if (!this.#system.isStale) {
+      time.max = end - start;
+      if (!this.#isChoosing) time.value = position(this.#told, (performance.now() - this.#at) / 1000) - start;
+    }
     const at = `${span(time.value)} of ${span(end - start)}`;
     say(find('playback-at'), at);
     time.setAttribute('aria-valuetext', at);
-    say(find('playback-play'), status === 'playing' ? 'Pause' : 'Play');
-    say(find('playback-status'), status);
+    say(find('playback-play'), goesOn(this.#told) ? 'Pause' : 'Play');
+    say(find('playback-status'), maySet ? status : `${status}; not yours to control`);
     const rates = find('playback-rate');
     const all = [...new Set([...RATES, rate])].sort((a, b) => a - b);
     if (rates.options.length !== all.length || rates.value !== String(rate)) {
       rates.replaceChildren(...all.map((it) => new Option(`${it} ×`, String(it), false, it === rate)));
     }
-    if (status === 'playing') this.#timer = setTimeout(() => this.#show(), EVERY_MS);
+    for (const it of [time, rates, find('playback-play')]) it.disabled = !maySet || Boolean(trouble);
+    if (trouble) complain(find('playback-wrong'), trouble);
+    // One on its way to another time is asked for; it arrives soon.
+    if (status === 'waiting') this.#timer = setTimeout(() => this.#ask('tsuji_playback', {}), EVERY_MS);
+    else if (status === 'playing') this.#timer = setTimeout(() => this.#show(), EVERY_MS);
   }
 
   async #set(wish) {
+    complain(find('playback-wrong'));
+    await this.#ask('tsuji_set_playback', wish);
+  }
+
+  async #ask(service, args) {
     try {
-      this.#take(await this.#bridge.call('/rosapi/tsuji_set_playback', wish));
-      complain(find('playback-wrong'));
+      const told = await this.#bridge.call(`/rosapi/${service}`, args);
+      this.#take(told, performance.now());
     } catch (error) {
       complain(find('playback-wrong'), error.message);
     }

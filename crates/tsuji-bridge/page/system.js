@@ -13,6 +13,9 @@ export class System {
   flows = [];
   services = [];
   counters = {};
+  // When these were asked for, and when they came.
+  askedAt = 0;
+  countersAt = 0;
   topicsLeftOut = 0;
   flowsLeftOut = 0;
   // The names of all messages that could be published.
@@ -81,7 +84,7 @@ export class System {
     const began = performance.now();
     const asked = [
       this.#ask('/rosapi/tsuji_routes', (it) => this.#take(it)),
-      this.#ask('/rosapi/tsuji_bridge', (it) => { this.counters = it; }),
+      this.#ask('/rosapi/tsuji_bridge', (it) => { [this.counters, this.countersAt, this.askedAt] = [it, performance.now(), began]; }),
       this.#ask('/rosapi/services', (it) => { this.services = it.services; }),
     ];
     if (this.wantsRoutes) asked.push(this.#askMore('tsuji_route_settings', (it) => { this.settings = it && settingsOf(it); }));

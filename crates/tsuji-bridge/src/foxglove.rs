@@ -9,11 +9,12 @@ use tsuji::{Context, EndpointKind};
 use tsuji_foxglove::{
     self as protocol, Capability, Catalogue, Changes, Entry, Message, Parameter, Timestamp,
 };
+use tsuji_rosbridge::access::UserKey;
 use tsuji_rosbridge::{Id, Level, Outgoing, Refusal, Values};
 
 use crate::connected_client::ConnectedClient;
 use crate::frame::{Frame, Kind};
-use crate::playback::PlaybackWish;
+use crate::playback::{Playback, PlaybackWish, may_control};
 use crate::settings::Settings;
 
 /// What clients know by numbers, the same for all of them.
@@ -25,14 +26,16 @@ pub(crate) struct Names {
     session: String,
     /// Simulated time in nanoseconds; 0 while there is none.
     clock_ns: AtomicU64,
+    /// What plays a recording, if anything does.
+    playback: Option<Arc<dyn Playback>>,
 }
 
 impl Names {
     /// None yet.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(playback: Option<Arc<dyn Playback>>) -> Self {
         let session = tsuji_platform::clock::wall_ns().to_string();
         let (topics, services) = (Mutex::default(), Mutex::default());
-        Self { topics, services, session, clock_ns: AtomicU64::new(0) }
+        Self { topics, services, session, clock_ns: AtomicU64::new(0), playback }
     }
 
     /// Notes the simulated time; 0 for none.
@@ -40,11 +43,13 @@ impl Names {
         self.clock_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// The time for what comes now, in nanoseconds: simulated time where that is followed.
+    /// The time for what comes now, in nanoseconds: simulated time where that is followed. What is played tells it by `/clock` too, but
+    /// not to whoever follows that since it has ended.
     pub(crate) fn now_ns(&self) -> u64 {
-        match self.clock_ns.load(Ordering::Relaxed) {
-            0 => u64::try_from(tsuji_platform::clock::wall_ns()).unwrap_or_default(),
-            simulated => simulated,
+        match (self.clock_ns.load(Ordering::Relaxed), &self.playback) {
+            (0, Some(playback)) => playback.state().time_ns,
+            (0, None) => u64::try_from(tsuji_platform::clock::wall_ns()).unwrap_or_default(),
+            (simulated, _) => simulated,
         }
     }
 
@@ -179,6 +184,7 @@ impl Wish {
 /// What a client is told first.
 pub(crate) fn greet(
     member: &ConnectedClient,
+    user: Option<UserKey>,
     settings: &Settings,
     names: &Names,
     is_time_simulated: bool,
@@ -196,7 +202,8 @@ pub(crate) fn greet(
         Capability::ConnectionGraph,
         Capability::Assets,
     ];
-    let playback = settings.playback.as_ref().filter(|_| member.peer.dialect.knows_playback());
+    let is_told = member.peer.dialect.knows_playback() && may_control(&settings.access, user);
+    let playback = settings.playback.as_ref().filter(|_| is_told);
     let span = playback.map(|it| it.span_ns());
     if span.is_some() {
         capabilities.push(Capability::RangedPlayback);

@@ -168,11 +168,11 @@ impl Drop for Mailbox {
 
 /// What of a subscription never came, or was pushed out of its queue before it was taken, as far as it is counted.
 #[derive(Default)]
-pub(crate) struct Missed(u64);
+struct Missed(u64);
 
 impl Missed {
     /// Counts what is new of it.
-    pub(crate) fn note(&mut self, subscription: &RawSubscription, counters: &Counters) {
+    fn note(&mut self, subscription: &RawSubscription, counters: &Counters) {
         let SubscriptionCounters { lost, displaced, .. } = subscription.counters();
         let before = std::mem::replace(&mut self.0, lost + displaced);
         counters.missed.fetch_add(self.0.saturating_sub(before), Ordering::Relaxed);
@@ -217,7 +217,7 @@ impl Hub {
         let (sender, orders) = mpsc::channel();
         let is_over = Arc::<AtomicBool>::default();
         let observer = Arc::new(Observer::new(context.clone()));
-        let names = Arc::new(Names::new());
+        let names = Arc::new(Names::new(settings.playback.clone()));
         let mailbox = Mailbox {
             observer: Arc::clone(&observer),
             names: Arc::clone(&names),
@@ -398,7 +398,11 @@ impl Hub {
                 continue;
             }
             return match whose {
-                0 => self.topics.drain(place, now),
+                0 => {
+                    // What comes was published after the time that is told.
+                    self.foxglove.hear_time();
+                    self.topics.drain(place, now);
+                }
                 1 => self.callers.drain(place),
                 2 => self.servers.drain(place, now),
                 3 => self.foxglove.drain(),

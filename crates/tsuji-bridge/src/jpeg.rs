@@ -2,20 +2,21 @@
 //! topic like any other: clients of every protocol have it, other nodes and recordings too. While nobody subscribes to it nothing is
 //! taken and nothing compressed. It has a thread of its own, so that no other message waits for a picture.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jpeg_encoder::{ColorType, Encoder};
 use tsuji::{
-    Context, EndpointInfo, EndpointKind, GuardCondition, Message as _, Node, Publisher, Qos,
-    RawSubscription, RawType, WaitList, Waitable,
+    Context, Durability, EndpointInfo, EndpointKind, GuardCondition, Message as _, Node, Publisher,
+    Qos, RawSubscription, RawType, SubscriptionCounters, WaitList, Waitable,
 };
-use tsuji_core::{History, TopicPattern};
+use tsuji_core::{History, TopicPattern, rxo};
 use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
 
-use crate::hub::{Missed, offers, request};
+use crate::hub::{offers, request};
 use crate::plain::Plain;
 use crate::{Counters, Result};
 
@@ -38,6 +39,9 @@ pub(crate) struct Compressor {
     settings: Jpeg,
     counters: Arc<Counters>,
     cameras: Vec<Camera>,
+    /// Topics whose pictures somebody else compresses since, and until when it is left at that: of two who begin at the same time, and
+    /// give way to each other, one is the first to look again.
+    given_way: HashMap<String, Instant>,
     stop: Stop,
     graph: GuardCondition,
     waits: WaitList,
@@ -62,11 +66,31 @@ struct Camera {
     topic: String,
     /// Of the same pictures, compressed.
     publisher: Publisher<CompressedImage>,
+    /// Whether the last picture is kept for late joiners, as it is of the pictures.
+    is_latched: bool,
     /// Of the pictures, while somebody wants them.
-    subscription: Option<(RawSubscription, Missed)>,
+    subscription: Option<Pictures>,
     budget: Budget,
     /// It was said of a picture why it cannot be compressed.
     is_told: bool,
+}
+
+/// The pictures as they come, and how many of them did not.
+struct Pictures {
+    subscription: RawSubscription,
+    lost: u64,
+    displaced: u64,
+}
+
+impl Pictures {
+    /// Counts what is new of that: newer ones displace a picture before it is compressed.
+    fn note(&mut self, counters: &Counters) {
+        let SubscriptionCounters { lost, displaced, .. } = self.subscription.counters();
+        let more = |now: u64, before: &mut u64| now.saturating_sub(std::mem::replace(before, now));
+        counters.missed.fetch_add(more(lost, &mut self.lost), Ordering::Relaxed);
+        let skipped = more(displaced, &mut self.displaced);
+        counters.pictures_skipped.fetch_add(skipped, Ordering::Relaxed);
+    }
 }
 
 impl Compressor {
@@ -82,6 +106,7 @@ impl Compressor {
             settings,
             counters,
             cameras: Vec::new(),
+            given_way: HashMap::new(),
         })
     }
 
@@ -93,23 +118,27 @@ impl Compressor {
     /// Compresses until it is told to end, or the context is shut down.
     pub(crate) fn run(mut self) {
         let mut looked = Instant::now();
-        self.look();
-        let mut look_at = None;
+        let mut look_at = self.look();
         while !self.stop.is_over.load(Ordering::Acquire) {
             let ready = {
                 let mut entities: Vec<&dyn Waitable> = vec![&self.stop.waker, &self.graph];
                 let opened = self.cameras.iter().filter_map(|it| it.subscription.as_ref());
-                entities.extend(opened.map(|it| &it.0 as &dyn Waitable));
+                entities.extend(opened.map(|it| &it.subscription as &dyn Waitable));
                 let patience =
                     look_at.map(|at: Instant| at.saturating_duration_since(Instant::now()));
                 match self.waits.wait(&entities, patience) {
                     Ok(ready) => ready.to_vec(),
-                    // Its context is shut down, or it cannot wait any more.
-                    Err(_) => return,
+                    Err(error) => {
+                        if self.context.is_ok() {
+                            tracing::error!(error = %Plain(error), "pictures are not compressed any more");
+                        }
+                        return;
+                    }
                 }
             };
             if ready.contains(&1) {
-                look_at.get_or_insert(looked + LOOK_EVERY);
+                let soon = looked + LOOK_EVERY;
+                look_at = Some(look_at.map_or(soon, |it| it.min(soon)));
             }
             let opened = self.cameras.iter_mut().filter(|it| it.subscription.is_some());
             for (place, camera) in opened.enumerate() {
@@ -118,15 +147,16 @@ impl Compressor {
                 }
             }
             if look_at.is_some_and(|it| it <= Instant::now()) {
-                self.look();
-                (look_at, looked) = (None, Instant::now());
+                (look_at, looked) = (self.look(), Instant::now());
             }
         }
     }
 
-    /// Looks which topics of pictures there are, and which of them somebody wants compressed.
-    fn look(&mut self) {
+    /// Looks which topics of pictures there are, and which of them somebody wants compressed. Answers when to look again, if that is
+    /// to be though nothing changes.
+    fn look(&mut self) -> Option<Instant> {
         let graph = self.context.graph();
+        let now = Instant::now();
         let pictures: BTreeSet<&str> = graph
             .endpoints
             .iter()
@@ -134,18 +164,30 @@ impl Compressor {
             .map(|it| &*it.topic)
             .filter(|topic| self.settings.topics.iter().any(|it| it.matches(topic)))
             .collect();
-        let context = &self.context;
-        self.cameras
-            .retain(|it| pictures.contains(&*it.topic) && !it.is_compressed_by_others(context));
+        let Self { context, cameras, given_way, .. } = self;
+        cameras.retain(|it| {
+            let is_latched = is_latched(&offers(&context.endpoints_of(&it.topic)));
+            if it.is_compressed_by_others(context) {
+                given_way.insert(it.topic.clone(), now + it.patience());
+                return false;
+            }
+            pictures.contains(&*it.topic) && it.is_latched == is_latched
+        });
+        given_way.retain(|topic, until| now < *until && pictures.contains(&**topic));
         for topic in pictures {
-            if !self.cameras.iter().any(|it| it.topic == topic) {
-                self.cameras.extend(Camera::open(topic, &self.node, &self.settings, context));
+            if !given_way.contains_key(topic) && !cameras.iter().any(|it| it.topic == topic) {
+                cameras.extend(Camera::open(topic, &self.node, &self.settings, context));
             }
         }
-        for camera in &mut self.cameras {
+        for camera in cameras {
             camera.follow(&self.node, context, &self.counters);
         }
+        given_way.values().min().copied()
     }
+}
+
+fn is_latched(offers: &[Qos]) -> bool {
+    !offers.is_empty() && offers.iter().all(|it| it.durability == Durability::TransientLocal)
 }
 
 fn compressed(topic: &str) -> String {
@@ -159,11 +201,14 @@ impl Camera {
         if context.endpoints_of(&name).iter().any(is_there) {
             return None;
         }
-        let qos = Qos { history: History::KeepLast(1), ..Qos::DEFAULT };
+        let is_latched = is_latched(&offers(&context.endpoints_of(topic)));
+        let durability = if is_latched { Durability::TransientLocal } else { Durability::Volatile };
+        let qos = Qos { history: History::KeepLast(1), durability, ..Qos::DEFAULT };
         match node.create_publisher(&name, qos) {
             Ok(publisher) => Some(Self {
                 topic: topic.to_owned(),
                 publisher,
+                is_latched,
                 subscription: None,
                 budget: Budget::new(settings, Instant::now()),
                 is_told: false,
@@ -182,36 +227,50 @@ impl Camera {
         context.endpoints_of(self.publisher.topic()).iter().any(is_other)
     }
 
-    /// Subscribes to the pictures while somebody wants them, and no longer.
+    /// How long it gives way: not as long as another that gives way to it.
+    fn patience(&self) -> Duration {
+        let mut hasher = DefaultHasher::new();
+        self.publisher.gid().hash(&mut hasher);
+        GIVES_WAY + Duration::from_millis(hasher.finish() % 1000)
+    }
+
+    /// Subscribes to the pictures while somebody wants them, and no longer; anew where publishers offer less than before.
     fn follow(&mut self, node: &Node, context: &Context, counters: &Counters) {
         let ends = context.endpoints_of(self.publisher.topic());
         let is_wanted = ends.iter().any(|it| it.kind == EndpointKind::Subscription);
-        if !is_wanted {
-            if let Some((subscription, missed)) = &mut self.subscription {
-                missed.note(subscription, counters);
+        let offers = offers(&context.endpoints_of(&self.topic));
+        if let Some(pictures) = &mut self.subscription {
+            let asked = pictures.subscription.qos();
+            if is_wanted && offers.iter().all(|offer| rxo::check(offer, asked).is_ok()) {
+                return;
             }
+            pictures.note(counters);
             self.subscription = None;
-        } else if self.subscription.is_none() {
-            // Only the newest is of use.
-            let qos = request(None, offers(&context.endpoints_of(&self.topic)), 1);
-            let ty = RawType::new(Image::TYPE_NAME).hash(Image::TYPE_HASH);
-            match node.create_polled_raw_subscription(&self.topic, ty, qos) {
-                Ok(subscription) => self.subscription = Some((subscription, Missed::default())),
-                Err(error) => self.tell_once(&error),
+        }
+        if !is_wanted {
+            return;
+        }
+        // Only the newest is of use.
+        let qos = request(None, offers, 1);
+        let ty = RawType::new(Image::TYPE_NAME).hash(Image::TYPE_HASH);
+        match node.create_polled_raw_subscription(&self.topic, ty, qos) {
+            Ok(subscription) => {
+                self.subscription = Some(Pictures { subscription, lost: 0, displaced: 0 });
             }
+            Err(error) => self.tell_once(&error),
         }
     }
 
     /// Compresses the newest picture that has come.
     fn turn(&mut self, counters: &Counters) {
-        let Some((subscription, missed)) = &mut self.subscription else { return };
+        let Some(pictures) = &mut self.subscription else { return };
         let mut newest = None;
-        while let Ok(Some(sample)) = subscription.take_bytes() {
+        while let Ok(Some(sample)) = pictures.subscription.take_bytes() {
             if newest.replace(sample).is_some() {
                 counters.pictures_skipped.fetch_add(1, Ordering::Relaxed);
             }
         }
-        missed.note(subscription, counters);
+        pictures.note(counters);
         let Some(sample) = newest else { return };
         if !self.budget.has_room(Instant::now()) {
             counters.pictures_skipped.fetch_add(1, Ordering::Relaxed);
@@ -241,10 +300,13 @@ impl Camera {
 fn compress(cdr: &[u8], quality: u8) -> std::result::Result<CompressedImage, String> {
     let picture = Image::view_cdr(cdr).map_err(|error| error.to_string())?;
     let (color, bytes_per_pixel, target) = match picture.encoding {
-        "rgb8" | "8UC3" => (ColorType::Rgb, 3, "bgr8"),
+        "rgb8" => (ColorType::Rgb, 3, "bgr8"),
         "bgr8" => (ColorType::Bgr, 3, "bgr8"),
-        "rgba8" | "8UC4" => (ColorType::Rgba, 4, "bgr8"),
+        "rgba8" => (ColorType::Rgba, 4, "bgr8"),
         "bgra8" => (ColorType::Bgra, 4, "bgr8"),
+        // Channels without a name are in the order of OpenCV.
+        "8UC3" => (ColorType::Bgr, 3, ""),
+        "8UC4" => (ColorType::Bgra, 4, ""),
         "mono8" | "8UC1" => (ColorType::Luma, 1, ""),
         other => {
             return Err(format!(
@@ -267,17 +329,13 @@ fn compress(cdr: &[u8], quality: u8) -> std::result::Result<CompressedImage, Str
             picture.data.len()
         ));
     }
-    let packed: Vec<u8>;
+    let mut packed = Vec::new();
     let pixels = match step == row {
         true => picture.data,
         false => {
-            packed = picture
-                .data
-                .chunks(step)
-                .take(height.into())
-                .flat_map(|it| &it[..row])
-                .copied()
-                .collect();
+            packed.reserve_exact(row * usize::from(height));
+            let rows = picture.data.chunks(step).take(height.into());
+            rows.for_each(|it| packed.extend_from_slice(&it[..row]));
             &packed
         }
     };
@@ -340,6 +398,9 @@ const QUALITY_MIN: u8 = 10;
 const QUALITY_DOWN: u8 = 5;
 const QUALITY_UP: u8 = 2;
 
+/// For so long at least pictures are left to somebody else who compresses them.
+const GIVES_WAY: Duration = Duration::from_millis(500);
+
 /// Looking at the graph takes as long as that is, so it is not done more often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -371,7 +432,8 @@ mod tests {
         let [red, green, blue] = [200, 100, 50];
         for (encoding, pixel) in [
             ("rgb8", &[red, green, blue][..]),
-            ("8UC3", &[red, green, blue]),
+            ("8UC3", &[blue, green, red]),
+            ("8UC4", &[blue, green, red, 9]),
             ("bgr8", &[blue, green, red]),
             ("rgba8", &[red, green, blue, 9]),
             ("bgra8", &[blue, green, red, 9]),
@@ -387,7 +449,8 @@ mod tests {
                 row.repeat(height as usize),
             );
             let made = compress(&bytes, 95).unwrap();
-            assert_eq!(made.format, format!("{encoding}; jpeg compressed bgr8"));
+            let target = if encoding.starts_with('8') { "" } else { "bgr8" };
+            assert_eq!(made.format, format!("{encoding}; jpeg compressed {target}"));
             assert_eq!(made.header.frame_id, "camera");
             let (found_width, found_height, pixels) = decoded(&made.data);
             assert_eq!((found_width, found_height), (width, height as usize));

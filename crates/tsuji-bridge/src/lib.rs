@@ -121,12 +121,17 @@ impl Bridge {
         let (over, memory) = (Arc::<Over>::default(), Arc::clone(desk.memory()));
         let ends = || Ends { wake: Arc::clone(&wake), over: Arc::clone(&over) };
         let (ros_ends, connections_end) = (ends(), ends());
+        let compressor = compressor.map(|it| (it, ends()));
         let (connections, ros) = (None, None);
         let mut bridge =
             Self { wake, over, counters, memory, bound, connections, ros, compressor: None };
-        if let Some(compressor) = compressor {
+        if let Some((compressor, compressor_ends)) = compressor {
             let stop = compressor.stop();
-            let thread = spawn("bridge-jpeg", Box::new(move || compressor.run()))?;
+            let work = move || {
+                let _ends = compressor_ends;
+                compressor.run();
+            };
+            let thread = spawn("bridge-jpeg", Box::new(work))?;
             bridge.compressor = Some((stop, thread));
         }
         bridge.ros = Some(spawn(

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tsuji_rosbridge::access::{Access, Act, UserKey};
+
 /// What plays a recording. A bridge tells its clients how far it is, and hands on what they want of it.
 pub trait Playback: fmt::Debug + Send + Sync {
     /// When it begins and when it ends, in nanoseconds since 1970.
@@ -13,7 +15,10 @@ pub trait Playback: fmt::Debug + Send + Sync {
     /// Does what a client wants, or begins to. What it refuses stays as it is.
     fn control(&self, wish: &PlaybackWish);
 
-    /// Has `tell` called after each change but that time passes. Of several calls the last one counts.
+    /// Why it can be played no more, if that is so. It has ended then.
+    fn trouble(&self) -> Option<String>;
+
+    /// Has `tell` called after each change of the state, unless only time has passed. Of several calls the last one counts.
     fn when_changed(&self, tell: Box<dyn Fn() + Send + Sync>);
 }
 
@@ -66,7 +71,12 @@ pub struct PlaybackWish {
     pub seek_ns: Option<u64>,
 }
 
-/// The service by which it is controlled: whoever may call that may control it, in whichever protocol.
+/// Whether a user may control it: whoever may call the service by which clients of rosbridge do.
+pub(crate) fn may_control(access: &Access, user: Option<UserKey>) -> bool {
+    access.decide(user, Act::CallService, SET_PLAYBACK).is_ok()
+}
+
+/// That service.
 pub(crate) const SET_PLAYBACK: &str = "/rosapi/tsuji_set_playback";
 
 /// Why there is nothing to control.

@@ -114,7 +114,7 @@ impl Session {
         }
         if is_foxglove {
             let follows_time = desk.is_time_simulated();
-            greet(&session.member, desk.settings_ref(), &desk.names, follows_time);
+            greet(&session.member, user, desk.settings_ref(), &desk.names, follows_time);
             session.wish(Wish::Enter { follows_time }, desk);
         }
         session

@@ -237,14 +237,15 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     let session = Session::open_without_signals(globals)?;
     let node = session.context.node("rosbridge_websocket")?;
     let ament = AmentIndex::from_env_value(env::var_os("AMENT_PREFIX_PATH").unwrap_or_default());
+    let installed = Chain(vec![Box::new(ament), Box::new(Shipped)]);
     let mut played = match args.play.is_empty() {
         true => None,
-        false => Some(PlayedRecording::open(args, &session)?),
+        false => Some(PlayedRecording::open(args, &session, &installed)?),
     };
     // What is played is written as its own definitions say.
     let mut sources: Vec<Box<dyn Resolver + Send + Sync>> = Vec::new();
     sources.extend(played.as_mut().map(|it| it.take_definitions()));
-    sources.extend([Box::new(ament) as Box<dyn Resolver + Send + Sync>, Box::new(Shipped)]);
+    sources.push(Box::new(installed));
     let bridge = settings(args).and_then(|mut settings| {
         settings.playback = played.as_ref().map(PlayedRecording::playback);
         Bridge::start(&node, settings, Box::new(Chain(sources)))

@@ -55,7 +55,7 @@ pub use played_clock::CLOCK_HZ_MAX;
 #[cfg(feature = "node")]
 mod player;
 #[cfg(feature = "node")]
-pub use player::{Controls, PlayOptions, Played, Player, Position, Remap};
+pub use player::{ControlChange, Controls, PlayOptions, Played, Player, Position, Remap};
 
 mod read;
 pub use read::{

@@ -18,7 +18,7 @@ use crate::{Error, ErrorKind, Recording, Result, offered};
 /// What is played, and how.
 #[derive(Clone, Debug)]
 pub struct PlayOptions {
-    /// How many times as fast as it was recorded; above 0.
+    /// How many times as fast as it was recorded; above 0. Below 0.01 it is 0.01, above a million a million.
     pub rate: f64,
     /// How much is left out at the beginning.
     pub start_offset: Duration,
@@ -118,8 +118,9 @@ struct Playing {
 /// A wait for subscriptions to have all that was sent.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The slowest that it is played.
+/// The slowest and the fastest that it is played.
 const RATE_MIN: f64 = 0.01;
+const RATE_MAX: f64 = 1_000_000.0;
 
 /// How often is looked for subscriptions that have come to be known.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -322,6 +323,9 @@ impl Player {
             if !context.is_ok() {
                 return Ok(Waited::Closed);
             }
+            if pace.controls.is_sought() {
+                return Ok(Waited::Sought);
+            }
             if until_ns < message.log_ns {
                 break;
             }
@@ -336,12 +340,14 @@ impl Player {
                 Some(clock) if *tells_time => clock.tell(message.log_ns),
                 _ => Ok(()),
             };
-            match told.and_then(|()| publish(context, publisher, message.data())) {
+            let controls = pace.controls;
+            match told.and_then(|()| publish(context, publisher, message.data(), controls)) {
                 Ok(()) => {
                     played.messages += 1;
                     played.bytes += message.data().len() as u64;
                 }
                 Err(_) if !context.is_ok() => return Ok(Waited::Closed),
+                Err(error) if error.kind() == NodeErrorKind::Busy => return Ok(Waited::Sought),
                 Err(error) if error.kind() == NodeErrorKind::Invalid => played.refused += 1,
                 Err(error) => return Err(error.into()),
             }
@@ -350,16 +356,20 @@ impl Player {
     }
 
     /// Waits, after all of it was played, until it is to be played again from elsewhere: by [`Controls::seek`], or because it is
-    /// to go on, which is from its beginning then. `false` once the context is shut down.
+    /// to go on, which is from its beginning then. `false` when the time is up, if there is one, or once the context is shut down.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Node`] if tsuji refuses to wait.
-    pub fn wait_for_seek(&mut self) -> Result<bool> {
+    pub fn wait_for_seek(&mut self, timeout: Option<Duration>) -> Result<bool> {
+        let deadline = timeout.and_then(|it| Instant::now().checked_add(it));
         while !self.controls.is_sought() {
-            match self.waits.wait(&[&*self.controls.waker], None) {
-                Ok(_) if self.context.is_ok() => {}
-                Ok(_) => return Ok(false),
+            let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|it| it.is_zero()) || !self.context.is_ok() {
+                return Ok(false);
+            }
+            match self.waits.wait(&[&*self.controls.waker], left) {
+                Ok(_) => {}
                 Err(error) if error.kind() == NodeErrorKind::Closed => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
@@ -437,7 +447,7 @@ impl State {
             return self.at_ns;
         }
         let since_ns = self.since.elapsed().as_secs_f64() * self.rate * 1e9;
-        self.at_ns.saturating_add(since_ns as u64)
+        self.at_ns.saturating_add(since_ns as u64).min(self.span_ns.1.max(self.at_ns))
     }
 
     /// Goes on from where it is, after `change`.
@@ -473,6 +483,17 @@ pub struct Position {
     pub jumps: u64,
 }
 
+/// What is to be changed of a recording that is played. What is not said stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ControlChange {
+    /// Whether it is to be paused, or to go on.
+    pub paused: Option<bool>,
+    /// How many times as fast it is to be played as it was recorded: 0.01 to a million, to which it is bounded.
+    pub rate: Option<f64>,
+    /// To which time it is to go, in nanoseconds since the Unix epoch.
+    pub seek_ns: Option<u64>,
+}
+
 impl Controls {
     fn new(context: &Context, options: &PlayOptions, recording: &Recording) -> Result<Self> {
         let (first_ns, last_ns) = (recording.summary().first_ns, recording.summary().last_ns);
@@ -482,7 +503,7 @@ impl Controls {
         let state = State {
             at_ns: from_ns,
             since: Instant::now(),
-            rate: options.rate,
+            rate: options.rate.clamp(RATE_MIN, RATE_MAX),
             paused: options.paused,
             runs: false,
             ended: false,
@@ -508,17 +529,30 @@ impl Controls {
         self.lock().span_ns
     }
 
-    /// Pauses it, or goes on with it. Where it has ended it goes on from its beginning, if somebody
-    /// [waits for that](Player::wait_for_seek).
-    pub fn set_paused(&self, paused: bool) {
+    /// Changes what `change` says, all of it at once.
+    pub fn set(&self, change: &ControlChange) {
+        let ControlChange { paused, rate, seek_ns } = *change;
         self.lock().change(|it| {
-            it.paused = paused;
-            it.steps = 0;
-            if !paused && it.ended {
-                it.go_to(it.span_ns.0);
+            if let Some(rate) = rate.filter(|it| it.is_finite()) {
+                it.rate = rate.clamp(RATE_MIN, RATE_MAX);
+            }
+            if let Some(paused) = paused {
+                (it.paused, it.steps) = (paused, 0);
+            }
+            match seek_ns {
+                Some(at_ns) => it.go_to(at_ns),
+                // What has ended goes on from its beginning.
+                None if paused == Some(false) && it.ended => it.go_to(it.span_ns.0),
+                None => {}
             }
         });
         self.tell();
+    }
+
+    /// Pauses it, or goes on with it. Where it has ended it goes on from its beginning, if somebody
+    /// [waits for that](Player::wait_for_seek).
+    pub fn set_paused(&self, paused: bool) {
+        self.set(&ControlChange { paused: Some(paused), ..ControlChange::default() });
     }
 
     /// Pauses it if it goes on, and goes on if it is paused.
@@ -527,18 +561,15 @@ impl Controls {
         self.set_paused(!paused);
     }
 
-    /// Changes how many times as fast it is played; slower than a hundredth it does not become.
+    /// Changes how many times as fast it is played; slower than a hundredth it does not become, nor faster than a million times.
     pub fn set_rate(&self, rate: f64) {
-        let rate = if rate.is_finite() { rate.max(RATE_MIN) } else { return };
-        self.lock().change(|it| it.rate = rate);
-        self.tell();
+        self.set(&ControlChange { rate: Some(rate), ..ControlChange::default() });
     }
 
     /// Goes to a time of the recording, in nanoseconds since the Unix epoch; before its beginning to that, behind its end to that.
     /// The next message is the first that was received then or later.
     pub fn seek(&self, at_ns: u64) {
-        self.lock().go_to(at_ns);
-        self.tell();
+        self.set(&ControlChange { seek_ns: Some(at_ns), ..ControlChange::default() });
     }
 
     /// Plays the next message while it is paused. Answers whether it is.
@@ -549,11 +580,12 @@ impl Controls {
         }
         let paused = state.paused;
         drop(state);
-        self.waker.trigger();
+        self.tell();
         paused
     }
 
-    /// Has `tell` called, by whichever thread, after each change but that time passes. Of several calls the last one counts.
+    /// Has `tell` called, by whichever thread, after each change of what [`position`](Self::position) answers, unless only time has
+    /// passed. Of several calls the last one counts.
     pub fn when_changed(&self, tell: impl Fn() + Send + Sync + 'static) {
         *self.changed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tell));
     }
@@ -714,11 +746,19 @@ impl Pace<'_> {
     }
 }
 
-/// Publishes one message, however long a subscription that keeps all makes it wait.
-fn publish(context: &Context, publisher: &RawPublisher, bytes: &[u8]) -> tsuji::Result<()> {
+/// Publishes one message, however long a subscription that keeps all makes it wait; but for where the recording is to go elsewhere.
+fn publish(
+    context: &Context,
+    publisher: &RawPublisher,
+    bytes: &[u8],
+    controls: &Controls,
+) -> tsuji::Result<()> {
     loop {
         match publisher.publish_bytes(bytes) {
-            Err(error) if error.kind() == NodeErrorKind::Busy && context.is_ok() => {}
+            Err(error)
+                if error.kind() == NodeErrorKind::Busy
+                    && context.is_ok()
+                    && !controls.is_sought() => {}
             result => return result,
         }
     }

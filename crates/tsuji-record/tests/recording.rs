@@ -18,8 +18,8 @@ use tsuji_interfaces::sensor_msgs::msg::Image;
 use tsuji_interfaces::std_msgs::msg::String as Text;
 use tsuji_msg::Message;
 use tsuji_record::{
-    Compression, ErrorKind, Layout, PlayOptions, Player, RecordOptions, Recorder, Recording, Split,
-    TopicFilter,
+    Compression, ControlChange, ErrorKind, Layout, PlayOptions, Player, RecordOptions, Recorder,
+    Recording, Split, TopicFilter,
 };
 
 /// Cuts a hang. Nothing is expected to take any part of it.
@@ -480,7 +480,7 @@ fn what_is_played_goes_to_another_time() {
     });
     let playing = thread::spawn(move || {
         let mut messages = player.play().unwrap().messages;
-        while player.wait_for_seek().unwrap() {
+        while player.wait_for_seek(None).unwrap() {
             messages += player.play().unwrap().messages;
         }
         messages
@@ -514,6 +514,35 @@ fn what_is_played_goes_to_another_time() {
     assert_eq!(controls.position().jumps, 5);
     node.context().shutdown();
     assert_eq!(playing.join().unwrap(), 9);
+}
+
+#[test]
+fn what_goes_to_its_end_ends_there_however_fast_that_is() {
+    let folder = Folder::new();
+    let path = folder.path("a.mcap");
+    foreign(&path, "/words", &[""], &["one", "two"], AS_IT_IS);
+    let node = node(&path);
+    let options = PlayOptions { paused: true, rate: 1e300, ..PlayOptions::default() };
+    let mut player = Player::new(&node, Recording::open(&path).unwrap(), options).unwrap();
+    let controls = player.controls();
+    assert_eq!(controls.position().rate, 1e6);
+    let playing = thread::spawn(move || {
+        let mut rounds = vec![player.play().unwrap().messages];
+        while player.wait_for_seek(None).unwrap() {
+            rounds.push(player.play().unwrap().messages);
+        }
+        rounds
+    });
+    // As a client says it that drags to the end: to go there and to be played are one wish.
+    let (paused, seek_ns) = (Some(false), Some(u64::MAX));
+    for round in 1..=300 {
+        controls.set(&ControlChange { paused, seek_ns, rate: None });
+        until(|| controls.position().ended);
+        assert_eq!(controls.position().jumps, round, "it has gone back to its beginning");
+    }
+    node.context().shutdown();
+    // The last message alone, but for where the first round was not over.
+    assert!(playing.join().unwrap().iter().all(|it| *it == 1));
 }
 
 fn until(is_so: impl Fn() -> bool) {

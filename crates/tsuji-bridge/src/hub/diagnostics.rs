@@ -62,7 +62,7 @@ impl Diagnostics {
     pub(super) fn reconsider(&mut self) {
         let ends = self.context.endpoints_of(TOPIC);
         match ends.iter().any(|it| it.kind == EndpointKind::Subscription) {
-            true => self.next = self.next.or(Some(Instant::now())),
+            true => self.next = self.next.or_else(|| Some(Instant::now())),
             false => self.next = None,
         }
     }

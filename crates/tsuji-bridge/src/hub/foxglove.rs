@@ -13,6 +13,7 @@ use crate::Counters;
 use crate::connected_client::ConnectedClient;
 use crate::foxglove::{Encoding, Names, Wish, frame, tell};
 use crate::frame::Frame;
+use crate::playback::may_control;
 use crate::settings::Settings;
 use crate::types::Types;
 
@@ -100,6 +101,11 @@ impl Foxglove {
     /// Hands on what has come.
     pub(super) fn drain(&mut self) {
         self.parameters.drain();
+        self.hear_time();
+    }
+
+    /// Hands on the time, if it has come.
+    pub(super) fn hear_time(&mut self) {
         let followers = self.members.iter().filter(|it| it.follows_time);
         self.clock.drain(&self.names, followers.map(|it| &it.client));
     }
@@ -109,9 +115,9 @@ impl Foxglove {
         self.clock.follow(is_wanted, &self.node, context, &self.names);
     }
 
-    /// Whether nodes are asked of which some may never answer.
+    /// Whether nodes are asked of which some may never answer, or something of a recording is still to be told.
     pub(super) fn waits(&self) -> bool {
-        self.parameters.waits()
+        self.parameters.waits() || self.player.as_ref().is_some_and(Player::waits)
     }
 
     /// What nodes are to be asked next.
@@ -128,7 +134,7 @@ impl Foxglove {
     pub(super) fn look(&mut self) {
         self.parameters.look();
         if let Some(player) = &mut self.player {
-            player.look(self.members.iter().map(|it| &it.client));
+            player.look();
         }
     }
 
@@ -164,9 +170,8 @@ impl Foxglove {
             }
             Wish::Asset { uri, request } => self.assets.fetch(client, uri, request),
             Wish::Playback { wish, request } => {
-                let members = self.members.iter().map(|it| &it.client);
                 if let Some(player) = &mut self.player {
-                    player.control(&wish, client.number, &request, members);
+                    player.control(&wish, &client, &request);
                 }
             }
         }
@@ -178,6 +183,9 @@ impl Foxglove {
         self.members.retain(|it| it.client.number != number);
         if self.members.len() != before {
             self.parameters.gone(number);
+            if let Some(player) = &mut self.player {
+                player.gone(number);
+            }
             self.follow_time(context);
         }
     }
@@ -199,8 +207,11 @@ impl Foxglove {
         for (ty, names) in &self.unknown {
             member.tell_unknown(ty, names, &self.settings.access);
         }
-        if let Some(player) = &self.player {
-            player.greet(&member.client);
+        if let Some(player) = &mut self.player
+            && member.client.peer.dialect.knows_playback()
+            && may_control(&self.settings.access, member.user)
+        {
+            player.enter(&member.client);
         }
         self.members.push(member);
         self.follow_time(context);

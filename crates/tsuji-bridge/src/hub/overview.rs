@@ -88,7 +88,7 @@ impl Overview {
             Question::Bridge => {
                 let mut told = bridge(&self.counters.statistics(), self.began.elapsed());
                 if let Some(it) = &self.settings.playback {
-                    told["playback"] = playback::told(&**it);
+                    told["playback"] = playback::told(&**it, &self.settings.access, user);
                 }
                 open.answer(&told);
             }
@@ -109,8 +109,11 @@ impl Overview {
             Question::Playback | Question::SetPlayback => {
                 let answer = match &self.settings.playback {
                     None => Err(NOTHING_IS_PLAYED.to_owned()),
-                    Some(it) if question == Question::Playback => Ok(playback::told(&**it)),
-                    Some(it) => playback::change(&**it, args),
+                    Some(it) if question == Question::Playback => {
+                        Ok(playback::told(&**it, &self.settings.access, user))
+                    }
+                    Some(it) => playback::change(&**it, args)
+                        .map(|()| playback::told(&**it, &self.settings.access, user)),
                 };
                 match answer {
                     Ok(answer) => open.answer(&answer),

@@ -56,8 +56,9 @@ impl Session {
                     self.call_foxglove(service, call, encoding, data, desk);
                 }
                 Ok(Binary::Playback { plays, rate, seek_ns, request }) => {
-                    let wish =
-                        PlaybackWish { plays: Some(plays), rate: Some(rate.into()), seek_ns };
+                    // As it was meant: 0.1 is no number of 64 bits that begins like that of 32.
+                    let rate = rate.to_string().parse().unwrap_or_else(|_| f64::from(rate));
+                    let wish = PlaybackWish { plays: Some(plays), rate: Some(rate), seek_ns };
                     if let Err(why) = self.control_playback(wish, request, desk) {
                         self.tell(Level::Error, &format!("playback: {why}"));
                     }

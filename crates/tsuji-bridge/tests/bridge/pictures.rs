@@ -1,7 +1,7 @@
 //! Pictures that are offered as JPEG too.
 
 use serde_json::json;
-use tsuji::{Node, Publisher, Qos};
+use tsuji::{Durability, EndpointInfo, EndpointKind, Node, Publisher, Qos, Reliability};
 use tsuji_bridge::{Jpeg, Settings};
 use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
 
@@ -111,4 +111,53 @@ fn what_cannot_be_compressed_is_counted() {
     camera.publish(picture("bgr8")).unwrap();
     let received = until("the next", || heard.take().unwrap());
     assert_eq!(received.view().format, "bgr8; jpeg compressed bgr8");
+}
+
+#[test]
+fn pictures_go_on_when_publishers_offer_less_and_the_last_is_kept_where_it_was() {
+    let world = world();
+    let first = camera(&world.node, "/camera/image");
+    let heard = world.node.create_polled_subscription::<CompressedImage>(COMPRESSED, Qos::DEFAULT);
+    let heard = heard.unwrap();
+    until("they are asked for", || (first.matched() == 1).then_some(()));
+    let qos = Qos { reliability: Reliability::BestEffort, ..Qos::DEFAULT };
+    let second = world.node.create_publisher::<Image>("/camera/image", qos).unwrap();
+    drop(first);
+    until("a picture of the second", || {
+        second.publish(picture("rgb8")).unwrap();
+        heard.take().unwrap()
+    });
+    drop(second);
+    // What is kept for late joiners is kept compressed.
+    let latched = world.node.create_publisher::<Image>("/camera/image", Qos::LATCHED).unwrap();
+    latched.publish(picture("bgr8")).unwrap();
+    for _ in 0..2 {
+        let late = until("it is offered as that", || {
+            let graph = world.node.context().endpoints_of(COMPRESSED);
+            let is_kept = |it: &EndpointInfo| it.qos.durability == Durability::TransientLocal;
+            graph
+                .iter()
+                .any(|it| it.kind == EndpointKind::Publisher && is_kept(it))
+                .then_some(())?;
+            world.node.create_polled_subscription::<CompressedImage>(COMPRESSED, Qos::LATCHED).ok()
+        });
+        let received = until("the last picture", || late.take().unwrap());
+        assert_eq!(received.view().format, "bgr8; jpeg compressed bgr8");
+    }
+}
+
+#[test]
+fn what_newer_pictures_displace_is_counted_as_that() {
+    let world = world();
+    let camera = camera(&world.node, "/camera/image");
+    let _heard = world.node.create_polled_subscription::<CompressedImage>(COMPRESSED, Qos::DEFAULT);
+    until("they are asked for", || (camera.matched() == 1).then_some(()));
+    for _ in 0..200 {
+        camera.publish(picture("rgb8")).unwrap();
+    }
+    until("each is counted", || {
+        let done = world.bridge.statistics();
+        (done.pictures_compressed + done.pictures_skipped == 200).then_some(())
+    });
+    assert_eq!(world.bridge.statistics().missed, 0);
 }

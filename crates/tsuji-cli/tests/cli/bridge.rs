@@ -295,13 +295,19 @@ impl Heard {
     }
 
     fn call(&mut self, service: &str, args: &Value) -> Value {
+        let response = self.response(service, args);
+        assert_eq!(response["result"], true, "{response}");
+        response["values"].clone()
+    }
+
+    /// What is answered, whether it was done or not.
+    fn response(&mut self, service: &str, args: &Value) -> Value {
         let call = json!({ "op": "call_service", "service": service, "args": args });
         self.client.write_all(call.to_string().as_bytes()).unwrap();
         loop {
             let value = self.next();
             if value["op"] == "service_response" {
-                assert_eq!(value["result"], true, "{value}");
-                return value["values"].clone();
+                return value;
             }
         }
     }
@@ -391,4 +397,48 @@ fn what_cannot_be_played_is_told() {
     let ended = bridge.stop();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("the file ends here, in the middle"), "{ended:?}");
+}
+
+#[test]
+fn a_recording_of_no_length_is_played_again_and_again() {
+    let world = World::new();
+    numbers(&world, "a.mcap", 1);
+    let (bridge, port) = bridge(&world, &["--play", "a.mcap", "--loop"]);
+    let mut heard = Heard { client: client(port), read: Vec::new() };
+    heard.client.write_all(br#"{"op":"subscribe","topic":"/numbers"}"#).unwrap();
+    assert_eq!([0, 1, 2].map(|_| heard.number()), [0, 0, 0]);
+    let ended = bridge.stop();
+    assert_eq!((ended.code, ended.err.contains("error")), (Some(0), false), "{ended:?}");
+}
+
+#[test]
+fn a_recording_that_can_be_read_no_more_has_ended_and_says_why() {
+    let world = World::new();
+    numbers(&world, "a.mcap", 200_000);
+    let (bridge, port) = bridge(&world, &["--play", "a.mcap", "--start-paused"]);
+    let mut heard = Heard { client: client(port), read: Vec::new() };
+    assert_eq!(heard.call("/rosapi/tsuji_playback", &json!({}))["trouble"], Value::Null);
+    fs::write(world.path("a.mcap"), b"").unwrap();
+    // It may be read ahead, or not.
+    heard.response("/rosapi/tsuji_set_playback", &json!({ "time": 150_000 }));
+    let told = heard.until_it_has_ended();
+    assert!(told["trouble"].as_str().unwrap().contains("is not played any more"), "{told}");
+    let refused = heard.response("/rosapi/tsuji_set_playback", &json!({ "playing": true }));
+    assert_eq!(refused["result"], false, "{refused}");
+    assert!(refused["values"].as_str().unwrap().contains("is not played any more"), "{refused}");
+    let ended = bridge.stop();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+}
+
+#[test]
+fn another_definition_than_is_installed_is_told() {
+    let world = World::new();
+    let ty = tsuji_msg::load_full_text("std_msgs/msg/Int32", "int32 older\n").unwrap();
+    let writer = RecordingWriter::create(&world.path("a.mcap"), Compression::None).unwrap();
+    writer.write("/older", &ty, 1, &[0, 1, 0, 0, 7, 0, 0, 0]).unwrap();
+    writer.finish().unwrap();
+    let (bridge, _) = bridge(&world, &["--play", "a.mcap"]);
+    let ended = bridge.stop();
+    let why = "std_msgs/msg/Int32: the recording has another definition than is installed";
+    assert!(ended.err.contains(why), "{ended:?}");
 }
