@@ -74,7 +74,7 @@ const go = (name, topic) => {
   find(`tab-${name}`).scrollIntoView({ block: 'nearest' });
   panels[name].choose(topic);
 };
-const parts = { bridge, system, go };
+const parts = { bridge, system, go, keep: (name, state) => tabs.keep(name, state) };
 Object.assign(panels, {
   topics: new Topics(parts),
   routes: new Routes(parts),
@@ -90,7 +90,7 @@ tabs = new Tabs(document.querySelector('[role=tablist]'), (name) => {
   shown = name;
   panels[name].show(true);
   system.look();
-});
+}, (name, state) => panels[name].restore?.(state));
 
 // Nothing is heard for a page that nobody sees.
 document.addEventListener('visibilitychange', () => panels[shown].show(!document.hidden));

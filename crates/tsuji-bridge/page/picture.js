@@ -13,6 +13,7 @@ export class Picture {
   #system;
   #isShown = false;
   #wanted;
+  #keep;
   #heard;
   #end;
   #pause;
@@ -24,12 +25,16 @@ export class Picture {
   #isDrawing = false;
   #last;
 
-  constructor({ bridge, system }) {
+  constructor({ bridge, system, keep }) {
     this.#bridge = bridge;
     this.#system = system;
+    this.#keep = () => keep('picture', { topic: this.#wanted ?? '', rate: find('picture-rate').value });
     this.#pause = toggle(find('picture-pause'), () => this.#listen());
     find('picture-topic').addEventListener('change', (event) => this.choose(event.target.value));
-    find('picture-rate').addEventListener('change', () => this.#listen(true));
+    find('picture-rate').addEventListener('change', () => {
+      this.#keep();
+      this.#listen(true);
+    });
     system.on(() => this.#isShown && this.#offer());
     setInterval(() => this.#isShown && this.#describe(), 500);
   }
@@ -42,8 +47,16 @@ export class Picture {
 
   choose(topic) {
     this.#wanted = topic;
+    this.#keep();
     this.#offer();
     this.#listen();
+  }
+
+  restore(state) {
+    this.#wanted = state.get('topic') || this.#wanted;
+    const rate = find('picture-rate');
+    if ([...rate.options].some((it) => it.value === state.get('rate'))) rate.value = state.get('rate');
+    if (this.#isShown) this.#offer();
   }
 
   // The topics to choose from; the first is chosen where nobody has.

@@ -20,6 +20,9 @@ export class Plot {
   #system;
   #isShown = false;
   #lines = [];
+  #keep;
+  // Lines that the address has, until their topics are there.
+  #awaited = [];
   #list;
   #pause;
   #frozen;
@@ -28,9 +31,13 @@ export class Plot {
   #drawing;
   #waiting;
 
-  constructor({ bridge, system }) {
+  constructor({ bridge, system, keep }) {
     this.#bridge = bridge;
     this.#system = system;
+    this.#keep = () => keep('plot', [
+      ...this.#lines.map((it) => ['line', `${it.topic}:${it.field}`]), ...this.#awaited.map((it) => ['line', it]), ['window', this.#span()],
+    ]);
+    system.on(() => this.#restoreLines());
     this.#list = new List(find('plot-lines'), (line) => this.#row(line));
     this.#pause = toggle(find('plot-pause'), (isOn) => {
       this.#frozen = isOn ? seconds() : undefined;
@@ -45,7 +52,10 @@ export class Plot {
       target.setAttribute('aria-invalid', 'false');
       this.#hint('');
     });
-    find('plot-window').addEventListener('change', () => this.#paint());
+    find('plot-window').addEventListener('change', () => {
+      this.#keep();
+      this.#paint();
+    });
     new ResizeObserver(() => this.#isShown && this.#paint()).observe(find('plot-canvas'));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#paint());
     setInterval(() => this.#isShown && this.#summarize(), 500);
@@ -56,6 +66,21 @@ export class Plot {
     this.#lines.forEach((line) => this.#listen(line));
     this.#schedule();
     if (isShown) this.#summarize();
+  }
+
+  restore(state) {
+    const window = find('plot-window');
+    if ([...window.options].some((it) => it.value === state.get('window'))) window.value = state.get('window');
+    this.#awaited = state.getAll('line').filter((line) => !this.#lines.some((it) => `${it.topic}:${it.field}` === line));
+    this.#restoreLines();
+  }
+
+  // What is awaited and not there yet stays awaited.
+  #restoreLines() {
+    const there = this.#awaited.filter((it) => this.#system.type(it.slice(0, it.indexOf(':'))));
+    if (there.length === 0) return;
+    this.#awaited = this.#awaited.filter((it) => !there.includes(it));
+    for (const it of there) this.#add(it.slice(0, it.indexOf(':')), it.slice(it.indexOf(':') + 1));
   }
 
   async choose(topic) {
@@ -96,6 +121,7 @@ export class Plot {
     const [colour, dash] = [`--c${key % COLOURS}`, DASHES[Math.floor(key / COLOURS) % DASHES.length]];
     const line = { key, topic, type, field, path, colour, dash, times: [], values: [], missing: 0 };
     this.#lines.push(line);
+    this.#keep();
     this.#listen(line);
     this.#summarize();
     this.#schedule();
@@ -105,6 +131,7 @@ export class Plot {
   #remove(line) {
     line.end?.();
     this.#lines = this.#lines.filter((it) => it !== line);
+    this.#keep();
     this.#summarize();
     this.#paint();
     find('plot-field').focus();

@@ -1,4 +1,5 @@
-// Tabs as WAI-ARIA describes them: arrows, Home and End move between them, and what is behind one is shown at once.
+// Tabs as WAI-ARIA describes them: arrows, Home and End move between them, and what is behind one is shown at once. The address has the
+// one that is chosen with what it shows, so that a reload, or whoever is sent it, comes back to that.
 import { arrows, find } from './dom.js';
 
 export class Tabs {
@@ -6,9 +7,14 @@ export class Tabs {
   chosen;
   #tabs;
   #changed;
+  #restore;
+  // What each shows, as the address has it.
+  #kept = new Map();
 
-  constructor(list, changed) {
+  // `restore` is told what an address has of one, before it is shown.
+  constructor(list, changed, restore) {
     this.#changed = changed;
+    this.#restore = restore;
     this.#tabs = [...list.querySelectorAll('[role=tab]')];
     this.#tabs.forEach((tab) => tab.addEventListener('click', () => this.choose(this.#name(tab))));
     arrows(list, () => this.#tabs, (tab) => {
@@ -28,9 +34,19 @@ export class Tabs {
       tab.tabIndex = isChosen ? 0 : -1;
       find(this.#name(tab)).hidden = !isChosen;
     }
-    // A reload, or whoever is sent the address, comes back here.
-    history.replaceState(null, '', `#${name}`);
+    this.#tell();
     this.#changed(name);
+  }
+
+  // Keeps what one shows in the address.
+  keep(name, state) {
+    this.#kept.set(name, String(new URLSearchParams(state)));
+    if (name === this.chosen) this.#tell();
+  }
+
+  #tell() {
+    const state = this.#kept.get(this.chosen);
+    history.replaceState(null, '', `#${this.chosen}${state ? `?${state}` : ''}`);
   }
 
   #name(tab) {
@@ -38,8 +54,12 @@ export class Tabs {
   }
 
   #follow() {
-    const wanted = location.hash.slice(1);
+    const [wanted, state] = location.hash.slice(1).split('?', 2);
     const isOne = this.#tabs.some((tab) => this.#name(tab) === wanted);
+    if (isOne && state) {
+      this.#kept.set(wanted, state);
+      this.#restore(wanted, new URLSearchParams(state));
+    }
     if (isOne || this.chosen === undefined) this.choose(isOne ? wanted : this.#name(this.#tabs[0]));
   }
 }

@@ -17,12 +17,16 @@ export class Topics {
   #chosen;
   #end;
   #opener;
+  #keep;
+  // The topic that the address has, until it is there.
+  #awaited;
   #heard = 0;
   #message;
   #pause;
 
-  constructor({ bridge, system, go }) {
+  constructor({ bridge, system, go, keep }) {
     this.#bridge = bridge;
+    this.#keep = () => keep('topics', this.#chosen ? { topic: this.#chosen } : {});
     this.#system = system;
     this.#list = new List(find('topics-rows'), (topic) => this.#row(topic));
     this.#pause = toggle(find('topic-pause'), () => this.#listen());
@@ -40,7 +44,14 @@ export class Topics {
     if (isShown) this.#show();
   }
 
+  restore(state) {
+    this.#awaited = state.get('topic');
+    if (this.#isShown) this.#show();
+  }
+
   #show() {
+    const awaited = this.#system.topics.find((it) => it.name === this.#awaited);
+    if (awaited) return this.#open(awaited);
     const wanted = find('topics-filter').value.trim().toLowerCase();
     const { topics, topicsLeftOut, isKnown } = this.#system;
     const shown = topics.filter((it) => `${it.name} ${it.type}`.toLowerCase().includes(wanted));
@@ -52,6 +63,7 @@ export class Topics {
       : 'No topics yet: nobody publishes or subscribes to anything.');
     const now = topics.find((it) => it.name === this.#chosen);
     if (now) this.#describe(now);
+    return undefined;
   }
 
   #row(topic) {
@@ -75,8 +87,11 @@ export class Topics {
     };
   }
 
+  // By its button, or since the address has it.
   #open({ name, type }, opener) {
+    this.#awaited = undefined;
     this.#chosen = name;
+    this.#keep();
     this.#opener = opener;
     this.#heard = 0;
     this.#message = undefined;
@@ -86,12 +101,14 @@ export class Topics {
     find('topic').hidden = false;
     this.#pause.set(false);
     this.#show();
+    if (!opener) return;
     find('topic-name').focus();
     find('topic').scrollIntoView({ block: 'nearest' });
   }
 
   #close() {
     this.#chosen = undefined;
+    this.#keep();
     this.#listen();
     find('topic').hidden = true;
     this.#show();

@@ -42,8 +42,8 @@ Examples:
   tsuji bridge --token sesame --topics-glob '[/camera/*, /cmd_vel]' \\
       --services-glob '[]'
   tsuji bridge --users users.yaml --max-messages-per-second 500
-  tsuji bridge --play drive.mcap --start-paused    # clients play, pause and seek
-  tsuji bridge --jpeg '/camera/**' --jpeg-rate 500000    # for a slow network";
+  tsuji bridge --play drive.mcap --start-paused    # clients control it
+  tsuji bridge --jpeg '/camera/**' --jpeg-rate 500000   # for slow networks";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

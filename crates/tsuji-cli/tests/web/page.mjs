@@ -314,6 +314,30 @@ await page.locator('#plot-window').selectOption('30');
 await page.screenshot({ path: `${shots}/plot-light.png` });
 done('plots');
 
+// Whoever is sent the address sees the same, and so does who loads it anew.
+const { pathname, hash } = new URL(page.url());
+assert.match(hash, /^#plot\?line=%2Fwave%3Ax&line=%2Fwave%3Ay&/);
+const shared = await open(port, {}, 'http', pathname + hash);
+const lines = (of) => of.locator('#plot-lines tr th').allTextContents();
+await until(shared, (count) => document.querySelectorAll('#plot-lines tr').length === count, (await lines(page)).length);
+assert.deepEqual(await lines(shared), await lines(page));
+assert.equal(await shared.locator('#plot-window').inputValue(), '30');
+assert.equal(shared.url(), page.url());
+await shared.evaluate(() => { location.hash = '#picture?topic=%2Fcamera%2Fdepth&rate=5'; });
+await text(shared, 'picture-facts', /Encoding16UC1/);
+assert.equal(await shared.locator('#picture-rate').inputValue(), '5');
+await shared.evaluate(() => { location.hash = '#topics?topic=%2Fnobody'; });
+await until(shared, () => !document.getElementById('topics').hidden);
+assert.ok(await shared.locator('#topic').isHidden());
+await shared.evaluate(() => { location.hash = '#topics?topic=%2Fwave'; });
+await text(shared, 'topic-message', /"z": 1/);
+await shared.reload();
+await text(shared, 'topic-message', /"z": 1/);
+await shared.locator('#topic-close').click();
+assert.equal(new URL(shared.url()).hash, '#topics');
+await shared.context().close();
+done('what is shown is in the address');
+
 // Publishing: once, again and again, and what is refused.
 await tab(page, 'publish');
 await fill(page, 'publish-topic', '/cmd_vel');
