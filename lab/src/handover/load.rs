@@ -148,7 +148,7 @@ pub(super) struct Load {
     name: &'static str,
     size: usize,
     period_us: u64,
-    /// What subscriptions keep: a second.
+    /// What is kept of a publisher: a second.
     depth: u32,
     /// From when all has settled until the transport is set again.
     rest: Duration,

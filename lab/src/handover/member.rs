@@ -39,7 +39,7 @@ pub(crate) struct Part {
     pub(super) size: usize,
     /// From one picture to the next.
     pub(super) period_us: u64,
-    /// What the subscriptions keep.
+    /// What publishers keep, and subscriptions of each of them.
     pub(super) depth: u32,
     /// Publishers of this process.
     pub(super) publishers: u64,
@@ -178,15 +178,15 @@ fn expect(input: &mut impl BufRead, command: &str) -> Result<(), String> {
     if line.trim_end() == command { Ok(()) } else { Err(format!("{command} comes first")) }
 }
 
-fn qos(part: &Part) -> Qos {
-    Qos { history: History::KeepLast(part.depth), ..Qos::DEFAULT }
+fn qos(depth: u32) -> Qos {
+    Qos { history: History::KeepLast(depth), ..Qos::DEFAULT }
 }
 
 fn publisher(node: &Node, part: &Part) -> Result<Publisher<Image>, String> {
     node.create_publisher::<Image>(
         &part.topic,
         PublisherOptions::default()
-            .qos(qos(part))
+            .qos(qos(part.depth))
             .max_blocking(PATIENCE)
             .expected_size(part.size as u64),
     )
@@ -194,7 +194,10 @@ fn publisher(node: &Node, part: &Part) -> Result<Publisher<Image>, String> {
 }
 
 fn subscription(node: &Node, part: &Part) -> Result<Subscription<Image>, String> {
-    node.create_polled_subscription::<Image>(&part.topic, qos(part)).map_err(super::said)
+    // What all publishers send in a second waits in it, and not a second of one of them.
+    let writers = u32::try_from(part.writers.max(1)).unwrap_or(u32::MAX);
+    let qos = qos(part.depth.saturating_mul(writers));
+    node.create_polled_subscription::<Image>(&part.topic, qos).map_err(super::said)
 }
 
 /// How long a publisher waits for room, and both ends for each other.
