@@ -76,6 +76,11 @@ export const arrows = (list, items, go) => list.addEventListener('keydown', (eve
   go(all[to]);
 });
 
+// Chooses a value, if it is one of those to choose from.
+export const pick = (select, value) => {
+  if ([...select.options].some((it) => it.value === value)) select.value = value;
+};
+
 // The choices that a field with a list offers.
 export const offer = (list, values) => {
   const wanted = [...values];

@@ -1,5 +1,5 @@
 // One topic of pictures, live.
-import { facts, find, make, say, toggle } from './dom.js';
+import { facts, find, make, pick, say, toggle } from './dom.js';
 import { bytes, duration, number, rate } from './format.js';
 import { isPacked, isPicture, pixels } from './pixels.js';
 
@@ -54,8 +54,7 @@ export class Picture {
 
   restore(state) {
     this.#wanted = state.get('topic') || this.#wanted;
-    const rate = find('picture-rate');
-    if ([...rate.options].some((it) => it.value === state.get('rate'))) rate.value = state.get('rate');
+    pick(find('picture-rate'), state.get('rate'));
     if (this.#isShown) this.#offer();
   }
 

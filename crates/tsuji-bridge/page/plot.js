@@ -1,6 +1,6 @@
 // Numbers of messages over time.
 import { DASHES, draw, since } from './chart.js';
-import { List, find, make, offer, say, toggle } from './dom.js';
+import { List, find, make, offer, pick, say, toggle } from './dom.js';
 import { many, number } from './format.js';
 import { numbers, parts, valueAt } from './message.js';
 
@@ -69,18 +69,21 @@ export class Plot {
   }
 
   restore(state) {
-    const window = find('plot-window');
-    if ([...window.options].some((it) => it.value === state.get('window'))) window.value = state.get('window');
+    pick(find('plot-window'), state.get('window'));
     this.#awaited = state.getAll('line').filter((line) => !this.#lines.some((it) => `${it.topic}:${it.field}` === line));
     this.#restoreLines();
   }
 
   // What is awaited and not there yet stays awaited.
   #restoreLines() {
-    const there = this.#awaited.filter((it) => this.#system.type(it.slice(0, it.indexOf(':'))));
-    if (there.length === 0) return;
-    this.#awaited = this.#awaited.filter((it) => !there.includes(it));
-    for (const it of there) this.#add(it.slice(0, it.indexOf(':')), it.slice(it.indexOf(':') + 1));
+    const awaited = this.#awaited;
+    // No name of a topic has a colon.
+    const isThere = (it) => this.#system.type(it.split(':', 1)[0]);
+    this.#awaited = awaited.filter((it) => !isThere(it));
+    for (const it of awaited.filter(isThere)) {
+      const [topic] = it.split(':', 1);
+      this.#add(topic, it.slice(topic.length + 1));
+    }
   }
 
   async choose(topic) {

@@ -284,13 +284,11 @@ impl Hub {
                 let leaves = self.served_actions.waits() || self.topics.waits();
                 let leaves = leaves || self.foxglove.waits();
                 let leaves = leaves.then_some(LOOK_AT_LEAVING);
-                let reconsiders =
-                    self.reconsider_at.map(|it| it.saturating_duration_since(Instant::now()));
-                let looks =
-                    self.look_for_lost_at.map(|it| it.saturating_duration_since(Instant::now()));
-                let tells = self.diagnostics.as_ref().and_then(Diagnostics::next);
-                let tells = tells.map(|it| it.saturating_duration_since(Instant::now()));
-                let patience = [waits.then_some(LOOK).or(leaves), reconsiders, looks, tells];
+                let tells_at = self.diagnostics.as_ref().and_then(Diagnostics::next);
+                let next = [self.reconsider_at, self.look_for_lost_at, tells_at];
+                let next = next.into_iter().flatten().min();
+                let next = next.map(|it| it.saturating_duration_since(Instant::now()));
+                let patience = [waits.then_some(LOOK).or(leaves), next];
                 let patience = patience.into_iter().flatten().min();
                 match self.waits.wait(&entities, patience) {
                     Ok(ready) => ready.to_vec(),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use jpeg_encoder::{ColorType, Encoder};
 use tsuji::{
-    Context, Durability, EndpointInfo, EndpointKind, GuardCondition, Message as _, Node, Publisher,
-    Qos, RawSubscription, RawType, SubscriptionCounters, WaitList, Waitable,
+    Context, EndpointInfo, EndpointKind, GuardCondition, Message as _, Node, Publisher, Qos,
+    RawSubscription, RawType, SubscriptionCounters, WaitList, Waitable,
 };
 use tsuji_core::{History, TopicPattern, rxo};
 use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
@@ -66,8 +66,6 @@ struct Camera {
     topic: String,
     /// Of the same pictures, compressed.
     publisher: Publisher<CompressedImage>,
-    /// Whether the last picture is kept for late joiners, as it is of the pictures.
-    is_latched: bool,
     /// Of the pictures, while somebody wants them.
     subscription: Option<Pictures>,
     budget: Budget,
@@ -166,12 +164,12 @@ impl Compressor {
             .collect();
         let Self { context, cameras, given_way, .. } = self;
         cameras.retain(|it| {
-            let is_latched = is_latched(&offers(&context.endpoints_of(&it.topic)));
             if it.is_compressed_by_others(context) {
                 given_way.insert(it.topic.clone(), now + it.patience());
                 return false;
             }
-            pictures.contains(&*it.topic) && it.is_latched == is_latched
+            pictures.contains(&*it.topic)
+                && it.publisher.qos().durability == offered(&it.topic, context).durability
         });
         given_way.retain(|topic, until| now < *until && pictures.contains(&**topic));
         for topic in pictures {
@@ -186,8 +184,10 @@ impl Compressor {
     }
 }
 
-fn is_latched(offers: &[Qos]) -> bool {
-    !offers.is_empty() && offers.iter().all(|it| it.durability == Durability::TransientLocal)
+/// What is offered of a topic's pictures, compressed: the last one is kept for late joiners where it is of the pictures.
+fn offered(topic: &str, context: &Context) -> Qos {
+    let Qos { durability, .. } = request(None, offers(&context.endpoints_of(topic)), 1);
+    Qos { history: History::KeepLast(1), durability, ..Qos::DEFAULT }
 }
 
 fn compressed(topic: &str) -> String {
@@ -197,18 +197,13 @@ fn compressed(topic: &str) -> String {
 impl Camera {
     fn open(topic: &str, node: &Node, settings: &Jpeg, context: &Context) -> Option<Self> {
         let name = compressed(topic);
-        let is_there = |it: &EndpointInfo| it.kind == EndpointKind::Publisher;
-        if context.endpoints_of(&name).iter().any(is_there) {
+        if !offers(&context.endpoints_of(&name)).is_empty() {
             return None;
         }
-        let is_latched = is_latched(&offers(&context.endpoints_of(topic)));
-        let durability = if is_latched { Durability::TransientLocal } else { Durability::Volatile };
-        let qos = Qos { history: History::KeepLast(1), durability, ..Qos::DEFAULT };
-        match node.create_publisher(&name, qos) {
+        match node.create_publisher(&name, offered(topic, context)) {
             Ok(publisher) => Some(Self {
                 topic: topic.to_owned(),
                 publisher,
-                is_latched,
                 subscription: None,
                 budget: Budget::new(settings, Instant::now()),
                 is_told: false,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
+use tsuji::Node;
 use tsuji_core::TopicPattern;
 use tsuji_record::{
     ErrorKind, NameRegex, PlayOptions, Played, Player, Recording, Remap, TopicFilter,
@@ -213,12 +214,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
     }
     let session = Session::open(globals)?;
     let node = session.hidden_node()?;
-    let mut player =
-        Player::new(&node, recording, options).map_err(|error| match error.kind() {
-            ErrorKind::Invalid => Usage(escaped(&error.to_string(), "")).into(),
-            _ => anyhow::Error::from(error),
-        })?;
-    player.skipped().iter().for_each(|it| output::warning(escaped(it, "")));
+    let mut player = player(&node, recording, options)?;
     if player.matched() < args.wait {
         output::note(format_args!("waiting for {} subscriptions of each topic", args.wait));
     }
@@ -254,6 +250,20 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Output) -> anyhow::R
         }
     }
     report(args, &player, sum, out)
+}
+
+/// What plays a recording. What of it cannot be played is told.
+pub(crate) fn player(
+    node: &Node,
+    recording: Recording,
+    options: PlayOptions,
+) -> anyhow::Result<Player> {
+    let player = Player::new(node, recording, options).map_err(|error| match error.kind() {
+        ErrorKind::Invalid => Usage(escaped(&error.to_string(), "")).into(),
+        _ => anyhow::Error::from(error),
+    })?;
+    player.skipped().iter().for_each(|it| output::warning(escaped(it, "")));
+    Ok(player)
 }
 
 fn play(args: &Args, player: &mut Player, session: &Session) -> anyhow::Result<Played> {

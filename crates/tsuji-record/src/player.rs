@@ -273,8 +273,7 @@ impl Player {
             self.meet()?;
         }
         let mut played = Played::default();
-        let first_ns = self.recording.summary().first_ns;
-        let mut from_ns = first_ns.saturating_add(self.offset_ns());
+        let (mut from_ns, _) = self.controls.span_ns();
         let mut delay = self.options.delay;
         self.controls.begin(from_ns);
         if let Some(sought_ns) = self.controls.take_seek() {
@@ -287,16 +286,12 @@ impl Player {
                     delay = Duration::ZERO;
                 }
                 Waited::Due => {
-                    self.controls.end(self.recording.summary().last_ns.max(from_ns));
+                    self.controls.end();
                     return Ok(played);
                 }
                 Waited::Closed => return Ok(played),
             }
         }
-    }
-
-    fn offset_ns(&self) -> u64 {
-        u64::try_from(self.options.start_offset.as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Plays what comes from `from_ns` on, until it has ended, is to go elsewhere, or the context is shut down.
@@ -622,11 +617,10 @@ impl Controls {
     }
 
     /// All of it was played, unless it is to go elsewhere.
-    fn end(&self, at_ns: u64) {
+    fn end(&self) {
         let mut state = self.lock();
         if state.seek.is_none() {
-            let at_ns = at_ns.min(state.span_ns.1);
-            (state.at_ns, state.runs, state.ended) = (at_ns, false, true);
+            (state.at_ns, state.runs, state.ended) = (state.span_ns.1, false, true);
         }
         drop(state);
         self.tell();

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tsuji::{Context, EndpointKind, Node, Publisher, Qos, RouteReport, RouteState};
+use tsuji_codec::Now;
 use tsuji_interfaces::builtin_interfaces::msg::Time;
 use tsuji_interfaces::diagnostic_msgs::msg::{DiagnosticArray, DiagnosticStatus, KeyValue};
 use tsuji_interfaces::std_msgs::msg::Header;
-use tsuji_platform::{clock, process};
+use tsuji_platform::process;
 
+use crate::body::wall_now;
 use crate::observer::{Observer, Snapshot};
 use crate::plain::Plain;
 use crate::{Counters, Statistics};
@@ -78,8 +80,7 @@ impl Diagnostics {
         let (publisher, before) = (Arc::clone(&self.publisher), Arc::clone(&self.before));
         self.observer.ask(false, move |seen| {
             let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
-            let stamp = stamp(clock::wall_ns());
-            let told = publisher.publish(told(seen, done, &mut before, stamp));
+            let told = publisher.publish(told(seen, done, &mut before, wall_now()));
             if let Err(error) = told {
                 tracing::warn!(topic = TOPIC, error = %Plain(error), "it is not told");
             }
@@ -87,23 +88,19 @@ impl Diagnostics {
     }
 }
 
-fn stamp(now_ns: i64) -> Time {
-    let sec = i32::try_from(now_ns.div_euclid(1_000_000_000)).unwrap_or(i32::MAX);
-    Time { sec, nanosec: now_ns.rem_euclid(1_000_000_000) as u32 }
-}
-
 /// All that is told of what there is, or of the reason why that is not known.
 fn told(
     seen: Result<&Snapshot, &str>,
     done: Statistics,
     before: &mut Before,
-    stamp: Time,
+    Now { sec, nanosec }: Now,
 ) -> DiagnosticArray {
     let mut status = vec![bridge(done, before.bridge.replace(done).unwrap_or(done))];
     match seen {
         Ok(seen) => status.extend(topics(&seen.routes, &mut before.drops)),
         Err(why) => status.push(one(DiagnosticStatus::STALE, "flows", why, Vec::new())),
     }
+    let stamp = Time { sec, nanosec };
     DiagnosticArray { header: Header { stamp, frame_id: String::new() }, status }
 }
 
@@ -252,7 +249,9 @@ mod tests {
         let mut told = |seen, dropped| {
             let done =
                 Statistics { connected: 3, disconnected: 1, dropped, ..Statistics::default() };
-            told(seen, done, &mut before, stamp(2_000_000_003)).status
+            let told = told(seen, done, &mut before, Now { sec: 2, nanosec: 3 });
+            assert_eq!(told.header.stamp, Time { sec: 2, nanosec: 3 });
+            told.status
         };
         let first = told(Err("the processes cannot be asked any more"), 0);
         assert_eq!((first[0].level, &*first[0].message), (DiagnosticStatus::OK, "2 connections"));
@@ -260,7 +259,6 @@ mod tests {
         assert_eq!(value(&told(Err(""), 5)[0], "dropped"), "5");
         let third = told(Err(""), 6);
         assert_eq!(third[0].message, "1 samples more did not come to clients; 2 connections");
-        assert_eq!(stamp(2_000_000_003), Time { sec: 2, nanosec: 3 });
     }
 
     #[test]

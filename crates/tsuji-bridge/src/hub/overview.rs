@@ -17,7 +17,7 @@ use super::route::{self, Changes, Wish};
 use super::service::Asking;
 use crate::body::OwnedBody;
 use crate::observer::{Observer, Snapshot};
-use crate::playback::NOTHING_IS_PLAYED;
+use crate::playback::{NOTHING_IS_PLAYED, Playback};
 use crate::settings::Settings;
 use crate::{Counters, Statistics};
 
@@ -84,11 +84,12 @@ impl Overview {
         open: Asking,
         user: Option<UserKey>,
     ) {
+        let played = |it: &Arc<dyn Playback>| playback::told(&**it, &self.settings.access, user);
         match question {
             Question::Bridge => {
                 let mut told = bridge(&self.counters.statistics(), self.began.elapsed());
                 if let Some(it) = &self.settings.playback {
-                    told["playback"] = playback::told(&**it, &self.settings.access, user);
+                    told["playback"] = played(it);
                 }
                 open.answer(&told);
             }
@@ -109,11 +110,8 @@ impl Overview {
             Question::Playback | Question::SetPlayback => {
                 let answer = match &self.settings.playback {
                     None => Err(NOTHING_IS_PLAYED.to_owned()),
-                    Some(it) if question == Question::Playback => {
-                        Ok(playback::told(&**it, &self.settings.access, user))
-                    }
-                    Some(it) => playback::change(&**it, args)
-                        .map(|()| playback::told(&**it, &self.settings.access, user)),
+                    Some(it) if question == Question::Playback => Ok(played(it)),
+                    Some(it) => playback::change(&**it, args).map(|()| played(it)),
                 };
                 match answer {
                     Ok(answer) => open.answer(&answer),

@@ -315,9 +315,7 @@ impl Session {
             self.member.refuse(&refusal);
         }
     }
-}
 
-impl Session {
     /// Has the recording that is played controlled, or says why not.
     fn control_playback(
         &self,

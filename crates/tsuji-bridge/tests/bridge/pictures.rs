@@ -1,7 +1,9 @@
 //! Pictures that are offered as JPEG too.
 
 use serde_json::json;
-use tsuji::{Durability, EndpointInfo, EndpointKind, Node, Publisher, Qos, Reliability};
+use tsuji::{
+    Durability, EndpointInfo, EndpointKind, Node, Publisher, Qos, Reliability, Subscription,
+};
 use tsuji_bridge::{Jpeg, Settings};
 use tsuji_interfaces::sensor_msgs::msg::{CompressedImage, Image};
 
@@ -32,6 +34,13 @@ fn offered(world: &World) {
         let names = world.node.context().graph();
         names.endpoints.iter().any(|it| it.topic == COMPRESSED).then_some(())
     });
+}
+
+/// A subscription to the pictures of a camera, compressed, once they are taken from it for that.
+fn wanted(world: &World, camera: &Publisher<Image>) -> Subscription<CompressedImage> {
+    let heard = world.node.create_polled_subscription(COMPRESSED, Qos::DEFAULT).unwrap();
+    until("they are asked for", || (camera.matched() == 1).then_some(()));
+    heard
 }
 
 #[test]
@@ -103,9 +112,7 @@ fn what_somebody_else_compresses_or_nobody_means_is_left_alone() {
 fn what_cannot_be_compressed_is_counted() {
     let world = world();
     let camera = camera(&world.node, "/camera/image");
-    let heard = world.node.create_polled_subscription::<CompressedImage>(COMPRESSED, Qos::DEFAULT);
-    let heard = heard.unwrap();
-    until("they are asked for", || (camera.matched() == 1).then_some(()));
+    let heard = wanted(&world, &camera);
     camera.publish(picture("yuv422")).unwrap();
     until("it is counted", || (world.bridge.statistics().pictures_skipped == 1).then_some(()));
     camera.publish(picture("bgr8")).unwrap();
@@ -117,9 +124,7 @@ fn what_cannot_be_compressed_is_counted() {
 fn pictures_go_on_when_publishers_offer_less_and_the_last_is_kept_where_it_was() {
     let world = world();
     let first = camera(&world.node, "/camera/image");
-    let heard = world.node.create_polled_subscription::<CompressedImage>(COMPRESSED, Qos::DEFAULT);
-    let heard = heard.unwrap();
-    until("they are asked for", || (first.matched() == 1).then_some(()));
+    let heard = wanted(&world, &first);
     let qos = Qos { reliability: Reliability::BestEffort, ..Qos::DEFAULT };
     let second = world.node.create_publisher::<Image>("/camera/image", qos).unwrap();
     drop(first);
@@ -150,8 +155,7 @@ fn pictures_go_on_when_publishers_offer_less_and_the_last_is_kept_where_it_was()
 fn what_newer_pictures_displace_is_counted_as_that() {
     let world = world();
     let camera = camera(&world.node, "/camera/image");
-    let _heard = world.node.create_polled_subscription::<CompressedImage>(COMPRESSED, Qos::DEFAULT);
-    until("they are asked for", || (camera.matched() == 1).then_some(()));
+    let _heard = wanted(&world, &camera);
     for _ in 0..200 {
         camera.publish(picture("rgb8")).unwrap();
     }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use tsuji::Context;
 use tsuji_bridge::{Playback, PlaybackState, PlaybackStatus, PlaybackWish};
-use tsuji_msg::{Resolver, definitions_in, load, load_full_text};
-use tsuji_record::{ControlChange, Controls, ErrorKind, PlayOptions, Player, Position, Recording};
+use tsuji_msg::{Resolver, TypeSet, definitions_in, load_full_text};
+use tsuji_record::{ControlChange, Controls, PlayOptions, Player, Position, Recording};
 
 use super::Args;
-use crate::failure::{Told, Usage};
+use crate::failure::Told;
 use crate::output::{self, escaped};
-use crate::play::tell_damages;
+use crate::play::{self, tell_damages};
 use crate::session::Session;
 
 /// How often a second the time of the recording is told. Clients have it with their messages.
@@ -46,12 +46,7 @@ impl PlayedRecording {
         };
         let definitions = definitions(&recording, installed);
         let node = session.hidden_node()?;
-        let player =
-            Player::new(&node, recording, options).map_err(|error| match error.kind() {
-                ErrorKind::Invalid => Usage(escaped(&error.to_string(), "")).into(),
-                _ => anyhow::Error::from(error),
-            })?;
-        player.skipped().iter().for_each(|it| output::warning(escaped(it, "")));
+        let player = play::player(&node, recording, options)?;
         let controlled = Controlled { controls: player.controls(), trouble: Arc::default() };
         let (context, again) = (session.context.clone(), args.again);
         Ok(Self { player, controlled, context, definitions, again })
@@ -119,10 +114,10 @@ fn definitions(recording: &Recording, installed: &dyn Resolver) -> HashMap<Strin
     }
     let mut names: Vec<&String> = all.keys().collect();
     names.sort();
+    let (own, others) = (TypeSet::new(&all), TypeSet::new(installed));
     for name in names {
-        let hash = |of: &dyn Resolver| load(name, of).ok().map(|it| it.hash().to_owned());
-        if let (Some(own), Some(other)) = (hash(&all), hash(installed))
-            && own != other
+        if let (Ok(own), Ok(other)) = (own.load(name), others.load(name))
+            && own.hash() != other.hash()
         {
             let text = format!(
                 "{name}: the recording has another definition than is installed; clients get no topics of the installed one"

@@ -264,6 +264,10 @@ struct Heard {
 }
 
 impl Heard {
+    fn at(port: u16) -> Self {
+        Self { client: client(port), read: Vec::new() }
+    }
+
     fn next(&mut self) -> Value {
         loop {
             let mut values = serde_json::Deserializer::from_slice(&self.read).into_iter::<Value>();
@@ -341,7 +345,7 @@ fn a_recording_is_played_to_clients_that_control_it() {
     let world = World::new();
     numbers(&world, "a.mcap", 4);
     let (bridge, port) = bridge(&world, &["--play", "a.mcap", "--start-paused", "--rate", "1000"]);
-    let mut heard = Heard { client: client(port), read: Vec::new() };
+    let mut heard = Heard::at(port);
     heard.client.write_all(br#"{"op":"subscribe","topic":"/numbers"}"#).unwrap();
     let told = heard.call("/rosapi/tsuji_playback", &json!({}));
     let [start, end, rate] = ["start", "end", "rate"].map(|it| &told[it]);
@@ -368,7 +372,7 @@ fn a_recording_is_played_again_and_again_until_the_bridge_ends() {
     let world = World::new();
     numbers(&world, "a.mcap", 2);
     let (bridge, port) = bridge(&world, &["--play", "a.mcap", "--loop", "--rate", "1000"]);
-    let mut heard = Heard { client: client(port), read: Vec::new() };
+    let mut heard = Heard::at(port);
     heard.client.write_all(br#"{"op":"subscribe","topic":"/numbers"}"#).unwrap();
     let first = heard.number();
     for at in 1..20 {
@@ -392,7 +396,7 @@ fn what_cannot_be_played_is_told() {
     let whole = fs::read(world.path("a.mcap")).unwrap();
     fs::write(world.path("cut.mcap"), &whole[..whole.len() - 100]).unwrap();
     let (bridge, port) = bridge(&world, &["--play", "cut.mcap", "--rate", "1000"]);
-    let mut heard = Heard { client: client(port), read: Vec::new() };
+    let mut heard = Heard::at(port);
     heard.until_it_has_ended();
     let ended = bridge.stop();
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -404,7 +408,7 @@ fn a_recording_of_no_length_is_played_again_and_again() {
     let world = World::new();
     numbers(&world, "a.mcap", 1);
     let (bridge, port) = bridge(&world, &["--play", "a.mcap", "--loop"]);
-    let mut heard = Heard { client: client(port), read: Vec::new() };
+    let mut heard = Heard::at(port);
     heard.client.write_all(br#"{"op":"subscribe","topic":"/numbers"}"#).unwrap();
     assert_eq!([0, 1, 2].map(|_| heard.number()), [0, 0, 0]);
     let ended = bridge.stop();
@@ -416,7 +420,7 @@ fn a_recording_that_can_be_read_no_more_has_ended_and_says_why() {
     let world = World::new();
     numbers(&world, "a.mcap", 200_000);
     let (bridge, port) = bridge(&world, &["--play", "a.mcap", "--start-paused"]);
-    let mut heard = Heard { client: client(port), read: Vec::new() };
+    let mut heard = Heard::at(port);
     assert_eq!(heard.call("/rosapi/tsuji_playback", &json!({}))["trouble"], Value::Null);
     fs::write(world.path("a.mcap"), b"").unwrap();
     // It may be read ahead, or not.
