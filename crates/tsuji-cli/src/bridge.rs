@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// Serve no /metrics for Prometheus where WebSockets are
     #[arg(long)]
     no_metrics: bool,
-    /// Tell each topic's transport, and what is lost, on /diagnostics once a second, while somebody subscribes to that
+    /// Publish each topic's transport and its lost samples on /diagnostics, once a second while somebody subscribes
     #[arg(long)]
     diagnostics: bool,
     /// The path of WebSockets
@@ -173,8 +173,8 @@ pub(crate) struct Args {
     /// Bytes of them all; twice the longest message if not said
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1000..), help_heading = LIMITS)]
     max_fragment_memory: Option<u32>,
-    /// Play this recording too, an MCAP file or a folder of rosbag2, with its time on /clock; clients may control that. Several as one by
-    /// more of it
+    /// Play this recording, an MCAP file or a folder of rosbag2, with its time on /clock; clients may pause it and seek. Given several
+    /// times, it plays the files as one
     #[arg(long, value_name = "FILE", action = ArgAction::Append, help_heading = PLAYED)]
     play: Vec<PathBuf>,
     /// How many times as fast as it was recorded
@@ -186,7 +186,7 @@ pub(crate) struct Args {
     /// Begin paused, until a client says otherwise
     #[arg(long, requires = "play", help_heading = PLAYED)]
     start_paused: bool,
-    /// Offer the pictures of these topics, or patterns of them, as JPEG too, on TOPIC/compressed, while somebody subscribes to that
+    /// Publish the pictures of these topics, or patterns of them, as JPEG on TOPIC/compressed, while somebody subscribes
     #[arg(long, value_name = "TOPIC", value_parser = record::pattern, num_args = 1.., help_heading = PICTURES)]
     jpeg: Vec<TopicPattern>,
     /// How good these are at most, 1 to 100

@@ -82,7 +82,7 @@ impl Diagnostics {
             let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
             let told = publisher.publish(told(seen, done, &mut before, wall_now()));
             if let Err(error) = told {
-                tracing::warn!(topic = TOPIC, error = %Plain(error), "it is not told");
+                tracing::warn!(topic = TOPIC, error = %Plain(error), "the diagnostics are not published");
             }
         });
     }
