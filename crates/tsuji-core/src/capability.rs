@@ -5,6 +5,7 @@ use crate::Scopes;
 
 /// Names one transport, for example `shm`. Plug-ins bring names known only at run time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TransportId(Arc<str>);
 
 impl TransportId {
@@ -34,6 +35,7 @@ impl fmt::Display for TransportId {
 /// What a transport can do. Declared by the transport, relied on by selection, and checked by the
 /// conformance suite on both sides: what is declared works, what is not is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Capability {
     /// How far apart the ends it connects may be.
     pub scopes: Scopes,

@@ -8,9 +8,13 @@
 mod capability;
 pub use capability::{Capability, TransportId};
 
+pub mod flows;
+
 pub mod handover;
 
 pub mod names;
+
+pub mod pacing;
 
 mod pattern;
 pub use pattern::{InvalidPattern, TopicPattern};

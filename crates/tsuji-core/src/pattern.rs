@@ -11,6 +11,7 @@ use crate::names::TOPIC_LENGTH_MAX;
 /// token: `/camera*/image`. `**` is any run of whole tokens, also none: `/camera/**` is `/camera`
 /// and all below it, as in the parameter files of ROS 2.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TopicPattern(Arc<str>);
 
 impl TopicPattern {

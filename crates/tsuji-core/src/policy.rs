@@ -11,6 +11,8 @@ use crate::{Peers, Reliability, Scopes, Size, TopicPattern, Traits, TransportId}
 /// Immutable, so that a decision and its reasons belong to one policy. The default has no rule at
 /// all; every flow then takes the last resort.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "DraftPolicy", into = "DraftPolicy"))]
 pub struct Policy(DraftPolicy);
 
 impl Policy {
@@ -155,8 +157,23 @@ impl Policy {
     }
 }
 
+impl TryFrom<DraftPolicy> for Policy {
+    type Error = InvalidPolicy;
+
+    fn try_from(draft: DraftPolicy) -> Result<Self, InvalidPolicy> {
+        Self::new(draft)
+    }
+}
+
+impl From<Policy> for DraftPolicy {
+    fn from(policy: Policy) -> Self {
+        policy.0
+    }
+}
+
 /// The parts of a [`Policy`], before they are put in order and checked.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DraftPolicy {
     /// Latency or memory.
     pub prefer: Sourced<Prefer>,
@@ -242,6 +259,7 @@ impl Error for InvalidPolicy {}
 
 /// One rule: for flows of these traits, these transports, the best first.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rule {
     /// What the rule is called, if anything; no two rules of a policy share a name.
     pub name: Option<Arc<str>>,
@@ -264,6 +282,7 @@ impl Rule {
 
 /// Which flows a rule is for. Every condition that is given must hold; none given is every flow.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Conditions {
     /// The size class.
     pub size: Option<Size>,
@@ -311,6 +330,7 @@ impl fmt::Display for RuleRef {
 
 /// A place in a policy file, or what stands for one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Origin {
     /// The file, as messages name it.
     pub file: Arc<str>,
@@ -329,6 +349,7 @@ impl fmt::Display for Origin {
 
 /// A value, and where it was set.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sourced<T> {
     /// The value.
     pub value: T,
@@ -338,6 +359,7 @@ pub struct Sourced<T> {
 
 /// The size that a policy states for a topic, used until samples show it.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StatedSize {
     /// For which topics.
     pub topic: TopicPattern,
@@ -351,6 +373,7 @@ pub struct StatedSize {
 
 /// What is set for one transport.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TransportSettings {
     /// Which transport.
     pub transport: TransportId,
@@ -364,6 +387,7 @@ pub struct TransportSettings {
 
 /// One `key = value`.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Setting {
     /// The key.
     pub key: Arc<str>,
@@ -375,6 +399,7 @@ pub struct Setting {
 
 /// What the user would rather have, where there is a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Prefer {
     /// Short delays, at the price of memory.
     Latency,
@@ -384,6 +409,7 @@ pub enum Prefer {
 
 /// Which foreign ROS 2 peers are to be met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Interop {
     /// Those on DDS.
     Rtps,
@@ -398,6 +424,7 @@ pub enum Interop {
 /// Which engine speaks RTPS to foreign ROS 2 peers, of those that understand each other there. A publisher
 /// sends by one at a time, so that nobody hears a sample twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RtpsEngine {
     /// Eclipse Cyclone DDS.
     CycloneDds,

@@ -221,6 +221,7 @@ pub enum History {
 
 /// Whether a lost sample is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Reliability {
     /// Sends each sample once.
     BestEffort,

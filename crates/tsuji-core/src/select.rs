@@ -86,6 +86,7 @@ pub fn select(
 
 /// A transport that is there for a flow.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Offer {
     /// Which transport.
     pub transport: TransportId,
@@ -108,6 +109,7 @@ impl Offer {
 
 /// Whether a transport can do now what it can do. The texts are the transport's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Health {
     /// It can.
     Good,

@@ -5,6 +5,7 @@ use crate::words::words;
 
 /// What is known of a flow when its route is chosen.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Traits {
     /// Whether its samples are small or large.
     pub size: Size,
@@ -22,6 +23,7 @@ pub struct Traits {
 
 /// The two classes of sample size; the line between them is the policy's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Size {
     /// Below the line.
     Small,
@@ -31,6 +33,7 @@ pub enum Size {
 
 /// Where the size of a flow's samples is known from, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SizeOrigin {
     /// The type has a fixed size.
     FixedType,
@@ -46,6 +49,7 @@ pub enum SizeOrigin {
 
 /// How far apart the two ends of a flow are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Scope {
     /// In one process, sharing the in-process registry.
     Intra,
@@ -57,6 +61,7 @@ pub enum Scope {
 
 /// A set of scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Scopes {
     /// [`Scope::Intra`] is in the set.
     pub intra: bool,
@@ -82,6 +87,7 @@ impl Scopes {
 
 /// Who the other end of a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Peer {
     /// A tsuji endpoint.
     Tsuji,
@@ -91,6 +97,7 @@ pub enum Peer {
 
 /// A set of peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Peers {
     /// [`Peer::Tsuji`] is in the set.
     pub tsuji: bool,
@@ -154,6 +161,7 @@ impl From<Peer> for Peers {
 
 /// Whose middleware a foreign ROS 2 node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Vendor {
     /// Eclipse Cyclone DDS.
     Cyclone,
